@@ -370,20 +370,43 @@ FloatType AttentionOp::getOperandPrecision(unsigned index, FloatType narrow) {
   return index < 3 ? narrow : cast<FloatType>(atLeastF32(narrow));
 }
 
-LogicalResult AttentionOp::verify() {
-  bool dropping = !getDropout().isZero();
-  if (dropping != bool(getIds()))
-    return emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
-  double rate = getDropout().convertToDouble();
+/// What both ops demand of what is left to operands and attributes that may be absent.
+template <typename Op> static LogicalResult verifyAttention(Op op) {
+  bool dropping = !op.getDropout().isZero();
+  if (dropping != bool(op.getIds()))
+    return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
+  double rate = op.getDropout().convertToDouble();
   if (rate < 0 || rate >= 1)
-    return emitOpError("dropout must be in [0, 1), found ") << rate;
-  if (getWindow() < 0)
-    return emitOpError("window must not be negative, found ") << getWindow();
-  if (double cap = getCap().convertToDouble(); cap < 0 || !std::isfinite(cap))
-    return emitOpError("cap must be 0, for none, or above, found ") << cap;
-  if (bool(getKeyOffset()) != (getKeys() != 0))
-    return emitOpError("says how many keys there are exactly when it has a part of them, which "
+    return op.emitOpError("dropout must be in [0, 1), found ") << rate;
+  if (op.getWindow() < 0)
+    return op.emitOpError("window must not be negative, found ") << op.getWindow();
+  if (double cap = op.getCap().convertToDouble(); cap < 0 || !std::isfinite(cap))
+    return op.emitOpError("cap must be 0, for none, or above, found ") << cap;
+  if (bool(op.getKeyOffset()) != (op.getKeys() != 0))
+    return op.emitOpError("says how many keys there are exactly when it has a part of them, which "
                        "key_offset is the position of the first of");
+  if (Value positions = op.getPositions()) {
+    int64_t batch = tensor(op.getK()).getDimSize(0),
+            keys = op.getKeys() ? int64_t(op.getKeys()) : tensor(op.getK()).getDimSize(1);
+    if (tensor(positions).getShape() != ArrayRef<int64_t>{batch, keys})
+      return op.emitOpError("needs positions of [") << batch << ", " << keys << "], one of each "
+                                                 << "key, found " << positions.getType();
+    if (!op.getCausal())
+      return op.emitOpError("with positions is causal: without, a query would see the documents after "
+                         "its own");
+  }
+  auto perHead =
+      RankedTensorType::get({tensor(op.getQ()).getDimSize(2)}, tensor(op.getLse()).getElementType());
+  for (auto [name, value] : {std::pair("slopes", op.getSlopes()), std::pair("sinks", op.getSinks())})
+    if (value && !equalButEncoding({value.getType()}, {perHead}))
+      return op.emitOpError("needs ") << name << " of " << perHead << ", found " << value.getType();
+  for (Value offset : {op.getHeadOffset(), op.getQueryOffset(), op.getKeyOffset()})
+    if (failed(verifyOffset(op, offset)))
+      return failure();
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
   if (getBefore() && !getKeyOffset())
     return emitOpError("takes what was before with a part of the keys alone");
   if (getBefore() && (!equalButEncoding({getBefore().getType()}, {getOut().getType()}) ||
@@ -391,26 +414,10 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("needs before of ") << getOut().getType() << " and " << getLse().getType()
                                            << ", found " << getBefore().getType() << " and "
                                            << getBeforeLse().getType();
-  if (Value positions = getPositions()) {
-    int64_t batch = tensor(getK()).getDimSize(0),
-            keys = getKeys() ? int64_t(getKeys()) : tensor(getK()).getDimSize(1);
-    if (tensor(positions).getShape() != ArrayRef<int64_t>{batch, keys})
-      return emitOpError("needs positions of [") << batch << ", " << keys << "], one of each "
-                                                 << "key, found " << positions.getType();
-    if (!getCausal())
-      return emitOpError("with positions is causal: without, a query would see the documents after "
-                         "its own");
-  }
-  auto perHead =
-      RankedTensorType::get({tensor(getQ()).getDimSize(2)}, tensor(getLse()).getElementType());
-  for (auto [name, value] : {std::pair("slopes", getSlopes()), std::pair("sinks", getSinks())})
-    if (value && !equalButEncoding({value.getType()}, {perHead}))
-      return emitOpError("needs ") << name << " of " << perHead << ", found " << value.getType();
-  for (Value offset : {getHeadOffset(), getQueryOffset(), getKeyOffset()})
-    if (failed(verifyOffset(*this, offset)))
-      return failure();
-  return success();
+  return verifyAttention(*this);
 }
+
+LogicalResult AttentionGradOp::verify() { return verifyAttention(*this); }
 
 bool AttentionOp::dropRandomness() {
   if (!getIds())

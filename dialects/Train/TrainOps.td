@@ -451,6 +451,7 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
     (`sinks` $sinks^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 #endif // MESHWRIGHT_TRAIN_OPS

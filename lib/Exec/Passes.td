@@ -215,7 +215,8 @@ def ExecOrder : PhasePass<"exec-order", "exec"> {
   let description = [{
     The pass keeps program order, but moves an op down to its first reader if the op's result
     is larger than the operands that only this op keeps alive. So recomputed activations appear
-    where the backward needs them and not all at its start. The pass runs on tensors, before
+    where the backward needs them and not all at its start. What computes with a part that goes
+    around a ring stays where the next one is under way. The pass runs on tensors, before
     bufferization, because in-place updates restrict which ops may move.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
@@ -354,8 +355,9 @@ def ExecOverlapCollectives : PhasePass<"exec-overlap-collectives", "exec"> {
     A collective of at least `min-bytes` becomes asynchronous: it only starts where it stands,
     and an `exec.wait` stands before the first op that may not run before it has ended, which is
     an op that writes its operands or touches its results. In a loop that may be an op of the
-    next iteration. The start moves up as far as data and other communication allow. If no op
-    would compute meanwhile, nothing changes.
+    next iteration. The start moves up as far as data and other communication allow, but for a permute
+    that sends on what another brings, which stays: so of parts that go around a ring a device holds
+    two. If no op would compute meanwhile, nothing changes.
 
     In a loop without inner loops, such as the loop over layers, iterations overlap
     (`OverlapLoops`). A collective that gathers memory which the loop does not write

@@ -20,17 +20,17 @@ func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x4x16xbf16>, %v: ten
 // NONE-LABEL: func.func @forward(
 // NONE-SAME: %[[Q:[a-z0-9_]+]]: {{.*}}, %[[K0:[a-z0-9_]+]]: {{.*}}, %[[V0:[a-z0-9_]+]]:
 // NONE: %[[FIRST:.*]] = dist.offset 4 over
+// NONE: %[[AT0:.*]] = dist.offset 4 over
+// NONE: %[[AT1:.*]] = dist.offset 4 shift 2 over
+// NONE: %[[AT2:.*]] = dist.offset 4 shift 1 over
 // The part of the device before this one is on its way while attention of the device's own runs.
 // NONE: %[[K1:.*]] = dist.permute %[[K0]] from [2, 0, 1]
 // NONE: %[[V1:.*]] = dist.permute %[[V0]] from [2, 0, 1]
-// NONE: %[[AT0:.*]] = dist.offset 4 over
 // NONE: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[Q]], %[[K0]], %[[V0]] query_offset %[[FIRST]] key_offset %[[AT0]] scale
 // NONE-SAME: keys = 12 : i64{{.*}}-> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
 // NONE: %[[K2:.*]] = dist.permute %[[K1]] from [2, 0, 1]
 // NONE: %[[V2:.*]] = dist.permute %[[V1]] from [2, 0, 1]
-// NONE: %[[AT1:.*]] = dist.offset 4 shift 2 over
 // NONE: %[[OUT1:.*]], %[[LSE1:.*]] = train.attention %[[Q]], %[[K1]], %[[V1]] query_offset %[[FIRST]] key_offset %[[AT1]] before(%[[OUT0]], %[[LSE0]])
-// NONE: %[[AT2:.*]] = dist.offset 4 shift 1 over
 // NONE: %[[OUT2:.*]], %[[LSE2:.*]] = train.attention %[[Q]], %[[K2]], %[[V2]] query_offset %[[FIRST]] key_offset %[[AT2]] before(%[[OUT1]], %[[LSE1]])
 // NONE-NOT: dist.permute
 // NONE: %[[OUT:.*]] = train.cast %[[OUT2]] : (tensor<2x4x4x16xf32>) -> tensor<2x4x4x16xbf16>
@@ -96,4 +96,64 @@ func.func @backward(%dout: tensor<2x4x4x8xbf16>, %q: tensor<2x4x4x8xbf16>, %k: t
   %pv = train.pad %dv dim 1 rows 16 : (tensor<2x14x2x8xbf16>) -> tensor<2x16x2x8xbf16>
   %ov = dist.reduce_scatter sum %pv dim 1 over <@mesh {context}> : (tensor<2x16x2x8xbf16>) -> tensor<2x4x2x8xbf16>
   return %dq, %ok, %ov, %dsinks : tensor<2x4x4x8xbf16>, tensor<2x4x2x8xbf16>, tensor<2x4x2x8xbf16>, tensor<4xf32>
+}
+
+// -----
+
+// Of a window on both sides a device's queries see keys of the device before it and of the one behind: these parts alone are sent, the
+// latter straight from where it is after the first step.
+dist.mesh @mesh ["context" = 6] {dist.ring}
+// NONE-LABEL: func.func @window(
+// NONE-COUNT-2: dist.permute {{.*}} from [5, 0, 1, 2, 3, 4]
+// NONE: train.attention
+// NONE-COUNT-2: dist.permute {{.*}} from [2, 3, 4, 5, 0, 1]
+// NONE-NOT: dist.permute
+// NONE-COUNT-2: train.attention {{.*}}before
+// NONE-NOT: train.attention
+// NONE: return
+func.func @window(%q: tensor<2x4x4x8xf32>, %k: tensor<2x4x4x8xf32>) -> tensor<2x4x4x8xf32> {
+  %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
+  %v = train.scale %k by 2.0 : (tensor<2x4x4x8xf32>) -> tensor<2x4x4x8xf32>
+  %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x4x8xf32>) -> tensor<2x24x4x8xf32>
+  %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x4x8xf32>) -> tensor<2x24x4x8xf32>
+  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 {queries = 24 : i64, window = 4 : i64}
+      : (tensor<2x4x4x8xf32>, tensor<2x24x4x8xf32>, tensor<2x24x4x8xf32>, tensor<i32>) -> (tensor<2x4x4x8xf32>, tensor<2x4x4xf32>)
+  return %out : tensor<2x4x4x8xf32>
+}
+
+// -----
+
+// Heads that share one key head, where nothing depends on a position: the two devices that have the same queries gather their keys, then
+// these go around. Keys are values too, and their gradients one sum.
+dist.mesh @mesh ["context.0" = 2, "context.1" = 2] {dist.ring}
+// NONE-LABEL: func.func @shared(
+// NONE: dist.all_gather {{.*}} over <@mesh {context.1}>
+// NONE: dist.permute {{.*}} from [1, 0] over <@mesh {context.0}>
+// NONE: train.attention_grad
+// NONE: train.attention_grad
+// NONE: train.add
+// NONE: dist.reduce_scatter sum {{.*}} dim 1 over <@mesh {context.1}>
+// NONE-NOT: dist.reduce_scatter
+// NONE: return
+func.func @shared(%q: tensor<1x8x2x8xf32>, %k: tensor<1x4x1x8xf32>, %lse: tensor<1x2x8xf32>) -> (tensor<1x8x2x8xf32>, tensor<1x4x1x8xf32>) {
+  %ks = dist.all_gather %k dim 1 over <@mesh {context.0, context.1}> : (tensor<1x4x1x8xf32>) -> tensor<1x16x1x8xf32>
+  %dq, %dk, %dv = train.attention_grad %q, %q, %ks, %ks, %q, %lse scale 0.25 {queries = 16 : i64}
+      : (tensor<1x8x2x8xf32>, tensor<1x8x2x8xf32>, tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>, tensor<1x8x2x8xf32>, tensor<1x2x8xf32>)
+      -> (tensor<1x8x2x8xf32>, tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>)
+  %both = train.add %dk, %dv : (tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>) -> tensor<1x16x1x8xf32>
+  %sum = dist.reduce_scatter sum %both dim 1 over <@mesh {context.0, context.1}> : (tensor<1x16x1x8xf32>) -> tensor<1x4x1x8xf32>
+  return %dq, %sum : tensor<1x8x2x8xf32>, tensor<1x4x1x8xf32>
+}
+
+// -----
+
+// Keys that every device has, as those of a table, go nowhere.
+dist.mesh @mesh ["context" = 2] {dist.ring}
+// NONE-LABEL: func.func @table(
+// NONE-NOT: dist.permute
+// NONE: train.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale {{[^ ]+}} :
+func.func @table(%q: tensor<1x8x2x8xf32>, %k: tensor<1x5x2x8xf32>) -> tensor<1x8x2x8xf32> {
+  %out, %lse = train.attention %q, %k, %k scale 0.25
+      : (tensor<1x8x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>) -> (tensor<1x8x2x8xf32>, tensor<1x2x8xf32>)
+  return %out : tensor<1x8x2x8xf32>
 }

@@ -460,3 +460,19 @@ func.func @route(%x: tensor<1x4x6xf32>) {
   %a, %b, %c, %d = train.route %x k 2 blocks 3 slots 8 {capacity = -1 : i64} : (tensor<1x4x6xf32>) -> (tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<3x1x8xi32>, tensor<3x1x8xi32>)
   return
 }
+
+// -----
+
+func.func @gradient_of_unknown_keys(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x8xf32>, %f: tensor<i32>) {
+  // expected-error @+1 {{says how many keys there are exactly when it has a part of them}}
+  %a, %b, %c = train.attention_grad %q, %q, %q, %q, %q, %l key_offset %f scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @gradient_of_a_row_of_offsets(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x8xf32>, %f: tensor<3xi32>) {
+  // expected-error @+1 {{needs a tensor<i32> as offset, not 'tensor<3xi32>'}}
+  %a, %b, %c = train.attention_grad %q, %q, %q, %q, %q, %l key_offset %f scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<3xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
+  return
+}

@@ -11,6 +11,9 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen::cuda;
 
+static bool hasBefore(exec::AttentionOp op) { return bool(op.getBefore()); }
+static bool hasBefore(exec::AttentionGradOp) { return false; }
+
 template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   AttentionShape shape;
   shape.sizes = op.getAttention();
@@ -18,9 +21,11 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   shape.dropout = bool(op.getIds());
   shape.headOffset = bool(op.getHeadOffset());
   shape.queryOffset = bool(op.getQueryOffset());
+  shape.keyOffset = bool(op.getKeyOffset());
   shape.positions = bool(op.getPositions());
   shape.slopes = bool(op.getSlopes());
   shape.sinks = bool(op.getSinks());
+  shape.before = hasBefore(op);
   // So are all rows then, to four elements in f32.
   shape.aligned = aligned && shape.sizes.headDim % 4 == 0 && shape.sizes.valueDim % 4 == 0;
   return shape;
@@ -34,11 +39,13 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
   os << direction << " " << shape.element << " aligned " << shape.aligned << " sizes";
   for (int64_t size :
        {s.batch, s.queries, s.keys, s.heads, s.kvHeads, s.headDim, s.valueDim, s.window,
-        int64_t(s.causal), int64_t(s.stream), s.globalHeads, s.globalQueries})
+        int64_t(s.causal), int64_t(s.stream), s.globalHeads, s.globalQueries,
+        s.globalKeys})
     os << " " << size;
   // As hexadecimal numbers, which are exact.
   os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
      << llvm::bit_cast<uint32_t>(s.dropout) << " offsets " << shape.headOffset << shape.queryOffset
+     << shape.keyOffset << " before " << shape.before
      << " documents " << shape.positions
      << " cap " << llvm::bit_cast<uint32_t>(s.cap) << " slopes " << shape.slopes << " sinks "
      << shape.sinks;

@@ -5,7 +5,8 @@
 // Attention of any head size in f32, bf16 and f16, causal or not, with sliding window,
 // grouped heads, slopes, sinks, values of another size and dropout, in the manner of
 // FlashAttention-2 (Dao, 2023): scores exist a tile at a time and are computed again backward.
-// Products are f32 on the cores for arithmetic. Nothing is added by several blocks, so results have
+// Products are f32 on the cores for arithmetic. Of a part of the keys results are in f32, merged with
+// those for other keys where the call has these. Nothing is added by several blocks, so results have
 // the same bits on every run:
 //
 // | kernel                | a block has                  | walks            |

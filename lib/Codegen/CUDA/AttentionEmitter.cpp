@@ -61,12 +61,16 @@ AttentionEmitter::Operands AttentionEmitter::forwardOperands() {
     take(o.headOffset);
   if (shape.queryOffset)
     take(o.queryOffset);
+  if (shape.keyOffset)
+    take(o.keyOffset);
   if (shape.positions)
     take(o.positions);
   if (shape.slopes)
     take(o.slopes);
   if (shape.sinks)
     take(o.sinks);
+  if (shape.before)
+    take(o.before), take(o.beforeLse);
   take(o.out), take(o.lse);
   return o;
 }
@@ -82,6 +86,8 @@ AttentionEmitter::Operands AttentionEmitter::gradientOperands() {
     take(o.headOffset);
   if (shape.queryOffset)
     take(o.queryOffset);
+  if (shape.keyOffset)
+    take(o.keyOffset);
   if (shape.positions)
     take(o.positions);
   if (shape.slopes)
@@ -102,11 +108,13 @@ AttentionEmitter::Operands AttentionEmitter::beginGradient(const std::string &na
 }
 
 Rows AttentionEmitter::rowsOf(Value pointer, int64_t dim, int64_t length, int64_t heads,
-                              Value batch, Value head, Value first) {
+                              Value batch, Value head, Value first, Type type) {
+  if (!type)
+    type = shape.element;
   Value row = add(mul(batch, constant(length)), first);
   Value offset = add(mul(row, constant(heads * dim)), mul(head, constant(dim)));
-  return {at(pointer, shape.element, offset),
-          shape.element,
+  return {at(pointer, type, offset),
+          type,
           heads * dim,
           dim,
           shape.aligned,
@@ -114,12 +122,14 @@ Rows AttentionEmitter::rowsOf(Value pointer, int64_t dim, int64_t length, int64_
           length};
 }
 
-Rows AttentionEmitter::queries(Value pointer, int64_t dim, Value batch, Value head, Value first) {
-  return rowsOf(pointer, dim, sizes.queries, sizes.heads, batch, head, first);
+Rows AttentionEmitter::queries(Value pointer, int64_t dim, Value batch, Value head, Value first,
+                               Type type) {
+  return rowsOf(pointer, dim, sizes.queries, sizes.heads, batch, head, first, type);
 }
 
-Rows AttentionEmitter::keys(Value pointer, int64_t dim, Value batch, Value kvHead, Value first) {
-  return rowsOf(pointer, dim, sizes.keys, sizes.kvHeads, batch, kvHead, first);
+Rows AttentionEmitter::keys(Value pointer, int64_t dim, Value batch, Value kvHead, Value first,
+                            Type type) {
+  return rowsOf(pointer, dim, sizes.keys, sizes.kvHeads, batch, kvHead, first, type);
 }
 
 Value AttentionEmitter::termsOf(Value batch, Value head) {
@@ -156,6 +166,19 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
   Value kvHead = divide(head, sizes.heads / sizes.kvHeads);
   loadScalars(operands);
 
+  // What is merged with nothing stays as it is.
+  auto [low, high] = visibleKeys(of);
+  Value works;
+  if (shape.before)
+    works = either(less(low, high), either(differ(operands.before, operands.out),
+                                           differ(operands.beforeLse, operands.lse)));
+  guarded(works, [&, low = low, high = high] { emitForward(operands, of, kvHead, low, high); });
+  end();
+  return {name};
+}
+
+void AttentionEmitter::emitForward(const Operands &operands, const TileSizes &of, Value kvHead,
+                                   Value low, Value high) {
   tiles->start(of, forwardNeeds(sizes));
   Tile &q = tiles->allocate(/*walked=*/false, sizes.headDim),
        &k = tiles->allocate(/*walked=*/true, sizes.headDim),
@@ -174,7 +197,6 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
   Values start(rows, largest);
   start.append(rows, part);
   start.append(tiles->zeros(sizes.valueDim));
-  auto [low, high] = visibleKeys(of);
   auto fetch = [&](Value step) {
     Value key = mul(step, constant(of.columns));
     tiles->load(k, keys(operands.k, sizes.headDim, batch, kvHead, key));
@@ -216,7 +238,7 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
     return next;
   });
 
-  Values factors;
+  Values factors, lses;
   for (int64_t r = 0; r < rows; ++r) {
     Value sum = tiles->rowSum(ends[rows + r]), empty = equal(sum, number(0));
     Value kept = number(shape.dropout ? 1.0f / (1.0f - sizes.dropout) : 1.0f);
@@ -224,16 +246,43 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
     factors.push_back(inverse);
     Value shift = select(empty, number(0), mul(ends[r], number(factor)));
     Value lse = add(shift, math::LogOp::create(b, loc, select(empty, number(1), sum)));
-    lse = select(empty, number(-infinity), lse);
+    lses.push_back(select(empty, number(-infinity), lse));
+  }
+  MutableArrayRef<Value> sums = MutableArrayRef<Value>(ends).drop_front(2 * rows);
+  if (shape.before)
+    merge(operands, sums, factors, lses);
+  for (int64_t r = 0; r < rows; ++r) {
     Value query = add(first, tiles->rowOf(r));
     guarded(both(tiles->isFirst(), less(query, constant(sizes.queries))), [&] {
-      store(lse, at(operands.lse, b.getF32Type(), add(termsOf(batch, head), query)));
+      store(lses[r], at(operands.lse, b.getF32Type(), add(termsOf(batch, head), query)));
     });
   }
-  tiles->write(queries(operands.out, sizes.valueDim, batch, head, first),
-               ValueRange(ends).drop_front(2 * rows), factors);
-  end();
-  return {name};
+  tiles->write(queries(operands.out, sizes.valueDim, batch, head, first, sumType()), sums, factors);
+}
+
+/// What is before counts as one more key: with the score `beforeLse`, and `before` as its value.
+void AttentionEmitter::merge(const Operands &operands, MutableArrayRef<Value> sums,
+                             MutableArrayRef<Value> factors, MutableArrayRef<Value> lses) {
+  Type f32 = b.getF32Type();
+  Values others;
+  for (auto [r, lse] : llvm::enumerate(lses)) {
+    Value query = add(first, tiles->rowOf(r)), exists = less(query, constant(sizes.queries));
+    Value other =
+        loadOne(at(operands.beforeLse, f32, add(termsOf(batch, head), query)), f32, exists);
+    Value largest = larger(lse, other), empty = equal(largest, number(-infinity));
+    largest = select(empty, number(0), largest);
+    Value own = math::ExpOp::create(b, loc, sub(lse, largest));
+    other = math::ExpOp::create(b, loc, sub(other, largest));
+    Value all = select(empty, number(1), add(own, other));
+    lse = select(empty, number(-infinity), add(largest, math::LogOp::create(b, loc, all)));
+    factors[r] = mul(factors[r], arith::DivFOp::create(b, loc, own, all));
+    others.push_back(arith::DivFOp::create(b, loc, other, all));
+  }
+  tiles->scale(sums, factors);
+  tiles->add(queries(operands.before, sizes.valueDim, batch, head, first, f32), others, sums);
+  llvm::fill(factors, number(1));
+  // Results may be written where these were.
+  warpBarrier();
 }
 
 std::vector<std::string> AttentionEmitter::emitBackward(const std::string &name) {
@@ -347,7 +396,7 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
     }
     return tiles->accumulate(slopes, k, in);
   });
-  tiles->write(queries(operands.dq, sizes.headDim, batch, head, first), sums,
+  tiles->write(queries(operands.dq, sizes.headDim, batch, head, first, sumType()), sums,
                Values(rows, number(sizes.scale)));
   end();
 }
@@ -376,16 +425,16 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   }
 
   // The queries that see any of the keys, for one head after the other.
-  Value begin = shape.queryOffset ? sub(first, queryOffset) : first;
+  Value begin = shift ? sub(first, shift) : first;
   Value low = sizes.causal ? begin : constant(0), high = constant(sizes.queries);
   if (isTwoSided())
     low = larger(low, sub(begin, constant(sizes.window - 1)));
-  else if (sizes.causal && shape.queryOffset)
+  else if (sizes.causal && shift)
     low = larger(constant(0), low);
   low = divide(low, of.columns);
   if (sizes.window)
     high = smaller(high, add(begin, constant(of.rows - 1 + sizes.window)));
-  if (sizes.window && shape.queryOffset)
+  if (sizes.window && shift)
     high = larger(high, constant(0));
   high = divide(add(high, constant(of.columns - 1)), of.columns);
   Value turns = larger(sub(high, low), constant(0));
@@ -458,10 +507,10 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   });
   double kept = shape.dropout ? 1.0f / (1.0f - sizes.dropout) : 1.0f;
   if (ofValues)
-    tiles->write(keys(operands.dv, sizes.valueDim, batch, kvHead, first),
+    tiles->write(keys(operands.dv, sizes.valueDim, batch, kvHead, first, sumType()),
                  ValueRange(ends).take_front(values), Values(rows, number(kept)));
   if (ofKeys)
-    tiles->write(keys(operands.dk, sizes.headDim, batch, kvHead, first),
+    tiles->write(keys(operands.dk, sizes.headDim, batch, kvHead, first, sumType()),
                  ValueRange(ends).drop_front(values), Values(rows, number(sizes.scale)));
   end();
 }

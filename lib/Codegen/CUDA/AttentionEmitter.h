@@ -17,7 +17,8 @@ namespace meshwright::codegen::cuda {
 struct AttentionShape {
   MwAttention sizes;
   mlir::Type element;
-  bool dropout, headOffset, queryOffset, positions, slopes, sinks;
+  bool dropout, headOffset, queryOffset, keyOffset, positions, slopes, sinks;
+  bool before; ///< whether a result for other keys is merged
   /// Whether pieces of rows may be read at once.
   bool aligned;
 };
@@ -37,29 +38,37 @@ public:
 private:
   /// The operands of a call by what they are, in a call's order.
   struct Operands {
-    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, queryOffset, positions, slopes,
-        sinks, dq, dk, dv, dsinks, delta;
+    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, queryOffset, keyOffset, positions,
+        slopes, sinks, before, beforeLse, dq, dk, dv, dsinks, delta;
   };
+  void emitForward(const Operands &operands, const TileSizes &of, mlir::Value kvHead, mlir::Value low,
+                   mlir::Value high);
   Operands forwardOperands();
   Operands gradientOperands();
   unsigned optional() const {
-    return (shape.dropout ? 2 : 0) + shape.headOffset + shape.queryOffset + shape.positions +
-           shape.slopes + shape.sinks;
+    return (shape.dropout ? 2 : 0) + shape.headOffset + shape.queryOffset + shape.keyOffset +
+           shape.positions + shape.slopes + shape.sinks + (shape.before ? 2 : 0);
   }
   /// Begins a kernel of the gradient.
   Operands beginGradient(const std::string &name, int64_t blocks);
 
-  /// The rows from number `first` on of the tensor at `pointer`, whose heads have `dim` elements:
-  /// one for each query, or for each key.
+  /// The type of what a call adds up: of a part of the keys it is added to others', so not rounded.
+  mlir::Type sumType() { return shape.keyOffset ? b.getF32Type() : shape.element; }
+  /// The rows from number `first` on of the tensor at `pointer`, whose heads have `dim` elements
+  /// of `type`, or of the shape's: one for each query, or for each key.
   Rows queries(mlir::Value pointer, int64_t dim, mlir::Value batch, mlir::Value head,
-               mlir::Value first);
+               mlir::Value first, mlir::Type type = {});
   Rows keys(mlir::Value pointer, int64_t dim, mlir::Value batch, mlir::Value kvHead,
-            mlir::Value first);
+            mlir::Value first, mlir::Type type = {});
   Rows rowsOf(mlir::Value pointer, int64_t dim, int64_t length, int64_t heads, mlir::Value batch,
-              mlir::Value head, mlir::Value first);
+              mlir::Value head, mlir::Value first, mlir::Type type);
   /// The index in lse of query 0.
   mlir::Value termsOf(mlir::Value batch, mlir::Value head);
   void decomposeBlock(int64_t tiles, int64_t heads);
+  /// Merges `before` into the sums of the call's keys, which `factors` of rows make means of, and
+  /// into their `lses`.
+  void merge(const Operands &operands, llvm::MutableArrayRef<mlir::Value> sums,
+             llvm::MutableArrayRef<mlir::Value> factors, llvm::MutableArrayRef<mlir::Value> lses);
   /// Makes of the number of a block's tile the number of its first query.
   void beginQueries(int64_t count, int64_t rows);
   void emitQueryGradient(const std::string &name);
@@ -96,9 +105,11 @@ private:
   mlir::Value weightRow(mlir::Value head, mlir::Value query);
   /// Loads what positions and dropout of the block depend on.
   void loadScalars(const Operands &operands);
-  /// The first key of the document of a query; of one behind the last key, that of the last.
+  /// Number, from the first one that is here, of the first key of the document of a query; of one
+  /// behind the last key, that of the last.
   mlir::Value documentOf(mlir::Value query);
-  /// The position of a query in its sequence.
+  /// How far a query is beyond the first key that is here, and beyond the sequence's first.
+  mlir::Value aheadOfKeys(mlir::Value query);
   mlir::Value positionOf(mlir::Value query);
   /// x / y, rounded down; y is not known now.
   mlir::Value quotient(mlir::Value x, mlir::Value y);
@@ -107,7 +118,9 @@ private:
   const MwAttention &sizes;
   std::unique_ptr<Tiles> tiles;
   mlir::Value batch, head, first; ///< of this block; `first` row of its tile
-  mlir::Value queryOffset;        ///< position of query 0; null for 0
+  mlir::Value queryOffset, keyOffset; ///< positions of query 0 and of key 0; null for 0
+  mlir::Value shift;                  ///< the former less the latter; null for 0
+  mlir::Value keyCount;               ///< keys of the sequence that are here, without padding
   mlir::Value positions;          ///< of the sequence's keys in their documents; null without
   mlir::Value key0, key1, firstHead; ///< of dropout
 };

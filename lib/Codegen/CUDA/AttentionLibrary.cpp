@@ -67,6 +67,7 @@ template <typename Op> static cudnn::Attention describe(Op op, bool deterministi
   call.sinks = bool(op.getSinks());
   call.queryOffset = bool(op.getQueryOffset());
   call.documents = bool(op.getPositions());
+  sizes.partial = bool(op.getKeyOffset());
   sizes.causal = op.getCausal();
   sizes.window = op.getWindow();
   sizes.cap = op.getCap().convertToDouble();

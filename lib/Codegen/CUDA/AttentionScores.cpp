@@ -18,7 +18,7 @@ using namespace meshwright::codegen::cuda;
 //===----------------------------------------------------------------------===//
 
 std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
-  Value low = constant(0), high = constant(sizes.keys), query = positionOf(first);
+  Value low = constant(0), high = keyCount, query = aheadOfKeys(first);
   if (sizes.causal)
     high = smaller(high, add(query, constant(of.rows)));
   if (sizes.window)
@@ -27,25 +27,32 @@ std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
     low = larger(low, documentOf(first));
   if (isTwoSided())
     high = smaller(high, add(query, constant(of.rows - 1 + sizes.window)));
+  if (shape.keyOffset)
+    high = larger(high, constant(0));
   return {divide(low, of.columns), divide(add(high, constant(of.columns - 1)), of.columns)};
 }
 
 Values AttentionEmitter::hide(Values scores, double hidden, Value column, const TileSizes &of,
                               bool rowsAreKeys) {
-  Value query = first, key = column;
-  int64_t queries = of.rows, keys = of.columns, length = sizes.keys;
+  Value query = first, key = column, length = keyCount;
+  int64_t queries = of.rows, keys = of.columns;
+  bool divides = !shape.keyOffset && sizes.keys % of.columns == 0;
   if (rowsAreKeys) {
     std::swap(query, key), std::swap(queries, keys);
-    length = sizes.queries;
+    length = constant(sizes.queries);
+    divides = sizes.queries % of.columns == 0;
   }
   // Documents follow each other, so the last query's hides most.
   Value last = shape.positions ? documentOf(add(query, constant(queries - 1))) : Value();
-  query = positionOf(query);
-  // Most tiles hide nothing. Rows that are not there are not written, and need not be hidden.
+  query = aheadOfKeys(query);
+  // Most tiles hide nothing. Rows that are not there are not written, and need not be hidden; those of
+  // keys behind the last of all are.
   Value some;
-  bool divides = length % of.columns == 0;
   if (!divides)
-    some = less(constant(length), add(column, constant(of.columns)));
+    some = less(length, add(column, constant(of.columns)));
+  bool padded = rowsAreKeys && shape.keyOffset;
+  if (padded)
+    some = either(some, less(keyCount, add(first, constant(of.rows))));
   if (sizes.causal)
     some = either(some, less(query, add(key, constant(keys - 1))));
   if (sizes.window)
@@ -62,10 +69,12 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     // its first one on. Each score is a comparison of these with a constant, in 32 bits: positions
     // of each row, known before the walk, would take registers throughout it.
     Value ahead = aheadOf(column, rowsAreKeys);
-    Value left = narrow(sub(constant(length), add(column, tiles->columnOf(0))));
+    Value left = narrow(sub(length, add(column, tiles->columnOf(0)))), rowsLeft;
+    if (padded)
+      rowsLeft = narrow(sub(keyCount, add(first, tiles->rowOf(0))));
     // A window wider than there are queries, or behind them keys, hides nothing.
     int64_t window = std::min(sizes.window, sizes.globalQueries);
-    int64_t behind = std::min(sizes.window, sizes.keys);
+    int64_t behind = std::min(sizes.window, sizes.globalKeys);
     // Of each query how far its document's first key is beyond the thread's first one.
     Values documents;
     if (shape.positions) {
@@ -85,6 +94,8 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
       Value seen;
       if (!divides)
         seen = less(word(uint32_t(c)), left);
+      if (padded)
+        seen = both(seen, less(word(uint32_t(tiles->rowOffset(i / tiles->columnCount()))), rowsLeft));
       if (sizes.causal)
         seen = both(seen, less(word(uint32_t(-1 - further)), ahead));
       if (sizes.window)
@@ -115,18 +126,21 @@ Values AttentionEmitter::cap(MutableArrayRef<Value> products) {
 }
 
 Value AttentionEmitter::positionOf(Value query) {
-  return shape.queryOffset ? add(query, queryOffset) : query;
+  return queryOffset ? add(query, queryOffset) : query;
 }
+
+Value AttentionEmitter::aheadOfKeys(Value query) { return shift ? add(query, shift) : query; }
 
 Value AttentionEmitter::documentOf(Value query) {
   Type i32 = b.getI32Type();
-  Value place = smaller(positionOf(query), constant(sizes.keys - 1));
-  return sub(place, widen(loadOne(at(positions, i32, place), i32)));
+  Value place = smaller(positionOf(query), constant(sizes.globalKeys - 1));
+  Value begin = sub(place, widen(loadOne(at(positions, i32, place), i32)));
+  return keyOffset ? sub(begin, keyOffset) : begin;
 }
 
 Value AttentionEmitter::aheadOf(Value column, bool rowsAreKeys) {
   Value row = add(first, tiles->rowOf(0)), begin = add(column, tiles->columnOf(0));
-  return narrow(rowsAreKeys ? sub(positionOf(begin), row) : sub(positionOf(row), begin));
+  return narrow(rowsAreKeys ? sub(aheadOfKeys(begin), row) : sub(aheadOfKeys(row), begin));
 }
 
 int64_t AttentionEmitter::furtherOf(int64_t i, bool rowsAreKeys) const {
@@ -180,8 +194,15 @@ void AttentionEmitter::loadScalars(const Operands &operands) {
   Type i32 = b.getI32Type();
   if (shape.queryOffset)
     queryOffset = widen(loadOne(operands.queryOffset, i32));
+  shift = queryOffset;
+  keyCount = constant(sizes.keys);
+  if (shape.keyOffset) {
+    keyOffset = widen(loadOne(operands.keyOffset, i32));
+    shift = sub(queryOffset ? queryOffset : constant(0), keyOffset);
+    keyCount = smaller(keyCount, sub(constant(sizes.globalKeys), keyOffset));
+  }
   if (shape.positions)
-    positions = at(operands.positions, i32, mul(batch, constant(sizes.keys)));
+    positions = at(operands.positions, i32, mul(batch, constant(sizes.globalKeys)));
   if (!shape.dropout)
     return;
   key0 = loadOne(operands.key, i32);
@@ -196,7 +217,8 @@ Value AttentionEmitter::weightRow(Value head, Value query) {
   if (!shape.dropout)
     return {};
   Value row = add(mul(add(firstHead, head), constant(sizes.globalQueries)), positionOf(query));
-  return mul(row, constant(sizes.keys));
+  row = mul(row, constant(sizes.globalKeys));
+  return keyOffset ? add(row, keyOffset) : row;
 }
 
 /// Philox4x32-10's first word (Philox.h) against the threshold.

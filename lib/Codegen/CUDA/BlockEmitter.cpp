@@ -77,6 +77,9 @@ Value BlockEmitter::equal(Value x, Value y) {
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y);
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, y);
 }
+Value BlockEmitter::differ(Value x, Value y) {
+  return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, x, y);
+}
 Value BlockEmitter::both(Value x, Value y) {
   return !x ? y : !y ? x : arith::AndIOp::create(b, loc, x, y).getResult();
 }

@@ -79,6 +79,7 @@ public:
   mlir::Value larger(mlir::Value x, mlir::Value y);
   mlir::Value less(mlir::Value x, mlir::Value y);
   mlir::Value equal(mlir::Value x, mlir::Value y);
+  mlir::Value differ(mlir::Value x, mlir::Value y); ///< of addresses
   mlir::Value both(mlir::Value x, mlir::Value y);   ///< null is true
   mlir::Value either(mlir::Value x, mlir::Value y); ///< null is false
   mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);

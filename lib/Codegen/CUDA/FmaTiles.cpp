@@ -99,6 +99,7 @@ public:
   Values product(const Tile &x, const Tile &y) override;
   Values accumulate(ValueRange values, const Tile &y, ValueRange sums) override;
   Values dot(const Tile &x, const Rows &y) override;
+  void add(const Rows &from, ValueRange factors, MutableArrayRef<Value> sums) override;
   void write(const Rows &to, ValueRange sums, ValueRange factors) override;
   Value exponential(Value score, double factor, Value shift) override {
     return math::ExpOp::create(e.b, e.loc, e.sub(e.mul(score, e.number(factor)), shift));
@@ -212,6 +213,14 @@ Values FmaTiles::dot(const Tile &x, const Rows &y) {
     sums.push_back(rowSum(sum));
   }
   return sums;
+}
+
+void FmaTiles::add(const Rows &from, ValueRange factors, MutableArrayRef<Value> sums) {
+  int64_t pieces = int64_t(sums.size()) / rows;
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    int64_t r = i / pieces;
+    sum = e.fma(e.splat(factors[r], width), piece(from, rowOf(r), pieceOf(i % pieces)), sum);
+  }
 }
 
 void FmaTiles::write(const Rows &to, ValueRange sums, ValueRange factors) {

@@ -13,6 +13,8 @@
 #include "Codegen/CUDA/Fragments.h"
 #include "Codegen/CUDA/Tiles.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -69,6 +71,7 @@ public:
   Values product(const Tile &x, const Tile &y) override;
   Values accumulate(ValueRange scores, const Tile &y, ValueRange sums) override;
   Values dot(const Tile &x, const Rows &y) override;
+  void add(const Rows &from, ValueRange factors, MutableArrayRef<Value> sums) override;
   void write(const Rows &to, ValueRange sums, ValueRange factors) override;
   Value exponential(Value score, double factor, Value shift) override;
 
@@ -336,16 +339,38 @@ Values MmaTiles::dot(const Tile &x, const Rows &y) {
   return sums;
 }
 
+void MmaTiles::add(const Rows &from, ValueRange factors, MutableArrayRef<Value> sums) {
+  int64_t perRow = int64_t(sums.size()) / rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    MutableArrayRef<Value> of = sums.slice(r * perRow, perRow);
+    Value exists = e.less(e.add(from.first, rowOf(r)), e.constant(from.end));
+    llvm::copy(e.changed(exists, Values(of), [&] {
+      Value row = e.at(from.pointer, from.element, e.mul(rowOf(r), e.constant(from.stride)));
+      Values added;
+      for (int64_t c = 0; c < perRow; c += 2) {
+        Value two = e.load(e.at(row, from.element, columnOf(c)), VectorType::get({2}, from.element));
+        for (int64_t i : {0, 1})
+          added.push_back(e.fma(factors[r], e.element(two, i), of[c + i]));
+      }
+      return added;
+    }), of.begin());
+  }
+}
+
 void MmaTiles::write(const Rows &to, ValueRange sums, ValueRange factors) {
   Values scaled(sums);
   scale(scaled, factors);
   int64_t perRow = int64_t(sums.size()) / rows;
   for (int64_t r = 0; r < rows; ++r)
     e.guarded(e.less(e.add(to.first, rowOf(r)), e.constant(to.end)), [&] {
-      Value row = e.at(to.pointer, element, e.mul(rowOf(r), e.constant(to.stride)));
+      Value row = e.at(to.pointer, to.element, e.mul(rowOf(r), e.constant(to.stride)));
       for (int64_t c = 0; c < perRow; c += 2) {
         int64_t at = r * perRow + c;
-        e.store(fragments.pack(scaled[at], scaled[at + 1]), e.at(row, element, columnOf(c)));
+        Value two = to.element.isF32() ? vector::FromElementsOp::create(
+                                             e.b, e.loc, VectorType::get({2}, to.element),
+                                             ValueRange{scaled[at], scaled[at + 1]})
+                                       : fragments.pack(scaled[at], scaled[at + 1]);
+        e.store(two, e.at(row, to.element, columnOf(c)));
       }
     });
 }

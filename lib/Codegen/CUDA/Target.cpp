@@ -197,6 +197,7 @@ public:
                           "also hold fallback and deterministic";
   }
 
+  bool hasPartialAttention() const override { return true; }
   int64_t getProductWorkspace(const exec::ProductShape &) const override {
     return MW_PRODUCT_WORKSPACE;
   }

@@ -90,7 +90,10 @@ public:
   virtual Values accumulate(mlir::ValueRange scores, const Tile &y, mlir::ValueRange sums) = 0;
   /// Of each row the sum of x y.
   virtual Values dot(const Tile &x, const Rows &y) = 0;
-  /// Writes sums, each row times `factors[r]`, where rows exist.
+  /// Adds rows of numbers in f32, each times `factors[r]`, to sums, where rows exist.
+  virtual void add(const Rows &from, mlir::ValueRange factors,
+                   llvm::MutableArrayRef<mlir::Value> sums) = 0;
+  /// Writes sums, each row times `factors[r]`, where rows exist, in f32 or rounded.
   virtual void write(const Rows &to, mlir::ValueRange sums, mlir::ValueRange factors) = 0;
   /// exp(score * factor - shift)
   virtual mlir::Value exponential(mlir::Value score, double factor, mlir::Value shift) = 0;

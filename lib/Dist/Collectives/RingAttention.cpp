@@ -14,9 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionChunks.h"
 #include "Dist/Passes.h"
-
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "GatheredKeys.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -26,86 +24,6 @@ namespace meshwright::dist {
 #define GEN_PASS_DEF_DISTRINGATTENTION
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
-
-namespace {
-/// Where keys or values come from that all devices of a ring would have.
-struct Gathered {
-  AllGatherOp gather; ///< along the sequence; null if there is none
-  AllReduceOp sum;    ///< over other devices, if it comes after the gather
-};
-} // namespace
-
-/// What `keys` are without padding.
-static Gathered gatheredOf(Value keys) {
-  Gathered from;
-  if (auto sum = keys.getDefiningOp<AllReduceOp>(); sum && sum->getNumOperands() == 1) {
-    from.sum = sum;
-    keys = sum->getOperand(0);
-  }
-  if (auto slice = keys.getDefiningOp<train::SliceOp>();
-      slice && slice.getDim() == 1 && slice.getFrom() == 0)
-    keys = slice.getX();
-  auto gather = keys.getDefiningOp<AllGatherOp>();
-  if (gather && gather->getNumOperands() == 1 && gather.getDim() == 1)
-    from.gather = gather;
-  return from;
-}
-
-namespace {
-/// What partition makes of the sum of gradients of keys: the part that a device goes on with.
-struct SummedPart {
-  Value value; ///< null where something else is done with the gradients
-  llvm::SmallSetVector<unsigned, 4> summed; ///< over which axes
-  SmallVector<Axes> dims{4};                ///< which axes divide each dimension; 1 is of tokens
-};
-} // namespace
-
-/// Follows `partial`, a term of the sum, to where a device has its own of `tokens` tokens, which are
-/// divided among the axes `ring` first. On the way there may be sums by parts of unpadded tokens.
-static SummedPart summedPartOf(Value partial, ArrayRef<unsigned> ring, int64_t tokens,
-                               const Mesh &mesh) {
-  SummedPart part;
-  auto isOwn = [&] {
-    ArrayRef<unsigned> axes = part.dims[1];
-    int64_t size = cast<RankedTensorType>(partial.getType()).getDimSize(1);
-    return axes.size() >= ring.size() && llvm::equal(ring, axes.take_front(ring.size())) &&
-           size * mesh.size(axes) == tokens;
-  };
-  while (!isOwn()) {
-    Operation *op = partial.hasOneUse() ? *partial.user_begin() : nullptr;
-    if (!op || op->getNumOperands() != 1 || op->getNumResults() != 1)
-      return {};
-    bool follows = llvm::TypeSwitch<Operation *, bool>(op)
-                       .Case([&](AllReduceOp reduce) {
-                         part.summed.insert_range(reduce.getGroup().on(mesh));
-                         return reduce.getKind() == train::ReduceKind::Sum;
-                       })
-                       .Case([&](ReduceScatterOp scatter) {
-                         Axes axes = scatter.getGroup().on(mesh);
-                         part.summed.insert_range(axes);
-                         llvm::append_range(part.dims[scatter.getDim()], axes);
-                         return scatter.getKind() == train::ReduceKind::Sum;
-                       })
-                       .Case([&](AllGatherOp gather) {
-                         // The end of a sum over many devices, which goes by parts.
-                         Axes &axes = part.dims[gather.getDim()];
-                         bool whole = axes == gather.getGroup().on(mesh);
-                         axes.clear();
-                         return whole;
-                       })
-                       .Case([&](SliceOp slice) {
-                         llvm::append_range(part.dims[slice.getDim()], slice.getGroup().on(mesh));
-                         return slice.getShift() == 0;
-                       })
-                       .Case([](train::PadOp pad) { return pad.getDim() == 1 && pad.getFrom() == 0; })
-                       .Default(false);
-    if (!follows)
-      return {};
-    partial = op->getResult(0);
-  }
-  part.value = partial;
-  return part;
-}
 
 namespace {
 /// A device's part of keys and values, or a chunk of it, wherever it is.
@@ -118,6 +36,13 @@ template <typename Op> class Ring {
 public:
   Ring(Op op, const Mesh &mesh) : op(op), mesh(mesh), b(op), loc(op.getLoc()) {}
 
+  /// Whether devices have parts of the keys. Others, as those of a table, are none of a sequence, and all
+  /// have them.
+  bool dividesKeys() {
+    AttentionShape shape = AttentionShape::of(op);
+    return shape.keys == shape.queries ||
+           comeAlong(mesh.named("context"), {op.getK(), op.getV()}, mesh);
+  }
   /// Finds what there is to do; fails with a message if the op is no ring.
   LogicalResult match(ContextBalance balance);
 
@@ -127,21 +52,25 @@ protected:
            << why << "; use --context-parallel gather or ulysses";
   }
   /// Where devices that have the same queries and other heads share key heads, keys are gathered
-  /// among these first, and what they have together goes around.
-  void shareKeys(GroupAttr queries);
+  /// among these first, and what they have together goes around: as many as a device has queries.
+  void shareKeys(int64_t queries);
   /// What of the gathered keys or values the device begins with.
   Value ownPart(const Gathered &keys);
   /// Visible pairs of chunk `a` of queries and the chunk `c` of keys that a device has in step t, on
   /// average over devices.
-  double pairs(int64_t t, int a, int c) const;
-  /// The steps, without those at the end in which nobody sees anything.
-  int64_t steps() const;
+  double pairs(int64_t t, int a, int c) const { return counted[(t * count + a) * count + c]; }
+  void findSteps();
+  /// Whether somebody sees something of chunk `c` in step t.
+  bool isIn(int64_t t, int c) const { return llvm::is_contained(chunkSteps[c], t); }
   /// What the device `by` ranks before has.
   Value from(Value x, int64_t by);
-  KeyBlock next(const KeyBlock &block) { return {from(block.k, 1), from(block.v, 1)}; }
+  KeyBlock from(const KeyBlock &block, int64_t by) { return {from(block.k, by), from(block.v, by)}; }
+  /// Sends chunks that are there in step t to where they are next; others stay.
+  SmallVector<KeyBlock> following(int64_t t, ArrayRef<KeyBlock> blocks);
   SmallVector<KeyBlock> ownBlocks();
-  /// Position of the first key of chunk `c` in step t.
-  Value keyOffset(int64_t t, int c);
+  /// Positions of the first keys of chunks in steps: of chunk c in step t number t * count + c. All are made
+  /// before the first step: they become one kernel, which all steps come after.
+  SmallVector<Value> keyOffsets();
   Value queryOffset(int a) {
     Value offset = op.getQueryOffset();
     return chunks && offset ? chunks->offset(b, loc, offset, a) : offset;
@@ -173,6 +102,10 @@ protected:
   int64_t n = 0, part = 0; ///< devices; keys of one
   std::optional<Chunks> chunks;
   int count = 1; ///< chunks of queries, and of keys
+  /// Steps in which somebody sees something; of each chunk of keys, which goes straight from one to the next.
+  SmallVector<int64_t> steps;
+  SmallVector<SmallVector<int64_t>> chunkSteps;
+  SmallVector<double> counted; ///< pairs
 
 private:
   int64_t first(int64_t rank, int i) const { return chunks ? chunks->first(rank, i) : rank * part; }
@@ -187,32 +120,35 @@ template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
   group = k.gather.getGroup();
   part = cast<RankedTensorType>(k.gather->getOperand(0).getType()).getDimSize(1);
   std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
-  if (offsets)
-    shareKeys(offsets->group);
-  n = mesh.size(group.on(mesh));
   AttentionShape shape = AttentionShape::of(op);
+  shareKeys(shape.part);
+  n = mesh.size(group.on(mesh));
   if (shape.part != part)
     return refuse("finds " + Twine(shape.part) + " queries beside " + Twine(part) + " keys");
   if (op.getQueryOffset() && (!offsets || offsets->group != group))
     return refuse("finds queries and keys divided among other devices");
-  if (!offsets || balance == ContextBalance::none)
-    return success();
-  Chunks balanced(*offsets, shape);
-  if (balanced.areInOrder(*offsets) && balanced.isWorthwhile()) {
-    chunks = balanced;
-    count = 2;
+  if (offsets && balance != ContextBalance::none) {
+    Chunks balanced(*offsets, shape);
+    if (balanced.areInOrder(*offsets) && balanced.isWorthwhile()) {
+      chunks = balanced;
+      count = 2;
+    }
   }
+  findSteps();
   return success();
 }
 
-template <typename Op> void Ring<Op>::shareKeys(GroupAttr queries) {
-  Axes all = group.on(mesh), around = queries.on(mesh);
-  if (all.size() <= around.size() || !llvm::equal(around, ArrayRef(all).take_front(around.size())))
+template <typename Op> void Ring<Op>::shareKeys(int64_t queries) {
+  Axes all = group.on(mesh);
+  for (size_t around = 1; around < all.size(); ++around) {
+    ArrayRef<unsigned> rest = ArrayRef(all).drop_front(around);
+    if (part * mesh.size(rest) != queries)
+      continue;
+    shared = GroupAttr::from(group.getMesh(), mesh, rest);
+    group = GroupAttr::from(group.getMesh(), mesh, ArrayRef(all).take_front(around));
+    part = queries;
     return;
-  ArrayRef<unsigned> rest = ArrayRef(all).drop_front(around.size());
-  group = queries;
-  shared = GroupAttr::from(queries.getMesh(), mesh, rest);
-  part *= mesh.size(rest);
+  }
 }
 
 template <typename Op> Value Ring<Op>::ownPart(const Gathered &keys) {
@@ -224,24 +160,32 @@ template <typename Op> Value Ring<Op>::ownPart(const Gathered &keys) {
   return AllGatherOp::create(b, loc, resized(own.getType(), 1, part), own, /*dim=*/1, shared);
 }
 
-template <typename Op> double Ring<Op>::pairs(int64_t t, int a, int c) const {
+template <typename Op> void Ring<Op>::findSteps() {
   AttentionShape shape = AttentionShape::of(op);
-  double sum = 0;
-  for (int64_t rank = 0; rank < n; ++rank) {
-    int64_t query = first(rank, a), key = first((rank - t + n) % n, c);
-    sum += double(shape.pairs(query, size(a), key, size(c)));
+  chunkSteps.resize(count);
+  for (int64_t t = 0; t < n; ++t) {
+    for (int a = 0; a < count; ++a)
+      for (int c = 0; c < count; ++c) {
+        double sum = 0;
+        for (int64_t rank = 0; rank < n; ++rank)
+          sum += double(shape.pairs(first(rank, a), size(a), first((rank - t + n) % n, c), size(c)));
+        counted.push_back(sum / double(n));
+      }
+    for (int c = 0; c < count; ++c)
+      if (t == 0 || pairs(t, 0, c) > 0 || pairs(t, count - 1, c) > 0)
+        chunkSteps[c].push_back(t);
+    if (llvm::any_of(chunkSteps, [&](ArrayRef<int64_t> of) { return of.back() == t; }))
+      steps.push_back(t);
   }
-  return sum / double(n);
 }
 
-template <typename Op> int64_t Ring<Op>::steps() const {
-  int64_t steps = 1;
-  for (int64_t t = 1; t < n; ++t)
-    for (int a = 0; a < count; ++a)
-      for (int c = 0; c < count; ++c)
-        if (pairs(t, a, c) > 0)
-          steps = t + 1;
-  return steps;
+template <typename Op>
+SmallVector<KeyBlock> Ring<Op>::following(int64_t t, ArrayRef<KeyBlock> blocks) {
+  SmallVector<KeyBlock> following(blocks);
+  for (int c = 0; c < count; ++c)
+    if (isIn(t, c) && t < chunkSteps[c].back())
+      following[c] = from(blocks[c], *llvm::upper_bound(chunkSteps[c], t) - t);
+  return following;
 }
 
 template <typename Op> Value Ring<Op>::from(Value x, int64_t by) {
@@ -259,9 +203,14 @@ template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
   return blocks;
 }
 
-template <typename Op> Value Ring<Op>::keyOffset(int64_t t, int c) {
-  Value offset = OffsetOp::create(b, loc, part, group, (n - t) % n);
-  return chunks ? chunks->offset(b, loc, offset, c) : offset;
+template <typename Op> SmallVector<Value> Ring<Op>::keyOffsets() {
+  SmallVector<Value> offsets;
+  for (int64_t t = 0; t < n; ++t) {
+    Value offset = OffsetOp::create(b, loc, part, group, (n - t) % n);
+    for (int c = 0; c < count; ++c)
+      offsets.push_back(chunks ? chunks->offset(b, loc, offset, c) : offset);
+  }
+  return offsets;
 }
 
 namespace {
@@ -276,14 +225,12 @@ public:
       q.push_back(chunkOf(op.getQ(), 1, a));
       offsets.push_back(queryOffset(a));
     }
+    SmallVector<Value> keyOffsets = this->keyOffsets();
     SmallVector<KeyBlock> blocks = ownBlocks();
-    for (int64_t t = 0, last = steps() - 1; t <= last; ++t) {
+    for (int64_t t : steps) {
       // Under way before attention begins.
-      SmallVector<KeyBlock> following;
-      for (const KeyBlock &block : blocks)
-        following.push_back(t < last ? next(block) : KeyBlock());
-      for (int c = 0; c < count; ++c) {
-        Value keyOffset = this->keyOffset(t, c);
+      SmallVector<KeyBlock> following = this->following(t, blocks);
+      for (int c = 0; c < count; ++c)
         for (int a = 0; a < count; ++a) {
           double pairs = this->pairs(t, a, c);
           if (pairs == 0)
@@ -291,7 +238,7 @@ public:
           // A sink is one key of all, so of the first part.
           auto part = train::AttentionOp::create(
               b, loc, q[a], blocks[c].k, blocks[c].v, op.getIds(), op.getKey(), op.getHeadOffset(),
-              offsets[a], keyOffset, op.getPositions(), op.getSlopes(),
+              offsets[a], keyOffsets[t * count + c], op.getPositions(), op.getSlopes(),
               outs[a] ? Value() : op.getSinks(), outs[a], lses[a], op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
               op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
@@ -300,7 +247,6 @@ public:
           outs[a] = part.getOut();
           lses[a] = part.getLse();
         }
-      }
       blocks = following;
     }
     op.getOut().replaceAllUsesWith(whole(outs, 1, op.getOut().getType()));
@@ -313,6 +259,12 @@ class BackwardRing : public Ring<train::AttentionGradOp> {
 public:
   using Ring::Ring;
 
+  /// Where one value is keys and values, the op that adds both gradients of it.
+  train::AddOp bothGradients() {
+    Value dk = op.getDk(), dv = op.getDv();
+    bool added = dk.hasOneUse() && dv.hasOneUse() && *dk.user_begin() == *dv.user_begin();
+    return added ? dyn_cast<train::AddOp>(*dk.user_begin()) : train::AddOp();
+  }
   /// Whether the ring gives `part`, with collectives of the other devices' after it.
   bool canSum(const SummedPart &part) {
     return part.value && llvm::all_of(part.dims, [&](const Axes &axes) {
@@ -348,9 +300,12 @@ public:
   LogicalResult build() {
     Axes ring = group.on(mesh);
     int64_t tokens = n * part;
-    SummedPart ownK = summedPartOf(op.getDk(), ring, tokens, mesh),
-               ownV = summedPartOf(op.getDv(), ring, tokens, mesh);
-    if (!canSum(ownK) || !canSum(ownV))
+    train::AddOp both = bothGradients();
+    SmallVector<SummedPart> parts;
+    parts.push_back(summedPartOf(both ? both.getResult() : op.getDk(), ring, tokens, mesh));
+    if (!both)
+      parts.push_back(summedPartOf(op.getDv(), ring, tokens, mesh));
+    if (!llvm::all_of(parts, [&](const SummedPart &part) { return canSum(part); }))
       return refuse("finds gradients of keys and values that are not summed where these are");
     IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
     SmallVector<SmallVector<Value>> queries; // dout, q, out, lse of each chunk
@@ -361,18 +316,19 @@ public:
         of.push_back(chunkOf(operand->get(), dim, a));
       offsets.push_back(queryOffset(a));
     }
+    SmallVector<Value> keyOffsets = this->keyOffsets();
     SmallVector<KeyBlock> blocks = ownBlocks(), own(count), travelling(count);
+    SmallVector<int64_t> places(count); // steps that `travelling` is of
     SmallVector<Value> dq(count);
     Value dsinks;
-    int64_t last = steps() - 1;
-    for (int64_t t = 0; t <= last; ++t) {
-      SmallVector<KeyBlock> following;
-      for (const KeyBlock &block : blocks)
-        following.push_back(t < last ? next(block) : KeyBlock());
+    for (int64_t t : steps) {
+      SmallVector<KeyBlock> following = this->following(t, blocks);
       for (int c = 0; c < count; ++c) {
-        if (t > 1 && travelling[c].k)
-          travelling[c] = next(travelling[c]);
-        Value keyOffset = this->keyOffset(t, c);
+        if (!isIn(t, c))
+          continue;
+        if (travelling[c].k)
+          travelling[c] = from(travelling[c], t - places[c]);
+        places[c] = t;
         KeyBlock &sums = t == 0 ? own[c] : travelling[c];
         for (int a = 0; a < count; ++a) {
           double pairs = this->pairs(t, a, c);
@@ -381,8 +337,8 @@ public:
           ArrayRef<Value> of = queries[a];
           auto part = train::AttentionGradOp::create(
               b, loc, of[0], of[1], blocks[c].k, blocks[c].v, of[2], of[3], op.getIds(),
-              op.getKey(), op.getHeadOffset(), offsets[a], keyOffset, op.getPositions(),
-              op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
+              op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
+              op.getPositions(), op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
               op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
               b.getF64FloatAttr(pairs));
@@ -398,17 +354,20 @@ public:
     SmallVector<Value> dk, dv;
     for (int c = 0; c < count; ++c) {
       bool left = bool(travelling[c].k);
-      dk.push_back(sum(own[c].k, left ? from(travelling[c].k, -last) : Value()));
-      dv.push_back(sum(own[c].v, left ? from(travelling[c].v, -last) : Value()));
+      dk.push_back(sum(own[c].k, left ? from(travelling[c].k, -places[c]) : Value()));
+      dv.push_back(sum(own[c].v, left ? from(travelling[c].v, -places[c]) : Value()));
     }
     op.getDq().replaceAllUsesWith(whole(dq, 1, op.getDq().getType()));
-    ownK.value.replaceAllUsesWith(finish(ownK, dk));
-    ownV.value.replaceAllUsesWith(finish(ownV, dv));
+    if (both)
+      for (int c = 0; c < count; ++c)
+        dk[c] = sum(dk[c], dv[c]);
+    for (auto [i, part] : llvm::enumerate(parts))
+      part.value.replaceAllUsesWith(finish(part, i == 0 ? dk : dv));
     if (op.getSinks())
       op.getDsinks().replaceAllUsesWith(dsinks);
     // From the parts back to the op.
-    for (Operation *dead : {ownK.value.getDefiningOp(), ownV.value.getDefiningOp()})
-      while (dead != op) {
+    for (const SummedPart &part : parts)
+      for (Operation *dead = part.value.getDefiningOp(); dead != op;) {
         Operation *before = dead->getOperand(0).getDefiningOp();
         dead->erase();
         dead = before;
@@ -438,11 +397,15 @@ private:
     for (Operation *op : ops) {
       if (auto attention = dyn_cast<train::AttentionOp>(op)) {
         ForwardRing ring(attention, mesh);
+        if (!ring.dividesKeys())
+          continue;
         if (failed(ring.match(contextBalance)))
           return signalPassFailure();
         ring.build();
       } else {
         BackwardRing ring(cast<train::AttentionGradOp>(op), mesh);
+        if (!ring.dividesKeys())
+          continue;
         if (failed(ring.match(contextBalance)) || failed(ring.build()))
           return signalPassFailure();
       }

@@ -39,6 +39,19 @@ static bool isKeptAnyway(Value value, Block *block) {
          (isa<BlockArgument>(value) && !isa<LoopOp>(block->getParentOp()));
 }
 
+/// Whether `op` computes with a part that goes around a ring, and another part is sent before `target`.
+/// There it would have to hold both.
+static bool leavesRing(Operation *op, Operation *target) {
+  bool inRing = llvm::any_of(op->getOperands(), [](Value operand) {
+    return isa_and_nonnull<dist::PermuteOp>(operand.getDefiningOp()) ||
+           llvm::any_of(operand.getUsers(), llvm::IsaPred<dist::PermuteOp>);
+  });
+  for (Operation *next = op; inRing && next != target; next = next->getNextNode())
+    if (isa<dist::PermuteOp>(next))
+      return true;
+  return false;
+}
+
 static void sink(Operation *op) {
   Block *block = op->getBlock();
   if (op->getNumResults() == 0 || op->getNumRegions() || !isMemoryEffectFree(op) ||
@@ -51,7 +64,7 @@ static void sink(Operation *op) {
         target = user;
   // What ends in a variable, a slot, an output or a larger whole has its memory already.
   if (!target || target == op->getNextNode() || target->hasTrait<OpTrait::IsTerminator>() ||
-      isa<train::SetOp>(target) ||
+      isa<train::SetOp>(target) || leavesRing(op, target) ||
       llvm::any_of(op->getResults(), [](Value result) { return writtenInto(result); }))
     return;
   if (!isView(op)) {

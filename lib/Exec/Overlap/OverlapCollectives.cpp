@@ -37,10 +37,27 @@ private:
 };
 } // namespace
 
+/// Whether a permute sends on what another one brings. It stands where the part that it sends is
+/// computed with; started as soon as the part is there, a device of a ring would hold those of all.
+static bool sendsOn(Operation *op, const ProgramWalk &walk) {
+  if (!isa<PermuteOp>(op))
+    return false;
+  SmallVector<PartAccess> mine = walk.accesses(op);
+  for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
+    for (const PartAccess &access : walk.accesses(before))
+      if (access.writes && llvm::any_of(mine, [&](const PartAccess &own) {
+            return !own.writes && own.conflicts(access);
+          }))
+        return isa<PermuteOp>(before);
+  return false;
+}
+
 /// Moves an asynchronous op up to where its operands are there, if no other communication
 /// stands before it.
 static void hoist(Operation *op) {
   ProgramWalk walk(op->getParentOfType<ProgramOp>(), /*inArena=*/false);
+  if (sendsOn(op, walk))
+    return;
   SmallVector<PartAccess> mine = walk.accesses(op);
   SmallVector<Operation *> group{op}; // with the memory ops that it alone waits for, last first
   Operation *anchor = nullptr;

@@ -226,7 +226,7 @@ def bad_compile(golden):
     refused("--context-parallel", "add e.g. context=2", mesh="data=2", context_parallel="ulysses")
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")
     refused("'rings' is not supported", "none, gather, ring, ulysses", mesh="context=2", context_parallel="rings")
-    refused("target cuda", "all keys in one call; use gather or ulysses", mesh="context=2", context_parallel="ring", target="cuda")
+    refused("target stablehlo", "all keys in one call; use gather or ulysses", mesh="context=2", context_parallel="ring", target="stablehlo")
     refused("'striped' is not supported", "zigzag, none", mesh="context=2", context_parallel="gather", context_balance="striped")
     for how in ("gather", "ring", "ulysses"):
         refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)

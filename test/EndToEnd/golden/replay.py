@@ -4,7 +4,9 @@ usage: replay.py CONFIG BIASED CORPUS DIR SPARSE...
 
 BIASED is a model whose keys have a bias, the gradient of which cancels between devices that hold parts of a sequence;
 SPARSE models have experts, which must be chosen alike in every precision."""
+import array
 import json
+import math
 import pathlib
 import shutil
 import struct
@@ -29,7 +31,8 @@ def dump(name, text, model=config, data=corpus, **options):
     """A dump of step 1, after one in which moments have become other than zero."""
     options = {**strategy(text), "batch": 8, "seq": 16, "replay": True, **options}
     compile(model, name, **options)
-    call(["./" + name, *flags(dict(RUN, data=data, ranks=ranks_of(options["mesh"]), dump=name + ".dump", dump_step=1))])
+    documents = {"documents": 32} if options.get("packed") else {}
+    call(["./" + name, *flags(dict(RUN, data=data, ranks=ranks_of(options["mesh"]), dump=name + ".dump", dump_step=1, **documents))])
     return here / (name + ".dump")
 
 
@@ -49,6 +52,7 @@ def change(directory, rank, pick):
 dumps = {}
 for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}), ("overlap", "data=2/2+zero=3", {"overlap": "on"}),
                             ("tensor", "tensor=2", {}), ("context", "context=4+context-parallel=ulysses+zero=2", {"model": biased}),
+                            ("ring", "context=4+context-parallel=ring", {"packed": True, "precision": "bf16"}),
                             ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
                             ("one-key", "one", {"seq": 1}),  # The gradient of its scores is 0 but for rounding.
                             ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"}),
@@ -71,6 +75,24 @@ for name, rank in [("one", 0), ("data", 1), ("tensor", 1), ("pipe", 1)]:
         code, said = replay(broken)
         check(code == 1 and f"rank {rank}: " in said and f"(exec.value_id {number})" in said and " at " in said,
               f"{name}: a changed value of op {number} on rank {rank} is reported with {code} as:\n{said}")
+
+# Of queries that see nothing of a part of the keys the logarithm of the sum is -inf: what the others may be off by is measured by them alone.
+broken = here / "broken"
+shutil.rmtree(broken)
+shutil.copytree(dumps["ring"], broken)
+index = json.load(open(broken / "rank-0.json"))
+with open(broken / "rank-0.bin", "r+b") as file:
+    for _, _, begin, size in index["values"]:
+        file.seek(begin)
+        numbers = array.array("f", file.read(size // 4 * 4))
+        seen = [number for number in numbers if math.isfinite(number)]
+        if -math.inf in numbers and seen:
+            break
+    least = min(seen, key=abs)
+    file.seek(begin + 4 * numbers.index(least))
+    file.write(struct.pack("<f", least + math.hypot(*seen) / math.sqrt(len(seen)) / 64))
+code, said = replay(broken)
+check(code == 0, f"a number that is off by less than is allowed is reported as:\n{said}")
 
 # What a step leaves in memory.
 broken = here / "broken"

@@ -8,6 +8,7 @@ what is computed of them: B S h / N forward and twice that backward. A ring send
 B S h_kv / N forward and twice that backward. A rank never has more than two parts of them. A rank's attention is 1/N of the FLOPs, on average with gather and ring. With `table`, prints docs/context.md instead of a summary.
 """
 import json
+import math
 import os
 import re
 import sys
@@ -21,7 +22,7 @@ SEQUENCE, RANKS = 131072, [1, 2, 4, 8, 16, 32]
 
 def plan(config, ranks, how):
     mesh = {"mesh": f"context={ranks}", "context-parallel": how} if ranks > 1 else {}
-    options = {"target": "cpu" if how == "ring" else "cuda", "precision": "bf16", "batch": 1, "seq": SEQUENCE, "emit": "exec", "output": "out.mlir",
+    options = {"target": "cuda", "precision": "bf16", "batch": 1, "seq": SEQUENCE, "emit": "exec", "output": "out.mlir",
                "report": "report", **mesh}
     call(["meshwright", "compile", config, *flags(options)])
     return json.load(open("report/report.json"))
@@ -34,6 +35,28 @@ def sent(report, program, ranks, layers):
         if entry["program"] == program and entry["times"] == layers:
             kinds[entry["op"]] = kinds.get(entry["op"], 0) + entry["bytes"] // ranks
     return kinds
+
+
+def check_parts(ranks, part):
+    """In no place of a program are there more than two parts of keys and values of `part` bytes: of what a rank sends on."""
+    around, found = str([(rank - 1) % ranks for rank in range(ranks)]), 0
+    for program in open("out.mlir").read().split("exec.program @")[1:]:
+        # An op may be several lines.
+        lines, views, lives = [re.sub(r"\s+", " ", op) for op in re.split(r"\n(?=\s*(?:exec\.\w+ (?!=)|%[\w.]+ = |\}))", program)], {}, {}
+        for number, line in enumerate(lines):
+            if made := re.match(r" ?(%[\w.]+) = exec\.view (%[\w.]+)", line):
+                views[made[1]] = views.get(made[2], made[2])
+            if sent := re.search(rf"exec\.permute %[\w.]+ to (%[\w.]+) from {re.escape(around)} ", line):
+                shape = re.search(r"to memref<([\dx]+)x(bf16|f32)>", line)
+                size = math.prod(map(int, shape[1].split("x"))) * (2 if shape[2] == "bf16" else 4)
+                lives[sent[1]] = [number, number, size if shape[2] == "bf16" else 0]
+            for name in re.findall(r"%[\w.]+", line):
+                if views.get(name, name) in lives:
+                    lives[views.get(name, name)][1] = number
+        most = max((sum(size for first, last, size in lives.values() if first <= at <= last) for at, _, _ in lives.values()), default=0)
+        found += most > 0
+        check(most <= 2 * part, f"{ranks} ranks have {most} bytes of keys and values that go around, parts are of {part}")
+    check(found == 2, f"{found} programs send keys and values")
 
 
 def attention_flops(report):
@@ -92,6 +115,8 @@ def measure(config):
                 check(moved == expected, f"a layer sends {step} over {ranks} ranks, expected {expected}")
             elif how == "ring":
                 check_balance(config, ranks, how)
+                if ranks > 2:  # Two send to each other for balance too.
+                    check_parts(ranks, SEQUENCE * 2 * key_heads * depth * 2 // ranks)
                 # Half of a rank's queries and output, as above, and of its keys and values.
                 keys = SEQUENCE * 2 * key_heads * depth // ranks
                 check(forward == {"permute": each + keys + 2 * tensor}, f"forward a layer sends {forward} over {ranks} ranks")
@@ -121,7 +146,7 @@ are data-parallel as far as gradients and ZeRO go. Everything but attention work
 | `ulysses` | the whole sequence, its heads | all-to-alls of q, k, v and the output | all-to-alls of the output, its gradient, dq, dk and dv |
 | `hybrid` | queries of U ranks, its heads; keys and values of two times U ranks | as `ulysses` among U ranks, then as `ring` among R | the same |
 
-`auto`, which is the default, is `ring`, or `hybrid` for a mesh axis `context=RxU`; on GPUs it is `gather`.
+`auto`, which is the default, is `ring`, or `hybrid` for a mesh axis `context=RxU`.
 
 `gather` (Grattafiori et al. 2024, for Llama 3): attention divides its queries. Keys and values are gathered before attention, and given up
 after it; the layer keeps its part of them for the backward, which gathers them again and adds their gradients where they belong. What
@@ -153,13 +178,18 @@ what is added up for keys and values goes along in f32, and home at the end:
         rank 2      2    1    0    3            dk and dv of 0 are begun by rank 1 in step 1, go to 2 and 3 in steps 2 and 3,
         rank 3      3    2    1    0            and then to 0, which adds its own
 
-A rank never has keys and values of more than two ranks, so a sequence of any length has room for them on enough ranks. Steps that no query of any rank sees, because of a window, are left out.
+A rank never has keys and values of more than two ranks, so a sequence of any length has room for them on enough ranks. On GPUs it sends while it
+computes, as with `--overlap on` elsewhere. Steps of which no query of any rank sees anything, because of a window, are left out, and parts go straight to where they are
+looked at next: with a window on both sides to a few ranks before and a few behind.
 For balance ranks p and N - 1 - p exchange the second halves of keys and values too: then of the four pairs of a chunk of queries and a chunk of keys, two are
-visible in every step and on every rank, and the calls of the other two return at once. `ring` and `hybrid` are for processors as yet.
+visible in every step and on every rank, and the calls of the other two return at once.
+
+On GPUs generated kernels make the calls of a ring, as those of `gather`: they leave results in f32, and merge them as they leave them. cuDNN's attention rounds its result to
+bf16, which would add a rounding a step.
 
 `ulysses` (Jacobs et al. 2023): attention divides its heads instead, of key heads first. Queries, keys, values and attention's output
 change hands, each in one all-to-all, forward and backward. Context and tensor together must divide the heads evenly; beyond the
-number of key heads, ranks share them. All ranks compute alike, and cuDNN serves.
+number of key heads, ranks share them. All ranks compute alike. On GPUs cuDNN serves, which has faster kernels than the generated ones on the GPUs it is made for.
 
 `hybrid` (Fang and Zhao 2024), for `--mesh context=RxU`: of the R U ranks each U neighbours exchange sequences for heads as in `ulysses`, so that they have R long
 parts of the sequence; with the same heads, R ranks of different neighbourhoods are a ring. U is limited by heads, R by what a step of the ring computes, and a ring of R steps sends
@@ -174,7 +204,7 @@ keys and values of 1/U of the heads. Key heads fewer than U are shared: neighbou
 All are seeds (`lib/Dist/Strategy/SequenceSeeds.cpp`), and a ring a rewrite of what they give, so they go with tensor and sequence parallelism, ZeRO, pipelines, a
 parameter server, rematerialization and offload, and with windows and dropout. Sequences that do not divide are padded.
 
-Take `ulysses` where ranks are many and the heads divide, `gather` where ranks are few, heads do not divide, or key heads are few: what it
+Take `ulysses` where ranks are many and the heads divide, on GPUs in bf16 wherever they do, `gather` where ranks are few, heads do not divide, or key heads are few: what it
 sends does not depend on the number of heads. Take `ring` where keys and values of the whole sequence have no room, or where
 attention is long enough to hide what is sent, and `hybrid` where heads divide among some of the ranks alone.
 
@@ -189,6 +219,9 @@ Activations are 1/N. With `ulysses` (N-1)/N^2 B S (2 h + 2 h_kv) elements are se
 that share a key head each keep its keys and values, and gather them. With `gather` (N-1)/N B S 2 h_kv are sent forward, and twice that
 backward; for balance B S h / N forward, and twice that backward. With `ring` the same, B S h_kv / N more for balance forward and twice that backward,
 and gradients of keys and values have 4 bytes an element.
+
+All that a rank needs of 16 is 46,229,546,304 bytes on a GPU with `ring` and `--zero 3`: 24.8 GB of activations, 7.5 of temporaries, 6.0 of optimizer states, 4.0 of gradients,
+1.0 of parameters, and allowances. With `--zero 0`, it is 174,966,430,528.
 """
 
 if __name__ == "__main__":

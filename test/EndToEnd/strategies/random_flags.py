@@ -135,8 +135,8 @@ def context_parallel(d):
     if d.sizes["context"] == 1:
         return d.pick([None, None, None, "none"])
     if d.context_parts:
-        return d.pick([None, "hybrid"]) if not d.cuda and not d.chance(20) else "hybrid"
-    return d.pick(["gather", "ulysses", *([] if d.cuda else ["ring"])]) if not d.chance(10) else d.pick([None, None, "auto", "none"])
+        return d.pick([None, "hybrid"])
+    return d.pick(["gather", "ulysses", "ring"]) if not d.chance(10) else d.pick([None, None, "auto", "none"])
 
 
 def zero(d):

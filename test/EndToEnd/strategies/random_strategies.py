@@ -39,7 +39,6 @@ DOCUMENTED = {
     "mesh axis `expert` for models without experts": "finds no experts to divide|cannot divide .* experts",
     "mesh axis `context` with `--context-parallel none`": "add --context-parallel",
     "context=RxU without `hybrid`": "has parts, which --context-parallel hybrid is for",
-    "`--context-parallel ring` and `hybrid` for GPUs": "computes attention of all keys in one call",
     "heads that `--context-parallel ulysses` or `hybrid` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
     "`--sequence-parallel` or `context` with sequences of one token": "cannot divide sequences of one token",

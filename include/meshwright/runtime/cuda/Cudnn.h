@@ -49,6 +49,8 @@ inline std::string whyNot(const Attention &call, int64_t arch) {
   if (call.documents)
     return "sequences hold several documents (--packed); cuDNN's kernels that are used here see all of "
            "a sequence";
+  if (s.partial)
+    return "keys are a part of a sequence, whose results are added to others in f32; cuDNN's are rounded";
   if (call.queryOffset)
     return "queries are a part of a sequence, in which they begin anywhere; cuDNN's kernels that "
            "are used here begin at 0";
