@@ -20,10 +20,10 @@ from harness import call, check, flags
 SEQUENCE, RANKS = 131072, [1, 2, 4, 8, 16, 32]
 
 
-def plan(config, ranks, how):
+def plan(config, ranks, how, **more):
     mesh = {"mesh": f"context={ranks}", "context-parallel": how} if ranks > 1 else {}
     options = {"target": "cuda", "precision": "bf16", "batch": 1, "seq": SEQUENCE, "emit": "exec", "output": "out.mlir",
-               "report": "report", **mesh}
+               "report": "report", **mesh, **more}
     call(["meshwright", "compile", config, *flags(options)])
     return json.load(open("report/report.json"))
 
@@ -220,8 +220,8 @@ that share a key head each keep its keys and values, and gather them. With `gath
 backward; for balance B S h / N forward, and twice that backward. With `ring` the same, B S h_kv / N more for balance forward and twice that backward,
 and gradients of keys and values have 4 bytes an element.
 
-All that a rank needs of 16 is 46,229,546,304 bytes on a GPU with `ring` and `--zero 3`: 24.8 GB of activations, 7.5 of temporaries, 6.0 of optimizer states, 4.0 of gradients,
-1.0 of parameters, and allowances. With `--zero 0`, it is 174,966,430,528.
+On 16 GPUs with `ring` a rank needs, with all that its plan sets aside for CUDA, {zero3:,} bytes with `--zero 3`, of which {parts}.
+With `--zero 0` it is {zero0:,}.
 """
 
 if __name__ == "__main__":
@@ -233,7 +233,10 @@ if __name__ == "__main__":
             def cells(kept, *sent):
                 return [f"{kept / 1e9:.2f}", *(f"{bytes / 1e6:.1f}" for bytes in sent)]
             lines = ["| " + " | ".join([str(row[0]), *cells(*row[1:3]), *cells(*row[3:6]), *cells(*row[6:9])]) + " |" for row in found]
-            print(PAGE.format(sequence=SEQUENCE, rows="\n".join(lines)))
+            sharded = plan(config, 16, "ring", zero=3)
+            parts = ", ".join(f"{line['category']} {line['bytes'] / 1e9:.1f} GB" for line in sharded["memory"] if line["bytes"] >= 1e8)
+            print(PAGE.format(sequence=SEQUENCE, rows="\n".join(lines), zero3=sharded["device_bytes"], parts=parts,
+                              zero0=plan(config, 16, "ring")["device_bytes"]))
         else:
             print(f"{len(found)} numbers of ranks keep 1/N of the activations")
         os.chdir("/")
