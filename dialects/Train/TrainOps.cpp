@@ -378,13 +378,15 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
   double rate = op.getDropout().convertToDouble();
   if (rate < 0 || rate >= 1)
     return op.emitOpError("dropout must be in [0, 1), found ") << rate;
-  if (op.getWindow() < 0)
-    return op.emitOpError("window must not be negative, found ") << op.getWindow();
+  if (auto window = int64_t(op.getWindow()); window < 0)
+    return op.emitOpError("window must not be negative, found ") << window;
   if (double cap = op.getCap().convertToDouble(); cap < 0 || !std::isfinite(cap))
     return op.emitOpError("cap must be 0, for none, or above, found ") << cap;
   if (bool(op.getKeyOffset()) != (op.getKeys() != 0))
     return op.emitOpError("says how many keys there are exactly when it has a part of them, which "
                        "key_offset is the position of the first of");
+  if (int64_t keys = op.getKeys(), part = tensor(op.getK()).getDimSize(1); keys && keys < part)
+    return op.emitOpError("has ") << part << " of " << keys << " keys, which are fewer";
   if (Value positions = op.getPositions()) {
     int64_t batch = tensor(op.getK()).getDimSize(0),
             keys = op.getKeys() ? int64_t(op.getKeys()) : tensor(op.getK()).getDimSize(1);

@@ -69,6 +69,8 @@ static std::string unlessCounted(const CompileOptions &o) {
     return "";
   if (o.microbatches == 1)
     return "one microbatch has the choices of the whole batch; leave it out";
+  if (o.auxLoss == AuxLoss::none)
+    return "--aux-loss none has nothing to count for; leave one of them out";
   if (o.auxLoss == AuxLoss::sequence || o.auxScope != AuxScope::batch)
     return "only a loss with statistics of the whole batch has choices to count beforehand; leave it "
            "out, or use --aux-scope batch and another --aux-loss than sequence";

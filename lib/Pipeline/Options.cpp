@@ -334,7 +334,8 @@ Error checkSupported(const CompileOptions &o) {
     if (!flag.idle || !o.given.count(flag.name))
       continue;
     if (std::string why = flag.idle(o); !why.empty())
-      return createStringError(Twine("--") + flag.name + " " + flag.text(o) +
+      return createStringError(Twine("--") + flag.name +
+                               (flag.form == Flag::Switch ? "" : " " + flag.text(o)) +
                                " changes nothing: " + why);
   }
   if (o.gradDtype == GradientType::bf16 && o.precision != MixedPrecision::bf16)

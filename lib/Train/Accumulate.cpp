@@ -250,6 +250,22 @@ static Evaluation forEvaluation(ModuleOp module, func::FuncOp function,
   return {copy, gone};
 }
 
+/// Whether `counts` is computed from inputs of `loss`.
+static LogicalResult checkCounts(func::FuncOp counts, func::FuncOp loss) {
+  if (counts.isExternal())
+    return counts.emitError("has no body; train-count-batch makes one");
+  for (unsigned i = 0; i < counts.getNumArguments(); ++i) {
+    StringRef name = inputName(counts, i);
+    bool known = llvm::any_of(llvm::seq(loss.getNumArguments()), [&](unsigned j) {
+      return !name.empty() && inputName(loss, j) == name &&
+             loss.getArgumentTypes()[j] == counts.getArgumentTypes()[i];
+    });
+    if (!known)
+      return counts.emitError("argument ") << i << " is no input of @loss";
+  }
+  return success();
+}
+
 namespace {
 struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
   void runOnModule() override {
@@ -261,7 +277,12 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
       module.emitError("needs @loss, @loss.gradients and the attribute train.microbatches");
       return signalPassFailure();
     }
-    auto counts = module.lookupSymbol<func::FuncOp>("loss.counts");
+    func::FuncOp counts;
+    for (unsigned i = 0; i < loss.getNumArguments(); ++i)
+      if (batchSumOf(loss, i))
+        counts = module.lookupSymbol<func::FuncOp>("loss.counts");
+    if (counts && failed(checkCounts(counts, loss)))
+      return signalPassFailure();
     for (unsigned i = 0; i < loss.getNumArguments(); ++i) {
       std::optional<int64_t> number = batchSumOf(loss, i);
       if (number && counts && uint64_t(*number) < counts.getNumResults() &&

@@ -52,6 +52,8 @@ private:
     return llvm::to_vector(function.getOps<BatchSumOp>());
   }
   LogicalResult check();
+  /// Whether what `function` repeats, and what that repeats, has a body and does not repeat itself.
+  LogicalResult checkRepeats(func::FuncOp function, SmallVector<func::FuncOp> &above);
   /// `@loss.counts`, which returns what is to be summed.
   LogicalResult makeCounts();
   /// `repeat` with stacks of what is summed in its callee, behind its own results.
@@ -70,10 +72,42 @@ private:
 };
 } // namespace
 
+LogicalResult BatchCounter::checkRepeats(func::FuncOp function,
+                                         SmallVector<func::FuncOp> &above) {
+  above.push_back(function);
+  for (auto repeat : function.getOps<RepeatOp>()) {
+    func::FuncOp callee = calleeOf(repeat);
+    if (!callee || callee.isExternal() || llvm::is_contained(above, callee))
+      return repeat.emitOpError("repeats @")
+             << repeat.getCallee() << ", which has no body or repeats itself: nothing can be counted there";
+    if (failed(checkRepeats(callee, above)))
+      return failure();
+  }
+  above.pop_back();
+  return success();
+}
+
 LogicalResult BatchCounter::check() {
+  if (auto taken = module.lookupSymbol("loss.counts"))
+    return taken->emitError("has the name that the function with the counts of @loss will have; rename it");
+  SmallVector<func::FuncOp> above;
+  if (failed(checkRepeats(loss, above)))
+    return failure();
   DenseSet<Operation *> layers;
-  for (auto repeat : loss.getOps<RepeatOp>())
-    layers.insert(calleeOf(repeat));
+  for (auto repeat : loss.getOps<RepeatOp>()) {
+    func::FuncOp layer = calleeOf(repeat);
+    layers.insert(layer);
+    if (sumsIn(layer).empty())
+      continue;
+    if (repeat.getTimes())
+      return repeat.emitOpError("repeats @") << repeat.getCallee() << ", which has a train.batch_sum, as often as "
+                                             << "data says: the sums of such iterations cannot be stacked";
+    std::optional<SymbolTable::UseRange> uses = symbols.getSymbolUses(layer, module);
+    for (SymbolTable::SymbolUse use : *uses)
+      if (use.getUser()->getParentOfType<func::FuncOp>() != loss)
+        return use.getUser()->emitOpError("repeats @")
+               << repeat.getCallee() << " outside of @loss, where its train.batch_sum has no value";
+  }
   WalkResult result = module.walk([&](BatchSumOp sum) {
     Operation *function = sum->getParentOp();
     if (function == loss || layers.contains(function))
@@ -123,7 +157,6 @@ LogicalResult BatchCounter::narrow(RepeatOp repeat, llvm::BitVector live) {
   }
   // Functions are layers', of which chunks may share one.
   if (llvm::range_size(*symbols.getSymbolUses(function, module)) > 1) {
-    std::string name = function.getSymName().str();
     function = function.clone();
     symbols.insert(function);
     repeat.setCallee(function.getSymName());

@@ -98,3 +98,61 @@ module {
     return %y : tensor<f32>
   }
 }
+
+// -----
+
+module attributes {train.microbatches = 2 : i64} {
+  func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"}) {
+    %y = train.batch_sum %x : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+  // expected-error @below {{has the name that the function with the counts of @loss will have; rename it}}
+  func.func private @loss.counts(%x: tensor<f32> {train.input = "x"}) -> tensor<f32> {
+    return %x : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {train.microbatches = 2 : i64} {
+  func.func private @layer(tensor<f32>) -> tensor<f32>
+  func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"}) {
+    // expected-error @below {{repeats @layer, which has no body or repeats itself}}
+    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<f32>) -> tensor<f32>
+    %z = train.batch_sum %y : (tensor<f32>) -> tensor<f32>
+    return %z : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {train.microbatches = 2 : i64} {
+  func.func private @layer(%x: tensor<f32>) -> tensor<f32> {
+    // expected-error @below {{repeats @layer, which has no body or repeats itself}}
+    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+  func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"}) {
+    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<f32>) -> tensor<f32>
+    %z = train.batch_sum %y : (tensor<f32>) -> tensor<f32>
+    return %z : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {train.microbatches = 2 : i64} {
+  func.func private @layer(%x: tensor<f32>) -> tensor<f32> {
+    %y = train.batch_sum %x : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+  func.func @other(%x: tensor<f32>) -> tensor<f32> {
+    // expected-error @below {{repeats @layer outside of @loss, where its train.batch_sum has no value}}
+    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+  func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"}) {
+    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}

@@ -476,3 +476,19 @@ func.func @gradient_of_a_row_of_offsets(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x
   %a, %b, %c = train.attention_grad %q, %q, %q, %q, %q, %l key_offset %f scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<3xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
   return
 }
+
+// -----
+
+func.func @window(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @+1 {{'train.attention' op window must not be negative, found -3}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal {window = -3 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @few(%q: tensor<1x8x2x4xf32>, %f: tensor<i32>) {
+  // expected-error @+1 {{'train.attention' op has 8 of -8 keys, which are fewer}}
+  %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 {keys = -8 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
