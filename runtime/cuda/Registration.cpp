@@ -110,7 +110,8 @@ void Registration::sayRefusals(Communicator &world) const {
     fprintf(stderr,
             "note: NCCL %d.%d.%d knows the arena of rank %d in %s only, and copies the rest through buffers of "
             "its own: %s\n",
-            version / 10000, version / 100 % 100, version % 100, int(first), describe().c_str(), refusal.c_str());
+            version / 10000, version / 100 % 100, version % 100, int(first),
+            describe().empty() ? "no communicator" : describe().c_str(), refusal.c_str());
 }
 
 std::string Registration::describe() const {

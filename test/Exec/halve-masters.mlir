@@ -26,7 +26,13 @@ exec.program @step {
 // CHECK-DAG: %[[L:.*]] = arith.extsi %[[LOW]] : tensor<8xi16> to tensor<8xi32>
 // CHECK: %[[SUM:.*]] = arith.addi %[[XB]], %[[L]]
 // CHECK: %[[OLD:.*]] = arith.bitcast %[[SUM]] : tensor<8xi32> to tensor<8xf32>
-// CHECK: %[[NEW:.*]] = arith.subf %[[OLD]], %[[G]]
+// CHECK: %[[FULL:.*]] = arith.subf %[[OLD]], %[[G]]
+// Numbers below the normal ones are zeros.
+// CHECK: %[[BELOW:.*]] = arith.cmpf olt, %[[FULL]]
+// CHECK: %[[ABOVE:.*]] = arith.cmpf ogt, %[[FULL]]
+// CHECK: %[[ZERO:.*]] = arith.mulf %[[FULL]]
+// CHECK: %[[SMALL:.*]] = arith.select %[[ABOVE]], %[[ZERO]], %[[FULL]]
+// CHECK: %[[NEW:.*]] = arith.select %[[BELOW]], %[[SMALL]], %[[FULL]]
 // CHECK: %[[BITS:.*]] = arith.bitcast %[[NEW]] : tensor<8xf32> to tensor<8xi32>
 // CHECK: %[[REST:.*]] = arith.trunci %[[BITS]] : tensor<8xi32> to tensor<8xi16>
 // CHECK: %[[RESTB:.*]] = arith.extsi %[[REST]]

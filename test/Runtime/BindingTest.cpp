@@ -74,6 +74,9 @@ TEST(Binding, SeveralThreadsACore) {
   EXPECT_EQ(divided(cores, 2, 96), Shares({"0-191", "192-383"}));
   EXPECT_EQ(divided(cores, 4, 48)[1], "96-191");
   EXPECT_EQ(divided(cores, 1, 384), Shares({""}));
+  // Nine of 36 hardware threads each: no share of whole cores has room for as many.
+  EXPECT_EQ(divided(machine("package:2 numa:1 core:18 pu:2"), 8, 9), Shares(8, ""));
+  EXPECT_EQ(divided(machine("package:2 numa:1 core:18 pu:2"), 4, 18)[3], "54-71");
 }
 
 TEST(Binding, OneMemory) {

@@ -16,6 +16,8 @@
 
 #include "mlir/IR/Matchers.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
@@ -60,8 +62,8 @@ private:
   bool find(Master &master);
   /// The update that `launch` is of `master`.
   std::optional<Update> updateOf(LaunchOp launch, Master &master);
-  /// Leaves masters whole of which a kernel has another launch that does something else there,
-  /// or whose kernel would have more operands than the target allows.
+  /// Drops masters that must stay whole: another launch of their kernel does something else in
+  /// their place, or the kernel would have more operands than the target allows.
   void leaveUnfit();
   void rewriteKernel(func::FuncOp kernel, ArrayRef<Place> places);
   void rewriteLaunch(LaunchOp launch, ArrayRef<Place> places);
@@ -196,8 +198,24 @@ void MasterHalver::rewriteKernel(func::FuncOp kernel, ArrayRef<Place> places) {
     Value whole = arith::BitcastOp::create(b, loc, as(lower, wide), bits);
     lower.replaceAllUsesExcept(whole, low.getDefiningOp());
 
-    // What is no number stays none, whatever its bits.
+    // Conversions of some processors to bf16 make zeros of numbers below the normal ones, whose lower
+    // halves would then add up to something else. They are zeros in both halves.
     b.setInsertionPoint(results);
+    auto number = [&](float value) -> Value {
+      auto type = cast<RankedTensorType>(updated.getType());
+      return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, value));
+    };
+    constexpr float least = std::numeric_limits<float>::min();
+    auto compare = [&](arith::CmpFPredicate how, Value other) {
+      return arith::CmpFOp::create(b, loc, how, updated, other);
+    };
+    Value isBelow = compare(arith::CmpFPredicate::OLT, number(least));
+    Value isAbove = compare(arith::CmpFPredicate::OGT, number(-least));
+    Value zero = arith::MulFOp::create(b, loc, updated, number(0)); // with its sign
+    zero = arith::SelectOp::create(b, loc, isAbove, zero, updated);
+    updated = arith::SelectOp::create(b, loc, isBelow, zero, updated);
+
+    // What is no number stays none, whatever its bits.
     bits = arith::BitcastOp::create(b, loc, as(updated, word), updated);
     Value rest = arith::TruncIOp::create(b, loc, as(updated, half), bits);
     low = arith::ExtSIOp::create(b, loc, as(updated, word), rest);

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <hwloc.h>
 #include <set>
+#include <strings.h>
 #include <tuple>
 #include <unistd.h>
 
@@ -158,7 +159,8 @@ static Range withinNode(const std::vector<Core> &cores, size_t number, size_t ra
   return mine;
 }
 
-CoreList meshwright::shareOf(const std::vector<Core> &cores, int number, int ranks, int threads) {
+/// The range of rank `number`, or all cores where there is no choice to make.
+static Range rangeOf(const std::vector<Core> &cores, int number, int ranks, int threads) {
   Range machine{0, cores.size()};
   size_t wanted = size_t(ranks) * size_t(threads);
   bool all = wanted > cores.size(), several = nodesOf(cores, machine).size() > 1;
@@ -166,13 +168,21 @@ CoreList meshwright::shareOf(const std::vector<Core> &cores, int number, int ran
   // cores are just enough for.
   if (size_t(ranks) > cores.size() || wanted > roomOf(cores, machine, true) ||
       (!several && wanted >= cores.size()))
-    return {};
+    return machine;
   Range mine = withinNode(cores, size_t(number), size_t(ranks), size_t(threads), all);
   if (!mine.size())
     mine = fewestNodes(cores, part(machine, size_t(number), size_t(ranks)), size_t(threads), all);
-  if (mine.size() == machine.size())
-    return {};
+  // A rank without room for its threads would keep all others waiting.
+  return roomOf(cores, mine, true) < size_t(threads) ? machine : mine;
+}
+
+CoreList meshwright::shareOf(const std::vector<Core> &cores, int number, int ranks, int threads) {
   CoreList result;
+  // If one rank is left to the system, all are: it does not know where the others are.
+  for (int rank = 0; rank < ranks; ++rank)
+    if (rangeOf(cores, rank, ranks, threads).size() == cores.size())
+      return result;
+  Range mine = rangeOf(cores, number, ranks, threads);
   for (size_t i = mine.begin; i < mine.end; ++i)
     result.insert(result.end(), cores[i].threads.begin(), cores[i].threads.end());
   std::sort(result.begin(), result.end());
@@ -183,7 +193,7 @@ std::vector<CoreList> meshwright::sharesOfMachine(const CoreList &allowed, int r
   std::vector<CoreList> shares(size_t(ranks), CoreList{});
   // OpenMP's own variables bind threads one by one.
   for (const char *variable : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"})
-    if (const char *value = getenv(variable); value && *value && std::string(value) != "false")
+    if (const char *value = getenv(variable); value && *value && strcasecmp(value, "false") != 0)
       return shares;
   // A rank that uses all cores there are has nothing to choose.
   if (!mayBind() || allowed.empty() || (ranks == 1 && size_t(threads) >= allowed.size()))

@@ -253,7 +253,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
 std::optional<int32_t> Trainer::mostRounds() {
   bool counted = std::any_of(plan.collectives.begin(), plan.collectives.end(),
                              [](const CollectiveEntry &entry) { return entry.inRounds; });
-  if (options.metrics.empty() || !counted)
+  if (!counted)
     return context.expertRounds;
   int32_t mine = context.expertRounds.value_or(0), most = 0;
   context.world->allReduce(ElementType::I32, Reduction::Max, &mine, &most, 1);
