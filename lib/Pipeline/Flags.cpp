@@ -60,7 +60,7 @@ static std::string unlessMasked(const CompileOptions &o) {
 
 static std::string unlessScoped(const CompileOptions &o) {
   return o.auxLoss == AuxLoss::sequence && o.auxScope == AuxScope::microbatch
-             ? "--aux-loss sequence is of each sequence, whatever else is computed with it; leave it out"
+             ? "--aux-loss sequence has statistics of each sequence alone; leave it out"
              : "";
 }
 

@@ -40,7 +40,7 @@ static bool isKeptAnyway(Value value, Block *block) {
 }
 
 /// Whether `op` computes with a part that goes around a ring, and another part is sent before `target`.
-/// There it would have to hold both.
+/// If `op` moved there, a device would hold both parts.
 static bool leavesRing(Operation *op, Operation *target) {
   bool inRing = llvm::any_of(op->getOperands(), [](Value operand) {
     return isa_and_nonnull<dist::PermuteOp>(operand.getDefiningOp()) ||

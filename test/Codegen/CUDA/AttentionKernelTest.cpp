@@ -9,8 +9,6 @@
 #include "PtxKernels.h"
 #include "meshwright/Codegen.h"
 
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
@@ -43,19 +41,7 @@ struct Results {
 class Attention {
 public:
   explicit Attention(const AttentionCase &test) : test(test), shape(test.shape) {
-    DialectRegistry registry;
-    registerCodegen(registry);
-    registerTargets();
-    exec::findTarget("cuda")->registerDialects(registry);
-    registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    program = parseSourceString<ModuleOp>(text(), &context);
-    if (!program)
-      return;
-    auto emitted = codegen::cuda::emitKernels(*program);
-    if (succeeded(emitted) && succeeded(verify(**emitted)))
-      kernels.emplace(**emitted);
+    kernels = PtxKernels::ofProgram(text());
   }
   std::optional<Results> run();
   /// Whether all kernels multiply on tensor cores; none may where it is false.
@@ -74,9 +60,7 @@ private:
 
   const AttentionCase &test;
   MwAttention shape;
-  MLIRContext context;
-  OwningOpRef<ModuleOp> program;
-  std::optional<PtxKernels> kernels;
+  std::unique_ptr<PtxKernels> kernels;
 };
 } // namespace
 

@@ -11,8 +11,6 @@
 #include "PtxKernels.h"
 #include "meshwright/Codegen.h"
 
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
@@ -27,19 +25,7 @@ namespace {
 class Parts {
 public:
   Parts(const AttentionCase &all, int64_t part) : all(all), shape(all.shape), part(part) {
-    DialectRegistry registry;
-    registerCodegen(registry);
-    registerTargets();
-    exec::findTarget("cuda")->registerDialects(registry);
-    registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    program = parseSourceString<ModuleOp>(text(), &context);
-    if (!program)
-      return;
-    auto emitted = codegen::cuda::emitKernels(*program);
-    if (succeeded(emitted) && succeeded(verify(**emitted)))
-      kernels.emplace(**emitted);
+    kernels = PtxKernels::ofProgram(text());
   }
 
   /// Compares with all keys at once. `order`: where parts begin, in the order of the calls.
@@ -78,9 +64,7 @@ private:
   const AttentionCase &all;
   MwAttention shape;
   int64_t part;
-  MLIRContext context;
-  OwningOpRef<ModuleOp> program;
-  std::optional<PtxKernels> kernels;
+  std::unique_ptr<PtxKernels> kernels;
   std::optional<PtxRun> run;
   std::deque<std::vector<char>> memory;
 };

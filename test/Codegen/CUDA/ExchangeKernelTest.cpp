@@ -8,8 +8,6 @@
 #include "PtxKernels.h"
 #include "meshwright/Codegen.h"
 
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
@@ -23,13 +21,6 @@ namespace {
 class ExchangeKernel {
 public:
   ExchangeKernel(StringRef kind, StringRef element) {
-    DialectRegistry registry;
-    registerCodegen(registry);
-    registerTargets();
-    exec::findTarget("cuda")->registerDialects(registry);
-    registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
     std::string text = llvm::formatv(R"(
 module attributes {{exec.target = #exec.target<"cuda">} {{
   exec.program private @step ins() outs(%x: memref<8x{1}>, %w: memref<{2}xi8>) {{
@@ -39,12 +30,7 @@ module attributes {{exec.target = #exec.target<"cuda">} {{
         over ["data"] : memref<8x{1}>
   }
 })", kind, element, element == "f32" ? 16 : 8);
-    program = parseSourceString<ModuleOp>(text, &context);
-    if (!program)
-      return;
-    auto emitted = codegen::cuda::emitKernels(*program);
-    if (succeeded(emitted) && succeeded(verify(**emitted)))
-      kernels.emplace(**emitted);
+    kernels = PtxKernels::ofProgram(text);
   }
 
   bool isThere() { return kernels && kernels->getNames().size() == 1; }
@@ -59,9 +45,7 @@ module attributes {{exec.target = #exec.target<"cuda">} {{
   }
 
 private:
-  MLIRContext context;
-  OwningOpRef<ModuleOp> program;
-  std::optional<PtxKernels> kernels;
+  std::unique_ptr<PtxKernels> kernels;
 };
 
 TEST(ExchangeKernel, AddsSoMany) {

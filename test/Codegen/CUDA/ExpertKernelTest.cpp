@@ -9,8 +9,6 @@
 #include "PtxKernels.h"
 #include "meshwright/Codegen.h"
 
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
@@ -33,25 +31,12 @@ class Call {
 public:
   /// `inputs` and `outputs` are the program's arguments, as text.
   Call(const std::string &inputs, const std::string &outputs, const std::string &op) {
-    DialectRegistry registry;
-    registerCodegen(registry);
-    registerTargets();
-    exec::findTarget("cuda")->registerDialects(registry);
-    registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    program = parseSourceString<ModuleOp>(
+    kernels = PtxKernels::ofProgram(
         formatv("module attributes {{exec.target = #exec.target<\"cuda\">} {{\n"
                 "  exec.program private @step ins({0}) outs({1}) {{\n    {2}\n  }\n}",
-                inputs, outputs, op).str(),
-        &context);
-    if (!program)
-      return;
-    auto emitted = codegen::cuda::emitKernels(*program);
-    if (failed(emitted) || failed(verify(**emitted)))
-      return;
-    kernels.emplace(**emitted);
-    run.emplace(*kernels);
+                inputs, outputs, op).str());
+    if (kernels)
+      run.emplace(*kernels);
   }
 
   bool isThere() const { return run.has_value(); }
@@ -71,9 +56,7 @@ public:
   }
 
 private:
-  MLIRContext context;
-  OwningOpRef<ModuleOp> program;
-  std::optional<PtxKernels> kernels;
+  std::unique_ptr<PtxKernels> kernels;
   std::optional<PtxRun> run;
   SmallVector<unsigned> operands;
 };

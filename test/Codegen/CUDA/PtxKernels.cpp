@@ -7,8 +7,14 @@
 #include "../../Runtime/Cuda/PtxJudge.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/CUDA/Lowering.h"
+#include "Exec/Exec.h"
+#include "Exec/Target.h"
+#include "meshwright/Codegen.h"
+#include "meshwright/Register.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 
 #include <cstring>
 #include <stdexcept>
@@ -17,6 +23,23 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::test;
+
+std::unique_ptr<PtxKernels> PtxKernels::ofProgram(StringRef text) {
+  DialectRegistry registry;
+  registerCodegen(registry);
+  registerTargets();
+  exec::findTarget("cuda")->registerDialects(registry);
+  registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  auto program = parseSourceString<ModuleOp>(text, &context);
+  if (!program)
+    return nullptr;
+  auto emitted = codegen::cuda::emitKernels(*program);
+  if (failed(emitted) || failed(verify(**emitted)))
+    return nullptr;
+  return std::make_unique<PtxKernels>(**emitted);
+}
 
 PtxKernels::PtxKernels(ModuleOp kernels) {
   kernels.walk([&](gpu::GPUFuncOp function) {

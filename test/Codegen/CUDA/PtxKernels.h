@@ -22,6 +22,8 @@ namespace meshwright::test {
 class PtxKernels {
 public:
   explicit PtxKernels(mlir::ModuleOp kernels);
+  /// Those that the compiler makes of a program of floor 3, given as text; null if it makes none.
+  static std::unique_ptr<PtxKernels> ofProgram(llvm::StringRef text);
   ~PtxKernels();
   bool has(llvm::StringRef name) const { return launches.count(name.str()); }
   std::vector<std::string> getNames() const {
