@@ -145,7 +145,7 @@ def bad_compile(golden):
         refused(f"--aux-loss {kind} is of a softmax", "use --aux-loss sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss=kind)
     refused("--aux-loss sequence adds nothing", "0 without --aux-loss-coef", model=sparse / "sparse-deepseek-v3", seq=16,
             aux_loss="sequence")
-    refused("--aux-scope", "--aux-loss sequence is of each sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="sequence",
+    refused("--aux-scope", "--aux-loss sequence has statistics of each sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="sequence",
             aux_loss_coef=0.1, aux_scope="microbatch")
     refused("which 2 microbatches do not see together", "--aux-counting-pass", "--aux-scope microbatch", "--aux-scope sequence",
             model=sparse / "mixtral", seq=16, microbatches=2)
