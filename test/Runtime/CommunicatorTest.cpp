@@ -97,19 +97,32 @@ static constexpr ElementType allTypes[] = {ElementType::F32, ElementType::F64, E
 /// What member `rank` has at the start of test `seed`: the same wherever computed.
 static Buffer inputOf(ElementType type, int64_t count, int rank, uint32_t seed) {
   Buffer buffer(type, count);
-  for (int64_t i = 0; i < count; ++i) {
-    uint64_t mixed =
-        (uint64_t(i) + (uint64_t(seed) << 40) + (uint64_t(rank) << 34)) * 0x9E3779B97F4A7C15u;
-    uint32_t bits = uint32_t((mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9u >> 32);
-    float value = float(int32_t(bits)) * 0x1p-28f;
-    double wide = double(int32_t(bits)) * 0x1p-28;
-    uint16_t brain = floatToBf16(value), half = floatToF16(value);
-    const void *source = type == ElementType::F32    ? static_cast<const void *>(&value)
-                         : type == ElementType::F64  ? static_cast<const void *>(&wide)
-                         : type == ElementType::BF16 ? static_cast<const void *>(&brain)
-                         : type == ElementType::F16  ? static_cast<const void *>(&half)
-                                                     : static_cast<const void *>(&bits);
-    memcpy(buffer.at(i), source, size_t(bytesOf(type)));
+  auto fill = [&](auto convert) {
+    using Stored = decltype(convert(int32_t(0)));
+    uint64_t first = (uint64_t(seed) << 40) + (uint64_t(rank) << 34);
+    for (int64_t i = 0; i < count; ++i) {
+      uint64_t mixed = (uint64_t(i) + first) * 0x9E3779B97F4A7C15u;
+      Stored value = convert(int32_t((mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9u >> 32));
+      memcpy(buffer.at(i), &value, sizeof(value));
+    }
+  };
+  auto narrow = [](int32_t bits) { return float(bits) * 0x1p-28f; };
+  switch (type) {
+  case ElementType::F32:
+    fill(narrow);
+    break;
+  case ElementType::F64:
+    fill([](int32_t bits) { return double(bits) * 0x1p-28; });
+    break;
+  case ElementType::BF16:
+    fill([&](int32_t bits) { return floatToBf16(narrow(bits)); });
+    break;
+  case ElementType::F16:
+    fill([&](int32_t bits) { return floatToF16(narrow(bits)); });
+    break;
+  case ElementType::I32:
+    fill([](int32_t bits) { return bits; });
+    break;
   }
   return buffer;
 }

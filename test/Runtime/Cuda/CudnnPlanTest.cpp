@@ -11,6 +11,7 @@
 #include "common/monitor/Error.h"
 #include "cuda/AttentionGraph.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 using namespace meshwright;
@@ -18,9 +19,9 @@ using namespace meshwright::cuda;
 
 namespace {
 struct Device {
-  int arch, processors, sharedBytes;
+  int arch, processors, sharedBytes, index;
 };
-const Device devices[] = {{80, 108, 166912}, {90, 132, 232448}, {100, 148, 232448}};
+const Device devices[] = {{80, 108, 166912, 0}, {90, 132, 232448, 1}, {100, 148, 232448, 2}};
 
 /// A100, H200 and B200 in cuDNN's words.
 std::string propertiesOf(const Device &device) {
@@ -86,12 +87,16 @@ protected:
   }
 
   /// Every shape is supported and fits. What is planned is at most `waste` times what is
-  /// asked for, a few KiB apart.
+  /// asked for, a few KiB apart. Without `./check --all` each device has a third of them, since
+  /// cuDNN takes long to compile its kernels.
   void fits(bool backward, bool deterministic, double waste) {
     const Device &device = GetParam();
     std::string properties = propertiesOf(device);
     double most = 1;
-    for (const Shape &shape : shapes) {
+    for (int i = 0; i < int(std::size(shapes)); ++i) {
+      if (i % 3 != device.index && !std::getenv("MESHWRIGHT_CHECK_ALL"))
+        continue;
+      const Shape &shape = shapes[i];
       cudnn::Attention call = callOf(shape, backward, deterministic);
       ASSERT_EQ(cudnn::whyNot(call, device.arch), "") << shape.name;
       int64_t planned = cudnn::workspaceBytes(call, device.arch), asked = 0;
