@@ -12,7 +12,6 @@ import re
 import struct
 import subprocess
 import sys
-import time
 
 ELF = b"\x7fELF"
 
@@ -86,6 +85,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("configs", nargs="+", type=pathlib.Path)
+    parser.add_argument("--precision", default="f32,bf16", help="of the configs")
+    parser.add_argument("--large", action="store_true", help="models that take long to compile too")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
 
@@ -98,7 +99,7 @@ def main():
         path.unlink()
 
     for config in options.configs:
-        for precision in ("f32", "bf16"):
+        for precision in options.precision.split(","):
             compile(f"{config.parent.name} {precision}", config, 1, "--precision", precision,
                     "--gpu-arch", "sm_90,sm_80")
     config = options.configs[0]
@@ -106,19 +107,18 @@ def main():
             "--batch", "8", "--zero", "1")
     compile("mesh data=2 zero 3", config, 2, "--mesh", "data=2", "--zero", "3", "--dropout", "0.1")
     compile("parameter server", config, 2, "--mesh", "data=2", "--data-sync", "parameter-server")
-    # What a large model may take, linking and starting included.
-    begin, examples = time.monotonic(), options.configs[0].parents[4] / "examples"
+    # What exchanges add on GPUs is a kernel of the table.
+    compile("ring", config, 2, "--mesh", "data=2", "--collective-algorithm", "ring")
+    if not options.large:
+        return
+    examples = options.configs[0].parents[4] / "examples"
     compile("llama3-8b zero 3", examples / "llama3-8b.json", 8, "--precision",
             "bf16", "--mesh", "data=8", "--zero", "3", "--seq", "4096", "--batch", "8")
-    seconds = time.monotonic() - begin
-    assert seconds <= 40, f"llama3-8b took {seconds:.1f} s"
     # Experts divided among 64 and 1024 GPUs.
     compile("mixtral-8x22b", examples / "models" / "mixtral-8x22b.json", 64, "--precision", "bf16", "--mesh", "data=8,expert=8",
             "--zero", "3", "--seq", "4096", "--batch", "64")
     compile("deepseek-v3", examples / "models" / "deepseek-v3.json", 1024, "--precision", "bf16", "--mesh", "pipe=16,expert=64",
             "--zero", "1", "--seq", "4096", "--batch", "2048", "--microbatches", "32")
-    # What exchanges add on GPUs is a kernel of the table.
-    compile("ring", config, 2, "--mesh", "data=2", "--collective-algorithm", "ring")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What is computed again changes memory and work, not results.
 
-  remat.py WORK
+  remat.py WORK [--all]
 """
 import json
 import re
@@ -88,10 +88,10 @@ check(len(evaluated) == 1 and evaluated != {()}, f"@eval has other buffers at an
 # auto: what fits, and less work than any fixed policy that fits. Stages of a pipeline choose for themselves.
 FIXED += ("every:3", "every:5")
 own = 0
-for layers, mesh in ((16, {}), (10, {"mesh": "tensor=2", "sequence_parallel": True}),
-                     (14, {"mesh": "pipe=4", "microbatches": 8}),
-                     (9, {"mesh": "pipe=2,tensor=2", "microbatches": 4, "schedule": "zb-h1"}),
-                     (12, {"mesh": "pipe=2", "microbatches": 4, "schedule": "interleaved:2"})):
+meshes = [(14, {"mesh": "pipe=4", "microbatches": 8}), (9, {"mesh": "pipe=2,tensor=2", "microbatches": 4, "schedule": "zb-h1"}),
+          (16, {}), (10, {"mesh": "tensor=2", "sequence_parallel": True}),
+          (12, {"mesh": "pipe=2", "microbatches": 4, "schedule": "interleaved:2"})]
+for layers, mesh in meshes if "--all" in sys.argv else meshes[:2]:
     config, size = model("llama", layers), dict(mesh, batch=8, seq=64)
     plans = {policy: plan(config, remat=policy, **size) for policy in FIXED}
     arenas = sorted({found["arena_bytes"] for found in plans.values()})
