@@ -584,6 +584,8 @@ template <typename Op> static MwAttention describe(Op op) {
   shape.globalQueries = op.getGlobalQueries();
   shape.globalKeys = op.getGlobalKeys() ? int64_t(op.getGlobalKeys()) : shape.keys;
   shape.cap = op.getCap().convertToDouble();
+  shape.queryStride = op.getQueryStride();
+  shape.keyStride = op.getKeyStride();
   Type element = op.getQ().getType().getElementType();
   shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
   shape.partial = bool(op.getKeyOffset());

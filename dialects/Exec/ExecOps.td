@@ -491,7 +491,8 @@ class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandS
 defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$dropout,
                              I32Attr:$stream, I64Attr:$globalHeads, I64Attr:$globalQueries,
                              DefaultValuedAttr<I64Attr, "0">:$globalKeys, DefaultValuedAttr<F64Attr, "0.0">:$pairs,
-                             DefaultValuedAttr<F64Attr, "0.0">:$cap, OptionalAttr<AnyAttr>:$library,
+                             DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "1">:$queryStride,
+                             DefaultValuedAttr<I64Attr, "1">:$keyStride, OptionalAttr<AnyAttr>:$library,
                              OptionalAttr<StrAttr>:$reason);
 
 def Exec_AttentionOp : Exec_AttentionBase<"attention"> {

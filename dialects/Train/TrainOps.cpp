@@ -385,6 +385,12 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
   if (bool(op.getKeyOffset()) != (op.getKeys() != 0))
     return op.emitOpError("says how many keys there are exactly when it has a part of them, which "
                        "key_offset is the position of the first of");
+  for (auto [name, stride] : {std::pair("query_stride", int64_t(op.getQueryStride())),
+                              std::pair("key_stride", int64_t(op.getKeyStride()))})
+    if (stride < 1)
+      return op.emitOpError() << name << " must be above 0, found " << stride;
+  if (op.getKeyStride() != 1 && !op.getKeyOffset())
+    return op.emitOpError("has keys that are ") << int64_t(op.getKeyStride()) << " positions apart without key_offset";
   if (int64_t keys = op.getKeys(), part = tensor(op.getK()).getDimSize(1); keys && keys < part)
     return op.emitOpError("has ") << part << " of " << keys << " keys, which are fewer";
   if (Value positions = op.getPositions()) {

@@ -388,7 +388,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     heads or is padded, `heads` is their logical number (0: as many as q has) and
     `head_offset` (tensor<i32>) the first one's number. `queries` and `query_offset` say
     the same of positions of queries: q may hold a part of a sequence, whose keys are
-    whole.
+    whole. From a query to the next it is `query_stride` positions; and `key_stride` from a key to
+    the next.
 
     Of a part of the keys, which `key_offset` is the position of the first of and `keys`
     the number of all, the results are partial and in f32 at least, and never rounded:
@@ -409,7 +410,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
                        DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries,
-                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs);
+                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs,
+                       DefaultValuedAttr<I64Attr, "1">:$query_stride, DefaultValuedAttr<I64Attr, "1">:$key_stride);
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
@@ -443,7 +445,8 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
                        DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries,
-                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs);
+                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs,
+                       DefaultValuedAttr<I64Attr, "1">:$query_stride, DefaultValuedAttr<I64Attr, "1">:$key_stride);
   let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Optional<Train_Tensor>:$dsinks);
   let assemblyFormat = [{
     $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?

@@ -83,10 +83,10 @@ inline bool isRing(ContextParallel how) {
 }
 
 /// Which queries a device computes attention of where `context` divides them: two chunks that
-/// together see as much as those of every other device, or its own.
-enum class ContextBalance { zigzag, none };
+/// together see as much as those of every other device, one of each n queries, or its own.
+enum class ContextBalance { zigzag, striped, none };
 inline Names namesOf(ContextBalance) {
-  static constexpr llvm::StringLiteral names[] = {"zigzag", "none"};
+  static constexpr llvm::StringLiteral names[] = {"zigzag", "striped", "none"};
   return names;
 }
 

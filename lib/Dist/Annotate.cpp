@@ -3,7 +3,6 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Dist/Collectives/AttentionWork.h"
 #include "Dist/Dist.h"
 #include "Dist/Partition/ReshardPath.h"
 #include "Dist/Pipeline/StageParts.h"
@@ -134,30 +133,6 @@ static LogicalResult annotateParts(ModuleOp module) {
   return success();
 }
 
-static LogicalResult annotateAttentionWork(ModuleOp module) {
-  MeshOp meshOp = lookupMesh(module);
-  if (!meshOp)
-    return failure();
-  Mesh mesh = meshOp.getMesh();
-  Builder b(module.getContext());
-  auto annotate = [&](auto op) {
-    std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
-    if (!offsets)
-      return;
-    AttentionShape shape = AttentionShape::of(op);
-    std::optional<QueryOffsets> keys = queryOffsetsOf(op.getKeyOffset(), mesh);
-    int64_t keysHere = cast<RankedTensorType>(op.getK().getType()).getDimSize(1);
-    SmallVector<int64_t> pairs;
-    for (auto [rank, first] : llvm::enumerate(offsets->first))
-      pairs.push_back(
-          shape.pairs(first, shape.part, keys ? keys->first[rank] : 0, keysHere));
-    op->setAttr("dist.pairs", b.getDenseI64ArrayAttr(pairs));
-  };
-  module.walk([&](train::AttentionOp op) { annotate(op); });
-  module.walk([&](train::AttentionGradOp op) { annotate(op); });
-  return success();
-}
-
 void meshwright::registerDistAnnotations() {
   registerAnnotations({
       {"annotate-index-classes", "Number the index classes of each dimension (IndexClasses.h)",
@@ -172,10 +147,5 @@ void meshwright::registerDistAnnotations() {
        annotateRecompute},
       {"annotate-parts", "Say which task of which pipeline chunk each op belongs to (StageParts.h)",
        annotateParts},
-      {"annotate-attention-work",
-       "Say of attention how many pairs of a query and a key each device of a group has that "
-       "divides "
-       "queries (AttentionWork.h)",
-       annotateAttentionWork},
   });
 }

@@ -191,11 +191,13 @@ def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
     and so are calls of pairs of which no device sees anything. With `context-balance=zigzag`,
     where that gains 2% or more, devices p and n - 1 - p exchange the second halves of their
     queries, and of their keys and values (see `dist-balance-attention`): in every step each device
-    has as much to compute as any other then.
+    has as much to compute as any other then. With `context-balance=striped` device p gets the
+    queries, keys and values p, p + n, p + 2n, .. instead, by an all-to-all (Brandon et al. 2023):
+    in every step each device has one triangle of pairs, with its diagonal or without.
   }];
   let options = [
     Option<"contextBalance", "context-balance", "::meshwright::ContextBalance",
-           "::meshwright::ContextBalance::zigzag", "zigzag, or none: nothing is exchanged">];
+           "::meshwright::ContextBalance::zigzag", "zigzag, striped, or none: nothing is exchanged">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
@@ -208,15 +210,28 @@ def DistBalanceAttention : PhasePass<"dist-balance-attention", "local"> {
     2 (n - 1 - p) + 1, in two calls (`dist.permute`, `train.attention`). Results go back
     where they belong; gradients of keys and values are added. So positions, masks and random
     numbers, which a call finds by its `query_offset`, are as before, and no other op knows of it.
+    With `context-balance=striped` device p computes the queries p, p + n, p + 2n, .. in one call with
+    `query_stride`, and an all-to-all before and after it.
 
     An exchange takes place where the device with most pairs of a query and a key has at
     least 2% less of them with it: not where nothing is masked, or where a window makes all
-    queries but the first see as much. The pairs are counted when the pass runs;
-    `--annotate-attention-work` writes them.
+    queries but the first see as much. The pairs are counted when the pass runs.
+    `dist-count-attention` writes them. The pass refuses stripes of parts that n does not divide.
   }];
   let options = [
     Option<"contextBalance", "context-balance", "::meshwright::ContextBalance",
-           "::meshwright::ContextBalance::zigzag", "zigzag, or none: nothing is exchanged">];
+           "::meshwright::ContextBalance::zigzag", "zigzag, striped, or none: nothing is exchanged">];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
+def DistCountAttention : PhasePass<"dist-count-attention", "local"> {
+  let summary = "Says how many pairs of a query and a key each device has";
+  let description = [{
+    Where n devices divide the queries of attention, they may see unlike numbers of keys. `dist.pairs`
+    says of each call how many pairs of both are visible on each device, in one head of one sequence.
+    The plan adds them up over a step: `attention_imbalance`. Documents of packed sequences are
+    not known yet; each sequence counts as one.
+  }];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 

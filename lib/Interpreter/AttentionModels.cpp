@@ -25,7 +25,7 @@ struct Shape {
   double scale, cap, keep = 1;
   bool causal;
   int64_t window, headOffset = 0, globalHeads, queryOffset = 0, globalQueries;
-  int64_t keyOffset = 0, globalKeys;
+  int64_t keyOffset = 0, globalKeys, queryStride, keyStride;
   const int64_t *ids = nullptr, *positions = nullptr;
   const double *slopes = nullptr, *sinks = nullptr;
   const double *before = nullptr, *beforeLse = nullptr;
@@ -40,7 +40,8 @@ struct Shape {
         cap(op.getCap().convertToDouble()), causal(op.getCausal()), window(op.getWindow()),
         globalHeads(op.getHeads() ? op.getHeads() : heads),
         globalQueries(op.getQueries() ? op.getQueries() : queries),
-        globalKeys(op.getKeys() ? op.getKeys() : keys), stream(op.getStream()),
+        globalKeys(op.getKeys() ? op.getKeys() : keys), queryStride(op.getQueryStride()),
+        keyStride(op.getKeyStride()), stream(op.getStream()),
         rate(float(op.getDropout().convertToDouble())) {
     int next = 2 * bool(op.getIds()) + bool(op.getHeadOffset());
     if (op.getQueryOffset())
@@ -68,18 +69,20 @@ struct Shape {
   }
 
   double capped(double score) const { return cap > 0 ? cap * std::tanh(score / cap) : score; }
+  int64_t placeOfQuery(int64_t s) const { return queryOffset + s * queryStride; }
+  int64_t placeOfKey(int64_t t) const { return keyOffset + t * keyStride; }
   /// How far query s is beyond key t.
-  int64_t distance(int64_t s, int64_t t) const { return queryOffset + s - keyOffset - t; }
+  int64_t distance(int64_t s, int64_t t) const { return placeOfQuery(s) - placeOfKey(t); }
   double bias(int64_t h, int64_t s, int64_t t) const {
     return slopes ? slopes[h] * -double(distance(s, t)) : 0;
   }
   /// Whether key t is not before the document of query s, which may be padding behind all keys.
   bool together(int64_t b, int64_t s, int64_t t) const {
-    int64_t last = std::min(queryOffset + s, globalKeys - 1);
-    return !positions || keyOffset + t >= last - positions[b * globalKeys + last];
+    int64_t last = std::min(placeOfQuery(s), globalKeys - 1);
+    return !positions || placeOfKey(t) >= last - positions[b * globalKeys + last];
   }
   bool visible(int64_t b, int64_t s, int64_t t) const {
-    return keyOffset + t < globalKeys && (!causal || distance(s, t) >= 0) &&
+    return placeOfKey(t) < globalKeys && (!causal || distance(s, t) >= 0) &&
            (window == 0 || std::abs(distance(s, t)) < window) && together(b, s, t);
   }
   /// What dropout multiplies the weight of key t for query s by.
@@ -87,7 +90,7 @@ struct Shape {
     if (!ids)
       return 1;
     uint64_t head = uint64_t(ids[b]) * globalHeads + headOffset + h;
-    uint64_t index = (head * globalQueries + queryOffset + s) * globalKeys + keyOffset + t;
+    uint64_t index = (head * globalQueries + placeOfQuery(s)) * globalKeys + placeOfKey(t);
     return keeps(randomBits(key, stream, index), rate) ? keep : 0;
   }
   int64_t kvHead(int64_t h) const { return h / (heads / kvHeads); }

@@ -169,6 +169,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistPartition());
   order.add(dist::createDistRingAttention({o.contextBalance}));
   order.add(dist::createDistBalanceAttention({o.contextBalance}));
+  order.add(dist::createDistCountAttention());
   order.add(createCanonicalizerPass());
 
   order.phase(Phase::stages);

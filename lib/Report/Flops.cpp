@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Flops.h"
 
+#include "Dist/AttentionPairs.h"
 #include "Dist/Dist.h"
 #include "meshwright/runtime/VisiblePairs.h"
 
@@ -15,17 +16,24 @@ using namespace meshwright;
 using namespace meshwright::report;
 
 /// Products over the visible part of queries x keys: so many over elements of q and k, and of v.
-/// Devices that divide the queries, or the keys, share a program, which says what they do on average.
-template <typename Op> static double attentionFlops(Op op, int64_t keys, int64_t values) {
+/// Devices that divide the queries, or the keys, share a program, which says what they do on average,
+/// and what that of `rank` does.
+template <typename Op>
+static double attentionFlops(Op op, int64_t keys, int64_t values, std::optional<int64_t> rank) {
   MwAttention shape = op.getAttention();
   double pairs = shape.partial ? op.getPairs().convertToDouble()
                                : visiblePairs(shape.queries, shape.globalQueries, shape.keys,
                                               shape.causal, shape.window);
+  auto each = op->template getAttrOfType<DenseI64ArrayAttr>(dist::attentionPairsAttr);
+  if (rank && each && *rank < each.size())
+    pairs = double(each[*rank]);
   return 2.0 * double(shape.batch) * double(shape.heads) *
          double(keys * shape.headDim + values * shape.valueDim) * pairs;
 }
 
 double FlopCounter::of(Operation *op, bool again) {
+  if (rank && !isa<exec::LoopOp, exec::WhenOp, exec::CallOp, exec::AttentionOp, exec::AttentionGradOp>(op))
+    return 0;
   bool marked = op->hasAttr(train::recomputedAttr);
   if (again && !marked && !isa<exec::LoopOp, exec::WhenOp, exec::CallOp>(op))
     return 0;
@@ -58,9 +66,9 @@ double FlopCounter::of(Operation *op, bool again) {
         return 2.0 * double(shape.m) * double(shape.n) * double(shape.k) *
                op.getFilled().convertToDouble();
       })
-      .Case<exec::AttentionOp>([](auto op) { return attentionFlops(op, 1, 1); })
+      .Case<exec::AttentionOp>([&](auto op) { return attentionFlops(op, 1, 1, rank); })
       // The scores again, and two products for each of the two.
-      .Case<exec::AttentionGradOp>([](auto op) { return attentionFlops(op, 3, 2); })
+      .Case<exec::AttentionGradOp>([&](auto op) { return attentionFlops(op, 3, 2, rank); })
       .Case<exec::LaunchOp>([](auto op) {
         double elements = 0;
         for (Value out : op.getOutputs())
@@ -75,4 +83,21 @@ double FlopCounter::of(Block &block, bool again) {
   for (Operation &op : block)
     sum += of(&op, again);
   return sum;
+}
+
+std::optional<double> report::attentionImbalance(ModuleOp program) {
+  int64_t ranks = 0;
+  program.walk([&](Operation *op) {
+    if (auto pairs = op->getAttrOfType<DenseI64ArrayAttr>(dist::attentionPairsAttr))
+      ranks = std::max<int64_t>(ranks, pairs.size());
+  });
+  double most = 0, sum = 0;
+  for (auto step : program.getOps<exec::ProgramOp>())
+    for (int64_t rank = 0; rank < ranks && step.getSymName() == "step"; ++rank) {
+      double work = FlopCounter(rank).of(step.getBlock());
+      most = std::max(most, work), sum += work;
+    }
+  if (sum == 0)
+    return {};
+  return most * double(ranks) / sum;
 }

@@ -170,6 +170,9 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
        bytesText(scratchBytes(plan)) + " in which messages are put together");
   fact("Floating-point operations of a step", grouped(plan.flops));
   fact("... of which computed again", grouped(plan.recomputedFlops));
+  if (plan.attentionImbalance)
+    fact("Attention of the rank that has most",
+         formatv("{0:f3} times the mean{1}", *plan.attentionImbalance, asOneDocument(plan)).str());
   fact("Plan hash", plan.hash);
   os << "</table>\n";
   writePrograms(plan, os);

@@ -363,6 +363,8 @@ llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
       return error;
     plan.flops += flopsOf(program);
     plan.recomputedFlops += flopsOf(program, /*again=*/true);
+    if (std::optional<double> factor = report::attentionImbalance(program))
+      plan.attentionImbalance = std::max(plan.attentionImbalance.value_or(1), *factor);
   }
   exec::targetOf(programs.front()).getTarget().addToPlan(module, plan);
   addCommunication();

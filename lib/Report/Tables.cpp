@@ -152,6 +152,11 @@ std::string meshText(const plan::Plan &plan) {
   return mesh.axes.empty() ? "one rank" : dist::meshText(mesh);
 }
 
+const char *asOneDocument(const plan::Plan &plan) {
+  bool packed = any_of(plan.inputs, [](const plan::Port &port) { return port.name == "positions"; });
+  return packed ? ", if each sequence were one document" : "";
+}
+
 std::string precisionText(const plan::Plan &plan) {
   return plan.precision == "f32" ? plan.precision
                                  : plan.precision + ", gradients in " + plan.gradDtype;

@@ -69,6 +69,9 @@ std::string meshText(const plan::Plan &plan);
 /// "bf16, gradients in f32"; gradients of a f32 model are f32.
 std::string precisionText(const plan::Plan &plan);
 
+/// What pairs of queries and keys are counted of: where documents begin is known when they are read.
+const char *asOneDocument(const plan::Plan &plan);
+
 } // namespace meshwright::report
 
 #endif // MESHWRIGHT_LIB_REPORT_TABLES_H

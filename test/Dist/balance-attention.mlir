@@ -1,6 +1,6 @@
 // RUN: meshwright-opt %s --dist-balance-attention -split-input-file | FileCheck %s
 // RUN: meshwright-opt %s --dist-balance-attention=context-balance=none -split-input-file | FileCheck %s --check-prefix=NONE
-// RUN: meshwright-opt %s --dist-balance-attention --annotate-attention-work -split-input-file | FileCheck %s --check-prefix=WORK
+// RUN: meshwright-opt %s --dist-balance-attention --dist-count-attention -split-input-file | FileCheck %s --check-prefix=WORK
 // What is balanced is not balanced again.
 // RUN: meshwright-opt %s --dist-balance-attention --dist-balance-attention -split-input-file | FileCheck %s
 // NONE-NOT: dist.permute

@@ -1,6 +1,6 @@
 // RUN: meshwright-opt %s --dist-ring-attention -split-input-file | FileCheck %s
 // RUN: meshwright-opt %s --dist-ring-attention=context-balance=none -split-input-file | FileCheck %s --check-prefix=NONE
-// RUN: meshwright-opt %s --dist-ring-attention --annotate-attention-work -split-input-file | FileCheck %s --check-prefix=WORK
+// RUN: meshwright-opt %s --dist-ring-attention --dist-count-attention -split-input-file | FileCheck %s --check-prefix=WORK
 // What goes around already is not balanced again.
 // RUN: meshwright-opt %s --dist-ring-attention --dist-balance-attention -split-input-file | FileCheck %s
 

@@ -487,6 +487,22 @@ func.func @window(%q: tensor<1x8x2x4xf32>) {
 
 // -----
 
+func.func @stride(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @+1 {{'train.attention' op query_stride must be above 0, found 0}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal {query_stride = 0 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @apart(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @+1 {{'train.attention' op has keys that are 2 positions apart without key_offset}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal {key_stride = 2 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
 func.func @few(%q: tensor<1x8x2x4xf32>, %f: tensor<i32>) {
   // expected-error @+1 {{'train.attention' op has 8 of -8 keys, which are fewer}}
   %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 {keys = -8 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)

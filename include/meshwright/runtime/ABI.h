@@ -200,6 +200,8 @@ typedef struct MwAttention {
   const int32_t *keyOffset; ///< position of local key 0, or null for 0
   int64_t globalKeys;       ///< number of keys over all ranks; 0: these are all
   int32_t partial;          ///< not 0: keys are a part of all, and out, dq, dk and dv in f32
+  /// Positions from a local query, or key, to the next; 0: 1.
+  int64_t queryStride, keyStride;
 } MwAttention;
 
 /// Scratch bytes each call needs; they are a buffer of the arena. A function of the

@@ -265,6 +265,8 @@ struct Header {
   optional<double> maskedShare; ///< of tokens, which the model is to predict
   optional<int64_t> maskToken;
   double flops = 0, recomputedFlops = 0;
+  /// Of attention whose queries ranks divide: the most that one computes, over the mean.
+  optional<double> attentionImbalance;
   MESHWRIGHT_FIELDS(v("version", self.version); v(hashKey, self.hash); v("model", self.model);
                     v("config", self.config); v("target", self.target);
                     v("precision", self.precision); v("grad_dtype", self.gradDtype);
@@ -272,7 +274,8 @@ struct Header {
                     v("sequence", self.sequence); v("microbatches", self.microbatches);
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
                     v("masked_share", self.maskedShare); v("mask_token", self.maskToken);
-                    v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);)
+                    v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);
+                    v("attention_imbalance", self.attentionImbalance);)
 };
 
 struct Plan : Header {

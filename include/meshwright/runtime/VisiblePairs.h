@@ -11,13 +11,17 @@
 
 namespace meshwright {
 
-/// How many of `keys` keys, without those before `firstKey`, the query at position `query` sees.
+/// How many of `keys` keys, without those before `firstKey`, the query at position `query` sees; of
+/// each `stride` keys the first one is there.
 inline int64_t visibleKeys(int64_t query, int64_t keys, bool causal, int64_t window,
-                           int64_t firstKey = 0) {
+                           int64_t firstKey = 0, int64_t stride = 1) {
   // Without `causal` the window is on both sides.
   int64_t end = causal ? query + 1 : window ? query + window : keys;
   int64_t begin = window ? std::max(firstKey, query - window + 1) : firstKey;
-  return std::max<int64_t>(0, std::min(end, keys) - begin);
+  auto before = [&](int64_t position) {
+    return position <= firstKey ? 0 : (position - firstKey + stride - 1) / stride;
+  };
+  return std::max<int64_t>(0, before(std::min(end, keys)) - before(begin));
 }
 
 /// Pairs of a query and a key that it sees, of one head of one sequence.

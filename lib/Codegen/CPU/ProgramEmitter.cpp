@@ -70,7 +70,9 @@ template <typename Op> Value CPUProgramEmitter::describe(Op op) {
                             orNull(at(op.getPositions())),
                             orNull(at(op.getKeyOffset())),
                             i64(shape.globalKeys),
-                            i32(shape.partial)};
+                            i32(shape.partial),
+                            i64(shape.queryStride),
+                            i64(shape.keyStride)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);

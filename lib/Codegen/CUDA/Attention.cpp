@@ -40,7 +40,7 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
   for (int64_t size :
        {s.batch, s.queries, s.keys, s.heads, s.kvHeads, s.headDim, s.valueDim, s.window,
         int64_t(s.causal), int64_t(s.stream), s.globalHeads, s.globalQueries,
-        s.globalKeys})
+        s.globalKeys, s.queryStride, s.keyStride})
     os << " " << size;
   // As hexadecimal numbers, which are exact.
   os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "

@@ -425,15 +425,20 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   }
 
   // The queries that see any of the keys, for one head after the other.
-  Value begin = shift ? sub(first, shift) : first;
+  // Counted in positions from that of the first query, then in queries.
+  Value begin = shift ? sub(placeOf(first), shift) : placeOf(first);
   Value low = sizes.causal ? begin : constant(0), high = constant(sizes.queries);
   if (isTwoSided())
     low = larger(low, sub(begin, constant(sizes.window - 1)));
   else if (sizes.causal && shift)
     low = larger(constant(0), low);
-  low = divide(low, of.columns);
-  if (sizes.window)
-    high = smaller(high, add(begin, constant(of.rows - 1 + sizes.window)));
+  low = divide(low, of.columns * sizes.queryStride);
+  if (sizes.window) {
+    Value past = add(begin, constant((of.rows - 1) * sizes.keyStride + sizes.window));
+    if (sizes.queryStride != 1)
+      past = divide(add(larger(past, constant(0)), constant(sizes.queryStride - 1)), sizes.queryStride);
+    high = smaller(high, past);
+  }
   if (sizes.window && shift)
     high = larger(high, constant(0));
   high = divide(add(high, constant(of.columns - 1)), of.columns);

@@ -105,12 +105,17 @@ private:
   mlir::Value weightRow(mlir::Value head, mlir::Value query);
   /// Loads what positions and dropout of the block depend on.
   void loadScalars(const Operands &operands);
-  /// Number, from the first one that is here, of the first key of the document of a query; of one
+  /// How far the begin of the document of a query is beyond the first key that is here; of a query
   /// behind the last key, that of the last.
   mlir::Value documentOf(mlir::Value query);
   /// How far a query is beyond the first key that is here, and beyond the sequence's first.
   mlir::Value aheadOfKeys(mlir::Value query);
   mlir::Value positionOf(mlir::Value query);
+  mlir::Value times(mlir::Value x, int64_t y) { return y == 1 ? x : mul(x, constant(y)); }
+  /// How far a key is beyond the first one that is here.
+  mlir::Value placeOf(mlir::Value key);
+  /// How many keys are before a position, counted from that of the first, if there are as many.
+  mlir::Value keysBefore(mlir::Value place);
   /// x / y, rounded down; y is not known now.
   mlir::Value quotient(mlir::Value x, mlir::Value y);
 

@@ -19,14 +19,16 @@ using namespace meshwright::codegen::cuda;
 
 std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
   Value low = constant(0), high = keyCount, query = aheadOfKeys(first);
+  int64_t toLast = (of.rows - 1) * sizes.queryStride;
   if (sizes.causal)
-    high = smaller(high, add(query, constant(of.rows)));
+    high = smaller(high, keysBefore(add(query, constant(toLast + 1))));
   if (sizes.window)
     low = larger(low, sub(query, constant(sizes.window - 1)));
   if (shape.positions)
     low = larger(low, documentOf(first));
+  low = keysBefore(low);
   if (isTwoSided())
-    high = smaller(high, add(query, constant(of.rows - 1 + sizes.window)));
+    high = smaller(high, keysBefore(add(query, constant(toLast + sizes.window))));
   if (shape.keyOffset)
     high = larger(high, constant(0));
   return {divide(low, of.columns), divide(add(high, constant(of.columns - 1)), of.columns)};
@@ -36,15 +38,17 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
                               bool rowsAreKeys) {
   Value query = first, key = column, length = keyCount;
   int64_t queries = of.rows, keys = of.columns;
+  int64_t toLastQuery = (queries - 1) * sizes.queryStride, toLastKey = (keys - 1) * sizes.keyStride;
   bool divides = !shape.keyOffset && sizes.keys % of.columns == 0;
   if (rowsAreKeys) {
     std::swap(query, key), std::swap(queries, keys);
+    toLastQuery = (queries - 1) * sizes.queryStride, toLastKey = (keys - 1) * sizes.keyStride;
     length = constant(sizes.queries);
     divides = sizes.queries % of.columns == 0;
   }
   // Documents follow each other, so the last query's hides most.
   Value last = shape.positions ? documentOf(add(query, constant(queries - 1))) : Value();
-  query = aheadOfKeys(query);
+  query = aheadOfKeys(query), key = placeOf(key);
   // Most tiles hide nothing. Rows that are not there are not written, and need not be hidden; those of
   // keys behind the last of all are.
   Value some;
@@ -54,12 +58,12 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
   if (padded)
     some = either(some, less(keyCount, add(first, constant(of.rows))));
   if (sizes.causal)
-    some = either(some, less(query, add(key, constant(keys - 1))));
+    some = either(some, less(query, add(key, constant(toLastKey))));
   if (sizes.window)
     some =
-        either(some, less(add(key, constant(sizes.window - 1)), add(query, constant(queries - 1))));
+        either(some, less(add(key, constant(sizes.window - 1)), add(query, constant(toLastQuery))));
   if (isTwoSided())
-    some = either(some, less(add(query, constant(sizes.window - 1)), add(key, constant(keys - 1))));
+    some = either(some, less(add(query, constant(sizes.window - 1)), add(key, constant(toLastKey))));
 
   if (shape.positions)
     some = either(some, less(key, last));
@@ -83,7 +87,7 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
       for (int64_t i = 0; i < count; ++i) {
         Value of = rowsAreKeys ? tiles->columnOf(i) : tiles->rowOf(i);
         Value begin = rowsAreKeys ? tiles->rowOf(0) : tiles->columnOf(0);
-        documents.push_back(narrow(sub(documentOf(add(query, of)), add(key, begin))));
+        documents.push_back(narrow(sub(documentOf(add(query, of)), placeOf(add(key, begin)))));
       }
     }
     Values shown(scores);
@@ -105,7 +109,8 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
       if (shape.positions) {
         int64_t row = i / tiles->columnCount(), column = i % tiles->columnCount();
         int64_t key = rowsAreKeys ? tiles->rowOffset(row) : tiles->columnOffset(column);
-        seen = both(seen, less(documents[rowsAreKeys ? column : row], word(uint32_t(key + 1))));
+        seen = both(seen, less(documents[rowsAreKeys ? column : row],
+                               word(uint32_t(key * sizes.keyStride + 1))));
       }
       score = select(seen, score, number(hidden));
     }
@@ -126,10 +131,22 @@ Values AttentionEmitter::cap(MutableArrayRef<Value> products) {
 }
 
 Value AttentionEmitter::positionOf(Value query) {
+  query = times(query, sizes.queryStride);
   return queryOffset ? add(query, queryOffset) : query;
 }
 
-Value AttentionEmitter::aheadOfKeys(Value query) { return shift ? add(query, shift) : query; }
+Value AttentionEmitter::aheadOfKeys(Value query) {
+  query = times(query, sizes.queryStride);
+  return shift ? add(query, shift) : query;
+}
+
+Value AttentionEmitter::placeOf(Value key) { return times(key, sizes.keyStride); }
+
+Value AttentionEmitter::keysBefore(Value place) {
+  if (sizes.keyStride == 1)
+    return place;
+  return divide(add(larger(place, constant(0)), constant(sizes.keyStride - 1)), sizes.keyStride);
+}
 
 Value AttentionEmitter::documentOf(Value query) {
   Type i32 = b.getI32Type();
@@ -140,13 +157,15 @@ Value AttentionEmitter::documentOf(Value query) {
 
 Value AttentionEmitter::aheadOf(Value column, bool rowsAreKeys) {
   Value row = add(first, tiles->rowOf(0)), begin = add(column, tiles->columnOf(0));
-  return narrow(rowsAreKeys ? sub(aheadOfKeys(begin), row) : sub(aheadOfKeys(row), begin));
+  return narrow(rowsAreKeys ? sub(aheadOfKeys(begin), placeOf(row))
+                            : sub(aheadOfKeys(row), placeOf(begin)));
 }
 
 int64_t AttentionEmitter::furtherOf(int64_t i, bool rowsAreKeys) const {
   int64_t r = tiles->rowOffset(i / tiles->columnCount());
   int64_t c = tiles->columnOffset(i % tiles->columnCount());
-  return rowsAreKeys ? c - r : r - c;
+  return rowsAreKeys ? c * sizes.queryStride - r * sizes.keyStride
+                     : r * sizes.queryStride - c * sizes.keyStride;
 }
 
 /// Forward, the largest product has the largest score unless the scale turns that around, or
@@ -199,7 +218,7 @@ void AttentionEmitter::loadScalars(const Operands &operands) {
   if (shape.keyOffset) {
     keyOffset = widen(loadOne(operands.keyOffset, i32));
     shift = sub(queryOffset ? queryOffset : constant(0), keyOffset);
-    keyCount = smaller(keyCount, sub(constant(sizes.globalKeys), keyOffset));
+    keyCount = smaller(keyCount, keysBefore(sub(constant(sizes.globalKeys), keyOffset)));
   }
   if (shape.positions)
     positions = at(operands.positions, i32, mul(batch, constant(sizes.globalKeys)));
@@ -223,7 +242,7 @@ Value AttentionEmitter::weightRow(Value head, Value query) {
 
 /// Philox4x32-10's first word (Philox.h) against the threshold.
 Value AttentionEmitter::keeps(Value rowIndex, Value key) {
-  Value index = add(rowIndex, key);
+  Value index = add(rowIndex, placeOf(key));
   auto wide = [&](Value x, uint32_t y) {
     auto product = arith::MulUIExtendedOp::create(b, loc, x, word(y));
     return std::pair<Value, Value>(product.getLow(), product.getHigh());

@@ -255,12 +255,12 @@ static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOB
 FailureOr<Results> stablehlo::exportAttention(Operation *op, ValueRange x, HLOBuilder &b) {
   return llvm::TypeSwitch<Operation *, FailureOr<Results>>(op)
       .Case([&](train::AttentionOp op) -> FailureOr<Results> {
-        if (op.getIds() || op.getKeyOffset())
+        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1)
           return failure();
         return forward(op, x, b);
       })
       .Case([&](train::AttentionGradOp op) -> FailureOr<Results> {
-        if (op.getIds() || op.getKeyOffset())
+        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1)
           return failure();
         return backward(op, x, b);
       })

@@ -72,19 +72,22 @@ template <typename Op> static AttentionShape attentionShape(Op op) {
        k = cast<RankedTensorType>(op.getK().getType());
   int64_t queries = op.getQueries(), keys = op.getKeys();
   return {q.getDimSize(1), queries ? queries : q.getDimSize(1), keys ? keys : k.getDimSize(1),
-          int64_t(op.getWindow()), op.getCausal()};
+          int64_t(op.getWindow()), op.getCausal(), int64_t(op.getQueryStride()), int64_t(op.getKeyStride())};
 }
 AttentionShape AttentionShape::of(train::AttentionOp op) { return attentionShape(op); }
 AttentionShape AttentionShape::of(train::AttentionGradOp op) { return attentionShape(op); }
 
 int64_t AttentionShape::pairs(int64_t first, int64_t count) const {
-  return pairs(first, count, 0, keys);
+  AttentionShape whole = *this;
+  whole.keyStride = 1;
+  return whole.pairs(first, count, 0, keys);
 }
 
 int64_t AttentionShape::pairs(int64_t first, int64_t count, int64_t firstKey,
                               int64_t countOfKeys) const {
-  int64_t sum = 0, pastKey = std::min(firstKey + countOfKeys, keys);
-  for (int64_t query = first; query < std::min(first + count, queries); ++query)
-    sum += visibleKeys(query, pastKey, causal, window, firstKey);
+  int64_t sum = 0, pastKey = std::min(firstKey + countOfKeys * keyStride, keys);
+  for (int64_t query = first; query < std::min(first + count * queryStride, queries);
+       query += queryStride)
+    sum += visibleKeys(query, pastKey, causal, window, firstKey, keyStride);
   return sum;
 }

@@ -24,15 +24,16 @@ std::optional<QueryOffsets> queryOffsetsOf(mlir::Value offset, const Mesh &mesh)
 struct AttentionShape {
   static AttentionShape of(train::AttentionOp op);
   static AttentionShape of(train::AttentionGradOp op);
-  /// Pairs of a key and a query of the `count` from position `first` on; padding is no query.
+  /// Pairs of a query and a key of the `count` queries from position `first` on; padding is no query.
   int64_t pairs(int64_t first, int64_t count) const;
-  /// ... and of a key of the `countOfKeys` from position `firstKey` on.
+  /// ... and of the `countOfKeys` keys from position `firstKey` on.
   int64_t pairs(int64_t first, int64_t count, int64_t firstKey, int64_t countOfKeys) const;
 
   int64_t part;    ///< queries of a device
   int64_t queries; ///< of a sequence
   int64_t keys, window;
   bool causal;
+  int64_t queryStride, keyStride; ///< positions from a device's query, or key, to its next
 };
 
 } // namespace meshwright::dist

@@ -3,9 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Of causal attention whose queries are divided among n devices the last queries see most
-// keys. With 2n chunks of queries, device p having numbers 2p and 2p+1, devices p and n-1-p
-// exchange the second ones: so each pair of chunks sees as much as every other. Chunks are
-// made of what attention reads, and what it computes goes back, so nothing else knows of it.
+// keys. So devices exchange queries until what they have sees as much (AttentionChunks.h). Chunks
+// are made of what attention reads, and what it computes goes back, so nothing else knows of it.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionChunks.h"
@@ -20,37 +19,46 @@ namespace meshwright::dist {
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
 
-template <typename Op> static void balance(Op op, const Mesh &mesh) {
+template <typename Op>
+static LogicalResult balance(Op op, ContextBalance how, const Mesh &mesh) {
   std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
   if (!offsets || op.getKeyOffset())
-    return; // A ring is balanced already.
-  Chunks chunks(*offsets, AttentionShape::of(op));
-  if (!chunks.areInOrder(*offsets) || !chunks.isWorthwhile())
-    return;
+    return success(); // A ring is balanced already.
+  FailureOr<Chunks> chunks = Chunks::balanced(how, *offsets, AttentionShape::of(op), op);
+  if (failed(chunks) || !chunks->isExchange())
+    return chunks;
   OpBuilder b(op);
   Location loc = op.getLoc();
   SmallVector<int64_t> dims = dimsOfResults(op);
-  Op parts[2];
-  for (int i : {0, 1}) {
+  SmallVector<Op> parts;
+  for (int i = 0; i < chunks->count(); ++i) {
     SmallVector<Value> operands(op->getOperands());
     for (auto [operand, dim] : operandsWithQueries(op))
-      operands[operand->getOperandNumber()] = chunks.take(b, loc, operand->get(), dim, i);
+      operands[operand->getOperandNumber()] = chunks->take(b, loc, operand->get(), dim, i);
     operands[op.getQueryOffsetMutable()[0].getOperandNumber()] =
-        chunks.offset(b, loc, op.getQueryOffset(), i);
+        chunks->offsetFrom(b, loc, op.getQueryOffset(), i);
     Operation *part = b.clone(*op);
     part->setOperands(operands);
     for (auto [result, dim] : llvm::zip(part->getResults(), dims))
       if (dim >= 0)
-        result.setType(resized(result.getType(), dim, chunks.sizes[i]));
-    parts[i] = cast<Op>(part);
+        result.setType(resized(result.getType(), dim, chunks->sizes[i]));
+    parts.push_back(cast<Op>(part));
+    if (int64_t stride = chunks->stride(); stride != 1)
+      parts.back().setQueryStride(stride);
   }
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
-    Value first = parts[0]->getResult(i), second = parts[1]->getResult(i);
-    result.replaceAllUsesWith(dims[i] >= 0
-                                  ? chunks.join(b, loc, first, second, dims[i])
-                                  : train::AddOp::create(b, loc, first, second).getResult());
+    SmallVector<Value> of;
+    for (Op part : parts)
+      of.push_back(part->getResult(i));
+    Value sum = of[0];
+    if (dims[i] >= 0)
+      sum = chunks->join(b, loc, of, dims[i]);
+    else if (of.size() == 2)
+      sum = train::AddOp::create(b, loc, of[0], of[1]);
+    result.replaceAllUsesWith(sum);
   }
   op.erase();
+  return success();
 }
 
 namespace {
@@ -72,10 +80,10 @@ private:
         ops.push_back(op);
     });
     for (Operation *op : ops) {
-      if (auto attention = dyn_cast<train::AttentionOp>(op))
-        balance(attention, mesh);
-      else
-        balance(cast<train::AttentionGradOp>(op), mesh);
+      auto attention = dyn_cast<train::AttentionOp>(op);
+      if (failed(attention ? balance(attention, contextBalance, mesh)
+                           : balance(cast<train::AttentionGradOp>(op), contextBalance, mesh)))
+        return signalPassFailure();
     }
   }
 };

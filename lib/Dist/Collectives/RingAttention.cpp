@@ -7,9 +7,10 @@
 // device p has the part of device p - t. Results for a part are merged with those before it; in
 // the gradient, those of a part travel with it, and home after the last step.
 //
-// With balance, keys and values are exchanged as queries are (AttentionChunks.h). Of the four
-// pairs of a chunk of queries and one of keys two are visible then, in every step and on every
-// device; a call of the others finds nothing to do.
+// With balance, keys and values are exchanged as queries are (AttentionChunks.h). With zigzag, of the
+// four pairs of a chunk of queries and one of keys two are visible then, in every step and on every
+// device; a call of the others finds nothing to do. With striped there is one pair, of whose triangle
+// a diagonal is visible or not.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionChunks.h"
@@ -73,11 +74,11 @@ protected:
   SmallVector<Value> keyOffsets();
   Value queryOffset(int a) {
     Value offset = op.getQueryOffset();
-    return chunks && offset ? chunks->offset(b, loc, offset, a) : offset;
+    return offset ? chunks->offsetFrom(b, loc, offset, a) : offset;
   }
   /// Chunk `i` of queries or of keys, or all of them.
   Value chunkOf(Value x, int64_t dim, int i) {
-    return chunks ? chunks->take(b, loc, x, dim, i) : x;
+    return chunks->take(b, loc, x, dim, i);
   }
   /// The results of both chunks as one, in the type of `like`.
   Value whole(ArrayRef<Value> parts, int64_t dim, Type like) {
@@ -87,7 +88,7 @@ protected:
       Type wanted = RankedTensorType::get(type.getShape(), getElementTypeOrSelf(like));
       rounded.push_back(type == wanted ? part : train::CastOp::create(b, loc, wanted, part));
     }
-    return chunks ? chunks->join(b, loc, rounded[0], rounded[1], dim) : rounded[0];
+    return chunks->join(b, loc, rounded, dim);
   }
   Value sum(Value x, Value y) {
     return !x ? y : !y ? x : train::AddOp::create(b, loc, x, y).getResult();
@@ -108,8 +109,6 @@ protected:
   SmallVector<double> counted; ///< pairs
 
 private:
-  int64_t first(int64_t rank, int i) const { return chunks ? chunks->first(rank, i) : rank * part; }
-  int64_t size(int i) const { return chunks ? chunks->sizes[i] : part; }
 };
 } // namespace
 
@@ -127,13 +126,15 @@ template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
     return refuse("finds " + Twine(shape.part) + " queries beside " + Twine(part) + " keys");
   if (op.getQueryOffset() && (!offsets || offsets->group != group))
     return refuse("finds queries and keys divided among other devices");
-  if (offsets && balance != ContextBalance::none) {
-    Chunks balanced(*offsets, shape);
-    if (balanced.areInOrder(*offsets) && balanced.isWorthwhile()) {
-      chunks = balanced;
-      count = 2;
-    }
+  chunks.emplace(ContextBalance::none, group, n, shape);
+  if (offsets) {
+    FailureOr<Chunks> balanced = Chunks::balanced(balance, *offsets, shape, op);
+    if (failed(balanced))
+      return failure();
+    chunks = *balanced;
   }
+  chunks->shape.keyStride = chunks->stride();
+  count = chunks->count();
   findSteps();
   return success();
 }
@@ -161,14 +162,14 @@ template <typename Op> Value Ring<Op>::ownPart(const Gathered &keys) {
 }
 
 template <typename Op> void Ring<Op>::findSteps() {
-  AttentionShape shape = AttentionShape::of(op);
   chunkSteps.resize(count);
   for (int64_t t = 0; t < n; ++t) {
     for (int a = 0; a < count; ++a)
       for (int c = 0; c < count; ++c) {
         double sum = 0;
         for (int64_t rank = 0; rank < n; ++rank)
-          sum += double(shape.pairs(first(rank, a), size(a), first((rank - t + n) % n, c), size(c)));
+          sum += double(chunks->shape.pairs(chunks->first(rank, a), chunks->sizes[a],
+                                            chunks->first((rank - t + n) % n, c), chunks->sizes[c]));
         counted.push_back(sum / double(n));
       }
     for (int c = 0; c < count; ++c)
@@ -206,9 +207,9 @@ template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
 template <typename Op> SmallVector<Value> Ring<Op>::keyOffsets() {
   SmallVector<Value> offsets;
   for (int64_t t = 0; t < n; ++t) {
-    Value offset = OffsetOp::create(b, loc, part, group, (n - t) % n);
+    Value own = chunks->offset(b, loc, t, 0);
     for (int c = 0; c < count; ++c)
-      offsets.push_back(chunks ? chunks->offset(b, loc, offset, c) : offset);
+      offsets.push_back(c == 0 ? own : chunks->offsetFrom(b, loc, own, c));
   }
   return offsets;
 }
@@ -220,6 +221,7 @@ public:
 
   void build() {
     IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
+    IntegerAttr stride = b.getI64IntegerAttr(chunks->stride());
     SmallVector<Value> q, offsets, outs(count), lses(count);
     for (int a = 0; a < count; ++a) {
       q.push_back(chunkOf(op.getQ(), 1, a));
@@ -242,7 +244,7 @@ public:
               outs[a] ? Value() : op.getSinks(), outs[a], lses[a], op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
               op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
-              b.getF64FloatAttr(pairs));
+              b.getF64FloatAttr(pairs), stride, stride);
           part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
           outs[a] = part.getOut();
           lses[a] = part.getLse();
@@ -308,6 +310,7 @@ public:
     if (!llvm::all_of(parts, [&](const SummedPart &part) { return canSum(part); }))
       return refuse("finds gradients of keys and values that are not summed where these are");
     IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
+    IntegerAttr stride = b.getI64IntegerAttr(chunks->stride());
     SmallVector<SmallVector<Value>> queries; // dout, q, out, lse of each chunk
     SmallVector<Value> offsets;
     for (int a = 0; a < count; ++a) {
@@ -341,7 +344,7 @@ public:
               op.getPositions(), op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
               op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
-              b.getF64FloatAttr(pairs));
+              b.getF64FloatAttr(pairs), stride, stride);
           part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
           dq[a] = sum(dq[a], part.getDq());
           sums = {sum(sums.k, part.getDk()), sum(sums.v, part.getDv())};

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowerToMemory.h"
+#include "Dist/AttentionPairs.h"
 #include "Dist/Programs.h"
 #include "Exec/Kernels/Contraction.h"
 #include "InsertCopies.h"
@@ -126,6 +127,12 @@ static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
   return value ? map.memory(builder, value) : Value();
 }
 
+/// What each device has of the call, for the plan.
+static void keepPairs(Operation *op, Operation *call) {
+  if (Attribute pairs = op->getAttr(dist::attentionPairsAttr))
+    call->setAttr(dist::attentionPairsAttr, pairs);
+}
+
 static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, MemoryMap &map) {
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
   // Created with no scratch first: its size is a function of the op.
@@ -137,7 +144,8 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
         memory(op.getSlopes()), memory(op.getSinks()), memory(op.getBefore()),
         memory(op.getBeforeLse()), memory(op.getOut()), memory(op.getLse()), workspace,
         op.getScale(), op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(), headsOf(op),
-        queriesOf(op), op.getKeys(), op.getPairs(), op.getCap(),
+        queriesOf(op), op.getKeys(), op.getPairs(), op.getCap(), op.getQueryStride(),
+        op.getKeyStride(),
         op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
@@ -145,7 +153,9 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
   probe.erase();
   int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/false,
                                                                  op->getAttr(libraryAttr));
-  markLike(op, create(workspaceOf(builder, op, map, bytes)));
+  AttentionOp call = create(workspaceOf(builder, op, map, bytes));
+  markLike(op, call);
+  keepPairs(op, call);
   return success();
 }
 
@@ -161,6 +171,7 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
         memory(op.getSinks()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()),
         memory(op.getDsinks()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
         op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getKeys(), op.getPairs(), op.getCap(),
+        op.getQueryStride(), op.getKeyStride(),
         op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
@@ -168,7 +179,7 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
   probe.erase();
   int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/true,
                                                                  op->getAttr(libraryAttr));
-  create(workspaceOf(builder, op, map, bytes));
+  keepPairs(op, create(workspaceOf(builder, op, map, bytes)));
   return success();
 }
 

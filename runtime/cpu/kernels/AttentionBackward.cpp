@@ -72,7 +72,7 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
     VisibleColumns visible(mask, query, key);
     Bias bias(call.shape, unit.head, query, key);
     uint64_t index =
-        dropout.active ? Dropout::rowIndex(call.shape, batch, unit.head, query) + key : 0;
+        dropout.active ? Dropout::indexOf(call.shape, batch, unit.head, query, key) : 0;
     float *weightLine = weights + row * kTile, *slopeLine = slopes + row * kTile;
     for (int64_t column = span.begin; column < span.end; column += kLanes) {
       Floats score = load(weightLine + column), bend = splat(1.0f);
@@ -88,7 +88,7 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
         weight = visible.at(column) ? weight : Floats{};
       Floats slope = load(slopeLine + column);
       if (dropout.active) {
-        Ints keep = dropout.keep(index + column);
+        Ints keep = dropout.keep(index, column);
         slope = keep ? slope * dropout.scale : Floats{};
         store(weightLine + column, keep ? weight : Floats{});
       } else {
@@ -169,12 +169,13 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
   for (int64_t column = 0; column < kTile; column += kGroup) {
     // Of these queries only those can see any of the group's keys.
     int64_t begin = 0, end = groupedRows;
+    int64_t first = (key + column) * mask.keyStride, last = first + (kGroup - 1) * mask.keyStride;
     if (mask.causal)
-      begin = larger(0, key + column - mask.offset - unit.query);
+      begin = larger(0, mask.firstQuery(first) - unit.query);
     else if (mask.window)
-      begin = larger(0, key + column - mask.window + 1 - mask.offset - unit.query);
+      begin = larger(0, mask.firstQuery(first - mask.window + 1) - unit.query);
     if (mask.window)
-      end = smaller(end, key + column + kGroup - 1 + mask.window - mask.offset - unit.query);
+      end = smaller(end, mask.firstQuery(last + mask.window) - unit.query);
     if (begin >= end || key + column >= shape.keys)
       continue;
     multiplyGroup<true, Start::C>(

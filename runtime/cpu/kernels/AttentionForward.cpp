@@ -85,7 +85,7 @@ static inline void weighGroup(const Group &group, const Dropout &dropout, uint64
       Floats weight = exponential(load(line + column) - rowMax);
       sum += weight;
       if (dropout.active)
-        weight = dropout.keep(index + row * rowIndices + column) ? weight : Floats{};
+        weight = dropout.keep(index + row * rowIndices, column) ? weight : Floats{};
       store(line + column, weight);
     }
     store(group.rowSum + row * kPad, sum);
@@ -172,8 +172,9 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
         alignas(64) float corrections[kPad];
         updateMaxima(group, mask, scratch.scores, corrections);
         uint64_t index =
-            dropout.active ? Dropout::rowIndex(shape, batch, headOf(unit), query) + key : 0;
-        weighGroup(group, dropout, index, uint64_t(allKeysOf(shape)), scratch.scores, corrections);
+            dropout.active ? Dropout::indexOf(shape, batch, headOf(unit), query, key) : 0;
+        weighGroup(group, dropout, index, uint64_t(allKeysOf(shape) * queryStrideOf(shape)),
+                   scratch.scores, corrections);
         multiplyGroup<false, Start::ScaledC>(scratch.scores + group.span.first, kTile,
                                              scratch.values + group.span.first * valueDepth,
                                              valueDepth, group.output, valueDepth, valueDepth,

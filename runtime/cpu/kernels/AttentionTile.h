@@ -129,6 +129,13 @@ static inline int64_t offsetOf(const MwAttention &shape) {
 static inline int64_t firstKeyOf(const MwAttention &shape) {
   return shape.keyOffset ? *shape.keyOffset : 0;
 }
+/// Positions from one query to the next, and from one key to the next.
+static inline int64_t queryStrideOf(const MwAttention &shape) {
+  return shape.queryStride ? shape.queryStride : 1;
+}
+static inline int64_t keyStrideOf(const MwAttention &shape) {
+  return shape.keyStride ? shape.keyStride : 1;
+}
 static inline int64_t allKeysOf(const MwAttention &shape) {
   return shape.globalKeys ? shape.globalKeys : shape.keys;
 }
@@ -137,11 +144,15 @@ static inline int64_t allKeysOf(const MwAttention &shape) {
 struct Bias {
   Bias(const MwAttention &shape, int64_t head, int64_t query, int64_t key)
       : slope(shape.slopes ? shape.slopes[head] : 0.0f),
-        distance(float(firstKeyOf(shape) + key - query - offsetOf(shape))) {}
+        distance(float(firstKeyOf(shape) + key * keyStrideOf(shape) -
+                       query * queryStrideOf(shape) - offsetOf(shape))),
+        stride(float(keyStrideOf(shape))) {}
   float slope, distance; ///< from the query to the first key
+  float stride;          ///< from a key to the next
 
   Floats at(int64_t column) const {
-    return slope * (__builtin_convertvector(laneNumbers(), Floats) + (distance + float(column)));
+    return slope *
+           (__builtin_convertvector(laneNumbers(), Floats) * stride + (distance + float(column) * stride));
   }
 };
 
@@ -159,31 +170,46 @@ struct Span {
 struct Mask {
   Mask(const MwAttention &shape, int64_t batch)
       : keys(allKeysOf(shape)), window(shape.window), firstKey(firstKeyOf(shape)),
-        pastKey(smaller(keys, firstKey + shape.keys)), offset(offsetOf(shape) - firstKey),
+        offset(offsetOf(shape) - firstKey), queryStride(queryStrideOf(shape)),
+        keyStride(keyStrideOf(shape)), here(smaller(shape.keys, keysBefore(keys - firstKey))),
         causal(shape.causal != 0),
         positions(shape.positions ? shape.positions + batch * keys : nullptr) {}
   int64_t keys, window; ///< keys of all ranks
-  int64_t firstKey, pastKey;
-  int64_t offset; ///< from the first key that is here to the first query
+  int64_t firstKey;     ///< its position
+  int64_t offset;       ///< from the first key that is here to the first query
+  int64_t queryStride, keyStride;
+  int64_t here; ///< keys, without padding
   bool causal;
   const int32_t *positions; ///< of all keys in their documents, or null
 
-  /// Documents follow each other, so like the window's begin this one never falls.
+  /// Positions are counted from that of the first key that is here: of a query, and of the begin of its
+  /// document. Documents follow each other, so like the window's begin this one never falls.
+  int64_t position(int64_t query) const { return offset + query * queryStride; }
   int64_t document(int64_t query) const {
-    int64_t at = smaller(firstKey + offset + query, keys - 1);
+    int64_t at = smaller(firstKey + position(query), keys - 1);
     return at - positions[at] - firstKey;
+  }
+  /// How many keys are before a position, if there are as many as that takes.
+  int64_t keysBefore(int64_t position) const {
+    if (position <= 0 || keyStride == 1)
+      return larger(position, 0);
+    return (position + keyStride - 1) / keyStride;
+  }
+  /// The first query at a position or behind it.
+  int64_t firstQuery(int64_t position) const {
+    int64_t beyond = position - offset;
+    return beyond <= 0 || queryStride == 1 ? beyond : (beyond + queryStride - 1) / queryStride;
   }
   /// The first key that the query sees, and the one after the last; none if they do not follow each
   /// other.
   int64_t begin(int64_t query) const {
-    int64_t first = window ? larger(0, offset + query - window + 1) : 0;
-    return positions ? larger(first, document(query)) : first;
+    int64_t first = window ? larger(0, position(query) - window + 1) : 0;
+    return keysBefore(positions ? larger(first, document(query)) : first);
   }
   int64_t end(int64_t query) const {
-    int64_t here = pastKey - firstKey;
     if (causal)
-      return smaller(here, offset + query + 1);
-    return window ? smaller(here, offset + query + window) : here;
+      return smaller(here, keysBefore(position(query) + 1));
+    return window ? smaller(here, keysBefore(position(query) + window)) : here;
   }
 
   /// What queries [query, query + kGroup) see of keys [key, key + kTile).
@@ -228,6 +254,8 @@ public:
     scale = 1.0f / (1.0f - shape.dropout);
     threshold = uint32_t(double(shape.dropout) * 4294967296.0);
     stream = uint32_t(shape.stream);
+    stride = uint64_t(keyStrideOf(shape));
+    evenLanes = ((Longs)laneNumbers() & 0xFFFFFFFFu) * stride;
     uint32_t key0 = uint32_t(shape.key[0]), key1 = uint32_t(shape.key[1]);
     for (int round = 0; round < kRounds; ++round) {
       keys[round][0] = key0 + uint32_t(round) * 0x9E3779B9u;
@@ -238,18 +266,19 @@ public:
   bool active;
   float scale = 1.0f; ///< of the kept weights
 
-  /// Index of a query's first key that is here.
-  static uint64_t rowIndex(const MwAttention &shape, int64_t batch, int64_t head, int64_t query) {
+  /// Index of key `key`, of those that are here, for a query.
+  static uint64_t indexOf(const MwAttention &shape, int64_t batch, int64_t head, int64_t query,
+                          int64_t key) {
     uint64_t globalHead = uint64_t(shape.sequenceIds[batch]) * uint64_t(shape.globalHeads) +
                           (shape.headOffset ? *shape.headOffset : 0) + head;
-    return (globalHead * shape.globalQueries + offsetOf(shape) + query) * allKeysOf(shape) +
-           firstKeyOf(shape);
+    uint64_t row = globalHead * shape.globalQueries + offsetOf(shape) + query * queryStrideOf(shape);
+    return row * allKeysOf(shape) + firstKeyOf(shape) + key * keyStrideOf(shape);
   }
 
-  /// All ones in the lanes of the elements to keep.
-  Ints keep(uint64_t index) const {
-    Longs even = ((Longs)laneNumbers() & 0xFFFFFFFFu) + index;
-    Words bits = (Words)((words(even + 1) << 32) | (words(even) & 0xFFFFFFFFu));
+  /// All ones in the lanes of the elements to keep, `column` keys and more behind that of `index`.
+  Ints keep(uint64_t index, int64_t column) const {
+    Longs even = evenLanes + (index + column * stride);
+    Words bits = (Words)((words(even + stride) << 32) | (words(even) & 0xFFFFFFFFu));
     return (Ints)(bits >= threshold);
   }
 
@@ -257,6 +286,8 @@ private:
   static constexpr int kRounds = 10;
   uint64_t keys[kRounds][2];
   uint32_t threshold, stream;
+  uint64_t stride; ///< positions from a key to the next
+  Longs evenLanes; ///< positions of keys, from that of lane 0
 
   /// The first output word for each 64-bit counter, in the low half of its lane;
   /// the high halves hold leftovers, here and in between.

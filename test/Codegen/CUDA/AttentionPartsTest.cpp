@@ -24,7 +24,8 @@ namespace {
 /// A call of all keys, as calls of `part` keys each. The first has the sinks, the others merge.
 class Parts {
 public:
-  Parts(const AttentionCase &all, int64_t part) : all(all), shape(all.shape), part(part) {
+  Parts(const AttentionCase &all, int64_t part, int64_t stride)
+      : all(all), shape(all.shape), part(part), stride(stride) {
     kernels = PtxKernels::ofProgram(text());
   }
 
@@ -48,8 +49,9 @@ private:
   unsigned keysFrom(const std::vector<float> &rows, int64_t first, int64_t width) {
     std::vector<float> some(shape.batch * part * width, 7.0f);
     for (int64_t b = 0; b < shape.batch; ++b)
-      std::copy_n(rows.begin() + (b * shape.keys + first) * width,
-                  std::min(part, shape.keys - first) * width, some.begin() + b * part * width);
+      for (int64_t t = 0; t < part && first + t * stride < shape.keys; ++t)
+        std::copy_n(rows.begin() + (b * shape.keys + first + t * stride) * width, width,
+                    some.begin() + (b * part + t) * width);
     return add(encode(shape.elementType, some), true);
   }
   /// Adds a part's gradient, in f32, to that of all keys.
@@ -63,7 +65,7 @@ private:
 
   const AttentionCase &all;
   MwAttention shape;
-  int64_t part;
+  int64_t part, stride; ///< keys of a part, and from one to the next
   std::unique_ptr<PtxKernels> kernels;
   std::optional<PtxRun> run;
   std::deque<std::vector<char>> memory;
@@ -102,9 +104,9 @@ std::string Parts::text() const {
   std::string attributes = llvm::formatv(
       "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} "
       ": i32, window = {5} : i64, cap = {6:e16} : f64, globalQueries = {7} : i64, globalKeys = {8} "
-      ": i64}",
+      ": i64, keyStride = {9} : i64}",
       shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads, double(shape.scale),
-      shape.stream, shape.window, double(shape.cap), shape.globalQueries, shape.keys);
+      shape.stream, shape.window, double(shape.cap), shape.globalQueries, shape.keys, stride);
   std::string arguments = llvm::formatv(
       "ins(%dout: {0}, %q: {1}, %k: {2}, %v: {3}, %given: {0}, %ids: {4}, %key: memref<2xi32>, "
       "%query: memref<i32>, %at: memref<i32>, %places: {5}, %slopes: {6}, %sinks: {6}, %before: {7}, "
@@ -141,8 +143,8 @@ void Parts::addTo(std::vector<float> &sums, unsigned gradient, int64_t first, in
     for (int64_t t = 0; t < part; ++t)
       for (int64_t i = 0; i < width; ++i) {
         float value = rows[(b * part + t) * width + i];
-        if (first + t < shape.keys)
-          sums[(b * shape.keys + first + t) * width + i] += value;
+        if (first + t * stride < shape.keys)
+          sums[(b * shape.keys + first + t * stride) * width + i] += value;
         else
           ASSERT_EQ(value, 0.0f) << "of padding";
       }
@@ -242,13 +244,13 @@ void Parts::check(ArrayRef<int32_t> order) {
 
 /// `documents`: how long one is at most; 0: a sequence is one. `terms`: with slopes and sinks.
 static void check(MwAttention shape, int64_t part, ArrayRef<int32_t> order, bool terms = false,
-                  int64_t documents = 0) {
+                  int64_t documents = 0, int64_t stride = 1) {
   SCOPED_TRACE(testing::Message() << shape.queries << " queries, " << shape.keys << " keys in parts of "
                                   << part << ", heads of " << shape.headDim << ", causal "
                                   << shape.causal << ", window " << shape.window << ", dropout "
                                   << shape.dropout << ", cap " << shape.cap << ", type "
                                   << shape.elementType << ", terms " << terms << ", documents of "
-                                  << documents);
+                                  << documents << ", of each " << stride << " keys one");
   std::mt19937 generator(3);
   AttentionCase all(shape, generator);
   if (terms)
@@ -257,7 +259,7 @@ static void check(MwAttention shape, int64_t part, ArrayRef<int32_t> order, bool
     all.addDocuments(generator, documents);
   for (std::vector<float> *values : {&all.q, &all.k, &all.v, &all.dout})
     *values = decode(shape.elementType, encode(shape.elementType, *values));
-  Parts(all, part).check(order);
+  Parts(all, part, stride).check(order);
 }
 
 static MwAttention sizes(int64_t batch, int64_t length, int64_t dim, int64_t valueDim, int32_t type) {
@@ -296,6 +298,20 @@ TEST(GPUAttentionParts, F32) { checkAll(sizes(1, 0, 24, 16, MW_F32), 21); }
 TEST(GPUAttentionParts, OddHeads) { check(sizes(2, 60, 5, 7, MW_BF16), 20, {40, 0, 20}, true, 20); }
 TEST(GPUAttentionParts, TensorCores) { checkAll(sizes(1, 0, 16, 32, MW_BF16), 40); }
 TEST(GPUAttentionParts, SeveralTiles) { check(sizes(1, 210, 64, 64, MW_BF16), 70, {140, 0, 70}); }
+
+/// Of each four keys a part has one.
+TEST(GPUAttentionParts, Stripes) {
+  const int32_t order[] = {2, 0, 3, 1};
+  for (MwAttention shape : {sizes(1, 77, 24, 16, MW_F32), sizes(1, 77, 16, 32, MW_BF16)}) {
+    check(shape, 20, order, /*terms=*/true, /*documents=*/20, /*stride=*/4);
+    shape.window = 10;
+    shape.dropout = 0.25f;
+    shape.stream = 5;
+    check(shape, 20, order, /*terms=*/true, /*documents=*/0, /*stride=*/4);
+    shape.causal = 0;
+    check(shape, 20, order, /*terms=*/false, /*documents=*/0, /*stride=*/4);
+  }
+}
 
 /// Queries of a device see nothing of some parts: the first leaves zeros, the others what is before.
 TEST(GPUAttentionParts, Unseen) {

@@ -227,7 +227,12 @@ def bad_compile(golden):
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")
     refused("'rings' is not supported", "none, gather, ring, ulysses", mesh="context=2", context_parallel="rings")
     refused("target stablehlo", "all keys in one call; use gather or ulysses", mesh="context=2", context_parallel="ring", target="stablehlo")
-    refused("'striped' is not supported", "zigzag, none", mesh="context=2", context_parallel="gather", context_balance="striped")
+    refused("'stripes' is not supported", "zigzag, striped, none", mesh="context=2", context_balance="stripes")
+    for how in ("gather", "ring"):
+        refused("--context-balance striped cannot deal out evenly the 6 tokens of each of 4 ranks", "use a --seq that 16 divides, as 32",
+                "zigzag", mesh="context=4", context_parallel=how, context_balance="striped", seq=24)
+    refused("--context-balance striped", "target stablehlo computes attention of neighbouring queries; use zigzag or none", mesh="context=2",
+            context_parallel="gather", context_balance="striped", target="stablehlo")
     for how in ("gather", "ring", "ulysses"):
         refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)
         refused("mesh axis 'context' = 4", "tokens, 3; use context=3 or fewer", mesh="context=4", context_parallel=how, seq=3)

@@ -17,7 +17,8 @@ def losses(where="one", dropout="0.1", **more):
 
 want = losses()
 for where in ("data=2", "one/2", "data=2/2", "replica=2,data=2/2", "tensor=4", "data=2,tensor=2/2+sequence-parallel",
-              "context=3/2+context-parallel=gather", "context=4+context-parallel=gather+context-balance=none"):
+              "context=3/2+context-parallel=gather", "context=4+context-parallel=gather+context-balance=none",
+              "context=4+context-balance=striped", "context=2+context-parallel=gather+context-balance=striped"):
     have = losses(where)
     far = max(distance(have, want), distance(have, want, "grad_norm") / 5)
     print(f"{where}: {far:.1e}")

@@ -3,6 +3,7 @@
 
   precision.py GOLDEN WORK losses STRATEGY...    the losses of the float64 run, and the interpreter's
   precision.py GOLDEN WORK parts STRATEGY...     the losses of one rank in the same precision
+  precision.py GOLDEN WORK context STRATEGY...   no further from the float64 run than twice what one rank is
   precision.py GOLDEN WORK scaling [STRATEGY]    overflows, growth, and resuming in fp16
   precision.py GOLDEN WORK bytes                 what a parameter takes
   precision.py GOLDEN WORK moments               the losses with moments in bf16, and checkpoints that go there and back
@@ -122,6 +123,23 @@ def parts(items):
             check(worst <= 5e-3, f"{name}: a weight at the end is {worst:.1e} off one rank's")
             check(train("./exe", ranks, **golden.run) == have, f"{name}: the run differs from itself")
             print(f"{name}: loss {off:.1e}, grad_norm {norms:.1e}, final weights {worst:.1e}", flush=True)
+
+
+def context(items):
+    """Partial results of attention are merged before they are rounded, so many of them cost no digits."""
+    want = [{"loss": loss} for loss in golden.answers["loss"]]
+    def errors(item):
+        options = dict(golden.size, **strategy(item), precision="bf16")
+        compile(golden.config, "exe", **options)
+        have = train("./exe", ranks_of(options["mesh"]), **golden.run)
+        off = [abs(row["loss"] - one["loss"]) / one["loss"] for row, one in zip(have, want)]
+        return max(off), math.sqrt(sum(error * error for error in off) / len(off))
+    one = errors("one")
+    for item in items:
+        have = errors(item)
+        print(f"{golden.directory.name} {item}: a loss is off by {have[0]:.1e}, {have[1]:.1e} in the mean, on one rank by {one[0]:.1e} and {one[1]:.1e}",
+              flush=True)
+        check(all(error <= 2 * alone for error, alone in zip(have, one)), f"{item}: {have} is more than twice {one}")
 
 
 def scaling(where="data=2"):
@@ -309,5 +327,5 @@ def threads():
         check(counts[0] == counts[1], f"{precision}: {counts[1]} threads, with OPENBLAS_NUM_THREADS=1 {counts[0]}")
 
 
-{"losses": losses, "parts": parts, "moments": lambda items: moments(), "masters": masters, "scaling": lambda items: scaling(*items),
+{"losses": losses, "parts": parts, "moments": lambda items: moments(), "masters": masters, "context": context, "scaling": lambda items: scaling(*items),
  "bytes": lambda items: bytes_each(), "threads": lambda items: threads()}[sys.argv[3]](sys.argv[4:])

@@ -71,7 +71,7 @@ def check_balance(config, ranks, how):
     """Every rank has as many pairs of a query and a key, within 2%, forward and backward."""
     call(["meshwright", "compile", config, "--batch", "1", "--seq", SEQUENCE, "--mesh", f"context={ranks}", "--context-parallel", how,
           "--emit", "local", "-o", "local.mlir"])
-    counted = call(["meshwright-opt", "--annotate-attention-work", "local.mlir"])
+    counted = call(["meshwright-opt", "--dist-count-attention", "local.mlir"])
     for op in ("attention", "attention_grad"):
         calls = [[int(pairs) for pairs in found.split(",")]
                  for found in re.findall(rf"train\.{op} .*dist\.pairs = array<i64: ([\d, ]+)>", counted)]
@@ -131,6 +131,38 @@ def measure(config):
     return rows
 
 
+def imbalance(config, ranks, how, balance, sequence=1024, *more):
+    call(["meshwright", "compile", config, "--batch", "1", "--seq", sequence, "--mesh", f"context={ranks}", "--context-parallel", how,
+          "--context-balance", balance, *more, "-o", "balance"])
+    return json.loads(call(["meshwright", "inspect", "--json", "balance"]))["attention_imbalance"]
+
+
+def check_imbalance():
+    """The plan says by how much the rank with most attention is above the mean."""
+    model = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "vocab_size": 64, "max_position_embeddings": 4096}
+    json.dump(model, open("full.json", "w"))
+    json.dump(dict(model, model_type="mistral", sliding_window=200), open("window.json", "w"))
+    size, ranks = 1024, 8
+    pairs = [[min(query + 1, window) for query in range(size)] for window in (size, 200)]
+    for how in ("ring", "gather"):
+        # Of causal attention the last rank sees most, 2 - 1/8 of the mean; of a window all but the first see as much.
+        for config, seen in zip(("full.json", "window.json") if how == "ring" else ("full.json",), pairs):
+            parts = [sum(seen[rank * size // ranks:(rank + 1) * size // ranks]) for rank in range(ranks)]
+            stripes = [sum(seen[rank::ranks]) for rank in range(ranks)]
+            have = {balance: imbalance(config, ranks, how, balance) for balance in ("zigzag", "none", "striped")}
+            for balance, wanted in (("none", parts), ("striped", stripes)):
+                check(abs(have[balance] - max(wanted) * ranks / sum(wanted)) < 1e-9, f"{config} {how} {balance}: the plan has {have}")
+            if config == "full.json":
+                check(have["none"] > 1.85 and have["zigzag"] < 1.02 and abs(have["striped"] - 1 - 7 / 1025) < 1e-9, f"{how}: {have}")
+            else:  # Where an exchange would gain too little there is none.
+                check(have["none"] > 1.1 and have["zigzag"] <= have["none"] and have["striped"] < 1.02, f"{how}: {have}")
+    said = call(["meshwright", "inspect", "balance"])
+    check(re.search(r"attention    1\.0\d\d times the mean, of the rank that has most\n", said), said)
+    imbalance("full.json", 2, "gather", "zigzag", 64, "--packed")
+    check("if each sequence were one document" in call(["meshwright", "inspect", "balance"]), "of documents the plan says more than it knows")
+
+
 PAGE = """# Context parallelism
 
 A mesh axis `context` divides sequences, for lengths that one device has no memory for. Its ranks hold the same parameters and
@@ -165,8 +197,20 @@ much as any other such pair:
 
 Attention is two calls of half of the queries each. Keys, positions, the data, and everything outside attention are as without it, so any windows, biases, dropout and
 padding go with it. It is left out where it would gain less than 2%: where nothing is causal, or where a window makes all ranks alike. The calls' pairs of a query and a key
-are counted at compile time (`meshwright-opt --annotate-attention-work` writes them). What it sends falls with N, what `gather` sends beside does not: `none`
-is for few ranks with slow links between them, and short sequences. `flops` in the plan is the mean over ranks.
+are counted at compile time (`meshwright-opt --dist-count-attention` writes them). What it sends falls with N, what `gather` sends beside does not: `none`
+is for few ranks with slow links between them, and short sequences. `flops` in the plan is the mean over ranks, and `attention_imbalance` what the rank with most attention
+computes over the mean, forward and backward, counted: `inspect` and reports say so too. With windows that differ from layer to layer it is of all layers of a step together.
+
+With `--context-balance striped` (Brandon et al. 2023) rank p gets the queries p, p + N, p + 2N, .. in one all-to-all, and the same keys and values for a ring:
+
+        tokens     0 1 2 3 | 4 5 6 7 | 8 9 a b | c d e f                4 ranks, 16 tokens
+        rank           0   |    1    |    2    |    3                   holds them
+        rank       0 1 2 3   0 1 2 3   0 1 2 3   0 1 2 3                computes their attention
+
+Attention is one call for each step of a ring, a triangle with its diagonal or without, so the last rank has (N - 1) / (S + 1) more than the mean. Every part of a sequence is spread over all
+ranks, so it also balances windows, and documents of packed sequences (`--packed`), which begin anywhere: zigzag does not. It sends (N - 1) / N of what a rank has, where zigzag sends half, and no step of a ring
+is left out because of a window. Each rank's tokens must divide by N: a `--seq` that N^2 divides, or the command is refused. A call's queries and keys say how far apart they are (`query_stride`, `key_stride`
+of `train.attention`). `--target stablehlo` refuses it.
 
 `ring` (Liu et al. 2023): as `gather`, but keys and values go from rank to rank instead (`dist-ring-attention`). In step t rank p has those of rank p - t and
 computes what its queries see of them, while those of p - t - 1 arrive. The results of a step are merged with those before by their log-sum-exp, in f32; in the backward
@@ -228,6 +272,7 @@ if __name__ == "__main__":
     config = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
+        check_imbalance()
         found = measure(config)
         if "table" in sys.argv:
             def cells(kept, *sent):

@@ -87,7 +87,8 @@ CONTEXT = {"ulysses": {
         pipe=2,context=2/2 pipe=2,context=3/4+zero=3""",
     "golden/llama-tiny": """
         context=2,tensor=2/2+sequence-parallel+zero=3 context=3 context=4+zero=1 data=2,context=4/2+zero=2 context=8/2
-        context=2,data=2+data-sync=parameter-server context=2,tensor=2x2+tensor-2d pipe=2,context=2,tensor=2/2 context=4/2+context-balance=none""",
+        context=2,data=2+data-sync=parameter-server context=2,tensor=2x2+tensor-2d pipe=2,context=2,tensor=2/2 context=4/2+context-balance=none
+        context=4/2+context-balance=striped""",
     "golden-more/llama-mqa": "context=4 context=2,tensor=3+sequence-parallel data=2,context=3/3+zero=2",
     "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel",
     "golden-more/gemma3": "context=2,tensor=2 context=4/2",
@@ -99,13 +100,13 @@ CONTEXT = {"ulysses": {
     "golden/llama-tiny": """
         context=4,tensor=2+sequence-parallel context=2 context=3+zero=1 context=8/2 context=4/2+context-balance=none
         data=2,context=4/2+zero=2 context=2,tensor=2x2+tensor-2d pipe=2,context=2,tensor=2/2
-        context=2,data=2+data-sync=parameter-server""",
+        context=2,data=2+data-sync=parameter-server context=2,tensor=2/2+context-balance=striped+sequence-parallel""",
     "golden-more/llama-mqa": "context=4 context=2,tensor=3+sequence-parallel data=2,context=3/3+zero=2",
-    "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel context=8",
-    "golden-more/gemma3": "context=2,tensor=2 context=4/2",
+    "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel context=8 context=2+context-balance=striped",
+    "golden-more/gemma3": "context=2,tensor=2 context=4/2 context=3/2+context-balance=striped",
     "golden-more/phi3": "context=2+zero=3 context=4,tensor=2+sequence-parallel",
 }, "hybrid": {
-    "golden/gpt2-tiny": "data=2,context=2x2+zero=3 context=2x2 context=2x2/2+context-balance=none pipe=2,context=2x2/4+zero=3 context=4x2+zero=2",
+    "golden/gpt2-tiny": "data=2,context=2x2+zero=3 context=2x2 context=2x2/2+context-balance=none pipe=2,context=2x2/4+zero=3 context=4x2+context-balance=striped context=4x2+zero=2",
     "golden/llama-tiny": """
         context=2x4 context=2x2,tensor=2+sequence-parallel context=2x2/2 context=3x2+zero=1 context=2x2,data=2/2+zero=2
         context=4x2 context=2x2,data=2+data-sync=parameter-server pipe=2,context=2x2/2""",

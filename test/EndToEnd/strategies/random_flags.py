@@ -48,6 +48,7 @@ class Drawing(dict):
         self.routers = random.Random(f"routers {seed}").choice
         self.balances = random.Random(f"balances {seed}").choice
         self.packs = random.Random(f"packs {seed}").choice
+        self.stripes = random.Random(f"stripes {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -139,6 +140,13 @@ def context_parallel(d):
     return d.pick(["gather", "ulysses", "ring"]) if not d.chance(10) else d.pick([None, None, "auto", "none"])
 
 
+def context_balance(d):
+    if d["context-parallel"] not in ("gather", "ring", "hybrid"):
+        return None
+    how, deals = d.pick([None, None, "zigzag", "none"]), d["seq"] % d.sizes["context"] ** 2 == 0
+    return "striped" if deals and d.stripes([True, False]) else how
+
+
 def zero(d):
     if d.depth > 1:
         return d.pick([None, 0, 3]) if not d.chance(8) else d.pick([1, 2])
@@ -208,7 +216,7 @@ COMPILE = {
     "seq": seq,
     "zero": zero,
     "context-parallel": context_parallel,
-    "context-balance": lambda d: d.pick([None, None, "zigzag", "none"]) if d["context-parallel"] in ("gather", "ring", "hybrid") else None,
+    "context-balance": context_balance,
     "tensor-2d": lambda d: True if d.parts else None,
     "sequence-parallel": sequence_parallel,
     "data-sync": data_sync,

@@ -251,6 +251,101 @@ TEST(Attention, PartsOfQueries) {
   }
 }
 
+/// Stripes of a sequence, of each four queries or keys one, give what all of them give in one call; with
+/// stripes of keys too, and with keys whole. The last stripes are padded.
+TEST(Attention, Stripes) {
+  std::mt19937 generator(13);
+  constexpr int64_t ranks = 4, part = 48, length = 190, heads = 4, kvHeads = 2, dim = 24;
+  struct Kind {
+    int64_t window, most; ///< tokens of a document, 0: one document
+    bool causal = true, keysToo = true;
+  };
+  for (Kind kind : {Kind{0, 0}, {40, 0}, {0, 60}, {3, 0}, {40, 0, false}, {0, 60, true, false},
+                    {40, 0, true, false}, {40, 0, false, false}}) {
+    SCOPED_TRACE(::testing::Message() << "window " << kind.window << " documents " << kind.most
+                                      << " causal " << kind.causal << " keys " << kind.keysToo);
+    MwAttention shape = sizes(2, length, length, heads, kvHeads, dim);
+    shape.causal = kind.causal;
+    shape.window = kind.window;
+    shape.dropout = 0.3f;
+    AttentionCase all(shape, generator);
+    all.addSlopes(generator);
+    if (kind.most)
+      all.addDocuments(generator, kind.most);
+    AttentionReference expected(all);
+    const int32_t stripes[] = {0, 1, 2, 3};
+    auto stripe = [&](const std::vector<float> &from, int64_t first, int64_t width) {
+      std::vector<float> rows(2 * part * width);
+      for (int64_t b = 0; b < 2; ++b)
+        for (int64_t i = 0; first + i * ranks < length; ++i)
+          std::copy_n(from.begin() + (b * length + first + i * ranks) * width, width,
+                      rows.begin() + (b * part + i) * width);
+      return rows;
+    };
+    auto addStripe = [&](std::vector<double> &to, const std::vector<float> &rows, int64_t first,
+                         int64_t width) {
+      for (int64_t b = 0; b < 2; ++b)
+        for (int64_t i = 0; first + i * ranks < length; ++i)
+          for (int64_t j = 0; j < width; ++j)
+            to[(b * length + first + i * ranks) * width + j] += rows[(b * part + i) * width + j];
+    };
+    int count;
+    const AttentionKernels &kernels = *availableAttentionKernels(&count)[0];
+    std::vector<double> out(all.dout.size()), dq(all.q.size()), dk(all.k.size()), dv(all.v.size());
+    for (const int32_t &query : stripes) {
+      MwAttention some = all.shape;
+      some.queries = part;
+      some.queryOffset = &query;
+      some.queryStride = ranks;
+      if (kind.keysToo) {
+        some.keys = part;
+        some.keyStride = ranks;
+        some.globalKeys = length;
+        some.partial = 1;
+      }
+      auto keys = [&](const std::vector<float> &from, int32_t key) {
+        return kind.keysToo ? stripe(from, key, kvHeads * dim) : from;
+      };
+      std::vector<float> q = stripe(all.q, query, heads * dim), dout = stripe(all.dout, query, heads * dim);
+      std::vector<float> result(q.size()), lse(2 * heads * part), before;
+      int64_t turns = kind.keysToo ? ranks : 1;
+      for (int64_t turn = 0; turn < turns; ++turn) {
+        const int32_t &key = stripes[(query + turn) % ranks];
+        some.keyOffset = kind.keysToo ? &key : nullptr;
+        Workspace forward(mw_attention_forward_workspace(&some));
+        attentionForward(kernels, 2, some, q.data(), keys(all.k, key).data(), keys(all.v, key).data(),
+                         turn ? result.data() : nullptr, turn ? lse.data() : nullptr, result.data(),
+                         lse.data(), forward.get());
+      }
+      addStripe(out, result, query, heads * dim);
+      for (int64_t turn = 0; turn < turns; ++turn) {
+        const int32_t &key = stripes[(query + turn) % ranks];
+        some.keyOffset = kind.keysToo ? &key : nullptr;
+        std::vector<float> k = keys(all.k, key), v = keys(all.v, key), dqPart(q.size()),
+                           dkPart(k.size()), dvPart(v.size());
+        Workspace backward(mw_attention_backward_workspace(&some));
+        attentionBackward(kernels, 2, some, dout.data(), q.data(), k.data(), v.data(), result.data(),
+                          lse.data(), dqPart.data(), dkPart.data(), dvPart.data(), nullptr,
+                          backward.get());
+        addStripe(dq, dqPart, query, heads * dim);
+        for (auto [to, from] : {std::pair(&dk, &dkPart), std::pair(&dv, &dvPart)})
+          if (kind.keysToo)
+            addStripe(*to, *from, key, kvHeads * dim);
+          else
+            for (size_t i = 0; i < to->size(); ++i)
+              (*to)[i] += (*from)[i];
+      }
+    }
+    auto apart = [](const std::vector<double> &actual, const std::vector<double> &wanted) {
+      return relativeError(std::vector<float>(actual.begin(), actual.end()), wanted, 1);
+    };
+    EXPECT_LT(apart(out, expected.out), 1e-6);
+    EXPECT_LT(apart(dq, expected.dq), 1e-5);
+    EXPECT_LT(apart(dk, expected.dk), 1e-5);
+    EXPECT_LT(apart(dv, expected.dv), 1e-5);
+  }
+}
+
 /// Parts of a sequence's keys, in any order, give what all of them give in one call: results are
 /// merged, gradients added. The last part is padded.
 TEST(Attention, PartsOfKeys) {

@@ -1,0 +1,19 @@
+//===- AttentionPairs.h - what each device computes of attention ------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_DIST_ATTENTIONPAIRS_H
+#define MESHWRIGHT_DIST_ATTENTIONPAIRS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace meshwright::dist {
+
+/// On attention whose queries several devices divide: how many pairs of a query and a key each of them
+/// has, in one head of one sequence (`dist-count-attention`).
+inline constexpr llvm::StringLiteral attentionPairsAttr = "dist.pairs";
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_DIST_ATTENTIONPAIRS_H

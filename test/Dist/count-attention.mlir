@@ -1,0 +1,15 @@
+// RUN: meshwright-opt %s --dist-count-attention | FileCheck %s
+
+// BEGIN EXAMPLE --dist-count-attention
+dist.mesh @mesh ["context" = 4]
+// Of 16 tokens a device has 4 queries; a window of 6 makes the last three alike.
+func.func @forward(%q: tensor<2x4x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tensor<2x16x4x16xf32>)
+    -> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>) {
+  %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
+  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal {queries = 16 : i64, window = 6 : i64}
+      : (tensor<2x4x4x16xf32>, tensor<2x16x4x16xf32>, tensor<2x16x4x16xf32>, tensor<i32>) -> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
+  return %out, %lse : tensor<2x4x4x16xf32>, tensor<2x4x4xf32>
+}
+// END EXAMPLE
+
+// CHECK: train.attention {{.*}} causal {dist.pairs = array<i64: 10, 23, 24, 24>
