@@ -396,6 +396,9 @@ void ExpertBuilder::balance(Value scores, Value mask) {
       scores = g.mul(scores, repeat(g.mul(root, root), {b, s, e.count}, 2));
     }
   }
+  // Of the experts that a token has chosen, the one with the largest score is its first choice.
+  if (e.balanceKind == AuxLoss::gshard && e.chosen > 1)
+    mask = make<TopKOp>(e.groups > 1 ? g.mul(scores, mask) : scores, 1);
   Value choices = make<ReduceOp>(ReduceKind::Sum, mask, tokens);
   scores = make<ReduceOp>(ReduceKind::Sum, scores, tokens);
   if (e.balanceKind == AuxLoss::hf) {
@@ -631,7 +634,9 @@ Value meshwright::frontend::routerLoss(ModelGraph &g, const Model &m, ArrayRef<V
     // The loss is the mean of the losses of the parts of the batch that have statistics of their own.
     double rows = double(g.tokensOfBatch() / g.sequence);
     double parts = apart ? rows : m.experts.counted ? 1 : rows / double(g.rows);
-    double tokens = double(g.tokensOfBatch()) / parts, choices = tokens * double(m.experts.chosen);
+    double tokens = double(g.tokensOfBatch()) / parts;
+    bool firstAlone = m.experts.balanceKind == AuxLoss::gshard;
+    double choices = tokens * (firstAlone ? 1 : double(m.experts.chosen));
     Value product = sums[0];
     if (hf) {
       // Of all layers together; a token counts as one, however many experts it has chosen.

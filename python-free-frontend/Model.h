@@ -52,7 +52,7 @@ struct ExpertSizes {
   double factor = 1; ///< of the weights
   double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used
   double balance = 0; ///< how much of the routers' loss of the batch is in the loss
-  AuxLoss balanceKind = AuxLoss::hf; ///< which loss that is: hf, switch or sequence
+  AuxLoss balanceKind = AuxLoss::hf; ///< hf, switch, gshard or sequence
   AuxScope scope = AuxScope::batch;  ///< whose statistics it has
   bool counted = false; ///< whether choices of all microbatches are counted beforehand
   double zLoss = 0;        ///< how much of the mean of a layer's squared log-sum-exps is in the loss

@@ -91,10 +91,12 @@ inline Names namesOf(ContextBalance) {
 }
 
 /// What the routers of experts add to the loss: what the configuration says, transformers' loss of
-/// all layers together, that of Switch Transformers, DeepSeek-V3's of each sequence, or nothing.
-enum class AuxLoss { config, hf, switchLoss, sequence, none };
+/// all layers together, that of Switch Transformers, GShard's, DeepSeek-V3's of each sequence, or
+/// nothing.
+enum class AuxLoss { config, hf, switchLoss, gshard, sequence, none };
 inline Names namesOf(AuxLoss) {
-  static constexpr llvm::StringLiteral names[] = {"config", "hf", "switch", "sequence", "none"};
+  static constexpr llvm::StringLiteral names[] = {"config", "hf",       "switch",
+                                                "gshard", "sequence", "none"};
   return names;
 }
 

@@ -201,6 +201,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(exec::createExecScheduleKernels());
   order.add(exec::createExecInlineRepeats());
   order.add(exec::createExecOrder());
+  order.add(exec::createExecFillWaits(), overlaps, "--overlap");
   order.add(exec::createExecAssignValueIds(), o.replay, "--replay");
   order.add(exec::createExecChooseLibraries());
   order.add(exec::createExecBufferize());

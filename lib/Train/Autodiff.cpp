@@ -93,6 +93,14 @@ private:
     Type element = gradientElements.lookup(value);
     return element ? Type(withElementType(value.getType(), element)) : value.getType();
   }
+  /// The type of the sum of a shared operand's gradients over the iterations of `repeat`. A sum
+  /// over rounds is f32: it is rounded once, after the last, so that its digits do not depend on
+  /// how many there are.
+  Type sumType(RepeatOp repeat, Value shared) {
+    Type type = gradientType(shared);
+    bool isNarrow = getElementTypeOrSelf(type).getIntOrFloatBitWidth() < 32;
+    return repeat.getTimes() && isNarrow ? withElementType(type, builder.getF32Type()) : type;
+  }
   /// `gradient` in the type that `value`'s gradient has. `isOwn`: it is nothing
   /// else's gradient, and may change.
   Value fit(OpBuilder &builder, Value gradient, Value value, bool isOwn = false);
@@ -209,7 +217,7 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
   for (Value value : repeat.getShared())
     if (active.contains(value)) {
       sharedWanted.push_back(value);
-      carry.push_back(zeros(backward, loc, gradientType(value)));
+      carry.push_back(zeros(backward, loc, sumType(repeat, value)));
     }
   for (Value value : repeat.getEach())
     if (active.contains(value))
@@ -282,9 +290,13 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
     if (i >= index && isFloat(argument) && (i < firstEach || wanted[i - index]))
       seeds.insert(argument);
     // What is carried has its own type: it comes from another iteration.
-    if (i >= firstEach)
-      if (Type element = gradientElements.lookup(repeat->getOperand(i - index)))
-        gradientElements[argument] = element;
+    if (i < firstEach || !isFloat(argument))
+      continue;
+    Value operand = repeat->getOperand(i - index);
+    Type type = i < firstShared ? gradientType(operand) : sumType(repeat, operand);
+    if (Type element = getElementTypeOrSelf(type);
+        element != getElementTypeOrSelf(argument.getType()))
+      gradientElements[argument] = element;
   }
   if (failed(augment(body, seeds)))
     return failure();

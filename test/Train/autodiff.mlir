@@ -260,6 +260,33 @@ module {
 
 // -----
 
+// What rounds add up is f32, and rounded after the last of them.
+module attributes {train.grad_type = bf16} {
+  train.variable @v : tensor<4x4xbf16> init <"normal", 0.02>
+  func.func private @narrow(%i: tensor<i32>, %y: tensor<2x4xbf16>, %x: tensor<2x4xbf16>, %v: tensor<4x4xbf16>) -> tensor<2x4xbf16> {
+    %h = train.linear %x, %v : (tensor<2x4xbf16>, tensor<4x4xbf16>) -> tensor<2x4xbf16>
+    %sum = train.add %y, %h : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+    return %sum : tensor<2x4xbf16>
+  }
+  func.func @loss(%x: tensor<2x4xbf16> {train.input = "x"}, %n: tensor<i32> {train.input = "n"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4x4xbf16>
+    %zero = train.fill 0.0 : () -> tensor<2x4xbf16>
+    %y = train.repeat @narrow x 3 times %n indexed carry(%zero) each() shared(%x, %v) : (tensor<2x4xbf16>, tensor<2x4xbf16>, tensor<4x4xbf16>, tensor<i32>) -> tensor<2x4xbf16>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xbf16>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// CHECK-LABEL: func.func private @loss.gradients(%arg0: tensor<2x4xbf16>
+// CHECK: %[[ZERO:.*]] = train.fill 0.000000e+00 : () -> tensor<4x4xf32>
+// CHECK: %[[SUM:.*]]:2 = train.repeat @narrow.backward x 3 times %arg1 indexed carry(%{{.*}}, %[[ZERO]])
+// CHECK: train.cast %[[SUM]]#1 : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+// CHECK-LABEL: func.func private @narrow.backward(
+// CHECK: %[[OWN:.*]] = train.contract {{.*}} : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<4x4xf32>
+// CHECK: train.add %{{.*}}, %[[OWN]] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+
+// -----
+
 module {
   train.variable @w : tensor<4x4xf32> init <"normal", 0.02>
   func.func private @round(%y: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {

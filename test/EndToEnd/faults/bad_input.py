@@ -136,12 +136,16 @@ def bad_compile(golden):
     refused("--aux-loss-coef changes nothing", "add --aux-loss hf", model=sparse / "olmoe", seq=16, aux_loss_coef=0.1)
     refused("'expert' = 3 cannot divide 8 experts (num_experts)", "use a divisor of 8", model=sparse / "olmoe", seq=16, batch=12, mesh="expert=3")
     refused("'expert' = 16", "use expert=8 or fewer", model=sparse / "olmoe", seq=16, batch=16, mesh="expert=16")
+    for flag in ("expert_capacity", "expert_buffer"):
+        for value in ("0", "-1", "nan", "inf"):
+            refused(f"--{flag.replace('_', '-')}", f"'{value}' must be a number above 0", model=sparse / "olmoe", seq=16, mesh="expert=2",
+                    **{flag: value})
     refused("--data-sync parameter-server does not go with mesh axis 'expert'", model=sparse / "olmoe", seq=16, mesh="expert=2",
             data_sync="parameter-server")
     refused("batch 6 does not divide by 4", "along {expert}", model=sparse / "olmoe", seq=16, batch=6, mesh="expert=4")
     refused("needs \"rope_scaling\"", "write them out", seq=16,
             model=write("no-scaling.json", re.sub(r',\s*"rope_scaling": \{[^}]*\}', "", (sparse / "gpt-oss/config.json").read_text())))
-    for kind in ("hf", "switch"):
+    for kind in ("hf", "switch", "gshard"):
         refused(f"--aux-loss {kind} is of a softmax", "use --aux-loss sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss=kind)
     refused("--aux-loss sequence adds nothing", "0 without --aux-loss-coef", model=sparse / "sparse-deepseek-v3", seq=16,
             aux_loss="sequence")

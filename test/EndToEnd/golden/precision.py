@@ -8,6 +8,7 @@
   precision.py GOLDEN WORK bytes                 what a parameter takes
   precision.py GOLDEN WORK moments               the losses with moments in bf16, and checkpoints that go there and back
   precision.py GOLDEN WORK masters STRATEGY...   masters of which only the lower halves are kept lose no digit
+  precision.py GOLDEN WORK rounds STRATEGY...    gradients of experts, one of a token, are rounded once, in however many rounds their rows go
   precision.py GOLDEN WORK threads               the library of matrix products starts none of its own
 
 A strategy is written as for golden.py.
@@ -278,6 +279,25 @@ def masters(items):
         print(f"{item}: halves and whole masters {off:.1e} apart", flush=True)
 
 
+def rounds(items):
+    """A token with one expert is of one round, so that sums over rounds are of experts' gradients alone. Summed in f32 and
+    rounded after the last round they are those of one round, but where the order of sums decides a half-way case."""
+    for item in items:
+        have = {}
+        for buffer in (8, 0.1):
+            compile(golden.config, "exe", precision="bf16", grad_dtype="bf16", optimizer="sgd", expert_buffer=buffer,
+                    **golden.size, **strategy(item))
+            run = train("./exe", ranks_of(strategy(item)["mesh"]), save="run", init=golden.weights, lr=128, grad_clip=0, steps=1, **golden.data)
+            have[buffer] = read_safetensors("run/latest/model.safetensors")
+        check(run[0]["expert_rounds"] > 5, f"{item}: {run[0].get('expert_rounds')} rounds are few")
+        numbers = other = 0
+        for key, (_, value) in have[8].items():
+            other += sum(a != b for a, b in zip(value, have[0.1][key][1]))
+            numbers += len(value)
+        print(f"{item}, {run[0]['expert_rounds']} rounds: {other} of {numbers} weights differ from those of one round", flush=True)
+        check(other <= numbers / 1000, f"{item}: {other} of {numbers} weights differ from those of one round")
+
+
 def bytes_each():
     """With two microbatches of one token parameters and all gradients are there when memory is fullest."""
     config = dict(json.load(open(golden.config)), n_embd=256, n_head=4, n_layer=3, vocab_size=1024)
@@ -327,5 +347,6 @@ def threads():
         check(counts[0] == counts[1], f"{precision}: {counts[1]} threads, with OPENBLAS_NUM_THREADS=1 {counts[0]}")
 
 
-{"losses": losses, "parts": parts, "moments": lambda items: moments(), "masters": masters, "context": context, "scaling": lambda items: scaling(*items),
+{"losses": losses, "parts": parts, "moments": lambda items: moments(), "masters": masters, "context": context,
+ "rounds": rounds, "scaling": lambda items: scaling(*items),
  "bytes": lambda items: bytes_each(), "threads": lambda items: threads()}[sys.argv[3]](sys.argv[4:])

@@ -13,13 +13,13 @@ import struct
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import call, check, compile, distance, fresh, ranks_of, strategy, train
+from harness import arena_printed, call, check, compile, distance, flags, fresh, ranks_of, rows, strategy, train
 
 STEPS = 6
 
 
-def change(source, target, expert):
-    """Copies weights, with biases that make all tokens choose `expert` and the one after it."""
+def change(source, target, *experts):
+    """Copies weights, with biases that make all tokens choose `experts`."""
     data = open(source, "rb").read()
     start = 8 + struct.unpack_from("<Q", data)[0]
     header = json.loads(data[8:start])
@@ -30,7 +30,7 @@ def change(source, target, expert):
         if name.endswith("e_score_correction_bias"):
             begin, end = entry["data_offsets"]
             struct.pack_into(f"<{(end - begin) // 4}f", numbers, begin,
-                             *(50.0 if i in (expert, expert + 1) else 0.0 for i in range((end - begin) // 4)))
+                             *(50.0 if i in experts else 0.0 for i in range((end - begin) // 4)))
             changed += 1
     check(changed > 0, "no router has a bias")
     text = json.dumps(header).encode()
@@ -58,7 +58,7 @@ def check_bytes(options, have):
         return
     # Of all devices, but those they keep.
     slots = size["batch"] * (rounds * of_round if of_round < all else all) * (devices - 1)
-    rows = 4 * layers * k * tokens * (5 * hidden + 3)
+    filled = 4 * layers * k * tokens * (5 * hidden + 3)
     numbers = 4 * layers * slots * 2
     sent = sum(event["args"].get("sent_bytes", {}).get("all_to_all", 0)
                for event in json.load(open("trace.json"))["traceEvents"])
@@ -69,9 +69,33 @@ def check_bytes(options, have):
         check(sent == STEPS * planned, f"{sent} bytes were sent, expected {STEPS * planned}, as planned of {rounds} rounds")
         return
     most = sum(entry["bytes"] * entry["times"] for entry in exchanges)
-    print(f"  all_to_all: {sent // STEPS} bytes a step, {rows} of rows, {numbers} of experts' numbers; {most} planned at most")
-    check(sent == STEPS * (rows + numbers), f"{sent} bytes were sent, expected {STEPS * (rows + numbers)}")
-    check(rows + numbers < most, "as many bytes are planned")
+    print(f"  all_to_all: {sent // STEPS} bytes a step, {filled} of rows, {numbers} of experts' numbers; {most} planned at most")
+    check(sent == STEPS * (filled + numbers), f"{sent} bytes were sent, expected {STEPS * (filled + numbers)}")
+    check(filled + numbers < most, "as many bytes are planned")
+
+
+def check_uniform(devices, options):
+    """Every token has as many rows on each device: a device sends 5 T k h b (N - 1) / N bytes of rows a layer, besides weights
+    and experts' numbers, whatever the arena it was planned. `options`: of the compiler, beside the mesh."""
+    sizes = dict(json.loads(config.read_text()), num_experts_per_tok=4, n_group=1, topk_group=1)
+    pathlib.Path("uniform.json").write_text(json.dumps(sizes))
+    experts, layers = sizes["n_routed_experts"], sizes["num_hidden_layers"] - sizes["first_k_dense_replace"]
+    change("first/latest/model.safetensors", "uniform.safetensors", *range(0, experts, experts // 4))
+    compiled = compile("uniform.json", "many", mesh=f"expert={devices}", **size, **options)
+    said = call(["meshwright", "run", "-n", devices, "./many", *flags(dict(run, steps=1, init="uniform.safetensors", trace="trace.json"))])
+    check(arena_printed(said) == arena_printed(compiled), f"{compiled}\nis not what ranks allocate:\n{said}")
+    tokens = size["batch"] * size["seq"] // devices
+    away = tokens * 4 * (devices - 1) // devices
+    slots = size["batch"] // devices * math.ceil(float(options.get("expert_buffer", 1.25)) * 4 * size["seq"] / devices)
+    rounds = math.ceil(tokens * 4 / devices / slots)
+    slots = min(rounds * slots, size["batch"] // devices * size["seq"] * min(4, experts // devices))
+    want = 4 * layers * (away * (5 * sizes["hidden_size"] + 3) + 2 * slots * (devices - 1))
+    ranks = {}
+    for event in json.load(open("trace.json"))["traceEvents"]:
+        sent = event["args"].get("sent_bytes", {}).get("all_to_all", 0)
+        ranks[event["pid"]] = ranks.get(event["pid"], 0) + sent
+    print(f"uniform, expert={devices} {options}: {ranks} bytes in {rounds} rounds, arena {arena_printed(said)}", flush=True)
+    check(list(ranks.values()) == [want] * devices, f"ranks sent {ranks} bytes, expected {want}")
 
 
 config, work, *meshes = sys.argv[1:]
@@ -82,13 +106,20 @@ run = dict(data=data, tokens="u8", lr=1e-3)
 size = dict(batch=8, seq=16)
 compile(config, "one", **size)
 train("./one", steps=0, save="first", **run)
+if not all("target=cuda" in mesh for mesh in meshes):
+    for devices, options in ((4, {}), (2, {"expert_buffer": 0.5})):
+        check_uniform(devices, options)
 for expert in (0, 6):
-    change("first/latest/model.safetensors", "weights.safetensors", expert)
+    change("first/latest/model.safetensors", "weights.safetensors", expert, expert + 1)
     want = train("./one", steps=STEPS, init="weights.safetensors", **run)
     for mesh in meshes:
         options = dict(size, **strategy(mesh))
-        compile(config, "many", **options)
-        have = train("./many", ranks_of(options["mesh"]), steps=STEPS, init="weights.safetensors", trace="trace.json", **run)
+        compiled = compile(config, "many", **options)
+        said = call(["meshwright", "run", "-n", ranks_of(options["mesh"]), "./many", *flags(
+            dict(run, steps=STEPS, init="weights.safetensors", trace="trace.json", metrics="metrics.jsonl"))])
+        have = rows("metrics.jsonl")
+        if "pipe" not in options["mesh"]:  # Stages have arenas of their own, each in a line.
+            check(arena_printed(said) == arena_printed(compiled), f"{compiled}\nis not what ranks allocate:\n{said}")
         loss, norm = distance(have, want), distance(have, want, "grad_norm")
         print(f"all tokens to experts {expert} and {expert + 1}, {mesh}: loss {loss:.1e}, grad_norm {norm:.1e}", flush=True)
         check(loss <= 1e-6, f"a loss is off by {loss:.2e}")

@@ -193,13 +193,13 @@ def cuda_only(*values):
 
 def aux_scope(d):
     """Statistics of a microbatch are those of one rank's batch where there is one microbatch."""
-    if d.is_set("aux-loss", "hf", "switch"):
+    if d.is_set("aux-loss", "hf", "switch", "gshard"):
         return d.balances([None, "batch", "sequence", "microbatch" if d["microbatches"] == 1 else "batch"])
     return d.balances([None, "sequence"]) if d.is_set("aux-loss", "sequence") else None
 
 
 def of_batch(d):
-    return d.is_set("aux-loss", "hf", "switch") and d["aux-scope"] in (None, "batch")
+    return d.is_set("aux-loss", "hf", "switch", "gshard") and d["aux-scope"] in (None, "batch")
 
 
 COMPILE = {
@@ -230,8 +230,8 @@ COMPILE = {
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
     # Left out again where the model that is drawn has no such routers.
-    "aux-loss": lambda d: d.balances([None, None, "config", "none", "hf", "switch", "switch", "sequence"]),
-    "aux-loss-coef": lambda d: d.balances([0.01, 0.2]) if d.is_set("aux-loss", "hf", "switch", "sequence") else None,
+    "aux-loss": lambda d: d.balances([None, None, "config", "none", "hf", "switch", "gshard", "sequence"]),
+    "aux-loss-coef": lambda d: d.balances([0.01, 0.2]) if d.is_set("aux-loss", "hf", "switch", "gshard", "sequence") else None,
     "aux-scope": aux_scope,
     "aux-counting-pass": lambda d: True if of_batch(d) and d["microbatches"] > 1 else None,
     "z-loss": lambda d: d.routers([None, None, 0, 0.001, 0.1]),

@@ -117,7 +117,7 @@ def random_model(d):
     sigmoids = config["model_type"] in ("deepseek_v3", "glm4_moe", "llama4_text")
     if not has_routers(config):
         d["aux-loss"] = d["aux-loss-coef"] = d["aux-scope"] = d["aux-counting-pass"] = None
-    elif sigmoids and d.is_set("aux-loss", "hf", "switch"):
+    elif sigmoids and d.is_set("aux-loss", "hf", "switch", "gshard"):
         d["aux-loss"], d["aux-scope"], d["aux-counting-pass"] = "sequence", None, None
     return config
 

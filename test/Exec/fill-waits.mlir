@@ -1,0 +1,59 @@
+// RUN: meshwright-opt %s --exec-fill-waits=min-bytes=64 | FileCheck %s
+
+// BEGIN EXAMPLE --exec-fill-waits=min-bytes=64
+dist.mesh @mesh ["expert"=2]
+func.func @layer(%rows: tensor<2x4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %shared: tensor<8x8xf32>) -> (tensor<2x4x8xf32>, tensor<4x8xf32>) {
+  %here = dist.all_to_all %rows split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %out = train.linear %here, %w : (tensor<1x8x8xf32>, tensor<8x8xf32>) -> tensor<1x8x8xf32>
+  %back = dist.all_to_all %out split 1 concat 0 over <@mesh {expert}> {dist.slots} : (tensor<1x8x8xf32>) -> tensor<2x4x8xf32>
+  %of_all = train.linear %x, %shared : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %back, %of_all : tensor<2x4x8xf32>, tensor<4x8xf32>
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func @layer
+// CHECK: dist.all_to_all %arg0
+// CHECK-NEXT: %[[SHARED:.*]] = train.linear %arg1, %arg3
+// CHECK-NEXT: train.linear
+// CHECK-NEXT: dist.all_to_all
+// CHECK-NEXT: return %{{.*}}, %[[SHARED]]
+
+// What a product is made of comes with it. One that needs another collective stays, and so does all
+// where the exchange is small, is not of rows, or has a product beside it.
+// CHECK-LABEL: func.func @chain
+func.func @chain(%rows: tensor<2x4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<1x8x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: dist.all_to_all
+  // CHECK-NEXT: train.silu
+  // CHECK-NEXT: train.linear %{{.*}}, %arg2 : (tensor<4x8xf32>
+  // CHECK-NEXT: train.linear %{{.*}}, %arg2 : (tensor<1x8x8xf32>
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: train.linear
+  %here = dist.all_to_all %rows split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %out = train.linear %here, %w : (tensor<1x8x8xf32>, tensor<8x8xf32>) -> tensor<1x8x8xf32>
+  %a = train.silu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %b = train.linear %a, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %all = dist.all_reduce sum %x over <@mesh {expert}> : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %c = train.linear %all, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %out, %b, %c : tensor<1x8x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// CHECK-LABEL: func.func @stays
+func.func @stays(%rows: tensor<2x4x8xf32>, %few: tensor<2x1xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %v: tensor<8x1xf32>) -> (tensor<1x8x8xf32>, tensor<4x8xf32>, tensor<1x2xf32>, tensor<1x8x8xf32>, tensor<4x8xf32>) {
+  // CHECK: dist.all_to_all %arg0
+  // CHECK-NEXT: train.linear %arg2
+  // CHECK-NEXT: train.silu
+  // CHECK-NEXT: dist.all_to_all %arg1
+  // CHECK-NEXT: train.silu
+  // CHECK-NEXT: dist.all_to_all %arg0
+  // CHECK-NEXT: train.silu
+  // CHECK-NEXT: train.linear
+  %here = dist.all_to_all %rows split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %beside = train.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %a = train.silu %here : (tensor<1x8x8xf32>) -> tensor<1x8x8xf32>
+  %small = dist.all_to_all %few split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x1xf32>) -> tensor<1x2xf32>
+  %b = train.silu %small : (tensor<1x2xf32>) -> tensor<1x2xf32>
+  %other = dist.all_to_all %rows split 0 concat 1 over <@mesh {expert}> : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %c = train.silu %other : (tensor<1x8x8xf32>) -> tensor<1x8x8xf32>
+  %d = train.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %a, %beside, %b, %c, %d : tensor<1x8x8xf32>, tensor<4x8xf32>, tensor<1x2xf32>, tensor<1x8x8xf32>, tensor<4x8xf32>
+}
