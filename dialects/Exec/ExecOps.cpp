@@ -599,6 +599,9 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
   if (q.getRank() != 4 || k.getRank() != 4 || v.getRank() != 4)
     return op.emitOpError("needs q, k and v of four dimensions, found ")
            << q << ", " << k << " and " << v;
+  if (op.getQueryStride() < 1 || op.getKeyStride() < 1)
+    return op.emitOpError("needs strides of queries and keys above 0, found ")
+           << op.getQueryStride() << " and " << op.getKeyStride();
   auto withDepth = [&](MemRefType like, int64_t depth) -> MemRefType {
     SmallVector<int64_t> shape(like.getShape());
     shape.back() = depth;

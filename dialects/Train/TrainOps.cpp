@@ -389,6 +389,9 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
                               std::pair("key_stride", int64_t(op.getKeyStride()))})
     if (stride < 1)
       return op.emitOpError() << name << " must be above 0, found " << stride;
+  if (op.getQueryStride() != 1 && !op.getQueryOffset())
+    return op.emitOpError("has queries that are ")
+           << int64_t(op.getQueryStride()) << " positions apart without query_offset";
   if (op.getKeyStride() != 1 && !op.getKeyOffset())
     return op.emitOpError("has keys that are ") << int64_t(op.getKeyStride()) << " positions apart without key_offset";
   if (int64_t keys = op.getKeys(), part = tensor(op.getK()).getDimSize(1); keys && keys < part)

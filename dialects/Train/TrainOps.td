@@ -388,8 +388,7 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     heads or is padded, `heads` is their logical number (0: as many as q has) and
     `head_offset` (tensor<i32>) the first one's number. `queries` and `query_offset` say
     the same of positions of queries: q may hold a part of a sequence, whose keys are
-    whole. From a query to the next it is `query_stride` positions; and `key_stride` from a key to
-    the next.
+    whole. Queries are `query_stride` positions apart, keys `key_stride`.
 
     Of a part of the keys, which `key_offset` is the position of the first of and `keys`
     the number of all, the results are partial and in f32 at least, and never rounded:

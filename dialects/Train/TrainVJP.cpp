@@ -121,7 +121,8 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
       b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(), getLse(), getIds(), getKey(),
       getHeadOffset(), getQueryOffset(), getKeyOffset(), getPositions(), getSlopes(), getSinks(),
       getScaleAttr(), getCausalAttr(), getWindowAttr(), getDropoutAttr(), getStreamAttr(),
-      getHeadsAttr(), getCapAttr(), getQueriesAttr(), getKeysAttr(), getPairsAttr());
+      getHeadsAttr(), getCapAttr(), getQueriesAttr(), getKeysAttr(), getPairsAttr(),
+      getQueryStrideAttr(), getKeyStrideAttr());
   grads.append({grad.getDq(), grad.getDk(), grad.getDv()});
   grads.resize(getNumOperands());
   if (getSinks())

@@ -355,11 +355,11 @@ def ExecFillWaits : PhasePass<"exec-fill-waits", "exec"> {
     The first op that needs what an exchange of rows (`dist.slots`) brings usually stands right
     behind it. If products come later that do not need it, such as those of experts that all tokens
     share, they move to before that op, with what they are made of, so that
-    `exec-overlap-collectives` lets the exchange run beside them: the dispatch beside the shared experts,
-    and in the backward the gradients' dispatch beside the shared experts' gradients. Their results
-    live longer for that. An exchange of fewer than `min-bytes`, which would not be asynchronous, and one that has products beside it
-    stay as they are; products go to the largest exchange they may stand beside. Nothing moves across
-    loops: where rows go in rounds, exchanges are inside a loop and shared experts are not.
+    `exec-overlap-collectives` lets the exchange run beside them: the dispatch beside the shared experts.
+    Their results live longer for that. An exchange of fewer than `min-bytes` would not be asynchronous,
+    so it stays as it is. So does one that has products beside it. Products go to the largest exchange
+    that they may stand beside. Those of a ring (`--collective-matmul`) stay between its permutes. Nothing
+    moves across loops: where rows go in rounds, exchanges are inside a loop and shared experts are not.
     The pass runs on tensors, where data alone says what may move.
   }];
   let options = [

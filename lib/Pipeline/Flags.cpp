@@ -40,9 +40,9 @@ static std::string unlessQueriesDivided(const CompileOptions &o) {
   ContextParallel how = o.contextParallel;
   bool divided = how == ContextParallel::automatic ? o.mesh.size(o.mesh.named("context")) > 1
                                                    : how == ContextParallel::gather || isRing(how);
-  if (o.contextBalance == ContextBalance::striped && !o.getTarget().hasPartialAttention())
+  if (divided && o.contextBalance == ContextBalance::striped && !o.getTarget().hasPartialAttention())
     return "target " + o.getTarget().getName().str() +
-           " computes attention of neighbouring queries; use zigzag or none";
+           " has no attention of every N-th query; use zigzag or none";
   return divided || o.contextBalance == ContextBalance::none || StringRef(o.model).ends_with(".mlir")
              ? ""
              : "queries are divided with --context-parallel gather, ring and hybrid alone; leave it out, or "

@@ -30,7 +30,7 @@ private:
 };
 
 /// How much more attention the device with most of it has than the mean has, in a step of the
-/// program: a factor. Nothing where queries are not divided, or all see as many keys.
+/// program: a factor. Nothing where queries are not divided.
 std::optional<double> attentionImbalance(mlir::ModuleOp program);
 
 } // namespace meshwright::report

@@ -178,7 +178,7 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
   os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n",
                 countText(plan.flops), countText(plan.recomputedFlops));
   if (plan.attentionImbalance)
-    os << formatv("attention    {0:f3} times the mean, of the rank that has most{1}\n",
+    os << formatv("attention    the rank with most has {0:f3} times the mean{1}\n",
                   *plan.attentionImbalance, asOneDocument(plan));
   printMemory("memory at the peak", plan.memory, os);
   if (!plan.allowances.empty()) {

@@ -120,7 +120,7 @@ def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
     Of a repeat whose count is a value (`times`) nothing is kept: its backward runs as many
     iterations, in the same order, and computes again what it needs. So an iteration may not need
     what is carried, and one that reads its number may only add to it. Gradients of what its
-    iterations share are added up in f32 and rounded after the last one, if that.
+    iterations share are added up in f32 and rounded, if at all, after the last one.
 
     The pass refuses others, and ops without a derivative on a path from a parameter to the loss.
   }];

@@ -50,7 +50,7 @@ dist.mesh @mesh ["context" = 2]
 func.func @uneven(%q: tensor<2x3x4x16xf32>, %k: tensor<2x6x4x16xf32>, %v: tensor<2x6x4x16xf32>)
     -> (tensor<2x3x4x16xf32>, tensor<2x4x3xf32>) {
   %first = dist.offset 3 over <@mesh {context}> : tensor<i32>
-  // expected-error @+1 {{--context-balance striped cannot deal out evenly the 3 tokens of each of 2 ranks; use a --seq that 4 divides, as 8, or --context-balance zigzag}}
+  // expected-error @+1 {{--context-balance striped cannot deal out evenly the 3 tokens of each of 2 ranks; use a --seq of which each rank has a multiple of 2, or --context-balance zigzag}}
   %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal {queries = 6 : i64}
       : (tensor<2x3x4x16xf32>, tensor<2x6x4x16xf32>, tensor<2x6x4x16xf32>, tensor<i32>) -> (tensor<2x3x4x16xf32>, tensor<2x4x3xf32>)
   return %out, %lse : tensor<2x3x4x16xf32>, tensor<2x4x3xf32>

@@ -37,6 +37,21 @@ func.func @chain(%rows: tensor<2x4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf
   return %out, %b, %c : tensor<1x8x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
 
+// Products of a ring stay between its permutes, whether they need what comes or not.
+// CHECK-LABEL: func.func @ring
+func.func @ring(%rows: tensor<2x4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<1x8x8xf32>, tensor<4x8xf32>) {
+  // CHECK: dist.all_to_all
+  // CHECK-NEXT: train.silu
+  // CHECK-NEXT: dist.permute
+  // CHECK-NEXT: train.linear
+  %here = dist.all_to_all %rows split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %a = train.silu %here : (tensor<1x8x8xf32>) -> tensor<1x8x8xf32>
+  %next = dist.permute %x from [1, 0] over <@mesh {expert}> : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %part = train.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %sum = train.add %next, %part : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %a, %sum : tensor<1x8x8xf32>, tensor<4x8xf32>
+}
+
 // CHECK-LABEL: func.func @stays
 func.func @stays(%rows: tensor<2x4x8xf32>, %few: tensor<2x1xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %v: tensor<8x1xf32>) -> (tensor<1x8x8xf32>, tensor<4x8xf32>, tensor<1x2xf32>, tensor<1x8x8xf32>, tensor<4x8xf32>) {
   // CHECK: dist.all_to_all %arg0

@@ -495,6 +495,14 @@ func.func @stride(%q: tensor<1x8x2x4xf32>) {
 
 // -----
 
+func.func @dealt(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @+1 {{'train.attention' op has queries that are 2 positions apart without query_offset}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal {query_stride = 2 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
 func.func @apart(%q: tensor<1x8x2x4xf32>) {
   // expected-error @+1 {{'train.attention' op has keys that are 2 positions apart without key_offset}}
   %o, %l = train.attention %q, %q, %q scale 0.5 causal {key_stride = 2 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)

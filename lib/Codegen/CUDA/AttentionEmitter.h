@@ -105,7 +105,7 @@ private:
   mlir::Value weightRow(mlir::Value head, mlir::Value query);
   /// Loads what positions and dropout of the block depend on.
   void loadScalars(const Operands &operands);
-  /// How far the begin of the document of a query is beyond the first key that is here; of a query
+  /// How far the beginning of the document of a query is beyond the first key that is here; of a query
   /// behind the last key, that of the last.
   mlir::Value documentOf(mlir::Value query);
   /// How far a query is beyond the first key that is here, and beyond the sequence's first.

@@ -259,7 +259,7 @@ FailureOr<Results> Exporter::exportOp(Operation *op, ValueRange operands, Enviro
       succeeded(found))
     return found;
   return op->emitOpError("has no form in StableHLO; compile without it, e.g. with --dropout 0, "
-                         "--context-parallel gather or "
+                         "--context-parallel gather --context-balance zigzag or "
                          "without a parameter server");
 }
 

@@ -71,19 +71,22 @@ int64_t Chunks::mostPairs() const {
 }
 
 FailureOr<Chunks> Chunks::balanced(ContextBalance how, const QueryOffsets &offsets,
-                                   const AttentionShape &shape, Operation *op) {
+                                   const AttentionShape &shape, bool documents, Operation *op) {
   int64_t ranks = offsets.first.size();
-  Chunks own(ContextBalance::none, offsets.group, ranks, shape), chunks(how, offsets.group, ranks, shape);
-  if (how == ContextBalance::none || !own.areInOrder(offsets) || shape.part < 2 ||
-      chunks.mostPairs() > (1 - leastGain) * own.mostPairs())
+  Chunks own(ContextBalance::none, offsets.group, ranks, shape);
+  Chunks chunks(how, offsets.group, ranks, shape);
+  if (how == ContextBalance::none || !own.areInOrder(offsets))
     return own;
-  if (how == ContextBalance::striped && shape.part % ranks != 0) {
-    int64_t all = ranks * ranks;
+  // How documents divide a sequence is known when they are read. Stripes balance any of them.
+  bool gains = chunks.mostPairs() <= (1 - leastGain) * own.mostPairs() ||
+               (documents && how == ContextBalance::striped);
+  if (!gains || (how == ContextBalance::zigzag && shape.part < 2))
+    return own;
+  if (how == ContextBalance::striped && shape.part % ranks != 0)
     return op->emitError("--context-balance striped cannot deal out evenly the ")
-           << shape.part << " tokens of each of " << ranks << " ranks; use a --seq that " << all
-           << " divides, as " << llvm::divideCeil(ranks * shape.part, all) * all
+           << shape.part << " tokens of each of " << ranks
+           << " ranks; use a --seq of which each rank has a multiple of " << ranks
            << ", or --context-balance zigzag";
-  }
   return chunks;
 }
 

@@ -34,9 +34,11 @@ struct Chunks {
 
   /// Those of `how` where an exchange makes attention so much less work for the device that has most
   /// that it is worth what it sends, and the parts of `offsets` are in order; else each device's own.
+  /// Stripes are taken for sequences of several documents too, which they always balance.
   /// Fails with a message if tokens cannot be dealt out evenly.
   static mlir::FailureOr<Chunks> balanced(ContextBalance how, const QueryOffsets &offsets,
-                                          const AttentionShape &shape, mlir::Operation *op);
+                                          const AttentionShape &shape, bool documents,
+                                          mlir::Operation *op);
 
   bool isExchange() const { return how != ContextBalance::none; }
   int count() const { return sizes.size(); }

@@ -24,7 +24,8 @@ static LogicalResult balance(Op op, ContextBalance how, const Mesh &mesh) {
   std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
   if (!offsets || op.getKeyOffset())
     return success(); // A ring is balanced already.
-  FailureOr<Chunks> chunks = Chunks::balanced(how, *offsets, AttentionShape::of(op), op);
+  FailureOr<Chunks> chunks = 
+      Chunks::balanced(how, *offsets, AttentionShape::of(op), bool(op.getPositions()), op);
   if (failed(chunks) || !chunks->isExchange())
     return chunks;
   OpBuilder b(op);

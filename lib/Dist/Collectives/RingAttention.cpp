@@ -76,11 +76,11 @@ protected:
     Value offset = op.getQueryOffset();
     return offset ? chunks->offsetFrom(b, loc, offset, a) : offset;
   }
-  /// Chunk `i` of queries or of keys, or all of them.
+  /// Chunk `i` of queries or of keys.
   Value chunkOf(Value x, int64_t dim, int i) {
     return chunks->take(b, loc, x, dim, i);
   }
-  /// The results of both chunks as one, in the type of `like`.
+  /// The results of all chunks as one, in the type of `like`.
   Value whole(ArrayRef<Value> parts, int64_t dim, Type like) {
     SmallVector<Value> rounded;
     for (Value part : parts) {
@@ -107,8 +107,6 @@ protected:
   SmallVector<int64_t> steps;
   SmallVector<SmallVector<int64_t>> chunkSteps;
   SmallVector<double> counted; ///< pairs
-
-private:
 };
 } // namespace
 
@@ -128,7 +126,8 @@ template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
     return refuse("finds queries and keys divided among other devices");
   chunks.emplace(ContextBalance::none, group, n, shape);
   if (offsets) {
-    FailureOr<Chunks> balanced = Chunks::balanced(balance, *offsets, shape, op);
+    FailureOr<Chunks> balanced = 
+        Chunks::balanced(balance, *offsets, shape, bool(op.getPositions()), op);
     if (failed(balanced))
       return failure();
     chunks = *balanced;

@@ -233,7 +233,7 @@ def bad_compile(golden):
     refused("target stablehlo", "all keys in one call; use gather or ulysses", mesh="context=2", context_parallel="ring", target="stablehlo")
     refused("'stripes' is not supported", "zigzag, striped, none", mesh="context=2", context_balance="stripes")
     for how in ("gather", "ring"):
-        refused("--context-balance striped cannot deal out evenly the 6 tokens of each of 4 ranks", "use a --seq that 16 divides, as 32",
+        refused("--context-balance striped cannot deal out evenly the 6 tokens of each of 4 ranks", "use a --seq of which each rank has a multiple of 4",
                 "zigzag", mesh="context=4", context_parallel=how, context_balance="striped", seq=24)
     refused("--context-balance striped", "target stablehlo computes attention of neighbouring queries; use zigzag or none", mesh="context=2",
             context_parallel="gather", context_balance="striped", target="stablehlo")

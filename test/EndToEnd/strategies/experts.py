@@ -76,7 +76,7 @@ def check_bytes(options, have):
 
 def check_uniform(devices, options):
     """Every token has as many rows on each device: a device sends 5 T k h b (N - 1) / N bytes of rows a layer, besides weights
-    and experts' numbers, whatever the arena it was planned. `options`: of the compiler, beside the mesh."""
+    and experts' numbers, whatever arena was planned. `options`: of the compiler, beside the mesh."""
     sizes = dict(json.loads(config.read_text()), num_experts_per_tok=4, n_group=1, topk_group=1)
     pathlib.Path("uniform.json").write_text(json.dumps(sizes))
     experts, layers = sizes["n_routed_experts"], sizes["num_hidden_layers"] - sizes["first_k_dense_replace"]

@@ -5,7 +5,8 @@
 
 The model is one layer of qwen3_moe, written out here. Losses are held to it, and gradients of the router's and the experts'
 weights to differences of its losses: for Switch (Fedus et al. 2022) the best expert weighs its probability, for GShard (Lepikhin et
-al. 2021) the best two share 1; an expert takes ceil(C k S / E) tokens of a sequence; the loss has coefficient * E sum_e f_e P_e.
+al. 2021) the best two share 1; an expert takes ceil(C k S / E) tokens of a sequence; the loss has coefficient * E sum_e f_e P_e,
+Switch's of the batch, GShard's of each sequence, which is its group.
 """
 import json
 import math
@@ -19,7 +20,8 @@ from compare import read_safetensors
 from harness import check, compile, fresh, ranks_of, strategy, train
 
 V, H, HEADS, D, E, INNER, B, S, COEFFICIENT = 16, 8, 2, 4, 4, 6, 4, 8, 0.1
-ROUTERS = {"switch": dict(k=1, normalised=False, first=False), "gshard": dict(k=2, normalised=True, first=True)}
+ROUTERS = {"switch": dict(k=1, normalised=False, first=False, scope="batch"),
+           "gshard": dict(k=2, normalised=True, first=True, scope="sequence")}
 CONFIG = {"model_type": "qwen3_moe", "vocab_size": V, "hidden_size": H, "num_hidden_layers": 1, "num_attention_heads": HEADS,
           "num_key_value_heads": HEADS, "head_dim": D, "intermediate_size": INNER, "moe_intermediate_size": INNER, "num_experts": E,
           "max_position_embeddings": S, "rms_norm_eps": 1e-6, "rope_theta": 10000.0}
@@ -70,11 +72,14 @@ def expert(w, e, x):
     return times(w[f"mlp.experts.{e}.down_proj.weight"], [g / (1 + math.exp(-g)) * u for g, u in zip(gate, up)])
 
 
-def reference(w, sequences, k, normalised, first, capacity):
+def reference(w, sequences, k, normalised, first, scope, capacity):
     """The loss, the routers' part of it, and how many choices are dropped."""
     most = math.ceil(capacity * k * S / E)
-    counts, mass, total, dropped = [0] * E, [0.0] * E, 0.0, 0
+    total, dropped, groups = 0.0, 0, []
     for tokens in sequences:
+        if scope == "sequence" or not groups:
+            groups.append(([0] * E, [0.0] * E))
+        counts, mass = groups[-1]
         x = [w["model.embed_tokens.weight"][token] for token in tokens[:S]]
         x = [[a + b for a, b in zip(*rows)] for rows in zip(x, attention(w, [norm(r, w["input_layernorm.weight"]) for r in x]))]
         taken = [0] * E
@@ -96,7 +101,7 @@ def reference(w, sequences, k, normalised, first, capacity):
             logits = times(w["lm_head.weight"], norm(x[t], w["model.norm.weight"]))
             total -= math.log(softmax(logits)[tokens[t + 1]])
     T = B * S
-    part = COEFFICIENT * E * sum(c / sum(counts) * m / T for c, m in zip(counts, mass))
+    part = COEFFICIENT * E * sum(c / sum(counts) * m for counts, mass in groups for c, m in zip(counts, mass)) / T
     return total / T + part, part, dropped
 
 
@@ -165,7 +170,7 @@ for kind, router in ROUTERS.items():
         size = max(map(abs, slopes))
         for mesh in meshes:
             options = strategy(mesh)
-            compile("config.json", "exe", batch=B, seq=S, optimizer="sgd", aux_loss=kind, aux_loss_coef=COEFFICIENT,
+            compile("config.json", "exe", batch=B, seq=S, optimizer="sgd", aux_loss=kind, aux_loss_coef=COEFFICIENT, aux_scope=router["scope"],
                     expert_capacity=capacity, **options)
             have = train("./exe", ranks_of(options["mesh"]), save="run", **run)[0]
             after = read_safetensors("run/latest/model.safetensors")

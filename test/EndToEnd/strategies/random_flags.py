@@ -143,7 +143,9 @@ def context_parallel(d):
 def context_balance(d):
     if d["context-parallel"] not in ("gather", "ring", "hybrid"):
         return None
-    how, deals = d.pick([None, None, "zigzag", "none"]), d["seq"] % d.sizes["context"] ** 2 == 0
+    # Then each rank of a ring has a multiple of them, whatever else divides tokens.
+    deals = d["seq"] % (d.sizes["context"] ** 2 * d.sizes["tensor"]) == 0
+    how = d.pick([None, None, "zigzag", "none"])
     return "striped" if deals and d.stripes([True, False]) else how
 
 
