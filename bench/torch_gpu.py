@@ -2,7 +2,7 @@
 """PyTorch on a GPU: one training configuration per process, one JSON line on stdout.
 
 The model of a Hugging Face config.json (GPT-2 or Llama) in bf16 with torch.compile, fused AdamW,
-clipping, and whichever of PyTorch's attentions is fastest at this shape. gpu_run.py has what is not of PyTorch.
+clipping, and whichever of PyTorch's attentions is fastest at this shape. train_run.py has what is not of PyTorch.
 
   python torch_gpu.py config.json --data tokens.bin --batch 16 --seq 1024
 
@@ -17,7 +17,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-import gpu_run
+import train_run
 
 
 class GPT2Block(nn.Module):
@@ -154,12 +154,12 @@ def compiled(model, args):
 
 
 def main():
-    parser = gpu_run.parser(__doc__)
+    parser = train_run.parser(__doc__)
     parser.add_argument("--mode", default="default", help="of torch.compile, or eager")
     parser.add_argument("--compile", choices=["model", "layers"], default="model")
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
-    c = gpu_run.model(args)
+    c = train_run.model(args)
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
     began = time.time()
@@ -171,9 +171,9 @@ def main():
     if args.masters == "bf16":
         model.to(torch.bfloat16)
     parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": gpu_run.DECAY},
+    optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": train_run.DECAY},
                                    {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}],
-                                  lr=args.lr, betas=gpu_run.BETAS, eps=gpu_run.EPSILON, fused=True)
+                                  lr=args.lr, betas=train_run.BETAS, eps=train_run.EPSILON, fused=True)
     step_loss = compiled(model, args)
 
     def train(rows):
@@ -195,10 +195,10 @@ def main():
             optimizer.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
-        measured = gpu_run.measure(args, batch, train, aside=choosing)
+        measured = train_run.measure(args, batch, train, aside=choosing)
         return {**measured, "peak_bytes": torch.cuda.max_memory_reserved() if on_gpu else None}
 
-    gpu_run.sweep(args, run, lambda error: isinstance(error, torch.OutOfMemoryError), attention=backend.name.lower(),
+    train_run.sweep(args, run, lambda error: isinstance(error, torch.OutOfMemoryError), attention=backend.name.lower(),
                   parameters=sum(p.numel() for p in parameters), torch=torch.__version__)
 
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Training steps on the CPU: Meshwright against PyTorch and against the floor.
+"""Training steps on the CPU: Meshwright against PyTorch, JAX and the floor.
 
 Runs each system in a process of its own, in alternating rounds, and prints the median step time and the
-peak resident set of each, and the ratios. Writes bench/results/MODEL-cpu.json, or MODEL-cpu-bf16.json; with bf16
-PyTorch is under autocast.
+peak resident set of each, and the ratios. Of the rivals all run in the first round, and in later ones only the one
+that was fastest. Writes bench/results/MODEL-cpu.json, or MODEL-cpu-bf16.json; with bf16 PyTorch is under autocast.
 
-  python3 bench/train_cpu.py [--model gpt2|mixtral] [--precision f32|bf16] --python VENV/bin/python      (VENV: pip install torch transformers)
+  python3 bench/train_cpu.py [--model gpt2|llama|mixtral] [--precision f32|bf16] --python VENV/bin/python
+                                                               (VENV: pip install torch transformers jax)
 
-mixtral is transformers' model of that family in a small size: 8 experts, of which each token uses 2. The floor is the step's matrix products alone, through the same library, plus the bytes one pass over the
-optimizer's state moves (parameter, gradient, two moments read; all but the gradient written) at copy bandwidth.
+llama is Llama-3.2-1B cut to 4 layers. mixtral is transformers' model of that family in a small size: 8 experts, of which
+each token uses 2. The floor is the step's matrix products alone, through the same library, plus the bytes one pass over
+the optimizer's state moves (parameter, gradient, two moments read; all but the gradient written) at copy bandwidth.
+Attention is not in it; what the causal half of its products would take at the same rate is printed beside it.
 """
 import argparse
 import datetime
@@ -25,12 +28,25 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MIXTRAL = {"model_type": "mixtral", "vocab_size": 32000, "hidden_size": 512, "intermediate_size": 1792, "num_hidden_layers": 4,
            "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 512, "num_local_experts": 8,
            "num_experts_per_tok": 2, "sliding_window": None, "tie_word_embeddings": False}
+LLAMA = {"model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 4,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072,
+         "rope_theta": 500000.0, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": True}
+with open(os.path.join(ROOT, "examples/gpt2-124m.json")) as file:
+    GPT2 = json.load(file)
+CONFIGS = {"gpt2": GPT2, "llama": LLAMA, "mixtral": MIXTRAL}
+BATCH = {64: 4, 512: 4, 2048: 1}  # of a length of sequences; as many tokens at 2048 as at 512; llama, which is large, has 1 at 512
 
 
 def products(model, tokens):
     """Parameters, and the matrix products of a step as floor.cpp takes them: rows x out x in x calls."""
     if model == "gpt2":
         return 124439808, [(tokens, 768, 768, 48), (tokens, 3072, 768, 12), (tokens, 768, 3072, 12), (tokens, 50257, 768, 1)]
+    if model == "llama":
+        c = LLAMA
+        h, f, layers = c["hidden_size"], c["intermediate_size"], c["num_hidden_layers"]
+        linears = [(tokens, h, h, 2 * layers), (tokens, c["num_key_value_heads"] * c["head_dim"], h, 2 * layers),
+                   (tokens, f, h, 2 * layers), (tokens, h, f, layers), (tokens, c["vocab_size"], h, 1)]
+        return sum(out * inner * calls for _, out, inner, calls in linears) + (2 * layers + 1) * h, linears
     c = MIXTRAL
     h, f, layers, experts = c["hidden_size"], c["intermediate_size"], c["num_hidden_layers"], c["num_local_experts"]
     rows = tokens * c["num_experts_per_tok"] // experts  # of each expert where all have as many
@@ -40,12 +56,26 @@ def products(model, tokens):
     return sum(out * inner * calls for _, out, inner, calls in linears) + embeddings_and_norms, linears
 
 
-def rivals_of(model, arguments):
-    """Commands of PyTorch's ways to do the same."""
-    if model == "gpt2":
-        return {"torch eager": arguments + ["--mode", "eager"], "torch.compile": arguments + ["--mode", "compile"]}
-    config = arguments + ["--impl", "config", "--config", json.dumps(MIXTRAL)]
-    return {f"transformers, {way}": config + ["--experts", way] for way in ("eager", "grouped_mm")}
+def attention_flops(model, batch, seq):
+    """Those of the causal half of a step: two products forward, five backward."""
+    width, layers = (GPT2["n_embd"], GPT2["n_layer"]) if model == "gpt2" else (CONFIGS[model]["hidden_size"], CONFIGS[model]["num_hidden_layers"])
+    return 7 * 2 * batch * seq * (seq + 1) / 2 * width * layers
+
+
+def rivals_of(args, config, batch, seq, tokens):
+    """Commands of PyTorch's and JAX's ways to do the same."""
+    torch = [args.python, os.path.join(ROOT, "bench/torch_cpu.py"), "--batch", str(batch), "--seq", str(seq), "--steps", str(args.steps),
+             "--warmup", str(args.warmup), "--threads", str(args.threads), "--precision", args.precision]
+    with open(config) as file:
+        text = file.read()
+    if args.model == "mixtral":
+        torch += ["--impl", "config", "--config", text]
+        return {f"transformers, {way}": torch + ["--experts", way] for way in ("eager", "grouped_mm")}
+    torch += ["--positions", str(max(1024, seq))] if args.model == "gpt2" else ["--impl", "config", "--config", text]
+    jax = [args.python, os.path.join(ROOT, "bench/jax_train.py"), config, "--data", tokens, "--batch", str(batch), "--seq", str(seq),
+           "--steps", str(args.steps + args.warmup), "--warmup", str(args.warmup), "--attention", "xla", "--pad-vocab", "1",
+           "--compute", {"f32": "float32", "bf16": "bfloat16"}[args.precision]]
+    return {"torch eager": torch + ["--mode", "eager"], "torch.compile": torch + ["--mode", "compile"], "jax": jax}
 
 
 def run(command, env):
@@ -60,12 +90,13 @@ def run(command, env):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", choices=["gpt2", "mixtral"], default="gpt2")
+    parser.add_argument("--model", choices=list(CONFIGS), default="gpt2")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
-    parser.add_argument("--seqs", help="default: 64,512 of gpt2, 512 of mixtral")
+    parser.add_argument("--seqs", help="default: 64,512,2048, and 512 of mixtral; a batch is of 4, at 2048 of 1; llama's at 512 too")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=7, help="timed steps a process, after two more")
+    parser.add_argument("--steps", type=int, default=7, help="timed steps a process")
+    parser.add_argument("--warmup", type=int, default=2, help="steps before them")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", help="comma-separated systems")
     args = parser.parse_args()
@@ -73,11 +104,7 @@ def main():
     tools = os.path.join(ROOT, "build", "bin")
     work = tempfile.mkdtemp()
     tokens = os.path.join(work, "tokens.bin")
-    config, vocabulary = os.path.join(ROOT, "examples/gpt2-124m.json"), 50257
-    if args.model == "mixtral":
-        config, vocabulary = os.path.join(work, "mixtral.json"), MIXTRAL["vocab_size"]
-        with open(config, "w") as file:
-            json.dump(MIXTRAL, file)
+    vocabulary = min(65536, CONFIGS[args.model]["vocab_size"])
     with open(tokens, "wb") as file:
         state = 1
         for _ in range(400000):
@@ -89,55 +116,66 @@ def main():
         subprocess.run(["ninja", "-C", os.path.join(ROOT, "build/runtime"), "bench_floor"], check=True, stdout=subprocess.DEVNULL)
 
     rows = []
-    for seq in map(int, (args.seqs or {"gpt2": "64,512", "mixtral": "512"}[args.model]).split(",")):
-        exe = os.path.join(work, f"{args.model}-{seq}")
-        compile_command = [os.path.join(tools, "meshwright"), "compile", config, "--batch", "4", "--seq", str(seq), "-o", exe,
+    for seq in map(int, (args.seqs or ("512" if args.model == "mixtral" else "64,512,2048")).split(",")):
+        batch = 1 if (args.model, seq) == ("llama", 512) else BATCH.get(seq, 1)
+        exe, config = os.path.join(work, f"{args.model}-{seq}"), os.path.join(work, "config.json")
+        with open(config, "w") as file:
+            json.dump(CONFIGS[args.model] | ({"n_positions": max(1024, seq)} if args.model == "gpt2" else {}), file)
+        compile_command = [os.path.join(tools, "meshwright"), "compile", config, "--batch", str(batch), "--seq", str(seq), "-o", exe,
                            "--precision", args.precision]
         compile_command += ["--dropout", "0"] if args.model == "gpt2" else []
-        parameters, linears = products(args.model, 4 * seq)
+        parameters, linears = products(args.model, batch * seq)
         print(subprocess.run(compile_command, check=True, capture_output=True, text=True).stdout, end="")
-        torch = [args.python, os.path.join(ROOT, "bench/torch_cpu.py"), "--seq", str(seq), "--steps", str(args.steps),
-                 "--warmup", "2", "--threads", str(args.threads), "--precision", args.precision]
+        rivals = rivals_of(args, config, batch, seq, tokens)
         systems = {
-            "meshwright": [exe, "--data", tokens, "--steps", str(args.steps + 2), "--lr", "6e-4", "--metrics", work + "/m.jsonl"],
-            **rivals_of(args.model, torch),
+            "meshwright": [exe, "--data", tokens, "--steps", str(args.steps + args.warmup), "--lr", "6e-4", "--metrics", work + "/m.jsonl"],
+            **rivals,
             "floor": [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(args.threads), str(parameters), args.precision,
                       *("x".join(map(str, linear)) for linear in linears)],
         }
         if args.only:
             systems = {k: v for k, v in systems.items() if k in args.only.split(",")}
-        times, peaks = {k: [] for k in systems}, {k: [] for k in systems}
-        for _ in range(args.rounds):
+        rivals = [k for k in systems if k in rivals]
+        times, peaks, with_attention = {k: [] for k in systems}, {k: [] for k in systems}, []
+        for turn in range(args.rounds):
             for name, command in systems.items():
+                if turn and name in rivals and name != min(rivals, key=lambda k: times[k][0]):
+                    continue
                 if name == "meshwright" and os.path.exists(work + "/m.jsonl"):
                     os.remove(work + "/m.jsonl")
                 output, peak = run(command, env)
                 peaks[name].append(peak)
                 if name == "meshwright":
                     steps = [json.loads(line)["step_ms"] for line in open(work + "/m.jsonl")]
-                    times[name].append(statistics.median(steps[2:]))
+                    times[name].append(statistics.median(steps[args.warmup:]))
                 else:
-                    times[name].append(json.loads(output.strip().splitlines()[-1])["step_ms"])
+                    printed = json.loads(output.strip().splitlines()[-1])
+                    times[name].append(printed["step_ms"])
+                    if name == "floor":
+                        rate = sum(6 * rows * out * inner * calls for rows, out, inner, calls in linears) / printed["matmul_ms"]
+                        with_attention.append(printed["step_ms"] + attention_flops(args.model, batch, seq) / rate)
                 print(f"S={seq} {name}: {times[name][-1]:.0f} ms, {peak / 2**20:.0f} MiB", flush=True)
         step = {k: statistics.median(v) for k, v in times.items()}
         peak = {k: statistics.median(v) for k, v in peaks.items()}
         print(f"\nS={seq}   {'system':26}{'step ms':>10}{'peak MiB':>10}")
         for name in systems:
             print(f"        {name:26}{step[name]:10.0f}{peak[name] / 2**20:10.0f}")
-            rows.append({"system": name, "model": args.model, "seq": seq, "batch": 4, "precision": args.precision, "ranks": 1,
-                         "threads": args.threads, "step_ms": step[name], "tokens_per_s": 4e3 * seq / step[name], "mfu": None,
-                         "peak_bytes": peak[name], "command": " ".join(systems[name])})
-        rivals = [k for k in systems if k not in ("meshwright", "floor")]
+            rows.append({"system": name, "model": args.model, "seq": seq, "batch": batch, "precision": args.precision, "ranks": 1,
+                         "threads": args.threads, "step_ms": step[name], "tokens_per_s": 1e3 * batch * seq / step[name], "mfu": None,
+                         "peak_bytes": peak[name], "raw_ms": times[name], "raw_peak_bytes": peaks[name], "command": " ".join(systems[name])})
         if rivals and "meshwright" in systems:
             best = min(rivals, key=step.get)
             print(f"meshwright / {best}: time {step['meshwright'] / step[best]:.3f}, memory {peak['meshwright'] / peak[best]:.3f}")
         if "floor" in systems and "meshwright" in systems:
-            print(f"meshwright / floor: time {step['meshwright'] / step['floor']:.3f}")
+            beside = statistics.median(with_attention)
+            print(f"meshwright / floor: time {step['meshwright'] / step['floor']:.3f}; with attention's products in it, {beside:.0f} ms: {step['meshwright'] / beside:.3f}")
+            rows[-1]["step_ms_with_attention"] = beside
         print()
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    version = subprocess.run([args.python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
-    result = {"device": f"{cpu}, {args.threads} threads", "versions": {"torch": version.stdout.strip()}, "commit": commit,
+    about = dict(reversed([[part.strip() for part in line.split(":")] for line in open("/proc/cpuinfo") if line.count(":") == 1]))
+    cpu = f"{about['model name']} (family {about['cpu family']}, model {about['model']})" if "model name" in about else platform.machine()
+    version = subprocess.run([args.python, "-c", "import importlib.metadata as m; print(*(f'{p} {m.version(p)}' for p in ('torch', 'transformers', 'jax')), sep=', ')"], capture_output=True, text=True)
+    result = {"device": f"{cpu}, {args.threads} threads", "versions": version.stdout.strip(), "commit": commit,
               "date": datetime.date.today().isoformat(), "rows": rows}
     for row in rows:  # paths of this machine are nobody's business
         row["command"] = row["command"].replace(work, "WORK").replace(ROOT + "/", "").replace(args.python, "python")

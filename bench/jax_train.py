@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""JAX on a GPU: one training configuration per process, one JSON line on stdout.
+"""JAX on a GPU or a processor: one training configuration per process, one JSON line on stdout.
 
-The model of a Hugging Face config.json (GPT-2 or Llama) in bf16, jitted as one step: layers by scan, cuDNN's
-attention, AdamW with clipping on weights in f32 whose memory the step takes over. gpu_run.py has what is not of JAX.
+The model of a Hugging Face config.json (GPT-2 or Llama) in bf16 or f32, jitted as one step: layers by scan, cuDNN's
+attention or XLA's, AdamW with clipping on weights in f32 whose memory the step takes over. train_run.py has what is not of JAX.
 
-  python jax_gpu.py config.json --data tokens.bin --batch 16 --seq 1024
+  python jax_train.py config.json --data tokens.bin --batch 16 --seq 1024
 
 --masters f32 keeps weights and AdamW's state in f32 and computes in bf16, as Meshwright does; bf16 keeps all in
 bf16, which is faster and less precise. --remat computes each layer again in the backward, for larger batches; auto
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import gpu_run
+import train_run
 
 
 def layer_norm(x, w, b, eps):
@@ -112,7 +112,7 @@ def normal(key, shape):
 
 
 def loss_of(model, remat, parameters, tokens, targets):
-    p = jax.tree.map(lambda w: w.astype(jnp.bfloat16), parameters)
+    p = jax.tree.map(lambda w: w.astype(model.args.compute), parameters)
     layer = jax.checkpoint(model.layer) if remat else model.layer
     x, _ = jax.lax.scan(lambda x, one: (layer(x, one), None), model.embed(p, tokens), p["layers"])
     logits = model.logits(p, x).astype(jnp.float32)
@@ -124,13 +124,13 @@ def update(args, stacked, parameters, gradients, moments, variances, step):
     """AdamW in f32, after clipping by the global norm; decay for matrices."""
     norm = jnp.sqrt(sum(jnp.sum(jnp.square(g.astype(jnp.float32))) for g in jax.tree.leaves(gradients)))
     factor = jnp.minimum(1.0, args.clip / (norm + 1e-6)) if args.clip else 1.0
-    b1, b2 = gpu_run.BETAS
+    b1, b2 = train_run.BETAS
 
     def one(w, g, m, v, is_stacked):
         g = g.astype(jnp.float32) * factor
         m, v = (b1 * m.astype(jnp.float32) + (1 - b1) * g), (b2 * v.astype(jnp.float32) + (1 - b2) * g * g)
-        move = (m / (1 - b1 ** step)) / (jnp.sqrt(v / (1 - b2 ** step)) + gpu_run.EPSILON)
-        decay = gpu_run.DECAY if w.ndim - is_stacked >= 2 else 0.0
+        move = (m / (1 - b1 ** step)) / (jnp.sqrt(v / (1 - b2 ** step)) + train_run.EPSILON)
+        decay = train_run.DECAY if w.ndim - is_stacked >= 2 else 0.0
         new = w.astype(jnp.float32) * (1 - args.lr * decay) - args.lr * move
         return new.astype(w.dtype), m.astype(w.dtype), v.astype(w.dtype)
 
@@ -143,11 +143,12 @@ def out_of_memory(error):
 
 
 def main():
-    parser = gpu_run.parser(__doc__)
+    parser = train_run.parser(__doc__)
     parser.add_argument("--attention", choices=["cudnn", "xla"], default="cudnn")
+    parser.add_argument("--compute", choices=["bfloat16", "float32"], default="bfloat16")
     parser.add_argument("--remat", choices=["off", "on", "auto"], default="off")
     args = parser.parse_args()
-    c = gpu_run.model(args)
+    c = train_run.model(args)
     model = {"gpt2": GPT2, "llama": Llama}[c["model_type"]](c, args)
     dtype = jnp.float32 if args.masters == "f32" else jnp.bfloat16
 
@@ -175,7 +176,7 @@ def main():
             *state, loss = step(remat, *state, np.float32(number), rows[:, :-1], rows[:, 1:])
             return loss
 
-        measured = gpu_run.measure(args, batch, train)
+        measured = train_run.measure(args, batch, train)
         peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
         return {**measured, "remat": remat, "peak_bytes": peak}
 
@@ -189,7 +190,7 @@ def main():
                 raise
         return measure(batch, True)
 
-    gpu_run.sweep(args, run, out_of_memory, attention=args.attention,
+    train_run.sweep(args, run, out_of_memory, attention=args.attention,
                   parameters=sum(w.size for w in jax.tree.leaves(shapes)), jax=jax.__version__)
 
 

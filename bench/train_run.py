@@ -1,4 +1,4 @@
-"""What torch_gpu.py and jax_gpu.py have in common: arguments, tokens, the steps that are timed, the line that is printed.
+"""What torch_gpu.py and jax_train.py have in common: arguments, tokens, the steps that are timed, the line that is printed.
 
 Tokens are 16 bits each and are read in the order in which Meshwright's executables read them. --batch takes several sizes,
 which are measured one after another, the smallest first, until one does not fit; the line has all of them under `batches`
