@@ -21,7 +21,9 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"The dimension of each tensor along which parts are put together, if any.",
                     "::llvm::SmallVector<int64_t>", "getGrowingDims", (ins), "", [{ return {}; }]>,
     InterfaceMethod<"The dimension of each tensor that is divided into parts, if any.",
-                    "::llvm::SmallVector<int64_t>", "getShrinkingDims", (ins), "", [{ return {}; }]>];
+                    "::llvm::SmallVector<int64_t>", "getShrinkingDims", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"Whether each rank gets what one other rank has, as where parts go around a ring.", "bool",
+                    "isPermutation", (ins), "", [{ return false; }]>];
 }
 
 #endif // MESHWRIGHT_DIST_INTERFACES

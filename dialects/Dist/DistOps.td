@@ -124,7 +124,9 @@ class Dist_TableOp<Collective c> : Dist_Op<c.name, !listconcat(
     void replaceAllUsesWith(::mlir::Value value) { getY().replaceAllUsesWith(value); }
   }] # !if(parts, [{
     int64_t getDim() { return getDims()[onlyTensor(*this)]; }
-  }], ""), "");
+  }], ""), "") # !if(!eq(c.who, "From"), [{
+    bool isPermutation() { return true; }
+  }], "");
   let extraClassDefinition = [{
     ::llvm::SmallVector<int64_t> $cppClass::getGrowingDims() {
       return }] # !cond(trades: "{int64_t(getConcat())}", !eq(c.growth, "Grows"): dims, true: "{}") # [{;

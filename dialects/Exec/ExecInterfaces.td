@@ -37,6 +37,8 @@ def MemoryCollectiveOpInterface : OpInterface<"MemoryCollectiveOpInterface"> {
                     "::std::optional<int64_t>", "getRootOrPeer", (ins), "", [{ return ::std::nullopt; }]>,
     InterfaceMethod<"Which ranks send to which, as numbers in the order of the runtime's function.",
                     "::llvm::SmallVector<int64_t>", "getTable", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"Whether each rank gets what one other rank has, as where parts go around a ring.", "bool",
+                    "isPermutation", (ins), "", [{ return false; }]>,
     InterfaceMethod<"Scratch memory: nothing if the call never takes any, null if this call needs none.",
                     "::std::optional<::mlir::Value>", "getScratch", (ins), "",
                     [{ return ::std::nullopt; }]>,

@@ -683,6 +683,7 @@ class Exec_TableOp<Collective c> : Exec_Op<c.name, !listconcat(
     ::std::optional<int64_t> getRootOrPeer() { return int64_t(getRoot()); }
   }], "") # !if(!eq(c.who, "From"), [{
     ::llvm::SmallVector<int64_t> getTable() { return ::llvm::to_vector(getFrom()); }
+    bool isPermutation() { return true; }
   }], "") # !if(c.bucket, [{
     bool isBucket() { return true; }
   }], "");

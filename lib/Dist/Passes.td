@@ -230,7 +230,8 @@ def DistCountAttention : PhasePass<"dist-count-attention", "local"> {
     Where n devices divide the queries of attention, they may see unlike numbers of keys. `dist.pairs`
     says of each call how many pairs of both are visible on each device, in one head of one sequence.
     The plan adds them up over a step: `attention_imbalance`. Documents of packed sequences are
-    not known yet; each sequence counts as one.
+    not known yet; each sequence counts as one. For a run, which knows them, `dist.first_queries` and
+    `dist.first_keys` say where the devices' parts of packed sequences begin.
   }];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }

@@ -8,6 +8,9 @@
 
 include "mlir/Pass/PassBase.td"
 
+/// Bytes of the smallest collectives that are worth a start and a wait of their own.
+defvar smallestAsynchronous = "16384";
+
 /// A pass on the way to a phase; it refuses IR that is past it.
 class PhasePass<string argument, string phase>
     : PassBase<argument, "::meshwright::PhasePass<::meshwright::Phase::" # phase # ">">;
@@ -363,7 +366,7 @@ def ExecFillWaits : PhasePass<"exec-fill-waits", "exec"> {
     The pass runs on tensors, where data alone says what may move.
   }];
   let options = [
-    Option<"minBytes", "min-bytes", "int64_t", "16384", "bytes of the smallest exchanges that get something beside them">,
+    Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest exchanges that get something beside them">,
   ];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -399,7 +402,7 @@ def ExecOverlapCollectives : PhasePass<"exec-overlap-collectives", "exec"> {
     their order in the same way, and run all other communication before or after.
   }];
   let options = [
-    Option<"minBytes", "min-bytes", "int64_t", "16384", "bytes of the smallest collectives that become asynchronous">,
+    Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest collectives that become asynchronous">,
   ];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -7,33 +7,36 @@
 
 #include "Dist/AttentionPairs.h"
 #include "Dist/Dist.h"
+#include "meshwright/PlanJson.h"
 #include "meshwright/runtime/VisiblePairs.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
 
-/// Products over the visible part of queries x keys: so many over elements of q and k, and of v.
-/// Devices that divide the queries, or the keys, share a program, which says what they do on average,
-/// and what that of `rank` does.
-template <typename Op>
-static double attentionFlops(Op op, int64_t keys, int64_t values, std::optional<int64_t> rank) {
-  MwAttention shape = op.getAttention();
-  double pairs = shape.partial ? op.getPairs().convertToDouble()
-                               : visiblePairs(shape.queries, shape.globalQueries, shape.keys,
-                                              shape.causal, shape.window);
-  auto each = op->template getAttrOfType<DenseI64ArrayAttr>(dist::attentionPairsAttr);
-  if (rank && each && *rank < each.size())
-    pairs = double(each[*rank]);
+/// Products over the visible part of queries x keys: so many over elements of q and k, and of v. Of
+/// one pair of both:
+static double flopsOfPair(const MwAttention &shape, int64_t keys, int64_t values) {
   return 2.0 * double(shape.batch) * double(shape.heads) *
-         double(keys * shape.headDim + values * shape.valueDim) * pairs;
+         double(keys * shape.headDim + values * shape.valueDim);
+}
+static double flopsOfPair(exec::AttentionOp op) { return flopsOfPair(op.getAttention(), 1, 1); }
+// The scores again, and two products for each of the two.
+static double flopsOfPair(exec::AttentionGradOp op) { return flopsOfPair(op.getAttention(), 3, 2); }
+
+/// On average over devices that divide queries or keys, which share a program.
+template <typename Op> static double pairsOf(Op op) {
+  MwAttention shape = op.getAttention();
+  return shape.partial ? op.getPairs().convertToDouble()
+                       : visiblePairs(shape.queries, shape.globalQueries, shape.keys, shape.causal,
+                                      shape.window);
 }
 
 double FlopCounter::of(Operation *op, bool again) {
-  if (rank && !isa<exec::LoopOp, exec::WhenOp, exec::CallOp, exec::AttentionOp, exec::AttentionGradOp>(op))
-    return 0;
   bool marked = op->hasAttr(train::recomputedAttr);
   if (again && !marked && !isa<exec::LoopOp, exec::WhenOp, exec::CallOp>(op))
     return 0;
@@ -66,9 +69,8 @@ double FlopCounter::of(Operation *op, bool again) {
         return 2.0 * double(shape.m) * double(shape.n) * double(shape.k) *
                op.getFilled().convertToDouble();
       })
-      .Case<exec::AttentionOp>([&](auto op) { return attentionFlops(op, 1, 1, rank); })
-      // The scores again, and two products for each of the two.
-      .Case<exec::AttentionGradOp>([&](auto op) { return attentionFlops(op, 3, 2, rank); })
+      .Case<exec::AttentionOp, exec::AttentionGradOp>(
+          [](auto op) { return flopsOfPair(op) * pairsOf(op); })
       .Case<exec::LaunchOp>([](auto op) {
         double elements = 0;
         for (Value out : op.getOutputs())
@@ -85,19 +87,79 @@ double FlopCounter::of(Block &block, bool again) {
   return sum;
 }
 
-std::optional<double> report::attentionImbalance(ModuleOp program) {
-  int64_t ranks = 0;
-  program.walk([&](Operation *op) {
-    if (auto pairs = op->getAttrOfType<DenseI64ArrayAttr>(dist::attentionPairsAttr))
-      ranks = std::max<int64_t>(ranks, pairs.size());
-  });
-  double most = 0, sum = 0;
+/// Calls `visit(op, times)` for each call of attention that a rank makes in a step, so many times.
+template <typename Visit>
+static void forEachAttention(Block &block, double times, SymbolTableCollection &symbols,
+                             Visit visit) {
+  for (Operation &op : block)
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case<exec::LoopOp>([&](auto loop) {
+          forEachAttention(loop.getBlock(), times * double(loop.getCountedIterations()), symbols,
+                           visit);
+        })
+        .Case<exec::WhenOp>([&](auto when) {
+          double part = double(when.getEnd() - when.getBegin()) / double(when.getLoop().getCount());
+          forEachAttention(when.getBlock(), times * part, symbols, visit);
+        })
+        .Case<exec::CallOp>([&](auto call) {
+          auto callee =
+              symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+          forEachAttention(callee.getBlock(), times, symbols, visit);
+        })
+        .Case<exec::AttentionOp, exec::AttentionGradOp>([&](auto call) { visit(call, times); });
+}
+template <typename Visit> static void forEachAttention(ModuleOp program, Visit visit) {
+  SymbolTableCollection symbols;
   for (auto step : program.getOps<exec::ProgramOp>())
-    for (int64_t rank = 0; rank < ranks && step.getSymName() == "step"; ++rank) {
-      double work = FlopCounter(rank).of(step.getBlock());
-      most = std::max(most, work), sum += work;
+    if (step.getSymName() == "step")
+      forEachAttention(step.getBlock(), 1, symbols, visit);
+}
+
+std::optional<double> report::attentionImbalance(ModuleOp program) {
+  SmallVector<double> work; // by rank, beside what all have
+  double shared = 0;
+  forEachAttention(program, [&](auto op, double times) {
+    double flops = times * flopsOfPair(op);
+    auto pairs = op->template getAttrOfType<DenseI64ArrayAttr>(dist::attentionPairsAttr);
+    if (!pairs) {
+      shared += flops * pairsOf(op);
+      return;
     }
-  if (sum == 0)
+    work.resize(std::max<size_t>(work.size(), pairs.size()));
+    for (auto [rank, count] : llvm::enumerate(pairs.asArrayRef()))
+      work[rank] += flops * double(count);
+  });
+  double sum = double(work.size()) * shared + llvm::sum_of(work, 0.0);
+  if (work.empty() || sum == 0)
     return {};
-  return most * double(ranks) / sum;
+  return (*llvm::max_element(work) + shared) * double(work.size()) / sum;
+}
+
+std::vector<plan::AttentionShare> report::attentionShares(ModuleOp program) {
+  std::vector<plan::AttentionShare> shares;
+  llvm::StringMap<size_t> known; // by what they say beside `flops`
+  forEachAttention(program, [&](auto op, double times) {
+    auto queries = op->template getAttrOfType<DenseI64ArrayAttr>(dist::firstQueriesAttr);
+    if (!queries)
+      return;
+    MwAttention shape = op.getAttention();
+    plan::AttentionShare share;
+    for (Attribute axis : op->template getAttrOfType<ArrayAttr>(dist::dividedOverAttr))
+      share.axes.push_back(cast<StringAttr>(axis).str());
+    share.firstQueries = queries.asArrayRef().vec();
+    if (auto keys = op->template getAttrOfType<DenseI64ArrayAttr>(dist::firstKeysAttr))
+      share.firstKeys = keys.asArrayRef().vec();
+    share.queries = shape.queries;
+    share.queryStride = op.getQueryStride();
+    share.keys = cast<MemRefType>(op.getK().getType()).getDimSize(1);
+    share.keyStride = op.getKeyStride();
+    share.window = shape.window;
+    std::string text = llvm::formatv("{0}", plan::toJSON<plan::AttentionShare>(share)).str();
+    auto [found, isNew] = known.try_emplace(text, shares.size());
+    if (isNew)
+      shares.push_back(share);
+    // Each of the batch's sequences has these pairs.
+    shares[found->second].flops += times * flopsOfPair(op) / double(shape.batch);
+  });
+  return shares;
 }

@@ -7,6 +7,7 @@
 #define MESHWRIGHT_LIB_REPORT_FLOPS_H
 
 #include "Exec/Exec.h"
+#include "meshwright/runtime/PlanSchema.h"
 
 namespace meshwright::report {
 
@@ -14,16 +15,11 @@ namespace meshwright::report {
 /// and calls as what they call.
 class FlopCounter {
 public:
-  FlopCounter() = default;
-  /// Counts attention alone, as the device of rank `rank` has it of those that divide its queries.
-  explicit FlopCounter(int64_t rank) : rank(rank) {}
-
   /// `again`: only what has run before.
   double of(mlir::Operation *op, bool again = false);
   double of(mlir::Block &block, bool again = false);
 
 private:
-  std::optional<int64_t> rank;
   mlir::SymbolTableCollection symbols;
   /// By whether only what runs again is counted.
   llvm::DenseMap<mlir::Operation *, double> callees[2];
@@ -32,6 +28,9 @@ private:
 /// How much more attention the device with most of it has than the mean has, in a step of the
 /// program: a factor. Nothing where queries are not divided.
 std::optional<double> attentionImbalance(mlir::ModuleOp program);
+
+/// What a run needs to say so of packed sequences, whose documents it knows.
+std::vector<plan::AttentionShare> attentionShares(mlir::ModuleOp program);
 
 } // namespace meshwright::report
 

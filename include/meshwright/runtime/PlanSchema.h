@@ -105,6 +105,22 @@ struct Peak {
                     v("buffers", self.buffers); v("others", self.others);)
 };
 
+/// Calls of attention of packed sequences whose queries, and in a ring keys, ranks divide. How many
+/// pairs of both each rank has follows from where documents begin.
+struct AttentionShare {
+  List<string> axes;         ///< which number these ranks
+  Shape firstQueries;        ///< the position of the first query, by rank
+  optional<Shape> firstKeys; ///< ... and of the first key; absent: 0
+  int64_t queries = 0, queryStride = 1, keys = 0, keyStride = 1; ///< how many a rank has, how far apart
+  int64_t window = 0;
+  double flops = 0; ///< of a pair, in all these calls
+  MESHWRIGHT_FIELDS(v("axes", self.axes); v("first_queries", self.firstQueries);
+                    v("first_keys", self.firstKeys); v("queries", self.queries);
+                    v("query_stride", self.queryStride); v("keys", self.keys);
+                    v("key_stride", self.keyStride); v("window", self.window);
+                    v("flops", self.flops);)
+};
+
 /// A program that some of the ranks run, or all ranks if there is only one.
 struct Program {
   string name;
@@ -121,13 +137,15 @@ struct Program {
   optional<List<string>> order;             ///< of a pipeline stage: its tasks
   optional<Table<double>> taskFlops;        ///< by phase and chunk
   optional<List<double>> roundFlops;
+  optional<List<AttentionShare>> attentionShares;
   MESHWRIGHT_FIELDS(v("name", self.name); v("at", self.at); v("arena_bytes", self.arenaBytes);
                     v("live_bytes", self.liveBytes); v("memory", self.memory);
                     v("allowances", self.allowances); v("flops", self.flops);
                     v("kernels", self.kernels); v("peak", self.peak);
                     v("host_bytes", self.hostBytes); v("host_memory", self.hostMemory);
                     v("copied_bytes", self.copiedBytes); v("order", self.order);
-                    v("task_flops", self.taskFlops); v("round_flops", self.roundFlops);)
+                    v("task_flops", self.taskFlops); v("round_flops", self.roundFlops);
+                    v("attention_shares", self.attentionShares);)
 };
 
 //===--- variables, inputs and outputs ------------------------------------===//

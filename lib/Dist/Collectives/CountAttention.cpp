@@ -26,7 +26,14 @@ template <typename Op> static void count(Op op, const Mesh &mesh) {
   SmallVector<int64_t> pairs;
   for (auto [rank, first] : llvm::enumerate(offsets->first))
     pairs.push_back(shape.pairs(first, shape.part, keys ? keys->first[rank] : 0, keysHere));
-  op->setAttr(attentionPairsAttr, DenseI64ArrayAttr::get(op.getContext(), pairs));
+  Builder b(op.getContext());
+  op->setAttr(attentionPairsAttr, b.getDenseI64ArrayAttr(pairs));
+  if (!op.getPositions())
+    return;
+  op->setAttr(firstQueriesAttr, b.getDenseI64ArrayAttr(offsets->first));
+  if (keys)
+    op->setAttr(firstKeysAttr, b.getDenseI64ArrayAttr(keys->first));
+  op->setAttr(dividedOverAttr, offsets->group);
 }
 
 namespace {

@@ -129,8 +129,12 @@ static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
 
 /// What each device has of the call, for the plan.
 static void keepPairs(Operation *op, Operation *call) {
-  if (Attribute pairs = op->getAttr(dist::attentionPairsAttr))
-    call->setAttr(dist::attentionPairsAttr, pairs);
+  for (StringRef name :
+       {dist::attentionPairsAttr, dist::firstQueriesAttr, dist::firstKeysAttr})
+    if (Attribute value = op->getAttr(name))
+      call->setAttr(name, value);
+  if (auto group = op->getAttrOfType<dist::GroupAttr>(dist::dividedOverAttr))
+    call->setAttr(dist::dividedOverAttr, axesOf(group));
 }
 
 static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, MemoryMap &map) {

@@ -39,15 +39,20 @@ static bool isKeptAnyway(Value value, Block *block) {
          (isa<BlockArgument>(value) && !isa<LoopOp>(block->getParentOp()));
 }
 
+static bool isPermutation(Operation *op) {
+  auto collective = dyn_cast_or_null<dist::CollectiveOpInterface>(op);
+  return collective && collective.isPermutation();
+}
+
 /// Whether `op` computes with a part that goes around a ring, and another part is sent before `target`.
 /// If `op` moved there, a device would hold both parts.
 static bool leavesRing(Operation *op, Operation *target) {
   bool inRing = llvm::any_of(op->getOperands(), [](Value operand) {
-    return isa_and_nonnull<dist::PermuteOp>(operand.getDefiningOp()) ||
-           llvm::any_of(operand.getUsers(), llvm::IsaPred<dist::PermuteOp>);
+    return isPermutation(operand.getDefiningOp()) ||
+           llvm::any_of(operand.getUsers(), isPermutation);
   });
   for (Operation *next = op; inRing && next != target; next = next->getNextNode())
-    if (isa<dist::PermuteOp>(next))
+    if (isPermutation(next))
       return true;
   return false;
 }

@@ -49,7 +49,8 @@ static void fill(Operation *collective) {
       waiting.insert(op);
       if (!first && !isView(op))
         first = op;
-    } else if (first && isa<dist::PermuteOp>(op)) {
+    } else if (auto passing = dyn_cast<dist::CollectiveOpInterface>(op);
+               first && passing && passing.isPermutation()) {
       break; // What a ring passes on is computed with where it stands.
     } else if (first) {
       later.insert(op);

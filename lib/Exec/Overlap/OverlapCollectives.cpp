@@ -37,10 +37,15 @@ private:
 };
 } // namespace
 
+static bool isPermutation(Operation *op) {
+  auto collective = dyn_cast<MemoryCollectiveOpInterface>(op);
+  return collective && collective.isPermutation();
+}
+
 /// Whether a permute sends on what another one brings. It stands where the part that it sends is
 /// computed with; started as soon as the part is there, a device of a ring would hold those of all.
 static bool sendsOn(Operation *op, const ProgramWalk &walk) {
-  if (!isa<PermuteOp>(op))
+  if (!isPermutation(op))
     return false;
   SmallVector<PartAccess> mine = walk.accesses(op);
   for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
@@ -48,7 +53,7 @@ static bool sendsOn(Operation *op, const ProgramWalk &walk) {
       if (access.writes && llvm::any_of(mine, [&](const PartAccess &own) {
             return !own.writes && own.conflicts(access);
           }))
-        return isa<PermuteOp>(before);
+        return isPermutation(before);
   return false;
 }
 

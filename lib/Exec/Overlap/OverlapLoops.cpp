@@ -223,7 +223,7 @@ Value LoopOverlap::shifted(OpBuilder &b, int64_t later) {
 bool LoopOverlap::mayPrefetch(MemoryCollectiveOpInterface op) {
   SmallVector<Value> sources = op.getSources(), targets = op.getTargets();
   // Of what goes around a ring a device would hold a part more.
-  if (isa<PermuteOp>(op) || op.getScratch() || sources.empty() ||
+  if (op.isPermutation() || op.getScratch() || sources.empty() ||
       !llvm::any_of(sources, [&](Value source) { return dependsOnIteration(source); }))
     return false;
   for (Value source : sources)

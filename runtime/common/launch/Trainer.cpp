@@ -56,6 +56,8 @@ Trainer::Trainer(MwContext &context, const Options &options)
   loadWeights();
   if (ExpertTokens::isCounted(plan))
     experts.emplace(plan, context.rank(), options.idleExpertSteps);
+  if (documents && !options.metrics.empty() && AttentionShares::areCounted(plan))
+    attentionShares.emplace(plan, context.rank());
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
@@ -204,6 +206,7 @@ void Trainer::startStep(int64_t step) {
 }
 
 StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
+  const double attention = attentionFlops; // before the next step's tokens are read
   fillScalars(step);
   {
     TraceScope span(context.trace.get(), "step", "step", step);
@@ -233,6 +236,8 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   if (plan.outputs.count("aux_loss"))
     result.auxLoss = output("aux_loss");
   result.expertRounds = mostRounds();
+  if (attentionShares)
+    result.attentionImbalance = attentionShares->imbalance(*context.world, attention);
   result.lr = learningRate(options, step);
   readExperts(result);
   if (scaler && result.failedRouter) {

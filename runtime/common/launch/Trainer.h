@@ -14,6 +14,7 @@
 #include "common/data/TokenFile.h"
 #include "common/data/TokenMask.h"
 #include "common/launch/Options.h"
+#include "common/monitor/AttentionShares.h"
 #include "common/monitor/Metrics.h"
 #include "common/plan/Arena.h"
 #include "common/plan/Context.h"
@@ -95,6 +96,7 @@ private:
   std::unique_ptr<TokenFile> evalData;
   std::unique_ptr<LossMask> lossMask, evalLossMask; ///< null: all targets count
   std::unique_ptr<Documents> documents, evalDocuments; ///< null: sequences are one
+  std::optional<AttentionShares> attentionShares; ///< where metrics say how uneven they are
   bool saidNoTargets = false, saidNoEvalTargets = false;
   int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes
   int64_t evaluatedTargets = 0; ///< that counted in the last evaluation
@@ -109,6 +111,7 @@ private:
   int64_t firstStep = 0, savedStep = -1;
   std::string failed; ///< what an attempt on this rank failed with
   int64_t countedTargets = 0; ///< of the batch that was filled in last, over all ranks
+  double attentionFlops = 0;  ///< of this rank, in the step whose batch that is
   int64_t filled = -1; ///< the position whose tokens the host has in the program's inputs
 };
 

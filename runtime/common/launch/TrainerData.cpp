@@ -108,6 +108,7 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   std::array<uint32_t, 2> key = {uint32_t(state.seed), uint32_t(step.value_or(0))};
   // An evaluation's choices do not depend on the batch, a step's not on where it is in the data.
   int64_t base = step ? 0 : position;
+  attentionFlops = 0;
   for (int64_t i = 0; i < count; ++i) {
     int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
     int32_t *wanted = targets ? targets + i * plan.sequence : otherTargets;
@@ -125,6 +126,8 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
       std::fill_n(wanted, plan.sequence, noTarget);
       std::fill_n(places, plan.sequence, 0);
     }
+    if (attentionShares && step)
+      attentionFlops += attentionShares->flops(places);
     if (ids)
       ids[i] = int32_t(first + i);
   }

@@ -64,6 +64,8 @@ void MetricsFile::write(const StepMetrics &metrics) {
     json["aux_loss"] = *metrics.auxLoss;
   if (metrics.expertRounds)
     json["expert_rounds"] = *metrics.expertRounds;
+  if (metrics.attentionImbalance)
+    json["attention_imbalance"] = *metrics.attentionImbalance;
   if (metrics.evalLoss)
     json["eval_loss"] = *metrics.evalLoss;
   if (metrics.lossScale) {

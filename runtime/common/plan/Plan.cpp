@@ -192,6 +192,22 @@ static size_t programAt(const Plan &plan, int64_t index, const std::string &path
   return size_t(index);
 }
 
+static AttentionShare attentionShareOf(const Plan &plan, const plan::AttentionShare &entry,
+                                       const std::string &path) {
+  AttentionShare share{entry, parseAxes(plan, entry.axes, path)};
+  auto check = [&](const std::vector<int64_t> &first, int64_t stride, const char *what) {
+    if (int64_t(first.size()) != plan.axesSize(share.group))
+      fail("plan: ", path, " divides attention among ", plan.axesSize(share.group),
+           " ranks, but has the first ", what, " of ", first.size());
+    if (stride < 1 || std::any_of(first.begin(), first.end(), [](int64_t at) { return at < 0; }))
+      fail("plan: ", path, " divides attention, but its first ", what, " or its stride is negative");
+  };
+  check(share.firstQueries, share.queryStride, "query");
+  if (share.firstKeys)
+    check(*share.firstKeys, share.keyStride, "key");
+  return share;
+}
+
 static Program programOf(const Plan &plan, const plan::Program &entry, const std::string &path) {
   Program program;
   program.name = entry.name;
@@ -209,6 +225,9 @@ static Program programOf(const Plan &plan, const plan::Program &entry, const std
     program.allowances.push_back({line.category, line.bytes});
   program.hostBytes = entry.hostBytes.value_or(0);
   program.hostMemory = entry.hostMemory.value_or(std::vector<MemoryLine>());
+  for (const plan::AttentionShare &share :
+       entry.attentionShares.value_or(std::vector<plan::AttentionShare>()))
+    program.attentionShares.push_back(attentionShareOf(plan, share, path));
   return program;
 }
 

@@ -123,6 +123,10 @@ struct AttentionEntry {
   std::string location;
 };
 
+struct AttentionShare : plan::AttentionShare {
+  std::vector<int> group; ///< `axes` as indices into the mesh
+};
+
 /// A program that some of the ranks run, or all ranks if there is only one.
 struct Program {
   std::string name;
@@ -132,6 +136,7 @@ struct Program {
   std::vector<MemoryLine> memory, hostMemory;
   /// Memory of a device beside the arena; none if the host computes.
   std::vector<MemoryLine> allowances;
+  std::vector<AttentionShare> attentionShares;
 };
 
 /// The plan as one rank sees it: arena, memory, variables, inputs and outputs are those of its

@@ -97,6 +97,29 @@ compile(golden.config, "plain", batch=batch, seq=sequence, **sizes)
 rows = [train("./plain", data=data, **dict(run, steps=1, loss_mask="only.bin"))[0]["loss"] for data in ("packed.bin", "changed.bin")]
 check(rows[0] != rows[1], f"tokens of other documents change nothing anyway: {rows}")
 
+
+
+def imbalance(step, options):
+    """Pairs of a token and one that it sees: those of the rank that has most over the mean, where ranks divide sequences."""
+    sizes = dict(axis.split("=") for axis in options["mesh"].split(","))
+    ranks, data = int(sizes["context"]), int(sizes.get("data", 1))
+    config = json.load(open(golden.config))
+    pattern = config.get("sliding_window_pattern", 1) # Every so many layers one has no window.
+    windows = [sequence if (layer + 1) % pattern == 0 else config["sliding_window"]
+               for layer in range(config.get("num_hidden_layers") or config["n_layer"])]
+    balance = options.get("context_balance", "zigzag")
+    half, part = -(-sequence // (2 * ranks)), -(-sequence // ranks)
+    work = [[0] * ranks for _ in range(data)]
+    for i in range(batch):
+        first, begin = (step * batch + i) * sequence, 0
+        for at in range(sequence):
+            begin = at if first + at in starts else begin
+            rank = {"zigzag": min(at // half, 2 * ranks - 1 - at // half), "striped": at % ranks, "none": at // part}[balance]
+            work[i * data // batch][rank] += sum(min(at - begin + 1, window) for window in windows)
+    work = sum(work, [])
+    return max(work) * len(work) / sum(work)
+
+
 worst = 0
 for where in sys.argv[3:]:
     options = dict(sizes, **strategy(where))
@@ -107,6 +130,11 @@ for where in sys.argv[3:]:
     worst = max(worst, far)
     check(far <= 1e-5, f"{where} is off by {far:.2e}: {have}, one by one {want}")
     check(train("./exe", ranks, data="packed.bin", documents=END, **run) == have, f"{where}: the token says something else")
+    divided = "context" in options["mesh"] and options.get("context_parallel") != "ulysses"
+    uneven = [row.get("attention_imbalance") for row in have]
+    expected = [imbalance(step, options) for step in range(steps)] if divided else [None] * steps
+    check(all(a == b if a is None or b is None else abs(a - b) < 1e-9 for a, b in zip(uneven, expected)),
+          f"{where}: attention_imbalance is {uneven}, counted by hand {expected}")
     one = dict(run, steps=1, documents=given, loss_mask="only.bin")
     rows = [train("./exe", ranks, data=data, **one)[0] for data in ("packed.bin", "changed.bin")]
     check(rows[0]["loss"] == rows[1]["loss"] and rows[0]["grad_norm"] == rows[1]["grad_norm"] and rows[0]["loss"] > 0,
