@@ -14,6 +14,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
@@ -129,7 +131,7 @@ std::optional<double> report::attentionImbalance(ModuleOp program) {
     for (auto [rank, count] : llvm::enumerate(pairs.asArrayRef()))
       work[rank] += flops * double(count);
   });
-  double sum = double(work.size()) * shared + llvm::sum_of(work, 0.0);
+  double sum = double(work.size()) * shared + std::accumulate(work.begin(), work.end(), 0.0);
   if (work.empty() || sum == 0)
     return {};
   return (*llvm::max_element(work) + shared) * double(work.size()) / sum;
@@ -151,7 +153,7 @@ std::vector<plan::AttentionShare> report::attentionShares(ModuleOp program) {
       share.firstKeys = keys.asArrayRef().vec();
     share.queries = shape.queries;
     share.queryStride = op.getQueryStride();
-    share.keys = cast<MemRefType>(op.getK().getType()).getDimSize(1);
+    share.keys = shape.keys;
     share.keyStride = op.getKeyStride();
     share.window = shape.window;
     std::string text = llvm::formatv("{0}", plan::toJSON<plan::AttentionShare>(share)).str();
