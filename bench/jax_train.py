@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """JAX on a GPU or a processor: one training configuration per process, one JSON line on stdout.
 
-The model of a Hugging Face config.json (GPT-2 or Llama) in bf16 or f32, jitted as one step: layers by scan, cuDNN's
+The model of a Hugging Face config.json (GPT-2, Llama or Mixtral) in bf16 or f32, jitted as one step: layers by scan, cuDNN's
 attention or XLA's, AdamW with clipping on weights in f32 whose memory the step takes over. train_run.py has what is not of JAX.
 
   python jax_train.py config.json --data tokens.bin --batch 16 --seq 1024
 
 --masters f32 keeps weights and AdamW's state in f32 and computes in bf16, as Meshwright does; bf16 keeps all in
 bf16, which is faster and less precise. --remat computes each layer again in the backward, for larger batches; auto
-does so for batches that do not fit otherwise."""
+does so for batches that do not fit otherwise. --experts dense computes all experts for each token and weighs what they
+give, ragged sorts tokens by expert and takes one ragged product for all."""
 import functools
 
 import jax
@@ -97,14 +98,43 @@ class Llama:
         q, k, v = ((y @ p[name]).reshape(b, s, -1, self.head) for name in "qkv")
         a = attention(self.turn(q), self.turn(k), v, self.args.attention)
         x = x + a.reshape(b, s, -1) @ p["o"]
-        y = rms_norm(x, p["norm_2"], self.c["rms_norm_eps"])
-        return x + (jax.nn.silu(y @ p["gate"]) * (y @ p["up"])) @ p["down"]
+        return x + self.inner(rms_norm(x, p["norm_2"], self.c["rms_norm_eps"]), p)
+
+    def inner(self, y, p):
+        return (jax.nn.silu(y @ p["gate"]) * (y @ p["up"])) @ p["down"]
 
     def embed(self, p, tokens):
         return p["tokens"][tokens]
 
     def logits(self, p, x):
         return rms_norm(x, p["norm"], self.c["rms_norm_eps"]) @ p.get("unembed", p["tokens"]).T
+
+
+class Mixtral(Llama):
+    def init(self, key):
+        p = super().init(key)
+        experts, layers, width, inner = (self.c[name] for name in ("num_local_experts", "num_hidden_layers", "hidden_size",
+                                                                   "intermediate_size"))
+        shapes = {"router": (width, experts), "gate": (experts, width, inner), "up": (experts, width, inner),
+                  "down": (experts, inner, width)}
+        p["layers"] |= {name: normal(jax.random.fold_in(key, 16 + i), (layers, *shape)) for i, (name, shape) in enumerate(shapes.items())}
+        return p
+
+    def inner(self, y, p):
+        experts, active = self.c["num_local_experts"], self.c["num_experts_per_tok"]
+        rows = y.reshape(-1, y.shape[-1])
+        scores, chosen = jax.lax.top_k(jax.nn.softmax((rows @ p["router"]).astype(jnp.float32), -1), active)
+        weights = (scores / scores.sum(-1, keepdims=True)).astype(y.dtype)
+        if self.args.experts == "dense":
+            every = jnp.einsum("td,edf->tef", rows, p["gate"]), jnp.einsum("td,edf->tef", rows, p["up"])
+            of_each = (jax.nn.one_hot(chosen, experts, dtype=y.dtype) * weights[..., None]).sum(1)
+            return jnp.einsum("tef,efd,te->td", jax.nn.silu(every[0]) * every[1], p["down"], of_each).reshape(y.shape)
+        order = jnp.argsort(chosen.reshape(-1))
+        counts = jnp.bincount(chosen.reshape(-1), length=experts).astype(jnp.int32)
+        mine = rows[order // active]
+        hidden = jax.nn.silu(jax.lax.ragged_dot(mine, p["gate"], counts)) * jax.lax.ragged_dot(mine, p["up"], counts)
+        out = jax.lax.ragged_dot(hidden, p["down"], counts) * weights.reshape(-1)[order][:, None]
+        return jnp.zeros_like(rows).at[order // active].add(out).reshape(y.shape)
 
 
 def normal(key, shape):
@@ -146,10 +176,11 @@ def main():
     parser = train_run.parser(__doc__)
     parser.add_argument("--attention", choices=["cudnn", "xla"], default="cudnn")
     parser.add_argument("--compute", choices=["bfloat16", "float32"], default="bfloat16")
+    parser.add_argument("--experts", choices=["dense", "ragged"], default="ragged")
     parser.add_argument("--remat", choices=["off", "on", "auto"], default="off")
     args = parser.parse_args()
     c = train_run.model(args)
-    model = {"gpt2": GPT2, "llama": Llama}[c["model_type"]](c, args)
+    model = {"gpt2": GPT2, "llama": Llama, "mixtral": Mixtral}[c["model_type"]](c, args)
     dtype = jnp.float32 if args.masters == "f32" else jnp.bfloat16
 
     @jax.jit

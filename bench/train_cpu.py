@@ -27,7 +27,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MIXTRAL = {"model_type": "mixtral", "vocab_size": 32000, "hidden_size": 512, "intermediate_size": 1792, "num_hidden_layers": 4,
            "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 512, "num_local_experts": 8,
-           "num_experts_per_tok": 2, "sliding_window": None, "tie_word_embeddings": False}
+           "num_experts_per_tok": 2, "sliding_window": None, "rope_theta": 1e6, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
 LLAMA = {"model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 4,
          "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072,
          "rope_theta": 500000.0, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": True}
@@ -58,7 +58,8 @@ def products(model, tokens):
 
 def attention_flops(model, batch, seq):
     """Those of the causal half of a step: two products forward, five backward."""
-    width, layers = (GPT2["n_embd"], GPT2["n_layer"]) if model == "gpt2" else (CONFIGS[model]["hidden_size"], CONFIGS[model]["num_hidden_layers"])
+    c = CONFIGS[model]
+    width, layers = (c["n_embd"], c["n_layer"]) if model == "gpt2" else (c["hidden_size"], c["num_hidden_layers"])
     return 7 * 2 * batch * seq * (seq + 1) / 2 * width * layers
 
 
@@ -66,15 +67,16 @@ def rivals_of(args, config, batch, seq, tokens):
     """Commands of PyTorch's and JAX's ways to do the same."""
     torch = [args.python, os.path.join(ROOT, "bench/torch_cpu.py"), "--batch", str(batch), "--seq", str(seq), "--steps", str(args.steps),
              "--warmup", str(args.warmup), "--threads", str(args.threads), "--precision", args.precision]
+    jax = [args.python, os.path.join(ROOT, "bench/jax_train.py"), config, "--data", tokens, "--batch", str(batch), "--seq", str(seq),
+           "--steps", str(args.steps + args.warmup), "--warmup", str(args.warmup), "--attention", "xla", "--pad-vocab", "1",
+           "--compute", {"f32": "float32", "bf16": "bfloat16"}[args.precision]]
     with open(config) as file:
         text = file.read()
     if args.model == "mixtral":
         torch += ["--impl", "config", "--config", text]
-        return {f"transformers, {way}": torch + ["--experts", way] for way in ("eager", "grouped_mm")}
+        return {**{f"transformers, {way}": torch + ["--experts", way] for way in ("eager", "grouped_mm")},
+                **{f"jax, {way}": jax + ["--experts", way] for way in ("dense", "ragged")}}
     torch += ["--positions", str(max(1024, seq))] if args.model == "gpt2" else ["--impl", "config", "--config", text]
-    jax = [args.python, os.path.join(ROOT, "bench/jax_train.py"), config, "--data", tokens, "--batch", str(batch), "--seq", str(seq),
-           "--steps", str(args.steps + args.warmup), "--warmup", str(args.warmup), "--attention", "xla", "--pad-vocab", "1",
-           "--compute", {"f32": "float32", "bf16": "bfloat16"}[args.precision]]
     return {"torch eager": torch + ["--mode", "eager"], "torch.compile": torch + ["--mode", "compile"], "jax": jax}
 
 
@@ -168,13 +170,15 @@ def main():
             print(f"meshwright / {best}: time {step['meshwright'] / step[best]:.3f}, memory {peak['meshwright'] / peak[best]:.3f}")
         if "floor" in systems and "meshwright" in systems:
             beside = statistics.median(with_attention)
-            print(f"meshwright / floor: time {step['meshwright'] / step['floor']:.3f}; with attention's products in it, {beside:.0f} ms: {step['meshwright'] / beside:.3f}")
+            print(f"meshwright / floor: time {step['meshwright'] / step['floor']:.3f}; with attention's products in it, "
+                  f"{beside:.0f} ms: {step['meshwright'] / beside:.3f}")
             rows[-1]["step_ms_with_attention"] = beside
         print()
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     about = dict(reversed([[part.strip() for part in line.split(":")] for line in open("/proc/cpuinfo") if line.count(":") == 1]))
     cpu = f"{about['model name']} (family {about['cpu family']}, model {about['model']})" if "model name" in about else platform.machine()
-    version = subprocess.run([args.python, "-c", "import importlib.metadata as m; print(*(f'{p} {m.version(p)}' for p in ('torch', 'transformers', 'jax')), sep=', ')"], capture_output=True, text=True)
+    print_versions = "import importlib.metadata as m; print(*(f'{p} {m.version(p)}' for p in ('torch', 'transformers', 'jax')), sep=', ')"
+    version = subprocess.run([args.python, "-c", print_versions], capture_output=True, text=True)
     result = {"device": f"{cpu}, {args.threads} threads", "versions": version.stdout.strip(), "commit": commit,
               "date": datetime.date.today().isoformat(), "rows": rows}
     for row in rows:  # paths of this machine are nobody's business
