@@ -89,32 +89,40 @@ double FlopCounter::of(Block &block, bool again) {
   return sum;
 }
 
-/// Calls `visit(op, times)` for each call of attention that a rank makes in a step, so many times.
-template <typename Visit>
+using AttentionVisitor = llvm::function_ref<void(Operation *, double)>;
+
+/// Calls `visit(op, times)` for each call of attention that a rank makes in `block`, so many times.
 static void forEachAttention(Block &block, double times, SymbolTableCollection &symbols,
-                             Visit visit) {
+                             AttentionVisitor visit) {
   for (Operation &op : block)
     llvm::TypeSwitch<Operation *>(&op)
-        .Case<exec::LoopOp>([&](auto loop) {
+        .Case([&](exec::LoopOp loop) {
           forEachAttention(loop.getBlock(), times * double(loop.getCountedIterations()), symbols,
                            visit);
         })
-        .Case<exec::WhenOp>([&](auto when) {
+        .Case([&](exec::WhenOp when) {
           double part = double(when.getEnd() - when.getBegin()) / double(when.getLoop().getCount());
           forEachAttention(when.getBlock(), times * part, symbols, visit);
         })
-        .Case<exec::CallOp>([&](auto call) {
+        .Case([&](exec::CallOp call) {
           auto callee =
               symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
           forEachAttention(callee.getBlock(), times, symbols, visit);
         })
-        .Case<exec::AttentionOp, exec::AttentionGradOp>([&](auto call) { visit(call, times); });
+        .Case<exec::AttentionOp, exec::AttentionGradOp>([&](Operation *call) { visit(call, times); });
 }
+
+/// ... in a step, with `visit` of the op of its class.
 template <typename Visit> static void forEachAttention(ModuleOp program, Visit visit) {
   SymbolTableCollection symbols;
   for (auto step : program.getOps<exec::ProgramOp>())
     if (step.getSymName() == "step")
-      forEachAttention(step.getBlock(), 1, symbols, visit);
+      forEachAttention(step.getBlock(), 1, symbols, [&](Operation *op, double times) {
+        if (auto call = dyn_cast<exec::AttentionOp>(op))
+          visit(call, times);
+        else
+          visit(cast<exec::AttentionGradOp>(op), times);
+      });
 }
 
 std::optional<double> report::attentionImbalance(ModuleOp program) {
