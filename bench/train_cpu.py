@@ -11,7 +11,9 @@ that was fastest. Writes bench/results/MODEL-cpu.json, or MODEL-cpu-bf16.json; w
 llama is Llama-3.2-1B cut to 4 layers. mixtral is transformers' model of that family in a small size: 8 experts, of which
 each token uses 2. The floor is the step's matrix products alone, through the same library, plus the bytes one pass over
 the optimizer's state moves (parameter, gradient, two moments read; all but the gradient written) at copy bandwidth.
-Attention is not in it; what the causal half of its products would take at the same rate is printed beside it.
+Attention is not in it; what the causal half of its products would take at the same rate is printed beside it. In bf16 that is
+the rate of three of seven, q k^T twice and dout v^T; those with probabilities are in f32 (runtime/cpu/kernels/README.md), at
+f32's rate, which a floor in f32 measures.
 """
 import argparse
 import datetime
@@ -129,17 +131,24 @@ def main():
         parameters, linears = products(args.model, batch * seq)
         print(subprocess.run(compile_command, check=True, capture_output=True, text=True).stdout, end="")
         rivals = rivals_of(args, config, batch, seq, tokens)
+
+        def floor_in(precision):
+            return [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(args.threads), str(parameters), precision,
+                    *("x".join(map(str, linear)) for linear in linears)]
+
         systems = {
             "meshwright": [exe, "--data", tokens, "--steps", str(args.steps + args.warmup), "--lr", "6e-4", "--metrics", work + "/m.jsonl"],
             **rivals,
-            "floor": [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(args.threads), str(parameters), args.precision,
-                      *("x".join(map(str, linear)) for linear in linears)],
+            "floor": floor_in(args.precision),
         }
+        if args.precision != "f32":
+            systems["floor in f32"] = floor_in("f32")
         if args.only:
             systems = {k: v for k, v in systems.items() if k in args.only.split(",")}
         rivals = [k for k in systems if k in rivals]
         times, peaks, with_attention = {k: [] for k in systems}, {k: [] for k in systems}, []
         for turn in range(args.rounds):
+            rates = {}
             for name, command in systems.items():
                 if turn and name in rivals and name != min(rivals, key=lambda k: times[k][0]):
                     continue
@@ -153,10 +162,12 @@ def main():
                 else:
                     printed = json.loads(output.strip().splitlines()[-1])
                     times[name].append(printed["step_ms"])
-                    if name == "floor":
-                        rate = sum(6 * rows * out * inner * calls for rows, out, inner, calls in linears) / printed["matmul_ms"]
-                        with_attention.append(printed["step_ms"] + attention_flops(args.model, batch, seq) / rate)
+                    if name.startswith("floor"):
+                        rates[name] = sum(6 * rows * out * inner * calls for rows, out, inner, calls in linears) / printed["matmul_ms"]
                 print(f"S={seq} {name}: {times[name][-1]:.0f} ms, {peak / 2**20:.0f} MiB", flush=True)
+            if "floor" in rates:
+                of_pairs, exact = rates["floor"], rates.get("floor in f32", rates["floor"])
+                with_attention.append(times["floor"][-1] + attention_flops(args.model, batch, seq) * (3 / of_pairs + 4 / exact) / 7)
         step = {k: statistics.median(v) for k, v in times.items()}
         peak = {k: statistics.median(v) for k, v in peaks.items()}
         print(f"\nS={seq}   {'system':26}{'step ms':>10}{'peak MiB':>10}")
@@ -172,7 +183,7 @@ def main():
             beside = statistics.median(with_attention)
             print(f"meshwright / floor: time {step['meshwright'] / step['floor']:.3f}; with attention's products in it, "
                   f"{beside:.0f} ms: {step['meshwright'] / beside:.3f}")
-            rows[-1]["step_ms_with_attention"] = beside
+            next(row for row in rows if row["system"] == "floor" and row["seq"] == seq)["step_ms_with_attention"] = beside
         print()
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     about = dict(reversed([[part.strip() for part in line.split(":")] for line in open("/proc/cpuinfo") if line.count(":") == 1]))
