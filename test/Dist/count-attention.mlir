@@ -13,3 +13,17 @@ func.func @forward(%q: tensor<2x4x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tens
 // END EXAMPLE
 
 // CHECK: train.attention {{.*}} causal {dist.pairs = array<i64: 10, 23, 24, 24>
+// CHECK-NOT: dist.first_queries
+
+// Documents are known to a run alone, so it learns where the parts of packed sequences begin.
+func.func @packed(%q: tensor<2x4x4x16xf32>, %k: tensor<2x4x4x16xf32>, %v: tensor<2x4x4x16xf32>, %positions: tensor<2x16xi32>)
+    -> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>) {
+  %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
+  %key = dist.offset 4 shift 3 over <@mesh {context}> : tensor<i32>
+  %out, %lse = train.attention %q, %k, %v query_offset %first key_offset %key positions %positions scale 0.25 causal {queries = 16 : i64, keys = 16 : i64}
+      : (tensor<2x4x4x16xf32>, tensor<2x4x4x16xf32>, tensor<2x4x4x16xf32>, tensor<i32>, tensor<i32>, tensor<2x16xi32>) -> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
+  return %out, %lse : tensor<2x4x4x16xf32>, tensor<2x4x4xf32>
+}
+
+// CHECK: func.func @packed
+// CHECK: train.attention {{.*}}dist.divided_over = #dist.group<@mesh {context}>, dist.first_keys = array<i64: 12, 0, 4, 8>, dist.first_queries = array<i64: 0, 4, 8, 12>

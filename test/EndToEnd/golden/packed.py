@@ -107,15 +107,28 @@ def imbalance(step, options):
     pattern = config.get("sliding_window_pattern", 1) # Every so many layers one has no window.
     windows = [sequence if (layer + 1) % pattern == 0 else config["sliding_window"]
                for layer in range(config.get("num_hidden_layers") or config["n_layer"])]
-    balance = options.get("context_balance", "zigzag")
-    half, part = -(-sequence // (2 * ranks)), -(-sequence // ranks)
+    balance = options.get("context-balance", "zigzag")
+    part = -(-sequence // ranks)
+
+    def zigzag(at):
+        half = at // part * 2 + (at % part >= (part + 1) // 2)
+        return min(half, 2 * ranks - 1 - half)
+
+    rank_of = {"zigzag": zigzag, "striped": lambda at: at % ranks, "none": lambda at: at // part}
+
+    def most(balance, window):
+        return max(sum(min(at + 1, window) for at in range(sequence) if rank_of[balance](at) == rank) for rank in range(ranks))
+
+    # Zigzag only where it takes 2% off one document's work.
+    balances = ["none" if balance == "zigzag" and most(balance, window) > 0.98 * most("none", window) else balance
+                for window in windows]
     work = [[0] * ranks for _ in range(data)]
     for i in range(batch):
         first, begin = (step * batch + i) * sequence, 0
         for at in range(sequence):
             begin = at if first + at in starts else begin
-            rank = {"zigzag": min(at // half, 2 * ranks - 1 - at // half), "striped": at % ranks, "none": at // part}[balance]
-            work[i * data // batch][rank] += sum(min(at - begin + 1, window) for window in windows)
+            for own, window in zip(balances, windows):
+                work[i * data // batch][rank_of[own](at)] += min(at - begin + 1, window)
     work = sum(work, [])
     return max(work) * len(work) / sum(work)
 
@@ -130,7 +143,7 @@ for where in sys.argv[3:]:
     worst = max(worst, far)
     check(far <= 1e-5, f"{where} is off by {far:.2e}: {have}, one by one {want}")
     check(train("./exe", ranks, data="packed.bin", documents=END, **run) == have, f"{where}: the token says something else")
-    divided = "context" in options["mesh"] and options.get("context_parallel") != "ulysses"
+    divided = "context" in options["mesh"] and options.get("context-parallel") != "ulysses"
     uneven = [row.get("attention_imbalance") for row in have]
     expected = [imbalance(step, options) for step in range(steps)] if divided else [None] * steps
     check(all(a == b if a is None or b is None else abs(a - b) < 1e-9 for a, b in zip(uneven, expected)),
