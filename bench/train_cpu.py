@@ -101,7 +101,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=7, help="timed steps a process")
     parser.add_argument("--warmup", type=int, default=2, help="steps before them")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="of all but JAX, which takes all cores")
     parser.add_argument("--only", help="comma-separated systems")
     args = parser.parse_args()
     env = dict(os.environ, OMP_NUM_THREADS=str(args.threads))
@@ -187,10 +187,11 @@ def main():
         print()
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     about = dict(reversed([[part.strip() for part in line.split(":")] for line in open("/proc/cpuinfo") if line.count(":") == 1]))
-    cpu = f"{about['model name']} (family {about['cpu family']}, model {about['model']})" if "model name" in about else platform.machine()
-    print_versions = "import importlib.metadata as m; print(*(f'{p} {m.version(p)}' for p in ('torch', 'transformers', 'jax')), sep=', ')"
+    cpu = f"{about['model name']} (family {about.get('cpu family')}, model {about.get('model')})" if "model name" in about else platform.machine()
+    print_versions = ("import importlib.metadata as m, json; have = {d.metadata['Name']: d.version for d in m.distributions()}; "
+                      "print(json.dumps({p: have[p] for p in ('torch', 'transformers', 'jax') if p in have}))")
     version = subprocess.run([args.python, "-c", print_versions], capture_output=True, text=True)
-    result = {"device": f"{cpu}, {args.threads} threads", "versions": version.stdout.strip(), "commit": commit,
+    result = {"device": f"{cpu}, {args.threads} threads", "versions": json.loads(version.stdout), "commit": commit,
               "date": datetime.date.today().isoformat(), "rows": rows}
     for row in rows:  # paths of this machine are nobody's business
         row["command"] = row["command"].replace(work, "WORK").replace(ROOT + "/", "").replace(args.python, "python")

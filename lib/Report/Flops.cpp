@@ -145,18 +145,21 @@ std::optional<double> report::attentionImbalance(ModuleOp program) {
   return (*llvm::max_element(work) + shared) * double(work.size()) / sum;
 }
 
-std::vector<plan::AttentionShare> report::attentionShares(ModuleOp program) {
+std::vector<plan::AttentionShare> report::attentionShares(ModuleOp program,
+                                                          int64_t microbatches) {
   std::vector<plan::AttentionShare> shares;
   llvm::StringMap<size_t> known; // by what they say beside `flops`
   forEachAttention(program, [&](auto op, double times) {
-    auto queries = op->template getAttrOfType<DenseI64ArrayAttr>(dist::firstQueriesAttr);
-    if (!queries)
+    if (!op.getPositions())
       return;
     MwAttention shape = op.getAttention();
     plan::AttentionShare share;
-    for (Attribute axis : op->template getAttrOfType<ArrayAttr>(dist::dividedOverAttr))
-      share.axes.push_back(cast<StringAttr>(axis).str());
-    share.firstQueries = queries.asArrayRef().vec();
+    share.firstQueries = {0};
+    if (auto queries = op->template getAttrOfType<DenseI64ArrayAttr>(dist::firstQueriesAttr)) {
+      share.firstQueries = queries.asArrayRef().vec();
+      for (Attribute axis : op->template getAttrOfType<ArrayAttr>(dist::dividedOverAttr))
+        share.axes.push_back(cast<StringAttr>(axis).str());
+    }
     if (auto keys = op->template getAttrOfType<DenseI64ArrayAttr>(dist::firstKeysAttr))
       share.firstKeys = keys.asArrayRef().vec();
     share.queries = shape.queries;
@@ -168,8 +171,10 @@ std::vector<plan::AttentionShare> report::attentionShares(ModuleOp program) {
     auto [found, isNew] = known.try_emplace(text, shares.size());
     if (isNew)
       shares.push_back(share);
-    // Each of the batch's sequences has these pairs.
-    shares[found->second].flops += times * flopsOfPair(op) / double(shape.batch);
+    // A sequence is in one microbatch, and has these pairs there.
+    shares[found->second].flops +=
+        times * flopsOfPair(op) / double(shape.batch * microbatches);
   });
-  return shares;
+  bool divided = llvm::any_of(shares, [](const auto &share) { return !share.axes.empty(); });
+  return divided ? shares : std::vector<plan::AttentionShare>();
 }

@@ -29,8 +29,9 @@ private:
 /// program: a factor. Nothing where queries are not divided.
 std::optional<double> attentionImbalance(mlir::ModuleOp program);
 
-/// What a run needs to say so of packed sequences, whose documents it knows.
-std::vector<plan::AttentionShare> attentionShares(mlir::ModuleOp program);
+/// What a run needs to say so of packed sequences, whose documents it knows; empty where ranks
+/// divide no queries.
+std::vector<plan::AttentionShare> attentionShares(mlir::ModuleOp program, int64_t microbatches);
 
 } // namespace meshwright::report
 

@@ -259,7 +259,7 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forRe
     }
   }
   report::addTasks(program, programs, flops, entry);
-  if (auto shares = report::attentionShares(program); !shares.empty())
+  if (auto shares = report::attentionShares(program, plan.microbatches); !shares.empty())
     entry.attentionShares = std::move(shares);
   auto profiles = exec::profileMemory(program);
   entry.peak = report::peakOf(profiles);

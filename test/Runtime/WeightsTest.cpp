@@ -10,6 +10,7 @@
 #include "common/checkpoint/Gather.h"
 #include "common/checkpoint/SafeTensors.h"
 #include "common/checkpoint/TensorCopy.h"
+#include "common/monitor/AttentionShares.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Plan.h"
 #include "common/plan/Sharding.h"
@@ -191,6 +192,65 @@ TEST(Plan, EveryRankRunsOneProgram) {
   EXPECT_THAT(changed("/programs/1/at/a", {2}), HasSubstr("is at 2 of axis \"a\""));
   EXPECT_THAT(changed("/programs/1/at", {{"c", {0}}}), HasSubstr("\"c\""));
   EXPECT_THAT(changed("/variables/1/in", 2), HasSubstr("is in program 2 of 2"));
+}
+
+/// A plan whose ranks divide attention over axis b: rank r of it has the queries r, r + 3, ..
+static Json dividedPlan() {
+  Json text = planText({6}, {1}, Json::array({{"a", "b"}}));
+  text["programs"][0]["attention_shares"] = {{{"axes", {"b"}},
+                                              {"first_queries", {0, 1, 2}},
+                                              {"first_keys", {1, 2, 0}},
+                                              {"queries", 2},
+                                              {"query_stride", 3},
+                                              {"keys", 2},
+                                              {"key_stride", 3},
+                                              {"window", 0},
+                                              {"flops", 10.0}}};
+  return text;
+}
+
+TEST(Plan, SharesOfAttentionAreChecked) {
+  auto changed = [&](const char *name, Json value) {
+    Json bad = dividedPlan();
+    bad["programs"][0]["attention_shares"][0][name] = value;
+    return parseError(bad);
+  };
+  EXPECT_EQ(parseError(dividedPlan()), "");
+  EXPECT_THAT(changed("axes", {"c"}), HasSubstr("\"c\""));
+  EXPECT_THAT(changed("first_queries", {0, 1}), HasSubstr("among 3 ranks, but has the first query of 2"));
+  EXPECT_THAT(changed("first_keys", {0}), HasSubstr("the first key of 1"));
+  EXPECT_THAT(changed("first_queries", {0, 1, -1}), HasSubstr("with -1 where a number from 0"));
+  EXPECT_THAT(changed("query_stride", 0), HasSubstr("with 0 where a number from 1"));
+  for (const char *name : {"queries", "query_stride", "keys", "key_stride", "window"})
+    EXPECT_THAT(changed(name, int64_t(1) << 31), HasSubstr("to 2147483647")) << name;
+}
+
+TEST(Plan, SharesOfAttentionCountWhatADocumentSees) {
+  // Tokens 0 and 1 are a document, 2 and 3 another.
+  const int32_t positions[] = {0, 1, 0, 1};
+  auto flops = [&](const Json &text, int64_t rank) {
+    Plan plan = Plan::parse(text.dump(), rank);
+    return AttentionShares(plan, rank).flops(positions);
+  };
+  EXPECT_FALSE(AttentionShares::areCounted(Plan::parse(planText({6}, {1}, Json::array({{"a", "b"}})).dump())));
+  EXPECT_TRUE(AttentionShares::areCounted(Plan::parse(dividedPlan().dump())));
+  // Query 0 does not see key 1, and key 4 is padding; nor does query 3 see it.
+  EXPECT_EQ(flops(dividedPlan(), 0), 0);
+  // Query 1 does not see key 2; query 4 is padding.
+  EXPECT_EQ(flops(dividedPlan(), 1), 0);
+  // Query 2 does not see key 0, which is of another document.
+  EXPECT_EQ(flops(dividedPlan(), 5), 0);
+  Json whole = dividedPlan();
+  auto &share = whole["programs"][0]["attention_shares"][0];
+  share.erase("first_keys");
+  share["keys"] = 4, share["key_stride"] = 1;
+  EXPECT_EQ(flops(whole, 0), 30); // 0 sees itself, 3 sees 2 and itself
+  EXPECT_EQ(flops(whole, 4), 20);
+  EXPECT_EQ(flops(whole, 2), 10);
+  share["window"] = 1;
+  EXPECT_EQ(flops(whole, 0), 20);
+  share["first_keys"] = {0, 0, 0}, share["keys"] = 2, share["key_stride"] = 3, share["window"] = 0;
+  EXPECT_EQ(flops(whole, 0), 20); // of keys 0 and 3
 }
 
 TEST(Plan, GroupsAreRowMajor) {

@@ -56,7 +56,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   loadWeights();
   if (ExpertTokens::isCounted(plan))
     experts.emplace(plan, context.rank(), options.idleExpertSteps);
-  if (documents && !options.metrics.empty() && AttentionShares::areCounted(plan))
+  if (AttentionShares::areCounted(plan))
     attentionShares.emplace(plan, context.rank());
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())

@@ -96,7 +96,7 @@ private:
   std::unique_ptr<TokenFile> evalData;
   std::unique_ptr<LossMask> lossMask, evalLossMask; ///< null: all targets count
   std::unique_ptr<Documents> documents, evalDocuments; ///< null: sequences are one
-  std::optional<AttentionShares> attentionShares; ///< where metrics say how uneven they are
+  std::optional<AttentionShares> attentionShares; ///< where ranks divide documents
   bool saidNoTargets = false, saidNoEvalTargets = false;
   int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes
   int64_t evaluatedTargets = 0; ///< that counted in the last evaluation

@@ -11,6 +11,7 @@
 #include "meshwright/runtime/StorageRows.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 using namespace meshwright;
@@ -195,16 +196,26 @@ static size_t programAt(const Plan &plan, int64_t index, const std::string &path
 static AttentionShare attentionShareOf(const Plan &plan, const plan::AttentionShare &entry,
                                        const std::string &path) {
   AttentionShare share{entry, parseAxes(plan, entry.axes, path)};
-  auto check = [&](const std::vector<int64_t> &first, int64_t stride, const char *what) {
+  auto check = [&](int64_t number, int64_t least) {
+    // So no product of two of them overflows.
+    if (number < least || number > std::numeric_limits<int32_t>::max())
+      fail("plan: ", path, " divides attention, with ", number, " where a number from ", least,
+           " to 2147483647 is to be");
+  };
+  auto checkFirst = [&](const std::vector<int64_t> &first, const char *what) {
     if (int64_t(first.size()) != plan.axesSize(share.group))
       fail("plan: ", path, " divides attention among ", plan.axesSize(share.group),
            " ranks, but has the first ", what, " of ", first.size());
-    if (stride < 1 || std::any_of(first.begin(), first.end(), [](int64_t at) { return at < 0; }))
-      fail("plan: ", path, " divides attention, but its first ", what, " or its stride is negative");
+    for (int64_t position : first)
+      check(position, 0);
   };
-  check(share.firstQueries, share.queryStride, "query");
+  checkFirst(share.firstQueries, "query");
   if (share.firstKeys)
-    check(*share.firstKeys, share.keyStride, "key");
+    checkFirst(*share.firstKeys, "key");
+  for (int64_t number : {share.queries, share.keys, share.window})
+    check(number, 0);
+  check(share.queryStride, 1);
+  check(share.keyStride, 1);
   return share;
 }
 

@@ -102,7 +102,7 @@ check(rows[0] != rows[1], f"tokens of other documents change nothing anyway: {ro
 def imbalance(step, options):
     """Pairs of a token and one that it sees: those of the rank that has most over the mean, where ranks divide sequences."""
     sizes = dict(axis.split("=") for axis in options["mesh"].split(","))
-    ranks, data = int(sizes["context"]), int(sizes.get("data", 1))
+    ranks, data = int(sizes["context"].split("x")[0]), int(sizes.get("data", 1))
     config = json.load(open(golden.config))
     pattern = config.get("sliding_window_pattern", 1) # Every so many layers one has no window.
     windows = [sequence if (layer + 1) % pattern == 0 else config["sliding_window"]
