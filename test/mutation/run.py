@@ -2,8 +2,13 @@
 """Do the tests notice? Applies one mutant after the other, builds, runs the tests that name its folder, restores the file,
 and prints a table. By hand; `./check` does not run it.
 
-  run.py [-l LIST.toml] [PATTERN...]      mutants whose file or name has one of the patterns; default: all
-  run.py --check                          only whether each mutant still applies, in seconds
+  run.py [-l LIST.toml] [--log FILE] [--part I/N] [PATTERN...]
+                        mutants whose file or name has one of the patterns; default: all. With --log a line of JSON for
+                        each is added to FILE as it is judged, and those that are there are not judged again. --part takes
+                        every Nth of them from the Ith on, for several trees side by side
+  run.py --check        only whether each mutant still applies, in seconds
+
+Before the first mutant of a folder its tests must pass as the tree is.
 
 Run it on a clean tree that is built: a mutant is an edit of the working tree, undone when its tests have run. A mutant of
 LIST (mutants.toml) says
@@ -15,6 +20,7 @@ LIST (mutants.toml) says
   same    why no test can notice, where it is equivalent; it is not run
 """
 import argparse
+import json
 import pathlib
 import re
 import subprocess
@@ -85,6 +91,17 @@ def judge(mutant):
         path.write_text(text)
 
 
+def check_baseline(mutant, good=set()):
+    """Ends the run if the tests of the mutant's folder fail without it: they would notice anything."""
+    targets, tests = plan_of(mutant["file"])
+    if not runs(["ninja", "-C", "build", *targets]):
+        sys.exit("the tree does not build")
+    for test in tests:
+        if str(test) not in good and not runs(test):
+            sys.exit(f"{' '.join(test)} fails as the tree is")
+        good.add(str(test))
+
+
 def applies(mutant):
     """What keeps it from being applied, or nothing."""
     path = ROOT / mutant["file"]
@@ -98,11 +115,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-l", "--list", type=pathlib.Path, default=ROOT / "test/mutation/mutants.toml")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--log", type=pathlib.Path)
+    parser.add_argument("--part", default="1/1", metavar="I/N")
     parser.add_argument("patterns", nargs="*")
     arguments = parser.parse_args()
     mutants = tomllib.loads(arguments.list.read_text())["mutant"]
     mutants = [mutant for mutant in mutants
                if not arguments.patterns or any(p in mutant["file"] + " " + mutant["name"] for p in arguments.patterns)]
+    part, parts = map(int, arguments.part.split("/"))
+    mutants = mutants[part - 1::parts]
     stale = [f"{mutant['file']}: {mutant['name']}: {why}" for mutant in mutants if (why := applies(mutant))]
     if stale or arguments.check:
         print("\n".join(stale) or f"{len(mutants)} mutants apply")
@@ -110,10 +131,23 @@ def main():
     dirty = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], cwd=ROOT, capture_output=True, text=True)
     if dirty.stdout:
         sys.exit(f"the tree has changes, which a mutant would mix with:\n{dirty.stdout}")
+    known = {}
+    if arguments.log and arguments.log.exists():
+        known = {(row["file"], row["name"]): row["result"] for row in map(json.loads, arguments.log.read_text().splitlines())}
     results = []
     for mutant in mutants:
-        begin = time.monotonic()
-        result = "equivalent: " + mutant["same"] if "same" in mutant else judge(mutant)
+        begin, key = time.monotonic(), (mutant["file"], mutant["name"])
+        if "same" in mutant:
+            result = "equivalent: " + mutant["same"]
+        elif key in known:
+            result = known[key]
+        else:
+            check_baseline(mutant)
+            begin = time.monotonic()
+            result = judge(mutant)
+            if arguments.log:
+                with open(arguments.log, "a") as log:
+                    print(json.dumps({"file": key[0], "name": key[1], "result": result}), file=log)
         results.append(result)
         print(f"{mutant['file']:45} {mutant['name']:60} {result} ({time.monotonic() - begin:.0f} s)", flush=True)
     subprocess.run(["ninja", "-C", "build"], cwd=ROOT, capture_output=True)
