@@ -32,7 +32,7 @@ int mw_context_threads(const MwContext *context) { return context->threads; }
 
 static MwContext context{2};
 
-/// The median of `rounds` calls after one more, or of two fewer where a call takes a second.
+/// The median of `rounds` calls after one that warms up; if that one takes a second, of two fewer.
 template <typename Fn> static double medianSeconds(int rounds, Fn fn) {
   std::vector<double> times;
   auto first = std::chrono::steady_clock::now();
@@ -50,7 +50,7 @@ template <typename Fn> static double medianSeconds(int rounds, Fn fn) {
 }
 
 namespace {
-/// Bytes in huge pages, as an arena's are: those of an executable would be faster than small ones.
+/// Memory in huge pages, as an executable's arena is, so that products walk both equally fast.
 class Bytes {
 public:
   explicit Bytes(size_t bytes, char value = 0) : count(bytes) {

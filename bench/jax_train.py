@@ -222,7 +222,7 @@ def main():
         return measure(batch, True)
 
     train_run.sweep(args, run, out_of_memory, attention=args.attention,
-                  parameters=sum(w.size for w in jax.tree.leaves(shapes)), jax=jax.__version__)
+                    parameters=sum(w.size for w in jax.tree.leaves(shapes)), jax=jax.__version__)
 
 
 main()

@@ -219,8 +219,8 @@ TEST(Plan, SharesOfAttentionAreChecked) {
   EXPECT_THAT(changed("axes", {"c"}), HasSubstr("\"c\""));
   EXPECT_THAT(changed("first_queries", {0, 1}), HasSubstr("among 3 ranks, but has the first query of 2"));
   EXPECT_THAT(changed("first_keys", {0}), HasSubstr("the first key of 1"));
-  EXPECT_THAT(changed("first_queries", {0, 1, -1}), HasSubstr("with -1 where a number from 0"));
-  EXPECT_THAT(changed("query_stride", 0), HasSubstr("with 0 where a number from 1"));
+  EXPECT_THAT(changed("first_queries", {0, 1, -1}), HasSubstr("the number -1, which must be from 0"));
+  EXPECT_THAT(changed("query_stride", 0), HasSubstr("the number 0, which must be from 1"));
   for (const char *name : {"queries", "query_stride", "keys", "key_stride", "window"})
     EXPECT_THAT(changed(name, int64_t(1) << 31), HasSubstr("to 2147483647")) << name;
 }

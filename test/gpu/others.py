@@ -8,6 +8,7 @@ import time
 from items import WARMUP, utilisation
 from ranks import Broken, Failed, Skipped
 
+SCRIPTS = {"torch": "torch_gpu.py", "jax": "jax_train.py"}  # of bench/
 SWEEP = {"steps": 12, "warmup": 4}  # to find out which batch is best
 
 
@@ -29,7 +30,7 @@ def call(session, module, run, log, until, batches, environment=(), steps=0, war
     if not can_import(session, module):
         raise Skipped(f"{session.python} cannot import {module} with a GPU (--python names another)")
     arguments = run["arguments"]
-    words = [f"{module}_gpu.py", run["shape"], "--data", arguments["data"], "--batch", ",".join(map(str, batches)),
+    words = [SCRIPTS[module], run["shape"], "--data", arguments["data"], "--batch", ",".join(map(str, batches)),
              "--seq", run["seq"], "--steps", steps or arguments["steps"], "--warmup", warmup, "--lr", arguments["lr"]]
     for key, value in flags.items():
         words += ["--" + key.replace("_", "-"), value]

@@ -199,8 +199,8 @@ static AttentionShare attentionShareOf(const Plan &plan, const plan::AttentionSh
   auto check = [&](int64_t number, int64_t least) {
     // So no product of two of them overflows.
     if (number < least || number > std::numeric_limits<int32_t>::max())
-      fail("plan: ", path, " divides attention, with ", number, " where a number from ", least,
-           " to 2147483647 is to be");
+      fail("plan: ", path, " has a share of attention with the number ", number,
+           ", which must be from ", least, " to 2147483647");
   };
   auto checkFirst = [&](const std::vector<int64_t> &first, const char *what) {
     if (int64_t(first.size()) != plan.axesSize(share.group))

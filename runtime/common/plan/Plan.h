@@ -123,6 +123,7 @@ struct AttentionEntry {
   std::string location;
 };
 
+/// Attention of packed sequences that ranks divide.
 struct AttentionShare : plan::AttentionShare {
   std::vector<int> group; ///< `axes` as indices into the mesh
 };

@@ -98,9 +98,8 @@ rows = [train("./plain", data=data, **dict(run, steps=1, loss_mask="only.bin"))[
 check(rows[0] != rows[1], f"tokens of other documents change nothing anyway: {rows}")
 
 
-
 def imbalance(step, options):
-    """Pairs of a token and one that it sees: those of the rank that has most over the mean, where ranks divide sequences."""
+    """How many more pairs of a token and one that it sees the rank with most of them has than the mean, as a factor."""
     sizes = dict(axis.split("=") for axis in options["mesh"].split(","))
     ranks, data = int(sizes["context"].split("x")[0]), int(sizes.get("data", 1))
     config = json.load(open(golden.config))
