@@ -187,6 +187,13 @@ def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
     keys and values travel with them, in f32 too, from the second step on, and home after the last.
     As many bytes of keys and values are sent as a gather sends; their gradients are f32.
 
+    Where keys and values are made of something narrow, such as latent heads (DeepSeek-AI 2024), that
+    travels in their place, and every device makes keys and values of it again in each step. In the
+    gradient, what travels is the gradient of that, and those of the weights between are added up over
+    steps. What is sent is a minimum cut through the ops that treat all tokens alike, at
+    the price of a byte in FLOPs (`flopsPerByteSent`), and only if it is less than half of
+    keys and values. Backwards of layers then keep what is sent, not keys and values.
+
     Steps at the end in which no query of any device sees a key, because of a window, are left out,
     and so are calls of pairs of which no device sees anything. With `context-balance=zigzag`,
     where that gains 2% or more, devices p and n - 1 - p exchange the second halves of their

@@ -12,10 +12,14 @@
 // device; a call of the others finds nothing to do. With striped there is one pair, of whose triangle
 // a diagonal is visible or not.
 //
+// Where keys and values are made of something narrow, that travels instead, and its gradient, and each
+// device makes keys and values of it (KeyExpansion.h).
+//
 //===----------------------------------------------------------------------===//
 #include "AttentionChunks.h"
 #include "Dist/Passes.h"
 #include "GatheredKeys.h"
+#include "KeyExpansion.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -27,10 +31,9 @@ namespace meshwright::dist {
 } // namespace meshwright::dist
 
 namespace {
-/// A device's part of keys and values, or a chunk of it, wherever it is.
-struct KeyBlock {
-  Value k, v;
-};
+/// What keys and values of a device's part of the sequence are made of, or of a chunk of it, wherever it is;
+/// or gradients.
+using KeyBlock = SmallVector<Value>;
 
 /// The ring of one op.
 template <typename Op> class Ring {
@@ -43,6 +46,14 @@ public:
     AttentionShape shape = AttentionShape::of(op);
     return shape.keys == shape.queries ||
            comeAlong(mesh.named("context"), {op.getK(), op.getV()}, mesh);
+  }
+  /// Whether what keys and values are made of may travel in their place.
+  bool mayExpand() {
+    Gathered k = gatheredOf(op.getK()), v = gatheredOf(op.getV());
+    return dividesKeys() && k.gather && v.gather && k.gather.getGroup() == v.gather.getGroup() &&
+           !k.sum && !v.sum &&
+           cast<RankedTensorType>(k.gather->getOperand(0).getType()).getDimSize(1) ==
+               AttentionShape::of(op).part;
   }
   /// Finds what there is to do; fails with a message if the op is no ring.
   LogicalResult match(ContextBalance balance);
@@ -65,9 +76,13 @@ protected:
   bool isIn(int64_t t, int c) const { return llvm::is_contained(chunkSteps[c], t); }
   /// What the device `by` ranks before has.
   Value from(Value x, int64_t by);
-  KeyBlock from(const KeyBlock &block, int64_t by) { return {from(block.k, by), from(block.v, by)}; }
+  KeyBlock from(const KeyBlock &block, int64_t by) {
+    return llvm::map_to_vector(block, [&](Value x) { return from(x, by); });
+  }
   /// Sends chunks that are there in step t to where they are next; others stay.
   SmallVector<KeyBlock> following(int64_t t, ArrayRef<KeyBlock> blocks);
+  /// Finds what travels.
+  void findSources();
   SmallVector<KeyBlock> ownBlocks();
   /// Positions of the first keys of chunks in steps: of chunk c in step t number t * count + c. All are made
   /// before the first step: they become one kernel, which all steps come after.
@@ -99,6 +114,7 @@ protected:
   OpBuilder b;
   Location loc;
   Gathered k, v;
+  KeyExpansion expansion;
   GroupAttr group, shared; ///< who the ring is; who share key heads, if any do
   int64_t n = 0, part = 0; ///< devices; keys of one
   std::optional<Chunks> chunks;
@@ -195,11 +211,17 @@ template <typename Op> Value Ring<Op>::from(Value x, int64_t by) {
   return PermuteOp::create(b, loc, x.getType(), x, ranks, group);
 }
 
+template <typename Op> void Ring<Op>::findSources() {
+  Value ownK = ownPart(k), ownV = ownPart(v);
+  expansion = mayExpand() ? KeyExpansion::cheapest(ownK, ownV) : KeyExpansion(ownK, ownV);
+}
+
 template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
   SmallVector<KeyBlock> blocks;
-  Value ownK = ownPart(k), ownV = ownPart(v);
   for (int c = 0; c < count; ++c)
-    blocks.push_back({chunkOf(ownK, 1, c), chunkOf(ownV, 1, c)});
+    blocks.push_back(llvm::map_to_vector(expansion.sources, [&](Value source) {
+      return chunkOf(source, expansion.dim(source), c);
+    }));
   return blocks;
 }
 
@@ -219,7 +241,7 @@ public:
   using Ring::Ring;
 
   void build() {
-    IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
+    IntegerAttr allKeys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
     IntegerAttr stride = b.getI64IntegerAttr(chunks->stride());
     SmallVector<Value> q, offsets, outs(count), lses(count);
     for (int a = 0; a < count; ++a) {
@@ -227,27 +249,32 @@ public:
       offsets.push_back(queryOffset(a));
     }
     SmallVector<Value> keyOffsets = this->keyOffsets();
+    findSources();
     SmallVector<KeyBlock> blocks = ownBlocks();
     for (int64_t t : steps) {
       // Under way before attention begins.
       SmallVector<KeyBlock> following = this->following(t, blocks);
-      for (int c = 0; c < count; ++c)
+      for (int c = 0; c < count; ++c) {
+        if (!isIn(t, c))
+          continue;
+        IRMapping keys = expansion.expand(b, blocks[c], /*again=*/t > 0);
         for (int a = 0; a < count; ++a) {
           double pairs = this->pairs(t, a, c);
           if (pairs == 0)
             continue;
           // A sink is one key of all, so of the first part.
           auto part = train::AttentionOp::create(
-              b, loc, q[a], blocks[c].k, blocks[c].v, op.getIds(), op.getKey(), op.getHeadOffset(),
-              offsets[a], keyOffsets[t * count + c], op.getPositions(), op.getSlopes(),
-              outs[a] ? Value() : op.getSinks(), outs[a], lses[a], op.getScaleAttr(),
-              op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
-              op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
-              b.getF64FloatAttr(pairs), stride, stride);
+              b, loc, q[a], keys.lookup(expansion.k), keys.lookup(expansion.v), op.getIds(),
+              op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
+              op.getPositions(), op.getSlopes(), outs[a] ? Value() : op.getSinks(), outs[a],
+              lses[a], op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+              op.getDropoutAttr(), op.getStreamAttr(), op.getHeadsAttr(), op.getCapAttr(),
+              op.getQueriesAttr(), allKeys, b.getF64FloatAttr(pairs), stride, stride);
           part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
           outs[a] = part.getOut();
           lses[a] = part.getLse();
         }
+      }
       blocks = following;
     }
     op.getOut().replaceAllUsesWith(whole(outs, 1, op.getOut().getType()));
@@ -308,7 +335,7 @@ public:
       parts.push_back(summedPartOf(op.getDv(), ring, tokens, mesh));
     if (!llvm::all_of(parts, [&](const SummedPart &part) { return canSum(part); }))
       return refuse("finds gradients of keys and values that are not summed where these are");
-    IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
+    IntegerAttr allKeys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
     IntegerAttr stride = b.getI64IntegerAttr(chunks->stride());
     SmallVector<SmallVector<Value>> queries; // dout, q, out, lse of each chunk
     SmallVector<Value> offsets;
@@ -319,52 +346,88 @@ public:
       offsets.push_back(queryOffset(a));
     }
     SmallVector<Value> keyOffsets = this->keyOffsets();
+    findSources();
+    bool asTheyAre = both || expansion.isTrivial() || llvm::any_of(parts, [&](const SummedPart &part) {
+      return part.summed.size() != ring.size();
+    });
+    KeyGradient gradient(parts.front().value, parts.back().value);
+    if (!asTheyAre)
+      gradient = KeyGradient::cheapest(expansion, gradient.dk, gradient.dv, op);
+    gradient.hoistOperands(op);
     SmallVector<KeyBlock> blocks = ownBlocks(), own(count), travelling(count);
     SmallVector<int64_t> places(count); // steps that `travelling` is of
-    SmallVector<Value> dq(count);
+    SmallVector<Value> dq(count), stay(gradient.stay.size());
     Value dsinks;
+    auto add = [&](ArrayRef<Value> terms, SmallVectorImpl<Value> &sums) {
+      sums.resize(gradient.travel.size());
+      for (auto [term, total] : llvm::zip(terms, sums))
+        total = sum(total, term);
+      for (auto [term, total] : llvm::zip(terms.drop_front(sums.size()), stay))
+        total = sum(total, term);
+    };
     for (int64_t t : steps) {
       SmallVector<KeyBlock> following = this->following(t, blocks);
       for (int c = 0; c < count; ++c) {
         if (!isIn(t, c))
           continue;
-        if (travelling[c].k)
-          travelling[c] = from(travelling[c], t - places[c]);
+        travelling[c] = from(travelling[c], t - places[c]);
         places[c] = t;
+        IRMapping keys = expansion.expand(b, blocks[c], /*again=*/t > 0);
         KeyBlock &sums = t == 0 ? own[c] : travelling[c];
+        Value dk, dv;
         for (int a = 0; a < count; ++a) {
           double pairs = this->pairs(t, a, c);
           if (pairs == 0)
             continue;
           ArrayRef<Value> of = queries[a];
           auto part = train::AttentionGradOp::create(
-              b, loc, of[0], of[1], blocks[c].k, blocks[c].v, of[2], of[3], op.getIds(),
-              op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
+              b, loc, of[0], of[1], keys.lookup(expansion.k), keys.lookup(expansion.v), of[2], of[3],
+              op.getIds(), op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
               op.getPositions(), op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
-              op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
+              op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), allKeys,
               b.getF64FloatAttr(pairs), stride, stride);
           part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
           dq[a] = sum(dq[a], part.getDq());
-          sums = {sum(sums.k, part.getDk()), sum(sums.v, part.getDv())};
+          if (gradient.isTrivial()) {
+            add({part.getDk(), part.getDv()}, sums);
+          } else {
+            dk = sum(dk, part.getDk());
+            dv = sum(dv, part.getDv());
+          }
           if (part.getDsinks())
             dsinks = sum(dsinks, part.getDsinks());
         }
+        if (dk)
+          add(gradient.terms(b, keys, dk, dv, /*again=*/t > 0), sums);
       }
       blocks = following;
     }
-    SmallVector<Value> dk, dv;
+    SmallVector<SmallVector<Value>> sums(gradient.travel.size()); // by chunk
     for (int c = 0; c < count; ++c) {
-      bool left = bool(travelling[c].k);
-      dk.push_back(sum(own[c].k, left ? from(travelling[c].k, -places[c]) : Value()));
-      dv.push_back(sum(own[c].v, left ? from(travelling[c].v, -places[c]) : Value()));
+      KeyBlock home = from(travelling[c], -places[c]);
+      home.resize(sums.size());
+      own[c].resize(sums.size());
+      for (auto [chunks, here, there] : llvm::zip(sums, own[c], home))
+        chunks.push_back(sum(here, there));
     }
     op.getDq().replaceAllUsesWith(whole(dq, 1, op.getDq().getType()));
     if (both)
-      for (int c = 0; c < count; ++c)
-        dk[c] = sum(dk[c], dv[c]);
-    for (auto [i, part] : llvm::enumerate(parts))
-      part.value.replaceAllUsesWith(finish(part, i == 0 ? dk : dv));
+      for (auto [dk, dv] : llvm::zip(sums[0], sums[1]))
+        dk = sum(dk, dv);
+    if (asTheyAre) {
+      for (auto [part, chunks] : llvm::zip(parts, sums))
+        part.value.replaceAllUsesWith(finish(part, chunks));
+    } else {
+      for (auto [value, chunks] : llvm::zip(gradient.travel, sums))
+        value.replaceAllUsesWith(whole(chunks, gradient.moved.dims.lookup(value), value.getType()));
+      for (auto [value, total] : llvm::zip(gradient.stay, stay))
+        value.replaceAllUsesWith(
+            total.getType() == value.getType()
+                ? total
+                : train::CastOp::create(b, loc, value.getType(), total).getResult());
+      gradient.eraseDead();
+    }
     if (op.getSinks())
       op.getDsinks().replaceAllUsesWith(dsinks);
     // From the parts back to the op.
@@ -391,6 +454,8 @@ private:
     if (!meshOp->removeDiscardableAttr(DistDialect::ringAttr))
       return;
     Mesh mesh = meshOp.getMesh();
+    keepKeySources(getOperation(),
+                   [&](train::AttentionOp op) { return ForwardRing(op, mesh).mayExpand(); });
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<train::AttentionOp, train::AttentionGradOp>(op))

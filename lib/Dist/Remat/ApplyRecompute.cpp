@@ -186,13 +186,8 @@ void Rewriter::rewriteBackward() {
     }
   }
   for (auto [i, op] : llvm::enumerate(layer.ops))
-    if (choice.recomputed.test(i)) {
-      Operation *again = start.clone(*op, map);
-      // What is counted: work of libraries. Equal ops are still merged otherwise.
-      if (isa<train::ContractionOpInterface, train::RepeatOp>(op) ||
-          (isa<train::CostOpInterface>(op) && !isa<train::KernelOpInterface>(op)))
-        again->setAttr(train::recomputedAttr, start.getUnitAttr());
-    }
+    if (choice.recomputed.test(i))
+      markRecomputed(start.clone(*op, map));
   for (auto [placeholder, entry] : llvm::zip(placeholders, replaced)) {
     placeholder.replaceAllUsesWith(map.lookup(entry.second));
     placeholder.getDefiningOp()->erase();
@@ -204,6 +199,13 @@ void Rewriter::rewriteBackward() {
   pair.backward = rebuildRepeat(oldBackward, function, operandsOf(each), operandsOf(shared),
                                 oldBackward.getIndexed());
   oldBackward->replaceAllUsesWith(pair.backward);
+}
+
+void meshwright::dist::markRecomputed(Operation *op) {
+  // What is counted: work of libraries. Equal ops are still merged otherwise.
+  if (isa<train::ContractionOpInterface, train::RepeatOp>(op) ||
+      (isa<train::CostOpInterface>(op) && !isa<train::KernelOpInterface>(op)))
+    op->setAttr(train::recomputedAttr, UnitAttr::get(op->getContext()));
 }
 
 void meshwright::dist::applyChoice(LayerPair &pair, const LayerGraph &layer,

@@ -51,6 +51,9 @@ struct LayerGraph {
   int64_t carryBytes = 0;    ///< of the carried values at the start of an iteration
 };
 
+/// Marks `op` as one that runs again, where its work is counted.
+void markRecomputed(mlir::Operation *op);
+
 /// Keeps the residuals that `choice` names instead of the present ones, and recomputes all
 /// others at the start of the backward function. `pair` becomes the new pair.
 void applyChoice(LayerPair &pair, const LayerGraph &layer, const RecomputeChoice &choice);

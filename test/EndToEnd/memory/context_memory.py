@@ -5,11 +5,13 @@ Over N ranks activations are 1/N, within 1%, and what ranks that share a key hea
 (N-1)/N^2 B S (2 h + 2 h_kv) elements a layer (Jacobs et al. 2023) as long as N ranks divide the key heads, and rotary tables are not
 sent. With gather it sends (N-1)/N B S 2 h_kv forward and twice that backward, and where causal attention is balanced halves of queries and of
 what is computed of them: B S h / N forward and twice that backward. A ring sends as much, but gradients of keys and values in f32, and halves of those too:
-B S h_kv / N forward and twice that backward. A rank never has more than two parts of them. A rank's attention is 1/N of the FLOPs, on average with gather and ring. With `table`, prints docs/context.md instead of a summary.
+B S h_kv / N forward and twice that backward. A rank never has more than two parts of them. Of latent heads it sends what keys and values are made of. A rank's
+attention is 1/N of the FLOPs, on average with gather and ring. With `table`, prints docs/context.md instead of a summary.
 """
 import json
 import math
 import os
+import pathlib
 import re
 import sys
 import tempfile
@@ -131,6 +133,22 @@ def measure(config):
     return rows
 
 
+def latents(ranks=8):
+    """Of DeepSeek-V2-Lite the latent and the rotary key of a token go around, forward and backward in bf16 and their gradients in f32. Returns
+    what a rank sends of a layer in a step, what keys and values of all heads would be, and the FLOPs that are computed again."""
+    config = pathlib.Path(__file__).resolve().parents[3] / "examples/models/deepseek-v2-lite.json"
+    model = json.load(open(config))
+    report = plan(config, ranks, "ring", context_balance="none")
+    have = sum(entry["bytes"] * entry["times"] for entry in report["collectives"]
+               if entry["program"] == "step" and entry["op"] == "permute") // ranks // model["num_hidden_layers"]
+    steps = (ranks - 1) * SEQUENCE // ranks * (2 + 2 + 4)
+    latent = model["kv_lora_rank"] + model["qk_rope_head_dim"]
+    check(have == steps * latent, f"a layer of latent heads sends {have} bytes, expected {steps * latent}")
+    whole = model["num_attention_heads"] * (model["qk_nope_head_dim"] + model["qk_rope_head_dim"] + model["v_head_dim"])
+    again, flops = report["recomputed_flops"], report["flops"]
+    return have, steps * whole, again / (flops - again)
+
+
 def imbalance(config, ranks, how, balance, sequence=1024, *more):
     call(["meshwright", "compile", config, "--batch", "1", "--seq", sequence, "--mesh", f"context={ranks}", "--context-parallel", how,
           "--context-balance", balance, *more, "-o", "balance"])
@@ -231,6 +249,11 @@ visible in every step and on every rank, and the calls of the other two return a
 On GPUs generated kernels make the calls of a ring, as those of `gather`: they leave results in f32, and merge them as they leave them. cuDNN's attention rounds its result to
 bf16, which would add a rounding a step.
 
+**Latent heads** (DeepSeek-V2 and V3, MiniCPM3) have keys and values of all heads made of one latent and one rotary key a token. With `ring` these go around, and each rank makes keys and
+values of them again in each step; backwards their gradients go around, and gradients of the weights between are added up over steps where they are. The layer keeps them too, not keys and values.
+The pass looks for no such model: it takes the cheapest cut through whatever keys and values are made of, with the price of a byte in FLOPs that rematerialization has, if less than half
+is sent. Of DeepSeek-V2-Lite on 8 ranks a rank sends {latent} MB of a layer in a step in place of {expanded}, and computes {again} more.
+
 `ulysses` (Jacobs et al. 2023): attention divides its heads instead, of key heads first. Queries, keys, values and attention's output
 change hands, each in one all-to-all, forward and backward. Context and tensor together must divide the heads evenly; beyond the
 number of key heads, ranks share them. All ranks compute alike. On GPUs cuDNN serves, which has faster kernels than the generated ones on the GPUs it is made for.
@@ -280,8 +303,10 @@ if __name__ == "__main__":
             lines = ["| " + " | ".join([str(row[0]), *cells(*row[1:3]), *cells(*row[3:6]), *cells(*row[6:9])]) + " |" for row in found]
             sharded = plan(config, 16, "ring", zero=3)
             parts = ", ".join(f"{line['category']} {line['bytes'] / 1e9:.1f} GB" for line in sharded["memory"] if line["bytes"] >= 1e8)
-            print(PAGE.format(sequence=SEQUENCE, rows="\n".join(lines), zero3=sharded["device_bytes"], parts=parts,
+            latent, expanded, again = latents()
+            print(PAGE.format(latent=f"{latent / 1e6:.1f}", expanded=f"{expanded / 1e6:.1f}", again=f"{again:.1%}", sequence=SEQUENCE, rows="\n".join(lines), zero3=sharded["device_bytes"], parts=parts,
                               zero0=plan(config, 16, "ring")["device_bytes"]))
         else:
             print(f"{len(found)} numbers of ranks keep 1/N of the activations")
+            print(f"latent heads send {latents()[0]} bytes of a layer")
         os.chdir("/")

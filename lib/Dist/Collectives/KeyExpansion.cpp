@@ -1,0 +1,433 @@
+//===- KeyExpansion.cpp - what keys and values are made of ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "KeyExpansion.h"
+
+#include "AttentionChunks.h"
+#include "Dist/Remat/LayerPairs.h"
+#include "GatheredKeys.h"
+#include "meshwright/Remat.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+//===--- ops on tokens ------------------------------------------------------===//
+
+namespace {
+/// The index of tokens in an op's rule, and in which dimension a tensor has it.
+struct TokenFactor {
+  unsigned factor;
+
+  /// -1 where `tensor` has no tokens; nothing where they share a dimension with another index.
+  std::optional<int64_t> dimOf(const TensorFactors &tensor) const {
+    int64_t dim = -1;
+    for (auto [d, factors] : llvm::enumerate(tensor.dims)) {
+      if (!llvm::is_contained(factors, factor))
+        continue;
+      if (factors.size() > 1 || dim >= 0)
+        return std::nullopt;
+      dim = int64_t(d);
+    }
+    return dim;
+  }
+};
+} // namespace
+
+static std::optional<TokenFactor> tokensOf(const ShardingRule &rule, const TensorFactors &tensor,
+                                           int64_t dim) {
+  if (tensor.dims[dim].size() != 1 || rule.factors[tensor.dims[dim].front()].whole)
+    return std::nullopt;
+  return TokenFactor{tensor.dims[dim].front()};
+}
+
+/// Whether the op's rule says all that it does with tokens, so that it does the same with any.
+static bool isOfTokens(Operation *op) {
+  auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op);
+  return op->getNumResults() == 1 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+         isa<train::ShardingRuleOpInterface>(op) &&
+         !isa<CollectiveOpInterface, train::IndexedOpInterface>(op) &&
+         !(accumulating && !accumulating.getInitMutable().empty());
+}
+
+/// Whether `value`, which has no tokens, is the same on all devices that share the sequence: what an
+/// op reads beside parts of it is neither divided among them nor partial, so only numbers of a
+/// device are not (`dist.offset`), which are integers.
+static bool isShared(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
+
+static int64_t elementsOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+static int64_t bytesOf(Value value) {
+  return elementsOf(value) * (getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8);
+}
+/// Bytes of gradients on their way.
+static int64_t sumBytesOf(Value value) {
+  return elementsOf(value) *
+         (train::atLeastF32(getElementTypeOrSelf(value)).getIntOrFloatBitWidth() / 8);
+}
+
+void TokenOps::clone(OpBuilder &b, IRMapping &map, int64_t tokens, bool again) const {
+  for (Operation *op : ops) {
+    Operation *copy = b.clone(*op, map);
+    if (auto found = dims.find(op->getResult(0)); found != dims.end())
+      copy->getResult(0).setType(resized(copy->getResult(0).getType(), found->second, tokens));
+    if (auto sized = dyn_cast<train::SizedOpInterface>(copy))
+      sized.updateSizes();
+    if (again)
+      markRecomputed(copy);
+  }
+}
+
+//===--- keys and values ----------------------------------------------------===//
+
+KeyExpansion::KeyExpansion(Value k, Value v) : k(k), v(v), sources{k, v} {
+  made.dims[k] = made.dims[v] = 1;
+}
+
+namespace {
+/// All that keys and values are made of, as far as ops treat all tokens alike.
+struct Origins {
+  explicit Origins(ArrayRef<Value> wanted);
+
+  llvm::MapVector<Value, int64_t> dims;
+  SmallVector<Operation *> ops; ///< in order
+};
+} // namespace
+
+/// The dimensions of tokens in the operands of `op`, by that in its result: -1 for an operand without
+/// tokens; nothing if the op cannot run on other tokens.
+static std::optional<SmallVector<int64_t>> operandDims(Operation *op, int64_t resultDim) {
+  if (!isOfTokens(op))
+    return std::nullopt;
+  ShardingRule rule = cast<train::ShardingRuleOpInterface>(op).getShardingRule();
+  std::optional<TokenFactor> tokens = tokensOf(rule, rule.results[0], resultDim);
+  if (!tokens)
+    return std::nullopt;
+  SmallVector<int64_t> dims;
+  for (auto [operand, tensor] : llvm::zip(op->getOperands(), rule.operands)) {
+    std::optional<int64_t> dim = tokens->dimOf(tensor);
+    if (!dim || !isShared(operand))
+      return std::nullopt;
+    dims.push_back(*dim);
+  }
+  return dims;
+}
+
+Origins::Origins(ArrayRef<Value> wanted) {
+  for (Value value : wanted)
+    dims[value] = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    auto [value, dim] = *(dims.begin() + i);
+    Operation *maker = value.getDefiningOp();
+    std::optional<SmallVector<int64_t>> needed;
+    if (maker)
+      needed = operandDims(maker, dim);
+    if (!needed)
+      continue;
+    bool agree = llvm::all_of(llvm::zip(maker->getOperands(), *needed), [&](auto operandAndDim) {
+      auto [operand, at] = operandAndDim;
+      auto found = dims.find(operand);
+      return found == dims.end() || found->second == at;
+    });
+    if (!agree)
+      continue;
+    ops.push_back(maker);
+    for (auto [operand, at] : llvm::zip(maker->getOperands(), *needed))
+      if (at >= 0)
+        dims[operand] = at;
+  }
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+}
+
+KeyExpansion KeyExpansion::cheapest(Value k, Value v) {
+  KeyExpansion itself(k, v), expansion(k, v);
+  SmallVector<Value> wanted{k};
+  if (k != v)
+    wanted.push_back(v);
+  Origins origins(wanted);
+  RecomputeGraph graph;
+  llvm::DenseMap<Value, unsigned> numbers;
+  int64_t all = 0;
+  for (auto [value, dim] : origins.dims) {
+    numbers[value] = graph.values.size();
+    bool needed = llvm::is_contained(wanted, value);
+    graph.values.push_back({bytesOf(value), -1, false, needed});
+    all += needed ? bytesOf(value) : 0;
+  }
+  for (auto [i, op] : llvm::enumerate(origins.ops)) {
+    RecomputeGraph::Op &node = graph.ops.emplace_back();
+    node.cost = costOfOp(op);
+    for (Value operand : op->getOperands())
+      if (auto found = numbers.find(operand); found != numbers.end())
+        node.operands.push_back(found->second);
+    graph.values[numbers[op->getResult(0)]].op = int(i);
+  }
+  RecomputeChoice choice = cheapestChoice(graph, flopsPerByteSent);
+  if (2 * choice.bytes >= all)
+    return itself;
+  expansion.sources.clear();
+  for (auto [value, dim] : origins.dims)
+    if (choice.kept.test(numbers[value])) {
+      expansion.sources.push_back(value);
+      expansion.made.dims[value] = dim;
+    }
+  for (auto [i, op] : llvm::enumerate(origins.ops))
+    if (choice.recomputed.test(i)) {
+      expansion.made.ops.push_back(op);
+      expansion.made.dims[op->getResult(0)] = origins.dims[op->getResult(0)];
+    }
+  return expansion;
+}
+
+IRMapping KeyExpansion::expand(OpBuilder &b, ArrayRef<Value> sent, bool again) const {
+  IRMapping map;
+  for (auto [source, value] : llvm::zip(sources, sent))
+    map.map(source, value);
+  auto type = cast<RankedTensorType>(sent.front().getType());
+  made.clone(b, map, type.getDimSize(dim(sources.front())), again);
+  return map;
+}
+
+//===--- gradients ----------------------------------------------------------===//
+
+KeyGradient::KeyGradient(Value dk, Value dv) : dk(dk), dv(dv), travel{dk, dv} {
+  moved.dims[dk] = moved.dims[dv] = 1;
+}
+
+/// Whether `value` is there before `op`, or can be.
+static bool canComeBefore(Value value, Operation *op) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || maker->getBlock() != op->getBlock() || maker->isBeforeInBlock(op))
+    return true;
+  return maker != op && isMemoryEffectFree(maker) &&
+         llvm::all_of(maker->getOperands(),
+                      [&](Value operand) { return canComeBefore(operand, op); });
+}
+
+static void moveBefore(Value value, Operation *op) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || maker->getBlock() != op->getBlock() || maker->isBeforeInBlock(op))
+    return;
+  for (Value operand : maker->getOperands())
+    moveBefore(operand, op);
+  maker->moveBefore(op);
+}
+
+namespace {
+/// What becomes of gradients of keys and values, as far as it is linear in them and treats all tokens
+/// alike.
+class GradientFlow {
+public:
+  GradientFlow(const KeyExpansion &expansion, Value dk, Value dv, Operation *attention)
+      : expansion(expansion), attention(attention) {
+    dims[dk] = dims[dv] = 1;
+    // Only ops behind one of both read them.
+    Operation *first = dk.getDefiningOp();
+    if (dv.getDefiningOp()->isBeforeInBlock(first))
+      first = dv.getDefiningOp();
+    for (Operation &op : llvm::make_range(std::next(Block::iterator(first)), first->getBlock()->end()))
+      add(op);
+  }
+
+  llvm::MapVector<Value, int64_t> dims; ///< -1: summed over tokens
+  SmallVector<Operation *> ops;
+
+private:
+  /// Adds `op` if gradients of tokens flow through it, one step's after the other.
+  void add(Operation &op);
+  bool isGradientOfTokens(Value value) const {
+    auto found = dims.find(value);
+    return found != dims.end() && found->second >= 0;
+  }
+
+  const KeyExpansion &expansion;
+  Operation *attention;
+};
+} // namespace
+
+void GradientFlow::add(Operation &op) {
+  if (!isOfTokens(&op) || llvm::none_of(op.getOperands(), [&](Value operand) {
+        return isGradientOfTokens(operand);
+      }))
+    return;
+  ShardingRule rule = cast<train::ShardingRuleOpInterface>(&op).getShardingRule();
+  std::optional<TokenFactor> tokens;
+  unsigned gradients = 0, added = 0;
+  for (auto [operand, tensor] : llvm::zip(op.getOperands(), rule.operands)) {
+    added += tensor.additive;
+    if (!isGradientOfTokens(operand))
+      continue;
+    ++gradients;
+    std::optional<TokenFactor> here = tokensOf(rule, tensor, dims.lookup(operand));
+    if (!here || !(tensor.linear || tensor.additive) || (tokens && tokens->factor != here->factor))
+      return;
+    tokens = here;
+  }
+  // All that is added, or one factor of a product.
+  if (gradients != std::max(added, 1u))
+    return;
+  for (auto [operand, tensor] : llvm::zip(op.getOperands(), rule.operands)) {
+    if (isGradientOfTokens(operand))
+      continue;
+    auto there = expansion.made.dims.find(operand);
+    int64_t expected = there == expansion.made.dims.end() ? -1 : there->second;
+    if (tokens->dimOf(tensor) != expected)
+      return;
+    if (expected < 0 && (!isShared(operand) || !canComeBefore(operand, attention)))
+      return;
+  }
+  std::optional<int64_t> dim = tokens->dimOf(rule.results[0]);
+  if (!dim || rule.max)
+    return;
+  ops.push_back(&op);
+  dims[op.getResult(0)] = *dim;
+}
+
+KeyGradient KeyGradient::cheapest(const KeyExpansion &expansion, Value dk, Value dv,
+                                  Operation *attention) {
+  KeyGradient asTheyAre(dk, dv), gradient(dk, dv);
+  GradientFlow flow(expansion, dk, dv, attention);
+  // What is needed after the ring travels, or is computed of what does.
+  RecomputeGraph graph;
+  llvm::DenseMap<Value, unsigned> numbers;
+  for (auto [value, dim] : flow.dims) {
+    numbers[value] = graph.values.size();
+    bool needed = llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return !llvm::is_contained(flow.ops, user);
+    });
+    graph.values.push_back({dim < 0 ? 0 : sumBytesOf(value), -1, false, needed});
+  }
+  for (auto [i, op] : llvm::enumerate(flow.ops)) {
+    RecomputeGraph::Op &node = graph.ops.emplace_back();
+    for (Value operand : op->getOperands())
+      if (auto found = numbers.find(operand); found != numbers.end())
+        node.operands.push_back(found->second);
+    graph.values[numbers[op->getResult(0)]].op = int(i);
+  }
+  RecomputeChoice choice = cheapestChoice(graph, anyPrice);
+  gradient.travel.clear();
+  llvm::SmallDenseSet<Value> wanted;
+  for (auto [value, dim] : flow.dims)
+    if (choice.kept.test(numbers[value])) {
+      (dim < 0 ? gradient.stay : gradient.travel).push_back(value);
+      wanted.insert(value);
+    }
+  double cost = 0;
+  for (Operation *op : llvm::reverse(flow.ops))
+    if (wanted.contains(op->getResult(0))) {
+      wanted.insert(op->operand_begin(), op->operand_end());
+      gradient.moved.ops.push_back(op);
+      cost += costOfOp(op);
+    }
+  std::reverse(gradient.moved.ops.begin(), gradient.moved.ops.end());
+  for (auto [value, dim] : flow.dims)
+    if (dim >= 0)
+      gradient.moved.dims[value] = dim;
+  double saved = double(sumBytesOf(dk) + sumBytesOf(dv) - choice.bytes);
+  return gradient.travel.empty() || cost > flopsPerByteSent * saved ? asTheyAre : gradient;
+}
+
+SmallVector<Value> KeyGradient::terms(OpBuilder &b, IRMapping expanded, Value stepDk, Value stepDv,
+                                      bool again) const {
+  auto cast = [&](Value value, Type element) -> Value {
+    auto type = mlir::cast<RankedTensorType>(value.getType());
+    if (type.getElementType() == element)
+      return value;
+    auto wanted = RankedTensorType::get(type.getShape(), element);
+    return train::CastOp::create(b, value.getLoc(), wanted, value);
+  };
+  IRMapping map = expanded;
+  map.map(dk, cast(stepDk, getElementTypeOrSelf(dk)));
+  map.map(dv, cast(stepDv, getElementTypeOrSelf(dv)));
+  moved.clone(b, map, mlir::cast<RankedTensorType>(stepDk.getType()).getDimSize(1), again);
+  SmallVector<Value> terms;
+  for (Value value : llvm::concat<const Value>(travel, stay)) {
+    Value term = map.lookup(value);
+    auto type = mlir::cast<RankedTensorType>(term.getType());
+    Type wide = train::atLeastF32(type.getElementType());
+    auto sum = term.getDefiningOp<train::SumOpInterface>();
+    // A sum that only the ring reads is rounded once, at its end.
+    if (sum && sum.isSum(0) && term.use_empty())
+      term.setType(RankedTensorType::get(type.getShape(), wide));
+    terms.push_back(cast(term, wide));
+  }
+  return terms;
+}
+
+void KeyGradient::hoistOperands(Operation *attention) const {
+  for (Operation *op : moved.ops)
+    for (Value operand : op->getOperands())
+      if (!moved.dims.contains(operand) && canComeBefore(operand, attention))
+        moveBefore(operand, attention);
+}
+
+void KeyGradient::eraseDead() const {
+  for (Operation *op : llvm::reverse(moved.ops))
+    if (op->use_empty())
+      op->erase();
+}
+
+//===--- layers -------------------------------------------------------------===//
+
+/// Of what `pair` keeps, keys and values of `expansions` are computed again from what they are made
+/// of, and all else stays.
+static void keepSources(LayerPair &pair, ArrayRef<KeyExpansion> expansions) {
+  LayerGraph layer(pair);
+  RecomputeGraph graph = layer.graph;
+  llvm::SmallDenseSet<Operation *> expanding;
+  for (const KeyExpansion &expansion : expansions)
+    expanding.insert(expansion.made.ops.begin(), expansion.made.ops.end());
+  SmallVector<unsigned> stay;
+  bool any = false;
+  for (auto [value, number] : layer.values) {
+    RecomputeGraph::Value &node = graph.values[number];
+    if (!node.needed)
+      continue;
+    if (value.getDefiningOp() && expanding.contains(value.getDefiningOp())) {
+      any = true;
+      continue;
+    }
+    node.needed = false;
+    node.free = true;
+    stay.push_back(number);
+  }
+  if (!any)
+    return;
+  // What costs memory traffic alone can be computed again on the way.
+  for (auto [op, node] : llvm::zip(layer.ops, graph.ops))
+    if (!expanding.contains(op) && !isa<train::KernelOpInterface>(op))
+      node.cost = std::numeric_limits<double>::infinity();
+  RecomputeChoice choice = cheapestChoice(graph, anyPrice);
+  for (unsigned number : stay)
+    choice.kept.set(number);
+  applyChoice(pair, layer, choice);
+  func::FuncOp backward = pair.backwardFunction();
+  IRRewriter rewriter(backward->getContext());
+  DominanceInfo dominance(backward);
+  // What the backward computed already of the sources is the same value.
+  eliminateCommonSubExpressions(rewriter, dominance, backward);
+}
+
+void dist::keepKeySources(ModuleOp module, llvm::function_ref<bool(train::AttentionOp)> isRing) {
+  for (LayerPair &pair : findLayerPairs(module)) {
+    SmallVector<KeyExpansion> expansions;
+    pair.forwardFunction().walk([&](train::AttentionOp op) {
+      if (!isRing(op))
+        return;
+      KeyExpansion expansion =
+          KeyExpansion::cheapest(gatheredOf(op.getK()).gather->getOperand(0),
+                                 gatheredOf(op.getV()).gather->getOperand(0));
+      if (!expansion.isTrivial())
+        expansions.push_back(expansion);
+    });
+    if (!expansions.empty())
+      keepSources(pair, expansions);
+  }
+}
