@@ -37,6 +37,9 @@ def Dist_Dialect : Dialect {
     /// Of the mesh: keys and values of attention whose queries are sharded go from device to device
     /// instead of being gathered (dist-ring-attention).
     static constexpr ::llvm::StringLiteral ringAttr = "dist.ring";
+    /// Of a sum: its terms are of the steps of a ring (dist-ring-attention), so it is better computed
+    /// than what they read is kept.
+    static constexpr ::llvm::StringLiteral sumOfStepsAttr = "dist.sum_of_steps";
     /// The global type of a partitioned variable or function argument.
     static constexpr ::llvm::StringLiteral globalAttr = "dist.global";
     /// The type of a padded variable as files and users see it, without padding.

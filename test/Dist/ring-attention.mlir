@@ -160,17 +160,17 @@ func.func @table(%q: tensor<1x8x2x8xf32>, %k: tensor<1x5x2x8xf32>) -> tensor<1x8
 
 // -----
 
-// Latent heads: keys and values of 8 heads are made of 12 numbers a token. These go around, in steps of one device keys and values
+// Latent heads: keys and values of 8 heads are made of 12 numbers a token. These go around, after the first step keys and values
 // are made of them again, and in the backward their gradients go around. Gradients of weights are added up where they are.
 dist.mesh @mesh ["context" = 2] {dist.ring}
 // NONE-LABEL: func.func @latent(
 // NONE-SAME: %[[Q:[a-z0-9_]+]]: {{.*}}, %[[L0:[a-z0-9_]+]]: {{.*}}, %[[KW:[a-z0-9_]+]]: {{.*}}, %[[VW:[a-z0-9_]+]]: tensor
-// NONE: %[[L1:.*]] = dist.permute %[[L0]] from [1, 0] {{.*}} : (tensor<2x4x12xf32>)
-// NONE-NOT: dist.permute
 // NONE-DAG: %[[KF0:.*]] = train.linear %[[L0]], %[[KW]] : (
 // NONE-DAG: %[[K0:.*]] = train.reshape %[[KF0]]
 // NONE-DAG: %[[VF0:.*]] = train.linear %[[L0]], %[[VW]] : (
 // NONE-DAG: %[[V0:.*]] = train.reshape %[[VF0]]
+// NONE: %[[L1:.*]] = dist.permute %[[L0]] from [1, 0] {{.*}} : (tensor<2x4x12xf32>)
+// NONE-NOT: dist.permute
 // NONE: train.attention %[[Q]], %[[K0]], %[[V0]]
 // NONE-DAG: %[[KF1:.*]] = train.linear %[[L1]], %[[KW]] {train.recomputed}
 // NONE-DAG: %[[K1:.*]] = train.reshape %[[KF1]]
@@ -197,12 +197,13 @@ func.func @latent(%q: tensor<2x4x8x16xf32>, %latent: tensor<2x4x12xf32>, %kw: te
 // NONE-NOT: dist.permute
 // NONE: %{{.*}}, %[[DK0:[a-z0-9_]+]], %[[DV0:[a-z0-9_]+]] = train.attention_grad
 // NONE: %[[DKB:.*]] = train.cast %[[DK0]] {{.*}} -> tensor<2x4x8x16xbf16>
-// NONE-DAG: %[[DL0:.*]] = train.cast {{.*}} -> tensor<2x4x12xf32>
-// What adds up over tokens is not rounded before it is a sum over steps.
+// Neither what travels nor what is a sum over tokens is rounded before it is a sum over steps.
+// NONE-DAG: %[[DL0:.*]] = train.add {{.*}} : (tensor<2x4x12xf32>, tensor<2x4x12xf32>)
 // NONE-DAG: %[[DKW0:.*]] = train.contract "b s o, b s i -> o i" {{.*}} -> tensor<128x12xf32>
 // NONE: train.attention_grad
-// NONE-DAG: %[[DL1:.*]] = train.cast {{.*}} -> tensor<2x4x12xf32>
+// NONE-DAG: %[[DL1:.*]] = train.add {{.*}} : (tensor<2x4x12xf32>, tensor<2x4x12xf32>)
 // NONE-DAG: train.contract "b s o, b s i -> o i" {{.*}} {train.recomputed}
+// NONE: train.add %[[DKW0]], %{{.*}} {dist.sum_of_steps}
 // NONE: %[[HOME:.*]] = dist.permute %[[DL1]] from [1, 0]
 // NONE: train.add %[[DL0]], %[[HOME]]
 // NONE-NOT: dist.permute
@@ -224,10 +225,39 @@ func.func @latent_backward(%dout: tensor<2x4x8x16xbf16>, %q: tensor<2x4x8x16xbf1
   %dvh = dist.reduce_scatter sum %dvs dim 1 over <@mesh {context}> : (tensor<2x8x8x16xbf16>) -> tensor<2x4x8x16xbf16>
   %dk = train.reshape %dkh : (tensor<2x4x8x16xbf16>) -> tensor<2x4x128xbf16>
   %dv = train.reshape %dvh : (tensor<2x4x8x16xbf16>) -> tensor<2x4x128xbf16>
+  %dead = train.reshape %dkh : (tensor<2x4x8x16xbf16>) -> tensor<8x128xbf16>
   %dlk = train.contract "b s o, o i -> b s i" %dk, %kw : (tensor<2x4x128xbf16>, tensor<128x12xbf16>) -> tensor<2x4x12xbf16>
   %dkw = train.contract "b s o, b s i -> o i" %dk, %latent : (tensor<2x4x128xbf16>, tensor<2x4x12xbf16>) -> tensor<128x12xbf16>
   %dlv = train.contract "b s o, o i -> b s i" %dv, %vw : (tensor<2x4x128xbf16>, tensor<128x12xbf16>) -> tensor<2x4x12xbf16>
   %dvw = train.contract "b s o, b s i -> o i" %dv, %latent : (tensor<2x4x128xbf16>, tensor<2x4x12xbf16>) -> tensor<128x12xbf16>
   %dl = train.add %dlk, %dlv : (tensor<2x4x12xbf16>, tensor<2x4x12xbf16>) -> tensor<2x4x12xbf16>
   return %dq, %dl, %dkw, %dvw : tensor<2x4x8x16xbf16>, tensor<2x4x12xbf16>, tensor<128x12xbf16>, tensor<128x12xbf16>
+}
+
+// Where the gradients of keys and values themselves are needed, they go around.
+// NONE-LABEL: func.func @latent_read(
+// NONE: dist.permute {{.*}} : (tensor<2x4x12xf32>)
+// NONE: %{{.*}}, %[[DK0:[a-z0-9_]+]], %[[DV0:[a-z0-9_]+]] = train.attention_grad
+// NONE: %{{.*}}, %[[DK1:[a-z0-9_]+]], %[[DV1:[a-z0-9_]+]] = train.attention_grad
+// NONE: %[[HOMEK:.*]] = dist.permute %[[DK1]] from [1, 0]
+// NONE: %[[HOMEV:.*]] = dist.permute %[[DV1]] from [1, 0]
+// NONE: %[[DK:.*]] = train.add %[[DK0]], %[[HOMEK]]
+// NONE: %[[DV:.*]] = train.add %[[DV0]], %[[HOMEV]]
+// NONE: return %{{.*}}, %[[DK]], %[[DV]]
+func.func @latent_read(%dout: tensor<2x4x8x8xf32>, %q: tensor<2x4x8x16xf32>, %latent: tensor<2x4x12xf32>, %kw: tensor<128x12xf32>,
+    %vw: tensor<64x12xf32>, %out: tensor<2x4x8x8xf32>, %lse: tensor<2x8x4xf32>)
+    -> (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x8xf32>) {
+  %kf = train.linear %latent, %kw : (tensor<2x4x12xf32>, tensor<128x12xf32>) -> tensor<2x4x128xf32>
+  %k = train.reshape %kf : (tensor<2x4x128xf32>) -> tensor<2x4x8x16xf32>
+  %vf = train.linear %latent, %vw : (tensor<2x4x12xf32>, tensor<64x12xf32>) -> tensor<2x4x64xf32>
+  %v = train.reshape %vf : (tensor<2x4x64xf32>) -> tensor<2x4x8x8xf32>
+  %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x8x16xf32>) -> tensor<2x8x8x16xf32>
+  %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x8x8xf32>) -> tensor<2x8x8x8xf32>
+  %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
+  %dq, %dks, %dvs = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first scale 0.25 causal {queries = 8 : i64}
+      : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>, tensor<2x8x8x16xf32>, tensor<2x8x8x8xf32>, tensor<2x4x8x8xf32>, tensor<2x8x4xf32>, tensor<i32>)
+      -> (tensor<2x4x8x16xf32>, tensor<2x8x8x16xf32>, tensor<2x8x8x8xf32>)
+  %dk = dist.reduce_scatter sum %dks dim 1 over <@mesh {context}> : (tensor<2x8x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %dv = dist.reduce_scatter sum %dvs dim 1 over <@mesh {context}> : (tensor<2x8x8x8xf32>) -> tensor<2x4x8x8xf32>
+  return %dq, %dk, %dv : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x8xf32>
 }

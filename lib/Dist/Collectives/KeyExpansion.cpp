@@ -24,14 +24,16 @@ namespace {
 /// The index of tokens in an op's rule, and in which dimension a tensor has it.
 struct TokenFactor {
   unsigned factor;
+  int64_t size;
 
-  /// -1 where `tensor` has no tokens; nothing where they share a dimension with another index.
-  std::optional<int64_t> dimOf(const TensorFactors &tensor) const {
+  /// -1 where `value` has no tokens; nothing where they are not all of a dimension.
+  std::optional<int64_t> dimOf(Value value, const TensorFactors &tensor) const {
     int64_t dim = -1;
     for (auto [d, factors] : llvm::enumerate(tensor.dims)) {
       if (!llvm::is_contained(factors, factor))
         continue;
-      if (factors.size() > 1 || dim >= 0)
+      if (factors.size() > 1 || dim >= 0 ||
+          cast<RankedTensorType>(value.getType()).getDimSize(unsigned(d)) != size)
         return std::nullopt;
       dim = int64_t(d);
     }
@@ -40,11 +42,16 @@ struct TokenFactor {
 };
 } // namespace
 
-static std::optional<TokenFactor> tokensOf(const ShardingRule &rule, const TensorFactors &tensor,
-                                           int64_t dim) {
-  if (tensor.dims[dim].size() != 1 || rule.factors[tensor.dims[dim].front()].whole)
+/// The index that is dimension `dim` of `value`, if the op does not need it whole.
+static std::optional<TokenFactor> tokensOf(const ShardingRule &rule, Value value,
+                                           const TensorFactors &tensor, int64_t dim) {
+  int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(unsigned(dim));
+  if (tensor.dims[dim].size() != 1)
     return std::nullopt;
-  return TokenFactor{tensor.dims[dim].front()};
+  const Factor &factor = rule.factors[tensor.dims[dim].front()];
+  if (factor.whole || factor.size != size)
+    return std::nullopt;
+  return TokenFactor{tensor.dims[dim].front(), size};
 }
 
 /// Whether the op's rule says all that it does with tokens, so that it does the same with any.
@@ -56,21 +63,13 @@ static bool isOfTokens(Operation *op) {
          !(accumulating && !accumulating.getInitMutable().empty());
 }
 
-/// Whether `value`, which has no tokens, is the same on all devices that share the sequence: what an
-/// op reads beside parts of it is neither divided among them nor partial, so only numbers of a
-/// device are not (`dist.offset`), which are integers.
-static bool isShared(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
+/// Where `value` has no tokens, all devices of the ring have the same if it is of floats: what an op
+/// reads beside parts of a sequence is neither divided among the sequence's devices nor partial, so only
+/// numbers of a device differ (`dist.offset`), which are integers.
+static bool isOfFloats(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
 
-static int64_t elementsOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getNumElements();
-}
-static int64_t bytesOf(Value value) {
-  return elementsOf(value) * (getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8);
-}
-/// Bytes of gradients on their way.
-static int64_t sumBytesOf(Value value) {
-  return elementsOf(value) *
-         (train::atLeastF32(getElementTypeOrSelf(value)).getIntOrFloatBitWidth() / 8);
+static Type wide(Type type) {
+  return train::withElementType(type, train::atLeastF32(getElementTypeOrSelf(type)));
 }
 
 void TokenOps::clone(OpBuilder &b, IRMapping &map, int64_t tokens, bool again) const {
@@ -88,7 +87,8 @@ void TokenOps::clone(OpBuilder &b, IRMapping &map, int64_t tokens, bool again) c
 //===--- keys and values ----------------------------------------------------===//
 
 KeyExpansion::KeyExpansion(Value k, Value v) : k(k), v(v), sources{k, v} {
-  made.dims[k] = made.dims[v] = 1;
+  made.dims[k] = 1;
+  made.dims[v] = 1;
 }
 
 namespace {
@@ -107,13 +107,14 @@ static std::optional<SmallVector<int64_t>> operandDims(Operation *op, int64_t re
   if (!isOfTokens(op))
     return std::nullopt;
   ShardingRule rule = cast<train::ShardingRuleOpInterface>(op).getShardingRule();
-  std::optional<TokenFactor> tokens = tokensOf(rule, rule.results[0], resultDim);
+  std::optional<TokenFactor> tokens =
+      tokensOf(rule, op->getResult(0), rule.results[0], resultDim);
   if (!tokens)
     return std::nullopt;
   SmallVector<int64_t> dims;
   for (auto [operand, tensor] : llvm::zip(op->getOperands(), rule.operands)) {
-    std::optional<int64_t> dim = tokens->dimOf(tensor);
-    if (!dim || !isShared(operand))
+    std::optional<int64_t> dim = tokens->dimOf(operand, tensor);
+    if (!dim || !isOfFloats(operand))
       return std::nullopt;
     dims.push_back(*dim);
   }
@@ -158,8 +159,9 @@ KeyExpansion KeyExpansion::cheapest(Value k, Value v) {
   for (auto [value, dim] : origins.dims) {
     numbers[value] = graph.values.size();
     bool needed = llvm::is_contained(wanted, value);
-    graph.values.push_back({bytesOf(value), -1, false, needed});
-    all += needed ? bytesOf(value) : 0;
+    int64_t bytes = bytesOf(value.getType());
+    graph.values.push_back({bytes, -1, false, needed});
+    all += needed ? bytes : 0;
   }
   for (auto [i, op] : llvm::enumerate(origins.ops)) {
     RecomputeGraph::Op &node = graph.ops.emplace_back();
@@ -170,7 +172,7 @@ KeyExpansion KeyExpansion::cheapest(Value k, Value v) {
     graph.values[numbers[op->getResult(0)]].op = int(i);
   }
   RecomputeChoice choice = cheapestChoice(graph, flopsPerByteSent);
-  if (2 * choice.bytes >= all)
+  if (choice.kept.none() || 2 * choice.bytes >= all)
     return itself;
   expansion.sources.clear();
   for (auto [value, dim] : origins.dims)
@@ -188,6 +190,11 @@ KeyExpansion KeyExpansion::cheapest(Value k, Value v) {
 
 IRMapping KeyExpansion::expand(OpBuilder &b, ArrayRef<Value> sent, bool again) const {
   IRMapping map;
+  if (sent == ArrayRef<Value>(sources)) {
+    for (auto [value, dim] : made.dims)
+      map.map(value, value);
+    return map;
+  }
   for (auto [source, value] : llvm::zip(sources, sent))
     map.map(source, value);
   auto type = cast<RankedTensorType>(sent.front().getType());
@@ -198,26 +205,27 @@ IRMapping KeyExpansion::expand(OpBuilder &b, ArrayRef<Value> sent, bool again) c
 //===--- gradients ----------------------------------------------------------===//
 
 KeyGradient::KeyGradient(Value dk, Value dv) : dk(dk), dv(dv), travel{dk, dv} {
-  moved.dims[dk] = moved.dims[dv] = 1;
+  moved.dims[dk] = 1;
+  moved.dims[dv] = 1;
 }
 
-/// Whether `value` is there before `op`, or can be.
-static bool canComeBefore(Value value, Operation *op) {
-  Operation *maker = value.getDefiningOp();
-  if (!maker || maker->getBlock() != op->getBlock() || maker->isBeforeInBlock(op))
-    return true;
-  return maker != op && isMemoryEffectFree(maker) &&
-         llvm::all_of(maker->getOperands(),
-                      [&](Value operand) { return canComeBefore(operand, op); });
-}
-
-static void moveBefore(Value value, Operation *op) {
-  Operation *maker = value.getDefiningOp();
-  if (!maker || maker->getBlock() != op->getBlock() || maker->isBeforeInBlock(op))
-    return;
-  for (Value operand : maker->getOperands())
-    moveBefore(operand, op);
-  maker->moveBefore(op);
+/// The ops behind `op` that make `value`, in order; nothing if they cannot run before it.
+static std::optional<SmallVector<Operation *>> makersBehind(Value value, Operation *op) {
+  llvm::SetVector<Operation *> makers;
+  auto insert = [&](Value value) {
+    Operation *maker = value.getDefiningOp();
+    if (maker && maker->getBlock() == op->getBlock() && !maker->isBeforeInBlock(op))
+      makers.insert(maker);
+  };
+  insert(value);
+  for (size_t i = 0; i < makers.size(); ++i) {
+    if (makers[i] == op || !isMemoryEffectFree(makers[i]))
+      return std::nullopt;
+    llvm::for_each(makers[i]->getOperands(), insert);
+  }
+  SmallVector<Operation *> ordered(makers.begin(), makers.end());
+  llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return ordered;
 }
 
 namespace {
@@ -227,7 +235,8 @@ class GradientFlow {
 public:
   GradientFlow(const KeyExpansion &expansion, Value dk, Value dv, Operation *attention)
       : expansion(expansion), attention(attention) {
-    dims[dk] = dims[dv] = 1;
+    dims[dk] = 1;
+    dims[dv] = 1;
     // Only ops behind one of both read them.
     Operation *first = dk.getDefiningOp();
     if (dv.getDefiningOp()->isBeforeInBlock(first))
@@ -265,7 +274,7 @@ void GradientFlow::add(Operation &op) {
     if (!isGradientOfTokens(operand))
       continue;
     ++gradients;
-    std::optional<TokenFactor> here = tokensOf(rule, tensor, dims.lookup(operand));
+    std::optional<TokenFactor> here = tokensOf(rule, operand, tensor, dims.lookup(operand));
     if (!here || !(tensor.linear || tensor.additive) || (tokens && tokens->factor != here->factor))
       return;
     tokens = here;
@@ -278,12 +287,12 @@ void GradientFlow::add(Operation &op) {
       continue;
     auto there = expansion.made.dims.find(operand);
     int64_t expected = there == expansion.made.dims.end() ? -1 : there->second;
-    if (tokens->dimOf(tensor) != expected)
+    if (tokens->dimOf(operand, tensor) != expected)
       return;
-    if (expected < 0 && (!isShared(operand) || !canComeBefore(operand, attention)))
+    if (expected < 0 && (!isOfFloats(operand) || !makersBehind(operand, attention)))
       return;
   }
-  std::optional<int64_t> dim = tokens->dimOf(rule.results[0]);
+  std::optional<int64_t> dim = tokens->dimOf(op.getResult(0), rule.results[0]);
   if (!dim || rule.max)
     return;
   ops.push_back(&op);
@@ -302,7 +311,7 @@ KeyGradient KeyGradient::cheapest(const KeyExpansion &expansion, Value dk, Value
     bool needed = llvm::any_of(value.getUsers(), [&](Operation *user) {
       return !llvm::is_contained(flow.ops, user);
     });
-    graph.values.push_back({dim < 0 ? 0 : sumBytesOf(value), -1, false, needed});
+    graph.values.push_back({dim < 0 ? 0 : bytesOf(wide(value.getType())), -1, false, needed});
   }
   for (auto [i, op] : llvm::enumerate(flow.ops)) {
     RecomputeGraph::Op &node = graph.ops.emplace_back();
@@ -330,42 +339,60 @@ KeyGradient KeyGradient::cheapest(const KeyExpansion &expansion, Value dk, Value
   for (auto [value, dim] : flow.dims)
     if (dim >= 0)
       gradient.moved.dims[value] = dim;
-  double saved = double(sumBytesOf(dk) + sumBytesOf(dv) - choice.bytes);
-  return gradient.travel.empty() || cost > flopsPerByteSent * saved ? asTheyAre : gradient;
+  int64_t all = bytesOf(wide(dk.getType())) + bytesOf(wide(dv.getType()));
+  bool gains = cost <= flopsPerByteSent * double(all - choice.bytes);
+  return gains && !gradient.travel.empty() && !gradient.moved.ops.empty() ? gradient : asTheyAre;
 }
 
-SmallVector<Value> KeyGradient::terms(OpBuilder &b, IRMapping expanded, Value stepDk, Value stepDv,
-                                      bool again) const {
-  auto cast = [&](Value value, Type element) -> Value {
-    auto type = mlir::cast<RankedTensorType>(value.getType());
-    if (type.getElementType() == element)
+static Value withElements(OpBuilder &b, Value value, Type element) {
+  Type wanted = train::withElementType(value.getType(), element);
+  return value.getType() == wanted
+             ? value
+             : train::CastOp::create(b, value.getLoc(), wanted, value).getResult();
+}
+
+/// `value` in f32 at least. Sums, and sums of these, that at most `readers` ops read are not rounded
+/// before.
+static Value widened(OpBuilder &b, Value value, unsigned readers) {
+  Operation *op = value.getDefiningOp();
+  Type type = wide(value.getType());
+  if (value.getType() == type)
+    return value;
+  auto sum = dyn_cast_or_null<train::SumOpInterface>(op);
+  if (op && value.getNumUses() <= readers) {
+    if (sum && sum.isSum(0)) {
+      value.setType(type);
       return value;
-    auto wanted = RankedTensorType::get(type.getShape(), element);
-    return train::CastOp::create(b, value.getLoc(), wanted, value);
-  };
-  IRMapping map = expanded;
-  map.map(dk, cast(stepDk, getElementTypeOrSelf(dk)));
-  map.map(dv, cast(stepDv, getElementTypeOrSelf(dv)));
-  moved.clone(b, map, mlir::cast<RankedTensorType>(stepDk.getType()).getDimSize(1), again);
-  SmallVector<Value> terms;
-  for (Value value : llvm::concat<const Value>(travel, stay)) {
-    Value term = map.lookup(value);
-    auto type = mlir::cast<RankedTensorType>(term.getType());
-    Type wide = train::atLeastF32(type.getElementType());
-    auto sum = term.getDefiningOp<train::SumOpInterface>();
-    // A sum that only the ring reads is rounded once, at its end.
-    if (sum && sum.isSum(0) && term.use_empty())
-      term.setType(RankedTensorType::get(type.getShape(), wide));
-    terms.push_back(cast(term, wide));
+    }
+    if (isa<train::AddOp>(op)) {
+      OpBuilder before(op);
+      for (OpOperand &operand : op->getOpOperands())
+        operand.set(widened(before, operand.get(), 1));
+      value.setType(type);
+      return value;
+    }
   }
+  return withElements(b, value, getElementTypeOrSelf(type));
+}
+
+SmallVector<Value> KeyGradient::terms(OpBuilder &b, IRMapping &map, Value stepDk, Value stepDv,
+                                      bool again) const {
+  map.map(dk, withElements(b, stepDk, getElementTypeOrSelf(dk)));
+  map.map(dv, withElements(b, stepDv, getElementTypeOrSelf(dv)));
+  moved.clone(b, map, cast<RankedTensorType>(stepDk.getType()).getDimSize(1), again);
+  SmallVector<Value> terms;
+  for (Value value : llvm::concat<const Value>(travel, stay))
+    terms.push_back(widened(b, map.lookup(value), 0));
   return terms;
 }
 
 void KeyGradient::hoistOperands(Operation *attention) const {
   for (Operation *op : moved.ops)
     for (Value operand : op->getOperands())
-      if (!moved.dims.contains(operand) && canComeBefore(operand, attention))
-        moveBefore(operand, attention);
+      if (!moved.dims.contains(operand))
+        if (std::optional<SmallVector<Operation *>> makers = makersBehind(operand, attention))
+          for (Operation *maker : *makers)
+            maker->moveBefore(attention);
 }
 
 void KeyGradient::eraseDead() const {
@@ -395,14 +422,17 @@ static void keepSources(LayerPair &pair, ArrayRef<KeyExpansion> expansions) {
       continue;
     }
     node.needed = false;
+    if (!node.free)
+      stay.push_back(number);
     node.free = true;
-    stay.push_back(number);
   }
   if (!any)
     return;
-  // What costs memory traffic alone can be computed again on the way.
+  // On the way what costs memory traffic alone can run again, and so can collectives: gathers of
+  // weights, which the backward has anyway, and of parts of a latent.
   for (auto [op, node] : llvm::zip(layer.ops, graph.ops))
-    if (!expanding.contains(op) && !isa<train::KernelOpInterface>(op))
+    if (!expanding.contains(op) && node.cost > 0 &&
+        !isa<train::KernelOpInterface, CollectiveOpInterface>(op))
       node.cost = std::numeric_limits<double>::infinity();
   RecomputeChoice choice = cheapestChoice(graph, anyPrice);
   for (unsigned number : stay)

@@ -38,7 +38,7 @@ struct KeyExpansion {
   static KeyExpansion cheapest(mlir::Value k, mlir::Value v);
 
   bool isTrivial() const { return made.ops.empty(); }
-  int64_t dim(mlir::Value source) const { return made.dims.lookup(source); }
+  int64_t dim(mlir::Value source) const { return made.dims.at(source); }
   /// Keys, values and all between, of other tokens, by those of the device.
   mlir::IRMapping expand(mlir::OpBuilder &b, llvm::ArrayRef<mlir::Value> sent, bool again) const;
 
@@ -61,11 +61,11 @@ struct KeyGradient {
   bool isTrivial() const { return moved.ops.empty(); }
   /// Terms of `travel` and then of `stay`, in f32 at least, of gradients of keys and values that
   /// `expanded` has.
-  llvm::SmallVector<mlir::Value> terms(mlir::OpBuilder &b, mlir::IRMapping expanded,
+  llvm::SmallVector<mlir::Value> terms(mlir::OpBuilder &b, mlir::IRMapping &expanded,
                                        mlir::Value stepDk, mlir::Value stepDv, bool again) const;
   /// Moves before `attention` what ops read.
   void hoistOperands(mlir::Operation *attention) const;
-  /// Erases what nothing reads any more.
+  /// Erases moved ops whose results nothing reads any more.
   void eraseDead() const;
 
   mlir::Value dk, dv;

@@ -31,9 +31,9 @@ namespace meshwright::dist {
 } // namespace meshwright::dist
 
 namespace {
-/// What keys and values of a device's part of the sequence are made of, or of a chunk of it, wherever it is;
-/// or gradients.
-using KeyBlock = SmallVector<Value>;
+/// What goes around of a device's part of the sequence, or of a chunk of it: what keys and values are made
+/// of, or gradients of that.
+using RingBlock = SmallVector<Value>;
 
 /// The ring of one op.
 template <typename Op> class Ring {
@@ -76,14 +76,14 @@ protected:
   bool isIn(int64_t t, int c) const { return llvm::is_contained(chunkSteps[c], t); }
   /// What the device `by` ranks before has.
   Value from(Value x, int64_t by);
-  KeyBlock from(const KeyBlock &block, int64_t by) {
+  RingBlock from(const RingBlock &block, int64_t by) {
     return llvm::map_to_vector(block, [&](Value x) { return from(x, by); });
   }
   /// Sends chunks that are there in step t to where they are next; others stay.
-  SmallVector<KeyBlock> following(int64_t t, ArrayRef<KeyBlock> blocks);
+  SmallVector<RingBlock> following(int64_t t, ArrayRef<RingBlock> blocks);
   /// Finds what travels.
   void findSources();
-  SmallVector<KeyBlock> ownBlocks();
+  SmallVector<RingBlock> ownBlocks();
   /// Positions of the first keys of chunks in steps: of chunk c in step t number t * count + c. All are made
   /// before the first step: they become one kernel, which all steps come after.
   SmallVector<Value> keyOffsets();
@@ -196,8 +196,8 @@ template <typename Op> void Ring<Op>::findSteps() {
 }
 
 template <typename Op>
-SmallVector<KeyBlock> Ring<Op>::following(int64_t t, ArrayRef<KeyBlock> blocks) {
-  SmallVector<KeyBlock> following(blocks);
+SmallVector<RingBlock> Ring<Op>::following(int64_t t, ArrayRef<RingBlock> blocks) {
+  SmallVector<RingBlock> following(blocks);
   for (int c = 0; c < count; ++c)
     if (isIn(t, c) && t < chunkSteps[c].back())
       following[c] = from(blocks[c], *llvm::upper_bound(chunkSteps[c], t) - t);
@@ -216,8 +216,8 @@ template <typename Op> void Ring<Op>::findSources() {
   expansion = mayExpand() ? KeyExpansion::cheapest(ownK, ownV) : KeyExpansion(ownK, ownV);
 }
 
-template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
-  SmallVector<KeyBlock> blocks;
+template <typename Op> SmallVector<RingBlock> Ring<Op>::ownBlocks() {
+  SmallVector<RingBlock> blocks;
   for (int c = 0; c < count; ++c)
     blocks.push_back(llvm::map_to_vector(expansion.sources, [&](Value source) {
       return chunkOf(source, expansion.dim(source), c);
@@ -250,10 +250,10 @@ public:
     }
     SmallVector<Value> keyOffsets = this->keyOffsets();
     findSources();
-    SmallVector<KeyBlock> blocks = ownBlocks();
+    SmallVector<RingBlock> blocks = ownBlocks();
     for (int64_t t : steps) {
       // Under way before attention begins.
-      SmallVector<KeyBlock> following = this->following(t, blocks);
+      SmallVector<RingBlock> following = this->following(t, blocks);
       for (int c = 0; c < count; ++c) {
         if (!isIn(t, c))
           continue;
@@ -326,6 +326,12 @@ public:
   }
 
   LogicalResult build() {
+    // What nothing reads needs no gradients.
+    for (Operation &dead : llvm::make_early_inc_range(llvm::reverse(*op->getBlock())))
+      if (&dead == op)
+        break;
+      else if (isOpTriviallyDead(&dead) && !isa<train::AttentionOp, train::AttentionGradOp>(dead))
+        dead.erase();
     Axes ring = group.on(mesh);
     int64_t tokens = n * part;
     train::AddOp both = bothGradients();
@@ -354,7 +360,7 @@ public:
     if (!asTheyAre)
       gradient = KeyGradient::cheapest(expansion, gradient.dk, gradient.dv, op);
     gradient.hoistOperands(op);
-    SmallVector<KeyBlock> blocks = ownBlocks(), own(count), travelling(count);
+    SmallVector<RingBlock> blocks = ownBlocks(), own(count), travelling(count);
     SmallVector<int64_t> places(count); // steps that `travelling` is of
     SmallVector<Value> dq(count), stay(gradient.stay.size());
     Value dsinks;
@@ -362,18 +368,22 @@ public:
       sums.resize(gradient.travel.size());
       for (auto [term, total] : llvm::zip(terms, sums))
         total = sum(total, term);
-      for (auto [term, total] : llvm::zip(terms.drop_front(sums.size()), stay))
+      for (auto [term, total] : llvm::zip(terms.drop_front(sums.size()), stay)) {
         total = sum(total, term);
+        // What every step reads would have to be kept for a sum that is computed later.
+        if (total != term)
+          total.getDefiningOp()->setAttr(DistDialect::sumOfStepsAttr, b.getUnitAttr());
+      }
     };
     for (int64_t t : steps) {
-      SmallVector<KeyBlock> following = this->following(t, blocks);
+      SmallVector<RingBlock> following = this->following(t, blocks);
       for (int c = 0; c < count; ++c) {
         if (!isIn(t, c))
           continue;
         travelling[c] = from(travelling[c], t - places[c]);
         places[c] = t;
         IRMapping keys = expansion.expand(b, blocks[c], /*again=*/t > 0);
-        KeyBlock &sums = t == 0 ? own[c] : travelling[c];
+        RingBlock &sums = t == 0 ? own[c] : travelling[c];
         Value dk, dv;
         for (int a = 0; a < count; ++a) {
           double pairs = this->pairs(t, a, c);
@@ -405,7 +415,7 @@ public:
     }
     SmallVector<SmallVector<Value>> sums(gradient.travel.size()); // by chunk
     for (int c = 0; c < count; ++c) {
-      KeyBlock home = from(travelling[c], -places[c]);
+      RingBlock home = from(travelling[c], -places[c]);
       home.resize(sums.size());
       own[c].resize(sums.size());
       for (auto [chunks, here, there] : llvm::zip(sums, own[c], home))

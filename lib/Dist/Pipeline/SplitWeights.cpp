@@ -120,6 +120,11 @@ std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
   for (Value carried : end->getOperands().take_front(carries))
     need(
         carried.getDefiningOp(), [](Operation *) { return true; }, inputs);
+  // Nor can sums over the steps of a ring wait: what all steps read would have to.
+  for (Operation &op : body)
+    if (op.hasAttr(DistDialect::sumOfStepsAttr))
+      need(
+          &op, [](Operation *) { return true; }, inputs);
   // What the weights' gradients read of the rest: each layer's is kept, but not what
   // they can slice or share themselves.
   llvm::SetVector<Value> kept, read;

@@ -82,9 +82,9 @@ double meshwright::dist::costOfFunction(func::FuncOp function) {
   return cost;
 }
 
-static int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+int64_t meshwright::dist::bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
 }
 
 /// Whether the memory of `value` stays whatever the backward reads.
@@ -100,13 +100,13 @@ LayerGraph::LayerGraph(const LayerPair &pair) {
   unsigned carries = forward.getCarry().size(), firstEach = forward.getCalleeArgument(carries);
   auto add = [&](Value value, int op, bool free) {
     values[value] = graph.values.size();
-    graph.values.push_back({bytesOf(value), op, free, false});
+    graph.values.push_back({bytesOf(value.getType()), op, free, false});
   };
   for (BlockArgument argument : body.getArguments()) {
     unsigned number = argument.getArgNumber();
     bool isIndex = forward.getIndexed() && number == 0;
     if (!isIndex && number < firstEach)
-      carryBytes += bytesOf(argument);
+      carryBytes += bytesOf(argument.getType());
     Value outside =
         number >= firstEach ? forward->getOperand(number - forward.getCalleeArgument(0)) : Value();
     add(argument, -1,
@@ -126,7 +126,7 @@ LayerGraph::LayerGraph(const LayerPair &pair) {
            forward.getStacks(), body.getTerminator()->getOperands().drop_front(carries)))
     if (pair.isPassed(stack)) {
       graph.values[values[value]].needed = true;
-      residualBytes += bytesOf(value);
+      residualBytes += bytesOf(value.getType());
     }
 }
 

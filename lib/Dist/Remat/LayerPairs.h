@@ -35,6 +35,9 @@ llvm::SmallVector<LayerPair> findLayerPairs(mlir::ModuleOp module);
 /// The number of pipeline chunks into which the layers of `module` are split; 1 without chunks.
 int64_t chunkCount(mlir::ModuleOp module);
 
+/// The bytes of a tensor of this type.
+int64_t bytesOf(mlir::Type type);
+
 /// What running an op again costs in FLOPs; infinity if it cannot.
 double costOfOp(mlir::Operation *op);
 /// ... all of a function.
