@@ -107,6 +107,7 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
   sizes.biasRate = options.routerBiasRate;
   sizes.blocks = options.expertBlocks;
   sizes.buffer = options.expertBuffer;
+  sizes.parts = options.expertParts;
   sizes.capacity = options.expertCapacity;
   return sizes;
 }
@@ -274,13 +275,16 @@ struct ExpertBuilder {
   struct Rows {
     Value rows, choices, experts;
     int64_t slots;  ///< of a sequence, in each block
-    int64_t filled; ///< of all blocks, by the rows of a sequence, at most
+    double filled;  ///< of all blocks, by the rows of a sequence, at most
   };
   /// The sum of the experts' results for each token of h, with the weight of each choice.
   Value products(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices);
-  /// That in as many rounds of `slots` slots as the rows take.
+  /// That of the rows of round `number`, 0 if it is null, whose parts have `slots` slots each.
+  Value ofRound(Value number, Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices,
+              int64_t slots);
+  /// That in as many rounds as the rows take.
   Value rounds(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices,
-               int64_t slots);
+               int64_t ofPart);
   /// The MLP beside the experts.
   Value shared(Value h);
   Value build(Value h);
@@ -471,9 +475,9 @@ Value ExpertBuilder::build(Value h) {
     capacity = 0;
   int64_t slots = mostRowsOfBlock(s, k, e.count / x, capacity);
   auto route = make<RouteOp>(mask, k, x, slots, capacity);
-  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots, k * s};
+  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots, double(k * s)};
   if (capacity)
-    all.filled = std::min(all.filled, capacity * e.count);
+    all.filled = std::min(all.filled, double(capacity * e.count));
   // The weight of each choice.
   Value spread = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
@@ -491,10 +495,15 @@ Value ExpertBuilder::build(Value h) {
   add(names.up, m.hidden, e.inner, m.std, 1);
   add(names.down, e.inner, m.hidden, m.projectionStd, std::nullopt);
   g.part("experts");
-  double ofRound = std::ceil(e.buffer * double(k * s) / double(x));
-  Value result = x > 1 && ofRound < double(slots)
-                     ? rounds(h, ofChoice, all, experts, int64_t(ofRound))
-                     : products(h, ofChoice, all, experts);
+  double slotsOfRound = std::ceil(e.buffer * double(k * s) / double(x));
+  int64_t parts = x > 1 ? e.parts : 1;
+  // A part has as many slots as any other.
+  auto ofPart = [&](int64_t count) -> int64_t { return llvm::divideCeil(count, parts); };
+  bool several = x > 1 && slotsOfRound < double(slots) &&
+                 parts * ofPart(int64_t(slotsOfRound)) < slots;
+  Value result = several     ? rounds(h, ofChoice, all, experts, ofPart(int64_t(slotsOfRound)))
+                 : parts > 1 ? ofRound({}, h, ofChoice, all, experts, ofPart(slots))
+                             : products(h, ofChoice, all, experts);
   return e.sharedInner ? g.add(result, shared(h)) : result;
 }
 
@@ -518,7 +527,7 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
     tokens = g.mul(tokens, weight);
   auto multiply = [&](Value rowsOf, Value by) -> Value {
     return make<GroupedLinearOp>(rowsOf, by, rows.experts, /*transposed=*/false,
-                                 llvm::APFloat(double(rows.filled) / double(x * rows.slots)));
+                                 llvm::APFloat(rows.filled / double(x * rows.slots)));
   };
   // A bias is the matrix of one column; it is multiplied by ones.
   Value one = down.bias ? g.fill(1, {x, b, rows.slots, 1}) : Value();
@@ -541,8 +550,22 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
   return sum(make<CollectOp>(y, rows.rows, rows.choices), 0);
 }
 
+Value ExpertBuilder::ofRound(Value number, Value h, Value ofChoice, const Rows &rows,
+                           ArrayRef<Matrices> matrices, int64_t slots) {
+  Value result;
+  for (int64_t part = 0; part < e.parts; ++part) {
+    auto own = make<RowsOfRoundOp>(number, rows.rows, rows.choices, rows.experts, slots, part, e.parts);
+    Rows ofPart{own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots,
+                rows.filled / double(e.parts)};
+    Value y = products(h, ofChoice, ofPart, matrices);
+    result = result ? g.add(result, y) : y;
+  }
+  return result;
+}
+
 Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
-                            ArrayRef<Matrices> matrices, int64_t slots) {
+                            ArrayRef<Matrices> matrices, int64_t ofPart) {
+  int64_t slots = e.parts * ofPart;
   Value times = make<RoundsOp>(rows.choices, slots);
   Value none = g.fill(0, {b, s, m.hidden});
   SmallVector<Value> shared{h, ofChoice, rows.rows, rows.choices, rows.experts};
@@ -575,10 +598,9 @@ Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
     of.weight = *next++;
     of.bias = of.bias ? *next++ : Value();
   }
-  auto own = make<RowsOfRoundOp>(body.getArgument(0), all[0], all[1], all[2], slots);
-  Rows ofRound{own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots, rows.filled};
-  Value part = products(tokens, weights, ofRound, inside);
-  func::ReturnOp::create(g.builder, g.where(), g.add(body.getArgument(1), part));
+  Value sum = ofRound(body.getArgument(0), tokens, weights,
+                    {all[0], all[1], all[2], rows.slots, rows.filled}, inside, ofPart);
+  func::ReturnOp::create(g.builder, g.where(), g.add(body.getArgument(1), sum));
   return result.getResult(0);
 }
 

@@ -47,7 +47,8 @@ struct ExpertSizes {
   int64_t groups = 1, chosenGroups = 1;
   int64_t blocks = 1; ///< parts of equally many experts, for as many devices
   std::optional<double> capacity = {}; ///< tokens that an expert takes, as a multiple of its share
-  double buffer = 1;  ///< rows that a round sends to a part, as a multiple of the balanced share
+  double buffer = 1;  ///< rows that a round sends to a block, as a multiple of the balanced share
+  int64_t parts = 1;  ///< in which the rows of a round are sent and computed with
   bool normalized = true;
   double factor = 1; ///< of the weights
   double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used

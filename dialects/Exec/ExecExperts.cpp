@@ -88,7 +88,10 @@ LogicalResult RoundsOp::verify() {
 
 LogicalResult RowsOfRoundOp::verify() {
   MemRefType all = memory(getChoices()), own = memory(getOwnChoices());
-  if (!isOneInteger(memory(getRound())) || !hasSlots(all) || !hasSlots(own) ||
+  int64_t part = getPart(), parts = getParts();
+  if (parts < 1 || part < 0 || part >= parts)
+    return emitOpError("a round has no part ") << part << " of " << parts;
+  if ((getRound() && !isOneInteger(memory(getRound()))) || !hasSlots(all) || !hasSlots(own) ||
       memory(getExperts()) != all || memory(getOwnExperts()) != own ||
       all.getShape().drop_back() != own.getShape().drop_back() ||
       !hasSlots(memory(getRows())) || memory(getOwnRows()) != memory(getRows()))

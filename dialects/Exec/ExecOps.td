@@ -589,15 +589,16 @@ def Exec_RoundsOp : Exec_Op<"rounds"> {
 def Exec_RowsOfRoundOp : Exec_Op<"rows_of_round"> {
   let summary = "mw_rows_of_round";
   let description = [{
-    round: one i32, rows, own_rows: [k, b, s], choices, experts: [x, b, m], own_choices,
+    round: one i32, 0 without one; rows, own_rows: [k, b, s], choices, experts: [x, b, m], own_choices,
     own_experts: [x, b, c], all i32, as `train.rows_of_round` describes them.
   }];
-  let arguments = (ins Reads<Exec_MemRef>:$round, Reads<Exec_MemRef>:$rows, Reads<Exec_MemRef>:$choices,
-                       Reads<Exec_MemRef>:$experts, Writes<Exec_MemRef>:$own_rows,
-                       Writes<Exec_MemRef>:$own_choices, Writes<Exec_MemRef>:$own_experts);
+  let arguments = (ins Arg<Optional<Exec_MemRef>, "", [MemRead]>:$round, Reads<Exec_MemRef>:$rows,
+                       Reads<Exec_MemRef>:$choices, Reads<Exec_MemRef>:$experts, Writes<Exec_MemRef>:$own_rows,
+                       Writes<Exec_MemRef>:$own_choices, Writes<Exec_MemRef>:$own_experts,
+                       DefaultValuedAttr<I64Attr, "0">:$part, DefaultValuedAttr<I64Attr, "1">:$parts);
   let assemblyFormat = [{
-    $round `of` $rows `,` $choices `,` $experts `to` $own_rows `,` $own_choices `,` $own_experts attr-dict
-    `:` functional-type(operands, results)
+    ($round^)? `of` $rows `,` $choices `,` $experts `to` $own_rows `,` $own_choices `,` $own_experts
+    (`part` $part `of` $parts^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

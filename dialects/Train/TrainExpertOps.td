@@ -180,16 +180,20 @@ def Train_RowsOfRoundOp : Train_TensorOp<"rows_of_round",
     ", k! b s!, x! b m!, x! b m! -> k! b s!, x! b c!, x! b c!", [InferTypeOpAdaptor]> {
   let summary = "The rows of each block that one round has";
   let description = [{
-    round: an i32 without dimensions, at least 0; rows: [k, b, s], choices: [x, b, m] and
-    experts: [x, b, m] of `train.route`. Of each block, round r has the b c rows from r b c on, with
-    c = `slots`. Results are as those of `train.route` with c slots a sequence: rows of other rounds
-    are -1, slots without a row have the choice -1 and an expert that the block does not have.
+    round: an i32 without dimensions, at least 0, which it is without one; rows: [k, b, s],
+    choices: [x, b, m] and experts: [x, b, m] of `train.route`. Of each block, round r has the b c rows
+    from r b c on, with c = `slots`; if a round has `parts` parts of c slots each, part p of it has those
+    from (r parts + p) b c on. Results are as those of `train.route` with c slots a sequence: rows of
+    other rounds and parts are -1, slots without a row have the choice -1 and an expert that the
+    block does not have.
   }];
-  let arguments = (ins Train_Ids:$round, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts,
-                       I64Attr:$slots);
+  let arguments = (ins Optional<Train_Ids>:$round, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts,
+                       I64Attr:$slots, DefaultValuedAttr<I64Attr, "0">:$part,
+                       DefaultValuedAttr<I64Attr, "1">:$parts);
   let results = (outs Train_Ids:$own_rows, Train_Ids:$own_choices, Train_Ids:$own_experts);
   let assemblyFormat = [{
-    $round `of` $rows `,` $choices `,` $experts `slots` $slots attr-dict `:` functional-type(operands, results)
+    ($round^)? `of` $rows `,` $choices `,` $experts `slots` $slots (`part` $part `of` $parts^)? attr-dict
+    `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

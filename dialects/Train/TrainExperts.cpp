@@ -206,17 +206,29 @@ static LogicalResult checkRound(Operation *op, int64_t slots, Value choices) {
 
 LogicalResult RoundsOp::verify() { return checkRound(*this, getSlots(), getChoices()); }
 
+/// The rule, whose first operand may be left out.
+static StringRef rowsOfRoundText(bool hasRound) {
+  StringRef text = RowsOfRoundOp::einsumText();
+  return hasRound ? text : text.drop_front(text.find(',') + 1);
+}
+
 ShardingRule RowsOfRoundOp::getShardingRule() {
-  return ruleOf(*this, einsumText(), {{"c", int64_t(getSlots())}});
+  return ruleOf(*this, rowsOfRoundText(bool(getRound())), {{"c", int64_t(getSlots())}});
 }
 
 LogicalResult RowsOfRoundOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  return inferFromRule("rows_of_round", einsumText(), location, adaptor.getOperands().getTypes(),
-                       types, {{"c", int64_t(adaptor.getSlots())}});
+  return inferFromRule("rows_of_round", rowsOfRoundText(bool(adaptor.getRound())), location,
+                       adaptor.getOperands().getTypes(), types,
+                       {{"c", int64_t(adaptor.getSlots())}});
 }
 
-LogicalResult RowsOfRoundOp::verify() { return checkRound(*this, getSlots(), getChoices()); }
+LogicalResult RowsOfRoundOp::verify() {
+  int64_t part = getPart(), parts = getParts();
+  if (parts < 1 || part < 0 || part >= parts)
+    return emitOpError("a round has no part ") << part << " of " << parts;
+  return checkRound(*this, getSlots(), getChoices());
+}
 
 static StringRef dispatchText(int64_t rank) {
   return rank == 3 ? "~b s! h, x! b m!, k! b s! -> x! b m! h"

@@ -31,6 +31,8 @@ struct ModelOptions {
   std::optional<double> expertCapacity = {};
   /// Rows that the buffers between two parts hold, as a multiple of what balanced routers send.
   double expertBuffer = 1.25;
+  /// In how many parts rows are sent there and computed with, one beside the other; at least 1.
+  int64_t expertParts = 1;
   int64_t layers = 0;            ///< replaces the configuration's number of layers; 0: it does not
   std::optional<double> dropout; ///< replaces every probability of the configuration
   AuxLoss auxLoss = AuxLoss::config;

@@ -361,8 +361,13 @@ def ExecFillWaits : PhasePass<"exec-fill-waits", "exec"> {
     `exec-overlap-collectives` lets the exchange run beside them: the dispatch beside the shared experts.
     Their results live longer for that. An exchange of fewer than `min-bytes` would not be asynchronous,
     so it stays as it is. So does one that has products beside it. Products go to the largest exchange
-    that they may stand beside. Those of a ring (`--collective-matmul`) stay between its permutes. Nothing
+    that they may stand beside. Products of a ring (`--collective-matmul`) stay between its permutes. Nothing
     moves across loops: where rows go in rounds, exchanges are inside a loop and shared experts are not.
+
+    Of rows in several parts (`--expert-parts`) all are on their way while the first is computed with: another large
+    exchange of the same group that needs no product moves to before that op too, and small ones, of experts' numbers and weights,
+    to before the large ones, since a rank's exchanges run one after the other and what is not asynchronous would wait for
+    those. The products of one part then move behind what is sent of another's results.
     The pass runs on tensors, where data alone says what may move.
   }];
   let options = [

@@ -175,10 +175,13 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Operands in, Results &
                                  RankContext &) {
   for (Type type : op->getResultTypes())
     results.emplace_back(type);
-  int64_t blocks = in[2].dim(0), all = in[2].size() / blocks;
-  int64_t ofRound = results[1].size() / blocks, from = in[0].asInteger() * ofRound;
+  unsigned first = op.getRound() ? 1 : 0; // of those operands that are always there
+  int64_t round = op.getRound() ? in[0].asInteger() : 0;
+  int64_t blocks = in[first + 1].dim(0), all = in[first + 1].size() / blocks;
+  int64_t ofRound = results[1].size() / blocks;
+  int64_t from = (round * int64_t(op.getParts()) + int64_t(op.getPart())) * ofRound;
   int64_t *rows = results[0].writeIntegers();
-  for (auto [i, row] : llvm::enumerate(in[1].integers())) {
+  for (auto [i, row] : llvm::enumerate(in[first].integers())) {
     bool isOwn = row >= 0 && row % all >= from && row % all < from + ofRound;
     rows[i] = isOwn ? row / all * ofRound + row % all - from : -1;
   }
@@ -186,7 +189,7 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Operands in, Results &
     int64_t *own = results[which].writeIntegers();
     for (int64_t slot = 0; slot < blocks * ofRound; ++slot) {
       int64_t at = from + slot % ofRound;
-      own[slot] = at < all ? in[which + 1].integers()[slot / ofRound * all + at] : -1;
+      own[slot] = at < all ? in[first + which].integers()[slot / ofRound * all + at] : -1;
     }
   }
   return success();

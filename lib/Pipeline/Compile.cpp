@@ -223,6 +223,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.expertCapacity = options.expertCapacity.value;
   if (options.expertBuffer.value)
     model.expertBuffer = *options.expertBuffer.value;
+  model.expertParts = options.expertParts;
   model.layers = options.layers;
   model.dropout = options.dropout.value;
   model.auxLoss = options.auxLoss;

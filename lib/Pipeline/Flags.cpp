@@ -81,12 +81,19 @@ static std::string unlessCounted(const CompileOptions &o) {
 }
 
 /// IR has its mesh.
-static std::string unlessExpertsDivided(const CompileOptions &o) {
-  return !o.expertBuffer.value || StringRef(o.model).ends_with(".mlir") ||
+static std::string unlessExpertsDivided(const CompileOptions &o, bool asksForNothing) {
+  return asksForNothing || StringRef(o.model).ends_with(".mlir") ||
                  o.mesh.size(o.mesh.named("expert")) > 1
              ? ""
              : "without axis `expert` no rows are sent to experts; leave it out, or add e.g. --mesh "
                "expert=2";
+}
+
+static std::string unlessBuffers(const CompileOptions &o) {
+  return unlessExpertsDivided(o, !o.expertBuffer.value);
+}
+static std::string unlessParts(const CompileOptions &o) {
+  return unlessExpertsDivided(o, o.expertParts == 1);
 }
 
 static std::string unlessOnlyBudget(const CompileOptions &o) {

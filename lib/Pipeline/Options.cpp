@@ -345,6 +345,8 @@ Error checkSupported(const CompileOptions &o) {
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)
     return createStringError("--microbatches " + Twine(o.microbatches) +
                              " must be at least 1 and at most 2147483647");
+  if (o.expertParts < 1 || o.expertParts > 16)
+    return createStringError("--expert-parts " + Twine(o.expertParts) + " must be from 1 to 16");
   if (o.zero < 0 || o.zero > 3)
     return createStringError("--zero " + Twine(o.zero) + ": levels are 0, 1, 2 and 3");
   if (o.batch < 1 && o.given.count("batch"))

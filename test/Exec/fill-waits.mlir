@@ -37,6 +37,51 @@ func.func @chain(%rows: tensor<2x4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf
   return %out, %b, %c : tensor<1x8x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
 
+// Rows in two parts: both are sent before the first is computed with, and the second is computed with while the first one's results are
+// sent. What the second exchange reads comes with it, what is sent of a product follows it, and small ones that the second product needs go first, which would wait for the rows otherwise.
+// CHECK-LABEL: func.func @parts
+func.func @parts(%first: tensor<2x4x8xf32>, %second: tensor<2x4x8xf32>, %few: tensor<2x4x1xf32>, %w: tensor<8x8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>) {
+  // CHECK: %[[FEW:.*]] = dist.all_to_all %arg2
+  // CHECK-NEXT: %[[A:.*]] = dist.all_to_all %arg0
+  // CHECK-NEXT: %[[ROWS:.*]] = train.silu %arg1
+  // CHECK-NEXT: %[[B:.*]] = dist.all_to_all %[[ROWS]]
+  // CHECK-NEXT: %[[C:.*]] = train.linear %[[A]]
+  // CHECK-NEXT: %[[BACK:.*]] = dist.all_to_all %[[C]]
+  // CHECK-NEXT: train.reshape %[[FEW]]
+  // CHECK-NEXT: %[[FACTOR:.*]] = train.broadcast
+  // CHECK-NEXT: %[[WEIGHED:.*]] = train.mul %[[B]], %[[FACTOR]]
+  // CHECK-NEXT: %[[D:.*]] = train.linear %[[WEIGHED]]
+  // CHECK-NEXT: dist.all_to_all %[[D]]
+  // CHECK-NEXT: train.silu %[[BACK]]
+  %a = dist.all_to_all %first split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %c = train.linear %a, %w : (tensor<1x8x8xf32>, tensor<8x8xf32>) -> tensor<1x8x8xf32>
+  %back = dist.all_to_all %c split 1 concat 0 over <@mesh {expert}> {dist.slots} : (tensor<1x8x8xf32>) -> tensor<2x4x8xf32>
+  %sum = train.silu %back : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %weights = dist.all_to_all %few split 0 concat 1 over <@mesh {expert}> : (tensor<2x4x1xf32>) -> tensor<1x8x1xf32>
+  %rows = train.silu %second : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %b = dist.all_to_all %rows split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %flat = train.reshape %weights : (tensor<1x8x1xf32>) -> tensor<1x8xf32>
+  %factor = train.broadcast %flat along [2] : (tensor<1x8xf32>) -> tensor<1x8x8xf32>
+  %weighed = train.mul %b, %factor : (tensor<1x8x8xf32>, tensor<1x8x8xf32>) -> tensor<1x8x8xf32>
+  %d = train.linear %weighed, %w : (tensor<1x8x8xf32>, tensor<8x8xf32>) -> tensor<1x8x8xf32>
+  %other = dist.all_to_all %d split 1 concat 0 over <@mesh {expert}> {dist.slots} : (tensor<1x8x8xf32>) -> tensor<2x4x8xf32>
+  return %sum, %other : tensor<2x4x8xf32>, tensor<2x4x8xf32>
+}
+
+// Small exchanges go before large ones.
+// CHECK-LABEL: func.func @small
+func.func @small(%first: tensor<2x4x8xf32>, %few: tensor<2x4x1xf32>, %w: tensor<8x8xf32>) -> (tensor<1x8x8xf32>, tensor<1x8x1xf32>) {
+  // CHECK: train.silu %arg1
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dist.all_to_all %arg0
+  // CHECK-NEXT: train.linear
+  %a = dist.all_to_all %first split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %x = train.silu %few : (tensor<2x4x1xf32>) -> tensor<2x4x1xf32>
+  %weights = dist.all_to_all %x split 0 concat 1 over <@mesh {expert}> : (tensor<2x4x1xf32>) -> tensor<1x8x1xf32>
+  %c = train.linear %a, %w : (tensor<1x8x8xf32>, tensor<8x8xf32>) -> tensor<1x8x8xf32>
+  return %c, %weights : tensor<1x8x8xf32>, tensor<1x8x1xf32>
+}
+
 // Products of a ring stay between its permutes, whether they need what comes or not.
 // CHECK-LABEL: func.func @ring
 func.func @ring(%rows: tensor<2x4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<1x8x8xf32>, tensor<4x8xf32>) {

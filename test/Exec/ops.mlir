@@ -97,6 +97,8 @@ exec.program @experts {
   exec.rounds %choices to %n slots 2 : (memref<3x2x5xi32>, memref<i32>) -> ()
   // CHECK: exec.loop %{{.*}} = 3 times(%{{.*}} : memref<i32>) {
   exec.loop %i = 3 times(%n : memref<i32>) {
+    // CHECK: exec.rows_of_round of %{{.*}} to {{.*}} part 2 of 3 :
+    exec.rows_of_round of %rows, %choices, %experts to %chosen, %own_choices, %own_experts part 2 of 3 : (memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x4xi32>, memref<3x2x2xi32>, memref<3x2x2xi32>) -> ()
     // CHECK: exec.rows_of_round %{{.*}} of %{{.*}} to
     exec.rows_of_round %n of %rows, %choices, %experts to %chosen, %own_choices, %own_experts : (memref<i32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x4xi32>, memref<3x2x2xi32>, memref<3x2x2xi32>) -> ()
   }
@@ -396,6 +398,17 @@ exec.program @f {
   %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
   // expected-error @below {{cannot count rounds of 2 slots in 'memref<3x2x5xi32>' to 'memref<3x2x5xi32>'}}
   exec.rounds %choices to %choices slots 2 : (memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
+}
+
+// -----
+
+exec.program @f {
+  %n = exec.buffer "n" temporary : memref<i32>
+  %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %own = exec.buffer "own" temporary : memref<2x2x2xi32>
+  // expected-error @below {{a round has no part 2 of 2}}
+  exec.rows_of_round %n of %rows, %choices, %choices to %rows, %own, %own part 2 of 2 : (memref<i32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x4xi32>, memref<2x2x2xi32>, memref<2x2x2xi32>) -> ()
 }
 
 // -----

@@ -412,6 +412,14 @@ func.func @full_precision(%x: tensor<4xf32>) {
 
 // -----
 
+func.func @part(%r: tensor<2x4x3xi32>, %c: tensor<2x4x6xi32>) {
+  // expected-error @+1 {{a round has no part 2 of 2}}
+  %n:3 = train.rows_of_round of %r, %c, %c slots 2 part 2 of 2 : (tensor<2x4x3xi32>, tensor<2x4x6xi32>, tensor<2x4x6xi32>) -> (tensor<2x4x3xi32>, tensor<2x4x2xi32>, tensor<2x4x2xi32>)
+  return
+}
+
+// -----
+
 func.func @rounds(%c: tensor<2x4x6xi32>) {
   // expected-error @+1 {{slots of a round must be from 1 to those of all rows, 6, found 7}}
   %n = train.rounds %c slots 7 : (tensor<2x4x6xi32>) -> tensor<i32>

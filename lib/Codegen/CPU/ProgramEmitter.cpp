@@ -143,8 +143,9 @@ LogicalResult CPUProgramEmitter::experts(Operation *op) {
     ArrayRef<int64_t> slots = cast<MemRefType>(rows.getChoices().getType()).getShape();
     int64_t ofRound = cast<MemRefType>(rows.getOwnChoices().getType()).getDimSize(2);
     call("mw_rows_of_round",
-         {at(rows.getRound()), i64(cast<MemRefType>(rows.getRows().getType()).getNumElements()),
-          i64(slots[0]), i64(slots[1] * slots[2]), i64(slots[1] * ofRound), at(rows.getRows()),
+         {orNull(at(rows.getRound())), i64(int64_t(rows.getPart())), i64(int64_t(rows.getParts())),
+          i64(cast<MemRefType>(rows.getRows().getType()).getNumElements()), i64(slots[0]),
+          i64(slots[1] * slots[2]), i64(slots[1] * ofRound), at(rows.getRows()),
           at(rows.getChoices()), at(rows.getExperts()), at(rows.getOwnRows()),
           at(rows.getOwnChoices()), at(rows.getOwnExperts())});
   } else if (auto product = dyn_cast<exec::GroupedMatmulOp>(op)) {

@@ -56,7 +56,7 @@ LogicalResult cuda::ExpertKernels::add(exec::RoundsOp op, bool aligned, gpu::GPU
 
 LogicalResult cuda::ExpertKernels::add(exec::RowsOfRoundOp op, bool aligned,
                                        gpu::GPUModuleOp target) {
-  if (auto name = nameFor(op, aligned))
+  if (auto name = nameFor(op, aligned, int64_t(op.getParts()) << 32 | int64_t(op.getPart())))
     functions[calls[op]] = emitRounds(op, *name, target);
   return success();
 }

@@ -68,11 +68,14 @@ void RoundsEmitter::emitRowsOfRound(const std::string &name, exec::RowsOfRoundOp
   int64_t blocks = all[0], slots = all[1] * all[2], ofRound = own[1] * own[2];
   int64_t count = cast<MemRefType>(op.getRows().getType()).getNumElements();
   begin(name, op->getNumOperands(), llvm::divideCeil(std::max(count, blocks * ofRound), threads));
-  Value round = function.getArgument(0), rows = function.getArgument(1),
-        choices = function.getArgument(2), experts = function.getArgument(3),
-        ownRows = function.getArgument(4), ownChoices = function.getArgument(5),
-        ownExperts = function.getArgument(6);
-  Value from = times(getInt(round, constant(0)), ofRound), none = constant(-1);
+  unsigned first = op.getRound() ? 1 : 0;
+  auto argument = [&](unsigned i) { return function.getArgument(first + i); };
+  Value rows = argument(0), choices = argument(1), experts = argument(2), ownRows = argument(3),
+        ownChoices = argument(4), ownExperts = argument(5);
+  int64_t part = int64_t(op.getPart()) * ofRound, parts = int64_t(op.getParts());
+  Value from = constant(part), none = constant(-1);
+  if (op.getRound())
+    from = add(times(getInt(function.getArgument(0), constant(0)), parts * ofRound), from);
   Value index = add(times(block, threads), thread);
   guarded(less(index, constant(count)), [&] {
     Value row = getInt(rows, index), there = larger(row, constant(0));

@@ -101,27 +101,33 @@ static Results rounds(train::RoundsOp op, ValueRange x, HLOBuilder &b) {
 }
 
 static Results rowsOfRound(train::RowsOfRoundOp op, ValueRange x, HLOBuilder &b) {
-  ArrayRef<int64_t> slots = b.typeOf(x[2]).getShape();
+  Value round = numbers(b, {}, 0);
+  if (op.getRound()) {
+    round = x.front();
+    x = x.drop_front();
+  }
+  ArrayRef<int64_t> slots = b.typeOf(x[1]).getShape();
   int64_t blocks = slots[0], all = slots[1] * slots[2], ofRound = slots[1] * int64_t(op.getSlots());
   auto everywhere = [&](Value one, ArrayRef<int64_t> shape) { return b.broadcast(one, shape, {}); };
-  Value from = b.mul(x[0], numbers(b, {}, ofRound));
+  Value from = b.add(b.mul(round, numbers(b, {}, int64_t(op.getParts()) * ofRound)),
+                     numbers(b, {}, int64_t(op.getPart()) * ofRound));
 
-  RankedTensorType type = b.typeOf(x[1]);
+  RankedTensorType type = b.typeOf(x[0]);
   ArrayRef<int64_t> shape = type.getShape();
-  Value block = b.op("divide", type, {x[1], numbers(b, shape, all)});
-  Value at = b.sub(b.sub(x[1], b.mul(block, numbers(b, shape, all))), everywhere(from, shape));
+  Value block = b.op("divide", type, {x[0], numbers(b, shape, all)});
+  Value at = b.sub(b.sub(x[0], b.mul(block, numbers(b, shape, all))), everywhere(from, shape));
   Value isOwn = b.compare(at, numbers(b, shape, 0), "GE", "SIGNED");
   Value row = b.add(b.mul(block, numbers(b, shape, ofRound)), at), none = numbers(b, shape, -1);
   row = b.select(b.compare(at, numbers(b, shape, ofRound), "LT", "SIGNED"), row, none);
   row = b.select(isOwn, row, none);
-  Results made{b.select(b.compare(x[1], numbers(b, shape, 0), "GE", "SIGNED"), row, none)};
+  Results made{b.select(b.compare(x[0], numbers(b, shape, 0), "GE", "SIGNED"), row, none)};
 
   // Behind the last slot there is none.
   Value place = b.add(everywhere(from, {blocks, ofRound}), b.iota({blocks, ofRound}, 1));
   Value isThere = b.compare(place, numbers(b, {blocks, ofRound}, all), "LT", "SIGNED");
   Value slot = b.add(b.mul(b.iota({blocks, ofRound}, 0), numbers(b, {blocks, ofRound}, all)), place);
   slot = b.select(isThere, slot, numbers(b, {blocks, ofRound}, 0));
-  for (Value of : {x[2], x[3]}) {
+  for (Value of : {x[1], x[2]}) {
     Value own = b.take(b.reshape(of, {blocks * all}), slot);
     own = b.select(isThere, own, numbers(b, {blocks, ofRound}, -1));
     made.push_back(b.reshape(own, {blocks, slots[1], int64_t(op.getSlots())}));

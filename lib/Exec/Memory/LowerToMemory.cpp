@@ -220,10 +220,10 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
                                   memory(rounds.getRounds()), rounds.getSlots()));
   } else if (auto rows = dyn_cast<train::RowsOfRoundOp>(op)) {
     markLike(op, RowsOfRoundOp::create(
-                     builder, op->getLoc(), memory(rows.getRound()), memory(rows.getRows()),
-                     memory(rows.getChoices()), memory(rows.getExperts()),
+                     builder, op->getLoc(), rows.getRound() ? memory(rows.getRound()) : Value(),
+                     memory(rows.getRows()), memory(rows.getChoices()), memory(rows.getExperts()),
                      memory(rows.getOwnRows()), memory(rows.getOwnChoices()),
-                     memory(rows.getOwnExperts())));
+                     memory(rows.getOwnExperts()), rows.getPart(), rows.getParts()));
   } else if (auto product = dyn_cast<train::GroupedLinearOp>(op)) {
     auto create = [&](Value workspace) {
       return GroupedMatmulOp::create(builder, op->getLoc(), memory(product.getX()),

@@ -36,44 +36,115 @@ static bool mayMove(Operation *op) {
          !isa<dist::CollectiveOpInterface, IndexOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
-static bool isProduct(Operation *op) { return isa<train::ContractionOpInterface>(op); }
+/// Whether `op` is work of a library, of more than an operation for each number that it makes.
+static bool isProduct(Operation *op) {
+  auto cost = dyn_cast<train::CostOpInterface>(op);
+  return cost && !isa<train::KernelOpInterface>(op) && cost.getFlops() > train::defaultFlops(op);
+}
 
-/// Moves products that do not need what `collective` brings to before the first op that does, with
-/// what they are made of.
-static void fill(Operation *collective) {
+namespace {
+/// What stands behind an exchange.
+class Filling {
+public:
+  Filling(dist::CollectiveOpInterface collective,
+          llvm::function_ref<bool(Operation *)> isExchange);
+  /// Moves products that do not need what `collective` brings to before the first op that does, with
+  /// what they are made of. Before them come other exchanges that need no product, so that all are
+  /// under way: those of other parts of the rows.
+  void run();
+
+private:
+  bool isOfGroup(Operation *op) const {
+    auto other = dyn_cast<dist::CollectiveOpInterface>(op);
+    return other && other.getGroupAttr() == group;
+  }
+  /// Ops of `others` that `op`, one of them, needs, and `op`.
+  llvm::SetVector<Operation *> neededOf(Operation *op) const {
+    llvm::SetVector<Operation *> needed;
+    needed.insert(op);
+    for (size_t i = 0; i < needed.size(); ++i)
+      for (Operation *maker : makers(needed[i]))
+        if (others.contains(maker))
+          needed.insert(maker);
+    return needed;
+  }
+  /// Adds to `ops` an exchange and what it needs, if no product is among that.
+  void send(Operation *exchange, DenseSet<Operation *> &ops) const {
+    llvm::SetVector<Operation *> needed = neededOf(exchange);
+    if (llvm::all_of(needed, [&](Operation *of) {
+          return (mayMove(of) || isOfGroup(of)) && !isProduct(of);
+        }))
+      ops.insert(needed.begin(), needed.end());
+  }
+
+  Operation *collective;
+  dist::GroupAttr group;
+  llvm::function_ref<bool(Operation *)> isExchange;
+  Operation *first = nullptr; ///< that needs it; null if nothing is to be moved
+  /// Ops that do not, in the order of the block; those of them behind `first`, and those that no
+  /// product stands before.
+  llvm::SetVector<Operation *> others, later, early;
+};
+} // namespace
+
+Filling::Filling(dist::CollectiveOpInterface collective,
+                 llvm::function_ref<bool(Operation *)> isExchange)
+    : collective(collective), group(collective.getGroupAttr()), isExchange(isExchange) {
   DenseSet<Operation *> waiting{collective};
-  Operation *first = nullptr;
-  llvm::SetVector<Operation *> later; // than that op, in the order of the block
+  bool isEarly = true;
   for (Operation *op = collective->getNextNode(); op; op = op->getNextNode()) {
     if (llvm::any_of(makers(op), [&](Operation *maker) { return waiting.contains(maker); })) {
       waiting.insert(op);
       if (!first && !isView(op))
         first = op;
-    } else if (auto passing = dyn_cast<dist::CollectiveOpInterface>(op);
-               first && passing && passing.isPermutation()) {
-      break; // What a ring passes on is computed with where it stands.
-    } else if (first) {
-      later.insert(op);
-    } else if (isProduct(op)) {
-      return; // It has something beside it.
-    }
-  }
-  DenseSet<Operation *> moved;
-  for (Operation *product : later) {
-    if (!isProduct(product))
+      isEarly = isEarly && !isProduct(op);
       continue;
-    llvm::SetVector<Operation *> needed;
-    needed.insert(product);
-    for (size_t i = 0; i < needed.size(); ++i)
-      for (Operation *maker : makers(needed[i]))
-        if (later.contains(maker))
-          needed.insert(maker);
-    if (llvm::all_of(needed, mayMove))
-      moved.insert(needed.begin(), needed.end());
+    }
+    auto passing = dyn_cast<dist::CollectiveOpInterface>(op);
+    if (first && passing && passing.isPermutation())
+      break; // What a ring passes on is computed with where it stands.
+    if (!first && isProduct(op))
+      break; // It has something beside it.
+    isEarly = isEarly && !isProduct(op);
+    others.insert(op);
+    if (first)
+      later.insert(op);
+    if (isEarly)
+      early.insert(op);
   }
-  for (Operation *op : later)
-    if (moved.contains(op))
-      op->moveBefore(first);
+}
+
+void Filling::run() {
+  // Small exchanges go before all rows: they would wait for these. So whose experts rows are, and what
+  // they weigh.
+  DenseSet<Operation *> exchanges, small, products;
+  for (Operation *op : early)
+    if (isOfGroup(op) && !isExchange(op))
+      send(op, small);
+  for (Operation *op : others)
+    if (isExchange(op) && isOfGroup(op))
+      send(op, exchanges);
+  for (Operation *op : later) {
+    bool isSent = isExchange(op) && isOfGroup(op) && !exchanges.contains(op);
+    if (!isProduct(op) && !isSent)
+      continue;
+    llvm::SetVector<Operation *> needed = neededOf(op);
+    if (llvm::any_of(needed, [&](Operation *of) { return isExchange(of) && exchanges.contains(of); }))
+      for (Operation *of : needed)
+        if (isOfGroup(of) && !isExchange(of))
+          send(of, small);
+    // What is sent of a product follows it.
+    if (llvm::all_of(needed, [&](Operation *of) { return mayMove(of) || (isSent && of == op); }))
+      products.insert(needed.begin(), needed.end());
+  }
+  for (Operation *op : others)
+    if (small.contains(op))
+      op->moveBefore(collective);
+  DenseSet<Operation *> moved = small;
+  for (const DenseSet<Operation *> *ops : {&exchanges, &products})
+    for (Operation *op : later)
+      if (ops->contains(op) && moved.insert(op).second)
+        op->moveBefore(first);
 }
 
 namespace {
@@ -81,16 +152,20 @@ struct ExecFillWaits : exec::impl::ExecFillWaitsBase<ExecFillWaits> {
   using ExecFillWaitsBase::ExecFillWaitsBase;
 
   void runOnModule() override {
-    SmallVector<Operation *> collectives;
+    auto isExchange = [&](Operation *op) {
+      return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
+    };
+    SmallVector<dist::CollectiveOpInterface> collectives;
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](dist::CollectiveOpInterface op) {
-        if (op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes)
+        if (isExchange(op))
           collectives.push_back(op);
       });
     // Products go beside the largest of those that they may stand beside, and the first of these.
     llvm::stable_sort(collectives,
                       [](Operation *a, Operation *b) { return bytesMoved(a) > bytesMoved(b); });
-    llvm::for_each(collectives, fill);
+    for (dist::CollectiveOpInterface op : collectives)
+      Filling(op, isExchange).run();
   }
 
 private:

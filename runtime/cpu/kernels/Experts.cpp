@@ -159,11 +159,12 @@ void mw_rounds(MwContext *, int64_t blocks, int64_t slots, int64_t ofRound, cons
   *rounds = int32_t((most + ofRound - 1) / ofRound);
 }
 
-void mw_rows_of_round(MwContext *, const int32_t *round, int64_t count, int64_t blocks,
-                      int64_t slots, int64_t ofRound, const int32_t *rows, const int32_t *choices,
-                      const int32_t *experts, int32_t *ownRows, int32_t *ownChoices,
-                      int32_t *ownExperts) {
-  int64_t from = *round * ofRound, there = std::clamp<int64_t>(slots - from, 0, ofRound);
+void mw_rows_of_round(MwContext *, const int32_t *round, int64_t part, int64_t parts, int64_t count,
+                      int64_t blocks, int64_t slots, int64_t ofRound, const int32_t *rows,
+                      const int32_t *choices, const int32_t *experts, int32_t *ownRows,
+                      int32_t *ownChoices, int32_t *ownExperts) {
+  int64_t from = ((round ? *round : 0) * parts + part) * ofRound;
+  int64_t there = std::clamp<int64_t>(slots - from, 0, ofRound);
   for (int64_t i = 0; i < count; ++i) {
     int64_t block = rows[i] / slots, at = rows[i] - block * slots - from;
     ownRows[i] = rows[i] >= 0 && at >= 0 && at < ofRound ? int32_t(block * ofRound + at) : -1;

@@ -140,6 +140,9 @@ def bad_compile(golden):
         for value in ("0", "-1", "nan", "inf"):
             refused(f"--{flag.replace('_', '-')}", f"'{value}' must be a number above 0", model=sparse / "olmoe", seq=16, mesh="expert=2",
                     **{flag: value})
+    for value in (0, -1, 17):
+        refused(f"--expert-parts {value} must be from 1 to 16", model=sparse / "olmoe", seq=16, mesh="expert=2", expert_parts=value)
+    refused("--expert-parts 2 changes nothing: without axis `expert` no rows are sent", model=sparse / "olmoe", seq=16, expert_parts=2)
     refused("--data-sync parameter-server does not go with mesh axis 'expert'", model=sparse / "olmoe", seq=16, mesh="expert=2",
             data_sync="parameter-server")
     refused("batch 6 does not divide by 4", "along {expert}", model=sparse / "olmoe", seq=16, batch=6, mesh="expert=4")

@@ -49,7 +49,8 @@ def check_bytes(options, have):
     tokens = size["batch"] * size["seq"] // devices * (devices - 1)  # of devices that send their rows away
     experts = sizes["n_routed_experts"] // devices
     all = size["seq"] * min(k, experts)  # slots of a sequence for each device
-    of_round = math.ceil(float(options.get("expert-buffer", 1.25)) * k * size["seq"] / devices)
+    parts = int(options.get("expert-parts", 1))
+    of_round = parts * math.ceil(math.ceil(float(options.get("expert-buffer", 1.25)) * k * size["seq"] / devices) / parts)
     # Both experts are one device's if it has two of them.
     rounds = math.ceil(size["seq"] * min(k, experts) / of_round) if of_round < all else 1
     seen = {row.get("expert_rounds") for row in have}
@@ -57,7 +58,7 @@ def check_bytes(options, have):
     if options.get("remat") or "tensor" in options["mesh"]:
         return
     # Of all devices, but those they keep.
-    slots = size["batch"] * (rounds * of_round if of_round < all else all) * (devices - 1)
+    slots = size["batch"] * (rounds * of_round if of_round < all else parts * math.ceil(all / parts)) * (devices - 1)
     filled = 4 * layers * k * tokens * (5 * hidden + 3)
     numbers = 4 * layers * slots * 2
     sent = sum(event["args"].get("sent_bytes", {}).get("all_to_all", 0)

@@ -229,6 +229,7 @@ COMPILE = {
     "moments-dtype": among(None, "f32", "bf16", when=lambda d: d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16")),
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
+    "expert-parts": lambda d: d.rounds([None, 1, 2, 3]) if d.sizes["expert"] > 1 else None,
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
     # Left out again where the model that is drawn has no such routers.

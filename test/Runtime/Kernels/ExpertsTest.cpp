@@ -152,9 +152,12 @@ TEST(Experts, RoundsHaveAllRows) {
     for (int32_t round = 0; round < (slots + ofRound - 1) / ofRound; ++round) {
       std::vector<int32_t> ownRows(rows.size(), -7), ownChoices(size_t(blocks * ofRound), -7),
           ownExperts(ownChoices);
-      mw_rows_of_round(&context, &round, int64_t(rows.size()), blocks, slots, ofRound, rows.data(),
-                       choices.data(), experts.data(), ownRows.data(), ownChoices.data(),
-                       ownExperts.data());
+      // The same rows are a part of a round that has several.
+      int64_t parts = 1 + round % 3, part = round % parts;
+      int32_t ofParts = int32_t(round / parts);
+      mw_rows_of_round(&context, ofParts == 0 ? nullptr : &ofParts, part, parts,
+                       int64_t(rows.size()), blocks, slots, ofRound, rows.data(), choices.data(),
+                       experts.data(), ownRows.data(), ownChoices.data(), ownExperts.data());
       for (size_t own = 0; own < ownChoices.size(); ++own) {
         int64_t block = int64_t(own) / ofRound, at = round * ofRound + int64_t(own) % ofRound;
         size_t from = size_t(block * slots + at);
