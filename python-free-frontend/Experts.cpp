@@ -279,12 +279,12 @@ struct ExpertBuilder {
   };
   /// The sum of the experts' results for each token of h, with the weight of each choice.
   Value products(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices);
-  /// That of the rows of round `number`, 0 if it is null, whose parts have `slots` slots each.
-  Value ofRound(Value number, Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices,
-              int64_t slots);
+  /// That of the rows of round `number`, 0 if it is null.
+  Value ofRound(Value number, Value h, Value ofChoice, const Rows &rows,
+                ArrayRef<Matrices> matrices, int64_t slotsOfPart);
   /// That in as many rounds as the rows take.
   Value rounds(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices,
-               int64_t ofPart);
+               int64_t slotsOfPart);
   /// The MLP beside the experts.
   Value shared(Value h);
   Value build(Value h);
@@ -496,14 +496,14 @@ Value ExpertBuilder::build(Value h) {
   add(names.down, e.inner, m.hidden, m.projectionStd, std::nullopt);
   g.part("experts");
   double slotsOfRound = std::ceil(e.buffer * double(k * s) / double(x));
-  int64_t parts = x > 1 ? e.parts : 1;
-  // A part has as many slots as any other.
-  auto ofPart = [&](int64_t count) -> int64_t { return llvm::divideCeil(count, parts); };
+  // Parts have as many slots each.
+  auto slotsOfPart = [&](int64_t count) -> int64_t { return llvm::divideCeil(count, e.parts); };
   bool several = x > 1 && slotsOfRound < double(slots) &&
-                 parts * ofPart(int64_t(slotsOfRound)) < slots;
-  Value result = several     ? rounds(h, ofChoice, all, experts, ofPart(int64_t(slotsOfRound)))
-                 : parts > 1 ? ofRound({}, h, ofChoice, all, experts, ofPart(slots))
-                             : products(h, ofChoice, all, experts);
+                 e.parts * slotsOfPart(int64_t(slotsOfRound)) < slots;
+  Value result = several ? rounds(h, ofChoice, all, experts, slotsOfPart(int64_t(slotsOfRound)))
+                 : x > 1 && e.parts > 1
+                     ? ofRound({}, h, ofChoice, all, experts, slotsOfPart(slots))
+                     : products(h, ofChoice, all, experts);
   return e.sharedInner ? g.add(result, shared(h)) : result;
 }
 
@@ -551,11 +551,12 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
 }
 
 Value ExpertBuilder::ofRound(Value number, Value h, Value ofChoice, const Rows &rows,
-                           ArrayRef<Matrices> matrices, int64_t slots) {
+                             ArrayRef<Matrices> matrices, int64_t slotsOfPart) {
   Value result;
   for (int64_t part = 0; part < e.parts; ++part) {
-    auto own = make<RowsOfRoundOp>(number, rows.rows, rows.choices, rows.experts, slots, part, e.parts);
-    Rows ofPart{own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots,
+    auto own = make<RowsOfRoundOp>(number, rows.rows, rows.choices, rows.experts, slotsOfPart,
+                                   part, e.parts);
+    Rows ofPart{own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slotsOfPart,
                 rows.filled / double(e.parts)};
     Value y = products(h, ofChoice, ofPart, matrices);
     result = result ? g.add(result, y) : y;
@@ -564,8 +565,8 @@ Value ExpertBuilder::ofRound(Value number, Value h, Value ofChoice, const Rows &
 }
 
 Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
-                            ArrayRef<Matrices> matrices, int64_t ofPart) {
-  int64_t slots = e.parts * ofPart;
+                            ArrayRef<Matrices> matrices, int64_t slotsOfPart) {
+  int64_t slots = e.parts * slotsOfPart;
   Value times = make<RoundsOp>(rows.choices, slots);
   Value none = g.fill(0, {b, s, m.hidden});
   SmallVector<Value> shared{h, ofChoice, rows.rows, rows.choices, rows.experts};
@@ -599,7 +600,7 @@ Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
     of.bias = of.bias ? *next++ : Value();
   }
   Value sum = ofRound(body.getArgument(0), tokens, weights,
-                    {all[0], all[1], all[2], rows.slots, rows.filled}, inside, ofPart);
+                    {all[0], all[1], all[2], rows.slots, rows.filled}, inside, slotsOfPart);
   func::ReturnOp::create(g.builder, g.where(), g.add(body.getArgument(1), sum));
   return result.getResult(0);
 }

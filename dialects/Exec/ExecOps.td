@@ -592,7 +592,7 @@ def Exec_RowsOfRoundOp : Exec_Op<"rows_of_round"> {
     round: one i32, 0 without one; rows, own_rows: [k, b, s], choices, experts: [x, b, m], own_choices,
     own_experts: [x, b, c], all i32, as `train.rows_of_round` describes them.
   }];
-  let arguments = (ins Arg<Optional<Exec_MemRef>, "", [MemRead]>:$round, Reads<Exec_MemRef>:$rows,
+  let arguments = (ins Reads<Optional<Exec_MemRef>>:$round, Reads<Exec_MemRef>:$rows,
                        Reads<Exec_MemRef>:$choices, Reads<Exec_MemRef>:$experts, Writes<Exec_MemRef>:$own_rows,
                        Writes<Exec_MemRef>:$own_choices, Writes<Exec_MemRef>:$own_experts,
                        DefaultValuedAttr<I64Attr, "0">:$part, DefaultValuedAttr<I64Attr, "1">:$parts);

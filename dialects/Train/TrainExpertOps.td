@@ -180,12 +180,12 @@ def Train_RowsOfRoundOp : Train_TensorOp<"rows_of_round",
     ", k! b s!, x! b m!, x! b m! -> k! b s!, x! b c!, x! b c!", [InferTypeOpAdaptor]> {
   let summary = "The rows of each block that one round has";
   let description = [{
-    round: an i32 without dimensions, at least 0, which it is without one; rows: [k, b, s],
+    round: an i32 without dimensions, at least 0; it is 0 if it is left out. rows: [k, b, s],
     choices: [x, b, m] and experts: [x, b, m] of `train.route`. Of each block, round r has the b c rows
-    from r b c on, with c = `slots`; if a round has `parts` parts of c slots each, part p of it has those
-    from (r parts + p) b c on. Results are as those of `train.route` with c slots a sequence: rows of
-    other rounds and parts are -1, slots without a row have the choice -1 and an expert that the
-    block does not have.
+    from r b c on, with c = `slots`. A round of `parts` parts with c slots each has `parts` times as
+    many rows; part p has the p-th of equal shares of those that are there, rounded up. Results are
+    as those of `train.route` with c slots a sequence: rows of other rounds and parts are -1,
+    slots without a row have the choice -1 and an expert that the block does not have.
   }];
   let arguments = (ins Optional<Train_Ids>:$round, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts,
                        I64Attr:$slots, DefaultValuedAttr<I64Attr, "0">:$part,

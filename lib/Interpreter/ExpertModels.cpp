@@ -178,18 +178,29 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Operands in, Results &
   unsigned first = op.getRound() ? 1 : 0; // of those operands that are always there
   int64_t round = op.getRound() ? in[0].asInteger() : 0;
   int64_t blocks = in[first + 1].dim(0), all = in[first + 1].size() / blocks;
-  int64_t ofRound = results[1].size() / blocks;
-  int64_t from = (round * int64_t(op.getParts()) + int64_t(op.getPart())) * ofRound;
+  int64_t ofPart = results[1].size() / blocks, part = op.getPart(), parts = op.getParts();
+  int64_t before = round * parts * ofPart;
+  // The slots that each block has in this part: [from, to).
+  SmallVector<int64_t> from, to;
+  for (int64_t block = 0; block < blocks; ++block) {
+    ArrayRef<int64_t> choices = in[first + 1].integers().slice(block * all, all);
+    int64_t end = parts == 1 ? all : llvm::count_if(choices, [](int64_t c) { return c >= 0; });
+    int64_t there = std::clamp<int64_t>(end - before, 0, parts * ofPart);
+    int64_t share = llvm::divideCeil(there, parts);
+    from.push_back(before + part * share);
+    to.push_back(std::min(before + (part + 1) * share, before + there));
+  }
   int64_t *rows = results[0].writeIntegers();
   for (auto [i, row] : llvm::enumerate(in[first].integers())) {
-    bool isOwn = row >= 0 && row % all >= from && row % all < from + ofRound;
-    rows[i] = isOwn ? row / all * ofRound + row % all - from : -1;
+    int64_t block = std::max<int64_t>(row, 0) / all, at = row - block * all;
+    bool isOwn = row >= 0 && at >= from[block] && at < to[block];
+    rows[i] = isOwn ? block * ofPart + at - from[block] : -1;
   }
   for (int which : {1, 2}) {
     int64_t *own = results[which].writeIntegers();
-    for (int64_t slot = 0; slot < blocks * ofRound; ++slot) {
-      int64_t at = from + slot % ofRound;
-      own[slot] = at < all ? in[first + which].integers()[slot / ofRound * all + at] : -1;
+    for (int64_t slot = 0; slot < blocks * ofPart; ++slot) {
+      int64_t block = slot / ofPart, at = from[block] + slot % ofPart;
+      own[slot] = at < to[block] ? in[first + which].integers()[block * all + at] : -1;
     }
   }
   return success();

@@ -82,6 +82,18 @@ func.func @small(%first: tensor<2x4x8xf32>, %few: tensor<2x4x1xf32>, %w: tensor<
   return %c, %weights : tensor<1x8x8xf32>, tensor<1x8x1xf32>
 }
 
+// Large collectives of the group that are no exchanges stay: rows would wait for them.
+// CHECK-LABEL: func.func @large
+func.func @large(%rows: tensor<2x4x8xf32>, %gradient: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<1x8x8xf32>, tensor<4x8xf32>) {
+  // CHECK: dist.all_to_all
+  // CHECK-NEXT: dist.reduce_scatter
+  // CHECK-NEXT: train.linear
+  %a = dist.all_to_all %rows split 0 concat 1 over <@mesh {expert}> {dist.slots} : (tensor<2x4x8xf32>) -> tensor<1x8x8xf32>
+  %sum = dist.reduce_scatter sum %gradient dim 0 over <@mesh {expert}> : (tensor<8x8xf32>) -> tensor<4x8xf32>
+  %c = train.linear %a, %w : (tensor<1x8x8xf32>, tensor<8x8xf32>) -> tensor<1x8x8xf32>
+  return %c, %sum : tensor<1x8x8xf32>, tensor<4x8xf32>
+}
+
 // Products of a ring stay between its permutes, whether they need what comes or not.
 // CHECK-LABEL: func.func @ring
 func.func @ring(%rows: tensor<2x4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<1x8x8xf32>, tensor<4x8xf32>) {

@@ -125,13 +125,14 @@ void mw_route(MwContext *context, int64_t sequences, int64_t length, int64_t exp
 void mw_rounds(MwContext *context, int64_t blocks, int64_t slots, int64_t ofRound,
                const int32_t *choices, int32_t *rounds);
 
-/// The rows that part `part` of the `parts` of a round has, `ofRound` of each block from
-/// *round parts + part times as many on; a null `round` is 0. rows: [count], choices and experts:
-/// [blocks, slots], as mw_route's:
-///   ownRows:    [count], the row of each choice in [blocks, ofRound], -1 of another part's
-///   ownChoices, ownExperts: [blocks, ofRound], -1 behind the last slot
+/// The rows that part `part` of the `parts` of a round has, at most `ofPart` of each block: of at most
+/// parts ofPart rows from *round as many on an equal share, rounded up; a null `round` is 0. rows:
+/// [count], choices and experts: [blocks, slots], as mw_route's:
+///   ownRows:    [count], the row of each choice in [blocks, ofPart], -1 of another part's
+///   ownChoices, ownExperts: [blocks, ofPart], -1 behind the last slot, of several parts behind the
+///   last row
 void mw_rows_of_round(MwContext *context, const int32_t *round, int64_t part, int64_t parts,
-                      int64_t count, int64_t blocks, int64_t slots, int64_t ofRound,
+                      int64_t count, int64_t blocks, int64_t slots, int64_t ofPart,
                       const int32_t *rows, const int32_t *choices, const int32_t *experts,
                       int32_t *ownRows, int32_t *ownChoices, int32_t *ownExperts);
 

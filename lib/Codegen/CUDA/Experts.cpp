@@ -11,7 +11,7 @@ using namespace meshwright::codegen;
 
 std::optional<std::string> cuda::ExpertKernels::nameFor(Operation *op, bool aligned,
                                                         int64_t size) {
-  // What functions compute depends on types, on a size that they do not say, and on attributes that
+  // What functions compute depends on types, on a number that these do not say, and on attributes that
   // are alone in being units.
   std::string key;
   llvm::raw_string_ostream os(key);

@@ -27,30 +27,35 @@ private:
   static ArrayRef<int64_t> shapeOf(Value memory) {
     return cast<MemRefType>(memory.getType()).getShape();
   }
+  /// The end of the rows in the slots [begin, begin + size) of `choices`, counted from `begin`.
+  Value endOfRows(Value choices, Value begin, Value size, int64_t most);
 };
 } // namespace
+
+Value RoundsEmitter::endOfRows(Value choices, Value begin, Value size, int64_t most) {
+  // It is in [low, high].
+  Value turns = constant(llvm::Log2_64_Ceil(uint64_t(most + 1))), one = constant(1);
+  return loop(constant(0), turns, {constant(0), size}, [&](Value, ValueRange between) {
+    Value low = between[0], high = between[1], middle = divide(add(low, high), 2);
+    return changed(less(low, high), between, [&] {
+      Value isRow = less(constant(-1), getInt(choices, add(begin, middle)));
+      return Values{select(isRow, add(middle, one), low), select(isRow, high, middle)};
+    });
+  })[0];
+}
 
 void RoundsEmitter::emitRounds(const std::string &name, exec::RoundsOp op) {
   ArrayRef<int64_t> shape = shapeOf(op.getChoices());
   int64_t blocks = shape[0], slots = shape[1] * shape[2], ofRound = shape[1] * int64_t(op.getSlots());
   begin(name, 2, 1);
   Value choices = function.getArgument(0), rounds = function.getArgument(1);
-  Value found = allocate(threads * 4), zero = constant(0), one = constant(1);
+  Value found = allocate(threads * 4), zero = constant(0);
   int64_t perThread = llvm::divideCeil(blocks, threads);
   Value most = loop(zero, constant(perThread), {zero}, [&](Value i, ValueRange in) {
     Value of = add(times(i, threads), thread), begin = times(of, slots);
     // A thread without a block has no slots.
-    Value end = select(less(of, constant(blocks)), constant(slots), zero);
-    // The end of the rows is in [low, high].
-    Value turns = constant(llvm::Log2_64_Ceil(uint64_t(slots + 1)));
-    Values ends = loop(zero, turns, {zero, end}, [&](Value, ValueRange between) {
-      Value low = between[0], high = between[1], middle = divide(add(low, high), 2);
-      return changed(less(low, high), between, [&] {
-        Value isRow = less(constant(-1), getInt(choices, add(begin, middle)));
-        return Values{select(isRow, add(middle, one), low), select(isRow, high, middle)};
-      });
-    });
-    return Values{larger(in[0], ends[0])};
+    Value size = select(less(of, constant(blocks)), constant(slots), zero);
+    return Values{larger(in[0], endOfRows(choices, begin, size, slots))};
   })[0];
   putInt(most, found, thread);
   barrier();
@@ -65,27 +70,39 @@ void RoundsEmitter::emitRounds(const std::string &name, exec::RoundsOp op) {
 
 void RoundsEmitter::emitRowsOfRound(const std::string &name, exec::RowsOfRoundOp op) {
   ArrayRef<int64_t> all = shapeOf(op.getChoices()), own = shapeOf(op.getOwnChoices());
-  int64_t blocks = all[0], slots = all[1] * all[2], ofRound = own[1] * own[2];
+  int64_t blocks = all[0], slots = all[1] * all[2], ofPart = own[1] * own[2];
+  int64_t part = op.getPart(), parts = op.getParts(), ofRound = parts * ofPart;
   int64_t count = cast<MemRefType>(op.getRows().getType()).getNumElements();
-  begin(name, op->getNumOperands(), llvm::divideCeil(std::max(count, blocks * ofRound), threads));
+  begin(name, op->getNumOperands(), llvm::divideCeil(std::max(count, blocks * ofPart), threads));
   unsigned first = op.getRound() ? 1 : 0;
   auto argument = [&](unsigned i) { return function.getArgument(first + i); };
   Value rows = argument(0), choices = argument(1), experts = argument(2), ownRows = argument(3),
         ownChoices = argument(4), ownExperts = argument(5);
-  int64_t part = int64_t(op.getPart()) * ofRound, parts = int64_t(op.getParts());
-  Value from = constant(part), none = constant(-1);
+  Value zero = constant(0), none = constant(-1), before = zero;
   if (op.getRound())
-    from = add(times(getInt(function.getArgument(0), constant(0)), parts * ofRound), from);
+    before = times(getInt(function.getArgument(0), zero), ofRound);
+  // The slots that block `of` has in this part: from the first to before the second.
+  auto slotsOf = [&](Value of) -> std::pair<Value, Value> {
+    Value rows = parts == 1 ? constant(slots)
+                            : endOfRows(choices, times(of, slots), constant(slots), slots);
+    Value there = smaller(larger(sub(rows, before), zero), constant(ofRound));
+    Value share = divide(add(there, constant(parts - 1)), parts);
+    Value from = add(before, times(share, part));
+    return {from, smaller(add(from, share), add(before, there))};
+  };
   Value index = add(times(block, threads), thread);
   guarded(less(index, constant(count)), [&] {
-    Value row = getInt(rows, index), there = larger(row, constant(0));
-    Value place = sub(remainder(there, slots), from);
-    Value isOwn = both(less(none, row), both(less(none, place), less(place, constant(ofRound))));
-    putInt(select(isOwn, add(times(divide(there, slots), ofRound), place), none), ownRows, index);
+    Value row = getInt(rows, index), there = larger(row, zero), of = divide(there, slots);
+    auto [from, to] = slotsOf(of);
+    Value slot = remainder(there, slots), place = sub(slot, from);
+    Value isOwn = both(less(none, row), both(less(none, place), less(slot, to)));
+    putInt(select(isOwn, add(times(of, ofPart), place), none), ownRows, index);
   });
-  guarded(less(index, constant(blocks * ofRound)), [&] {
-    Value slot = add(from, remainder(index, ofRound)), isThere = less(slot, constant(slots));
-    Value source = add(times(divide(index, ofRound), slots), smaller(slot, constant(slots - 1)));
+  guarded(less(index, constant(blocks * ofPart)), [&] {
+    Value of = divide(index, ofPart);
+    auto [from, to] = slotsOf(of);
+    Value slot = add(from, remainder(index, ofPart)), isThere = less(slot, to);
+    Value source = add(times(of, slots), smaller(slot, constant(slots - 1)));
     putInt(select(isThere, getInt(choices, source), none), ownChoices, index);
     putInt(select(isThere, getInt(experts, source), none), ownExperts, index);
   });

@@ -89,11 +89,15 @@ static Results route(train::RouteOp op, ValueRange x, HLOBuilder &b) {
   return made;
 }
 
+/// How many rows the blocks of `choices`, [blocks, slots], have.
+static Value rowsOfBlocks(Value choices, HLOBuilder &b) {
+  Value isFilled = b.compare(choices, b.splat(b.typeOf(choices), 0), "GE", "SIGNED");
+  return b.reduce(b.convert(isFilled, b.builder().getI32Type()), {1}, /*max=*/false);
+}
+
 static Results rounds(train::RoundsOp op, ValueRange x, HLOBuilder &b) {
   ArrayRef<int64_t> slots = b.typeOf(x[0]).getShape();
-  Value choices = b.reshape(x[0], {slots[0], slots[1] * slots[2]});
-  Value isFilled = b.compare(choices, b.splat(b.typeOf(choices), 0), "GE", "SIGNED");
-  Value rows = b.reduce(b.convert(isFilled, b.builder().getI32Type()), {1}, /*max=*/false);
+  Value rows = rowsOfBlocks(b.reshape(x[0], {slots[0], slots[1] * slots[2]}), b);
   Value most = b.reduce(rows, {0}, /*max=*/true);
   int64_t ofRound = slots[1] * int64_t(op.getSlots());
   return {b.op("divide", most.getType(),
@@ -101,36 +105,49 @@ static Results rounds(train::RoundsOp op, ValueRange x, HLOBuilder &b) {
 }
 
 static Results rowsOfRound(train::RowsOfRoundOp op, ValueRange x, HLOBuilder &b) {
-  Value round = numbers(b, {}, 0);
+  Value round;
   if (op.getRound()) {
     round = x.front();
     x = x.drop_front();
+  } else {
+    round = numbers(b, {}, 0);
   }
   ArrayRef<int64_t> slots = b.typeOf(x[1]).getShape();
-  int64_t blocks = slots[0], all = slots[1] * slots[2], ofRound = slots[1] * int64_t(op.getSlots());
-  auto everywhere = [&](Value one, ArrayRef<int64_t> shape) { return b.broadcast(one, shape, {}); };
-  Value from = b.add(b.mul(round, numbers(b, {}, int64_t(op.getParts()) * ofRound)),
-                     numbers(b, {}, int64_t(op.getPart()) * ofRound));
+  int64_t blocks = slots[0], all = slots[1] * slots[2], ofPart = slots[1] * int64_t(op.getSlots());
+  int64_t part = op.getPart(), parts = op.getParts();
+  // The slots that each block has in this part: [from, to).
+  auto ofBlocks = [&](int64_t number) { return numbers(b, {blocks}, number); };
+  Value before = b.broadcast(b.mul(round, numbers(b, {}, parts * ofPart)), {blocks}, {});
+  Value rows = parts == 1 ? ofBlocks(all) : rowsOfBlocks(b.reshape(x[1], {blocks, all}), b);
+  RankedTensorType ofBlock = b.typeOf(before);
+  Value there = b.op("maximum", ofBlock, {b.sub(rows, before), ofBlocks(0)});
+  there = b.op("minimum", ofBlock, {there, ofBlocks(parts * ofPart)});
+  Value share = b.op("divide", ofBlock, {b.add(there, ofBlocks(parts - 1)), ofBlocks(parts)});
+  Value from = b.add(before, b.mul(share, ofBlocks(part)));
+  Value to = b.op("minimum", ofBlock, {b.add(from, share), b.add(before, there)});
 
   RankedTensorType type = b.typeOf(x[0]);
   ArrayRef<int64_t> shape = type.getShape();
-  Value block = b.op("divide", type, {x[0], numbers(b, shape, all)});
-  Value at = b.sub(b.sub(x[0], b.mul(block, numbers(b, shape, all))), everywhere(from, shape));
-  Value isOwn = b.compare(at, numbers(b, shape, 0), "GE", "SIGNED");
-  Value row = b.add(b.mul(block, numbers(b, shape, ofRound)), at), none = numbers(b, shape, -1);
-  row = b.select(b.compare(at, numbers(b, shape, ofRound), "LT", "SIGNED"), row, none);
-  row = b.select(isOwn, row, none);
-  Results made{b.select(b.compare(x[0], numbers(b, shape, 0), "GE", "SIGNED"), row, none)};
+  auto ofRows = [&](int64_t number) { return numbers(b, shape, number); };
+  // Rows that are -1 are looked up as 0.
+  Value known = b.op("maximum", type, {x[0], ofRows(0)});
+  Value block = b.op("divide", type, {known, ofRows(all)});
+  Value slot = b.sub(known, b.mul(block, ofRows(all)));
+  Value first = b.take(from, block), end = b.take(to, block), none = ofRows(-1);
+  Value row = b.add(b.mul(block, ofRows(ofPart)), b.sub(slot, first));
+  row = b.select(b.compare(slot, first, "GE", "SIGNED"), row, none);
+  row = b.select(b.compare(slot, end, "LT", "SIGNED"), row, none);
+  Results made{b.select(b.compare(x[0], ofRows(0), "GE", "SIGNED"), row, none)};
 
-  // Behind the last slot there is none.
-  Value place = b.add(everywhere(from, {blocks, ofRound}), b.iota({blocks, ofRound}, 1));
-  Value isThere = b.compare(place, numbers(b, {blocks, ofRound}, all), "LT", "SIGNED");
-  Value slot = b.add(b.mul(b.iota({blocks, ofRound}, 0), numbers(b, {blocks, ofRound}, all)), place);
-  slot = b.select(isThere, slot, numbers(b, {blocks, ofRound}, 0));
+  SmallVector<int64_t> own{blocks, ofPart};
+  auto ofSlots = [&](int64_t number) { return numbers(b, own, number); };
+  Value place = b.add(b.broadcast(from, own, {0}), b.iota(own, 1));
+  Value isThere = b.compare(place, b.broadcast(to, own, {0}), "LT", "SIGNED");
+  Value source = b.add(b.mul(b.iota(own, 0), ofSlots(all)), place);
+  source = b.select(isThere, source, ofSlots(0));
   for (Value of : {x[1], x[2]}) {
-    Value own = b.take(b.reshape(of, {blocks * all}), slot);
-    own = b.select(isThere, own, numbers(b, {blocks, ofRound}, -1));
-    made.push_back(b.reshape(own, {blocks, slots[1], int64_t(op.getSlots())}));
+    Value taken = b.select(isThere, b.take(b.reshape(of, {blocks * all}), source), ofSlots(-1));
+    made.push_back(b.reshape(taken, {blocks, slots[1], int64_t(op.getSlots())}));
   }
   return made;
 }

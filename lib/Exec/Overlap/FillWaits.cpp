@@ -36,6 +36,13 @@ static bool mayMove(Operation *op) {
          !isa<dist::CollectiveOpInterface, IndexOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
+static int64_t bytesMoved(Operation *op) {
+  int64_t bytes = 0;
+  for (Value operand : op->getOperands())
+    bytes += bytesOf(operand.getType());
+  return bytes;
+}
+
 /// Whether `op` is work of a library, of more than an operation for each number that it makes.
 static bool isProduct(Operation *op) {
   auto cost = dyn_cast<train::CostOpInterface>(op);
@@ -46,8 +53,7 @@ namespace {
 /// What stands behind an exchange.
 class Filling {
 public:
-  Filling(dist::CollectiveOpInterface collective,
-          llvm::function_ref<bool(Operation *)> isExchange);
+  Filling(dist::CollectiveOpInterface collective, int64_t minBytes);
   /// Moves products that do not need what `collective` brings to before the first op that does, with
   /// what they are made of. Before them come other exchanges that need no product, so that all are
   /// under way: those of other parts of the rows.
@@ -77,19 +83,25 @@ private:
       ops.insert(needed.begin(), needed.end());
   }
 
+  /// Whether `op` is an exchange of rows that may be asynchronous.
+  bool isExchange(Operation *op) const {
+    return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
+  }
+  bool isSmall(Operation *op) const { return bytesMoved(op) < minBytes; }
+
   Operation *collective;
   dist::GroupAttr group;
-  llvm::function_ref<bool(Operation *)> isExchange;
+  int64_t minBytes;
   Operation *first = nullptr; ///< that needs it; null if nothing is to be moved
-  /// Ops that do not, in the order of the block; those of them behind `first`, and those that no
-  /// product stands before.
-  llvm::SetVector<Operation *> others, later, early;
+  // In the order of the block:
+  llvm::SetVector<Operation *> others; ///< ops that do not
+  llvm::SetVector<Operation *> later;  ///< those of them behind `first`
+  llvm::SetVector<Operation *> early;  ///< those of them before all products
 };
 } // namespace
 
-Filling::Filling(dist::CollectiveOpInterface collective,
-                 llvm::function_ref<bool(Operation *)> isExchange)
-    : collective(collective), group(collective.getGroupAttr()), isExchange(isExchange) {
+Filling::Filling(dist::CollectiveOpInterface collective, int64_t minBytes)
+    : collective(collective), group(collective.getGroupAttr()), minBytes(minBytes) {
   DenseSet<Operation *> waiting{collective};
   bool isEarly = true;
   for (Operation *op = collective->getNextNode(); op; op = op->getNextNode()) {
@@ -119,7 +131,7 @@ void Filling::run() {
   // they weigh.
   DenseSet<Operation *> exchanges, small, products;
   for (Operation *op : early)
-    if (isOfGroup(op) && !isExchange(op))
+    if (isOfGroup(op) && isSmall(op))
       send(op, small);
   for (Operation *op : others)
     if (isExchange(op) && isOfGroup(op))
@@ -131,10 +143,12 @@ void Filling::run() {
     llvm::SetVector<Operation *> needed = neededOf(op);
     if (llvm::any_of(needed, [&](Operation *of) { return isExchange(of) && exchanges.contains(of); }))
       for (Operation *of : needed)
-        if (isOfGroup(of) && !isExchange(of))
+        if (isOfGroup(of) && isSmall(of))
           send(of, small);
     // What is sent of a product follows it.
-    if (llvm::all_of(needed, [&](Operation *of) { return mayMove(of) || (isSent && of == op); }))
+    if (llvm::all_of(needed, [&](Operation *of) {
+          return mayMove(of) || small.contains(of) || (isSent && of == op);
+        }))
       products.insert(needed.begin(), needed.end());
   }
   for (Operation *op : others)
@@ -152,28 +166,17 @@ struct ExecFillWaits : exec::impl::ExecFillWaitsBase<ExecFillWaits> {
   using ExecFillWaitsBase::ExecFillWaitsBase;
 
   void runOnModule() override {
-    auto isExchange = [&](Operation *op) {
-      return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
-    };
     SmallVector<dist::CollectiveOpInterface> collectives;
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](dist::CollectiveOpInterface op) {
-        if (isExchange(op))
+        if (op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes)
           collectives.push_back(op);
       });
     // Products go beside the largest of those that they may stand beside, and the first of these.
     llvm::stable_sort(collectives,
                       [](Operation *a, Operation *b) { return bytesMoved(a) > bytesMoved(b); });
     for (dist::CollectiveOpInterface op : collectives)
-      Filling(op, isExchange).run();
-  }
-
-private:
-  static int64_t bytesMoved(Operation *op) {
-    int64_t bytes = 0;
-    for (Value operand : op->getOperands())
-      bytes += bytesOf(operand.getType());
-    return bytes;
+      Filling(op, minBytes).run();
   }
 };
 } // namespace

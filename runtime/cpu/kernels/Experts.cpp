@@ -148,31 +148,44 @@ void mw_route(MwContext *, int64_t sequences, int64_t length, int64_t experts, i
     sorted[row] = choices[row] < 0 ? int32_t(ofBlock) : chosen[choices[row]] % int32_t(ofBlock);
 }
 
+/// How many of a block's slots have rows: the first ones.
+static int64_t filledSlots(const int32_t *choices, int64_t slots) {
+  return std::partition_point(choices, choices + slots, [](int32_t c) { return c >= 0; }) - choices;
+}
+
 void mw_rounds(MwContext *, int64_t blocks, int64_t slots, int64_t ofRound, const int32_t *choices,
                int32_t *rounds) {
   int64_t most = 0;
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int32_t *own = choices + block * slots;
-    int64_t rows = std::partition_point(own, own + slots, [](int32_t c) { return c >= 0; }) - own;
-    most = std::max(most, rows);
-  }
+  for (int64_t block = 0; block < blocks; ++block)
+    most = std::max(most, filledSlots(choices + block * slots, slots));
   *rounds = int32_t((most + ofRound - 1) / ofRound);
 }
 
 void mw_rows_of_round(MwContext *, const int32_t *round, int64_t part, int64_t parts, int64_t count,
-                      int64_t blocks, int64_t slots, int64_t ofRound, const int32_t *rows,
+                      int64_t blocks, int64_t slots, int64_t ofPart, const int32_t *rows,
                       const int32_t *choices, const int32_t *experts, int32_t *ownRows,
                       int32_t *ownChoices, int32_t *ownExperts) {
-  int64_t from = ((round ? *round : 0) * parts + part) * ofRound;
-  int64_t there = std::clamp<int64_t>(slots - from, 0, ofRound);
+  // The slots that each block has in this part.
+  struct Slots {
+    int64_t begin, size;
+  };
+  int64_t before = (round ? *round : 0) * parts * ofPart;
+  std::vector<Slots> own;
+  for (int64_t block = 0; block < blocks; ++block) {
+    int64_t end = parts > 1 ? filledSlots(choices + block * slots, slots) : slots;
+    int64_t there = std::clamp<int64_t>(end - before, 0, parts * ofPart);
+    int64_t share = (there + parts - 1) / parts;
+    own.push_back({before + part * share, std::clamp<int64_t>(there - part * share, 0, share)});
+  }
   for (int64_t i = 0; i < count; ++i) {
-    int64_t block = rows[i] / slots, at = rows[i] - block * slots - from;
-    ownRows[i] = rows[i] >= 0 && at >= 0 && at < ofRound ? int32_t(block * ofRound + at) : -1;
+    int64_t block = std::max(rows[i], 0) / slots, at = rows[i] - block * slots - own[size_t(block)].begin;
+    ownRows[i] = rows[i] >= 0 && at >= 0 && at < own[size_t(block)].size ? int32_t(block * ofPart + at) : -1;
   }
   for (int64_t block = 0; block < blocks; ++block)
-    for (auto [all, own] : {std::pair(choices, ownChoices), std::pair(experts, ownExperts)}) {
-      std::copy_n(all + block * slots + from, there, own + block * ofRound);
-      std::fill_n(own + block * ofRound + there, ofRound - there, -1);
+    for (auto [all, target] : {std::pair(choices, ownChoices), std::pair(experts, ownExperts)}) {
+      auto [begin, size] = own[size_t(block)];
+      std::copy_n(all + block * slots + begin, size, target + block * ofPart);
+      std::fill_n(target + block * ofPart + size, ofPart - size, -1);
     }
 }
 

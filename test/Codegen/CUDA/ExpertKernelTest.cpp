@@ -154,9 +154,11 @@ TEST(GPUExperts, RoundsHaveAllRows) {
     int64_t blocks = i % 6 ? 1 + int64_t(generator() % 4) : 130 + int64_t(generator() % 140);
     int64_t batch = 1 + int64_t(generator() % 3), m = 1 + int64_t(generator() % (i % 4 ? 12 : 90));
     int64_t c = 1 + int64_t(generator() % uint32_t(m)), k = 1 + int64_t(generator() % 3);
-    int64_t slots = batch * m, ofRound = batch * c, most = 0;
+    int32_t parts = 1 + i % 3;
+    int64_t slots = batch * m, ofPart = batch * c, ofRound = parts * ofPart, most = 0;
     int64_t length = llvm::divideCeil(blocks * m, k), count = k * batch * length;
-    SCOPED_TRACE(::testing::Message() << blocks << " blocks of " << slots << ", " << ofRound << " in a round");
+    SCOPED_TRACE(::testing::Message() << blocks << " blocks of " << slots << ", " << ofPart << " in each of " << parts);
+    std::vector<int64_t> filledSlots;
     // Rows in the first slots of each block, some blocks without any and some full; choices in any order.
     std::vector<int32_t> choices(size_t(blocks * slots), -1), experts(choices.size(), 3);
     std::vector<int32_t> rows(size_t(count), -1), unused(rows.size());
@@ -165,6 +167,7 @@ TEST(GPUExperts, RoundsHaveAllRows) {
     for (int64_t of = 0; of < blocks; ++of) {
       int64_t filled = i == 5 ? 0 : generator() % 4 ? int64_t(generator() % uint32_t(slots + 1)) : slots;
       most = std::max(most, filled);
+      filledSlots.push_back(filled);
       for (int64_t row = of * slots; row < of * slots + filled; ++row) {
         choices[size_t(row)] = unused.back();
         experts[size_t(row)] = int32_t((row - of * slots) * 3 / filled);
@@ -178,7 +181,7 @@ TEST(GPUExperts, RoundsHaveAllRows) {
     std::string rowType = formatv("memref<{0}x{1}x{2}xi32>", k, batch, length);
     {
       Call call("%choices: " + slotType, "%rounds: memref<i32>",
-                formatv("exec.rounds %choices to %rounds slots {0} : ({1}, memref<i32>) -> ()", c, slotType));
+                formatv("exec.rounds %choices to %rounds slots {0} : ({1}, memref<i32>) -> ()", parts * c, slotType));
       ASSERT_TRUE(call.isThere());
       std::vector<int32_t> rounds(1, -7);
       call.add(choices, true), call.add(rounds, false);
@@ -186,40 +189,43 @@ TEST(GPUExperts, RoundsHaveAllRows) {
       EXPECT_EQ(rounds[0], wanted);
     }
     // The round after the last one has none.
-    for (int32_t round = 0; round <= wanted; ++round) {
-      // The same rows are a part of a round that has several.
-      int32_t parts = 1 + round % 3, part = round % parts, ofParts = round / parts;
-      bool said = parts == 1 || ofParts > 0;
-      Call call(formatv("{2}%rows: {0}, %choices: {1}, %experts: {1}", rowType, slotType,
-                        said ? "%round: memref<i32>, " : ""),
-                formatv("%own_rows: {0}, %own_choices: {1}, %own_experts: {1}", rowType, ownType),
-                formatv("exec.rows_of_round {5}of %rows, %choices, %experts to %own_rows, %own_choices, "
-                        "%own_experts part {3} of {4} : ({6}{0}, {1}, {1}, {0}, {2}, {2}) -> ()",
-                        rowType, slotType, ownType, part, parts, said ? "%round " : "",
-                        said ? "memref<i32>, " : ""));
-      ASSERT_TRUE(call.isThere());
-      std::vector<int32_t> at(1, ofParts), ownRows(rows.size(), -7), ownChoices(size_t(blocks * ofRound), -7);
-      std::vector<int32_t> ownExperts(ownChoices);
-      if (said)
-        call.add(at, true);
-      call.add(rows, true), call.add(choices, true), call.add(experts, true);
-      call.add(ownRows, false), call.add(ownChoices, false), call.add(ownExperts, false);
-      ASSERT_EQ(call.launch({""}), "");
-      std::vector<int32_t> wantedRows(rows.size(), -1), wantedChoices(ownChoices.size(), -1);
-      std::vector<int32_t> wantedExperts(ownExperts.size(), -1);
-      for (int64_t own = 0; own < blocks * ofRound; ++own) {
-        int64_t slot = round * ofRound + own % ofRound, from = own / ofRound * slots + slot;
-        if (slot >= slots)
-          continue;
-        wantedChoices[size_t(own)] = choices[size_t(from)];
-        wantedExperts[size_t(own)] = experts[size_t(from)];
-        if (choices[size_t(from)] >= 0)
-          wantedRows[size_t(choices[size_t(from)])] = int32_t(own);
+    for (int32_t round = 0; round <= wanted; ++round)
+      for (int32_t part = 0; part < parts; ++part) {
+        bool said = parts == 1 || round > 0;
+        Call call(formatv("{2}%rows: {0}, %choices: {1}, %experts: {1}", rowType, slotType,
+                          said ? "%round: memref<i32>, " : ""),
+                  formatv("%own_rows: {0}, %own_choices: {1}, %own_experts: {1}", rowType, ownType),
+                  formatv("exec.rows_of_round {5}of %rows, %choices, %experts to %own_rows, %own_choices, "
+                          "%own_experts part {3} of {4} : ({6}{0}, {1}, {1}, {0}, {2}, {2}) -> ()",
+                          rowType, slotType, ownType, part, parts, said ? "%round " : "",
+                          said ? "memref<i32>, " : ""));
+        ASSERT_TRUE(call.isThere());
+        std::vector<int32_t> at(1, round), ownRows(rows.size(), -7), ownChoices(size_t(blocks * ofPart), -7);
+        std::vector<int32_t> ownExperts(ownChoices);
+        if (said)
+          call.add(at, true);
+        call.add(rows, true), call.add(choices, true), call.add(experts, true);
+        call.add(ownRows, false), call.add(ownChoices, false), call.add(ownExperts, false);
+        ASSERT_EQ(call.launch({""}), "");
+        std::vector<int32_t> wantedRows(rows.size(), -1), wantedChoices(ownChoices.size(), -1);
+        for (int64_t of = 0; of < blocks; ++of) {
+          int64_t there = std::clamp<int64_t>(filledSlots[size_t(of)] - round * ofRound, 0, ofRound);
+          int64_t share = llvm::divideCeil(there, parts);
+          for (int64_t own = 0; own < ofPart; ++own) {
+            int64_t row = part * share + own;
+            size_t slot = size_t(of * ofPart + own), from = size_t(of * slots + round * ofRound + row);
+            if (own >= share || row >= there) {
+              EXPECT_TRUE(ownExperts[slot] < 0 || ownExperts[slot] >= 3) << ownExperts[slot];
+              continue;
+            }
+            wantedChoices[slot] = choices[from];
+            wantedRows[size_t(choices[from])] = int32_t(slot);
+            EXPECT_EQ(ownExperts[slot], experts[from]);
+          }
+        }
+        EXPECT_EQ(ownRows, wantedRows);
+        EXPECT_EQ(ownChoices, wantedChoices);
       }
-      EXPECT_EQ(ownRows, wantedRows);
-      EXPECT_EQ(ownChoices, wantedChoices);
-      EXPECT_EQ(ownExperts, wantedExperts);
-    }
   }
 }
 

@@ -130,18 +130,20 @@ TEST(Experts, RoundsHaveAllRows) {
   std::mt19937 generator(4);
   for (int i = 0; i < 200; ++i) {
     int64_t blocks = 1 + int64_t(generator() % 4), slots = 1 + int64_t(generator() % 30);
-    int64_t ofRound = 1 + int64_t(generator() % uint32_t(slots)), ofBlock = 3, most = 0;
-    SCOPED_TRACE(::testing::Message() << blocks << " blocks of " << slots << ", " << ofRound);
+    int64_t ofPart = 1 + int64_t(generator() % uint32_t(slots)), parts = 1 + i % 3, ofBlock = 3;
+    int64_t ofRound = parts * ofPart, most = 0;
+    SCOPED_TRACE(::testing::Message() << blocks << " blocks of " << slots << ", " << ofPart << " in each of " << parts);
     std::vector<int32_t> choices, experts, rows(size_t(blocks * slots), -1);
+    std::vector<int64_t> filled;
     int32_t choice = 0;
     for (int64_t block = 0; block < blocks; ++block) {
-      int64_t filled = int64_t(generator() % uint32_t(slots + 1));
-      most = std::max(most, filled);
+      filled.push_back(int64_t(generator() % uint32_t(slots + 1)));
+      most = std::max(most, filled.back());
       for (int64_t slot = 0; slot < slots; ++slot) {
-        if (slot < filled)
+        if (slot < filled.back())
           rows[size_t(choice)] = int32_t(block * slots + slot);
-        choices.push_back(slot < filled ? choice++ : -1);
-        experts.push_back(slot < filled ? int32_t(slot * ofBlock / filled) : int32_t(ofBlock));
+        choices.push_back(slot < filled.back() ? choice++ : -1);
+        experts.push_back(slot < filled.back() ? int32_t(slot * ofBlock / filled.back()) : int32_t(ofBlock));
       }
     }
     MwContext context{1};
@@ -149,29 +151,32 @@ TEST(Experts, RoundsHaveAllRows) {
     mw_rounds(&context, blocks, slots, ofRound, choices.data(), &rounds);
     EXPECT_EQ(rounds, (most + ofRound - 1) / ofRound);
     int64_t seen = 0;
-    for (int32_t round = 0; round < (slots + ofRound - 1) / ofRound; ++round) {
-      std::vector<int32_t> ownRows(rows.size(), -7), ownChoices(size_t(blocks * ofRound), -7),
-          ownExperts(ownChoices);
-      // The same rows are a part of a round that has several.
-      int64_t parts = 1 + round % 3, part = round % parts;
-      int32_t ofParts = int32_t(round / parts);
-      mw_rows_of_round(&context, ofParts == 0 ? nullptr : &ofParts, part, parts,
-                       int64_t(rows.size()), blocks, slots, ofRound, rows.data(), choices.data(),
-                       experts.data(), ownRows.data(), ownChoices.data(), ownExperts.data());
-      for (size_t own = 0; own < ownChoices.size(); ++own) {
-        int64_t block = int64_t(own) / ofRound, at = round * ofRound + int64_t(own) % ofRound;
-        size_t from = size_t(block * slots + at);
-        EXPECT_EQ(ownChoices[own], at < slots ? choices[from] : -1);
-        EXPECT_EQ(ownExperts[own], at < slots ? experts[from] : -1);
-        if (ownChoices[own] >= 0) {
-          EXPECT_EQ(ownRows[size_t(ownChoices[own])], int32_t(own));
+    // The round after the last one has none.
+    for (int32_t round = 0; round <= rounds; ++round)
+      for (int64_t part = 0; part < parts; ++part) {
+        std::vector<int32_t> ownRows(rows.size(), -7), ownChoices(size_t(blocks * ofPart), -7),
+            ownExperts(ownChoices);
+        mw_rows_of_round(&context, round == 0 ? nullptr : &round, part, parts, int64_t(rows.size()),
+                         blocks, slots, ofPart, rows.data(), choices.data(), experts.data(),
+                         ownRows.data(), ownChoices.data(), ownExperts.data());
+        for (int64_t block = 0; block < blocks; ++block) {
+          int64_t ofThisRound = std::clamp<int64_t>(filled[size_t(block)] - round * ofRound, 0, ofRound);
+          int64_t share = (ofThisRound + parts - 1) / parts;
+          for (int64_t own = 0; own < ofPart; ++own) {
+            int64_t row = part * share + own, at = block * slots + round * ofRound + row;
+            bool isThere = own < share && row < ofThisRound;
+            size_t slot = size_t(block * ofPart + own);
+            EXPECT_EQ(ownChoices[slot], isThere ? choices[size_t(at)] : -1);
+            if (isThere) {
+              EXPECT_EQ(ownExperts[slot], experts[size_t(at)]);
+              EXPECT_EQ(ownRows[size_t(ownChoices[slot])], int32_t(slot));
+            } else {
+              EXPECT_TRUE(ownExperts[slot] < 0 || ownExperts[slot] >= ofBlock);
+            }
+          }
         }
+        seen += std::count_if(ownRows.begin(), ownRows.end(), [](int32_t row) { return row >= 0; });
       }
-      seen += std::count_if(ownRows.begin(), ownRows.end(), [](int32_t row) { return row >= 0; });
-      if (round >= rounds) {
-        EXPECT_EQ(std::count(ownChoices.begin(), ownChoices.end(), -1), int64_t(ownChoices.size()));
-      }
-    }
     EXPECT_EQ(seen, choice);
   }
 }
