@@ -92,7 +92,7 @@ private:
   Operation *collective;
   dist::GroupAttr group;
   int64_t minBytes;
-  Operation *first = nullptr; ///< that needs it; null if nothing is to be moved
+  Operation *first = nullptr; ///< that needs it; null if a product stands beside it
   // In the order of the block:
   llvm::SetVector<Operation *> others; ///< ops that do not
   llvm::SetVector<Operation *> later;  ///< those of them behind `first`
