@@ -30,8 +30,8 @@ for _ in range(ROUNDS):
     for number, (way, options) in enumerate(WAYS.items()):
         ranks = 2 if options else 1
         os.environ["OMP_NUM_THREADS"] = str(2 // ranks)
-        steps = train(f"./exe{number}", ranks, data="data.bin", steps=STEPS, lr=6e-4)
-        times[way] += [row["step_ms"] for row in steps[1:]]
+        train(f"./exe{number}", ranks, data="data.bin", steps=STEPS, lr=6e-4)
+        times[way] += [json.loads(line)["step_ms"] for line in open("metrics.jsonl")][1:]
 one = statistics.median(times["one rank, 2 threads"])
 rows = []
 for way, taken in times.items():
