@@ -84,6 +84,23 @@ void TokenOps::clone(OpBuilder &b, IRMapping &map, int64_t tokens, bool again) c
   }
 }
 
+/// The values of `dims`, numbered in their order, and which of `ops` makes which of which.
+static RecomputeGraph graphOf(const llvm::MapVector<Value, int64_t> &dims,
+                              ArrayRef<Operation *> ops,
+                              llvm::function_ref<RecomputeGraph::Value(Value, int64_t)> nodeOf) {
+  RecomputeGraph graph;
+  for (auto [value, dim] : dims)
+    graph.values.push_back(nodeOf(value, dim));
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    RecomputeGraph::Op &node = graph.ops.emplace_back();
+    for (Value operand : op->getOperands())
+      if (auto found = dims.find(operand); found != dims.end())
+        node.operands.push_back(found - dims.begin());
+    graph.values[dims.find(op->getResult(0)) - dims.begin()].op = int(i);
+  }
+  return graph;
+}
+
 //===--- keys and values ----------------------------------------------------===//
 
 KeyExpansion::KeyExpansion(Value k, Value v) : k(k), v(v), sources{k, v} {
@@ -153,32 +170,23 @@ KeyExpansion KeyExpansion::cheapest(Value k, Value v) {
   if (k != v)
     wanted.push_back(v);
   Origins origins(wanted);
-  RecomputeGraph graph;
-  llvm::DenseMap<Value, unsigned> numbers;
-  int64_t all = 0;
-  for (auto [value, dim] : origins.dims) {
-    numbers[value] = graph.values.size();
-    bool needed = llvm::is_contained(wanted, value);
-    int64_t bytes = bytesOf(value.getType());
-    graph.values.push_back({bytes, -1, false, needed});
-    all += needed ? bytes : 0;
-  }
-  for (auto [i, op] : llvm::enumerate(origins.ops)) {
-    RecomputeGraph::Op &node = graph.ops.emplace_back();
+  RecomputeGraph graph = graphOf(origins.dims, origins.ops, [&](Value value, int64_t) {
+    return RecomputeGraph::Value{bytesOf(value.getType()), -1, /*free=*/false,
+                                 llvm::is_contained(wanted, value)};
+  });
+  for (auto [node, op] : llvm::zip(graph.ops, origins.ops))
     node.cost = costOfOp(op);
-    for (Value operand : op->getOperands())
-      if (auto found = numbers.find(operand); found != numbers.end())
-        node.operands.push_back(found->second);
-    graph.values[numbers[op->getResult(0)]].op = int(i);
-  }
+  int64_t all = 0;
+  for (Value value : wanted)
+    all += bytesOf(value.getType());
   RecomputeChoice choice = cheapestChoice(graph, flopsPerByteSent);
   if (choice.kept.none() || 2 * choice.bytes >= all)
     return itself;
   expansion.sources.clear();
-  for (auto [value, dim] : origins.dims)
-    if (choice.kept.test(numbers[value])) {
-      expansion.sources.push_back(value);
-      expansion.made.dims[value] = dim;
+  for (auto [number, entry] : llvm::enumerate(origins.dims))
+    if (choice.kept.test(number)) {
+      expansion.sources.push_back(entry.first);
+      expansion.made.dims[entry.first] = entry.second;
     }
   for (auto [i, op] : llvm::enumerate(origins.ops))
     if (choice.recomputed.test(i)) {
@@ -304,29 +312,20 @@ KeyGradient KeyGradient::cheapest(const KeyExpansion &expansion, Value dk, Value
   KeyGradient asTheyAre(dk, dv), gradient(dk, dv);
   GradientFlow flow(expansion, dk, dv, attention);
   // What is needed after the ring travels, or is computed of what does.
-  RecomputeGraph graph;
-  llvm::DenseMap<Value, unsigned> numbers;
-  for (auto [value, dim] : flow.dims) {
-    numbers[value] = graph.values.size();
+  RecomputeGraph graph = graphOf(flow.dims, flow.ops, [&](Value value, int64_t dim) {
     bool needed = llvm::any_of(value.getUsers(), [&](Operation *user) {
       return !llvm::is_contained(flow.ops, user);
     });
-    graph.values.push_back({dim < 0 ? 0 : bytesOf(wide(value.getType())), -1, false, needed});
-  }
-  for (auto [i, op] : llvm::enumerate(flow.ops)) {
-    RecomputeGraph::Op &node = graph.ops.emplace_back();
-    for (Value operand : op->getOperands())
-      if (auto found = numbers.find(operand); found != numbers.end())
-        node.operands.push_back(found->second);
-    graph.values[numbers[op->getResult(0)]].op = int(i);
-  }
+    return RecomputeGraph::Value{dim < 0 ? 0 : bytesOf(wide(value.getType())), -1, /*free=*/false,
+                                 needed};
+  });
   RecomputeChoice choice = cheapestChoice(graph, anyPrice);
   gradient.travel.clear();
   llvm::SmallDenseSet<Value> wanted;
-  for (auto [value, dim] : flow.dims)
-    if (choice.kept.test(numbers[value])) {
-      (dim < 0 ? gradient.stay : gradient.travel).push_back(value);
-      wanted.insert(value);
+  for (auto [number, entry] : llvm::enumerate(flow.dims))
+    if (choice.kept.test(number)) {
+      (entry.second < 0 ? gradient.stay : gradient.travel).push_back(entry.first);
+      wanted.insert(entry.first);
     }
   double cost = 0;
   for (Operation *op : llvm::reverse(flow.ops))
