@@ -8,9 +8,9 @@
 // by each instruction set of this machine, and attention in bf16, beside f32: the least
 // milliseconds of processors of each.
 //
-//   bench_cpu_kernels [THREADS [SECONDS-PER-ROW [narrow|variations]]]
+//   bench_cpu_kernels [THREADS [SECONDS-PER-ROW [narrow|variations|balance]]]
 //
-// With `narrow` only these; with `variations` only those of attention.
+// With `narrow` only these; with `variations` only those of attention, with `balance` only ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "MatmulMixed.h"
@@ -342,6 +342,14 @@ int main(int argc, char **argv) {
   bool narrow = std::strcmp(only, "narrow") == 0;
   if (narrow || std::strcmp(only, "variations") == 0) {
     narrow ? narrowTypes() : variations();
+    std::printf("\n]}\n");
+    return 0;
+  }
+  if (std::strcmp(only, "balance") == 0) {
+    for (int64_t ranks : {2, 4, 8}) {
+      balance(8192, ranks);
+      separator = ",";
+    }
     std::printf("\n]}\n");
     return 0;
   }

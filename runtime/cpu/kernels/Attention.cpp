@@ -65,7 +65,7 @@ static void forEachItem(int threads, int64_t items, float *scratch, int64_t scra
 void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
                       const void *q, const void *k, const void *v, const float *before,
                       const float *beforeLse, void *out, float *lse, void *workspace) {
-  AttentionTiling tiling(shape);
+  AttentionTiling tiling(shape, threads);
   ForwardCall call{shape, tiling, q, k, v, before, beforeLse, out, lse};
   forEachItem(threads, tiling.forwardItems(), static_cast<float *>(workspace),
               tiling.forwardScratch,
@@ -83,18 +83,30 @@ static void writeRow(int32_t type, const float *from, void *to, int64_t at, int6
     bits[i] = type == MW_BF16 ? floatToBf16(from[i]) : floatToF16(from[i]);
 }
 
-/// Sums the parts' gradients of one row of keys and values, always in the same order.
+/// Sums the parts' gradients of one row of keys and values, always in the same order. Parts whose
+/// queries see none of the tile have none.
 static void sumPartials(const BackwardCall &call, int64_t keyHead, int64_t key) {
   const MwAttention &shape = call.shape;
   const AttentionTiling &tiling = call.tiling;
   int64_t item = tiling.keyMatrix() + tiling.valueMatrix();
   int64_t batch = keyHead / shape.kvHeads, head = keyHead % shape.kvHeads;
   int64_t row = (batch * shape.keys + key) * shape.kvHeads + head;
-  auto add = [&](float *sum, void *to, int64_t dim) {
-    for (int64_t part = 1; part < tiling.parts; ++part) {
-      const float *from = sum + part * item;
-      for (int64_t d = 0; d < dim; ++d)
-        sum[d] += from[d];
+  const float *met = call.met + keyHead * tiling.parts * tiling.keyTiles + key / kTile;
+  auto add = [&](float *first, void *to, int64_t dim) {
+    float *sum = nullptr;
+    for (int64_t part = 0; part < tiling.parts; ++part) {
+      float *from = first + part * item;
+      if (met[part * tiling.keyTiles] == 0)
+        continue;
+      if (!sum)
+        sum = from;
+      else
+        for (int64_t d = 0; d < dim; ++d)
+          sum[d] += from[d];
+    }
+    if (!sum) {
+      std::fill_n(first, dim, 0.0f);
+      sum = first;
     }
     writeRow(shape.partial ? MW_F32 : shape.elementType, sum, to, row * dim, dim);
   };
@@ -128,7 +140,9 @@ void attentionBackward(const AttentionKernels &kernels, int threads, const MwAtt
   float *scratch = sums + tiling.dqSize;
   if (tiling.dqSize == 0)
     sums = static_cast<float *>(dq);
-  BackwardCall call{shape, tiling, dout, q, k, v, out, lse, dq, dk, dv, sums, delta, partials};
+  float *met = partials + tiling.backwardItems() * (tiling.keyMatrix() + tiling.valueMatrix());
+  BackwardCall call{shape, tiling, dout, q,  k,    v,     out,      lse,
+                    dq,    dk,     dv,   sums, delta, partials, met};
   forEachItem(threads, tiling.backwardItems(), scratch, tiling.backwardScratch,
               [&](int64_t item, float *own) { kernels.backward(call, item, own); });
   if (shape.sinks)

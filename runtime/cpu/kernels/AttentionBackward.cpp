@@ -249,7 +249,10 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
       }
       meetTiles<T>(call, mask, dropout, unit, batch, key, scratch);
     }
-    writeKeyGradients<T>(call, dropout, item, row, key, scratch);
+    if (tiling.parts > 1)
+      call.met[item * tiling.keyTiles + key / kTile] = isPacked ? 1.0f : 0.0f;
+    if (tiling.parts == 1 || isPacked)
+      writeKeyGradients<T>(call, dropout, item, row, key, scratch);
   }
   if (call.dq != call.dqSums)
     for (int64_t index = part; index < tiling.units; index += tiling.parts)

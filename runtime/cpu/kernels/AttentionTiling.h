@@ -4,10 +4,11 @@
 //
 // Attention is computed tile by tile: 64 queries of one head against 64 keys.
 // The query tiles of all heads that read one key head are its "units"; a work
-// item is a fixed set of units and has one owner for everything it writes. The
-// tiling depends on the shape alone - not on threads, not on the instruction
-// set - so that results do not depend on the former and the compiler can plan
-// the workspace without knowing the machine the program will run on.
+// item is a fixed set of units and has one owner for everything it writes. Sums
+// are split by the shape alone - not by threads, not by the instruction set - so
+// that results do not depend on the former. How many units a forward item has
+// changes no sum and follows the threads; the compiler plans the workspace for
+// any number of them without knowing the machine the program will run on.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILING_H
@@ -28,7 +29,8 @@ constexpr int64_t kPad = 16;
 constexpr int64_t kMaxThreads = 64;
 
 struct AttentionTiling {
-  explicit AttentionTiling(const MwAttention &shape);
+  /// `threads`: those that share out the forward items.
+  explicit AttentionTiling(const MwAttention &shape, int64_t threads = kMaxThreads);
 
   int64_t depth;      ///< headDim rounded up to kPad
   int64_t valueDepth; ///< valueDim rounded up to kPad
@@ -48,7 +50,7 @@ struct AttentionTiling {
 
   /// In floats: one thread's scratch, row terms, and partial key gradients.
   int64_t forwardScratch, backwardScratch, deltaSize, partialSize;
-  /// Of an item's partial gradients of keys, and of values.
+  /// In floats: one item's partial gradients of keys, and of values.
   int64_t keyMatrix() const { return keyTiles * kTile * depth; }
   int64_t valueMatrix() const { return keyTiles * kTile * valueDepth; }
   /// dq in f32, where tensors are narrower.
@@ -102,6 +104,7 @@ struct BackwardCall {
   float *dqSums;      ///< like dq in f32, which may be dq itself
   float *delta;       ///< [batch][heads][queries]: sum over valueDim of dout * out
   float *partials;    ///< [item][dk, dv][keyTiles * kTile][depth of it], if parts > 1
+  float *met;         ///< [item][keyTiles]: 1 where the item has partials of the tile, else 0
 };
 
 /// The kernels of one instruction set.

@@ -209,6 +209,25 @@ TEST(Attention, RandomShapes) {
   }
 }
 
+/// Few key heads with many queries: several items share a key head's gradients, and with a window
+/// some of them meet no query that sees a tile of keys, or none does.
+TEST(Attention, ItemsShareKeyHeads) {
+  std::mt19937 generator(17);
+  for (int64_t window : {0, 70, 1}) {
+    // With a window of one a tile of keys meets one tile of queries, which one item has.
+    MwAttention shape = window == 1 ? sizes(1, 2048, 2048, 1, 1, 8) : sizes(1, 500, 700, 8, 2, 16);
+    shape.causal = 1;
+    shape.window = window;
+    AttentionTiling tiling(shape);
+    EXPECT_GT(tiling.parts, 1);
+    // Of a forward with few threads an item has several units, which share a packing of the keys.
+    EXPECT_GT(AttentionTiling(shape, 1).unitsPerItem, tiling.unitsPerItem);
+    EXPECT_LE(AttentionTiling(shape, 1).forwardScratch * 4,
+              mw_attention_forward_workspace(&shape));
+    checkAllKernels(AttentionCase(shape, generator));
+  }
+}
+
 /// Parts of a sequence's queries give what all of them give in one call.
 TEST(Attention, PartsOfQueries) {
   std::mt19937 generator(11);
