@@ -21,12 +21,14 @@ func.func @forward(%q: tensor<2x8x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tens
 // CHECK: %[[FIRST:.*]] = dist.offset 8
 // The first half of the device's own queries.
 // CHECK: %[[OWN:.*]] = train.slice %[[Q]] dim 1 rows 4
-// CHECK: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[OWN]], %[[K]], %[[V]] query_offset %[[FIRST]] {{.*}} causal {queries = 16 : i64}
 // The second half of the other's: 12 is where the last device's begins.
 // CHECK: %[[REST:.*]] = train.slice %[[Q]] dim 1 from 4 rows 4
 // CHECK: %[[OTHERS:.*]] = dist.permute %[[REST]] from [1, 0] over <@mesh {context}>
 // CHECK: train.pad {{.*}} rows 2 {value = 12 : i64}
 // CHECK: %[[SECOND:.*]] = train.shift_ids %{{.*}}, %[[FIRST]]
+// Then both are computed, with no exchange in between.
+// CHECK: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[OWN]], %[[K]], %[[V]] query_offset %[[FIRST]] {{.*}} causal {queries = 16 : i64}
+// CHECK-NOT: dist.
 // CHECK: %[[OUT1:.*]], %[[LSE1:.*]] = train.attention %[[OTHERS]], %[[K]], %[[V]] query_offset %[[SECOND]]
 // What it computed goes back.
 // CHECK: %[[X:.*]] = train.pad %[[OUT0]] dim 1 rows 8
@@ -53,9 +55,9 @@ func.func @backward(%dout: tensor<2x3x4x16xbf16>, %q: tensor<2x3x4x8xbf16>, %k: 
   // The device in the middle keeps its own.
   // CHECK: train.slice {{.*}} dim 1 rows 2
   // CHECK: train.slice {{.*}} dim 2 rows 2
-  // CHECK: %[[DQ0:.*]], %[[DK0:.*]], %[[DV0:.*]], %[[DS0:.*]] = train.attention_grad {{.*}} dropout({{.*}}) {{.*}}dist.copied = ["tensor"]
   // CHECK-COUNT-4: dist.permute {{.*}} from [2, 1, 0] over <@mesh {context}>
   // CHECK: train.pad {{.*}} rows 2 {value = 8 : i64}
+  // CHECK: %[[DQ0:.*]], %[[DK0:.*]], %[[DV0:.*]], %[[DS0:.*]] = train.attention_grad {{.*}} dropout({{.*}}) {{.*}}dist.copied = ["tensor"]
   // CHECK: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]], %[[DS1:.*]] = train.attention_grad {{.*}} dropout({{.*}}) {{.*}}dist.copied = ["tensor"]
   // CHECK: dist.permute %[[DQ1]] from [2, 1, 0]
   // CHECK: train.add %[[DK0]], %[[DK1]]

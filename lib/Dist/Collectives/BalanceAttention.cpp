@@ -31,15 +31,20 @@ static LogicalResult balance(Op op, ContextBalance how, const Mesh &mesh) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   SmallVector<int64_t> dims = dimsOfResults(op);
-  SmallVector<Op> parts;
+  // Queries move before the first part is computed: devices have as much to do in all parts
+  // together, not in each, and would wait for one another in between.
+  SmallVector<SmallVector<Value>> operandsOf;
   for (int i = 0; i < chunks->count(); ++i) {
-    SmallVector<Value> operands(op->getOperands());
+    SmallVector<Value> &operands = operandsOf.emplace_back(op->getOperands());
     for (auto [operand, dim] : operandsWithQueries(op))
       operands[operand->getOperandNumber()] = chunks->take(b, loc, operand->get(), dim, i);
     operands[op.getQueryOffsetMutable()[0].getOperandNumber()] =
         chunks->offsetFrom(b, loc, op.getQueryOffset(), i);
+  }
+  SmallVector<Op> parts;
+  for (int i = 0; i < chunks->count(); ++i) {
     Operation *part = b.clone(*op);
-    part->setOperands(operands);
+    part->setOperands(operandsOf[i]);
     for (auto [result, dim] : llvm::zip(part->getResults(), dims))
       if (dim >= 0)
         result.setType(resized(result.getType(), dim, chunks->sizes[i]));
