@@ -24,6 +24,9 @@ inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = 
                                      inPlaceAliasesAttr = "exec.inplace_aliases";
 /// Marks an asynchronous collective or copy: the token that `exec.wait` waits for.
 inline constexpr llvm::StringLiteral asyncTokenAttr = "exec.async_token";
+/// On a call of a program that does two tasks at once: the programs of a forward and a backward
+/// task alone.
+inline constexpr llvm::StringLiteral pairAttr = "exec.pair";
 /// On a collective that moves slots (dist::slotsAttr): the elements of a row.
 inline constexpr llvm::StringLiteral rowAttr = "exec.row";
 /// The id of an op whose results are observed, in the tensor form; and, on a module whose

@@ -94,7 +94,7 @@ int64_t exec::runsOf(Operation *op) {
     }
     if (auto loop = dyn_cast<LoopOp>(op)) {
       auto found = chosen.find(op);
-      runs *= found == chosen.end() ? int64_t(loop.getCount())
+      runs *= found == chosen.end() ? loop.getPossibleIterations()
                                     : found->second.second - found->second.first;
     }
   }
@@ -197,6 +197,8 @@ LogicalResult ShiftOp::verify() {
 }
 
 int64_t ShiftOp::evaluate(int64_t iteration) {
+  if (getMirrored())
+    iteration = int64_t(getLoop().getCount()) - 1 - iteration;
   int64_t number = iteration + int64_t(getBy());
   if (!getModulo())
     return number;
@@ -228,6 +230,8 @@ LogicalResult SlotOp::verify() {
       begin = std::max(begin, int64_t(when.getBegin()));
       end = std::min(end, int64_t(when.getEnd()));
     }
+  if (shift && shift.getMirrored())
+    std::tie(begin, end) = std::pair(int64_t(loop.getCount()) - end, int64_t(loop.getCount()) - begin);
   int64_t by = shift ? int64_t(shift.getBy()) : 0;
   if (begin + by < 0)
     return emitOpError("counts from ") << begin + by << "; slots are numbered from 0";

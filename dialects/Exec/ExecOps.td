@@ -109,7 +109,8 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
     `count`-1, downwards with `reverse`. In the memory form it is the only one.
 
     With `times`, an i32 in memory or a `tensor<i32>`, as many iterations run as it says, at most
-    `count`; such a loop has no `each` operands and no stacks.
+    `count`; such a loop has no `each` operands and no stacks. With `from` the iterations before that
+    number do not run: they stand before the loop.
 
     In the tensor form the body also takes the carried values and the iteration's slice of
     each `each` operand along its first dimension. It `exec.yield`s the next carried
@@ -118,7 +119,7 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
 
     ```mlir
     exec.loop %i = 12 reverse { ... }
-    exec.loop %i = 4 times(%n : memref<i32>) { ... }
+    exec.loop %i = 4 times(%n : memref<i32>) from 1 { ... }
     %y, %kept = exec.loop %i = 12 carry(%c = %x) each(%w = %ws)
         : (tensor<4x64xf32>, tensor<12x64xf32>) -> (tensor<4x64xf32>, tensor<12x4x64xf32>) {
       ...
@@ -128,7 +129,8 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
   }];
   let arguments = (ins I64Attr:$count, UnitAttr:$reverse, Variadic<AnyRankedTensor>:$carry,
                        Variadic<AnyRankedTensor>:$each,
-                       Optional<AnyTypeOf<[AnyRankedTensor, Exec_MemRef]>>:$times);
+                       Optional<AnyTypeOf<[AnyRankedTensor, Exec_MemRef]>>:$times,
+                       DefaultValuedAttr<I64Attr, "0">:$from);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -139,8 +141,13 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
                                  CArg<"::mlir::Value", "{}">:$times)>];
   let extraClassDeclaration = [{
     ::mlir::Block &getBlock() { return getBody().front(); }
-    /// How many iterations work is counted for: of a loop with `times` one, as data says how many run.
-    int64_t getCountedIterations() { return getTimes() ? 1 : int64_t(getCount()); }
+    /// How many iterations can run.
+    int64_t getPossibleIterations() { return int64_t(getCount()) - int64_t(getFrom()); }
+    /// How many iterations work is counted for: where data says how many run, the first, which may
+    /// stand before the loop.
+    int64_t getCountedIterations() {
+      return !getTimes() ? int64_t(getCount()) : getFrom() == 0 ? 1 : 0;
+    }
     /// The iteration's number.
     ::mlir::BlockArgument getIndex() { return getBlock().getArgument(0); }
     /// The carried values and slices inside the body.
@@ -187,18 +194,22 @@ def Exec_ShiftOp : Exec_Op<"shift", [Pure]> {
   let description = [{
     The number of a loop's iteration plus `by`; with `modulo` its remainder, which is not
     negative: the slot that this iteration uses if iterations use `modulo` slots in turn.
-    The result indexes slots.
+    With `mirrored` iterations are numbered from the loop's other end: `count` - 1 minus the
+    number, plus `by`. The result indexes slots.
 
     ```mlir
     %next = exec.shift %i by 1
     %mine = exec.shift %i by 0 modulo 2
+    %back = exec.shift %i mirrored by 0
     ```
   }];
-  let arguments = (ins Index:$index, I64Attr:$by, OptionalAttr<I64Attr>:$modulo);
+  let arguments = (ins Index:$index, I64Attr:$by, OptionalAttr<I64Attr>:$modulo, UnitAttr:$mirrored);
   let results = (outs Index:$result);
-  let assemblyFormat = "$index `by` $by (`modulo` $modulo^)? attr-dict";
+  let assemblyFormat = "$index (`mirrored` $mirrored^)? `by` $by (`modulo` $modulo^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// The loop whose iterations are numbered.
+    LoopOp getLoop() { return ::llvm::cast<LoopOp>(getIndex().getParentBlock()->getParentOp()); }
     /// What it is where the loop's iteration number is `iteration`.
     int64_t evaluate(int64_t iteration);
   }];

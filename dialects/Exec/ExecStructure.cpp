@@ -115,7 +115,7 @@ void LoopOp::build(OpBuilder &builder, OperationState &state, int64_t count, boo
     block.addArgument(sliceType(value.getType(), count), value.getLoc());
 }
 
-// exec.loop %i = N [times(%n : type)] [reverse] [carry(%a = %x, ..)] [each(%e = %y, ..)]
+// exec.loop %i = N [times(%n : type) [from N]] [reverse] [carry(%a = %x, ..)] [each(%e = %y, ..)]
 //           [: (types) -> (types)] { .. }
 ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
@@ -134,6 +134,12 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
     if (parser.parseLParen() || parser.parseOperand(operand) || parser.parseColonType(type) ||
         parser.parseRParen() || parser.resolveOperand(operand, type, times))
       return failure();
+    int64_t from;
+    if (succeeded(parser.parseOptionalKeyword("from"))) {
+      if (parser.parseInteger(from))
+        return failure();
+      properties.setFrom(builder.getI64IntegerAttr(from));
+    }
   }
   if (succeeded(parser.parseOptionalKeyword("reverse")))
     properties.setReverse(builder.getUnitAttr());
@@ -187,6 +193,8 @@ void LoopOp::print(OpAsmPrinter &p) {
   p << " = " << getCount();
   if (getTimes())
     p << " times(" << getTimes() << " : " << getTimes().getType() << ")";
+  if (getFrom() != 0)
+    p << " from " << int64_t(getFrom());
   if (getReverse())
     p << " reverse";
   auto bindings = [&](StringRef keyword, ValueRange outer, ArrayRef<BlockArgument> inner) {
@@ -208,7 +216,7 @@ void LoopOp::print(OpAsmPrinter &p) {
                           getResultTypes());
   }
   p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                     {"count", "reverse", "operandSegmentSizes"});
+                                     {"count", "from", "reverse", "operandSegmentSizes"});
   p << ' ';
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/tensors);
 }
@@ -217,6 +225,11 @@ LogicalResult LoopOp::verify() {
   Block &block = getBlock();
   if (int64_t(getCount()) < 1)
     return emitOpError("runs ") << int64_t(getCount()) << " times; at least 1 is needed";
+  if (int64_t(getFrom()) < 0 || int64_t(getFrom()) >= int64_t(getCount()) ||
+      (getFrom() != 0 && !getTimes()))
+    return emitOpError("begins at iteration ")
+           << int64_t(getFrom()) << " of " << int64_t(getCount())
+           << "; only a loop with a number of iterations from data begins behind its first";
   if (getTimes()) {
     auto type = cast<ShapedType>(getTimes().getType());
     if (type.getRank() != 0 || !type.getElementType().isInteger(32))

@@ -215,7 +215,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
           call("mw_note_rounds", {times});
           count = arith::ExtSIOp::create(b, loc, b.getI64Type(), times);
         }
-        auto loop = scf::ForOp::create(b, loc, i64(0), count, i64(1));
+        auto loop = scf::ForOp::create(b, loc, i64(int64_t(nested.getFrom())), count, i64(1));
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPoint(loop.getBody()->getTerminator());
         Value index = loop.getInductionVar();
@@ -230,8 +230,13 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       })
       .Case<exec::YieldOp>([](auto) { return success(); })
       .Case<exec::ShiftOp>([&](exec::ShiftOp shift) {
-        Value index =
-            arith::AddIOp::create(b, loc, at(shift.getIndex()), i64(int64_t(shift.getBy())));
+        int64_t by = shift.getBy();
+        Value index = at(shift.getIndex());
+        if (shift.getMirrored())
+          index = arith::SubIOp::create(b, loc, i64(int64_t(shift.getLoop().getCount()) - 1 + by),
+                                        index);
+        else
+          index = arith::AddIOp::create(b, loc, index, i64(by));
         if (shift.getModulo()) {
           // The remainder from 0 on, also of negative numbers.
           Value modulo = i64(*shift.getModulo());

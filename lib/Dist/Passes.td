@@ -304,6 +304,10 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
     another: where stages would wait for one another in a circle, one of them receives
     earlier.
 
+    With `pairs` dualpipe-v puts the forward and the backward task that are meant to run beside each
+    other side by side if both have as many layers with collectives: both receive before the first and send after the
+    second, so that `exec-pair-tasks` can make one of the two.
+
     Programs with the attribute `dist.order = ["F0.0", "F1.0", "B0.0", ...]` (forward of
     microbatch 0 in chunk 0, ...) run their tasks in that order instead. The pass refuses
     orders that never end, and names the tasks that wait, and orders that add microbatches
@@ -311,7 +315,9 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
   }];
   let options = [
     Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "",
-           "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v">];
+           "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v">,
+    Option<"pairs", "pairs", "bool", "false",
+           "whether pairs of tasks of dualpipe-v receive before both and send after both">];
 }
 
 def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {

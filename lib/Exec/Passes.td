@@ -209,6 +209,9 @@ def ExecInlineRepeats : PhasePass<"exec-inline-repeats", "exec"> {
     of variables move out of loops; functions that only repeats called disappear. A `func.call`
     stays: its callee is compiled once, and the variables that it reads become arguments. The
     pass refuses writes of variables inside repeated and called functions.
+
+    The first of several rounds of experts' rows (`train.role` round, `times`) comes before the loop of the others, which
+    seldom run: so collectives of that round can run beside what stands around it, such as experts that all tokens share.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -362,16 +365,43 @@ def ExecFillWaits : PhasePass<"exec-fill-waits", "exec"> {
     Their results live longer for that. An exchange of fewer than `min-bytes` would not be asynchronous,
     so it stays as it is. So does one that has products beside it. Products go to the largest exchange
     that they may stand beside. Products of a ring (`--collective-matmul`) stay between its permutes. Nothing
-    moves across loops: where rows go in rounds, exchanges are inside a loop and shared experts are not.
+    moves into loops: of rows that go in rounds only the first, which stands before the others' loop, has shared experts beside it.
 
+    Small exchanges of the same group that need no product, of experts' numbers and weights, go before the large one,
+    since a rank's exchanges run one after the other and they would wait for it. Small is what moves fewer than `min-bytes`,
+    or a sixteenth of the large one.
     Of rows in several parts (`--expert-parts`) all are on their way while the first is computed with: another large
-    exchange of the same group that needs no product moves to before that op too, and small ones, of experts' numbers and weights,
-    to before the large ones, since a rank's exchanges run one after the other and what is not asynchronous would wait for
-    those. The products of one part then move behind what is sent of another's results.
+    exchange of the same group that needs no product moves to before the first op that needs the first part, and the products of
+    one part move behind what is sent of another's results.
+
+    At last an exchange itself moves, with small ones, to before products in front of it that it does not need, but past no
+    other collective of at least `min-bytes`: in a backward the shared experts' products stand in front of the dispatch.
     The pass runs on tensors, where data alone says what may move.
   }];
   let options = [
     Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest exchanges that get something beside them">,
+  ];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecPairTasks : PhasePass<"exec-pair-tasks", "exec"> {
+  let summary = "Runs a forward and a backward task as one, each beside the other's collectives";
+  let description = [{
+    A pipeline stage that does a forward and then a backward task of two microbatches, with no
+    message in between, calls one program for both. Their loops over layers become one loop, whose
+    body alternates between the two: wherever one needs what a collective of at least `min-bytes`
+    brings, the other goes on, so that `exec-overlap-collectives` lets the collective run beside it.
+    Of experts the dispatch and the return of one task run beside attention and products of the other
+    (DeepSeek-AI 2024), of `tensor` the all-reduces. The backward begins.
+
+    Tasks stay apart if either writes what the other uses, if no two of their loops have as many
+    iterations and something that waits for a collective (rounds of rows behind the first are a loop of
+    their own), or if they copy to or from the host meanwhile. `dist-schedule` puts such tasks side by
+    side with `pairs`. The programs of the tasks alone stay too, for calls elsewhere and for
+    their number of operations: `exec.pair` names them. A pair needs the memory of both tasks.
+  }];
+  let options = [
+    Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest collectives that something runs beside">,
   ];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -45,7 +45,7 @@ static LogicalResult loop(exec::LoopOp op, ArrayRef<Tensor> operands,
           arguments.push_back(whole.slice(iteration));
         return context.run(op.getBlock(), arguments, produced);
       },
-      op.getTimes() ? &operands.back() : nullptr);
+      op.getTimes() ? &operands.back() : nullptr, int64_t(op.getFrom()));
 }
 
 static LogicalResult index(exec::IndexOp op, ArrayRef<Tensor> operands,

@@ -44,7 +44,7 @@ template <typename OpT>
 llvm::LogicalResult
 runLoop(OpT op, llvm::ArrayRef<Tensor> carried, llvm::SmallVectorImpl<Tensor> &results,
         llvm::function_ref<llvm::LogicalResult(int64_t, const TensorList &, TensorList &)> body,
-        const Tensor *times = nullptr) {
+        const Tensor *times = nullptr, int64_t from = 0) {
   TensorList carry(carried), stacks;
   for (mlir::Value stack : op.getStacks())
     stacks.emplace_back(stack.getType());
@@ -55,7 +55,7 @@ runLoop(OpT op, llvm::ArrayRef<Tensor> carried, llvm::SmallVectorImpl<Tensor> &r
                                           << " are possible";
     count = times->asInteger();
   }
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = from; i < count; ++i) {
     int64_t iteration = op.getReverse() ? count - 1 - i : i;
     TensorList produced;
     if (failed(body(iteration, carry, produced)))

@@ -178,7 +178,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistSplitServers());
 
   order.phase(Phase::schedule);
-  order.add(dist::createDistSchedule({o.schedule}));
+  bool pairs = overlaps && !o.replay && !o.offload.activations;
+  order.add(dist::createDistSchedule({o.schedule, pairs}));
   // Before buckets, but after collectives of sums have become one.
   order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0}), loops, "--collective-matmul");
   order.add(dist::createDistLoopCollectives(), loops, "--collective-matmul");
@@ -210,6 +211,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(exec::createExecHalveMasters(), o.masters == MasterStorage::halves && !o.replay,
             "--masters");
   order.add(exec::createExecCarryInSlots());
+  order.add(exec::createExecPairTasks(), pairs, "--overlap");
   order.add(exec::createExecOverlapCollectives(), overlaps, "--overlap");
   order.add(exec::createExecAssignOffsets());
   order.eachProgram = false;

@@ -71,6 +71,11 @@ struct ScheduleKind {
   bool goesBack() const { return name >= zbV; }
   /// The fewest microbatches it is made for.
   int64_t leastMicrobatches(int64_t stages) const;
+  /// Whether it means two tasks, one after the other on a stage, to run beside each other.
+  bool pairs(const Task &first, const Task &second) const {
+    return name == dualPipeV && first.kind == TaskKind::forward &&
+           second.kind == TaskKind::backward && first.chunk != second.chunk;
+  }
 
   /// Reads "1f1b", "interleaved:2"; an error lists what there is.
   static llvm::Expected<ScheduleKind> parse(llvm::StringRef text);

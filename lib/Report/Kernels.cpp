@@ -170,9 +170,10 @@ void Collector::add(Operation *op, double times) {
 
 void Collector::walk(Block &block, double times) {
   for (Operation &op : block) {
-    if (auto loop = dyn_cast<exec::LoopOp>(op))
-      walk(loop.getBlock(), times * double(loop.getCountedIterations()));
-    else if (auto when = dyn_cast<exec::WhenOp>(op))
+    if (auto loop = dyn_cast<exec::LoopOp>(op)) {
+      if (int64_t count = loop.getCountedIterations())
+        walk(loop.getBlock(), times * double(count));
+    } else if (auto when = dyn_cast<exec::WhenOp>(op))
       walk(when.getBlock(), times * double(when.getEnd() - when.getBegin()) /
                                 double(when.getLoop().getCount()));
     else if (auto call = dyn_cast<exec::CallOp>(op))

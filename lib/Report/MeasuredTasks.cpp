@@ -112,28 +112,43 @@ Expected<MeasuredTasks> readMeasured(StringRef path, const PipelineSchedule &sch
       longest[i - first] = std::max(longest[i - first], step.end - step.begin);
       ArrayRef<Event> tasks = within(rank.tasks, step);
       int64_t stage = -1;
-      for (auto [at, event] : enumerate(tasks)) {
-        Expected<Task> task = Task::parse(event.name);
-        if (!task)
-          return task.takeError();
-        if (stage < 0 && task->chunk < schedule.chunks())
-          stage = schedule.stageOf[task->chunk];
-        if (stage < 0 || at >= schedule.order[stage].size() ||
-            !(schedule.order[stage][at] == *task))
-          return createStringError(
-              "'" + path + "' is of another schedule: rank " + Twine(number) + " did " +
-              event.name + " as task " + Twine(at) +
-              (stage < 0 || at >= schedule.order[stage].size()
-                   ? ", of which there is none"
-                   : ", which is " + schedule.order[stage][at].str()));
-        times[{task->chunk, task->kind}].push_back(event.end - event.begin);
+      size_t at = 0;
+      for (const Event &event : tasks) {
+        // Two tasks may run as one ("F3.0+B1.3"), which says nothing of either alone.
+        SmallVector<StringRef, 2> names;
+        StringRef(event.name).split(names, '+');
+        for (StringRef name : names) {
+          Expected<Task> task = Task::parse(name);
+          if (!task)
+            return task.takeError();
+          if (stage < 0 && task->chunk < schedule.chunks())
+            stage = schedule.stageOf[task->chunk];
+          if (stage < 0 || at >= schedule.order[stage].size() ||
+              !(schedule.order[stage][at] == *task))
+            return createStringError(
+                "'" + path + "' is of another schedule: rank " + Twine(number) + " did " +
+                event.name + " as task " + Twine(at) +
+                (stage < 0 || at >= schedule.order[stage].size()
+                     ? ", of which there is none"
+                     : ", which is " + schedule.order[stage][at].str()));
+          ++at;
+          std::vector<double> &known = times[{task->chunk, task->kind}];
+          if (names.size() == 1)
+            known.push_back(event.end - event.begin);
+        }
       }
-      if (stage < 0 || tasks.size() != schedule.order[stage].size())
+      if (stage < 0 || at != schedule.order[stage].size())
         return createStringError("'" + path + "' is of another schedule: rank " + Twine(number) +
-                                 " did " + Twine(tasks.size()) + " tasks in a step");
+                                 " did " + Twine(at) + " tasks in a step");
       rest[stage].push_back(restOf(within(rank.computed, step), tasks));
     }
   }
+  for (auto &[part, values] : times)
+    if (values.empty())
+      return createStringError(
+          "'" + path + "' has " + StringRef(&"FBW"[int(part.second)], 1) +
+          " tasks of chunk " + Twine(part.first) +
+          " only beside others, so it cannot say how long one takes; compile with --overlap off");
   MeasuredTasks measured;
   for (int64_t chunk = 0; chunk < schedule.chunks(); ++chunk) {
     auto cost = [&](TaskKind kind) { return median(times[{chunk, kind}]); };

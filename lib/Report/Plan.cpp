@@ -204,7 +204,7 @@ static std::vector<plan::MemoryLine> linesOf(ModuleOp program, StringRef attribu
 static void addCopies(Block &block, int64_t times, plan::CopiedBytes &sum) {
   for (Operation &op : block) {
     if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-      addCopies(loop.getBlock(), times * int64_t(loop.getCount()), sum);
+      addCopies(loop.getBlock(), times * loop.getPossibleIterations(), sum);
     } else if (auto when = dyn_cast<exec::WhenOp>(op)) {
       // So many of the iterations of the loop around it, once for each of those of other loops.
       int64_t iterations = when.getLoop().getCount();
@@ -323,7 +323,7 @@ void PlanBuilder::addCommunication() {
     for (auto loop = collective.op->getParentOfType<exec::LoopOp>(); loop;
          loop = loop->getParentOfType<exec::LoopOp>())
       if (loop.getTimes())
-        row.rounds = row.rounds.value_or(1) * int64_t(loop.getCount());
+        row.rounds = row.rounds.value_or(1) * loop.getPossibleIterations();
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
       row.peer = *cast<exec::MemoryCollectiveOpInterface>(collective.op).getRootOrPeer();
   };

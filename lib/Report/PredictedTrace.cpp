@@ -138,6 +138,8 @@ void Predictor::runOp(int64_t number, Operation &op, bool show) {
     return;
   }
   if (auto loop = dyn_cast<exec::LoopOp>(op)) {
+    if (loop.getCountedIterations() == 0)
+      return;
     double network = runner.network;
     runBlock(number, loop.getBlock(), show);
     // The others take as long as the first.

@@ -45,10 +45,18 @@ void report::addTasks(ModuleOp program, ArrayRef<ModuleOp> programs, FlopCounter
   llvm::StringSet<> between = axesBetween(programs);
   for (Operation &op : step.getBlock()) {
     if (auto name = op.getAttrOfType<StringAttr>(dist::taskAttr)) {
-      order.push_back(name.str());
-      // Of one chunk and phase all microbatches are the same function.
-      StringRef text = name.getValue();
-      costs[(text.take_front() + text.split('.').second).str()] = flops.of(&op);
+      SmallVector<StringRef> names;
+      name.getValue().split(names, '+');
+      auto alone = op.getAttrOfType<ArrayAttr>(exec::pairAttr);
+      for (auto [i, text] : llvm::enumerate(names)) {
+        order.push_back(text.str());
+        // Of one chunk and phase all microbatches are the same function.
+        costs[(text.take_front() + text.split('.').second).str()] =
+            alone ? flops.of(program.lookupSymbol<exec::ProgramOp>(
+                                 cast<FlatSymbolRefAttr>(alone[i]).getValue())
+                                 .getBlock())
+                  : flops.of(&op);
+      }
       rounds = {0};
     } else if (!rounds.empty()) {
       if (isBarrier(op, between))

@@ -50,6 +50,26 @@ func.func @nested(%x: tensor<4xf32>, %key: tensor<2xi32>) -> tensor<4xf32> {
 
 // -----
 
+// The first round of experts' rows stands before the loop of the others, and takes the first rows.
+func.func private @round(%r: tensor<i32>, %out: tensor<2x1x4xf32>, %x: tensor<1x4x2xf32>, %rows: tensor<2x1x4xi32>, %choices: tensor<2x1x4xi32>, %experts: tensor<2x1x4xi32>) -> tensor<2x1x4xf32> attributes {train.role = #train.role<round>} {
+  %own:3 = train.rows_of_round %r of %rows, %choices, %experts slots 2 : (tensor<i32>, tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<2x1x4xi32>) -> (tensor<2x1x4xi32>, tensor<2x1x2xi32>, tensor<2x1x2xi32>)
+  %next = train.silu %out : (tensor<2x1x4xf32>) -> tensor<2x1x4xf32>
+  return %next : tensor<2x1x4xf32>
+}
+// CHECK-LABEL: func.func @rounds
+// CHECK-NEXT: train.rows_of_round of %arg2, %arg3, %arg4 slots 2
+// CHECK-NEXT: %[[FIRST:.*]] = train.silu %arg0
+// CHECK-NEXT: %[[LOOP:.*]] = exec.loop %[[I:.*]] = 2 times(%arg5 : tensor<i32>) from 1 carry(%{{.*}} = %[[FIRST]])
+// CHECK-NEXT: %[[N:.*]] = exec.index %[[I]]
+// CHECK-NEXT: train.rows_of_round %[[N]] of %arg2, %arg3, %arg4 slots 2
+// CHECK: return %[[LOOP]]
+func.func @rounds(%out: tensor<2x1x4xf32>, %x: tensor<1x4x2xf32>, %rows: tensor<2x1x4xi32>, %choices: tensor<2x1x4xi32>, %experts: tensor<2x1x4xi32>, %n: tensor<i32>) -> tensor<2x1x4xf32> {
+  %y = train.repeat @round x 2 times %n indexed carry(%out) each() shared(%x, %rows, %choices, %experts) {train.role = #train.role<round>} : (tensor<2x1x4xf32>, tensor<1x4x2xf32>, tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<i32>) -> tensor<2x1x4xf32>
+  return %y : tensor<2x1x4xf32>
+}
+
+// -----
+
 train.variable @v : tensor<4xf32> init <"normal", 0.02>
 func.func private @write(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{is inside a repeated function; variables are written by @step itself}}

@@ -35,8 +35,16 @@ exec.program @memory {
     exec.store_index %i, %n : memref<i32>
     // CHECK: %[[S:.*]] = exec.slot %{{.*}}[%[[I]]] : memref<3x4x8xf32> -> memref<4x8xf32>
     %s = exec.slot %y[%i] : memref<3x4x8xf32> -> memref<4x8xf32>
+    // CHECK: %[[M:.*]] = exec.shift %[[I]] mirrored by 0
+    // CHECK: exec.slot %{{.*}}[%[[M]]]
+    %m = exec.shift %i mirrored by 0
+    %last = exec.slot %y[%m] : memref<3x4x8xf32> -> memref<4x8xf32>
     // CHECK: exec.launch @k ins(%{{.*}} : memref<4x8xf32>) outs(%[[S]] : memref<4x8xf32>) workspace(%{{.*}} : memref<64xi8>)
     exec.launch @k ins(%x : memref<4x8xf32>) outs(%s : memref<4x8xf32>) workspace(%w : memref<64xi8>)
+  }
+  // CHECK: exec.loop %{{.*}} = 4 times(%{{.*}} : memref<i32>) from 1 {
+  exec.loop %r = 4 times(%n : memref<i32>) from 1 {
+    exec.launch @k ins(%x : memref<4x8xf32>) outs(%x : memref<4x8xf32>) workspace(%w : memref<64xi8>)
   }
   // CHECK: exec.view %{{.*}} : memref<3x4x8xf32> -> memref<2x16xf32>
   %v = exec.view %y : memref<3x4x8xf32> -> memref<2x16xf32>
@@ -420,4 +428,26 @@ exec.program @f {
   %own = exec.buffer "own" temporary : memref<2x2x2xi32>
   // expected-error @below {{cannot take 'memref<2x2x2xi32>' of a round from 'memref<3x2x5xi32>'}}
   exec.rows_of_round %n of %rows, %choices, %choices to %rows, %own, %own : (memref<i32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x4xi32>, memref<2x2x2xi32>, memref<2x2x2xi32>) -> ()
+}
+
+// -----
+
+exec.program @f {
+  // expected-error @below {{begins at iteration 1 of 3; only a loop with a number of iterations from data begins behind its first}}
+  "exec.loop"() <{count = 3 : i64, from = 1 : i64, operandSegmentSizes = array<i32: 0, 0, 0>}> ({
+  ^bb0(%i: index):
+    exec.yield
+  }) : () -> ()
+}
+
+// -----
+
+// From the other end's number: 3, 2, 1.
+exec.program @f {
+  %y = exec.buffer "y" temporary : memref<3x4xf32>
+  exec.loop %i = 3 {
+    %m = exec.shift %i mirrored by 1
+    // expected-error @below {{counts to 4 but 'memref<3x4xf32>' has 3 slots}}
+    %s = exec.slot %y[%m] : memref<3x4xf32> -> memref<4xf32>
+  }
 }

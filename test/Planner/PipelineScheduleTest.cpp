@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 using namespace meshwright::planner;
 using testing::HasSubstr;
 
@@ -133,6 +135,43 @@ TEST(PipelineSchedule, DualPipeVHasTheBubbleAndTheMemoryOfItsPaper) {
       EXPECT_LE(mostHeld(s, stage), 2 * int64_t(p) + 1);
     EXPECT_EQ(s.stageOf.front(), s.stageOf.back());
   });
+}
+
+/// A pair begins when both tasks can, and what it makes is there when both are done.
+TEST(PipelineSchedule, PairsOfDualPipeVEnd) {
+  forSizes("dualpipe-v", [](const PipelineSchedule &s, const Timeline &, double p, double m) {
+    ScheduleKind kind = kindOf("dualpipe-v");
+    std::set<std::string> done;
+    std::vector<int64_t> next(s.stages(), 0), pairs(s.stages(), 0);
+    auto advance = [&](int64_t stage) {
+      llvm::ArrayRef<Task> left = llvm::ArrayRef(s.order[stage]).drop_front(next[stage]);
+      if (left.empty())
+        return false;
+      bool isPair = left.size() > 1 && kind.pairs(left[0], left[1]);
+      left = left.take_front(isPair ? 2 : 1);
+      for (const Task &task : left)
+        for (const Task &before : s.needs(task))
+          if (!done.count(before.str()))
+            return false;
+      for (const Task &task : left)
+        done.insert(task.str());
+      next[stage] += left.size();
+      pairs[stage] += isPair;
+      return true;
+    };
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (int64_t stage = 0; stage < s.stages(); ++stage)
+        while (advance(stage))
+          progress = true;
+    }
+    for (int64_t stage = 0; stage < s.stages(); ++stage) {
+      EXPECT_EQ(next[stage], int64_t(s.order[stage].size()));
+      int64_t after = int64_t(p) - 1 - stage;
+      EXPECT_EQ(pairs[stage], 2 * (int64_t(m) - 2 * after - stage - 1) + after);
+    }
+  });
+  EXPECT_FALSE(kindOf("zb-v").pairs({TaskKind::forward, 1, 0}, {TaskKind::backward, 0, 1}));
 }
 
 /// At a backward the stage holds all that is ahead of it, of chunks before and after too.

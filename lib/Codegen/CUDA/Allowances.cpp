@@ -63,7 +63,7 @@ static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
   int64_t nodes = 0;
   for (Operation &op : block) {
     if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-      nodes += int64_t(loop.getCount()) * nodesOf(loop.getBlock(), symbols);
+      nodes += loop.getPossibleIterations() * nodesOf(loop.getBlock(), symbols);
     } else if (auto when = dyn_cast<exec::WhenOp>(op)) {
       nodes += nodesOf(when.getBlock(), symbols);
     } else if (auto call = dyn_cast<exec::CallOp>(op)) {

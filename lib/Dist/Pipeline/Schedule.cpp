@@ -144,11 +144,51 @@ tasksOf(func::FuncOp function) {
   return tasks;
 }
 
+/// Whether `op` or what it calls communicates.
+static bool communicates(Operation *op, SymbolTable &symbols) {
+  WalkResult result = op->walk([&](Operation *inside) {
+    auto repeat = dyn_cast<train::RepeatOp>(inside);
+    return isa<CollectiveOpInterface>(inside) ||
+                   (repeat && communicates(symbols.lookup(repeat.getCallee()), symbols))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
+/// How many layers the repeats have that communicate, of the function that a task calls.
+static llvm::SmallDenseSet<uint64_t> layersThatWait(ArrayRef<Operation *> ops,
+                                                    SymbolTable &symbols) {
+  llvm::SmallDenseSet<uint64_t> counts;
+  for (Operation *op : ops)
+    if (auto call = dyn_cast<func::CallOp>(op))
+      symbols.lookup(call.getCallee())->walk([&](train::RepeatOp repeat) {
+        if (!repeat.getTimes() && communicates(symbols.lookup(repeat.getCallee()), symbols))
+          counts.insert(repeat.getCount());
+      });
+  return counts;
+}
+
+/// The ops of two tasks so that their calls stand side by side: first what both take.
+static SmallVector<Operation *> sideBySide(ArrayRef<Operation *> first,
+                                           ArrayRef<Operation *> second) {
+  auto callOf = [](ArrayRef<Operation *> ops) {
+    return llvm::find_if(ops, [](Operation *op) { return isa<func::CallOp>(op); });
+  };
+  auto one = callOf(first), other = callOf(second);
+  SmallVector<Operation *> all(first.begin(), one);
+  all.append(second.begin(), other);
+  all.append({*one, *other});
+  all.append(std::next(one), first.end());
+  all.append(std::next(other), second.end());
+  return all;
+}
+
 namespace {
 class Scheduler {
 public:
-  Scheduler(ModuleOp module, planner::ScheduleKind kind)
-      : module(module), programs(programsOf(module)), kind(kind) {}
+  Scheduler(ModuleOp module, planner::ScheduleKind kind, bool pairs)
+      : module(module), programs(programsOf(module)), kind(kind), pairs(pairs) {}
 
   LogicalResult run();
 
@@ -160,6 +200,7 @@ private:
   ModuleOp module;
   SmallVector<ModuleOp> programs;
   planner::ScheduleKind kind;
+  bool pairs; ///< whether pairs of tasks are put side by side
   PipelineSchedule schedule;
 };
 } // namespace
@@ -222,8 +263,10 @@ LogicalResult Scheduler::findSchedule() {
     return success();
   for (auto [chunk, stage] : stageOf)
     schedule.stageOf.push_back(stage);
-  if (ordered)
+  if (ordered) {
+    pairs = false; // An order that is given is kept.
     return readOrders();
+  }
 
   llvm::Expected<PipelineSchedule> made =
       makeSchedule(kind, programs.size(), schedule.microbatches);
@@ -255,10 +298,26 @@ LogicalResult Scheduler::apply(StringRef name) {
         continue;
       before = false;
       // Evaluation has the forward tasks alone.
-      for (const Task &task : schedule.order[stage])
-        for (auto &[present, ops] : *tasks)
-          if (present == task)
-            llvm::append_range(all, ops);
+      SymbolTable symbols(program);
+      const std::vector<Task> &order = schedule.order[stage];
+      auto opsOf = [&](const Task &task) {
+        auto known = llvm::find_if(*tasks, [&](auto &entry) { return entry.first == task; });
+        return known == tasks->end() ? ArrayRef<Operation *>() : ArrayRef(known->second);
+      };
+      for (size_t i = 0; i < order.size(); ++i) {
+        ArrayRef<Operation *> ops = opsOf(order[i]), next;
+        if (pairs && i + 1 < order.size() && kind.pairs(order[i], order[i + 1]))
+          next = opsOf(order[i + 1]);
+        llvm::SmallDenseSet<uint64_t> layers = layersThatWait(next, symbols);
+        if (!layers.empty() && llvm::any_of(layersThatWait(ops, symbols), [&](uint64_t count) {
+              return layers.contains(count);
+            })) {
+          llvm::append_range(all, sideBySide(ops, next));
+          ++i;
+        } else {
+          llvm::append_range(all, ops);
+        }
+      }
     }
   }
   auto order = Emission(wanted).run();
@@ -296,7 +355,7 @@ public:
 
 private:
   void runOnModule() override {
-    if (hasPrograms(getOperation()) && failed(Scheduler(getOperation(), schedule).run()))
+    if (hasPrograms(getOperation()) && failed(Scheduler(getOperation(), schedule, pairs).run()))
       signalPassFailure();
   }
 };

@@ -268,6 +268,7 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
       auto inMemory = LoopOp::create(builder, op.getLoc(), loop.getCount(), loop.getReverse(),
                                      ValueRange(), ValueRange(), TypeRange(),
                                      loop.getTimes() ? memory(builder, loop.getTimes()) : Value());
+      inMemory.setFrom(loop.getFrom());
       inMemory->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
       loops[loop] = inMemory;
       OpBuilder inner = OpBuilder::atBlockEnd(&inMemory.getBlock());

@@ -41,6 +41,36 @@ private:
 };
 } // namespace
 
+/// Whether the first iteration of `repeat` may run in any case: a round, which without rows adds
+/// nothing, and which needs its number only to choose them.
+static bool mayPeel(train::RepeatOp repeat, Block &body) {
+  return train::roleOf(repeat) == train::Role::Round && repeat.getTimes() &&
+         repeat.getCount() > 1 &&
+         (!repeat.getIndexed() ||
+          llvm::all_of(body.getArgument(0).getUsers(), [&](Operation *user) {
+            return isa<train::RowsOfRoundOp>(user) && user->getBlock() == &body;
+          }));
+}
+
+/// Writes the first iteration before the builder, and returns what it carries on.
+static SmallVector<Value> peel(OpBuilder &builder, train::RepeatOp repeat, Block &body,
+                               SmallVectorImpl<train::RepeatOp> &repeats) {
+  IRMapping mapping;
+  for (auto [i, outer] : llvm::enumerate(repeat.getPassed()))
+    mapping.map(body.getArgument(repeat.getCalleeArgument(i)), outer);
+  for (Operation &op : body.without_terminator()) {
+    Operation *copy = builder.clone(op, mapping);
+    if (auto nested = dyn_cast<train::RepeatOp>(copy))
+      repeats.push_back(nested);
+    if (repeat.getIndexed() && llvm::is_contained(op.getOperands(), body.getArgument(0)))
+      cast<train::RowsOfRoundOp>(copy).getRoundMutable().clear(); // It is round 0 then.
+    if (Attribute again = repeat->getAttr(train::recomputedAttr))
+      copy->setAttr(train::recomputedAttr, again);
+  }
+  return llvm::map_to_vector(body.getTerminator()->getOperands(),
+                             [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
 LogicalResult Inliner::inlineRepeat(train::RepeatOp repeat,
                                     SmallVectorImpl<train::RepeatOp> &repeats) {
   func::FuncOp callee = repeat.lookupCallee(symbols);
@@ -51,9 +81,14 @@ LogicalResult Inliner::inlineRepeat(train::RepeatOp repeat,
     each.insert({value, each.size()});
   SmallVector<Value> sliced(llvm::make_first_range(each));
   OpBuilder builder(repeat);
-  auto loop = LoopOp::create(builder, repeat.getLoc(), repeat.getCount(), repeat.getReverse(),
-                             repeat.getCarry(), sliced, repeat.getStacks().getTypes(),
-                             repeat.getTimes());
+  SmallVector<Value> carry(repeat.getCarry());
+  bool peels = mayPeel(repeat, body);
+  if (peels)
+    carry = peel(builder, repeat, body, repeats);
+  auto loop = LoopOp::create(builder, repeat.getLoc(), repeat.getCount(), repeat.getReverse(), carry,
+                             sliced, repeat.getStacks().getTypes(), repeat.getTimes());
+  if (peels)
+    loop.setFrom(1);
   loop->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
   builder.setInsertionPointToEnd(&loop.getBlock());
   IRMapping mapping;

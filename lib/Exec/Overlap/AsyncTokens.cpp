@@ -25,6 +25,14 @@ int64_t exec::freeAsyncToken(ProgramOp program) {
   return number;
 }
 
+/// Whether `op`, beside which `started` runs, is inside a loop that seldom runs and `started` is not.
+static bool runsSeldom(Operation *op, Operation *started) {
+  for (auto loop = op->getParentOfType<LoopOp>(); loop; loop = loop->getParentOfType<LoopOp>())
+    if (loop.getCountedIterations() == 0 && !loop->isAncestor(started))
+      return true;
+  return false;
+}
+
 llvm::DenseSet<int64_t> exec::insertWaits(ProgramOp program) {
   llvm::DenseSet<int64_t> idle, useful;
   program.walk([&](Operation *op) {
@@ -44,7 +52,7 @@ llvm::DenseSet<int64_t> exec::insertWaits(ProgramOp program) {
       put(OpBuilder(op), op->getLoc(), number);
     if (computes(op))
       for (const PendingOp &other : walk.pending)
-        if (other.runs)
+        if (other.runs && !runsSeldom(op, other.op))
           useful.insert(other.number);
     walk.step(op);
     return true;

@@ -49,6 +49,55 @@ static bool isProduct(Operation *op) {
   return cost && !isa<train::KernelOpInterface>(op) && cost.getFlops() > train::defaultFlops(op);
 }
 
+/// Moves `op` to before `target`, with what it needs of the ops from there on, unless a product or
+/// something else that stays is among these.
+static void moveBefore(Operation *op, Operation *target) {
+  llvm::SetVector<Operation *> needed;
+  needed.insert(op);
+  for (size_t i = 0; i < needed.size(); ++i)
+    for (Operation *maker : makers(needed[i]))
+      if (!maker->isBeforeInBlock(target))
+        needed.insert(maker);
+  if (!llvm::all_of(llvm::drop_begin(needed),
+                    [](Operation *of) { return mayMove(of) && !isProduct(of); }))
+    return;
+  SmallVector<Operation *> ops = needed.takeVector();
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *of : ops)
+    of->moveBefore(target);
+}
+
+/// Moves an exchange to before the products in front of it that it does not need, and small
+/// exchanges of its group to before that, but past no other collective of at least `minBytes`.
+static void bringForward(dist::CollectiveOpInterface exchange, int64_t minBytes) {
+  DenseSet<Operation *> needed{exchange};
+  SmallVector<Operation *> small; // the last first
+  Operation *target = nullptr;
+  for (Operation *op = exchange->getPrevNode(); op; op = op->getPrevNode()) {
+    auto passing = dyn_cast<dist::CollectiveOpInterface>(op);
+    if (passing ? bytesMoved(op) >= minBytes : !mayMove(op) && !isa<IndexOp>(op))
+      break;
+    bool isNeeded = llvm::any_of(op->getUsers(), [&](Operation *user) {
+      Operation *at = op->getBlock()->findAncestorOpInBlock(*user);
+      return at && needed.contains(at);
+    });
+    if (isNeeded && (!mayMove(op) || isProduct(op)))
+      break;
+    if (isNeeded)
+      needed.insert(op);
+    else if (isProduct(op))
+      target = op;
+    else if (passing && passing.getGroupAttr() == exchange.getGroupAttr())
+      small.push_back(op);
+  }
+  if (!target)
+    return;
+  for (Operation *op : llvm::reverse(small))
+    if (!op->isBeforeInBlock(target))
+      moveBefore(op, target);
+  moveBefore(exchange, target);
+}
+
 namespace {
 /// What stands behind an exchange.
 class Filling {
@@ -87,7 +136,11 @@ private:
   bool isExchange(Operation *op) const {
     return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
   }
-  bool isSmall(Operation *op) const { return bytesMoved(op) < minBytes; }
+  /// Whether `op`, of the same group, hardly delays `collective` where it goes first. Rows' experts and
+  /// weights are one number a row.
+  bool isSmall(Operation *op) const {
+    return !isExchange(op) && bytesMoved(op) < std::max(minBytes, bytesMoved(collective) / 16);
+  }
 
   Operation *collective;
   dist::GroupAttr group;
@@ -145,9 +198,11 @@ void Filling::run() {
       for (Operation *of : needed)
         if (isOfGroup(of) && isSmall(of))
           send(of, small);
-    // What is sent of a product follows it.
+    // What is sent of a product follows it. What stands before `first` need not move, but the queue
+    // of the group serves `collective` first, so what waits for it there has nothing to run beside.
     if (llvm::all_of(needed, [&](Operation *of) {
-          return mayMove(of) || small.contains(of) || (isSent && of == op);
+          return mayMove(of) || small.contains(of) || (isSent && of == op) ||
+                 (!later.contains(of) && !isOfGroup(of));
         }))
       products.insert(needed.begin(), needed.end());
   }
@@ -165,11 +220,15 @@ namespace {
 struct ExecFillWaits : exec::impl::ExecFillWaitsBase<ExecFillWaits> {
   using ExecFillWaitsBase::ExecFillWaitsBase;
 
+  bool isExchangeOfRows(Operation *op) const {
+    return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
+  }
+
   void runOnModule() override {
     SmallVector<dist::CollectiveOpInterface> collectives;
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](dist::CollectiveOpInterface op) {
-        if (op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes)
+        if (isExchangeOfRows(op))
           collectives.push_back(op);
       });
     // Products go beside the largest of those that they may stand beside, and the first of these.
@@ -177,6 +236,13 @@ struct ExecFillWaits : exec::impl::ExecFillWaitsBase<ExecFillWaits> {
                       [](Operation *a, Operation *b) { return bytesMoved(a) > bytesMoved(b); });
     for (dist::CollectiveOpInterface op : collectives)
       Filling(op, minBytes).run();
+    // In the order in which they stand now: each goes behind those before it.
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      function.walk([&](Block *block) {
+        for (auto op : llvm::to_vector(block->getOps<dist::CollectiveOpInterface>()))
+          if (isExchangeOfRows(op))
+            bringForward(op, minBytes);
+      });
   }
 };
 } // namespace

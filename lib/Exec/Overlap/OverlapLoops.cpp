@@ -78,6 +78,8 @@ private:
 
   int64_t firstIteration() { return by > 0 ? 0 : count - 1; }
   int64_t lastIteration() { return by > 0 ? count - 1 : 0; }
+  bool isOfIteration(SlotOp slot);
+  Value shiftedAgain(OpBuilder &b, ShiftOp shift, Value moved);
   bool dependsOnIteration(Value memory);
   bool isWritten(Value root);
   std::optional<SmallVector<Use>> uses(Value root);
@@ -105,12 +107,14 @@ Value LoopOverlap::rebuild(OpBuilder &b, Value memory, const Move &move) {
     return other ? other : memory;
   }
   Value base = rebuild(b, op->getOperand(0), move);
-  auto slot = dyn_cast<SlotOp>(op);
-  if (slot && slot.getIndex() == loop.getIndex()) {
+  if (auto slot = dyn_cast<SlotOp>(op); slot && isOfIteration(slot)) {
+    auto shift = slot.getIndex().getDefiningOp<ShiftOp>();
     if (move.index)
-      return SlotOp::create(b, op->getLoc(), slot.getType(), base, move.index);
+      return SlotOp::create(b, op->getLoc(), slot.getType(), base,
+                            shift ? shiftedAgain(b, shift, move.index) : move.index);
+    int64_t number = shift ? shift.evaluate(move.iteration) : move.iteration;
     return ViewOp::create(b, op->getLoc(), slot.getType(), base,
-                          move.iteration * slot.getType().getNumElements());
+                          number * slot.getType().getNumElements());
   }
   IRMapping mapping;
   mapping.map(op->getOperand(0), base);
@@ -134,11 +138,28 @@ void LoopOverlap::redirect(MutableArrayRef<OpOperand> operands, Value buffer, co
     }
 }
 
+/// Whether the slot is another one in each iteration: no double buffer, nor of another loop.
+bool LoopOverlap::isOfIteration(SlotOp slot) {
+  auto shift = slot.getIndex().getDefiningOp<ShiftOp>();
+  if (!shift)
+    return slot.getIndex() == loop.getIndex();
+  return shift.getIndex() == loop.getIndex() && !shift.getModulo();
+}
+
+/// What `shift` makes of `moved`, the loop's iteration number or a shift of it.
+Value LoopOverlap::shiftedAgain(OpBuilder &b, ShiftOp shift, Value moved) {
+  auto first = moved.getDefiningOp<ShiftOp>();
+  int64_t by = first ? int64_t(first.getBy()) : 0;
+  return ShiftOp::create(b, shift.getLoc(), b.getIndexType(), loop.getIndex(),
+                         int64_t(shift.getBy()) + (shift.getMirrored() ? -by : by), IntegerAttr(),
+                         shift.getMirrored());
+}
+
 /// Whether another iteration has another part; numbers of other loops stay.
 bool LoopOverlap::dependsOnIteration(Value memory) {
   for (Operation *op = memory.getDefiningOp(); isa_and_nonnull<SlotOp, ViewOp, WindowOp>(op);
        op = op->getOperand(0).getDefiningOp())
-    if (auto slot = dyn_cast<SlotOp>(op); slot && slot.getIndex() == loop.getIndex())
+    if (auto slot = dyn_cast<SlotOp>(op); slot && isOfIteration(slot))
       return true;
   return false;
 }

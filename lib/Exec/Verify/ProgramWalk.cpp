@@ -18,10 +18,10 @@ bool ProgramWalk::run(function_ref<bool(Operation *)> visit) {
 }
 
 bool ProgramWalk::run(LoopOp loop, function_ref<bool(Operation *)> visit) {
-  int64_t count = loop.getCount();
-  int64_t skipped = std::max<int64_t>(0, count - atBegin - atEnd) / turns * turns;
-  int64_t before = loop.getReverse() ? count - skipped - atBegin : atBegin;
-  for (int64_t i = 0; i < count; ++i) {
+  int64_t first = loop.getFrom(), count = loop.getCount();
+  int64_t skipped = std::max<int64_t>(0, count - first - atBegin - atEnd) / turns * turns;
+  int64_t before = loop.getReverse() ? count - skipped - atBegin : first + atBegin;
+  for (int64_t i = first; i < count; ++i) {
     if (i == before && skipped > 0) {
       i += skipped;
       if (onSkip)
@@ -90,12 +90,32 @@ SmallVector<PartAccess> ProgramWalk::accesses(Operation *op) const {
   return list;
 }
 
+SmallVector<PartAccess> ProgramWalk::accessesInside(Operation *op) const {
+  SmallVector<PartAccess> list;
+  op->walk([&](Operation *inside) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    if (auto interface = dyn_cast<MemoryEffectOpInterface>(inside))
+      interface.getEffects(effects);
+    for (MemoryEffects::EffectInstance &effect : effects) {
+      auto *operand = effect.getEffectValue<OpOperand *>();
+      if (!operand || !isa<MemRefType>(operand->get().getType()))
+        continue;
+      Value memory = operand->get();
+      while (isa_and_nonnull<SlotOp, ViewOp, WindowOp>(memory.getDefiningOp()))
+        memory = memory.getDefiningOp()->getOperand(0);
+      list.push_back(partOf(memory));
+      list.back().writes = isa<MemoryEffects::Write>(effect.getEffect());
+    }
+  });
+  return list;
+}
+
 SmallVector<const PendingOp *> ProgramWalk::conflicts(Operation *op) const {
   SmallVector<const PendingOp *> found;
   if (pending.empty() || isa<WaitOp>(op))
     return found;
   std::optional<Queue> queue = queueOf(op);
-  SmallVector<PartAccess> mine = accesses(op);
+  SmallVector<PartAccess> mine = isa<LoopOp>(op) ? accessesInside(op) : accesses(op);
   for (const PendingOp &other : pending)
     if ((!queue || queue != queueOf(other.op)) && llvm::any_of(mine, [&](const PartAccess &a) {
           return llvm::any_of(other.accesses, [&](const PartAccess &b) { return a.conflicts(b); });

@@ -57,9 +57,11 @@ public:
   void setIteration(LoopOp loop, int64_t iteration) { iterations[loop.getIndex()] = iteration; }
   /// The accesses of `op` in the present iterations; iteration 0 of loops for which none is set.
   llvm::SmallVector<PartAccess> accesses(mlir::Operation *op) const;
+  /// Those of `op` and of all ops inside it, in any iteration: the whole of each buffer.
+  llvm::SmallVector<PartAccess> accessesInside(mlir::Operation *op) const;
 
   /// The running ops that `op` has to wait for, except those of its own queue, which run in
-  /// order anyway.
+  /// order anyway. A loop with `times`, which may not run, waits for what any op inside it would.
   llvm::SmallVector<const PendingOp *> conflicts(mlir::Operation *op) const;
   /// Must be called once `op` has run. An asynchronous op stays pending until a wait with its
   /// own token, so that live intervals follow from these waits alone.

@@ -38,6 +38,9 @@ for text in sys.argv[3:]:
     check_traffic("on", "trace.json", steps=4)
     waits = sum(event.get("cat") == "wait" for event in json.load(open("trace.json"))["traceEvents"])
     check(waits >= 4 * ranks, f"{text}: only {waits} waits in 4 steps of {ranks} ranks")
+    if options.get("schedule") == "dualpipe-v":
+        pairs = [event for event in json.load(open("trace.json"))["traceEvents"] if event.get("cat") == "task" and "+" in event["name"]]
+        check(pairs, f"{text}: no two tasks ran as one")
     if "mpi" in launchers:
         check(train("./on", ranks, mpi=True, **run) == want, f"{text}: other numbers with MPI")
     if "tcp" in launchers:
