@@ -113,3 +113,34 @@ exec.program @times {
     exec.copy %x to %z : memref<16xf32> to memref<16xf32>
   }
 }
+
+// -----
+
+// It may not run: what it needs is waited for before it, and what it computes is nothing to run beside.
+// CHECK-LABEL: exec.program @seldom
+exec.program @seldom {
+  %n = exec.buffer "n" input input "n" : memref<i32>
+  %all = exec.buffer "all" temporary : memref<16xf32>
+  %other = exec.buffer "other" temporary : memref<16xf32>
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  %z = exec.buffer "z" output output "z" : memref<16xf32>
+  // CHECK: exec.all_reduce sum {{.*}} {exec.async_token = 0 : i64}
+  exec.all_reduce sum %x to %all over ["data"] : memref<16xf32> to memref<16xf32>
+  // CHECK-NEXT: exec.copy
+  exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+  // CHECK-NEXT: exec.all_reduce sum
+  // CHECK-NOT: exec.async_token
+  exec.all_reduce sum %y to %other over ["data"] : memref<16xf32> to memref<16xf32>
+  // CHECK: exec.wait 0
+  // CHECK-NEXT: exec.loop
+  exec.loop %i = 3 times(%n : memref<i32>) from 1 {
+    // CHECK-NEXT: exec.copy
+    exec.copy %all to %z : memref<16xf32> to memref<16xf32>
+  }
+  // CHECK-NEXT: }
+  // CHECK-NEXT: exec.copy
+  // CHECK-NEXT: exec.copy
+  exec.copy %other to %y : memref<16xf32> to memref<16xf32>
+  exec.copy %all to %z : memref<16xf32> to memref<16xf32>
+}

@@ -235,3 +235,23 @@ module attributes {exec.arena_bytes = 256 : i64} {
     exec.wait 0
   }
 }
+
+// -----
+
+// A loop that data may leave out is no place for the only wait.
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<16xf32>
+    %z = exec.buffer "z" output output "z" offset 192 : memref<16xf32>
+    // expected-note @below {{it is started here}}
+    exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{touches memory of collective 0, which may still run}}
+    exec.loop %i = 3 times(%n : memref<i32>) from 1 {
+      exec.wait 0
+      exec.copy %y to %z : memref<16xf32> to memref<16xf32>
+    }
+    exec.copy %y to %z : memref<16xf32> to memref<16xf32>
+  }
+}
