@@ -305,7 +305,7 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
     earlier.
 
     With `pairs` dualpipe-v puts the forward and the backward task that are meant to run beside each
-    other side by side if both have as many layers with collectives: both receive before the first and send after the
+    other side by side if both have as many layers with collectives, of whatever size: both receive before the first and send after the
     second, so that `exec-pair-tasks` can make one of the two.
 
     Programs with the attribute `dist.order = ["F0.0", "F1.0", "B0.0", ...]` (forward of

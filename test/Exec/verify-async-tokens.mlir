@@ -238,7 +238,25 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // -----
 
-// A loop that data may leave out is no place for the only wait.
+// A loop that data may leave out is no place to wait for what is started around it.
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<16xf32>
+    %z = exec.buffer "z" output output "z" offset 192 : memref<16xf32>
+    exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+    exec.loop %i = 3 times(%n : memref<i32>) from 1 {
+      // expected-error @below {{waits for 0 in a loop that data may leave out, but it is started around that}}
+      exec.wait 0
+    }
+    exec.copy %y to %z : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// It may not touch what is in flight when it is reached.
 module attributes {exec.arena_bytes = 256 : i64} {
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
@@ -249,9 +267,32 @@ module attributes {exec.arena_bytes = 256 : i64} {
     exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
     // expected-error @below {{touches memory of collective 0, which may still run}}
     exec.loop %i = 3 times(%n : memref<i32>) from 1 {
-      exec.wait 0
       exec.copy %y to %z : memref<16xf32> to memref<16xf32>
     }
-    exec.copy %y to %z : memref<16xf32> to memref<16xf32>
+    exec.wait 0
+  }
+}
+
+// -----
+
+// Another slot of the loop around is not touched.
+module attributes {exec.arena_bytes = 448 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<3x16xf32>
+    %z = exec.buffer "z" output output "z" offset 320 : memref<16xf32>
+    %w = exec.buffer "w" temporary offset 384 : memref<16xf32>
+    exec.loop %l = 2 {
+      %yl = exec.slot %y[%l] : memref<3x16xf32> -> memref<16xf32>
+      %next = exec.shift %l by 1
+      %yn = exec.slot %y[%next] : memref<3x16xf32> -> memref<16xf32>
+      exec.copy %x to %yl : memref<16xf32> to memref<16xf32>
+      exec.all_reduce sum %x to %yn over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+      exec.loop %i = 3 times(%n : memref<i32>) from 1 {
+        exec.copy %yl to %z : memref<16xf32> to memref<16xf32>
+      }
+      exec.wait 0
+    }
   }
 }

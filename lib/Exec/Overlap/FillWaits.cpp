@@ -36,11 +36,14 @@ static bool mayMove(Operation *op) {
          !isa<dist::CollectiveOpInterface, IndexOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
+/// The larger of the bytes that `op` takes and of those that it gives.
 static int64_t bytesMoved(Operation *op) {
-  int64_t bytes = 0;
+  int64_t taken = 0, given = 0;
   for (Value operand : op->getOperands())
-    bytes += bytesOf(operand.getType());
-  return bytes;
+    taken += bytesOf(operand.getType());
+  for (Value result : op->getResults())
+    given += bytesOf(result.getType());
+  return std::max(taken, given);
 }
 
 /// Whether `op` is work of a library, of more than an operation for each number that it makes.

@@ -253,6 +253,7 @@ public:
 
 private:
   void runOnModule() override {
+    programs.clear();
     for (auto program : llvm::to_vector(getOperation().getOps<ProgramOp>())) {
       SmallVector<CallOp> calls;
       for (Operation &op : program.getBlock())

@@ -90,6 +90,22 @@ SmallVector<PartAccess> ProgramWalk::accesses(Operation *op) const {
   return list;
 }
 
+/// What of `memory` any iteration of the loops in `op` has.
+static Value inAllIterations(Value memory, Operation *op) {
+  Value all = memory;
+  while (isa_and_nonnull<SlotOp, ViewOp, WindowOp>(memory.getDefiningOp())) {
+    auto slot = memory.getDefiningOp<SlotOp>();
+    memory = memory.getDefiningOp()->getOperand(0);
+    if (!slot)
+      continue;
+    auto shift = slot.getIndex().getDefiningOp<ShiftOp>();
+    Value index = shift ? shift.getIndex() : slot.getIndex();
+    if (op->isAncestor(index.getParentBlock()->getParentOp()))
+      all = memory;
+  }
+  return all;
+}
+
 SmallVector<PartAccess> ProgramWalk::accessesInside(Operation *op) const {
   SmallVector<PartAccess> list;
   op->walk([&](Operation *inside) {
@@ -100,10 +116,7 @@ SmallVector<PartAccess> ProgramWalk::accessesInside(Operation *op) const {
       auto *operand = effect.getEffectValue<OpOperand *>();
       if (!operand || !isa<MemRefType>(operand->get().getType()))
         continue;
-      Value memory = operand->get();
-      while (isa_and_nonnull<SlotOp, ViewOp, WindowOp>(memory.getDefiningOp()))
-        memory = memory.getDefiningOp()->getOperand(0);
-      list.push_back(partOf(memory));
+      list.push_back(partOf(inAllIterations(operand->get(), op)));
       list.back().writes = isa<MemoryEffects::Write>(effect.getEffect());
     }
   });

