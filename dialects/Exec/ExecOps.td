@@ -109,13 +109,11 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
     `count`-1, downwards with `reverse`. In the memory form it is the only one.
 
     With `times`, an i32 in memory or a `tensor<i32>`, as many iterations run as it says, at most
-    `count`; such a loop has no `each` operands and no stacks. With `from` the iterations before that
-    number do not run: they stand before the loop.
+    `count`; it has no `each` operands and no stacks. With `from` those before that number stand before the loop.
 
-    In the tensor form the body also takes the carried values and the iteration's slice of
-    each `each` operand along its first dimension. It `exec.yield`s the next carried
-    values, then the values that are stacked along a new first dimension: the op is a
-    `train.repeat` with its function inlined.
+    In the tensor form the op is a `train.repeat` with its function inlined: the body also takes the
+    carried values and the iteration's slice of each `each` operand along its first dimension, and
+    `exec.yield`s the next carried values, then those that are stacked along a new first dimension.
 
     ```mlir
     exec.loop %i = 12 reverse { ... }
@@ -192,14 +190,12 @@ def Exec_WhenOp : Exec_Op<"when", [NoTerminator, SingleBlock, RecursiveMemoryEff
 def Exec_ShiftOp : Exec_Op<"shift", [Pure]> {
   let summary = "The number of an earlier or later iteration";
   let description = [{
-    The number of a loop's iteration plus `by`; with `modulo` its remainder, which is not
-    negative: the slot that this iteration uses if iterations use `modulo` slots in turn.
-    With `mirrored` iterations are numbered from the loop's other end: `count` - 1 minus the
-    number, plus `by`. The result indexes slots.
+    The number of a loop's iteration plus `by`; with `modulo` its remainder, which is not negative: the slot
+    that this iteration uses if iterations use `modulo` slots in turn. With `mirrored` iterations are numbered
+    from the loop's other end, by `count` - 1 minus the number. The result indexes slots.
 
     ```mlir
-    %next = exec.shift %i by 1
-    %mine = exec.shift %i by 0 modulo 2
+    %mine = exec.shift %i by 1 modulo 2
     %back = exec.shift %i mirrored by 0
     ```
   }];

@@ -31,6 +31,18 @@ static SmallVector<Operation *> makers(Operation *op) {
   return result;
 }
 
+/// `op` and the ops that it needs, as far as they are `among` those that count.
+static llvm::SetVector<Operation *> neededOf(Operation *op,
+                                             llvm::function_ref<bool(Operation *)> among) {
+  llvm::SetVector<Operation *> needed;
+  needed.insert(op);
+  for (size_t i = 0; i < needed.size(); ++i)
+    for (Operation *maker : makers(needed[i]))
+      if (among(maker))
+        needed.insert(maker);
+  return needed;
+}
+
 static bool mayMove(Operation *op) {
   return op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
          !isa<dist::CollectiveOpInterface, IndexOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
@@ -46,6 +58,11 @@ static int64_t bytesMoved(Operation *op) {
   return std::max(taken, given);
 }
 
+/// Whether `op` is an exchange of rows that may be asynchronous.
+static bool isExchangeOfRows(Operation *op, int64_t minBytes) {
+  return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
+}
+
 /// Whether `op` is work of a library, of more than an operation for each number that it makes.
 static bool isProduct(Operation *op) {
   auto cost = dyn_cast<train::CostOpInterface>(op);
@@ -55,12 +72,8 @@ static bool isProduct(Operation *op) {
 /// Moves `op` to before `target`, with what it needs of the ops from there on, unless a product or
 /// something else that stays is among these.
 static void moveBefore(Operation *op, Operation *target) {
-  llvm::SetVector<Operation *> needed;
-  needed.insert(op);
-  for (size_t i = 0; i < needed.size(); ++i)
-    for (Operation *maker : makers(needed[i]))
-      if (!maker->isBeforeInBlock(target))
-        needed.insert(maker);
+  llvm::SetVector<Operation *> needed =
+      neededOf(op, [&](Operation *of) { return !of->isBeforeInBlock(target); });
   if (!llvm::all_of(llvm::drop_begin(needed),
                     [](Operation *of) { return mayMove(of) && !isProduct(of); }))
     return;
@@ -118,13 +131,7 @@ private:
   }
   /// Ops of `others` that `op`, one of them, needs, and `op`.
   llvm::SetVector<Operation *> neededOf(Operation *op) const {
-    llvm::SetVector<Operation *> needed;
-    needed.insert(op);
-    for (size_t i = 0; i < needed.size(); ++i)
-      for (Operation *maker : makers(needed[i]))
-        if (others.contains(maker))
-          needed.insert(maker);
-    return needed;
+    return ::neededOf(op, [&](Operation *of) { return others.contains(of); });
   }
   /// Adds to `ops` an exchange and what it needs, if no product is among that.
   void send(Operation *exchange, DenseSet<Operation *> &ops) const {
@@ -135,10 +142,7 @@ private:
       ops.insert(needed.begin(), needed.end());
   }
 
-  /// Whether `op` is an exchange of rows that may be asynchronous.
-  bool isExchange(Operation *op) const {
-    return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
-  }
+  bool isExchange(Operation *op) const { return isExchangeOfRows(op, minBytes); }
   /// Whether `op`, of the same group, hardly delays `collective` where it goes first. Rows' experts and
   /// weights are one number a row.
   bool isSmall(Operation *op) const {
@@ -223,15 +227,11 @@ namespace {
 struct ExecFillWaits : exec::impl::ExecFillWaitsBase<ExecFillWaits> {
   using ExecFillWaitsBase::ExecFillWaitsBase;
 
-  bool isExchangeOfRows(Operation *op) const {
-    return op->hasAttr(dist::slotsAttr) && bytesMoved(op) >= minBytes;
-  }
-
   void runOnModule() override {
     SmallVector<dist::CollectiveOpInterface> collectives;
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](dist::CollectiveOpInterface op) {
-        if (isExchangeOfRows(op))
+        if (isExchangeOfRows(op, minBytes))
           collectives.push_back(op);
       });
     // Products go beside the largest of those that they may stand beside, and the first of these.
@@ -243,7 +243,7 @@ struct ExecFillWaits : exec::impl::ExecFillWaitsBase<ExecFillWaits> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](Block *block) {
         for (auto op : llvm::to_vector(block->getOps<dist::CollectiveOpInterface>()))
-          if (isExchangeOfRows(op))
+          if (isExchangeOfRows(op, minBytes))
             bringForward(op, minBytes);
       });
   }

@@ -75,17 +75,25 @@ PartAccess ProgramWalk::partOf(Value memory) const {
   return base; // of a window all parts: which one it is differs between ranks
 }
 
-SmallVector<PartAccess> ProgramWalk::accesses(Operation *op) const {
-  SmallVector<PartAccess> list;
+/// The memory that `op` itself reads, and writes: with true.
+static SmallVector<std::pair<Value, bool>> memoryOf(Operation *op) {
+  SmallVector<std::pair<Value, bool>> list;
   SmallVector<MemoryEffects::EffectInstance> effects;
   if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
     interface.getEffects(effects);
   for (MemoryEffects::EffectInstance &effect : effects) {
     auto *operand = effect.getEffectValue<OpOperand *>();
-    if (!operand || !isa<MemRefType>(operand->get().getType()))
-      continue;
-    list.push_back(partOf(operand->get()));
-    list.back().writes = isa<MemoryEffects::Write>(effect.getEffect());
+    if (operand && isa<MemRefType>(operand->get().getType()))
+      list.push_back({operand->get(), isa<MemoryEffects::Write>(effect.getEffect())});
+  }
+  return list;
+}
+
+SmallVector<PartAccess> ProgramWalk::accesses(Operation *op) const {
+  SmallVector<PartAccess> list;
+  for (auto [memory, writes] : memoryOf(op)) {
+    list.push_back(partOf(memory));
+    list.back().writes = writes;
   }
   return list;
 }
@@ -109,15 +117,9 @@ static Value inAllIterations(Value memory, Operation *op) {
 SmallVector<PartAccess> ProgramWalk::accessesInside(Operation *op) const {
   SmallVector<PartAccess> list;
   op->walk([&](Operation *inside) {
-    SmallVector<MemoryEffects::EffectInstance> effects;
-    if (auto interface = dyn_cast<MemoryEffectOpInterface>(inside))
-      interface.getEffects(effects);
-    for (MemoryEffects::EffectInstance &effect : effects) {
-      auto *operand = effect.getEffectValue<OpOperand *>();
-      if (!operand || !isa<MemRefType>(operand->get().getType()))
-        continue;
-      list.push_back(partOf(inAllIterations(operand->get(), op)));
-      list.back().writes = isa<MemoryEffects::Write>(effect.getEffect());
+    for (auto [memory, writes] : memoryOf(inside)) {
+      list.push_back(partOf(inAllIterations(memory, op)));
+      list.back().writes = writes;
     }
   });
   return list;
