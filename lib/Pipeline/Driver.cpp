@@ -121,8 +121,8 @@ static Error replayDump(llvm::ArrayRef<std::string> args, bool &diverges) {
       "  its program in f64 from the same inputs, each op on what the executable gave it, and names\n"
       "  the first op, over all ranks, whose value is not what it should be. Allowed is what moving\n"
       "  operands and result by 2^-15 (f32), 2^-8 (f16) or 2^-5 (bf16) of their size makes, by the\n"
-      "  narrowest type of the op, and f16 by 2^-24 besides. Exits with 0 if all agree, 1 if one\n"
-      "  diverges, 2 if that cannot be told.\n";
+      "  narrowest type of the op or in its kernel, and f16 by 2^-24 besides. Exits with 0 if all\n"
+      "  agree, 1 if one diverges, 2 if that cannot be told.\n";
   for (const std::string &arg : args) {
     if (arg == "-h" || arg == "--help")
       return llvm::make_error<HelpRequested>(replayUsage);

@@ -42,13 +42,20 @@ static double toleranceOf(Type type) {
   return type.isBF16() ? 0x1p-5 : type.isF16() ? 0x1p-8 : 0x1p-15;
 }
 
-/// Of an op: that of its narrowest operand or result.
-static double toleranceOf(Operation *op) {
+/// Of an op: that of its narrowest operand or result, or of what a kernel rounds between them.
+static double toleranceOf(Operation *op, interp::RankContext &context) {
   double tolerance = 0;
-  for (Type type : llvm::concat<const Type>(llvm::to_vector(op->getOperandTypes()),
-                                            llvm::to_vector(op->getResultTypes())))
-    if (isa<FloatType>(getElementTypeOrSelf(type)))
-      tolerance = std::max(tolerance, toleranceOf(getElementTypeOrSelf(type)));
+  auto include = [&](TypeRange types) {
+    for (Type type : types)
+      if (isa<FloatType>(getElementTypeOrSelf(type)))
+        tolerance = std::max(tolerance, toleranceOf(getElementTypeOrSelf(type)));
+  };
+  include(op->getOperandTypes());
+  include(op->getResultTypes());
+  if (auto launch = dyn_cast<exec::LaunchOp>(op))
+    context.symbols()
+        .lookupNearestSymbolFrom(op, launch.getKernelAttr())
+        ->walk([&](Operation *inner) { include(inner->getResultTypes()); });
   return tolerance;
 }
 
@@ -286,7 +293,7 @@ LogicalResult Replay::check(interp::RankContext &context, Operation *op,
   if (!number)
     return success();
   RankDump &dump = dumps[context.rank()];
-  double tolerance = toleranceOf(op);
+  double tolerance = toleranceOf(op, context);
   TensorList moved;
   // What ranks add may cancel too. All of a group meet again for that, also where only one of them
   // diverges: bounds are summed as values are.

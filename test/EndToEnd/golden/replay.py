@@ -1,9 +1,9 @@
 """Dumps a step of executables on several meshes, replays it, and finds the one value that is then changed in the dump.
 
-usage: replay.py CONFIG BIASED CORPUS DIR SPARSE...
+usage: replay.py CONFIG BIASED SINKS CORPUS DIR SPARSE...
 
 BIASED is a model whose keys have a bias, the gradient of which cancels between devices that hold parts of a sequence;
-SPARSE models have experts, which must be chosen alike in every precision."""
+SINKS is one whose attention has sinks: a kernel rounds their gradients between numbers in f32; SPARSE models have experts, which must be chosen alike in every precision."""
 import array
 import json
 import math
@@ -16,9 +16,9 @@ import sys
 sys.path.append(sys.path[0] + "/..")
 from harness import call, check, compile, flags, fresh, ranks_of, strategy
 
-config, biased, corpus = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
-sparse = [pathlib.Path(path).resolve() for path in sys.argv[5:]]
-here = fresh(sys.argv[4])
+config, biased, sinks, corpus = (pathlib.Path(path).resolve() for path in sys.argv[1:5])
+sparse = [pathlib.Path(path).resolve() for path in sys.argv[6:]]
+here = fresh(sys.argv[5])
 RUN = dict(data=corpus, tokens="u8", steps=3, lr=1e-3)
 
 
@@ -56,6 +56,8 @@ for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}
                             ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
                             ("one-key", "one", {"seq": 1}),  # The gradient of its scores is 0 but for rounding.
                             ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"}),
+                            ("sinks", "one/2", {"precision": "fp16", "model": sinks, "aux_loss": "none",
+                                                "data": sinks.parent.parent / "corpus.txt"}),
                             *((f"{precision}-{model.parent.name}", "data=2",
                                {"precision": precision, "model": model, "data": model.parent.parent / "corpus.txt"})
                               for precision in ("bf16", "fp16") for model in sparse)]:
