@@ -101,6 +101,11 @@ static LogicalResult tally(train::TallyOp op, Operands in, Results &results, Ran
   return success();
 }
 
+static LogicalResult batchSum(train::BatchSumOp op, Operands, Results &, RankContext &) {
+  return op.emitOpError("is a sum over all microbatches, which no function has yet: interpret what "
+                        "train-count-batch makes of the module");
+}
+
 static LogicalResult balance(train::BalanceOp op, Operands in, Results &results, RankContext &) {
   Tensor result = in[0];
   int64_t experts = result.shape().back();
@@ -280,6 +285,7 @@ void interp::attachExpertModels(MLIRContext *context) {
   attach<train::OneHotOp, oneHot>(context);
   attach<train::LogSumExpOp, logSumExp>(context);
   attach<train::TallyOp, tally>(context);
+  attach<train::BatchSumOp, batchSum>(context);
   attach<train::BalanceOp, balance>(context);
   attach<train::RouteOp, route>(context);
   attach<train::RoundsOp, rounds>(context);

@@ -62,3 +62,11 @@ func.func @twice() -> tensor<2xf32> {
 
 // RUN: not meshwright-interpret %s --function absent 2>&1 | FileCheck %s --check-prefix ABSENT
 // ABSENT: there is no function @absent; there are: @sum @same
+
+// A sum over microbatches has no value before a pass makes one.
+// RUN: not meshwright-interpret %s --function batch 2>&1 | FileCheck %s --check-prefix BATCH
+// BATCH: 'train.batch_sum' op is a sum over all microbatches, which no function has yet: interpret what train-count-batch makes of the module
+func.func @batch(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = train.batch_sum %x : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
