@@ -108,6 +108,7 @@ SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ValueRange opera
   for (unsigned i : order)
     types.push_back(one.getArgumentTypes()[i]);
   func::FuncOp body = createFunction(module, builder, loc, bodyName, types, {});
+  repeat.setCallee(body.getSymName());
   setRole(body, role);
   SmallVector<Value> arguments(order.size());
   for (auto [at, i] : llvm::enumerate(order))
@@ -302,6 +303,9 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
       module.emitError("train.microbatches must be at least 1, found ") << *count;
       return signalPassFailure();
     }
+    if (failed(checkNameIsFree(module, "gradients", "the function with the gradients of a step")) ||
+        failed(checkNameIsFree(module, "eval", "the function that evaluates")))
+      return signalPassFailure();
     MicrobatchLoop builder(module, *count);
     auto isNoCount = [&](unsigned i) { return !tokensOf(loss, i); };
     builder.sum(gradients, counts, "gradients", "microbatch");

@@ -436,6 +436,8 @@ Value Differentiator::seed(func::FuncOp gradients, Value loss) {
 }
 
 LogicalResult Differentiator::run(func::FuncOp loss) {
+  if (failed(checkNameIsFree(module, "loss.gradients", "the function with the gradients of @loss")))
+    return failure();
   Location loc = loss.getLoc();
   module.walk([&](RepeatOp repeat) {
     Role role = repeat.getTimes() ? Role::Round : Role::Forward;

@@ -210,6 +210,8 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
       getOperation().emitError("needs @gradients, which train-accumulate makes");
       return signalPassFailure();
     }
+    if (failed(checkNameIsFree(getOperation(), "step", "the function of a training step")))
+      return signalPassFailure();
     StepBuilder(getOperation(), optimizer, momentsDtype).build(gradients);
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optionText(optimizer.getValue())));

@@ -88,8 +88,8 @@ LogicalResult BatchCounter::checkRepeats(func::FuncOp function,
 }
 
 LogicalResult BatchCounter::check() {
-  if (auto taken = module.lookupSymbol("loss.counts"))
-    return taken->emitError("has the name that the function with the counts of @loss will have; rename it");
+  if (failed(checkNameIsFree(module, "loss.counts", "the function with the counts of @loss")))
+    return failure();
   SmallVector<func::FuncOp> above;
   if (failed(checkRepeats(loss, above)))
     return failure();

@@ -11,12 +11,17 @@ namespace meshwright {
 
 func::FuncOp train::createFunction(ModuleOp module, OpBuilder &builder, Location loc,
                                    StringRef name, TypeRange arguments, TypeRange results) {
-  builder.setInsertionPointToEnd(module.getBody());
-  auto function =
-      func::FuncOp::create(builder, loc, name, builder.getFunctionType(arguments, results));
+  auto function = func::FuncOp::create(loc, name, builder.getFunctionType(arguments, results));
+  SymbolTable(module).insert(function);
   function.setPrivate();
   builder.setInsertionPointToStart(function.addEntryBlock());
   return function;
+}
+
+LogicalResult train::checkNameIsFree(ModuleOp module, StringRef name, StringRef what) {
+  if (Operation *taken = module.lookupSymbol(name))
+    return taken->emitError("has the name that ") << what << " will have; rename it";
+  return success();
 }
 
 void train::finishFunction(func::FuncOp function, OpBuilder &builder, ValueRange values) {

@@ -12,10 +12,16 @@
 
 namespace meshwright::train {
 
-/// A new empty function after the last of `module`, its body open at `builder`.
+/// A new empty function after the last of `module`, its body open at `builder`. Where `name` is
+/// taken it gets another that begins like it.
 mlir::func::FuncOp createFunction(mlir::ModuleOp module, mlir::OpBuilder &builder,
                                   mlir::Location loc, llvm::StringRef name,
                                   mlir::TypeRange arguments, mlir::TypeRange results);
+
+/// Refuses an op of `module` that has the name which `what`, a function that others look up by
+/// name, will have.
+mlir::LogicalResult checkNameIsFree(mlir::ModuleOp module, llvm::StringRef name,
+                                    llvm::StringRef what);
 
 /// Ends `function` by returning `values` and makes its type fit.
 void finishFunction(mlir::func::FuncOp function, mlir::OpBuilder &builder, mlir::ValueRange values);

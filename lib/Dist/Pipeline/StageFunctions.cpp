@@ -57,14 +57,14 @@ PartFunctions dist::makeFunctions(MicrobatchOps &ops, StringRef prefix) {
       members[part->second].push_back(&op);
   PartFunctions made;
   auto module = ops.function->getParentOfType<ModuleOp>();
+  SymbolTable symbols(module);
   OpBuilder builder(module.getContext());
   for (auto &entryOf : members) {
     const Part &part = entryOf.first;
-    builder.setInsertionPointToEnd(module.getBody());
     PartFunction &entry = made[part];
-    entry.function =
-        func::FuncOp::create(builder, ops.function.getLoc(), (prefix + nameOf(part)).str(),
-                             builder.getFunctionType({}, {}));
+    entry.function = func::FuncOp::create(ops.function.getLoc(), (prefix + nameOf(part)).str(),
+                                          builder.getFunctionType({}, {}));
+    symbols.insert(entry.function);
     entry.function.setPrivate();
     FunctionMaker maker(ops, entry.function);
     SmallVector<Value> returned;
