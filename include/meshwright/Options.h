@@ -8,8 +8,8 @@
 
 #include "Dist/Collectives/CollectiveAlgorithms.h"
 #include "Exec/Target.h"
-#include "Planner/PipelineSchedule.h"
-#include "Planner/RematPolicy.h"
+#include "Schedule/PipelineSchedule.h"
+#include "Schedule/RematPolicy.h"
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/Strategy.h"

@@ -8,8 +8,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
-#include "Planner/PipelineSchedule.h"
-#include "Planner/RematPolicy.h"
+#include "Schedule/PipelineSchedule.h"
+#include "Schedule/RematPolicy.h"
 
 #include <memory>
 #include <vector>

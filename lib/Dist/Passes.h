@@ -8,8 +8,8 @@
 
 #include "Dist/Collectives/CollectiveAlgorithms.h"
 #include "Dist/Dist.h"
-#include "Planner/PipelineSchedule.h"
-#include "Planner/RematPolicy.h"
+#include "Schedule/PipelineSchedule.h"
+#include "Schedule/RematPolicy.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/Strategy.h"
 

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Planner/PipelineSchedule.h"
+#include "Schedule/PipelineSchedule.h"
 #include "Report/MeasuredTasks.h"
 #include "Report/TimelinePicture.h"
 #include "meshwright/Codegen.h"

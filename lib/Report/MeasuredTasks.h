@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_LIB_REPORT_MEASUREDTASKS_H
 #define MESHWRIGHT_LIB_REPORT_MEASUREDTASKS_H
 
-#include "Planner/PipelineSchedule.h"
+#include "Schedule/PipelineSchedule.h"
 
 namespace meshwright::report {
 

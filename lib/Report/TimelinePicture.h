@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
 #define MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
 
-#include "Planner/PipelineSchedule.h"
+#include "Schedule/PipelineSchedule.h"
 
 #include "llvm/Support/raw_ostream.h"
 

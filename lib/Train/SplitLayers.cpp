@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
-#include "Planner/RematPolicy.h"
+#include "Schedule/RematPolicy.h"
 #include "Train/Passes.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -47,7 +47,7 @@ TESTS = {
     "dialects/Train|lib/Train": (COMPILER + ["InterpreterTests", "CodegenTests"],
                                  [lit("Train/"), unit("InterpreterTests"), unit("CodegenTests"), lit("Interpreter/|" + GOLDEN)]),
     "dialects/Dist|lib/Dist": (COMPILER + ["DistTest"], [lit("Dist/"), unit("DistTest"), lit(GOLDEN)]),
-    "lib/Planner": (COMPILER + ["PlannerTest"], [unit("PlannerTest"), lit("Dist/|" + GOLDEN)]),
+    "lib/Schedule": (COMPILER + ["ScheduleTest"], [unit("ScheduleTest"), lit("Dist/|" + GOLDEN)]),
     "dialects/Exec|lib/Exec": (COMPILER + ["ExecTests"], [lit("Exec/"), unit("ExecTests"), lit(GOLDEN)]),
     "lib/Codegen/CUDA": (COMPILER + ["CUDACodegenTests"], [unit("CUDACodegenTests"), lit("Codegen/CUDA")]),
     "lib/Codegen/StableHLO": (COMPILER, [lit("Codegen/StableHLO")]),

@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// lib/Planner says in which order each stage does its tasks. Here they are put into
+// lib/Schedule says in which order each stage does its tasks. Here they are put into
 // that order, with their messages: a value is sent where it is made and received just
 // before it is read. A stage whose message is not taken yet waits, so the order is found
 // by running all stages side by side with one message on its way between two stages;
@@ -13,7 +13,7 @@
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
 #include "Dist/Verify/VerifyTasks.h"
-#include "Planner/PipelineSchedule.h"
+#include "Schedule/PipelineSchedule.h"
 #include "StagePrograms.h"
 
 #include <deque>

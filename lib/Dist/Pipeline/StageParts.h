@@ -18,7 +18,7 @@
 #define MESHWRIGHT_LIB_DIST_STAGEPARTS_H
 
 #include "Dist/Dist.h"
-#include "Planner/PipelineSchedule.h"
+#include "Schedule/PipelineSchedule.h"
 
 #include "llvm/ADT/DenseMap.h"
 

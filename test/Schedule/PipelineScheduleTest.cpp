@@ -6,7 +6,7 @@
 // said of orders that cannot run.
 //
 //===----------------------------------------------------------------------===//
-#include "Planner/PipelineSchedule.h"
+#include "Schedule/PipelineSchedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
