@@ -14,7 +14,8 @@ using namespace meshwright::test;
 std::ostream &test::operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
 bool Case::narrow() const {
-  for (const char *other : {"broadcast", "whole_sum_broadcast_back", "softmax", "log_sum_exp"})
+  for (const char *other : {"broadcast", "whole_sum_broadcast_back", "softmax", "log_sum_exp", "rotate_half",
+                            "halves_of_two_widths"})
     if (llvm::StringRef(name) == other)
       return false;
   return true;
@@ -403,6 +404,39 @@ static const Case cases[] = {
        %0 = train.balance %b by %n rate 0.125 : ($TD, $TD) -> $TD return %0 : $TD })"},
     {"identity",
      "func.func @k(%x: $XD, %t: $ID) -> ($XD, $XD, $ID) { return %x, %x, %t : $XD, $XD, $ID }"},
+    // The second update is launched with the first, before what stands between them reads.
+    {"updates_around_reader",
+     R"(func.func @k(%p: $XD, %g: $XD, %q: $XD, %h: $XD, %c: $F, %l: $F) -> ($XD, tensor<$Sx$Bx$Dxf32>, $XD) {
+       %0 = train.sgd %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       %1 = train.transpose_blocks %q : ($XD) -> tensor<$Sx$Bx$Dxf32>
+       %2 = train.sgd %q, %h, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       return %0, %1, %2 : $XD, tensor<$Sx$Bx$Dxf32>, $XD })"},
+    {"embedding_grad_init_sum",
+     R"(func.func @k(%y: $XD, %i: $ID, %a: tensor<3x9x$Dxf32>) -> tensor<9x$Dxf32> {
+       %s = train.reduce sum %a over [0] : (tensor<3x9x$Dxf32>) -> tensor<9x$Dxf32>
+       %0 = train.embedding_grad %y, %i init %s rows 9 : ($XD, $ID, tensor<9x$Dxf32>) -> tensor<9x$Dxf32>
+       return %0 : tensor<9x$Dxf32> })",
+     8, 1e-5},
+    {"rotate_half", R"(func.func @k(%x: $XD) -> $XD {
+       %0 = train.rotate_half %x : ($XD) -> $XD return %0 : $XD })",
+     8, 3e-6, true},
+    {"halves_of_two_widths", R"(func.func @k(%x: $XD, %z: tensor<$Bx$Sx6xf32>) -> $XD {
+       %r = train.rotate_half %z : (tensor<$Bx$Sx6xf32>) -> tensor<$Bx$Sx6xf32>
+       %s = train.reduce sum %r over [2] : (tensor<$Bx$Sx6xf32>) -> $XR
+       %b = train.broadcast %s along [2] : ($XR) -> $XD
+       %h = train.rotate_half %x : ($XD) -> $XD
+       %0 = train.add %h, %b : ($XD, $XD) -> $XD return %0 : $XD })",
+     8, 1e-5, true},
+    {"row_sum_in_place", R"(func.func @k(%x: $XD, %m: tensor<$Bx$Sxf32>) -> ($XD, tensor<$Bx$Sxf32>) {
+       %s = train.reduce sum %x over [2] : ($XD) -> tensor<$Bx$Sxf32>
+       %0 = train.add %s, %m : (tensor<$Bx$Sxf32>, tensor<$Bx$Sxf32>) -> tensor<$Bx$Sxf32>
+       %1 = train.broadcast %0 along [2] : (tensor<$Bx$Sxf32>) -> $XD
+       %2 = train.add %x, %1 : ($XD, $XD) -> $XD return %2, %0 : $XD, tensor<$Bx$Sxf32> })",
+     8, 1e-5},
+    {"many_reductions", R"(func.func @k(%x: $XD, %y: $XD) -> ($F, $F) {
+       %0 = train.reduce max %x over [0, 1, 2] : ($XD) -> $F %1 = train.reduce sum %y over [0, 1, 2] : ($XD) -> $F
+       return %0, %1 : $F, $F })",
+     8, 1e-4},
     {"norm_of_vector", R"(func.func @k(%x: $VD, %w: $VD) -> $VD {
        %0 = train.rms_norm %x, %w eps 1.0e-5 : ($VD, $VD) -> $VD return %0 : $VD })"},
 };

@@ -91,5 +91,23 @@ TEST_P(Kernel, NarrowTypes) {
       }
 }
 
+/// The greatest of a row with something that is no number is none.
+TEST(KernelNumbers, MaximumKeepsNaN) {
+  for (const char *cpu : {"", "x86-64-v3", "x86-64"})
+    for (int64_t width : {7, 130}) {
+      std::string x = "tensor<2x" + std::to_string(width) + "xf32>";
+      KernelRunner runner("func.func @k(%x: " + x + ") -> tensor<2xf32> { %0 = train.reduce max %x over [1] : (" +
+                              x + ") -> tensor<2xf32> return %0 : tensor<2xf32> }",
+                          0, cpu);
+      ASSERT_TRUE(runner.valid());
+      for (int64_t at : {int64_t(0), width - 1}) {
+        std::vector<Memory> in = runner.makeArguments(7, 1);
+        in[0].set(width + at, NAN);
+        auto out = runner.run(in);
+        EXPECT_TRUE(std::isfinite(out[0].get(0)) && std::isnan(out[0].get(1))) << cpu << " " << width;
+      }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Kernel, testing::ValuesIn(kernelCases()),
                          [](const auto &info) { return std::string(info.param.name); });

@@ -148,3 +148,14 @@ TEST(Propagation, LeavesReplicatedAxesOut) {
   t.run();
   EXPECT_EQ(t.str(y), "[{}, {b}]");
 }
+
+TEST(Propagation, TakesTheHeaviestOfListsThatDisagree) {
+  Table t;
+  unsigned x = t.addNode("x", {8, 8}), heavy = t.addNode("heavy", {8, 8}, 64),
+           z = t.addNode("z", {8, 8});
+  t.link("add", "+i j, +i j -> i j", {x, heavy}, {z});
+  t.seed(x, {{Axes{0}, Axes{}}, {}, false}, {false, false});
+  t.seed(heavy, {{Axes{1}, Axes{}}, {}, false}, {false, false});
+  t.run();
+  EXPECT_EQ(t.str(z), "[{b}, {}]");
+}

@@ -2,6 +2,10 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=1" | FileCheck %s --check-prefixes=CHECK,ONE
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=3" | FileCheck %s --check-prefixes=CHECK,THREE
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=1" --dist-propagate --dist-partition | FileCheck %s --check-prefix=LOCAL1
+// RUN: sed 's/init <"normal", 1.0>$/init <"normal", 1.0> {dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}/' %s | meshwright-opt - --dist-apply-strategy="mesh=data=3,tensor=2 zero=1" | FileCheck %s --check-prefix=UNCUT
+// Where all must be padded, a dimension that computing leaves whole is shared out: 4 columns over 3 rather than 8 rows over 2 x 3.
+// UNCUT: @w.master : {{.*}}dist.seed = #tensor_data}
+// UNCUT: @w.momentum : {{.*}}dist.seed = #tensor_data}
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=3" --dist-propagate --dist-partition | FileCheck %s --check-prefix=LOCAL3
 // RUN: sed 's/init <"normal", 1.0>$/init <"normal", 1.0> {dist.seed = #dist.sharding<@mesh, [{data}, {?}]>}/' %s | meshwright-opt - --dist-apply-strategy="mesh=data=2 zero=3" | FileCheck %s --check-prefix=OWN
 // RUN: sed 's/init <"normal", 1.0>$/init <"normal", 1.0> {dist.seed = #dist.sharding<@mesh, [{}, {}], replicated = {data}>}/' %s | meshwright-opt - --dist-apply-strategy="mesh=data=2 zero=3" | FileCheck %s --check-prefix=COPIES

@@ -117,3 +117,30 @@ func.func @sum(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %2 = train.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %2 : tensor<4xf32>
 }
+
+// -----
+
+// A sum of maxima is no maximum of sums.
+// CHECK-LABEL: func.func @maxima
+// CHECK-NEXT: %[[M:.*]]:2 = dist.all_reduce max %arg0, %arg1 over <@mesh {data}>
+// CHECK-NEXT: train.add %[[M]]#0, %[[M]]#1
+dist.mesh @mesh ["data" = 2]
+func.func @maxima(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dist.all_reduce max %x over <@mesh {data}> : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dist.all_reduce max %y over <@mesh {data}> : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = train.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// -----
+
+// Another device's part of a sum stays a slice.
+// CHECK-LABEL: func.func @shifted
+// CHECK-NEXT: %[[SUM:.*]] = dist.all_reduce sum %arg0
+// CHECK-NEXT: dist.slice %[[SUM]] dim 1 shift 1 over <@mesh {a}>
+dist.mesh @mesh ["a" = 2]
+func.func @shifted(%x: tensor<8x4xf32>) -> tensor<8x2xf32> {
+  %0 = dist.all_reduce sum %x over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = dist.slice %0 dim 1 shift 1 over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
+  return %1 : tensor<8x2xf32>
+}

@@ -148,3 +148,48 @@ func.func @whole(%x: tensor<4x6xbf16>, %w: tensor<6x6xbf16>, %s: tensor<6xbf16>)
   %2 = train.reshape %1 : (tensor<4x6xbf16>) -> tensor<4x2x3xbf16>
   return %2 : tensor<4x2x3xbf16>
 }
+
+// -----
+
+// An index that is cut into 2 parts here and 3 there divides by both.
+dist.mesh @mesh ["a" = 2, "b" = 3]
+// CHECK-LABEL: func.func @both
+func.func @both(%x: tensor<8x7xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>}, %y: tensor<8x7xf32> {dist.seed = #dist.sharding<@mesh, [{}, {b}]>}) -> tensor<8x7xf32> {
+  // CHECK: train.add {{.*}} : (tensor<8x12xf32>, tensor<8x12xf32>) -> tensor<8x12xf32>
+  %0 = train.add %x, %y : (tensor<8x7xf32>, tensor<8x7xf32>) -> tensor<8x7xf32>
+  return %0 : tensor<8x7xf32>
+}
+
+// -----
+
+// What a loop carries has zeros in its padding only if its next value does too: exp(0) = 1.
+dist.mesh @mesh ["tensor" = 2]
+// CHECK-LABEL: func.func private @body
+// CHECK: %[[M:.*]] = train.mask %arg0 dim 1 below 5 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+// CHECK-NEXT: train.reduce sum %[[M]] over [1]
+func.func private @body(%x: tensor<8x5xf32>) -> (tensor<8x5xf32>, tensor<8xf32>) {
+  %sum = train.reduce sum %x over [1] : (tensor<8x5xf32>) -> tensor<8xf32>
+  %next = train.exp %x : (tensor<8x5xf32>) -> tensor<8x5xf32>
+  return %next, %sum : tensor<8x5xf32>, tensor<8xf32>
+}
+// CHECK-LABEL: func.func @carried
+func.func @carried(%x: tensor<8x5xf32> {dist.seed = #dist.sharding<@mesh, [{}, {tensor}]>}) -> (tensor<8x5xf32>, tensor<3x8xf32>) {
+  %y, %sums = train.repeat @body x 3 carry(%x) each() shared() : (tensor<8x5xf32>) -> (tensor<8x5xf32>, tensor<3x8xf32>)
+  return %y, %sums : tensor<8x5xf32>, tensor<3x8xf32>
+}
+
+// -----
+
+// Variables have zeros in their padding again.
+dist.mesh @mesh ["tensor" = 2]
+train.variable @w : tensor<5xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{tensor}]>}
+// CHECK-LABEL: func.func @variable
+func.func @variable() {
+  // CHECK: %[[E:.*]] = train.exp
+  // CHECK-NEXT: %[[M:.*]] = train.mask %[[E]] dim 0 below 5
+  // CHECK-NEXT: train.set @w, %[[M]]
+  %w = train.get @w : tensor<5xf32>
+  %0 = train.exp %w : (tensor<5xf32>) -> tensor<5xf32>
+  train.set @w, %0 : tensor<5xf32>
+  return
+}

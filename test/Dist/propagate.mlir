@@ -256,3 +256,60 @@ func.func @maximum(%x: tensor<4x8xf32> {dist.seed = #dist.sharding<@mesh, [{}, {
   %1 = train.scale %0 by -1.0 : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// -----
+
+// Of a product's two partial factors neither goes on: it is not linear in both at once.
+dist.mesh @mesh ["t" = 2]
+// CHECK-LABEL: func.func @factors
+func.func @factors(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {t}]>},
+                   %u: tensor<6x4xf32>, %v: tensor<6x4xf32>) -> tensor<8x6xf32> {
+  %0 = train.linear %x, %u : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  %1 = train.linear %x, %v : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  // CHECK: train.mul {{.*}} -> tensor<8x6xf32, #R_R>
+  // CHECK-NOT: dist.reshard
+  %2 = train.mul %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  return %2 : tensor<8x6xf32>
+}
+
+// -----
+
+// What a loop makes of something that only the root has, only the root carries, from the beginning.
+dist.mesh @mesh ["a" = 2]
+train.variable @w : tensor<8xf32> init <"normal", 1.0> {dist.seed = #dist.sharding<@mesh, [{}], root = {a}>}
+// CHECK-LABEL: func.func private @body
+// CHECK-SAME: (%{{.*}}: tensor<8xf32, #R_root_a>) -> tensor<8xf32, #R_root_a>
+// CHECK-NOT: dist.reshard
+func.func private @body(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %w = train.get @w : tensor<8xf32>
+  %0 = train.mul %x, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// CHECK-LABEL: func.func @carried
+// CHECK: %[[X:.*]] = dist.reshard %arg0 : {{.*}} -> tensor<8xf32, #R_root_a>
+// CHECK: %[[Y:.*]] = train.repeat @body x 3 carry(%[[X]])
+// CHECK: dist.reshard %[[Y]] : {{.*}} -> tensor<8xf32, #R>
+func.func @carried(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y = train.repeat @body x 3 carry(%x) each() shared() : (tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+// Two functions that do the same to inputs of other names stay two.
+dist.mesh @mesh ["a" = 2]
+// CHECK: func.func private @f(%{{.*}}: tensor<8x4xf32, #R_R> {train.input = "x"})
+// CHECK: func.func private @g(%{{.*}}: tensor<8x4xf32, #R_R> {train.input = "y"})
+func.func private @f(%x: tensor<8x4xf32> {train.input = "x"}) -> tensor<8x4xf32> {
+  %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+func.func private @g(%x: tensor<8x4xf32> {train.input = "y"}) -> tensor<8x4xf32> {
+  %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+func.func @main(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>) {
+  %0 = func.call @f(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = func.call @g(%y) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return
+}

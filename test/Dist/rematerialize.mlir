@@ -1,4 +1,5 @@
 // RUN: meshwright-opt %s --dist-rematerialize=policy=full -split-input-file | FileCheck %s --check-prefix FULL
+// RUN: meshwright-opt %s --dist-rematerialize=policy=every:1 -split-input-file | FileCheck %s --check-prefix FULL
 // RUN: meshwright-opt %s --dist-rematerialize=policy=selective -split-input-file | FileCheck %s --check-prefix SELECTIVE
 // RUN: meshwright-opt %s --dist-rematerialize=policy=none -split-input-file | FileCheck %s --check-prefix NONE
 // RUN: meshwright-opt %s --dist-rematerialize=policy=every:2 -split-input-file | FileCheck %s --check-prefix EVERY

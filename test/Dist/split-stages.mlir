@@ -233,3 +233,40 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// A sum that something else reads too stays one, with one accumulator, of its last chunk.
+// PARTS: func.func private @shared(
+// PARTS: %[[SUM:.*]] = train.add {{.*}} {dist.part = "forward 1"}
+// PARTS-NEXT: %[[TWICE:.*]] = train.scale %[[SUM]] {{.*}}dist.part = "forward 1"
+// PARTS-NEXT: train.accumulate %arg0, %[[SUM]] {dist.part = "forward 1"}
+// PARTS-NEXT: train.accumulate %arg1, %[[TWICE]] {dist.part = "forward 1"}
+// PARTS-NEXT: return
+module {
+  dist.mesh @mesh ["pipe" = 2]
+  train.variable @h.0.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
+  train.variable @h.1.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+1}.w">
+  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> attributes {train.role = #train.role<forward>} {
+    %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+  }
+  func.func private @shared(%sum: tensor<f32>, %double: tensor<f32>, %x: tensor<2x4xf32>) -> (tensor<f32>, tensor<f32>) attributes {train.role = #train.role<microbatch>} {
+    %w0 = train.get @h.0.w : tensor<1x4x4xf32>
+    %w1 = train.get @h.1.w : tensor<1x4x4xf32>
+    %y = train.repeat @layer x 1 carry(%x) each(%w0) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %z = train.repeat @layer x 1 carry(%y) each(%w1) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %a = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %b = train.reduce sum %z over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %s = train.add %a, %b : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %t = train.scale %s by 2.0 : (tensor<f32>) -> tensor<f32>
+    %ns = train.accumulate %sum, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %nt = train.accumulate %double, %t : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %ns, %nt : tensor<f32>, tensor<f32>
+  }
+  func.func @eval(%x: tensor<2x2x4xf32>) -> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "double"}) {
+    %zero = train.fill 0.0 : () -> tensor<f32>
+    %r:2 = train.repeat @shared x 2 carry(%zero, %zero) each(%x) shared() {train.role = #train.role<microbatch>} : (tensor<f32>, tensor<f32>, tensor<2x2x4xf32>) -> (tensor<f32>, tensor<f32>)
+    return %r#0, %r#1 : tensor<f32>, tensor<f32>
+  }
+}

@@ -245,3 +245,14 @@ module @one attributes {dist.coordinates = {a = 0 : i64}} {
 module @two attributes {dist.coordinates = {a = 1 : i64}} {
   dist.mesh @mesh ["a" = 2]
 }
+
+// -----
+
+dist.mesh @mesh ["pipe" = 2]
+module @first attributes {dist.coordinates = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2]
+}
+// expected-error @+1 {{'dist.coordinates' puts the program at 2 : i64 of axis 'pipe', whose coordinates are 0 to 1}}
+module @behind attributes {dist.coordinates = {pipe = 2 : i64}} {
+  dist.mesh @mesh ["pipe" = 2]
+}

@@ -127,3 +127,11 @@ func.func @rounds(%x: tensor<4xf32, #dist.sharding<@mesh, [{}]>>, %c: tensor<2x4
   %y = train.repeat @round x 3 times %n carry(%x) each() shared() : (tensor<4xf32, #dist.sharding<@mesh, [{}]>>, tensor<i32, #dist.sharding<@mesh, [], partial = max {a}>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}]>>
   return
 }
+
+// -----
+
+dist.mesh @mesh ["a" = 2]
+func.func @main(%x: tensor<8xf32, #dist.sharding<@mesh, [{}], root = {a}>>) -> tensor<8xf32, #dist.sharding<@mesh, [{}], root = {a}>> {
+  // expected-error @+1 {{passes argument 0 of @main, which only the root over {a} has, out of the program as if all had it}}
+  return %x : tensor<8xf32, #dist.sharding<@mesh, [{}], root = {a}>>
+}

@@ -63,3 +63,23 @@ exec.program @eval {
   // expected-error @below {{'x' is 'memref<8xf32>' here and 'memref<4xf32>' in another program}}
   %x = exec.buffer "x" input input "x" : memref<8xf32>
 }
+
+// -----
+
+// What the next iteration waits for keeps its memory until then.
+// CHECK: exec.arena_bytes = 256 : i64
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  %a = exec.buffer "a" temporary : memref<16xf32>
+  %t = exec.buffer "t" temporary : memref<16xf32>
+  exec.loop %i = 3 {
+    exec.wait 0
+    exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    exec.when %i from 0 to 2 {
+      exec.all_reduce sum %a to %a over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+    }
+    exec.copy %x to %t : memref<16xf32> to memref<16xf32>
+    exec.copy %t to %y : memref<16xf32> to memref<16xf32>
+  }
+}

@@ -193,6 +193,20 @@ func.func @rotate(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<8xf32> {trai
   return %p, %kept : tensor<8xf32>, tensor<3x8xf32>
 }
 
+// What a view reads of a variable after it is written is its old value.
+// CHECK-LABEL: exec.program @late_view
+// CHECK-DAG: %[[A:.*]] = exec.buffer "a"
+// CHECK: exec.copy %[[A]] to %[[OLD:.*]] :
+// CHECK: exec.launch @flat ins(%{{.*}} : memref<2x4xf32>)
+func.func private @flat(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {exec.kernel}
+func.func @late_view(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<2x4xf32> {train.output = "y"}) {
+  %a = train.get @a : tensor<8xf32>
+  %v = train.reshape %a : (tensor<8xf32>) -> tensor<2x4xf32>
+  train.set @a, %x : tensor<8xf32>
+  %0 = exec.launch @flat ins(%v : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
 //--- library.mlir
 // Attention gets scratch memory as the runtime asks for it.
 // CHECK-LABEL: exec.program @attention

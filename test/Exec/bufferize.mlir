@@ -272,3 +272,55 @@ func.func @roots(%x: tensor<1x4x3xf32> {train.input = "x"}) -> (tensor<1x4x3xf32
   %5 = dist.recv from 1 channel 2 over <@mesh {a}> : tensor<1x4x3xf32>
   return %1, %2, %3, %4, %5 : tensor<1x4x3xf32>, tensor<1x8x3xf32>, tensor<1x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x3xf32>
 }
+
+// -----
+
+// A carried value that becomes a window of itself is saved first.
+// CHECK-LABEL: exec.program @own
+// CHECK: exec.loop
+// CHECK-NEXT: exec.copy %[[C:.*]] to %[[SAVED:.*]] :
+// CHECK: exec.copy %{{.*}} to %[[C]] :
+func.func @own(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<8xf32> {train.output = "y"}) {
+  %y = exec.loop %i = 2 carry(%c = %x) : (tensor<8xf32>) -> tensor<8xf32> {
+    %0 = train.reshape %c : (tensor<8xf32>) -> tensor<1x8xf32>
+    %1 = dist.take %0 at 0 : (tensor<1x8xf32>) -> tensor<8xf32>
+    exec.yield %1 : tensor<8xf32>
+  }
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+// A part is not written over while another one of the same value is read.
+// CHECK-LABEL: exec.program @kept_inside
+// CHECK: exec.buffer "temporary.0" temporary : memref<8xf32>
+// CHECK: %[[T:.*]] = exec.buffer "temporary.1" temporary : memref<4xf32>
+// CHECK: exec.launch @sum ins(%{{.*}}, %{{.*}} : {{.*}}) outs(%[[T]] : memref<4xf32>)
+dist.mesh @mesh ["a" = 2]
+func.func private @twice(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]}
+func.func private @sum(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel, exec.inplace = [[0, 0], [1, 0]]}
+func.func private @aside(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel}
+func.func @kept_inside(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "y"}) {
+  %0 = exec.launch @twice ins(%x : tensor<8xf32>) -> tensor<8xf32>
+  %1 = dist.slice %0 dim 0 over <@mesh {a}> : (tensor<8xf32>) -> tensor<4xf32>
+  %2 = train.slice %0 rows 4 : (tensor<8xf32>) -> tensor<4xf32>
+  %3 = exec.launch @sum ins(%1, %2 : tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = exec.launch @aside ins(%3 : tensor<4xf32>) -> tensor<4xf32>
+  return %4 : tensor<4xf32>
+}
+
+// -----
+
+// Messages of one channel share a buffer of the size of the largest, those of another one have theirs.
+// CHECK-LABEL: exec.program @channels
+// CHECK: exec.send %{{.*}} to 1 channel 1 over ["a"] buffer %[[A:.*]] : memref<4xf32>, memref<48xi8>
+// CHECK: exec.send %{{.*}} to 1 channel 1 over ["a"] buffer %[[A]] : memref<12xf32>, memref<48xi8>
+// CHECK: exec.send %{{.*}} to 1 channel 2 over ["a"] buffer %[[B:.*]] : memref<4xf32>, memref<16xi8>
+// CHECK: exec.finish_sends %[[A]], %[[B]]
+dist.mesh @mesh ["a" = 2]
+func.func @channels(%x: tensor<4xf32> {train.input = "x"}, %y: tensor<12xf32> {train.input = "y"}) {
+  dist.send %x to 1 channel 1 over <@mesh {a}> : tensor<4xf32>
+  dist.send %y to 1 channel 1 over <@mesh {a}> : tensor<12xf32>
+  dist.send %x to 1 channel 2 over <@mesh {a}> : tensor<4xf32>
+  return
+}

@@ -3,6 +3,7 @@
 // RUN: meshwright-opt %t/step.mlir --exec-inline-repeats --annotate-inplace-aliases | FileCheck %s --check-prefix=ALIAS
 // RUN: meshwright-opt %t/keep.mlir --exec-inline-repeats --annotate-inplace-aliases | FileCheck %s --check-prefix=NOALIAS
 // RUN: meshwright-opt %t/keep.mlir --exec-inline-repeats --exec-bufferize | FileCheck %s --check-prefix=KEEP
+// RUN: meshwright-opt %t/given.mlir --annotate-inplace-aliases | FileCheck %s --check-prefix=GIVEN
 // RUN: meshwright-opt %t/variables.mlir --exec-inline-repeats | FileCheck %s --check-prefix=GET
 // RUN: not meshwright-opt %t/recursion.mlir --exec-bufferize 2>&1 | FileCheck %s --check-prefix=RECURSION
 // RUN: not meshwright-opt %t/kernel.mlir --exec-bufferize 2>&1 | FileCheck %s --check-prefix=KERNEL
@@ -87,6 +88,38 @@ func.func @step(%x: tensor<4x8xf32> {train.input = "x"}, %a: tensor<8x8xf32> {tr
 }
 
 // Variables that callees read are read by the callers, through all levels and out of loops.
+
+//--- given.mlir
+// A variable, what is given twice, and what a view reads afterwards are not written over.
+train.variable @w : tensor<8x8xf32> init <"normal", 0.1 : f64>
+func.func private @zeros() -> tensor<8x8xf32> attributes {exec.kernel}
+func.func private @flat(%x: tensor<64xf32>) -> tensor<64xf32> attributes {exec.kernel}
+// GIVEN: func.func private @variable({{.*}} {exec.inplace_aliases = array<i64: -1>}
+func.func private @variable(%acc: tensor<8x8xf32>, %x: tensor<4x8xf32>) -> tensor<8x8xf32> {
+  %0 = train.contract "n o, n i -> o i" %x, %x init %acc : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+// GIVEN: func.func private @twice({{.*}} {exec.inplace_aliases = array<i64: -1>}
+func.func private @twice(%acc: tensor<8x8xf32>, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = train.contract "n o, n i -> o i" %x, %x init %acc : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+// GIVEN: func.func private @seen({{.*}} {exec.inplace_aliases = array<i64: -1>}
+func.func private @seen(%acc: tensor<8x8xf32>, %x: tensor<4x8xf32>) -> tensor<8x8xf32> {
+  %0 = train.contract "n o, n i -> o i" %x, %x init %acc : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+func.func @step(%x: tensor<4x8xf32> {train.input = "x"}) -> (tensor<8x8xf32> {train.output = "a"}, tensor<8x8xf32> {train.output = "b"}, tensor<8x8xf32> {train.output = "c"}, tensor<64xf32> {train.output = "d"}) {
+  %w = train.get @w : tensor<8x8xf32>
+  %0 = func.call @variable(%w, %x) : (tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %z = exec.launch @zeros ins() -> tensor<8x8xf32>
+  %1 = func.call @twice(%z, %z) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = exec.launch @zeros ins() -> tensor<8x8xf32>
+  %r = train.reshape %y : (tensor<8x8xf32>) -> tensor<64xf32>
+  %2 = func.call @seen(%y, %x) : (tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %3 = exec.launch @flat ins(%r : tensor<64xf32>) -> tensor<64xf32>
+  return %0, %1, %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<64xf32>
+}
 
 //--- variables.mlir
 train.variable @w : tensor<8xf32> init <"normal", 0.1 : f64>

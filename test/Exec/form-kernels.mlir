@@ -219,3 +219,52 @@ func.func @from(%x: tensor<4x4xf32> loc("x"), %w: tensor<4x4xf32> loc("w")) -> t
   %4 = train.mul %3, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("up.1")
   return %4 : tensor<4x4xf32>
 }
+
+// -----
+
+// What a row sums to is not what its columns are multiplied by, though there are as many.
+// CHECK-LABEL: func.func @square
+// CHECK-NEXT: %[[S:.*]] = exec.launch @square.k0 ins(%arg0
+// CHECK-NEXT: exec.launch @square.k1 ins(%arg0, %[[S]]
+func.func @square(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = train.reduce sum %x over [1] : (tensor<8x8xf32>) -> tensor<8xf32>
+  %1 = train.mul %x, %0 : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// -----
+
+// Calls stay in their order, also where the first waits for a kernel with a later op.
+// CHECK-LABEL: func.func @calls
+// CHECK: exec.launch
+// CHECK-NEXT: call @first
+// CHECK-NEXT: call @second
+func.func private @first(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  return %x : tensor<8x8xf32>
+}
+func.func private @second(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  return %x : tensor<8x8xf32>
+}
+func.func @calls(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = train.silu %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = func.call @first(%0) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = func.call @second(%y) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = train.relu %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %1, %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// A read of a variable stays behind the write, which waits for a kernel with a later op.
+// CHECK-LABEL: func.func @variable
+// CHECK-NEXT: %[[K:.*]]:2 = exec.launch
+// CHECK-NEXT: train.set @v, %[[K]]#0
+// CHECK-NEXT: train.get @v
+train.variable @v : tensor<8xf32> init <"normal", 0.1 : f64>
+func.func @variable(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = train.silu %x : (tensor<8xf32>) -> tensor<8xf32>
+  train.set @v, %0 : tensor<8xf32>
+  %1 = train.get @v : tensor<8xf32>
+  %2 = train.relu %x : (tensor<8xf32>) -> tensor<8xf32>
+  return %1, %2 : tensor<8xf32>, tensor<8xf32>
+}

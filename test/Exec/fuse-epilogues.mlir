@@ -135,3 +135,28 @@ func.func @not_sums(%dy: tensor<4x16xbf16>, %x: tensor<4x8xbf16>, %dz: tensor<4x
   %13 = train.contract "i s, i t -> s t" %y, %12 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
   return %0, %1, %2, %3, %5, %6, %7, %8, %4, %9, %10, %13 : tensor<16x8xf32>, tensor<16xbf16>, tensor<4xf32>, tensor<16xf32>, tensor<16x8xf32>, tensor<16xf32>, tensor<16x8xf32>, tensor<16xf32>, tensor<4x16xbf16>, tensor<16x8xf32>, tensor<16xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// What is read before gelu is there before it.
+// CHECK-LABEL: func.func @before
+// CHECK-NOT: exec.product
+// CHECK: return
+func.func @before(%x: tensor<4x8xbf16>, %w: tensor<16x8xbf16>) -> (tensor<4x16xbf16>, tensor<4x16xbf16>) {
+  %0 = train.linear %x, %w : (tensor<4x8xbf16>, tensor<16x8xbf16>) -> tensor<4x16xbf16>
+  %1 = train.relu %0 : (tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  %2 = train.gelu tanh %0 : (tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  return %1, %2 : tensor<4x16xbf16>, tensor<4x16xbf16>
+}
+
+// -----
+
+// Nor maxima, where nothing else reads the factor.
+// GRAD-LABEL: func.func @maxima
+// GRAD-NOT: exec.product
+// GRAD: return
+func.func @maxima(%dy: tensor<2x4x16xbf16>, %x: tensor<2x4x8xbf16>) -> (tensor<16x8xf32>, tensor<16xf32>) {
+  %0 = train.contract "t s o, t s i -> o i" %dy, %x : (tensor<2x4x16xbf16>, tensor<2x4x8xbf16>) -> tensor<16x8xf32>
+  %1 = train.reduce max %dy over [0, 1] : (tensor<2x4x16xbf16>) -> tensor<16xf32>
+  return %0, %1 : tensor<16x8xf32>, tensor<16xf32>
+}

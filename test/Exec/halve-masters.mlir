@@ -116,6 +116,11 @@ func.func private @of_copied(%master: tensor<8xf32>) -> (tensor<8xf32>, tensor<8
   %rounded = arith.truncf %updated : tensor<8xf32> to tensor<8xbf16>
   return %updated, %rounded : tensor<8xf32>, tensor<8xbf16>
 }
+func.func private @of_written(%master: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xbf16>) attributes {exec.inplace = [[0, 0]], exec.kernel, exec.workspace = 0 : i64} {
+  %updated = arith.mulf %master, %master : tensor<8xf32>
+  %rounded = arith.truncf %updated : tensor<8xf32> to tensor<8xbf16>
+  return %updated, %rounded : tensor<8xf32>, tensor<8xbf16>
+}
 func.func private @of_read(%master: tensor<8xf32>, %w: tensor<8xbf16>) -> (tensor<8xf32>, tensor<8xbf16>) attributes {exec.inplace = [[0, 0], [1, 1]], exec.kernel, exec.workspace = 0 : i64} {
   %wide = arith.extf %w : tensor<8xbf16> to tensor<8xf32>
   %updated = arith.addf %master, %wide : tensor<8xf32>
@@ -140,7 +145,7 @@ exec.program @step {
   %sharedm = exec.buffer "shared.master" optimizer variable @shared.master : memref<8xf32>
   exec.launch @of_copied ins(%copiedm : memref<8xf32>) outs(%copiedm, %copied : memref<8xf32>, memref<8xbf16>)
   exec.copy %copiedm to %out : memref<8xf32> to memref<8xf32>
-  exec.launch @of_copied ins(%writtenm : memref<8xf32>) outs(%writtenm, %part : memref<8xf32>, memref<8xbf16>)
+  exec.launch @of_written ins(%writtenm : memref<8xf32>) outs(%writtenm, %part : memref<8xf32>, memref<8xbf16>)
   exec.copy %part to %written : memref<8xbf16> to memref<8xbf16>
   exec.launch @of_read ins(%readm, %read : memref<8xf32>, memref<8xbf16>) outs(%readm, %read : memref<8xf32>, memref<8xbf16>)
   exec.launch @of_shared ins(%sharedm : memref<8xf32>) outs(%sharedm, %shared : memref<8xf32>, memref<8xbf16>)

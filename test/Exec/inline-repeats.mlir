@@ -133,3 +133,19 @@ func.func @step(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<8xf32> {train.
   %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
+
+// -----
+
+// What is read behind a write is what was written.
+train.variable @v : tensor<4xf32> init <"normal", 0.02>
+// CHECK-LABEL: func.func @written
+// CHECK-NEXT: %[[OLD:.*]] = train.get @v
+// CHECK-NEXT: train.set @v, %arg0
+// CHECK-NEXT: %[[NEW:.*]] = train.get @v
+// CHECK-NEXT: return %[[OLD]], %[[NEW]]
+func.func @written(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %old = train.get @v : tensor<4xf32>
+  train.set @v, %x : tensor<4xf32>
+  %new = train.get @v : tensor<4xf32>
+  return %old, %new : tensor<4xf32>, tensor<4xf32>
+}

@@ -179,3 +179,58 @@ exec.program @step {
   exec.call @backward inouts(%kept : memref<4x16xf32>)
   exec.call @weight ins(%kept : memref<4x16xf32>) outs(%y : memref<16xf32>)
 }
+
+// -----
+
+// A state of which a program writes a part is fetched: the rest stays.
+// CHECK: train.variable @m
+train.variable @m : tensor<2x8xf32> init <"constant", 0.0>
+train.variable @n : tensor<4x16xf32> init <"constant", 0.0>
+func.func private @double(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// CHECK: exec.program @step
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<8xf32>
+  // CHECK-DAG: %[[M:.*]] = exec.buffer "m" optimizer variable @m offset {{.*}} : memref<2x8xf32, "host">
+  %m = exec.buffer "m" optimizer variable @m : memref<2x8xf32>
+  %n = exec.buffer "n" optimizer variable @n : memref<4x16xf32>
+  // CHECK-DAG: exec.buffer "offload.2" optimizer offset {{.*}} : memref<3x16xf32>
+  // CHECK: exec.copy %[[M]] to %{{.*}} {exec.async_token = 0 : i64}
+  %second = exec.view %m from 8 : memref<2x8xf32> -> memref<8xf32>
+  exec.launch @double ins(%x : memref<8xf32>) outs(%second : memref<8xf32>)
+  exec.loop %i = 4 {
+    %ni = exec.slot %n[%i] : memref<4x16xf32> -> memref<16xf32>
+    %half = exec.view %ni from 8 : memref<16xf32> -> memref<8xf32>
+    exec.launch @double ins(%x : memref<8xf32>) outs(%half : memref<8xf32>)
+  }
+}
+
+// -----
+
+// What one reader leaves for another one is copied back.
+// CHECK: func.func private @doubled_in_place
+func.func private @doubled_in_place(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+// CHECK: exec.program @step
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  // CHECK-DAG: exec.buffer "offload.1" activation {{.*}} : memref<3x16xf32>
+  %kept = exec.buffer "kept" activation : memref<4x16xf32>
+  exec.loop %i = 4 {
+    %k = exec.slot %kept[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.launch @doubled_in_place ins(%x : memref<16xf32>) outs(%k : memref<16xf32>)
+  }
+  exec.loop %i = 4 reverse {
+    %k = exec.slot %kept[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.launch @doubled_in_place ins(%k : memref<16xf32>) outs(%k : memref<16xf32>)
+  }
+  exec.loop %i = 4 {
+    %k = exec.slot %kept[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.launch @doubled_in_place ins(%k : memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+}

@@ -153,3 +153,73 @@ exec.program @buckets {
   exec.copy %sum to %y : memref<3x16xf32> to memref<3x16xf32>
   exec.copy %one to %y : memref<3x16xf32> to memref<3x16xf32>
 }
+
+// -----
+
+// Of two iterations the second reads what the first one's sum becomes.
+// CHECK-LABEL: exec.program @last_pair
+// CHECK-NOT: exec.async_token
+// CHECK-NOT: exec.when
+// CHECK: exec.reduce_scatter
+train.variable @w : tensor<2x8xf32> init <"normal", 0.02>
+exec.program @last_pair {
+  %w = exec.buffer "w" parameter variable @w : memref<2x8xf32>
+  %x = exec.buffer "x" input input "x" : memref<2x16xf32>
+  %g = exec.buffer "g" gradient : memref<16xf32>
+  %mine = exec.buffer "mine" gradient : memref<8xf32>
+  %z = exec.buffer "z" output output "z" : memref<8xf32>
+  %first = exec.view %w : memref<2x8xf32> -> memref<8xf32>
+  exec.loop %i = 2 {
+    exec.copy %first to %z : memref<8xf32> to memref<8xf32>
+    %xi = exec.slot %x[%i] : memref<2x16xf32> -> memref<16xf32>
+    exec.copy %xi to %g : memref<16xf32> to memref<16xf32>
+    exec.reduce_scatter sum %g to %mine over ["data"] : memref<16xf32> to memref<8xf32>
+    %wi = exec.slot %w[%i] : memref<2x8xf32> -> memref<8xf32>
+    exec.copy %mine to %wi : memref<8xf32> to memref<8xf32>
+  }
+}
+
+// -----
+
+// What is read after it is sent stays one place: the collective ends in its iteration.
+// CHECK-LABEL: exec.program @read_behind
+// CHECK-NOT: turns
+// CHECK: exec.wait 0
+exec.program @read_behind {
+  %x = exec.buffer "x" input input "x" : memref<4x16xf32>
+  %g = exec.buffer "g" gradient : memref<16xf32>
+  %mine = exec.buffer "mine" gradient : memref<8xf32>
+  %y = exec.buffer "y" output output "y" : memref<4x8xf32>
+  %z = exec.buffer "z" output output "z" : memref<4x16xf32>
+  exec.loop %i = 4 {
+    %xi = exec.slot %x[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %xi to %g : memref<16xf32> to memref<16xf32>
+    exec.reduce_scatter sum %g to %mine over ["data"] : memref<16xf32> to memref<8xf32>
+    %zi = exec.slot %z[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %g to %zi : memref<16xf32> to memref<16xf32>
+    %yi = exec.slot %y[%i] : memref<4x8xf32> -> memref<8xf32>
+    exec.copy %mine to %yi : memref<8xf32> to memref<8xf32>
+  }
+}
+
+// -----
+
+// Downwards the last microbatch is number 0.
+// CHECK-LABEL: exec.program @downwards
+exec.program @downwards {
+  %x = exec.buffer "x" input input "x" : memref<2x16xf32>
+  %sum = exec.buffer "sum" gradient : memref<3x16xf32>
+  %y = exec.buffer "y" output output "y" : memref<3x16xf32>
+  // CHECK: exec.loop %[[M:.*]] = 2 reverse {
+  exec.loop %m = 2 reverse {
+    %xm = exec.slot %x[%m] : memref<2x16xf32> -> memref<16xf32>
+    exec.loop %i = 3 {
+      %s = exec.slot %sum[%i] : memref<3x16xf32> -> memref<16xf32>
+      exec.copy %xm to %s : memref<16xf32> to memref<16xf32>
+      // CHECK: exec.when %[[M]] from 0 to 1 {
+      // CHECK-NEXT: exec.all_reduce
+    }
+  }
+  exec.all_reduce sum %sum to %sum over ["data"] : memref<3x16xf32> to memref<3x16xf32>
+  exec.copy %sum to %y : memref<3x16xf32> to memref<3x16xf32>
+}

@@ -51,6 +51,20 @@ func.func @table(%w: tensor<1x64xf32>, %g: tensor<1x64xf32>, %b: tensor<1xf32>, 
 
 // -----
 
+// What needs something that is computed later stays behind.
+// CHECK-LABEL: func.func @late
+// CHECK: train.repeat @update.part x 4
+// CHECK: %[[SUM:.*]] = train.reduce
+// CHECK: train.add %{{.*}}, %[[SUM]]
+func.func @late(%w: tensor<64xf32>, %g: tensor<64xf32>, %x: tensor<2x64xf32>, %s: tensor<f32>) -> tensor<64xf32> {
+  %0 = train.sgd %w, %g, %s, %s : (tensor<64xf32>, tensor<64xf32>, tensor<f32>, tensor<f32>) -> tensor<64xf32>
+  %1 = train.reduce sum %x over [0] : (tensor<2x64xf32>) -> tensor<64xf32>
+  %2 = train.add %0, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %2 : tensor<64xf32>
+}
+
+// -----
+
 // MASKED: a mask keeps its meaning. Parts are of as many dimensions as the table, and where the masked one is cut, each
 // begins elsewhere.
 // CHECK-LABEL: func.func @masked

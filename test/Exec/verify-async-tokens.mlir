@@ -296,3 +296,23 @@ module attributes {exec.arena_bytes = 448 : i64} {
     }
   }
 }
+
+// -----
+
+// The turn before the first is the last one.
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<2x16xf32>
+    %last = exec.view %y from 16 : memref<2x16xf32> -> memref<16xf32>
+    // expected-note @below {{it is started here}}
+    exec.all_reduce sum %x to %last over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+    exec.loop %i = 2 {
+      %before = exec.shift %i by -1 modulo 2
+      %turn = exec.slot %y[%before] : memref<2x16xf32> -> memref<16xf32>
+      // expected-error @below {{touches memory of collective 0, which may still run}}
+      exec.copy %x to %turn : memref<16xf32> to memref<16xf32>
+    }
+    exec.wait 0
+  }
+}

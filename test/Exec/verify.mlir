@@ -360,3 +360,17 @@ module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
     exec.recv from 0 channel 0 over ["pipe"] to %y {exec.collective = 0 : i64} : memref<16xf32>
   }
 }
+
+// -----
+
+// Whichever is declared first.
+module attributes {exec.arena_bytes = 192 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
+    // expected-error @+1 {{'a' overlaps 'b', which is live with it}}
+    %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
+    exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    exec.copy %a to %b : memref<16xf32> to memref<16xf32>
+  }
+}

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/monitor/Failure.h"
+#include "common/monitor/WaitMonitor.h"
+#include "common/plan/Plan.h"
 
 #include <atomic>
 #include <chrono>
@@ -49,4 +51,20 @@ static void failAfterwards() {
 
 TEST(FailureHook, DestroyedBeforeIsNotCalled) {
   EXPECT_EXIT(failAfterwards(), testing::ExitedWithCode(exitFailure), "^error: one\n$");
+}
+
+static void losePeer(bool ending, int seconds) {
+  Plan plan;
+  RankStatus status(0);
+  status.ending = ending;
+  WaitMonitor monitor(plan, {&status}, 300);
+  monitor.setLostPeer([] { return 1; });
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  _exit(0);
+}
+
+/// At the end of a run other ranks may go; before, one that has gone ends this one.
+TEST(WaitMonitor, OthersMayGoWhereTheRunEnds) {
+  EXPECT_EXIT(losePeer(true, 2), testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(losePeer(false, 20), testing::ExitedWithCode(exitFailure), "error: rank 1 has ended");
 }

@@ -114,3 +114,30 @@ module attributes {train.microbatches = 2 : i64} {
     return %x : tensor<3xf32>
   }
 }
+
+// -----
+
+// A stacked gradient that is two parameters' is added up outside, for each of them.
+module attributes {train.microbatches = 2 : i64} {
+  train.variable @a : tensor<3x4xf32> stacked init <"normal", 0.02> storage <"{layer}.a">
+  train.variable @b : tensor<3x4xf32> stacked init <"normal", 0.02> storage <"{layer}.b">
+  func.func private @scaled(%x: tensor<2x4xf32>, %s: tensor<4xf32>) -> tensor<2x4xf32> {
+    %y = train.mul %x, %s : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+    %a = train.get @a : tensor<3x4xf32>
+    %b = train.get @b : tensor<3x4xf32>
+    %s = train.add %a, %b : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+    %y = train.repeat @scaled x 3 carry(%x) each(%s) shared() : (tensor<2x4xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @scaled.backward
+// CHECK-NOT: train.accumulate
+// CHECK-LABEL: func.func private @microbatch
+// CHECK: %[[BOTH:.*]]:2 = train.repeat @scaled.backward x 3 reverse
+// CHECK: %[[A:.*]] = train.accumulate %{{.*}}, %[[BOTH]]#1 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+// CHECK: %[[B:.*]] = train.accumulate %{{.*}}, %[[BOTH]]#1 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+// CHECK: return %{{.*}}, %[[A]], %[[B]]

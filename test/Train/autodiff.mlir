@@ -335,3 +335,76 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Called with other active operands, a function has another derivative.
+module {
+  train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  func.func private @twice(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+    %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %c: tensor<3x4x4xf32> {train.input = "c"}) -> tensor<f32> {
+    %w = train.get @w : tensor<3x4x4xf32>
+    %y = train.repeat @twice x 3 carry(%x) each(%w) shared() : (tensor<2x4xf32>, tensor<3x4x4xf32>) -> tensor<2x4xf32>
+    %z = train.repeat @twice x 3 carry(%y) each(%c) shared() : (tensor<2x4xf32>, tensor<3x4x4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %z over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK: train.repeat @twice.forward x 3 carry
+// CHECK: train.repeat @twice.forward.1 x 3 carry
+// CHECK: %[[DY:.*]] = train.repeat @twice.backward.1 x 3 reverse {{.*}} -> tensor<2x4xf32>
+// CHECK: train.repeat @twice.backward x 3 reverse carry(%[[DY]]) {{.*}} -> (tensor<2x4xf32>, tensor<3x4x4xf32>)
+
+// -----
+
+// So has one whose operands' gradients have other types: those of a parameter, and of what is computed of it.
+module attributes {train.grad_type = f32, train.precision = "bf16"} {
+  train.variable @p : tensor<2x4xbf16> init <"normal", 0.02>
+  train.variable @w : tensor<3x4x4xbf16> stacked init <"normal", 0.02> storage <"{layer}.w">
+  func.func private @typed(%x: tensor<2x4xbf16>, %w: tensor<4x4xbf16>) -> tensor<2x4xbf16> {
+    %y = train.linear %x, %w : (tensor<2x4xbf16>, tensor<4x4xbf16>) -> tensor<2x4xbf16>
+    return %y : tensor<2x4xbf16>
+  }
+  func.func @loss(%x: tensor<2x4xbf16>) -> tensor<f32> {
+    %p = train.get @p : tensor<2x4xbf16>
+    %w = train.get @w : tensor<3x4x4xbf16>
+    %s = train.mul %x, %p : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+    %y = train.repeat @typed x 3 carry(%s) each(%w) shared() : (tensor<2x4xbf16>, tensor<3x4x4xbf16>) -> tensor<2x4xbf16>
+    %half = train.scale %w by 0.5 : (tensor<3x4x4xbf16>) -> tensor<3x4x4xbf16>
+    %z = train.repeat @typed x 3 carry(%y) each(%half) shared() : (tensor<2x4xbf16>, tensor<3x4x4xbf16>) -> tensor<2x4xbf16>
+    %wide = train.cast %z : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %wide over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK: train.repeat @typed.backward.1 x 3 reverse {{.*}} -> (tensor<2x4xbf16>, tensor<3x4x4xbf16>)
+// CHECK: train.repeat @typed.backward x 3 reverse {{.*}} -> (tensor<2x4xbf16>, tensor<3x4x4xf32>)
+
+// -----
+
+// A sum that is another value's gradient too keeps its type: the parameter's is a cast of it.
+module attributes {train.grad_type = f32, train.precision = "bf16"} {
+  train.variable @w : tensor<8x8xbf16> init <"normal", 0.02>
+  train.variable @b : tensor<2x8xbf16> init <"normal", 0.02>
+  train.variable @v : tensor<8x8xbf16> init <"normal", 0.02>
+  func.func @loss(%x: tensor<2x8xbf16>) -> tensor<f32> {
+    %w = train.get @w : tensor<8x8xbf16>
+    %b = train.get @b : tensor<2x8xbf16>
+    %v = train.get @v : tensor<8x8xbf16>
+    %h = train.linear %x, %w : (tensor<2x8xbf16>, tensor<8x8xbf16>) -> tensor<2x8xbf16>
+    %y = train.add %h, %b : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<2x8xbf16>
+    %z = train.linear %y, %v : (tensor<2x8xbf16>, tensor<8x8xbf16>) -> tensor<2x8xbf16>
+    %wide = train.cast %z : (tensor<2x8xbf16>) -> tensor<2x8xf32>
+    %loss = train.reduce sum %wide over [0, 1] : (tensor<2x8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK: %[[DY:.*]] = train.contract {{.*}} : (tensor<2x8xbf16>, tensor<8x8xbf16>) -> tensor<2x8xbf16>
+// CHECK: train.cast %[[DY]] : (tensor<2x8xbf16>) -> tensor<2x8xf32>
+// CHECK: train.contract {{.*}}%[[DY]], %arg0 : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<8x8xf32>

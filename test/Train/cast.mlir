@@ -25,3 +25,18 @@ func.func @shape(%x: tensor<4xf32>) -> tensor<2x2xbf16> {
   %0 = train.cast %x : (tensor<4xf32>) -> tensor<2x2xbf16>
   return %0 : tensor<2x2xbf16>
 }
+
+// -----
+
+// A sum with zeros is the other term, if that has the sum's shape.
+// CHECK-LABEL: func.func @zeros
+// CHECK: %[[ZERO:.*]] = train.fill 0.000000e+00 : () -> tensor<2x4xf32>
+// CHECK: %[[ROWS:.*]] = train.add %[[ZERO]], %arg1 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+// CHECK: return %arg0, %arg0, %[[ROWS]]
+func.func @zeros(%x: tensor<2x4xf32>, %row: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) {
+  %zero = train.fill 0.0 : () -> tensor<2x4xf32>
+  %0 = train.add %x, %zero : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %1 = train.add %zero, %x : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = train.add %zero, %row : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  return %0, %1, %2 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+}

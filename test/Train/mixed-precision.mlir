@@ -167,3 +167,35 @@ module {
     return %all : tensor<f32>
   }
 }
+
+// -----
+
+// A sum that other ops read too has the type that they were given.
+// CHECK-LABEL: func.func @loss
+// CHECK: %[[PART:.*]] = train.reduce sum %{{.*}} over [0, 1] : (tensor<2x4xbf16>) -> tensor<bf16>
+// CHECK: train.mul %{{.*}}, %{{.*}} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+// CHECK: train.cast %[[PART]] : (tensor<bf16>) -> tensor<f32>
+// CHECK: return
+module {
+  train.variable @w : tensor<4xf32> init <"normal", 0.02>
+  func.func @loss(%x: tensor<2x4xf32>) -> (tensor<f32>, tensor<f32>) {
+    %w = train.get @w : tensor<4xf32>
+    %y = train.mul %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %part = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %square = train.mul %part, %part : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %square, %part : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// What is wider than f32 stays.
+// CHECK-LABEL: func.func @loss
+// CHECK: train.fill 5.000000e-01 : () -> tensor<4xf64>
+module {
+  func.func @loss(%x: tensor<4xf32>) -> tensor<f32> {
+    %wide = train.fill 0.5 : () -> tensor<4xf64>
+    %loss = train.reduce sum %x over [0] : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

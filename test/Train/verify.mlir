@@ -208,3 +208,30 @@ module {
     return %x : tensor<4xf32>
   }
 }
+
+// -----
+
+// A token beyond the table, or beyond the classes, by one.
+module attributes {train.vocabulary = 9 : i64} {
+  func.func @step(%tokens: tensor<1x2x4xi32> {train.input = "tokens"}, %table: tensor<8x4xf32> {train.input = "table"}) {
+    // expected-error @+1 {{has 8 rows or classes for a vocabulary of 9 (train.vocabulary)}}
+    %x = train.embedding %table, %tokens : (tensor<8x4xf32>, tensor<1x2x4xi32>) -> tensor<1x2x4x4xf32>
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module attributes {train.vocabulary = 9 : i64} {
+  func.func @step(%x: tensor<2x8xf32> {train.input = "x"}, %t: tensor<2xi32> {train.input = "targets"}) {
+    // expected-error @+1 {{has 8 rows or classes for a vocabulary of 9 (train.vocabulary)}}
+    %loss, %lse = train.cross_entropy %x, %t scale 1.0 : (tensor<2x8xf32>, tensor<2xi32>) -> (tensor<f32>, tensor<2xf32>)
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}

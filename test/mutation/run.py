@@ -45,19 +45,21 @@ def unit(name):
 # By folder: what is built, and the tests that name it, the quick ones first. The first line that fits counts.
 TESTS = {
     "dialects/Train|lib/Train": (COMPILER + ["InterpreterTests", "CodegenTests"],
-                                 [lit("Train/"), unit("InterpreterTests"), unit("CodegenTests"), lit("Interpreter/|" + GOLDEN)]),
+                                 [lit("Train/|Dist/pad"), unit("InterpreterTests"), unit("CodegenTests"), lit("Interpreter/|" + GOLDEN)]),
     "dialects/Dist|lib/Dist": (COMPILER + ["DistTest"], [lit("Dist/"), unit("DistTest"), lit(GOLDEN)]),
-    "lib/Schedule": (COMPILER + ["ScheduleTest"], [unit("ScheduleTest"), lit("Dist/|" + GOLDEN)]),
+    "lib/Schedule": (COMPILER + ["ScheduleTest", "DistTest"], [unit("ScheduleTest"), unit("DistTest"), lit("Dist/|" + GOLDEN)]),
     "dialects/Exec|lib/Exec": (COMPILER + ["ExecTests"], [lit("Exec/"), unit("ExecTests"), lit(GOLDEN)]),
     "lib/Codegen/CUDA": (COMPILER + ["CUDACodegenTests"], [unit("CUDACodegenTests"), lit("Codegen/CUDA")]),
     "lib/Codegen/StableHLO": (COMPILER, [lit("Codegen/StableHLO")]),
     "lib/Codegen": (COMPILER + ["CodegenTests", "CUDACodegenTests"],
                     [unit("CodegenTests"), lit("Codegen/[^C]"), unit("CUDACodegenTests"), lit(GOLDEN)]),
     "lib/Interpreter": (COMPILER + ["InterpreterTests"], [unit("InterpreterTests"), lit("Interpreter/")]),
-    "lib/Report|lib/Pipeline|include/meshwright/runtime/VisiblePairs": (COMPILER, [lit("Pipeline/|Report/|EndToEnd/.*(report|inspect|recipe|effects|plans|diff)")]),
+    "lib/Report|lib/Pipeline|include/meshwright/runtime/VisiblePairs":
+        (COMPILER, [lit("Pipeline/|Report/|EndToEnd/.*(report|inspect|recipe|effects|plans|diff)"), lit("EndToEnd/.*(fit|remat|replay|bad-compile)")]),
     "python-free-frontend": (COMPILER + ["FrontendTests"], [unit("FrontendTests"), lit("Frontend/"), lit(GOLDEN)]),
-    "runtime": (["runtime"], [["ctest", "--test-dir", "build/runtime", "-j2", "--stop-on-failure", "-Q"],
-                              lit(GOLDEN + "|EndToEnd/.*(resume|kill|bad)")]),
+    "runtime/cuda": (["runtime"], [lit("Codegen/CUDA/host"), ["ctest", "--test-dir", "build/runtime", "-j2", "--stop-on-failure", "-Q"]]),
+    "runtime|include/meshwright/runtime": (["runtime"], [["ctest", "--test-dir", "build/runtime", "-j2", "--stop-on-failure", "-Q"],
+                              lit(GOLDEN + "|EndToEnd/.*(resume|kill|bad)|Codegen/CUDA/host")]),
 }
 
 

@@ -325,3 +325,26 @@ TEST(GPUAttentionParts, Unseen) {
     check(shape, 20, {20, 60, 0, 40}, /*terms=*/true);
   }
 }
+
+/// Scores that are no numbers are not taken for nothing where results are merged.
+TEST(GPUAttentionParts, NaNStays) {
+  auto kernels = PtxKernels::ofProgram(R"(module attributes {exec.target = #exec.target<"cuda">} {
+    exec.program private @step ins(%q: memref<1x1x1x4xf32>, %k: memref<1x1x1x4xf32>, %v: memref<1x1x1x4xf32>, %at: memref<i32>, %before: memref<1x1x1x4xf32>, %beforeLse: memref<1x1x1xf32>) outs(%out: memref<1x1x1x4xf32>, %lse: memref<1x1x1xf32>) {
+      exec.attention ins(%q, %k, %v) key_offset(%at) before(%before, %beforeLse) outs(%out, %lse) {dropout = 0.0 : f64, globalHeads = 1 : i64, scale = 1.0 : f64, stream = 0 : i32, window = 0 : i64, cap = 0.0 : f64, globalQueries = 1 : i64, globalKeys = 1 : i64, keyStride = 1 : i64} : (memref<1x1x1x4xf32>, memref<1x1x1x4xf32>, memref<1x1x1x4xf32>, memref<i32>, memref<1x1x1x4xf32>, memref<1x1x1xf32>, memref<1x1x1x4xf32>, memref<1x1x1xf32>) -> ()
+    }
+  })");
+  ASSERT_TRUE(kernels);
+  PtxRun run(*kernels);
+  std::vector<float> q(4, NAN), k(4, 1.0f), v(4, 1.0f), before(4, 0.0f), beforeLse(1, -INFINITY), out(4), lse(1);
+  int32_t at = 0;
+  SmallVector<unsigned> operands;
+  for (std::vector<float> *given : {&q, &k, &v})
+    operands.push_back(run.add(given->data(), 4 * given->size(), true));
+  operands.push_back(run.add(&at, 4, true));
+  for (std::vector<float> *given : {&before, &beforeLse})
+    operands.push_back(run.add(given->data(), 4 * given->size(), true));
+  for (std::vector<float> *result : {&out, &lse})
+    operands.push_back(run.add(result->data(), 4 * result->size(), false));
+  ASSERT_EQ(run.launch("attention$0", operands), "");
+  EXPECT_TRUE(std::isnan(lse[0]) && std::isnan(out[0]));
+}

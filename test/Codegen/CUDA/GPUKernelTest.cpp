@@ -11,6 +11,8 @@
 
 #include "mlir/IR/Verifier.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::test;
@@ -164,6 +166,33 @@ TEST_P(GPUKernel, NarrowTypes) {
       if (HasFatalFailure())
         return;
     }
+}
+
+/// So many partial results that the warps of a block share them.
+TEST(GPUKernelShape, SharesPartialResults) {
+  for (const Case &c : kernelCases())
+    if (StringRef(c.name) == "reduce_columns")
+      for (int64_t chunks : {12, 37})
+        check(c, {33, 9, 18}, chunks);
+}
+
+/// What is no number stays none: its exponential, and the greatest of its row.
+TEST(GPUKernelNumbers, KeepNaN) {
+  GPUKernelInput kernel(
+      "func.func @k(%x: tensor<3x40xf32>) -> (tensor<3x40xf32>, tensor<3xf32>) { "
+      "%0 = math.exp %x : tensor<3x40xf32> "
+      "%1 = train.reduce max %x over [1] : (tensor<3x40xf32>) -> tensor<3xf32> "
+      "return %0, %1 : tensor<3x40xf32>, tensor<3xf32> }",
+      0);
+  ASSERT_TRUE(kernel.valid());
+  auto arguments = kernel.makeArguments(7, 1);
+  arguments[0].set(45, NAN);
+  auto results = kernel.makeResults();
+  ASSERT_TRUE(kernel.run(pointersTo(arguments), pointersTo(results)));
+  for (int64_t i = 0; i < 120; ++i)
+    EXPECT_EQ(std::isnan(results[0].get(i)), i == 45) << i;
+  for (int64_t row = 0; row < 3; ++row)
+    EXPECT_EQ(std::isnan(results[1].get(row)), row == 1) << row;
 }
 
 /// What is done to many tensors is launched once.

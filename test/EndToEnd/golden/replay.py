@@ -96,6 +96,26 @@ with open(broken / "rank-0.bin", "r+b") as file:
 code, said = replay(broken)
 check(code == 0, f"a number that is off by less than is allowed is reported as:\n{said}")
 
+# What is no number is wrong where there should be one.
+shutil.rmtree(broken)
+shutil.copytree(dumps["one"], broken)
+index = json.load(open(broken / "rank-0.json"))
+number, _, begin, _ = index["values"][len(index["values"]) // 2]
+with open(broken / "rank-0.bin", "r+b") as file:
+    file.seek(begin)
+    file.write(struct.pack("<f", math.nan))
+code, said = replay(broken)
+check(code == 1 and f"(exec.value_id {number})" in said and "is nan, should be" in said, f"NaN is reported with {code} as:\n{said}")
+
+# A value that the program does not compute.
+shutil.rmtree(broken)
+shutil.copytree(dumps["one"], broken)
+index["values"].append(index["values"][-1])
+(broken / "rank-0.json").write_text(json.dumps(index))
+code, said = replay(broken)
+count = len(index["values"])
+check(code == 2 and f"rank 0 has dumped {count} values, but the program computes {count - 1}" in said, said)
+
 # What a step leaves in memory.
 broken = here / "broken"
 shutil.rmtree(broken)

@@ -118,6 +118,9 @@ def check_tables(name, plan):
 
 one = report("one", mesh="data=2,tensor=2", zero=1)
 copies = check_tables("one", one)
+# A query sees its own key and those before it: of 16 tokens 136 pairs, in 4 sequences and 4 heads of 8 elements, in two products.
+attention = [row for row in one["programs"][0]["kernels"] if row["op"] == "attention"]
+check(attention and all(row["flops"] == 2 * 4 * 4 * (8 + 8) * 136 for row in attention), f"attention: {attention}")
 
 
 def reason(variable, axis, *words):
@@ -243,6 +246,11 @@ diff("exe", "three/report.json", 1, rf"parameter +{before:,} -> {after:,} -", r"
 diff("exe", "seeds/report.json", 1, r"layers.self_attn.k_proj.weight +4 x 16 x 64 f32, dim 1 over tensor -> 4 x 32 x 64 f32, replicated")
 compile(config, "sgd.mlir", emit="exec", report="sgd", optimizer="sgd", mesh="data=2,tensor=2", **size)
 diff("exe", "sgd/report.json", 1, r"optimizer +adamw -> sgd", r"norm.weight.momentum +32 f32, dim 0 over data -> -")
+# Rows that are taken several times are read once: of a table of 256 rows of 64, by the numbers of 512 tokens.
+compile(config, "rows.mlir", emit="exec", report="rows", batch=32, seq=16)
+rows = json.load(open("rows/report.json"))["programs"][0]["kernels"]
+check(any((row["read_bytes"], row["written_bytes"]) == (4 * (256 * 64 + 512), 4 * 512 * 64) for row in rows),
+      f"no kernel reads each row of the embedding once: {rows}")
 # A difference in what has no table of its own.
 json.dump(dict(one, hash="0" * 16), open("hash.json", "w"))
 diff("one/report.json", "hash.json", 1, "other offsets in the arena")

@@ -206,6 +206,11 @@ func.func @clamp_grad(%dy: tensor<7x4xf64>, %x: tensor<7x4xf64>) -> tensor<7x4xf
   %y = train.clamp_grad %dy, %x from -0.5 to 0.75 : (tensor<7x4xf64>, tensor<7x4xf64>) -> tensor<7x4xf64>
   return %y : tensor<7x4xf64>
 }
+// Elements have numbers of 64 bits: here the lower 32 overflow inside a sequence.
+func.func @dropout_carry(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32> {test.values = array<i64: 286331153, 572662306>}, %key: tensor<2xi32>) -> tensor<2x3x5xf64> {
+  %y = train.dropout %x, %ids, %key rate 0.4 stream 7 : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
+}
 func.func @dropout(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> tensor<2x3x5xf64> {
   %y = train.dropout %x, %ids, %key rate 0.4 stream 7 : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3x5xf64>
   return %y : tensor<2x3x5xf64>
