@@ -160,7 +160,6 @@ exec.program @buckets {
 // CHECK-LABEL: exec.program @last_pair
 // CHECK-NOT: exec.async_token
 // CHECK-NOT: exec.when
-// CHECK: exec.reduce_scatter
 train.variable @w : tensor<2x8xf32> init <"normal", 0.02>
 exec.program @last_pair {
   %w = exec.buffer "w" parameter variable @w : memref<2x8xf32>
