@@ -11,6 +11,9 @@
 //   level 2  also the accumulators: each microbatch's gradient goes into it
 //   level 3  also parameters: every use gets the whole one, layer by layer
 //
+// At level 0 updates run on what is stored too. Where sequences are divided, so is the gradient of
+// learned positions; it is gathered before the update, whose results would be three times as much.
+//
 // A narrow parameter's f32 copy, its master, is one more state. It is what is updated;
 // its parts are rounded, and what devices send each other has the narrow type.
 //
@@ -73,6 +76,13 @@ public:
       : module(module), mesh(mesh), classes(classes), parts(seededClasses(module, mesh, classes)),
         level(level), axes(axes), cause(cause), symbols(module), context(module.getContext()) {}
 
+  /// Level 0, where gradients have their parameters' shardings but for what divided sequences do.
+  void wholePositions() {
+    for (Update &update : updatesOf(module))
+      if (hasTokens(update.parameter))
+        gradient(update, update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr));
+  }
+
   LogicalResult run() {
     if (failed(check()))
       return failure();
@@ -112,6 +122,15 @@ public:
   }
 
 private:
+  /// Whether one of its indices is that of the tokens of a sequence.
+  bool hasTokens(train::VariableOp variable) {
+    int64_t rank = variable.getTensorType().getRank();
+    return llvm::any_of(llvm::seq<int64_t>(variable.getStacked(), rank), [&](int64_t d) {
+      return llvm::any_of(classes.of(variable, d),
+                          [&](unsigned id) { return classes[id].inIntegerInputs; });
+    });
+  }
+
   /// Refuses so many devices that some of them would store no part of anything.
   LogicalResult check() {
     train::VariableOp largest;
@@ -147,7 +166,9 @@ private:
         reasons.emplace_back(StringAttr::get(context, axis.name), why);
     op->setAttr(DistDialect::reasonAttr, DictionaryAttr::get(context, reasons));
   }
-  StringAttr reason() { return StringAttr::get(context, "ZeRO level " + std::to_string(level)); }
+  StringAttr reason() {
+    return StringAttr::get(context, level == 0 ? "updated whole" : "ZeRO level " + std::to_string(level));
+  }
 
   Value constrain(Value value, ShardingAttr sharding, Operation *before) {
     OpBuilder b(before);
@@ -223,7 +244,7 @@ private:
 
   void gradient(Update &update, ShardingAttr stored) {
     OpOperand &use = update.op.getGradientMutable();
-    if (level == 1) {
+    if (level <= 1) {
       // The norm reads what the update reads: then one reduction serves both.
       Value value = use.get();
       if (ConstrainOp done = constrained.lookup(value)) {
@@ -303,7 +324,8 @@ private:
 } // namespace
 
 LogicalResult Seeder::zero(int64_t level, ArrayRef<unsigned> axes, StringRef cause) {
-  if (level == 0 || mesh.size(axes) == 1)
-    return success();
-  return ZeroSeeder(module, mesh, classes, level, axes, cause).run();
+  if (level > 0 && mesh.size(axes) > 1)
+    return ZeroSeeder(module, mesh, classes, level, axes, cause).run();
+  ZeroSeeder(module, mesh, classes, /*level=*/0, axes, cause).wholePositions();
+  return success();
 }
