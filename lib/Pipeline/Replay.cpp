@@ -35,20 +35,32 @@ using interp::TensorList;
 
 //===--- how far two values may be apart --------------------------------------===//
 
-/// By how much of its size a value of this type may be off: 512 (f32), or 8 (bf16, f16)
-/// times what one rounding makes, for sums of many terms and for functions that are
-/// approximated. docs/commands.md has the numbers.
-static double toleranceOf(Type type) {
-  return type.isBF16() ? 0x1p-5 : type.isF16() ? 0x1p-8 : 0x1p-15;
-}
+namespace {
+/// By how much a value may be off: by a part of its size, 512 (f32) or 8 (bf16, f16) times what one
+/// rounding makes, for sums of many terms and for functions that are approximated; and by the
+/// distance of numbers below the smallest normal one, which does not shrink with the value.
+/// docs/commands.md has the numbers.
+struct Tolerance {
+  double relative = 0, least = 0x1p-126;
+
+  static Tolerance of(Type type) {
+    return {type.isBF16() ? 0x1p-5 : type.isF16() ? 0x1p-8 : 0x1p-15,
+            type.isF16() ? 0x1p-24 : 0x1p-126};
+  }
+  double at(double size) const { return relative * std::fabs(size) + least; }
+};
+} // namespace
 
 /// Of an op: that of its narrowest operand or result, or of what a kernel rounds between them.
-static double toleranceOf(Operation *op, interp::RankContext &context) {
-  double tolerance = 0;
+static Tolerance toleranceOf(Operation *op, interp::RankContext &context) {
+  Tolerance tolerance;
   auto include = [&](TypeRange types) {
     for (Type type : types)
-      if (isa<FloatType>(getElementTypeOrSelf(type)))
-        tolerance = std::max(tolerance, toleranceOf(getElementTypeOrSelf(type)));
+      if (isa<FloatType>(getElementTypeOrSelf(type))) {
+        Tolerance own = Tolerance::of(getElementTypeOrSelf(type));
+        tolerance.relative = std::max(tolerance.relative, own.relative);
+        tolerance.least = std::max(tolerance.least, own.least);
+      }
   };
   include(op->getOperandTypes());
   include(op->getResultTypes());
@@ -58,10 +70,6 @@ static double toleranceOf(Operation *op, interp::RankContext &context) {
         ->walk([&](Operation *inner) { include(inner->getResultTypes()); });
   return tolerance;
 }
-
-/// The distance of a type's numbers below its smallest normal one: an error that does not shrink
-/// with the value.
-static double leastOf(Type type) { return type.isF16() ? 0x1p-24 : 0x1p-126; }
 
 /// Of the numbers that are finite: a query that sees no key has the logarithm of 0.
 static double rootMeanSquare(const Tensor &x) {
@@ -84,7 +92,7 @@ struct Divergence {
 } // namespace
 
 /// `moved` is empty, or what `want` becomes when operands move a little.
-static Divergence compare(const Tensor &have, const Tensor &want, double tolerance,
+static Divergence compare(const Tensor &have, const Tensor &want, Tolerance tolerance,
                           const Tensor &moved) {
   Divergence worst;
   if (!want.isFloat()) {
@@ -107,7 +115,7 @@ static Divergence compare(const Tensor &have, const Tensor &want, double toleran
     double x = have.floats()[i], y = rounded.floats()[i];
     if (x == y || (std::isnan(x) && std::isnan(y)))
       continue;
-    double allowed = tolerance * (std::fabs(y) + size) + leastOf(want.elementType());
+    double allowed = tolerance.at(std::fabs(y) + size);
     if (moved)
       allowed += 4 * movement + std::fabs(moved.floats()[i] - want.floats()[i]);
     double apart = std::fabs(x - y);
@@ -122,17 +130,16 @@ static Divergence compare(const Tensor &have, const Tensor &want, double toleran
   return worst;
 }
 
-/// `x` with every finite element off by `tolerance` of its size and by `leastOf`, up or down. Operands of
-/// one op have different `seed`s: errors of equal sign cancel where kernels' errors do not.
-static Tensor movedBy(const Tensor &x, double tolerance, uint64_t seed) {
+/// `x` with every finite element off by `tolerance`, up or down. Operands of one op have different `seed`s: errors of equal sign cancel where kernels' errors do not.
+static Tensor movedBy(const Tensor &x, Tolerance tolerance, uint64_t seed) {
   if (!x.isFloat())
     return x;
   Tensor result = x;
-  double *elements = result.writeFloats(), least = leastOf(x.elementType());
+  double *elements = result.writeFloats();
   uint64_t random = seed;
   for (int64_t i = 0; i < result.size(); ++i) {
     random = random * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX.
-    double by = tolerance * std::fabs(elements[i]) + least;
+    double by = tolerance.at(elements[i]);
     if (std::isfinite(elements[i]))
       elements[i] += random >> 63 ? by : -by;
   }
@@ -140,13 +147,13 @@ static Tensor movedBy(const Tensor &x, double tolerance, uint64_t seed) {
 }
 
 /// By how much the elements of `x` may be off, or their sum where nothing cancels.
-static Tensor boundsOf(const Tensor &x, double tolerance) {
+static Tensor boundsOf(const Tensor &x, Tolerance tolerance) {
   if (!x.isFloat())
     return x;
   Tensor result = x;
-  double *elements = result.writeFloats(), least = leastOf(x.elementType());
+  double *elements = result.writeFloats();
   for (int64_t i = 0; i < result.size(); ++i)
-    elements[i] = std::isfinite(elements[i]) ? tolerance * std::fabs(elements[i]) + least : least;
+    elements[i] = std::isfinite(elements[i]) ? tolerance.at(elements[i]) : tolerance.least;
   return result;
 }
 
@@ -293,7 +300,7 @@ LogicalResult Replay::check(interp::RankContext &context, Operation *op,
   if (!number)
     return success();
   RankDump &dump = dumps[context.rank()];
-  double tolerance = toleranceOf(op, context);
+  Tolerance tolerance = toleranceOf(op, context);
   TensorList moved;
   // What ranks add may cancel too. All of a group meet again for that, also where only one of them
   // diverges: bounds are summed as values are.
@@ -346,7 +353,7 @@ Error Replay::checkState(int64_t rank, StringRef kind, StringRef name, const Ten
   Expected<Tensor> have = dumps[rank].state("after", kind, name, want.type());
   if (!have)
     return have.takeError();
-  Divergence found = compare(*have, want, toleranceOf(want.elementType()), Tensor());
+  Divergence found = compare(*have, want, Tolerance::of(want.elementType()), Tensor());
   if (found.element >= 0)
     report(rank, kind + " " + name + " after the step", *have, want, found);
   return Error::success();

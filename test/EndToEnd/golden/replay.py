@@ -27,12 +27,13 @@ def replay(directory):
     return done.returncode, done.stdout
 
 
-def dump(name, text, model=config, data=corpus, **options):
+def dump(name, text, model=config, data=corpus, scale=None, **options):
     """A dump of step 1, after one in which moments have become other than zero."""
     options = {**strategy(text), "batch": 8, "seq": 16, "replay": True, **options}
     compile(model, name, **options)
     documents = {"documents": 32} if options.get("packed") else {}
-    call(["./" + name, *flags(dict(RUN, data=data, ranks=ranks_of(options["mesh"]), dump=name + ".dump", dump_step=1, **documents))])
+    call(["./" + name, *flags(dict(RUN, data=data, ranks=ranks_of(options["mesh"]), dump=name + ".dump", dump_step=1, initial_loss_scale=scale,
+                               **documents))])
     return here / (name + ".dump")
 
 
@@ -56,8 +57,9 @@ for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}
                             ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
                             ("one-key", "one", {"seq": 1}),  # The gradient of its scores is 0 but for rounding.
                             ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"}),
-                            ("sinks", "one/2", {"precision": "fp16", "model": sinks, "aux_loss": "none",
-                                                "data": sinks.parent.parent / "corpus.txt"}),
+                            # With gradients that are normal numbers of fp16, and with some that are not.
+                            *((f"sinks-{scale}", "one/2", {"precision": "fp16", "model": sinks, "aux_loss": "none", "scale": scale,
+                                                           "data": sinks.parent.parent / "corpus.txt"}) for scale in (65536, 1)),
                             *((f"{precision}-{model.parent.name}", "data=2",
                                {"precision": precision, "model": model, "data": model.parent.parent / "corpus.txt"})
                               for precision in ("bf16", "fp16") for model in sparse)]:
