@@ -247,7 +247,7 @@ static Evaluation forEvaluation(ModuleOp module, func::FuncOp function,
     if (copy.getArgument(i).use_empty() && !function.getArgument(i).use_empty())
       gone.set(i);
   (void)copy.eraseArguments(gone);
-  module.push_back(copy);
+  SymbolTable(module).insert(copy);
   return {copy, gone};
 }
 

@@ -141,3 +141,27 @@ module attributes {train.microbatches = 2 : i64} {
 // CHECK: %[[A:.*]] = train.accumulate %{{.*}}, %[[BOTH]]#1 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
 // CHECK: %[[B:.*]] = train.accumulate %{{.*}}, %[[BOTH]]#1 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
 // CHECK: return %{{.*}}, %[[A]], %[[B]]
+
+// -----
+
+// Layers that a loss repeats twice have two functions in evaluation: of each, the results that it has there.
+module attributes {train.microbatches = 2 : i64} {
+  train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> tensor<2x4xf32> {
+    %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %d = train.dropout %y, %ids, %key rate 0.1 stream 1 : (tensor<2x4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+    return %d : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %ids: tensor<2xi32> {train.input = "sequence_ids"}, %key: tensor<2xi32> {train.input = "key"}) -> tensor<f32> {
+    %w = train.get @w : tensor<3x4x4xf32>
+    %y = train.repeat @layer x 3 carry(%x) each(%w) shared(%ids, %key) : (tensor<2x4xf32>, tensor<3x4x4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+    %z = train.repeat @layer x 3 carry(%y) each(%w) shared(%ids, %key) : (tensor<2x4xf32>, tensor<3x4x4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %z over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @layer.eval(
+// CHECK-LABEL: func.func private @layer.eval_0(
+// CHECK-LABEL: func.func private @eval.microbatch
+// CHECK: train.repeat @layer.eval x 3
+// CHECK: train.repeat @layer.eval_0 x 3
