@@ -78,9 +78,16 @@ public:
 
   /// Level 0, where gradients have their parameters' shardings but for what divided sequences do.
   void wholePositions() {
-    for (Update &update : updatesOf(module))
-      if (hasTokens(update.parameter))
-        gradient(update, update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr));
+    for (Update &update : updatesOf(module)) {
+      auto seed = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
+      // States with seeds of a user's own say where the update runs.
+      bool together = llvm::all_of(module.getOps<train::VariableOp>(), [&](train::VariableOp state) {
+        return !state.isOptimizerState() || *state.getOf() != update.parameter.getSymName() ||
+               state->getAttr(DistDialect::seedAttr) == seed;
+      });
+      if (seed && together && hasTokens(update.parameter))
+        gradient(update, seed);
+    }
   }
 
   LogicalResult run() {
