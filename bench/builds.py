@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "test/EndToEnd"))
-from harness import call, fresh
+from harness import call, fresh, ranks_of
 
 COMPILATIONS, ROUNDS, STEPS, WARM_UP = 15, 5, 9, 2
 
@@ -27,20 +27,22 @@ parser.add_argument("config", type=pathlib.Path)
 parser.add_argument("work")
 parser.add_argument("--batch", type=int, default=4)
 parser.add_argument("--seq", type=int, default=128)
-parser.add_argument("--flags", default="", help="of both compilations")
+parser.add_argument("--flags", default="", help='of both compilations, as --flags="--mesh data=2"')
 args = parser.parse_args()
 builds = {"before": args.before.resolve(), "after": args.after.resolve()}
 config = args.config.resolve()
 fresh(args.work)
+flags = args.flags.split()
+ranks = ranks_of(flags[flags.index("--mesh") + 1]) if "--mesh" in flags else 1
 vocabulary = min(json.load(open(config))["vocab_size"], 65536)
 numbers = random.Random(1)
 pathlib.Path("tokens.bin").write_bytes(b"".join(numbers.randrange(vocabulary).to_bytes(2, "little") for _ in range(200000)))
 
 
-def compile(build, output, *flags):
+def compile(build, output, *more):
     """Processor time in milliseconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    call([builds[build], "compile", config, "--batch", args.batch, "--seq", args.seq, "-o", output, *args.flags.split(), *flags])
+    call([builds[build], "compile", config, "--batch", args.batch, "--seq", args.seq, "-o", output, *args.flags.split(), *more], timeout=600)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
@@ -48,7 +50,8 @@ def compile(build, output, *flags):
 def step(build):
     """The median of a process's steps, in milliseconds."""
     pathlib.Path("metrics.jsonl").unlink(missing_ok=True)
-    call(["./" + build, "--data", "tokens.bin", "--steps", STEPS + WARM_UP, "--lr", "1e-4", "--metrics", "metrics.jsonl"])
+    call(["./" + build, "--ranks", ranks, "--data", "tokens.bin", "--steps", STEPS + WARM_UP, "--lr", "1e-4", "--metrics", "metrics.jsonl"],
+         timeout=3600)
     return statistics.median([json.loads(line)["step_ms"] for line in open("metrics.jsonl")][WARM_UP:])
 
 
