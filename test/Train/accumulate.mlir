@@ -144,7 +144,7 @@ module attributes {train.microbatches = 2 : i64} {
 
 // -----
 
-// Layers that a loss repeats twice have two functions in evaluation: of each, the results that it has there.
+// Where a loss repeats the same layers twice, evaluation has a function for each repeat: they may need other results.
 module attributes {train.microbatches = 2 : i64} {
   train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
   func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> tensor<2x4xf32> {

@@ -11,8 +11,9 @@
 //   level 2  also the accumulators: each microbatch's gradient goes into it
 //   level 3  also parameters: every use gets the whole one, layer by layer
 //
-// At level 0 updates run on what is stored too. Where sequences are divided, so is the gradient of
-// learned positions; it is gathered before the update, whose results would be three times as much.
+// At level 0 nothing is shared out, so the update runs on whole states. Where sequences are divided,
+// the gradient of learned positions is too: it is gathered before the update, because the parameter
+// and its states would be three times as much to gather after it.
 //
 // A narrow parameter's f32 copy, its master, is one more state. It is what is updated;
 // its parts are rounded, and what devices send each other has the narrow type.
@@ -76,11 +77,12 @@ public:
       : module(module), mesh(mesh), classes(classes), parts(seededClasses(module, mesh, classes)),
         level(level), axes(axes), cause(cause), symbols(module), context(module.getContext()) {}
 
-  /// Level 0, where gradients have their parameters' shardings but for what divided sequences do.
+  /// Level 0: a gradient has its parameter's sharding, except where sequences are divided and the
+  /// parameter has an index of tokens. There it is gathered.
   void wholePositions() {
     for (Update &update : updatesOf(module)) {
       auto seed = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
-      // States with seeds of a user's own say where the update runs.
+      // Where a user has seeded the states otherwise, the update runs as these are stored.
       bool together = llvm::all_of(module.getOps<train::VariableOp>(), [&](train::VariableOp state) {
         return !state.isOptimizerState() || *state.getOf() != update.parameter.getSymName() ||
                state->getAttr(DistDialect::seedAttr) == seed;
