@@ -58,9 +58,10 @@ bool ArenaMemory::map(CUdevice device, size_t bytes) {
       result = Driver::load().cuMemCreate(&handle, mapped, &properties, 0);
     }
     int handles = properties.requestedHandleTypes;
-    if (!isUnsupported(result) || !(handles & CU_MEM_HANDLE_TYPE_FABRIC))
+    if (result == CUDA_SUCCESS || !(handles & CU_MEM_HANDLE_TYPE_FABRIC))
       break;
-    // The service that shares memory between machines (IMEX) does not run everywhere.
+    // The service that shares memory between machines (IMEX) does not run everywhere, and drivers
+    // say so by several codes; where memory is short they say it again without it.
     properties.requestedHandleTypes = CUmemAllocationHandleType(handles & ~CU_MEM_HANDLE_TYPE_FABRIC);
   }
   if (isUnsupported(result)) {

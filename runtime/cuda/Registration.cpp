@@ -69,7 +69,8 @@ bool Registration::addWindow(MwContext &context, size_t number, ncclComm_t comm)
   ncclWindow_t window = nullptr;
   ncclResult_t result = Nccl::load().ncclCommWindowRegister(comm, begin, bytes, &window,
                                                             NCCL_WIN_COLL_SYMMETRIC);
-  // Where it has none for these GPUs it says so by a null window alone.
+  // Where it has none for these GPUs it says so by a null window alone. NCCL 2.27 and 2.28 register
+  // the buffer then and return that as a window, which is used and let go of as one.
   bool made = result == ncclSuccess && window;
   if (!made)
     refuse("ncclCommWindowRegister", result);

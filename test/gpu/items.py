@@ -333,12 +333,18 @@ def killed(session, run, log, until):
         return f"the others ended after {seconds:.1f} s"
 
 
+LIBRARY_KERNELS = ["nvjet", "cutlass", "cudnn", "cublas", "gemm", "splitK", "nccl"]
+
+
 def sanitize(session, run, log, until):
     tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     if not tool:
         raise Skipped("there is no compute-sanitizer in PATH or /usr/local/cuda/bin")
-    for check in ("memcheck", "racecheck"):
-        with Ranks(session, run, log, steps=1, prefix=[tool, "--tool", check, "--error-exitcode", "9"]) as ranks:
+    # Of calls that fail some are asked only to see whether they do; kernels of libraries are not ours to judge.
+    checks = {"memcheck": ["--report-api-errors", "no"],
+              "racecheck": ["--kernel-name-exclude", ",".join(f"kns={name}" for name in LIBRARY_KERNELS)]}
+    for check, flags in checks.items():
+        with Ranks(session, run, log, steps=1, prefix=[tool, "--tool", check, *flags, "--error-exitcode", "9"]) as ranks:
             ranks.wait(until)
             if not re.search(r"ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards", ranks.text(0)):
                 raise Failed(f"{check} has no summary without errors: {ranks.text(0).strip()[-800:]}")

@@ -78,7 +78,8 @@ class Session:
     def take_over(self, earlier):
         """What an earlier call has found; items that it skipped are still to be run."""
         if earlier["device"] != self.device:
-            raise SystemExit(f"--after: those results are of {earlier['device']}, not of {self.device}")
+            print(f"--after: those results are of {earlier['device']}, not of {self.device}; all items run", flush=True)
+            return
         for key, value in earlier.items():
             if key == "items":
                 self.results[key] += [item for item in value if item["outcome"] != "skip"]

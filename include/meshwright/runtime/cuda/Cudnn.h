@@ -64,6 +64,11 @@ inline std::string whyNot(const Attention &call, int64_t arch) {
   if (s.window && s.queries > s.keys)
     return "a window over " + number(s.queries) + " queries and " + number(s.keys) +
            " keys; cuDNN needs as many keys as queries or more";
+  // cuDNN does not mask the tail of the last 128 keys there, so that rows whose scores are all
+  // below -88 get gradients that are not numbers (PyTorch's issue 196678; causal calls do not).
+  if (call.backward && arch / 10 == 9 && !s.causal && s.keys % 128 == 64)
+    return number(s.keys) + " keys without a causal mask; on sm_" + number(arch) +
+           " cuDNN's gradients are right where a multiple of 128 is not followed by 64";
   return "";
 }
 
