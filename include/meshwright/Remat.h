@@ -29,7 +29,7 @@ class RematEstimates {
 public:
   /// `held`: whenever a backward begins; a model without stages has one chunk. With `anyGroups` groups may leave a tail, else
   /// they divide the layers.
-  RematEstimates(mlir::ModuleOp module, std::vector<planner::HeldAtBackward> held, bool anyGroups);
+  RematEstimates(mlir::ModuleOp module, std::vector<schedule::HeldAtBackward> held, bool anyGroups);
   ~RematEstimates();
 
   /// Every policy with a name, and each policy with a price that no other one beats in
@@ -43,7 +43,7 @@ private:
   RematCandidate estimate(const RematPolicy &policy);
   double dualBound(int64_t every, double bytes);
 
-  std::vector<planner::HeldAtBackward> held;
+  std::vector<schedule::HeldAtBackward> held;
   std::unique_ptr<Layers> layers;
 };
 

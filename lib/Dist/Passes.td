@@ -280,7 +280,7 @@ def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
     over `pipe`.
   }];
   let options = [
-    Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "", "the schedule, as for dist-schedule">,
+    Option<"schedule", "schedule", "::meshwright::schedule::ScheduleKind", "", "the schedule, as for dist-schedule">,
     Option<"scatterGather", "scatter-gather", "std::string", "\"cheaper\"",
            "when devices with copies of a value each send one part of it: never, cheaper or always">,
     Option<"between", "between", "double", "25e9",
@@ -314,7 +314,7 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
     in another sequence.
   }];
   let options = [
-    Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "",
+    Option<"schedule", "schedule", "::meshwright::schedule::ScheduleKind", "",
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v">,
     Option<"pairs", "pairs", "bool", "false",
            "whether pairs of tasks of dualpipe-v receive before both and send after both">];

@@ -35,7 +35,7 @@ struct Planned {
 
 /// A stage on its way through its candidates.
 struct StageSearch {
-  std::vector<planner::HeldAtBackward> held;
+  std::vector<schedule::HeldAtBackward> held;
   std::unique_ptr<RematEstimates> estimates;
   std::vector<RematCandidate> candidates;
   size_t at = 0;
@@ -104,9 +104,8 @@ Error Chooser::findStages() {
   if (count == 1) {
     stages[0].held = {{0, {1}}};
   } else {
-    Expected<planner::PipelineSchedule> schedule =
-        makeSchedule(options.schedule, count,
-                     train::moduleSize(module, train::microbatchesAttr).value_or(1));
+    Expected<schedule::PipelineSchedule> schedule = makeSchedule(
+        options.schedule, count, train::moduleSize(module, train::microbatchesAttr).value_or(1));
     if (!schedule)
       return schedule.takeError();
     for (int64_t s = 0; s < count; ++s)

@@ -33,12 +33,12 @@ static constexpr const char *usage =
     "one.\n";
 
 /// Draws the timeline with the times of a trace and compares it with the step measured.
-static Expected<planner::Timeline> predict(const planner::PipelineSchedule &schedule,
-                                           StringRef trace, llvm::raw_ostream &os) {
+static Expected<schedule::Timeline> predict(const schedule::PipelineSchedule &schedule,
+                                            StringRef trace, llvm::raw_ostream &os) {
   Expected<report::MeasuredTasks> measured = report::readMeasured(trace, schedule);
   if (!measured)
     return measured.takeError();
-  Expected<planner::Timeline> timeline = simulate(schedule, measured->costs);
+  Expected<schedule::Timeline> timeline = simulate(schedule, measured->costs);
   if (!timeline)
     return timeline.takeError();
   timeline->addRounds({measured->rest});
@@ -59,7 +59,7 @@ static Expected<planner::Timeline> predict(const planner::PipelineSchedule &sche
 }
 
 /// The costs of --costs, or nothing.
-static std::optional<planner::TaskCosts::Chunk> parseCosts(StringRef text) {
+static std::optional<schedule::TaskCosts::Chunk> parseCosts(StringRef text) {
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
   double values[3];
@@ -68,7 +68,7 @@ static std::optional<planner::TaskCosts::Chunk> parseCosts(StringRef text) {
   for (auto [part, value] : llvm::zip(parts, values))
     if (part.getAsDouble(value) || !(value > 0 && value < 1e15))
       return std::nullopt;
-  return planner::TaskCosts::Chunk{values[0], values[1], values[2]};
+  return schedule::TaskCosts::Chunk{values[0], values[1], values[2]};
 }
 
 Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
@@ -102,7 +102,7 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   }
   if (name.empty() || !stages || !microbatches)
     return fail("name a schedule, --stages and --microbatches");
-  std::optional<planner::TaskCosts::Chunk> cost = parseCosts(costsText);
+  std::optional<schedule::TaskCosts::Chunk> cost = parseCosts(costsText);
   if (!cost)
     return fail("--costs '" + costsText + "' must be three positive numbers, e.g. 1,1,1");
 
@@ -113,16 +113,16 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (hasCosts && !trace.empty())
     return fail("--costs and --trace both say how long tasks take; give one");
 
-  Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(name);
+  Expected<schedule::ScheduleKind> kind = schedule::ScheduleKind::parse(name);
   if (!kind)
     return kind.takeError();
-  Expected<planner::PipelineSchedule> schedule =
-      planner::makeSchedule(*kind, stages, microbatches);
+  Expected<schedule::PipelineSchedule> schedule =
+      schedule::makeSchedule(*kind, stages, microbatches);
   if (!schedule)
     return schedule.takeError();
-  planner::TaskCosts costs;
+  schedule::TaskCosts costs;
   costs.chunks.assign(schedule->chunks(), *cost);
-  Expected<planner::Timeline> timeline =
+  Expected<schedule::Timeline> timeline =
       trace.empty() ? simulate(*schedule, costs) : predict(*schedule, trace, os);
   if (!timeline)
     return timeline.takeError();

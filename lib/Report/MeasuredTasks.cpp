@@ -14,7 +14,7 @@
 #include <map>
 
 using namespace llvm;
-using namespace meshwright::planner;
+using namespace meshwright::schedule;
 
 namespace meshwright::report {
 

@@ -13,7 +13,7 @@ namespace meshwright::report {
 /// Milliseconds, medians over steps, microbatches and the ranks of a stage. The first of
 /// several steps is left out: it waits for memory and files.
 struct MeasuredTasks {
-  planner::TaskCosts costs;
+  schedule::TaskCosts costs;
   /// By stage, what it computes outside of tasks: the update, most of it after them.
   std::vector<double> rest;
   /// A step, of the rank that took longest.
@@ -24,7 +24,7 @@ struct MeasuredTasks {
 /// Of the file that an executable's `--trace` has written. An error unless every rank did
 /// just the tasks of `schedule` in its order.
 llvm::Expected<MeasuredTasks> readMeasured(llvm::StringRef path,
-                                           const planner::PipelineSchedule &schedule);
+                                           const schedule::PipelineSchedule &schedule);
 
 } // namespace meshwright::report
 

@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
 using llvm::createStringError;
-using planner::Task;
-using planner::TaskKind;
+using schedule::Task;
+using schedule::TaskKind;
 
 /// The mesh axes along which programs differ.
 static llvm::StringSet<> axesBetween(ArrayRef<ModuleOp> programs) {
@@ -75,14 +75,14 @@ void report::addTasks(ModuleOp program, ArrayRef<ModuleOp> programs, FlopCounter
 
 /// Fills in what the stage of `program` says; null or the wrong kind is an error.
 static llvm::Error readStage(const plan::Program &program, int64_t stage, StepTasks &tasks,
-                             planner::TaskCosts &costs) {
+                             schedule::TaskCosts &costs) {
   auto damaged = [&] {
     return createStringError("the plan's order of tasks of stage " + llvm::Twine(stage) +
                              " is damaged");
   };
   if (!program.taskFlops)
     return damaged();
-  planner::PipelineSchedule &schedule = tasks.schedule;
+  schedule::PipelineSchedule &schedule = tasks.schedule;
   for (const std::string &name : *program.order) {
     llvm::Expected<Task> task = Task::parse(name);
     if (!task)
@@ -97,7 +97,7 @@ static llvm::Error readStage(const plan::Program &program, int64_t stage, StepTa
     costs.chunks.resize(chunks, {0, 0, 0});
     schedule.stageOf.resize(chunks, -1);
     schedule.stageOf[task->chunk] = stage;
-    planner::TaskCosts::Chunk &chunk = costs.chunks[task->chunk];
+    schedule::TaskCosts::Chunk &chunk = costs.chunks[task->chunk];
     double *slot = task->kind == TaskKind::forward    ? &chunk.forward
                    : task->kind == TaskKind::backward ? &chunk.backward
                                                       : &chunk.weight;
@@ -111,7 +111,7 @@ static llvm::Error readStage(const plan::Program &program, int64_t stage, StepTa
 
 llvm::Expected<std::optional<StepTasks>> report::tasksOf(const plan::Plan &plan) {
   StepTasks tasks;
-  planner::TaskCosts costs;
+  schedule::TaskCosts costs;
   std::vector<std::vector<double>> rounds;
   for (auto [stage, program] : llvm::enumerate(plan.programs)) {
     if (!program.order)
@@ -129,12 +129,12 @@ llvm::Expected<std::optional<StepTasks>> report::tasksOf(const plan::Plan &plan)
   // Once to see how long it takes, then in percent of that.
   double scale = 1;
   for (bool last : {false, true}) {
-    for (planner::TaskCosts::Chunk &chunk : costs.chunks)
+    for (schedule::TaskCosts::Chunk &chunk : costs.chunks)
       chunk = {chunk.forward * scale, chunk.backward * scale, chunk.weight * scale};
     for (auto &round : rounds)
       for (double &cost : round)
         cost *= scale;
-    llvm::Expected<planner::Timeline> timeline = simulate(tasks.schedule, costs);
+    llvm::Expected<schedule::Timeline> timeline = simulate(tasks.schedule, costs);
     if (!timeline)
       return timeline.takeError();
     tasks.timeline = std::move(*timeline);

@@ -22,10 +22,10 @@ void addTasks(mlir::ModuleOp program, llvm::ArrayRef<mlir::ModuleOp> programs,
               FlopCounter &flops, plan::Program &entry);
 
 struct StepTasks {
-  planner::PipelineSchedule schedule;
+  schedule::PipelineSchedule schedule;
   /// As if each operation took the same time. All of it, with the rounds after the
   /// tasks, takes 100.
-  planner::Timeline timeline;
+  schedule::Timeline timeline;
 };
 
 /// Nothing if the plan's programs are no pipeline stages. An error if the order that

@@ -15,13 +15,13 @@
 #include <limits>
 
 using namespace llvm;
-using meshwright::planner::TaskKind;
-using meshwright::planner::Timeline;
+using meshwright::schedule::TaskKind;
+using meshwright::schedule::Timeline;
 
 namespace meshwright {
 
 /// "F3", with the chunk where the stage holds several.
-static std::string labelOf(const planner::Task &task, bool severalChunks) {
+static std::string labelOf(const schedule::Task &task, bool severalChunks) {
   std::string text = task.str();
   return severalChunks ? text : StringRef(text).split('.').first.str();
 }
@@ -67,7 +67,7 @@ void drawTimelineText(const Timeline &timeline, raw_ostream &os) {
   }
 }
 
-void describeTimeline(StringRef name, const planner::PipelineSchedule &schedule,
+void describeTimeline(StringRef name, const schedule::PipelineSchedule &schedule,
                       const Timeline &timeline, raw_ostream &os) {
   os << formatv("{0} on {1} stages, {2} microbatches: {3:f1}% of the stages' time is work, "
                 "{4:f2} a stage idles between its tasks\n",

@@ -14,15 +14,15 @@ namespace meshwright {
 
 /// One line a stage: each task by its name, as wide as it is long, bubbles as dots, then
 /// what follows the tasks as U between barriers. Tasks too short for their name lose its end.
-void drawTimelineText(const planner::Timeline &timeline, llvm::raw_ostream &os);
+void drawTimelineText(const schedule::Timeline &timeline, llvm::raw_ostream &os);
 
 /// How much of it is work, and what the stages hold.
-void describeTimeline(llvm::StringRef name, const planner::PipelineSchedule &schedule,
-                      const planner::Timeline &timeline, llvm::raw_ostream &os);
+void describeTimeline(llvm::StringRef name, const schedule::PipelineSchedule &schedule,
+                      const schedule::Timeline &timeline, llvm::raw_ostream &os);
 
 /// The same as an SVG element, with `caption` above: forward blue, backward red, weight
 /// green; bubbles are what stays grey. Tasks say their name and times when pointed at.
-void drawTimelineSvg(const planner::Timeline &timeline, llvm::StringRef caption,
+void drawTimelineSvg(const schedule::Timeline &timeline, llvm::StringRef caption,
                      llvm::raw_ostream &os);
 
 } // namespace meshwright

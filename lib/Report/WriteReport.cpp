@@ -61,11 +61,11 @@ struct Report : plan::Plan {
 };
 } // namespace report
 
-static std::vector<StageSpans> spansOf(const planner::Timeline &timeline) {
+static std::vector<StageSpans> spansOf(const schedule::Timeline &timeline) {
   std::vector<StageSpans> stages;
   for (auto [stage, spans] : enumerate(timeline.stages)) {
     StageSpans &of = stages.emplace_back();
-    for (const planner::Timeline::Span &span : spans)
+    for (const schedule::Timeline::Span &span : spans)
       of.tasks.push_back({{span.begin, span.end}, span.task.str()});
     for (const auto &round : timeline.rounds)
       of.rounds.push_back({round[stage].begin, round[stage].end});

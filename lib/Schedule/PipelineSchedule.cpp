@@ -15,7 +15,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-namespace meshwright::planner {
+namespace meshwright::schedule {
 
 static constexpr StringRef taskLetters = "FBW";
 static constexpr int64_t taskKinds = 3;
@@ -242,4 +242,4 @@ std::vector<HeldAtBackward> heldAtBackward(const PipelineSchedule &s, int64_t st
   return moments;
 }
 
-} // namespace meshwright::planner
+} // namespace meshwright::schedule

@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace meshwright::planner {
+namespace meshwright::schedule {
 
 enum class TaskKind { forward, backward, weight };
 
@@ -169,8 +169,8 @@ struct HeldAtBackward {
 /// Each different one once.
 std::vector<HeldAtBackward> heldAtBackward(const PipelineSchedule &schedule, int64_t stage);
 
-} // namespace meshwright::planner
+} // namespace meshwright::schedule
 
-MESHWRIGHT_PASS_OPTION(::meshwright::planner::ScheduleKind)
+MESHWRIGHT_PASS_OPTION(::meshwright::schedule::ScheduleKind)
 
 #endif // MESHWRIGHT_LIB_SCHEDULE_PIPELINESCHEDULE_H

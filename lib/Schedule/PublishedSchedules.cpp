@@ -14,7 +14,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-namespace meshwright::planner {
+namespace meshwright::schedule {
 
 static constexpr StringRef scheduleNames[] = {"naive", "gpipe", "1f1b", "interleaved",
                                               "zb-h1", "zb-h2", "zb-v", "dualpipe-v"};
@@ -277,4 +277,4 @@ Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages, int64
   return schedule;
 }
 
-} // namespace meshwright::planner
+} // namespace meshwright::schedule

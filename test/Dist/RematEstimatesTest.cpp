@@ -14,7 +14,7 @@
 
 using namespace mlir;
 using namespace meshwright;
-using planner::HeldAtBackward;
+using schedule::HeldAtBackward;
 
 /// Two chunks of layers: y = relu(relu(x V) W) with values of different size and price.
 static constexpr const char *twoChunks = R"(

@@ -13,7 +13,7 @@
 
 #include <set>
 
-using namespace meshwright::planner;
+using namespace meshwright::schedule;
 using testing::HasSubstr;
 
 namespace {

@@ -22,8 +22,8 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::PipelineSchedule;
-using planner::Task;
+using schedule::PipelineSchedule;
+using schedule::Task;
 
 namespace meshwright::dist {
 #define GEN_PASS_DEF_DISTSCHEDULE
@@ -187,7 +187,7 @@ static SmallVector<Operation *> sideBySide(ArrayRef<Operation *> first,
 namespace {
 class Scheduler {
 public:
-  Scheduler(ModuleOp module, planner::ScheduleKind kind, bool pairs)
+  Scheduler(ModuleOp module, schedule::ScheduleKind kind, bool pairs)
       : module(module), programs(programsOf(module)), kind(kind), pairs(pairs) {}
 
   LogicalResult run();
@@ -199,7 +199,7 @@ private:
 
   ModuleOp module;
   SmallVector<ModuleOp> programs;
-  planner::ScheduleKind kind;
+  schedule::ScheduleKind kind;
   bool pairs; ///< whether pairs of tasks are put side by side
   PipelineSchedule schedule;
 };
@@ -221,8 +221,8 @@ LogicalResult Scheduler::readOrders() {
       schedule.order[stage].push_back(*task);
     }
   }
-  llvm::Expected<planner::Timeline> timeline =
-      simulate(schedule, planner::TaskCosts::uniform(schedule.chunks()));
+  llvm::Expected<schedule::Timeline> timeline =
+      simulate(schedule, schedule::TaskCosts::uniform(schedule.chunks()));
   if (!timeline)
     return module.emitError(orderAttr) << ": " << llvm::toString(timeline.takeError());
   // Sums go through the microbatches in order.
@@ -254,7 +254,7 @@ LogicalResult Scheduler::findSchedule() {
     for (auto &[task, ops] : *tasks) {
       stageOf[task.chunk] = stage;
       schedule.microbatches = std::max(schedule.microbatches, task.microbatch + 1);
-      schedule.splitsBackward |= task.kind == planner::TaskKind::weight;
+      schedule.splitsBackward |= task.kind == schedule::TaskKind::weight;
     }
   }
   bool ordered =

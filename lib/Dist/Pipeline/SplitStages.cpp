@@ -36,10 +36,10 @@ enum class Sharing { never, cheaper, always };
 
 class Splitter {
 public:
-  Splitter(ModuleOp module, MeshOp mesh, unsigned axis, planner::ScheduleKind kind, Sharing sharing,
-           LinkSpeeds speeds)
+  Splitter(ModuleOp module, MeshOp mesh, unsigned axis, schedule::ScheduleKind kind,
+           Sharing sharing, LinkSpeeds speeds)
       : module(module), mesh(mesh), kind(kind), sharing(sharing), speeds(speeds),
-        stages(mesh.getMesh().axes[axis].size), stageOf(planner::assignChunks(kind, stages)),
+        stages(mesh.getMesh().axes[axis].size), stageOf(schedule::assignChunks(kind, stages)),
         group(GroupAttr::from(FlatSymbolRefAttr::get(mesh), mesh.getMesh(), {axis})) {}
 
   LogicalResult run();
@@ -55,7 +55,7 @@ private:
 
   ModuleOp module;
   MeshOp mesh;
-  planner::ScheduleKind kind;
+  schedule::ScheduleKind kind;
   Sharing sharing;
   LinkSpeeds speeds;
   int64_t stages;
@@ -260,8 +260,8 @@ private:
     }
     // Before each microbatch is written out.
     if (std::optional<int64_t> count = train::moduleSize(module, train::microbatchesAttr)) {
-      llvm::Expected<planner::PipelineSchedule> made =
-          planner::makeSchedule(schedule, mesh.getMesh().axes[axis].size, *count);
+      llvm::Expected<schedule::PipelineSchedule> made =
+          schedule::makeSchedule(schedule, mesh.getMesh().axes[axis].size, *count);
       if (!made) {
         module.emitError(llvm::toString(made.takeError()));
         return signalPassFailure();

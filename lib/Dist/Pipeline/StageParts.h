@@ -27,7 +27,7 @@ namespace meshwright::dist {
 /// A chunk's forward, backward or weight gradients: what becomes one function.
 struct Part {
   int64_t chunk = 0;
-  planner::TaskKind kind = planner::TaskKind::forward;
+  schedule::TaskKind kind = schedule::TaskKind::forward;
 
   bool operator==(const Part &other) const { return chunk == other.chunk && kind == other.kind; }
   bool operator<(const Part &other) const {

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::TaskKind;
+using schedule::TaskKind;
 
 namespace {
 class StageEmitter {
@@ -159,7 +159,7 @@ void StageEmitter::makeTask(const Part &part, const PartFunction &called, int64_
   // No schedule moves what comes before its tasks.
   if (!inputs.after)
     return;
-  auto name = builder.getStringAttr(planner::Task{part.kind, microbatch, part.chunk}.str());
+  auto name = builder.getStringAttr(schedule::Task{part.kind, microbatch, part.chunk}.str());
   for (Operation *op = before ? before->getNextNode() : &block.front(); op; op = op->getNextNode())
     op->setAttr(taskAttr, name);
 }

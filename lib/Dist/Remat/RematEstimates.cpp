@@ -69,12 +69,12 @@ static Kept keptBy(int64_t every, int64_t count) {
   return kept;
 }
 
-RematEstimates::RematEstimates(ModuleOp module, std::vector<planner::HeldAtBackward> held,
+RematEstimates::RematEstimates(ModuleOp module, std::vector<schedule::HeldAtBackward> held,
                                bool anyGroups)
     : held(std::move(held)), layers(std::make_unique<Layers>()) {
   int64_t most = 1;
   for (LayerPair &pair : findLayerPairs(module)) {
-    bool isHere = llvm::any_of(this->held, [&](const planner::HeldAtBackward &h) {
+    bool isHere = llvm::any_of(this->held, [&](const schedule::HeldAtBackward &h) {
       return pair.chunk < int64_t(h.counts.size()) && h.counts[pair.chunk] > 0;
     });
     if (!isHere)
@@ -136,7 +136,7 @@ RematCandidate RematEstimates::estimate(const RematPolicy &policy) {
     running[i] = kept.groupLayers * bytes;
     candidate.cost += kept.layers * ownCost + kept.again * (run.forwardCost + cost);
   }
-  for (const planner::HeldAtBackward &now : held) {
+  for (const schedule::HeldAtBackward &now : held) {
     double bytes = 0, most = 0;
     for (auto [i, run] : llvm::enumerate(layers->runs)) {
       bytes += double(now.counts[run.chunk]) * waiting[i];
@@ -181,9 +181,9 @@ std::vector<RematCandidate> RematEstimates::candidates() {
 /// By weak duality: whatever a byte is worth, the least of cost and the price of what is
 /// over `bytes` is a bound. One moment of the schedule, where most waits, stands for all.
 double RematEstimates::dualBound(int64_t every, double bytes) {
-  const planner::HeldAtBackward *now = nullptr;
+  const schedule::HeldAtBackward *now = nullptr;
   int64_t most = -1;
-  for (const planner::HeldAtBackward &moment : held)
+  for (const schedule::HeldAtBackward &moment : held)
     if (int64_t all = std::accumulate(moment.counts.begin(), moment.counts.end(), int64_t(0));
         all > most) {
       now = &moment;

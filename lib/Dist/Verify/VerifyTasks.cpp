@@ -17,8 +17,8 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::Task;
-using planner::TaskKind;
+using schedule::Task;
+using schedule::TaskKind;
 
 namespace {
 using TaskCalls = llvm::MapVector<Operation *, Task>;
