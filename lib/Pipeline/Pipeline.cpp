@@ -142,6 +142,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   bool loops = o.collectiveMatmul == Toggle::on;
 
   Order order;
+  order.verify(train::createTrainVerifyModel());
+
   order.phase(Phase::step);
   order.add(train::createTrainSplitLayers({chunks, o.cuts, every}), chunks > 1 || groups,
             "--mesh pipe, --remat every:K");
@@ -221,10 +223,10 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
 }
 
 void printPassOrder(raw_ostream &os) {
-  Phase last = Phase::train;
+  std::optional<Phase> last;
   for (const Entry &entry : llvm::cantFail(passOrder({}))) {
     if (entry.to != last)
-      os << (last == Phase::train ? "" : "\n") << nameOf(entry.to) << ":";
+      os << (last ? "\n" : "") << nameOf(entry.to) << ":";
     last = entry.to;
     os << " " << entry.pass->getArgument();
     if (!entry.when.empty())
@@ -243,7 +245,7 @@ static Error checkPipelineFlags(const CompileOptions &options, Phase from) {
   bool without = from < Phase::dist && pipelineStages(options.mesh) == 1;
   if (without && !cuts.empty())
     return refuse("--cuts " + cuts);
-  if (without && schedule != optionText(planner::ScheduleKind()))
+  if (without && schedule != optionText(schedule::ScheduleKind()))
     return refuse("--schedule " + schedule);
   if (from > Phase::train && !cuts.empty())
     return llvm::createStringError("--cuts " + cuts +

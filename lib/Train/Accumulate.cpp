@@ -50,21 +50,38 @@ private:
   /// their own, those of all.
   SmallVector<Value> sumResults(func::FuncOp one, ValueRange operands, StringRef bodyName,
                                 Role role);
+  /// The function that only `repeat` calls: of runs of layers that have one, all but the last get
+  /// copies.
+  func::FuncOp ownCallee(RepeatOp repeat);
   /// Gradients that a repeat stacks are summed where they are made.
   Value accumulateInside(Value gradient, Value accumulator);
 
   ModuleOp module;
   OpBuilder builder;
   int64_t microbatches;
+  DenseMap<StringAttr, unsigned> callsOf; ///< repeats of a function
 };
 } // namespace
+
+func::FuncOp MicrobatchLoop::ownCallee(RepeatOp repeat) {
+  auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
+  unsigned &calls = callsOf[repeat.getCalleeAttr().getAttr()];
+  if (calls == 1)
+    return callee;
+  --calls;
+  func::FuncOp copy = callee.clone();
+  SymbolTable(module).insert(copy, std::next(callee->getIterator()));
+  repeat.setCallee(copy.getSymName());
+  callsOf[copy.getSymNameAttr()] = 1;
+  return copy;
+}
 
 Value MicrobatchLoop::accumulateInside(Value gradient, Value accumulator) {
   auto repeat = gradient.getDefiningOp<RepeatOp>();
   if (!repeat || !gradient.hasOneUse() || !llvm::is_contained(repeat.getStacks(), gradient))
     return {};
   // One more `each` operand, the accumulator's slices, added to the stacked value.
-  auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
+  func::FuncOp callee = ownCallee(repeat);
   Block &body = callee.getBody().front();
   Operation *end = body.getTerminator();
   unsigned result = cast<OpResult>(gradient).getResultNumber();
@@ -114,6 +131,11 @@ SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ValueRange opera
   for (auto [at, i] : llvm::enumerate(order))
     arguments[i] = body.getArgument(carry.size() + at);
   SmallVector<Value> values = inlineBody(one, builder, arguments);
+  callsOf.clear();
+  module.walk([&](RepeatOp repeat) {
+    if (repeat->getParentOp() != one)
+      ++callsOf[repeat.getCalleeAttr().getAttr()];
+  });
   // Terminated first: a gradient with one use is one that nothing else reads.
   auto end = func::ReturnOp::create(builder, loc, values);
   builder.setInsertionPoint(end);

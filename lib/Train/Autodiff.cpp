@@ -269,6 +269,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
       llvm::raw_string_ostream(key) << "/" << element;
     else
       key += "/";
+  llvm::raw_string_ostream(key) << "/" << index << "/" << carries << "/" << repeat.getEach().size();
   if (Operation *forward = known.lookup(key))
     return derivatives[forward];
   for (Value value : repeat.getCarry())

@@ -212,6 +212,11 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     }
     if (failed(checkNameIsFree(getOperation(), "step", "the function of a training step")))
       return signalPassFailure();
+    for (auto variable : getOperation().getOps<VariableOp>())
+      for (StringRef role : {"momentum", "variance", "master", tokensRole.data()})
+        if (std::string name = (variable.getSymName() + "." + role).str();
+            failed(checkNameIsFree(getOperation(), name, "a state of another variable")))
+          return signalPassFailure();
     StepBuilder(getOperation(), optimizer, momentsDtype).build(gradients);
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optionText(optimizer.getValue())));

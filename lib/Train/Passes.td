@@ -12,6 +12,17 @@ include "mlir/Pass/PassBase.td"
 class PhasePass<string argument, string phase>
     : PassBase<argument, "::meshwright::PhasePass<::meshwright::Phase::" # phase # ">">;
 
+def TrainVerifyModel : PhasePass<"train-verify-model", "train"> {
+  let summary = "Checks what passes rely on beyond single ops in a model";
+  let description = [{
+    The pass refuses models that later passes would misread. Functions that `train.repeat` calls
+    have a body, do not repeat themselves, are private, and neither read nor write variables:
+    `@loss` reads them and passes them on. A function is repeated a given number of times or as
+    often as data says, not both. No tensor is without elements. Variables, inputs and outputs
+    have different names, and no two parameters are stored in the same tensor of a file.
+  }];
+}
+
 def TrainSplitLayers : PhasePass<"train-split-layers", "step"> {
   let summary = "Splits the layers into runs, one or more for each chunk of a pipeline";
   let description = [{

@@ -7,6 +7,8 @@
 #include "Schedule/RematPolicy.h"
 #include "Train/Passes.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <functional>
@@ -81,7 +83,8 @@ static SplitPoints balance(ArrayRef<Cost> costs, int64_t parts) {
   auto uneven = [&](const Cost &part) {
     if (part.flops > largest * (1 + 1e-12))
       return std::numeric_limits<double>::infinity();
-    double flops = part.flops / std::max(all.flops, 1.0), bytes = part.bytes / std::max(all.bytes, 1.0);
+    double flops = part.flops / std::max(all.flops, 1.0),
+           bytes = part.bytes / std::max(all.bytes, 1.0);
     return flops * flops + bytes * bytes;
   };
   return splitRow(costs, parts, uneven, std::plus<double>()).second;
@@ -102,6 +105,8 @@ class LayerSplitter {
 public:
   LayerSplitter(ModuleOp module, func::FuncOp loss) : module(module), symbols(module), loss(loss) {}
 
+  /// `@loss`'s repeats of layers, in order; those as often as data says are none.
+  SmallVector<RepeatOp> runs();
   /// What each layer comes to; embedding counts to the first, the head to the last.
   SmallVector<Cost> costs();
   LogicalResult split(ArrayRef<int64_t> points);
@@ -110,15 +115,21 @@ public:
 
 private:
   LogicalResult split(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins);
+  /// Makes way for the parts of a function or variable: the first of them may have its name.
+  LogicalResult reserve(Operation *whole);
   FailureOr<func::FuncOp> cloneLayer(RepeatOp repeat, int64_t first, int64_t begin);
   FailureOr<Value> part(Value stack, RepeatOp repeat, int64_t first, int64_t begin, int64_t count,
                         OpBuilder &builder);
-  /// The counts of tokens that `stack` is become `parts`, of layers that begin at `layers`.
-  LogicalResult splitCounts(OpResult stack, ArrayRef<Value> parts, ArrayRef<int64_t> layers);
+  /// The counts of tokens that `stack` is become `parts`, of layers that begin at `begins`.
+  LogicalResult splitCounts(OpResult stack, ArrayRef<Value> parts, ArrayRef<int64_t> begins);
+  /// Refuses stacks that are still read as a whole: their parts are variables of their own.
+  LogicalResult checkNoWholeIsRead();
 
   ModuleOp module;
   SymbolTable symbols;
   func::FuncOp loss;
+  /// By the name that `reserve` gave to a stacked variable, and where the part begins.
+  llvm::MapVector<std::pair<StringAttr, int64_t>, VariableOp> variables;
 };
 } // namespace
 
@@ -133,12 +144,15 @@ SmallVector<Cost> LayerSplitter::costs() {
       here.flops = cost.getFlops();
     for (Value operand : op.getOperands())
       if (auto get = operand.getDefiningOp<GetOp>())
-        here.bytes += double(get.getType().getNumElements()) *
-                      get.getType().getElementTypeBitWidth() / 8;
-    if (auto repeat = dyn_cast<RepeatOp>(op)) {
-      auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());
+        here.bytes +=
+            double(get.getType().getNumElements()) * get.getType().getElementTypeBitWidth() / 8;
+    auto repeat = dyn_cast<RepeatOp>(op);
+    if (repeat)
+      here.flops = double(repeat.getCount()) *
+                   flopsOf(symbols.lookup<func::FuncOp>(repeat.getCallee()).getBody().front());
+    if (repeat && !repeat.getTimes()) {
       double count = double(repeat.getCount());
-      costs.append(repeat.getCount(), {flopsOf(callee.getBody().front()), here.bytes / count});
+      costs.append(repeat.getCount(), {here.flops / count, here.bytes / count});
       depends = true;
     } else {
       (depends ? after : before) += here;
@@ -153,14 +167,24 @@ SmallVector<Cost> LayerSplitter::costs() {
   return costs;
 }
 
+SmallVector<RepeatOp> LayerSplitter::runs() {
+  return llvm::to_vector(llvm::make_filter_range(
+      loss.getOps<RepeatOp>(), [](RepeatOp repeat) { return !repeat.getTimes(); }));
+}
+
 /// What a symbol is called while its first part takes its name.
 static constexpr StringLiteral wholePrefix = "whole.";
+
+/// As the user called it.
+static StringRef nameOf(StringRef symbol) {
+  symbol.consume_front(wholePrefix);
+  return symbol;
+}
 
 /// "h.attn.bias" with layers from 6 on as "h.6.attn.bias", and "h.2.attn.bias" too:
 /// as models with several runs of layers call theirs.
 static std::string numbered(StringRef name, int64_t layer) {
-  name.consume_front(wholePrefix);
-  auto [prefix, rest] = name.split('.');
+  auto [prefix, rest] = nameOf(name).split('.');
   auto [number, tail] = rest.split('.');
   if (!number.empty() && llvm::all_of(number, llvm::isDigit))
     rest = tail;
@@ -185,20 +209,29 @@ FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first
     return repeat.emitOpError("takes slices of ")
            << stack.getType()
            << ", which is not a stacked variable, so the layers cannot be split into stages";
-  std::string name = numbered(whole.getSymName(), first + begin);
-  auto variable = symbols.lookup<VariableOp>(name);
+  VariableOp &variable = variables[{whole.getSymNameAttr(), begin}];
   if (!variable) {
     SmallVector<int64_t> shape(whole.getTensorType().getShape());
     shape[0] = count;
     variable = whole.clone();
-    variable.setSymName(name);
+    variable.setSymName(numbered(whole.getSymName(), first + begin));
     variable.setType(RankedTensorType::get(shape, whole.getTensorType().getElementType()));
-    if (StorageAttr s = whole.getStorageAttr())
-      variable.setStorageAttr(StorageAttr::get(s.getContext(), skipLayers(s.getTensor(), begin),
-                                               s.getTranspose(), s.getDim(), s.getOffset(),
-                                               s.getFull(), s.getPeriod(), s.getRuns()));
+    // Without a name in files it is stored under its symbol's, which the part must not change.
+    StorageAttr s = whole.getStorageAttr();
+    if (!s)
+      s = StorageAttr::get(module.getContext(), (nameOf(whole.getSymName()) + ".{layer}").str(),
+                           /*transpose=*/false, /*dim=*/0, /*offset=*/0, /*full=*/0, /*period=*/0,
+                           /*runs=*/{});
+    variable.setStorageAttr(StorageAttr::get(s.getContext(), skipLayers(s.getTensor(), begin),
+                                             s.getTranspose(), s.getDim(), s.getOffset(),
+                                             s.getFull(), s.getPeriod(), s.getRuns()));
     symbols.insert(variable, whole->getIterator());
   }
+  if (variable.getTensorType().getDimSize(0) != count)
+    return repeat.emitOpError("takes slices of ")
+           << "@" << nameOf(whole.getSymName())
+           << ", which other layers take too, and stages split them at other "
+           << "places; give `cuts` that split both alike, or fewer stages";
   return GetOp::create(builder, get.getLoc(), variable.getType(), variable.getSymName())
       .getResult();
 }
@@ -220,7 +253,7 @@ FailureOr<func::FuncOp> LayerSplitter::cloneLayer(RepeatOp repeat, int64_t first
 }
 
 LogicalResult LayerSplitter::splitCounts(OpResult stack, ArrayRef<Value> parts,
-                                         ArrayRef<int64_t> layers) {
+                                         ArrayRef<int64_t> begins) {
   Operation *end = loss.getBody().front().getTerminator();
   if (!stack.hasOneUse() || *stack.user_begin() != end ||
       !tokensOf(loss, stack.getUses().begin()->getOperandNumber()))
@@ -236,8 +269,14 @@ LogicalResult LayerSplitter::splitCounts(OpResult stack, ArrayRef<Value> parts,
   for (auto [i, value] : llvm::enumerate(parts)) {
     NamedAttrList said(whole);
     for (StringRef name : {tokensOfAttr, balancesAttr})
-      if (auto of = dyn_cast_if_present<FlatSymbolRefAttr>(whole.get(name)))
-        said.set(name, FlatSymbolRefAttr::get(loss.getContext(), numbered(of.getValue(), layers[i])));
+      if (auto of = dyn_cast_if_present<FlatSymbolRefAttr>(whole.get(name))) {
+        VariableOp variable = variables.lookup({of.getAttr(), begins[i]});
+        if (!variable)
+          return loss.emitError("result ") << at << " counts tokens of @" << nameOf(of.getValue())
+                                           << ", which the layers that count them do not take "
+                                              "slices of, so they cannot be split";
+        said.set(name, FlatSymbolRefAttr::get(variable.getSymNameAttr()));
+      }
     results.insert(results.begin() + at + i, value);
     attrs.insert(attrs.begin() + at + i, said.getDictionary(loss.getContext()));
   }
@@ -249,22 +288,12 @@ LogicalResult LayerSplitter::splitCounts(OpResult stack, ArrayRef<Value> parts,
 }
 
 LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins) {
-  // The first part of a run that has a number is called like the run.
-  auto makeRoom = [&](Operation *symbol) -> LogicalResult {
-    StringRef name = SymbolTable::getSymbolName(symbol);
-    return numbered(name, first) == name ? symbols.rename(symbol, (wholePrefix + name).str())
-                                         : success();
-  };
-  if (failed(makeRoom(symbols.lookup(repeat.getCallee()))))
-    return failure();
-  for (Value stack : repeat.getEach())
-    if (auto get = stack.getDefiningOp<GetOp>())
-      if (failed(makeRoom(symbols.lookup(get.getVariable()))))
-        return failure();
+  if (repeat.getReverse())
+    return repeat.emitOpError("runs its layers from the last to the first; such layers cannot be "
+                              "split into stages or groups");
   OpBuilder builder(repeat);
   SmallVector<Value> carry(repeat.getCarry());
   SmallVector<SmallVector<Value>> parts(repeat.getStacks().size());
-  SmallVector<int64_t> layers;
   for (auto [i, begin] : llvm::enumerate(begins)) {
     int64_t end = i + 1 < begins.size() ? begins[i + 1] : int64_t(repeat.getCount());
     FailureOr<func::FuncOp> layer = cloneLayer(repeat, first, begin);
@@ -290,19 +319,19 @@ LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int6
     llvm::copy(piece.getCarried(), carry.begin());
     for (auto [part, stack] : llvm::zip_equal(parts, piece.getStacks()))
       part.push_back(stack);
-    layers.push_back(first + begin);
   }
   for (auto [part, stack] : llvm::zip_equal(parts, repeat.getStacks()))
-    if (failed(splitCounts(cast<OpResult>(stack), part, layers)))
+    if (failed(splitCounts(cast<OpResult>(stack), part, begins)))
       return failure();
-  // The old layers are replaced as a whole: no other op of @loss reads them.
-  SmallVector<Value> stacks(repeat.getEach());
+  llvm::SetVector<GetOp> stacks;
+  for (Value stack : repeat.getEach())
+    stacks.insert(stack.getDefiningOp<GetOp>());
   Operation *layer = symbols.lookup(repeat.getCallee());
   for (auto [old, now] : llvm::zip_equal(repeat.getCarried(), carry))
     old.replaceAllUsesWith(now);
   repeat.erase();
-  for (Value stack : stacks)
-    if (auto get = stack.getDefiningOp<GetOp>(); get->use_empty()) {
+  for (GetOp get : stacks)
+    if (get->use_empty()) {
       Operation *variable = symbols.lookup(get.getVariable());
       get.erase();
       if (SymbolTable::symbolKnownUseEmpty(variable, module))
@@ -313,25 +342,65 @@ LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int6
   return success();
 }
 
+LogicalResult LayerSplitter::reserve(Operation *whole) {
+  StringRef name = SymbolTable::getSymbolName(whole);
+  if (name.starts_with(wholePrefix))
+    return success();
+  std::string reserved = (wholePrefix + name).str();
+  if (failed(checkNameIsFree(module, reserved, "a run of layers that is split")))
+    return failure();
+  return symbols.rename(whole, reserved);
+}
+
 LogicalResult LayerSplitter::split(ArrayRef<int64_t> points) {
+  SmallVector<std::tuple<RepeatOp, int64_t, SmallVector<int64_t>>> apart;
   int64_t first = 0;
-  for (RepeatOp repeat : llvm::to_vector(loss.getOps<RepeatOp>())) {
+  for (RepeatOp repeat : runs()) {
     int64_t count = repeat.getCount();
     SmallVector<int64_t> begins{0};
     for (int64_t point : points)
       if (point > first && point < first + count)
         begins.push_back(point - first);
-    if (begins.size() > 1 && failed(this->split(repeat, first, begins)))
-      return failure();
+    if (begins.size() > 1)
+      apart.push_back({repeat, first, begins});
     first += count;
   }
+  for (auto &[repeat, first, begins] : apart) {
+    if (failed(reserve(symbols.lookup(repeat.getCallee()))))
+      return failure();
+    for (Value stack : repeat.getEach())
+      if (auto get = stack.getDefiningOp<GetOp>())
+        if (failed(reserve(symbols.lookup(get.getVariable()))))
+          return failure();
+  }
+  for (auto &[repeat, first, begins] : apart)
+    if (failed(split(repeat, first, begins)))
+      return failure();
+  // A function that other layers call still is called as it was.
+  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
+    if (StringRef name = function.getSymName();
+        name.consume_front(wholePrefix) && !symbols.lookup(name))
+      if (failed(symbols.rename(function, name)))
+        return failure();
+  return checkNoWholeIsRead();
+}
+
+LogicalResult LayerSplitter::checkNoWholeIsRead() {
+  for (auto &[key, variable] : variables)
+    if (auto whole = symbols.lookup<VariableOp>(key.first)) {
+      Operation *user = SymbolTable::getSymbolUses(whole, module)->begin()->getUser();
+      return user->emitOpError("reads all layers of @")
+             << nameOf(key.first)
+             << ", which are split into stages or groups; layers whose weights "
+             << "are read elsewhere cannot be split";
+    }
   return success();
 }
 
 SplitPoints LayerSplitter::withTails(ArrayRef<int64_t> points, ArrayRef<int64_t> every) {
   SplitPoints all(points), begins(points);
   int64_t layers = 0;
-  for (RepeatOp repeat : loss.getOps<RepeatOp>())
+  for (RepeatOp repeat : runs())
     begins.push_back(layers += repeat.getCount());
   begins.push_back(0);
   llvm::sort(begins);
@@ -413,7 +482,7 @@ struct TrainSplitLayers : train::impl::TrainSplitLayersBase<TrainSplitLayers> {
       return failure();
     Builder builder(&getContext());
     int64_t first = 0;
-    for (auto repeat : loss.getOps<RepeatOp>()) {
+    for (RepeatOp repeat : splitter.runs()) {
       if (chunks > 1)
         repeat->setAttr(
             TrainDialect::chunkAttr,

@@ -140,7 +140,9 @@ static LogicalResult checkRoles(ModuleOp module) {
           << TrainDialect::roleAttr << "; train-autodiff and train-accumulate give it one";
       return WalkResult::interrupt();
     }
-    if (isLayers(repeat))
+    // Layers inside a layer are where that is.
+    std::optional<Role> outer = roleOf(repeat->getParentOp());
+    if (isLayers(repeat) && outer != Role::Forward && outer != Role::Backward)
       (chunkOf(repeat) ? split : whole) = repeat;
     return WalkResult::advance();
   });

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::TaskKind;
+using schedule::TaskKind;
 
 /// `op` and the ops of `within` that it needs.
 static void need(Operation *op, llvm::function_ref<bool(Operation *)> within,
@@ -27,18 +27,31 @@ static void need(Operation *op, llvm::function_ref<bool(Operation *)> within,
 }
 
 namespace {
+/// The two functions of a layer's backward.
+struct Halves {
+  func::FuncOp input, weight;
+  SmallVector<Value> kept;        ///< of the layer: what the weights' half reads of the inputs'
+  SmallVector<unsigned> operands; ///< of the repeat: what the weights' half takes itself
+  llvm::BitVector unused;         ///< arguments of the layer that only the weights' half reads
+};
+
+/// By layer and number of its arguments that are slices: chunks may share a layer, and then
+/// they share its halves.
+using KnownHalves = DenseMap<std::pair<Operation *, unsigned>, Halves>;
+
 /// Splits one backward repeat in two.
 class LayerSplitter {
 public:
-  explicit LayerSplitter(train::RepeatOp repeat)
+  LayerSplitter(train::RepeatOp repeat, KnownHalves &known)
       : repeat(repeat),
         layer(SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(repeat, repeat.getCalleeAttr())),
-        body(layer.getBody().front()), carries(repeat.getCarry().size()) {}
+        body(layer.getBody().front()), carries(repeat.getCarry().size()), known(known) {}
 
-  /// The repeat of the weights' gradients; `repeat` itself is replaced.
+  /// The repeats of the inputs' gradients and of the weights'; `repeat` itself is gone.
   std::pair<train::RepeatOp, train::RepeatOp> split();
 
 private:
+  Halves makeHalves();
   func::FuncOp makeInputs(ArrayRef<Value> kept);
   func::FuncOp makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned> operands);
 
@@ -47,6 +60,7 @@ private:
   Block &body;
   unsigned carries;
   DenseSet<Operation *> inputs;
+  KnownHalves &known;
 };
 } // namespace
 
@@ -110,12 +124,12 @@ func::FuncOp LayerSplitter::makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned>
   return function;
 }
 
-std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
+Halves LayerSplitter::makeHalves() {
   // A group of layers goes forward again and then back: that is split first, so that what
   // ran again is kept for both.
   for (auto inner : llvm::to_vector(body.getOps<train::RepeatOp>()))
     if (train::roleOf(inner) == train::Role::Backward && !inner.getStacks().empty())
-      LayerSplitter(inner).split();
+      LayerSplitter(inner, known).split();
   Operation *end = body.getTerminator();
   for (Value carried : end->getOperands().take_front(carries))
     need(
@@ -141,53 +155,63 @@ std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
     if (!inputs.contains(&op))
       llvm::for_each(op.getOperands(), use);
   llvm::for_each(end->getOperands().drop_front(carries), use);
-  SmallVector<unsigned> operands; // of the repeat that the weights' part takes
+  Halves made;
   for (unsigned i = carries; i < repeat->getNumOperands(); ++i)
     if (read.contains(body.getArgument(repeat.getCalleeArgument(i))))
-      operands.push_back(i);
+      made.operands.push_back(i);
+  made.kept = kept.takeVector();
+  made.input = makeInputs(made.kept);
+  made.weight = makeWeights(made.kept, made.operands);
+  // Slices that only weights read are no business of the inputs any more.
+  made.unused.resize(made.input.getNumArguments());
+  for (unsigned i = carries; i < repeat->getNumOperands(); ++i)
+    if (unsigned a = repeat.getCalleeArgument(i); made.input.getArgument(a).use_empty())
+      made.unused.set(a);
+  (void)made.input.eraseArguments(made.unused);
+  SymbolTable symbols(SymbolTable::getNearestSymbolTable(repeat));
+  for (func::FuncOp half : {made.weight, made.input})
+    symbols.insert(half, std::next(layer->getIterator()));
+  return made;
+}
 
-  func::FuncOp inputFunction = makeInputs(kept.getArrayRef()),
-               weightFunction = makeWeights(kept.getArrayRef(), operands);
+std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
+  unsigned slices = repeat.getEach().size();
+  std::pair<Operation *, unsigned> key(layer, slices);
+  auto found = known.find(key);
+  if (found == known.end())
+    found = known.try_emplace(key, makeHalves()).first;
+  const Halves &halves = found->second;
 
   OpBuilder b(repeat);
   SmallVector<Type> types(repeat.getCarried().getTypes());
-  for (Value value : kept) {
+  for (Value value : halves.kept) {
     auto slice = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> shape{int64_t(repeat.getCount())};
     llvm::append_range(shape, slice.getShape());
     types.push_back(RankedTensorType::get(shape, slice.getElementType()));
   }
-  auto input = train::RepeatOp::create(b, repeat.getLoc(), types, inputFunction.getSymName(),
-                                       repeat.getCount(), repeat.getReverse(), repeat.getIndexed(),
-                                       repeat.getCarry(), repeat.getEach(), repeat.getShared());
+  auto operandsOf = [&](auto takes) {
+    std::pair<SmallVector<Value>, SmallVector<Value>> eachAndShared;
+    for (unsigned i = carries; i < repeat->getNumOperands(); ++i)
+      if (takes(i))
+        (i < carries + slices ? eachAndShared.first : eachAndShared.second)
+            .push_back(repeat->getOperand(i));
+    return eachAndShared;
+  };
+  auto [each, shared] =
+      operandsOf([&](unsigned i) { return !halves.unused.test(repeat.getCalleeArgument(i)); });
+  auto input = train::RepeatOp::create(
+      b, repeat.getLoc(), types, func::FuncOp(halves.input).getSymName(), repeat.getCount(),
+      repeat.getReverse(), repeat.getIndexed(), repeat.getCarry(), each, shared);
   input->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
-  SmallVector<Value> each, shared;
-  for (unsigned i : operands)
-    (i < carries + repeat.getEach().size() ? each : shared).push_back(repeat->getOperand(i));
+  std::tie(each, shared) =
+      operandsOf([&](unsigned i) { return llvm::is_contained(halves.operands, i); });
   llvm::append_range(each, input.getStacks());
   auto weight = train::RepeatOp::create(
-      b, repeat.getLoc(), repeat.getStacks().getTypes(), weightFunction.getSymName(),
+      b, repeat.getLoc(), repeat.getStacks().getTypes(), func::FuncOp(halves.weight).getSymName(),
       repeat.getCount(), repeat.getReverse(), repeat.getIndexed(), ValueRange(), each, shared);
   weight->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
   train::setRole(weight, train::Role::Weight);
-  // Slices that only weights read are no business of the inputs any more.
-  llvm::BitVector unused(inputFunction.getNumArguments());
-  for (unsigned i = repeat->getNumOperands(); i-- > carries;)
-    if (unsigned a = repeat.getCalleeArgument(i); inputFunction.getArgument(a).use_empty()) {
-      unused.set(a);
-      if (i < carries + repeat.getEach().size())
-        input.getEachMutable().erase(i - carries);
-      else
-        input.getSharedMutable().erase(i - carries - repeat.getEach().size());
-    }
-  (void)inputFunction.eraseArguments(unused);
-  // Chunks may share a layer; then they share its halves.
-  SymbolTable symbols(SymbolTable::getNearestSymbolTable(repeat));
-  for (func::FuncOp half : {weightFunction, inputFunction})
-    if (symbols.lookup(half.getSymName()))
-      half.erase();
-    else
-      symbols.insert(half, std::next(layer->getIterator()));
   repeat.getCarried().replaceAllUsesWith(input.getCarried());
   repeat.getStacks().replaceAllUsesWith(weight.getResults());
   repeat.erase();
@@ -201,6 +225,7 @@ void dist::splitWeights(MicrobatchOps &ops) {
       backward.push_back({repeat, ops.parts.at(repeat)});
   DenseSet<Operation *> now; // what cannot wait
   SmallVector<Operation *> targets;
+  KnownHalves halves;
   for (auto [repeat, part] : backward) {
     ops.parts.erase(repeat);
     if (repeat.getStacks().empty()) {
@@ -208,7 +233,7 @@ void dist::splitWeights(MicrobatchOps &ops) {
       targets.push_back(repeat);
       continue;
     }
-    auto [input, weight] = LayerSplitter(repeat).split();
+    auto [input, weight] = LayerSplitter(repeat, halves).split();
     ops.parts[input] = part;
     ops.parts[weight] = {part.chunk, TaskKind::weight};
     targets.push_back(input);

@@ -61,8 +61,11 @@ void StageAssigner::findHomes() {
       if (!from)
         continue;
       owner = std::min(owner.value_or(stages), assignment.ownerOf(operand));
-      if (*from == StageAssignment::everywhere)
+      // All stages clip by the norm, each what it has.
+      if (*from == StageAssignment::everywhere) {
+        meets |= isa<train::GlobalNormOp>(op);
         continue;
+      }
       meets |= home && *home != *from;
       home = from;
     }

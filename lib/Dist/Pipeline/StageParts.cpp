@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::TaskKind;
+using schedule::TaskKind;
 
 std::optional<Part> MicrobatchOps::partOf(Value value) const {
   Operation *op = value.getDefiningOp();
@@ -37,6 +37,7 @@ private:
   void findForward();
   void assign(Operation *op);
   void assignByUsers(Operation *op);
+  LogicalResult assignSums();
   void splitAccumulators();
   void splitAccumulator(unsigned result, ArrayRef<Value> terms);
   SmallVector<Value> termsOf(Value value);
@@ -109,7 +110,11 @@ void ChunkAssigner::findDependences() {
       on |= depends.lookup(operand);
     for (Value result : op.getResults())
       depends[result] = on;
-    if (!(on & onLayers) && on != (onVariables | onData) && op.getNumResults() > 0 &&
+    bool sums = llvm::any_of(op.getOperands(), [&](Value operand) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      return argument && argument.getArgNumber() < accumulators;
+    });
+    if (!sums && !(on & onLayers) && on != (onVariables | onData) && op.getNumResults() > 0 &&
         (isa<train::GetOp>(op) || isPure(&op) || (repeat && !layers)))
       ops.free.insert(&op);
   }
@@ -205,6 +210,29 @@ void ChunkAssigner::assignByUsers(Operation *op) {
       chunk = chunk ? std::min(*chunk, part->second.chunk) : part->second.chunk;
   if (chunk)
     ops.parts[op] = {*chunk, kind};
+}
+
+/// What is summed over microbatches without need of a layer, such as the gradient of a table
+/// whose loss is added to that of the layers, belongs where what it reads does.
+LogicalResult ChunkAssigner::assignSums() {
+  Operation *end = ops.block->getTerminator();
+  DenseSet<Operation *> needed;
+  need(end, needed);
+  for (Operation &op : ops.block->without_terminator()) {
+    if (!pending.contains(&op) || ops.parts.contains(&op) || !needed.contains(&op))
+      continue;
+    int64_t chunk = 0;
+    for (Value operand : op.getOperands())
+      if (std::optional<Part> part = ops.partOf(operand))
+        chunk = std::max(chunk, part->chunk);
+    bool isForward = forward.contains(&op) || backwardLayers.empty();
+    ops.parts[&op] = {chunk, isForward ? TaskKind::forward : TaskKind::backward};
+  }
+  for (Value sum : end->getOperands())
+    if (!isa<BlockArgument>(sum) && !ops.partOf(sum))
+      return sum.getDefiningOp()->emitOpError("is summed over microbatches, but belongs to no "
+                                              "chunk of the pipeline");
+  return success();
 }
 
 //===--- one accumulator a chunk --------------------------------------------------===//
@@ -329,6 +357,8 @@ FailureOr<MicrobatchOps> ChunkAssigner::run() {
   for (Operation &op : llvm::reverse(*ops.block))
     if (pending.contains(&op))
       assignByUsers(&op);
+  if (ops.loop && failed(assignSums()))
+    return failure();
   splitAccumulators();
   return std::move(ops);
 }

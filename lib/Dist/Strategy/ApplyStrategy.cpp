@@ -102,6 +102,8 @@ private:
         return found.emitOpError("is there already; leave the mesh option out");
       return found;
     }
+    if (Operation *taken = module.lookupSymbol("mesh"))
+      return taken->emitError("has the name that the mesh will have; rename it");
     OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
     auto op = MeshOp::create(b, module.getLoc(), b.getStringAttr("mesh"), b.getArrayAttr({}),
                              b.getDenseI64ArrayAttr({}), StringAttr());

@@ -45,11 +45,10 @@ private:
 /// nothing, and which needs its number only to choose them.
 static bool mayPeel(train::RepeatOp repeat, Block &body) {
   return train::roleOf(repeat) == train::Role::Round && repeat.getTimes() &&
-         repeat.getCount() > 1 &&
-         (!repeat.getIndexed() ||
-          llvm::all_of(body.getArgument(0).getUsers(), [&](Operation *user) {
-            return isa<train::RowsOfRoundOp>(user) && user->getBlock() == &body;
-          }));
+         repeat.getCount() > 1 && repeat.getIndexed() && !body.getArgument(0).use_empty() &&
+         llvm::all_of(body.getArgument(0).getUsers(), [&](Operation *user) {
+           return isa<train::RowsOfRoundOp>(user) && user->getBlock() == &body;
+         });
 }
 
 /// Writes the first iteration before the builder, and returns what it carries on.

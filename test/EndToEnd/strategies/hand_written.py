@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Models that no importer writes train alike on all meshes: hand_written.py WORK [PATTERN...]
+
+Each is examples/parallel-block.mlir, changed: layers that run twice over the same weights, losses beside the layers, weights
+without a name in files. Losses and the norms of gradients are those of one rank, or of the same model written in another way.
+"""
+import re
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import INPUTS, ROOT, check, compile, distance, fresh, ranks_of, strategy, train
+
+RUN = {"data": INPUTS / "golden/corpus.txt", "tokens": "u8", "steps": 4, "lr": 1e-3}
+REPEAT = r"    %y = train\.repeat (?:.|\n)*?-> tensor<16x64x128xf32>\n"
+
+
+def change(text, old, new):
+    check(text.count(old) == 1, f"'{old}' is there {text.count(old)} times")
+    return text.replace(old, new)
+
+
+def microbatches(text, number):
+    return change(change(text, "train.batch = 16", f"train.batch = {16 * number}"), "train.microbatches = 1", f"train.microbatches = {number}")
+
+
+def before_return(text, lines, results):
+    """What @loss returns becomes `results`, which `lines` compute."""
+    return change(text, "    return %loss : tensor<f32>\n", f"{lines}    return {results}\n")
+
+
+def looped(text):
+    """The four layers run twice."""
+    first = re.search(REPEAT, text).group()
+    return change(text, first, first.replace("%y =", "%half =") + first.replace("carry(%x)", "carry(%half)"))
+
+
+def looped_in_layers(text):
+    """A function that repeats another one is the layer."""
+    layer = re.search(r"  func\.func private @layer\((?:.|\n)*?\n  }\n", text).group()
+    inner = re.search(r"\(\n(      %x(?:.|\n)*?)\) -> ", layer).group(1)
+    names, types = re.findall(r"(%\w+):", inner), re.findall(r": (tensor<[^>]*>)", inner)
+    outer = (f"  func.func private @outer({inner}) -> tensor<16x64x128xf32> {{\n"
+             f"    %y = train.repeat @layer x 2 carry(%x) each() shared({', '.join(names[1:])}) : ({', '.join(types)}) -> tensor<16x64x128xf32>\n"
+             "    return %y : tensor<16x64x128xf32>\n  }\n")
+    return change(text, "train.repeat @layer x 4", "train.repeat @outer x 4").replace(layer, layer + outer)
+
+
+def eight_layers(text):
+    return re.sub(r"tensor<4x", "tensor<8x", change(text, "@layer x 4", "@layer x 8"))
+
+
+def two_runs(text):
+    """Those eight, as two runs of four over weights of their own."""
+    for variable in re.findall(r"  train\.variable @layers(?:.|\n)*?storage <.*?>\n", text):
+        text = change(text, variable, variable + variable.replace("@layers", "@late").replace("{layer}", "{layer+4}"))
+    for get in re.findall(r"    %\w+ = train\.get @layers.*\n", text):
+        text = change(text, get, get + re.sub(r"%(\w+) = train.get @layers", r"%\1_late = train.get @late", get))
+    text = looped(text)
+    second = re.search(r"    %y = train\.repeat (?:.|\n)*?shared", text).group()
+    operands = re.search(r"each\((.*)\)", second).group(1)
+    return change(text, second, second.replace(operands, ", ".join(name + "_late" for name in operands.split(", "))))
+
+
+def bigrams(text):
+    """The loss of a table of pairs is added to that of the layers."""
+    text = change(text, "  train.variable @norm.weight", '  train.variable @pairs : tensor<256x256xf32> init <"normal", 0.02>\n  train.variable @norm.weight')
+    return before_return(text, "    %pairs = train.get @pairs : tensor<256x256xf32>\n"
+                         "    %guess = train.embedding %pairs, %tokens : (tensor<256x256xf32>, tensor<16x64xi32>) -> tensor<16x64x256xf32>\n"
+                         "    %aux, %aux_lse = train.cross_entropy %guess, %targets scale 9.765625e-04 : (tensor<16x64x256xf32>, tensor<16x64xi32>) -> (tensor<f32>, tensor<16x64xf32>)\n"
+                         "    %total = train.add %loss, %aux : (tensor<f32>, tensor<f32>) -> tensor<f32>\n", "%total : tensor<f32>")
+
+
+def outputs(text):
+    """Besides the loss: a term of it that no data is in, and a number of weights alone."""
+    text = change(text, '-> (tensor<f32> {train.output = "loss"})',
+                  '-> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "term"}, tensor<f32> {train.output = "weights"})')
+    return before_return(text, "    %squares = train.mul %last_weight, %last_weight : (tensor<128xf32>, tensor<128xf32>) -> tensor<128xf32>\n"
+                         "    %all = train.reduce sum %squares over [0] : (tensor<128xf32>) -> tensor<f32>\n"
+                         "    %term = train.scale %all by 1.0e-3 : (tensor<f32>) -> tensor<f32>\n"
+                         "    %weights = train.reduce sum %embed over [0, 1] : (tensor<256x128xf32>) -> tensor<f32>\n"
+                         "    %total = train.add %loss, %term : (tensor<f32>, tensor<f32>) -> tensor<f32>\n",
+                         "%total, %term, %weights : tensor<f32>, tensor<f32>, tensor<f32>")
+
+
+def unnamed(text):
+    return re.sub(r' storage <"layers.*?">', "", text)
+
+
+EXAMPLE = (ROOT / "examples/parallel-block.mlir").read_text()
+# Name: the model, strategies, and the model that one rank runs to compare with where it is another one.
+CASES = {
+    "looped": (microbatches(looped(EXAMPLE), 4), ["pipe=2", "pipe=4", "pipe=4+schedule=zb-h1", "pipe=2+remat=every:2+schedule=zb-h1", "one+remat=every:3"], None),
+    "looped inside layers": (microbatches(looped_in_layers(EXAMPLE), 4), ["pipe=2", "pipe=2+schedule=zb-h1"], None),
+    "two runs": (microbatches(two_runs(EXAMPLE), 4), ["one", "pipe=2", "pipe=4", "pipe=2+schedule=zb-h1", "data=2+zero=3"], microbatches(eight_layers(EXAMPLE), 4)),
+    "bigrams": (microbatches(bigrams(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1", "pipe=2,data=2+zero=1"], None),
+    "outputs": (microbatches(outputs(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1", "data=2"], None),
+    "unnamed": (unnamed(EXAMPLE), ["pipe=2", "one+remat=every:3"], None),
+}
+
+fresh(sys.argv[1])
+for name, (text, strategies, other) in CASES.items():
+    if sys.argv[2:] and not any(pattern in name for pattern in sys.argv[2:]):
+        continue
+    open("model.mlir", "w").write(text)
+    open("other.mlir", "w").write(other or text)
+    compile("other.mlir", "one")
+    want = train("./one", **RUN)
+    for words in strategies:
+        options = strategy(words)
+        del options["microbatches"]
+        compile("model.mlir", "exe", **options)
+        have = train("./exe", ranks_of(options["mesh"]), **RUN)
+        for key in want[0]:
+            if key in ("loss", "grad_norm", "term", "weights"):
+                error = distance(have, want, key)
+                check(error < 1e-5, f"{name}, {words}: {key} differs by {error:.1e}: {have}, of one rank {want}")
+        print(f"{name}, {words}: equal")
