@@ -16,7 +16,7 @@ ROUNDS = 20
 WORKSPACE = 32 << 20
 CANDIDATES = 8
 # Of cublasLt.h and library_types.h.
-BF16, F32, COMPUTE_F32, TRANSPOSE_A, MAX_WORKSPACE = 14, 0, 68, 3, 1
+BF16, F32, COMPUTE_F32, TRANSPOSE_A, MAX_WORKSPACE, REDUCTION_SCHEMES, SUMS_IN_F32 = 14, 0, 68, 3, 1, 3, 2
 
 
 class Algorithm(ctypes.Structure):
@@ -115,6 +115,7 @@ def products(driver, size):
              ctypes.c_int64(size))
     call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
     attribute("cublasLtMatmulPreferenceSetAttribute", preference, MAX_WORKSPACE, ctypes.c_uint64, WORKSPACE)
+    attribute("cublasLtMatmulPreferenceSetAttribute", preference, REDUCTION_SCHEMES, ctypes.c_uint32, SUMS_IN_F32)
     found, count = (Algorithm * CANDIDATES)(), ctypes.c_int()
     a, b, c = layouts
     call("cublasLtMatmulAlgoGetHeuristic", handle, operation, a, b, c, c, preference, CANDIDATES, found,

@@ -118,6 +118,19 @@ protected:
 };
 } // namespace
 
+// Hopper's gradients do not mask the last 64 of 128 keys where there is no causal mask.
+TEST(CudnnTest, KeysBehindTheLast) {
+  Shape shape = {"a mask of all", 1, 192, 192, 2, 2, 64, 0, false};
+  EXPECT_NE(cudnn::whyNot(callOf(shape, /*backward=*/true, true), 90), "");
+  EXPECT_EQ(cudnn::whyNot(callOf(shape, /*backward=*/false, true), 90), "");
+  EXPECT_EQ(cudnn::whyNot(callOf(shape, /*backward=*/true, true), 100), "");
+  shape.causal = true;
+  EXPECT_EQ(cudnn::whyNot(callOf(shape, /*backward=*/true, true), 90), "");
+  shape.causal = false;
+  shape.keys = 256;
+  EXPECT_EQ(cudnn::whyNot(callOf(shape, /*backward=*/true, true), 90), "");
+}
+
 TEST_P(CudnnPlanTest, Forward) { fits(false, true, 1); }
 
 TEST_P(CudnnPlanTest, DeterministicGradient) { fits(true, true, 1.02); }

@@ -55,7 +55,7 @@ struct Operation {
 };
 struct Preference {
   uint64_t workspace = 0;
-  uint32_t alignment = 256;
+  uint32_t alignment = 256, reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 constexpr int offered = 4, fastest = 2;
 
@@ -215,6 +215,8 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle,
   auto *preference = (Preference *)handle;
   if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
     memcpy(&preference->workspace, value, sizeof(preference->workspace));
+  else if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+    memcpy(&preference->reductions, value, sizeof(preference->reductions));
   else
     memcpy(&preference->alignment, value, sizeof(preference->alignment));
   return CUBLAS_STATUS_SUCCESS;
@@ -231,6 +233,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *found = 0;
   checkSizes(op, a, b, d);
   op.alignment = ((Preference *)preference)->alignment;
+  if (((Preference *)preference)->reductions & ~unsigned(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE))
+    wrong("sums along k may be added in the type of the result");
   // Pieces of 16 bytes are what fast kernels read.
   if (op.hasBias() || op.sumsA() || op.sumsB())
     checkAligned("a bias or its gradient", op.bias, op.alignment);
