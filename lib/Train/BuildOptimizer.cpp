@@ -23,7 +23,7 @@ public:
         momentType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
 
-  void build(func::FuncOp gradients);
+  LogicalResult build(func::FuncOp gradients);
 
 private:
   /// The scalar input called `name`, declared on first use.
@@ -46,6 +46,7 @@ private:
   bool adamw;
   Type momentType; ///< in which AdamW's moments are stored
   func::FuncOp step;
+  bool areNamesFree = true; ///< those of the states so far
   Value check; ///< where steps may be skipped: not finite when this one is to be
 };
 } // namespace
@@ -71,6 +72,8 @@ VariableOp StepBuilder::state(VariableOp parameter, StringRef role, RankedTensor
   OpBuilder b(parameter->getContext());
   b.setInsertionPointAfter(parameter);
   auto name = (parameter.getSymName() + "." + role).str();
+  areNamesFree &= succeeded(
+      checkNameIsFree(module, name, ("the " + role + " of @" + parameter.getSymName()).str()));
   auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
   return VariableOp::create(b, nameLocation(name, parameter.getLoc()), name, type,
                             parameter.getStacked(),
@@ -151,7 +154,7 @@ void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
   SetOp::create(builder, loc, bias.getSymName(), guarded(updated, old));
 }
 
-void StepBuilder::build(func::FuncOp gradients) {
+LogicalResult StepBuilder::build(func::FuncOp gradients) {
   Location loc = gradients.getLoc();
   step = createFunction(module, builder, loc, "step", gradients.getArgumentTypes(), {});
   step.setPublic();
@@ -198,6 +201,7 @@ void StepBuilder::build(func::FuncOp gradients) {
   finishFunction(step, builder, outputs);
   for (auto [i, name] : llvm::enumerate(names))
     step.setResultAttr(i, outputAttr, name);
+  return success(areNamesFree);
 }
 
 namespace {
@@ -212,12 +216,8 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     }
     if (failed(checkNameIsFree(getOperation(), "step", "the function of a training step")))
       return signalPassFailure();
-    for (auto variable : getOperation().getOps<VariableOp>())
-      for (StringRef role : {"momentum", "variance", "master", tokensRole.data()})
-        if (std::string name = (variable.getSymName() + "." + role).str();
-            failed(checkNameIsFree(getOperation(), name, "a state of another variable")))
-          return signalPassFailure();
-    StepBuilder(getOperation(), optimizer, momentsDtype).build(gradients);
+    if (failed(StepBuilder(getOperation(), optimizer, momentsDtype).build(gradients)))
+      return signalPassFailure();
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optionText(optimizer.getValue())));
   }

@@ -19,7 +19,8 @@ def TrainVerifyModel : PhasePass<"train-verify-model", "train"> {
     have a body, do not repeat themselves, are private, and neither read nor write variables:
     `@loss` reads them and passes them on. A function is repeated a given number of times or as
     often as data says, not both. No tensor is without elements. Variables, inputs and outputs
-    have different names, and no two parameters are stored in the same tensor of a file.
+    have different names, and no two parameters are stored in the same rows of a file's tensor.
+    Each router's tokens are counted by one result.
   }];
 }
 

@@ -10,6 +10,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <functional>
 #include <limits>
@@ -115,20 +116,28 @@ public:
 
 private:
   LogicalResult split(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins);
-  /// Makes way for the parts of a function or variable: the first of them may have its name.
+  /// Renames a function or variable, since the first of its parts may have its name.
   LogicalResult reserve(Operation *whole);
+  /// As it was called before.
+  StringRef nameOf(StringRef symbol) const {
+    auto found = originals.find(symbol);
+    return found == originals.end() ? symbol : StringRef(found->second);
+  }
   FailureOr<func::FuncOp> cloneLayer(RepeatOp repeat, int64_t first, int64_t begin);
   FailureOr<Value> part(Value stack, RepeatOp repeat, int64_t first, int64_t begin, int64_t count,
                         OpBuilder &builder);
   /// The counts of tokens that `stack` is become `parts`, of layers that begin at `begins`.
   LogicalResult splitCounts(OpResult stack, ArrayRef<Value> parts, ArrayRef<int64_t> begins);
+  /// Refuses runs of layers over the same stack that are not split at the same layers.
+  LogicalResult refuseTie(RepeatOp repeat, VariableOp whole);
   /// Refuses stacks that are still read as a whole: their parts are variables of their own.
   LogicalResult checkNoWholeIsRead();
 
   ModuleOp module;
   SymbolTable symbols;
   func::FuncOp loss;
-  /// By the name that `reserve` gave to a stacked variable, and where the part begins.
+  llvm::StringMap<std::string> originals; ///< by the name that `reserve` gave
+  /// By that name of a stacked variable, and where the part begins.
   llvm::MapVector<std::pair<StringAttr, int64_t>, VariableOp> variables;
 };
 } // namespace
@@ -172,19 +181,10 @@ SmallVector<RepeatOp> LayerSplitter::runs() {
       loss.getOps<RepeatOp>(), [](RepeatOp repeat) { return !repeat.getTimes(); }));
 }
 
-/// What a symbol is called while its first part takes its name.
-static constexpr StringLiteral wholePrefix = "whole.";
-
-/// As the user called it.
-static StringRef nameOf(StringRef symbol) {
-  symbol.consume_front(wholePrefix);
-  return symbol;
-}
-
 /// "h.attn.bias" with layers from 6 on as "h.6.attn.bias", and "h.2.attn.bias" too:
 /// as models with several runs of layers call theirs.
 static std::string numbered(StringRef name, int64_t layer) {
-  auto [prefix, rest] = nameOf(name).split('.');
+  auto [prefix, rest] = name.split('.');
   auto [number, tail] = rest.split('.');
   if (!number.empty() && llvm::all_of(number, llvm::isDigit))
     rest = tail;
@@ -214,7 +214,7 @@ FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first
     SmallVector<int64_t> shape(whole.getTensorType().getShape());
     shape[0] = count;
     variable = whole.clone();
-    variable.setSymName(numbered(whole.getSymName(), first + begin));
+    variable.setSymName(numbered(nameOf(whole.getSymName()), first + begin));
     variable.setType(RankedTensorType::get(shape, whole.getTensorType().getElementType()));
     // Without a name in files it is stored under its symbol's, which the part must not change.
     StorageAttr s = whole.getStorageAttr();
@@ -228,10 +228,7 @@ FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first
     symbols.insert(variable, whole->getIterator());
   }
   if (variable.getTensorType().getDimSize(0) != count)
-    return repeat.emitOpError("takes slices of ")
-           << "@" << nameOf(whole.getSymName())
-           << ", which other layers take too, and stages split them at other "
-           << "places; give `cuts` that split both alike, or fewer stages";
+    return refuseTie(repeat, whole);
   return GetOp::create(builder, get.getLoc(), variable.getType(), variable.getSymName())
       .getResult();
 }
@@ -239,7 +236,7 @@ FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first
 FailureOr<func::FuncOp> LayerSplitter::cloneLayer(RepeatOp repeat, int64_t first, int64_t begin) {
   auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
   func::FuncOp clone = layer.clone();
-  clone.setSymName(numbered(layer.getSymName(), first + begin));
+  clone.setSymName(numbered(nameOf(layer.getSymName()), first + begin));
   symbols.insert(clone, layer->getIterator());
   if (repeat.getIndexed())
     for (OpOperand &use : clone.getArgument(0).getUses()) {
@@ -343,12 +340,12 @@ LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int6
 }
 
 LogicalResult LayerSplitter::reserve(Operation *whole) {
-  StringRef name = SymbolTable::getSymbolName(whole);
-  if (name.starts_with(wholePrefix))
+  std::string name = SymbolTable::getSymbolName(whole).str(), reserved = "whole." + name;
+  if (originals.contains(name))
     return success();
-  std::string reserved = (wholePrefix + name).str();
-  if (failed(checkNameIsFree(module, reserved, "a run of layers that is split")))
+  if (failed(checkNameIsFree(module, reserved, "a run of layers while it is split")))
     return failure();
+  originals[reserved] = name;
   return symbols.rename(whole, reserved);
 }
 
@@ -377,22 +374,32 @@ LogicalResult LayerSplitter::split(ArrayRef<int64_t> points) {
     if (failed(split(repeat, first, begins)))
       return failure();
   // A function that other layers call still is called as it was.
-  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (StringRef name = function.getSymName();
-        name.consume_front(wholePrefix) && !symbols.lookup(name))
-      if (failed(symbols.rename(function, name)))
+  for (const auto &entry : originals)
+    if (auto function = symbols.lookup<func::FuncOp>(entry.getKey());
+        function && !symbols.lookup(entry.second))
+      if (failed(symbols.rename(function, entry.second)))
         return failure();
   return checkNoWholeIsRead();
+}
+
+LogicalResult LayerSplitter::refuseTie(RepeatOp repeat, VariableOp whole) {
+  return repeat.emitOpError("takes slices of @")
+         << nameOf(whole.getSymName())
+         << ", which other layers take too, and both are not split alike; give --cuts that do, or "
+            "fewer stages";
 }
 
 LogicalResult LayerSplitter::checkNoWholeIsRead() {
   for (auto &[key, variable] : variables)
     if (auto whole = symbols.lookup<VariableOp>(key.first)) {
       Operation *user = SymbolTable::getSymbolUses(whole, module)->begin()->getUser();
+      for (Operation *reader : user->getUsers())
+        if (auto repeat = dyn_cast<RepeatOp>(reader))
+          return refuseTie(repeat, whole);
       return user->emitOpError("reads all layers of @")
              << nameOf(key.first)
-             << ", which are split into stages or groups; layers whose weights "
-             << "are read elsewhere cannot be split";
+             << ", which are split into stages or groups; give what reads them "
+             << "variables of its own, or leave out stages and --remat every:K";
     }
   return success();
 }

@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 #include "Train/Passes.h"
 #include "meshwright/runtime/StorageName.h"
+#include "meshwright/runtime/StorageRows.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -35,6 +37,7 @@ private:
   LogicalResult checkSizes();
   LogicalResult checkNames();
   LogicalResult checkStorage();
+  LogicalResult checkCounts();
 
   ModuleOp module;
   SymbolTable symbols;
@@ -49,10 +52,13 @@ LogicalResult ModelVerifier::checkRepeats(func::FuncOp function, SmallVector<fun
   for (auto repeat : function.getOps<RepeatOp>()) {
     auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());
     if (callee.isExternal())
-      return repeat.emitOpError("repeats @") << repeat.getCallee() << ", which has no body";
-    if (llvm::is_contained(above, callee))
       return repeat.emitOpError("repeats @")
-             << repeat.getCallee() << ", which repeats itself; layers have a number of their own";
+             << repeat.getCallee() << ", which has no body; give it one";
+    if (llvm::is_contained(above, callee))
+      return repeat.emitOpError("repeats @") << repeat.getCallee()
+                                             << ", which repeats itself, directly or through "
+                                                "others; make what is repeated inside it "
+                                                "another function";
     (repeat.getTimes() ? asOftenAsDataSays : always)[callee] = repeat;
     if (checked.insert(callee).second && failed(checkRepeats(callee, above)))
       return failure();
@@ -96,6 +102,11 @@ LogicalResult ModelVerifier::checkSizes() {
   for (auto variable : module.getOps<VariableOp>())
     if (isEmpty(variable.getType()))
       return variable.emitOpError("is ") << variable.getType() << ", which has no elements";
+  for (auto function : module.getOps<func::FuncOp>())
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+      if (isEmpty(type))
+        return function.emitOpError("argument ")
+               << i << " is " << type << ", which has no elements";
   WalkResult result = module.walk([&](Operation *op) {
     for (Type type : op->getResultTypes())
       if (isEmpty(type)) {
@@ -133,10 +144,37 @@ LogicalResult ModelVerifier::checkNames() {
   return take("grad_norm", "the norm of the gradients", loss);
 }
 
-/// Two parameters in one tensor of a file would be saved as one, and loaded as one.
+/// Rows of the file's tensor that hold the variable's, along the dimension that its storage names.
+static llvm::BitVector storedRows(VariableOp variable, StorageAttr storage) {
+  SmallVector<int64_t> shape(
+      variable.getTensorType().getShape().drop_front(variable.getNumbered()));
+  if (storage.getTranspose())
+    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  llvm::BitVector rows(storage.getFull());
+  ArrayRef<int64_t> runs;
+  if (storage.getRuns())
+    runs = storage.getRuns().asArrayRef();
+  forEachStoredRows(storage.getOffset(), storage.getPeriod(), runs, 0, shape[storage.getDim()],
+                    [&](const StoredRows &part) {
+                      for (int64_t i = 0; i < part.count; ++i)
+                        if (int64_t row = part.fileRow + i * part.step; row < storage.getFull())
+                          rows.set(row);
+                    });
+  return rows;
+}
+
+/// Whether both can be saved to one tensor: each has rows of its own.
+static bool canShare(VariableOp one, VariableOp other) {
+  StorageAttr a = one.getStorageAttr(), b = other.getStorageAttr();
+  return a && b && a.getFull() && a.getFull() == b.getFull() && a.getDim() == b.getDim() &&
+         a.getTranspose() == b.getTranspose() &&
+         !storedRows(one, a).anyCommon(storedRows(other, b));
+}
+
+/// Two parameters in the same rows of a file would be saved as one, and loaded as one.
 LogicalResult ModelVerifier::checkStorage() {
-  llvm::MapVector<std::pair<StringRef, int64_t>, VariableOp> known;
-  llvm::StringMap<int> names; // owns the text
+  llvm::StringMap<SmallVector<VariableOp>> known;
+  DenseSet<std::pair<Operation *, Operation *>> compared;
   for (auto variable : module.getOps<VariableOp>()) {
     if (!variable.isParameter())
       continue;
@@ -146,13 +184,36 @@ LogicalResult ModelVerifier::checkStorage() {
                 : variable.getSymName().str() + (variable.getStacked() ? ".{layer}" : "");
     int64_t layers = variable.getStacked() ? variable.getTensorType().getDimSize(0) : 1;
     for (int64_t layer = 0; layer < layers; ++layer) {
-      StringRef name =
-          names.try_emplace(layerTensorName(pattern, layer).value_or(pattern)).first->first();
-      auto [entry, isNew] = known.insert({{name, storage ? storage.getOffset() : 0}, variable});
-      if (!isNew)
-        return variable.emitOpError("is stored in tensor '")
-               << name << "', as @" << entry->second.getSymName()
-               << " is; give it a storage of its own";
+      std::string name = layerTensorName(pattern, layer).value_or(pattern);
+      SmallVector<VariableOp> &others = known[name];
+      for (VariableOp other : others)
+        if (compared.insert({other, variable}).second && !canShare(other, variable))
+          return variable.emitOpError("is stored in tensor '")
+                 << name << "', in rows where @" << other.getSymName()
+                 << " is; give it a storage of its own";
+      others.push_back(variable);
+    }
+  }
+  return success();
+}
+
+/// Counts of tokens, and biases that balance them, are kept in variables, one result each.
+LogicalResult ModelVerifier::checkCounts() {
+  auto loss = symbols.lookup<func::FuncOp>("loss");
+  if (!loss)
+    return success();
+  for (StringRef kind : {tokensOfAttr, balancesAttr}) {
+    llvm::StringMap<unsigned> known;
+    for (unsigned i = 0; i < loss.getNumResults(); ++i) {
+      auto of = loss.getResultAttrOfType<FlatSymbolRefAttr>(i, kind);
+      if (!of)
+        continue;
+      if (!symbols.lookup<VariableOp>(of.getAttr()))
+        return loss.emitError("result ")
+               << i << " has " << kind << " = " << of << ", which is no variable";
+      if (auto [entry, isNew] = known.try_emplace(of.getValue(), i); !isNew)
+        return loss.emitError("results ") << entry->second << " and " << i << " both have " << kind
+                                          << " = " << of << "; add them up and return one";
     }
   }
   return success();
@@ -160,7 +221,7 @@ LogicalResult ModelVerifier::checkStorage() {
 
 LogicalResult ModelVerifier::run() {
   return failure(failed(checkFunctions()) || failed(checkSizes()) || failed(checkNames()) ||
-                 failed(checkStorage()));
+                 failed(checkStorage()) || failed(checkCounts()));
 }
 
 namespace {

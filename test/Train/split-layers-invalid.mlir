@@ -31,8 +31,11 @@ func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
 
 // What else reads a stack would keep weights of its own.
 // RUN: sed 's/^\( *\)%loss = train.reduce.*/&\n\1%1 = train.reduce sum %w over [0, 1, 2] : (tensor<3x4x4xf32>) -> tensor<f32>/; s/return %loss/return %1/' %s | not meshwright-opt - --train-split-layers=chunks=2 2>&1 | FileCheck %s --check-prefix=READ
-// READ: reads all layers of @h.w, which are split into stages or groups; layers whose weights are read elsewhere cannot be split
+// READ: reads all layers of @h.w, which are split into stages or groups; give what reads them variables of its own, or leave out stages and --remat every:K
 // RUN: sed 's/layer x 3 carry/layer x 3 reverse carry/' %s | not meshwright-opt - --train-split-layers=chunks=2 2>&1 | FileCheck %s --check-prefix=REVERSE
 // REVERSE: runs its layers from the last to the first; such layers cannot be split into stages or groups
 // RUN: sed 's/^\( *\)%y = \(train.repeat.*\)carry(%x)\(.*\)/\1%z = \2carry(%x)\3\n\1%y = \2carry(%z)\3/' %s | not meshwright-opt - --train-split-layers="chunks=3 cuts=1,5" 2>&1 | FileCheck %s --check-prefix=APART
-// APART: takes slices of @h.w, which other layers take too, and stages split them at other places; give `cuts` that split both alike, or fewer stages
+// RUN: sed 's/^\( *\)%y = \(train.repeat.*\)carry(%x)\(.*\)/\1%z = \2carry(%x)\3\n\1%y = \2carry(%z)\3/' %s | not meshwright-opt - --train-split-layers="chunks=2 cuts=4" 2>&1 | FileCheck %s --check-prefix=APART
+// APART: takes slices of @h.w, which other layers take too, and both are not split alike; give --cuts that do, or fewer stages
+// RUN: sed 's/layer x 3 carry/layer x 3 times %n carry/; s/@loss(%x: tensor<2x4xf32>)/@loss(%x: tensor<2x4xf32>, %n: tensor<i32>)/; s/shared() : (\(.*\)) ->/shared() : (\1, tensor<i32>) ->/' %s | not meshwright-opt - --train-split-layers=chunks=2 2>&1 | FileCheck %s --check-prefix=TIMES
+// TIMES: the model has 0 layers, fewer than the 2 parts of the pipeline

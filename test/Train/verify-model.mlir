@@ -20,7 +20,7 @@ module {
 // -----
 
 func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{repeats @layer, which repeats itself; layers have a number of their own}}
+  // expected-error @+1 {{repeats @layer, which repeats itself, directly or through others; make what is repeated inside it another function}}
   %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -46,7 +46,7 @@ func.func private @b(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32>
 func.func @loss(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{repeats @layer, which has no body}}
+  // expected-error @+1 {{repeats @layer, which has no body; give it one}}
   %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -115,12 +115,62 @@ func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.outp
 // -----
 
 train.variable @k : tensor<3x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.v">
-// expected-error @+1 {{is stored in tensor 'h.2.v', as @k is; give it a storage of its own}}
+// expected-error @+1 {{is stored in tensor 'h.2.v', in rows where @k is; give it a storage of its own}}
 train.variable @v : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+2}.v">
 
 // -----
 
-// Parts of one tensor are not the same, nor are layers that follow others.
+train.variable @q : tensor<4x4xf32> init <"normal", 0.02> storage <"qk", full = 8>
+// expected-error @+1 {{is stored in tensor 'qk', in rows where @q is}}
+train.variable @k : tensor<4x4xf32> init <"normal", 0.02> storage <"qk", offset = 2, full = 8>
+
+// -----
+
+// One takes all.
+train.variable @q : tensor<4x4xf32> init <"normal", 0.02> storage <"qk", full = 8>
+// expected-error @+1 {{is stored in tensor 'qk', in rows where @q is}}
+train.variable @k : tensor<8x4xf32> init <"normal", 0.02> storage <"qk">
+
+// -----
+
+// expected-error @+1 {{argument 0 is 'tensor<0xf32>', which has no elements}}
+func.func @loss(%x: tensor<0xf32>) {
+  return
+}
+
+// -----
+
+train.variable @w : tensor<4xf32> init <"normal", 0.02>
+// expected-error @+1 {{results 1 and 2 both have train.tokens_of = @w; add them up and return one}}
+func.func @loss(%x: tensor<f32>, %n: tensor<4xi32>) -> (tensor<f32>, tensor<4xi32> {train.tokens_of = @w}, tensor<4xi32> {train.tokens_of = @w}) {
+  return %x, %n, %n : tensor<f32>, tensor<4xi32>, tensor<4xi32>
+}
+
+// -----
+
+// expected-error @+1 {{result 1 has train.balances = @w, which is no variable}}
+func.func @loss(%x: tensor<f32>, %n: tensor<4xi32>) -> (tensor<f32>, tensor<4xi32> {train.balances = @w}) {
+  return %x, %n : tensor<f32>, tensor<4xi32>
+}
+
+// -----
+
+train.variable @b : tensor<4xf32> init <"constant", 0.0>
+func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{is in @layer, which is repeated}}
+  train.set @b, %x : tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+func.func @loss(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// Parts of one tensor are not the same, even where they take turns, nor are layers that follow others.
 train.variable @q : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.qk", full = 8>
 train.variable @k : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.qk", offset = 4, full = 8>
 train.variable @more : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+2}.qk", full = 8>
+train.variable @even : tensor<4x4xf32> init <"normal", 0.02> storage <"turns", full = 8, period = 2, runs = [0, 1, 1]>
+train.variable @odd : tensor<4x4xf32> init <"normal", 0.02> storage <"turns", full = 8, period = 2, runs = [1, 1, 1]>

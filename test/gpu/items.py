@@ -281,7 +281,7 @@ def offloaded(session, run, log, until):
 
 
 def largest(session, runs, log, until):
-    """Of the same model with different numbers of layers, the largest that the plan says fits runs, and the next larger
+    """Of the same model with different numbers of layers, the largest that the plan says fits runs, and a larger
     one is refused before anything is allocated."""
     refused = None
     for run in sorted(runs, key=lambda run: -run["device_bytes"]):
@@ -342,7 +342,7 @@ def sanitize(session, run, log, until):
         raise Skipped("there is no compute-sanitizer in PATH or /usr/local/cuda/bin")
     # Of calls that fail some are asked only to see whether they do; kernels of libraries are not ours to judge.
     checks = {"memcheck": ["--report-api-errors", "no"],
-              "racecheck": ["--kernel-name-exclude", ",".join(f"kns={name}" for name in LIBRARY_KERNELS)]}
+              "racecheck": [word for name in LIBRARY_KERNELS for word in ("--kernel-name-exclude", f"kns={name}")]}
     for check, flags in checks.items():
         with Ranks(session, run, log, steps=1, prefix=[tool, "--tool", check, *flags, "--error-exitcode", "9"]) as ranks:
             ranks.wait(until)

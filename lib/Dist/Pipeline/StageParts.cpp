@@ -37,6 +37,9 @@ private:
   void findForward();
   void assign(Operation *op);
   void assignByUsers(Operation *op);
+  bool isInForward(Operation *op) const { return forward.contains(op) || backwardLayers.empty(); }
+  /// The last chunk forward, or the first one backward, that computes what `op` reads.
+  std::optional<int64_t> chunkOfOperands(Operation *op, bool isForward);
   LogicalResult assignSums();
   void splitAccumulators();
   void splitAccumulator(unsigned result, ArrayRef<Value> terms);
@@ -169,11 +172,20 @@ void ChunkAssigner::findForward() {
   }
 }
 
+std::optional<int64_t> ChunkAssigner::chunkOfOperands(Operation *op, bool isForward) {
+  SmallVector<int64_t> before, behind; // chunks of what it reads, forward and backward
+  for (Value operand : op->getOperands())
+    if (std::optional<Part> part = ops.partOf(operand))
+      (part->kind == TaskKind::forward ? before : behind).push_back(part->chunk);
+  if (!isForward && !behind.empty())
+    return *llvm::min_element(behind);
+  return before.empty() ? std::nullopt : std::optional(*llvm::max_element(before));
+}
+
 void ChunkAssigner::assign(Operation *op) {
   if (ops.isFree(op) || isa<train::SetOp>(op) || ops.parts.contains(op))
     return;
-  bool isForward = forward.contains(op) || backwardLayers.empty();
-  SmallVector<int64_t> before, behind; // chunks of what it reads, forward and backward
+  SmallVector<int64_t> behind; // chunks of gradients that it reads
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
     if (!source || ops.isFree(source) || pending.contains(source))
@@ -181,33 +193,31 @@ void ChunkAssigner::assign(Operation *op) {
     std::optional<Part> part = ops.partOf(operand);
     if (!part)
       return; // It comes after the microbatch's end, and so does this.
-    (part->kind == TaskKind::forward ? before : behind).push_back(part->chunk);
+    if (part->kind == TaskKind::backward)
+      behind.push_back(part->chunk);
   }
-  if (isForward && !before.empty()) {
-    ops.parts[op] = {*llvm::max_element(before), TaskKind::forward};
-    return;
-  }
-  if (!behind.empty()) {
-    bool meets = !llvm::all_equal(behind);
-    if (!ops.loop && meets && !feeding.contains(op))
-      return; // Values of several chunks meet: after the end.
-    ops.parts[op] = {*llvm::min_element(behind), TaskKind::backward};
-    return;
-  }
-  if (!before.empty())
-    ops.parts[op] = {*llvm::max_element(before), TaskKind::backward};
+  bool isForward = isInForward(op);
+  std::optional<int64_t> chunk = chunkOfOperands(op, isForward);
+  if (!isForward && !behind.empty() && !llvm::all_equal(behind) && !ops.loop &&
+      !feeding.contains(op))
+    return; // Values of several chunks meet: after the end.
+  if (chunk)
+    ops.parts[op] = {*chunk, isForward ? TaskKind::forward : TaskKind::backward};
   else
     pending.insert(op);
 }
 
-/// What needs no layer belongs to the first chunk that reads it.
+/// What needs no layer belongs to the chunk that reads it before others do: forward the first
+/// one, backward the last.
 void ChunkAssigner::assignByUsers(Operation *op) {
-  TaskKind kind =
-      forward.contains(op) || backwardLayers.empty() ? TaskKind::forward : TaskKind::backward;
+  bool isForward = isInForward(op);
+  TaskKind kind = isForward ? TaskKind::forward : TaskKind::backward;
   std::optional<int64_t> chunk;
   for (Operation *user : op->getUsers())
-    if (auto part = ops.parts.find(user); part != ops.parts.end() && part->second.kind == kind)
-      chunk = chunk ? std::min(*chunk, part->second.chunk) : part->second.chunk;
+    if (auto part = ops.parts.find(user); part != ops.parts.end() && part->second.kind == kind) {
+      int64_t reads = part->second.chunk;
+      chunk = !chunk ? reads : isForward ? std::min(*chunk, reads) : std::max(*chunk, reads);
+    }
   if (chunk)
     ops.parts[op] = {*chunk, kind};
 }
@@ -221,17 +231,15 @@ LogicalResult ChunkAssigner::assignSums() {
   for (Operation &op : ops.block->without_terminator()) {
     if (!pending.contains(&op) || ops.parts.contains(&op) || !needed.contains(&op))
       continue;
-    int64_t chunk = 0;
-    for (Value operand : op.getOperands())
-      if (std::optional<Part> part = ops.partOf(operand))
-        chunk = std::max(chunk, part->chunk);
-    bool isForward = forward.contains(&op) || backwardLayers.empty();
-    ops.parts[&op] = {chunk, isForward ? TaskKind::forward : TaskKind::backward};
+    bool isForward = isInForward(&op);
+    ops.parts[&op] = {chunkOfOperands(&op, isForward).value_or(0),
+                      isForward ? TaskKind::forward : TaskKind::backward};
   }
   for (Value sum : end->getOperands())
     if (!isa<BlockArgument>(sum) && !ops.partOf(sum))
       return sum.getDefiningOp()->emitOpError("is summed over microbatches, but belongs to no "
-                                              "chunk of the pipeline");
+                                              "chunk of the pipeline; leave out the mesh axis "
+                                              "'pipe' for such a model");
   return success();
 }
 

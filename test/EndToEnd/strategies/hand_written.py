@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Models that no importer writes train alike on all meshes: hand_written.py WORK [PATTERN...]
+"""Models that no importer writes train alike on all meshes:
+
+  hand_written.py WORK [PATTERN...]       the models with one of the patterns in their names; default: all
+  hand_written.py WORK --random FIRST COUNT    seeds FIRST .. FIRST+COUNT-1: several changes at once, any strategy
 
 Each is examples/parallel-block.mlir, changed: layers that run twice over the same weights, losses beside the layers, weights
 without a name in files. Losses and the norms of gradients are those of one rank, or of the same model written in another way.
 """
+import random
 import re
 import sys
 
@@ -61,6 +65,28 @@ def two_runs(text):
     return change(text, second, second.replace(operands, ", ".join(name + "_late" for name in operands.split(", "))))
 
 
+def hidden(text):
+    """The loss of a network of two layers beside the others, over the same embeddings."""
+    text = change(text, "  train.variable @norm.weight",
+                  '  train.variable @in.weight : tensor<128x128xf32> init <"normal", 0.02>\n'
+                  '  train.variable @out.weight : tensor<256x128xf32> init <"normal", 0.02>\n  train.variable @norm.weight')
+    return before_return(text, "    %in = train.get @in.weight : tensor<128x128xf32>\n    %out = train.get @out.weight : tensor<256x128xf32>\n"
+                         "    %h = train.linear %x, %in : (tensor<16x64x128xf32>, tensor<128x128xf32>) -> tensor<16x64x128xf32>\n"
+                         "    %a = train.relu %h : (tensor<16x64x128xf32>) -> tensor<16x64x128xf32>\n"
+                         "    %guess = train.linear %a, %out : (tensor<16x64x128xf32>, tensor<256x128xf32>) -> tensor<16x64x256xf32>\n"
+                         "    %aux, %aux_lse = train.cross_entropy %guess, %targets scale 9.765625e-04 : (tensor<16x64x256xf32>, tensor<16x64xi32>) -> (tensor<f32>, tensor<16x64xf32>)\n"
+                         "    %total = train.add %loss, %aux : (tensor<f32>, tensor<f32>) -> tensor<f32>\n", "%total : tensor<f32>")
+
+
+def same_head(text):
+    """The embeddings are classified by the head of the layers, which is no longer the embedding."""
+    text = change(text, "  train.variable @norm.weight", '  train.variable @head.weight : tensor<256x128xf32> init <"normal", 0.02>\n  train.variable @norm.weight')
+    text = change(text, "%logits = train.linear %n, %embed", "%head = train.get @head.weight : tensor<256x128xf32>\n    %logits = train.linear %n, %head")
+    return before_return(text, "    %guess = train.linear %x, %head : (tensor<16x64x128xf32>, tensor<256x128xf32>) -> tensor<16x64x256xf32>\n"
+                         "    %aux, %aux_lse = train.cross_entropy %guess, %targets scale 9.765625e-04 : (tensor<16x64x256xf32>, tensor<16x64xi32>) -> (tensor<f32>, tensor<16x64xf32>)\n"
+                         "    %total = train.add %loss, %aux : (tensor<f32>, tensor<f32>) -> tensor<f32>\n", "%total : tensor<f32>")
+
+
 def bigrams(text):
     """The loss of a table of pairs is added to that of the layers."""
     text = change(text, "  train.variable @norm.weight", '  train.variable @pairs : tensor<256x256xf32> init <"normal", 0.02>\n  train.variable @norm.weight')
@@ -93,11 +119,38 @@ CASES = {
     "looped inside layers": (microbatches(looped_in_layers(EXAMPLE), 4), ["pipe=2", "pipe=2+schedule=zb-h1"], None),
     "two runs": (microbatches(two_runs(EXAMPLE), 4), ["one", "pipe=2", "pipe=4", "pipe=2+schedule=zb-h1", "data=2+zero=3"], microbatches(eight_layers(EXAMPLE), 4)),
     "bigrams": (microbatches(bigrams(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1", "pipe=2,data=2+zero=1"], None),
+    "one microbatch, bigrams": (bigrams(EXAMPLE), ["pipe=2", "data=2"], None),
+    "hidden": (microbatches(hidden(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1"], None),
+    "same head": (microbatches(same_head(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1"], None),
+    "one microbatch, same head": (same_head(EXAMPLE), ["pipe=2"], None),
     "outputs": (microbatches(outputs(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1", "data=2"], None),
     "unnamed": (unnamed(EXAMPLE), ["pipe=2", "one+remat=every:3"], None),
 }
 
+def draw(seed):
+    """A model and a strategy."""
+    pick = random.Random(seed).choice
+    text = pick([EXAMPLE, looped(EXAMPLE), looped_in_layers(EXAMPLE), looped(looped_in_layers(EXAMPLE)), two_runs(EXAMPLE)])
+    for change_ in pick([[], [bigrams], [hidden], [same_head], [outputs], [unnamed], [bigrams, unnamed], [outputs, unnamed]]):
+        text = change_(text)
+    # Runs of four layers over one stack are not split alike between three stages.
+    tied = text.count("train.repeat @") > 1 and "@late" not in text
+    pipe, tensor, data = pick([(pipe, tensor, data) for pipe in (1, 2, 3, 4) for tensor in (1, 1, 2) for data in (1, 2) if 1 < pipe * tensor * data <= 8 and not (tied and pipe == 3)])
+    number = 8 if pipe > 1 else pick([1, 3])
+    words = [",".join(f"{axis}={size}" for axis, size in (("pipe", pipe), ("data", data), ("tensor", tensor)) if size > 1)]
+    schedules = ["1f1b", "gpipe", "zb-h1", "zb-h2"] + ["interleaved:2", "zb-v", "dualpipe-v"] * (pipe == 2) if pipe > 1 else []
+    words += [f"schedule={pick(schedules)}"] if schedules else []
+    words += pick([[], [f"zero={pick([1, 2, 3])}"]]) if data > 1 else []
+    words += ["sequence-parallel"] if tensor > 1 and pick([0, 1]) else []
+    words += pick([[], [f"remat={pick(['full', 'selective', 'every:2', 'every:3'])}"]])
+    return microbatches(text, number), "+".join(words)
+
+
 fresh(sys.argv[1])
+if sys.argv[2:3] == ["--random"]:
+    first, count = map(int, sys.argv[3:])
+    CASES = {f"seed {seed}": (text, [words], None) for seed in range(first, first + count) for text, words in [draw(seed)]}
+    del sys.argv[2:]
 for name, (text, strategies, other) in CASES.items():
     if sys.argv[2:] and not any(pattern in name for pattern in sys.argv[2:]):
         continue

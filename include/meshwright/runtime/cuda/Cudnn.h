@@ -68,7 +68,7 @@ inline std::string whyNot(const Attention &call, int64_t arch) {
   // below -88 get gradients that are not numbers (PyTorch's issue 196678; causal calls do not).
   if (call.backward && arch / 10 == 9 && !s.causal && s.keys % 128 == 64)
     return number(s.keys) + " keys without a causal mask; on sm_" + number(arch) +
-           " cuDNN's gradients are right where a multiple of 128 is not followed by 64";
+           " cuDNN's gradients are wrong for 64 keys more than a multiple of 128";
   return "";
 }
 
