@@ -321,6 +321,10 @@ static const Case cases[] = {
        %0 = train.slice %x dim 1 from 30 rows 9 : (tensor<$Bx40x$Dxf32>) -> tensor<$Bx9x$Dxf32> return %0 : tensor<$Bx9x$Dxf32> })"},
     {"slice_columns_from", R"(func.func @k(%x: tensor<$Sx60000xf32>) -> $TD {
        %0 = train.slice %x dim 1 from 37 rows $D : (tensor<$Sx60000xf32>) -> $TD return %0 : $TD })"},
+    // Rows that begin anywhere are not read by vectors.
+    {"norm_of_columns_from", R"(func.func @k(%x: tensor<$Sx60000xf32>, %w: $VD) -> $TD {
+       %0 = train.slice %x dim 1 from 37 rows $D : (tensor<$Sx60000xf32>) -> $TD
+       %1 = train.rms_norm %0, %w eps 1.0e-5 : ($TD, $VD) -> $TD return %1 : $TD })"},
     {"pad_from", R"(func.func @k(%x: $XD) -> tensor<$Bx140x$Dxf32> {
        %0 = train.pad %x dim 1 from 3 rows 140 {value = 3 : i64} : ($XD) -> tensor<$Bx140x$Dxf32> return %0 : tensor<$Bx140x$Dxf32> })"},
     {"pad_columns_from", R"(func.func @k(%x: $TD) -> tensor<$Sx60000xf32> {
