@@ -605,6 +605,12 @@ LogicalResult DropoutOp::verify() {
   if (getSizes() && int64_t(getSizes()->size()) != rank - 1)
     return emitOpError("needs the logical sizes of ")
            << rank - 1 << " dimensions, found " << getSizes()->size();
+  // An element's number in its sequence is a word of what its random bits are made of.
+  ArrayRef<int64_t> sizes = getSizes().value_or(tensor(getX()).getShape().drop_front());
+  if (int64_t most = int64_t(1) << 32, all = 1; llvm::any_of(sizes, [&](int64_t size) {
+        return (all *= std::min(size, most)) > most;
+      }))
+    return emitOpError("draws for more than 2^32 elements of a sequence of ") << getX().getType();
   ArrayRef<int64_t> dims = getOffsetDims().value_or(ArrayRef<int64_t>());
   if (dims.size() != getOffsets().size())
     return emitOpError("has ") << getOffsets().size() << " offsets for " << dims.size()

@@ -154,8 +154,9 @@ FailureOr<Node *> KernelGraph::buildHalves(Value value, ArrayRef<int> map) {
   int64_t width = tensor(value).getShape().back();
   if (width % 2)
     return op->emitOpError("needs an even last dimension, found ") << value.getType();
-  // What is no row of this loop nest's columns gets a loop nest of its own.
-  if (!nest.isColumn(map.back()) || (nest.half && nest.half != width / 2))
+  // What is no row of this loop nest's columns gets a loop nest of its own, as where blocks of
+  // columns are summed over rows: those do not end where halves do.
+  if (nest.columns || !nest.isColumn(map.back()) || (nest.half && nest.half != width / 2))
     return loadPlaced(value, map);
   nest.half = width / 2;
   FailureOr<Node *> operand = get(op->getOperand(0), map);

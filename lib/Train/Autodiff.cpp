@@ -440,6 +440,13 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
   if (failed(checkNameIsFree(module, "loss.gradients", "the function with the gradients of @loss")))
     return failure();
   Location loc = loss.getLoc();
+  // One value of each variable, so that layers take slices of its stack once.
+  DenseMap<StringAttr, GetOp> reads;
+  for (GetOp get : llvm::make_early_inc_range(loss.getOps<GetOp>()))
+    if (auto [read, isNew] = reads.try_emplace(get.getVariableAttr().getAttr(), get); !isNew) {
+      get.replaceAllUsesWith(read->second.getResult());
+      get.erase();
+    }
   module.walk([&](RepeatOp repeat) {
     Role role = repeat.getTimes() ? Role::Round : Role::Forward;
     setRole(repeat, role);

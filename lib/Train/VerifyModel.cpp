@@ -13,6 +13,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -38,6 +39,7 @@ private:
   LogicalResult checkNames();
   LogicalResult checkStorage();
   LogicalResult checkCounts();
+  LogicalResult checkOps();
 
   ModuleOp module;
   SymbolTable symbols;
@@ -219,9 +221,33 @@ LogicalResult ModelVerifier::checkCounts() {
   return success();
 }
 
+LogicalResult ModelVerifier::checkOps() {
+  WalkResult result = module.walk([&](Operation *op) {
+    // Shards of the product would each add it.
+    auto init = llvm::TypeSwitch<Operation *, Value>(op)
+                    .Case<ContractOp, EmbeddingGradOp, GroupedLinearGradOp>(
+                        [](auto sum) { return sum.getInit(); })
+                    .Default(Value());
+    if (init) {
+      op->emitOpError("has an init, which passes give it once tensors are sharded; write a "
+                      "train.add after it");
+      return WalkResult::interrupt();
+    }
+    auto isEmpty = llvm::TypeSwitch<Operation *, bool>(op)
+                       .Case<ReduceOp, BroadcastOp>([](auto dims) { return dims.getDims().empty(); })
+                       .Default(false);
+    if (isEmpty) {
+      op->emitOpError("has no dimensions and does nothing; leave it out");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult ModelVerifier::run() {
   return failure(failed(checkFunctions()) || failed(checkSizes()) || failed(checkNames()) ||
-                 failed(checkStorage()) || failed(checkCounts()));
+                 failed(checkStorage()) || failed(checkCounts()) || failed(checkOps()));
 }
 
 namespace {

@@ -149,6 +149,11 @@ static const Case cases[] = {
        %0 = train.rope inverse %n, %c, %s : (tensor<$Bx$Sx3x$Dxf32>, tensor<$Sx$Hxf32>, tensor<$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32>
        return %0 : tensor<$Bx$Sx3x$Dxf32> })",
      8, 3e-6, true},
+    {"rope_sum_over_rows",
+     R"(func.func @k(%x: tensor<$Bx$Sx3x$Dxf32>, %c: tensor<$Sx$Hxf32>, %s: tensor<$Sx$Hxf32>) -> $VD {
+       %0 = train.rope %x, %c, %s : (tensor<$Bx$Sx3x$Dxf32>, tensor<$Sx$Hxf32>, tensor<$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32>
+       %1 = train.reduce sum %0 over [0, 1, 2] : (tensor<$Bx$Sx3x$Dxf32>) -> $VD return %1 : $VD })",
+     8, 3e-6, true},
     {"rope_table_documents", R"(func.func @k(%i: $ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>) {
        %0:2 = train.rope_table [1.0, 0.0517, 0.0] positions %i {scale = 1.25 : f64} : ($ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>)
        return %0#0, %0#1 : tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32> })"},

@@ -168,6 +168,22 @@ func.func @loss(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+func.func @loss(%x: tensor<2x4xf32>, %w: tensor<3x4xf32>, %y: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{has an init, which passes give it once tensors are sharded; write a train.add after it}}
+  %z = train.contract "b i, o i -> b o" %x, %w init %y : (tensor<2x4xf32>, tensor<3x4xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @loss(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  // expected-error @+1 {{has no dimensions and does nothing; leave it out}}
+  %y = train.reduce sum %x over [] : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
 // Parts of one tensor are not the same, even where they take turns, nor are layers that follow others.
 train.variable @q : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.qk", full = 8>
 train.variable @k : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.qk", offset = 4, full = 8>

@@ -112,7 +112,7 @@ bool canRunSharded(mlir::Operation *op, int factor);
 llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 
 /// Without the first dimension, along which layers are stacked.
-ShardingAttr withoutLayers(ShardingAttr sharding);
+ShardingAttr withoutLayers(ShardingAttr sharding, unsigned slices = 1);
 
 /// An error that names the first flag or mesh axis whose seeds are not available.
 /// Axes for which `seeded` is true are left to the user's seeds.
@@ -127,9 +127,9 @@ struct Update {
 llvm::SmallVector<Update> updatesOf(mlir::ModuleOp module);
 
 /// The uses that pass a gradient from the ops that compute it into the loops and
-/// accumulators that end in `use`. `sliced` is true inside a layer.
+/// accumulators that end in `use`, and how often it has been sliced: once inside a layer.
 void forEachRawGradient(mlir::ModuleOp module, mlir::OpOperand &use,
-                        llvm::function_ref<void(mlir::OpOperand &, bool sliced)> visit);
+                        llvm::function_ref<void(mlir::OpOperand &, unsigned slices)> visit);
 
 } // namespace meshwright::dist
 

@@ -307,7 +307,7 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
     return success();
   for (Update &update : updatesOf(module)) {
     auto wanted = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
-    forEachRawGradient(module, update.op.getGradientMutable(), [&](OpOperand &use, bool sliced) {
+    forEachRawGradient(module, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
       auto result = dyn_cast<OpResult>(use.get());
       if (!result)
         return;
@@ -317,7 +317,7 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
       SmallVector<Attribute> seeds(op->getNumResults(), b.getUnitAttr());
       if (list)
         seeds.assign(list.begin(), list.end());
-      seeds[result.getResultNumber()] = sliced ? withoutLayers(wanted) : wanted;
+      seeds[result.getResultNumber()] = withoutLayers(wanted, slices);
       op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
       op->setAttr(DistDialect::reasonAttr,
                   b.getStringAttr("gradient of @" + update.parameter.getSymName()));

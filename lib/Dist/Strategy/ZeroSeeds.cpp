@@ -29,9 +29,9 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-ShardingAttr dist::withoutLayers(ShardingAttr sharding) {
+ShardingAttr dist::withoutLayers(ShardingAttr sharding, unsigned slices) {
   return ShardingAttr::get(sharding.getContext(), sharding.getMesh(),
-                           sharding.getDims().drop_front(), sharding.getPartial(),
+                           sharding.getDims().drop_front(slices), sharding.getPartial(),
                            sharding.getMax(), sharding.getReplicated(), sharding.getRoot());
 }
 
@@ -51,22 +51,22 @@ SmallVector<Update> dist::updatesOf(ModuleOp module) {
 }
 
 void dist::forEachRawGradient(ModuleOp module, OpOperand &use,
-                              function_ref<void(OpOperand &, bool)> visit) {
+                              function_ref<void(OpOperand &, unsigned)> visit) {
   SymbolTable symbols(module);
-  auto go = [&](auto &self, OpOperand &at, bool sliced) -> void {
+  auto go = [&](auto &self, OpOperand &at, unsigned slices) -> void {
     Operation *op = at.get().getDefiningOp();
     if (auto accumulate = dyn_cast_or_null<train::AccumulateOp>(op))
-      return self(self, accumulate.getValueMutable(), sliced);
+      return self(self, accumulate.getValueMutable(), slices);
     auto repeat = dyn_cast_or_null<train::RepeatOp>(op);
     // A sum over rounds is reduced once, after the last of them.
     if (!repeat || repeat.getTimes())
-      return visit(at, sliced);
+      return visit(at, slices);
     unsigned i = cast<OpResult>(at.get()).getResultNumber();
     auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());
     self(self, callee.getBody().front().getTerminator()->getOpOperand(i),
-         sliced || i >= repeat.getCarry().size());
+         slices + unsigned(i >= repeat.getCarry().size()));
   };
-  go(go, use, false);
+  go(go, use, 0);
 }
 
 namespace {
@@ -265,13 +265,13 @@ private:
       value.replaceAllUsesExcept(sharded, sharded.getDefiningOp());
       return;
     }
-    SmallVector<std::pair<OpOperand *, bool>> raw;
-    forEachRawGradient(module, use, [&](OpOperand &at, bool sliced) {
-      raw.push_back({&at, sliced});
+    SmallVector<std::pair<OpOperand *, unsigned>> raw;
+    forEachRawGradient(module, use, [&](OpOperand &at, unsigned slices) {
+      raw.push_back({&at, slices});
     });
-    for (auto [at, sliced] : raw) {
+    for (auto [at, slices] : raw) {
       Value value = at->get();
-      Value sharded = constrain(value, sliced ? withoutLayers(stored) : stored, nextOf(value));
+      Value sharded = constrain(value, withoutLayers(stored, slices), nextOf(value));
       value.replaceAllUsesExcept(sharded, sharded.getDefiningOp());
     }
   }

@@ -49,6 +49,27 @@ def looped_in_layers(text):
     return change(text, "train.repeat @layer x 4", "train.repeat @outer x 4").replace(layer, layer + outer)
 
 
+def stacks_of_stacks(text):
+    """Two layers of two layers, each with weights of its own."""
+    text = re.sub(r"(train\.variable @layers\.\S+ : tensor<)4x", r"\g<1>2x2x", text)
+    text = re.sub(r"(train\.get @layers\.\S+ : tensor<)4x", r"\g<1>2x2x", text)
+    call = re.search(REPEAT, text).group()
+    layer = re.search(r"  func\.func private @layer\((?:.|\n)*?\n  }\n", text).group()
+    names = re.findall(r"(%\w+):", re.search(r"\(\n(      %x(?:.|\n)*?)\) -> ", layer).group(1))
+    inner = call.replace("layer x 4", "layer x 2").replace("tensor<4x", "tensor<2x")
+    inner = re.sub(r"each\(.*?\) shared", f"each({', '.join(names[1:-2])}) shared", inner)
+    types = re.findall(r"tensor<[^>]*>", inner)[:-1]
+    arguments = ", ".join(f"{name}: {type_}" for name, type_ in zip(names, types))
+    outer = f"  func.func private @outer({arguments}) -> tensor<16x64x128xf32> {{\n{inner}    return %y : tensor<16x64x128xf32>\n  }}\n"
+    return change(text, call, call.replace("layer x 4", "outer x 2").replace("tensor<4x", "tensor<2x2x")).replace(layer, layer + outer)
+
+
+def tied_keys(text):
+    """Keys and values are made by the same weights."""
+    return change(text, "train.get @layers.v.weight", "train.get @layers.k.weight").replace(
+        re.search(r"  train\.variable @layers\.v\.weight(?:.|\n)*?storage <.*?>\n", text).group(), "")
+
+
 def eight_layers(text):
     return re.sub(r"tensor<4x", "tensor<8x", change(text, "@layer x 4", "@layer x 8"))
 
@@ -117,6 +138,8 @@ EXAMPLE = (ROOT / "examples/parallel-block.mlir").read_text()
 CASES = {
     "looped": (microbatches(looped(EXAMPLE), 4), ["pipe=2", "pipe=4", "pipe=4+schedule=zb-h1", "pipe=2+remat=every:2+schedule=zb-h1", "one+remat=every:3"], None),
     "looped inside layers": (microbatches(looped_in_layers(EXAMPLE), 4), ["pipe=2", "pipe=2+schedule=zb-h1"], None),
+    "stacks of stacks": (stacks_of_stacks(EXAMPLE), ["tensor=2", "data=2+zero=2", "data=2+zero=3"], None),
+    "tied keys": (tied_keys(EXAMPLE), ["one", "pipe=2", "tensor=2"], None),
     "two runs": (microbatches(two_runs(EXAMPLE), 4), ["one", "pipe=2", "pipe=4", "pipe=2+schedule=zb-h1", "data=2+zero=3"], microbatches(eight_layers(EXAMPLE), 4)),
     "bigrams": (microbatches(bigrams(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1", "pipe=2,data=2+zero=1"], None),
     "one microbatch, bigrams": (bigrams(EXAMPLE), ["pipe=2", "data=2"], None),
