@@ -160,8 +160,8 @@ def Train_ClampGradOp : Train_ActivationGradOp<"clamp_grad"> {
   }];
 }
 
-class Train_FunctionOp<string mnemonic> : Train_EinsumOp<mnemonic, "... -> ...", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+class Train_FunctionOp<string mnemonic, list<Trait> more = []> : Train_EinsumOp<mnemonic, "... -> ...", !listconcat(more, [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>])> {
   let results = (outs Train_Tensor:$y);
 }
 def Train_ExpOp : Train_FunctionOp<"exp"> {
@@ -170,13 +170,13 @@ def Train_ExpOp : Train_FunctionOp<"exp"> {
   let arguments = (ins Train_Tensor:$x);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
-def Train_LogOp : Train_FunctionOp<"log"> {
+def Train_LogOp : Train_FunctionOp<"log", [DeclareOpInterfaceMethods<FinitePaddingOpInterface>]> {
   let summary = "Natural logarithm";
   let description = [{ Element by element, any shape; x is positive. }];
   let arguments = (ins Train_Tensor:$x);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
-def Train_InverseRootOp : Train_FunctionOp<"inverse_root"> {
+def Train_InverseRootOp : Train_FunctionOp<"inverse_root", [DeclareOpInterfaceMethods<FinitePaddingOpInterface>]> {
   let summary = "1 / sqrt(x + eps)";
   let description = [{ Element by element, any shape; x + eps is positive. }];
   let arguments = (ins Train_Tensor:$x, F64Attr:$eps);

@@ -247,4 +247,14 @@ def NeutralPaddingOpInterface : OpInterface<"NeutralPaddingOpInterface"> {
                                  "getNeutralPadding", (ins "unsigned":$operand)>];
 }
 
+def FinitePaddingOpInterface : OpInterface<"FinitePaddingOpInterface"> {
+  let description = [{
+    An op whose results may not be finite where its operand is 0, as padding is: what is multiplied
+    by 0 behind it would be no number. With this value in the padding they are finite.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"The value in the padding, or nothing where 0 will do.", "::std::optional<double>",
+                                 "getFinitePadding", (ins)>];
+}
+
 #endif // MESHWRIGHT_TRAIN_INTERFACES

@@ -709,6 +709,11 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Loca
 /// The probability of a logit of 0 is not 0.
 bool CrossEntropyGradOp::preservesZero(unsigned) { return false; }
 
+std::optional<double> LogOp::getFinitePadding() { return 1; }
+std::optional<double> InverseRootOp::getFinitePadding() {
+  return getEps().isZero() ? std::optional<double>(1) : std::nullopt;
+}
+
 /// A column without probability, and so without gradient.
 static std::optional<double> neutralLogit(unsigned operand) {
   return operand == 0 ? std::optional(-INFINITY) : std::nullopt;

@@ -30,9 +30,13 @@ public:
       });
     for (auto &[value, shape] : logical)
       zero[value].resize(shape.size(), true);
-    for (Operation *op : llvm::to_vector(ops))
+    for (Operation *op : llvm::to_vector(ops)) {
       if (auto neutral = dyn_cast<train::NeutralPaddingOpInterface>(op))
-        maskNeutrally(neutral);
+        for (OpOperand &use : op->getOpOperands())
+          maskAll(use, neutral.getNeutralPadding(use.getOperandNumber()));
+      if (auto finite = dyn_cast<train::FinitePaddingOpInterface>(op))
+        maskAll(op->getOpOperand(0), finite.getFinitePadding());
+    }
     while (step())
       ;
     for (Operation *op : ops)
@@ -131,14 +135,13 @@ private:
            });
   }
 
-  void maskNeutrally(train::NeutralPaddingOpInterface op) {
-    for (OpOperand &use : op->getOpOperands())
-      if (auto value = op.getNeutralPadding(use.getOperandNumber()))
-        for (int64_t d = 0; d < tensor(use.get()).getRank(); ++d)
-          if (isPadded(use.get(), d)) {
-            mask(use, d, *value);
-            ops.push_back(use.get().getDefiningOp());
-          }
+  /// Masks all of the padding of an operand, if `value` is one.
+  void maskAll(OpOperand &use, std::optional<double> value) {
+    for (int64_t d = 0; value && d < tensor(use.get()).getRank(); ++d)
+      if (isPadded(use.get(), d)) {
+        mask(use, d, *value);
+        ops.push_back(use.get().getDefiningOp());
+      }
   }
 
   bool step() {

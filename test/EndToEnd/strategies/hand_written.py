@@ -70,6 +70,17 @@ def tied_keys(text):
         re.search(r"  train\.variable @layers\.v\.weight(?:.|\n)*?storage <.*?>\n", text).group(), "")
 
 
+def weight_norm(text):
+    """129 neurons, a number that two ranks pad, whose weights are of length 1."""
+    text = text.replace("512x128", "129x128").replace("128x512", "128x129").replace("64x512", "64x129")
+    return change(text, "    %wide = train.linear %n, %up", "    %sq = train.mul %up, %up : (tensor<129x128xf32>, tensor<129x128xf32>) -> tensor<129x128xf32>\n"
+                  "    %ss = train.reduce sum %sq over [1] : (tensor<129x128xf32>) -> tensor<129xf32>\n"
+                  "    %iv = train.inverse_root %ss eps 0.0 : (tensor<129xf32>) -> tensor<129xf32>\n"
+                  "    %ib = train.broadcast %iv along [1] : (tensor<129xf32>) -> tensor<129x128xf32>\n"
+                  "    %un = train.mul %up, %ib : (tensor<129x128xf32>, tensor<129x128xf32>) -> tensor<129x128xf32>\n"
+                  "    %wide = train.linear %n, %un")
+
+
 def eight_layers(text):
     return re.sub(r"tensor<4x", "tensor<8x", change(text, "@layer x 4", "@layer x 8"))
 
@@ -140,6 +151,7 @@ CASES = {
     "looped inside layers": (microbatches(looped_in_layers(EXAMPLE), 4), ["pipe=2", "pipe=2+schedule=zb-h1"], None),
     "stacks of stacks": (stacks_of_stacks(EXAMPLE), ["tensor=2", "data=2+zero=2", "data=2+zero=3"], None),
     "tied keys": (tied_keys(EXAMPLE), ["one", "pipe=2", "tensor=2"], None),
+    "weight norm": (weight_norm(EXAMPLE), ["tensor=2", "tensor=2+sequence-parallel"], None),
     "two runs": (microbatches(two_runs(EXAMPLE), 4), ["one", "pipe=2", "pipe=4", "pipe=2+schedule=zb-h1", "data=2+zero=3"], microbatches(eight_layers(EXAMPLE), 4)),
     "bigrams": (microbatches(bigrams(EXAMPLE), 4), ["pipe=2", "pipe=4+schedule=zb-h1", "pipe=2,data=2+zero=1"], None),
     "one microbatch, bigrams": (bigrams(EXAMPLE), ["pipe=2", "data=2"], None),
