@@ -221,7 +221,10 @@ def ExecOrder : PhasePass<"exec-order", "exec"> {
   let description = [{
     The pass keeps program order, but moves an op down to its first reader if the op's result
     is larger than the operands that only this op keeps alive. So recomputed activations appear
-    where the backward needs them and not all at its start. What computes with a part that goes
+    where the backward needs them and not all at its start. An op moves past a loop only if the
+    most that the block holds on the way does not grow: the gradient of a head is made before the
+    layers' backward, which makes room for it, and not after it, when the gradients of all layers
+    and the logits would be there together. What computes with a part that goes
     around a ring stays where the next one is under way. The pass runs on tensors, before
     bufferization, because in-place updates restrict which ops may move.
   }];

@@ -30,7 +30,7 @@ static void expectValid(llvm::ArrayRef<Lifetime> buffers, const OffsetAssignment
 static double waste(llvm::ArrayRef<Lifetime> buffers) {
   OffsetAssignment assignment = computeOffsets(buffers, alignment);
   expectValid(buffers, assignment);
-  int64_t live = largestLiveSum(buffers, alignment).first;
+  int64_t live = largestLiveSum(buffers, alignment).bytes;
   EXPECT_GE(assignment.size, live);
   return double(assignment.size) / live;
 }
@@ -47,7 +47,7 @@ TEST(OffsetAssigner, SharesWhatIsNotLiveTogether) {
 
 TEST(OffsetAssigner, LargestLiveSumNamesTheMoment) {
   Lifetime buffers[] = {{10, 0, 5}, {100, 3, 6}, {70, 5, 9}};
-  auto [bytes, when] = largestLiveSum(buffers, alignment);
+  auto [bytes, when, iteration] = largestLiveSum(buffers, alignment);
   EXPECT_EQ(bytes, 256);
   EXPECT_EQ(when, 5);
 }

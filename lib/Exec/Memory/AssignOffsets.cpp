@@ -175,15 +175,13 @@ void ExecAssignOffsets::addTo(MutableArrayRef<Scratch> scratch, ProgramOp progra
   for (auto buffer : llvm::make_early_inc_range(top.getOps<BufferOp>())) {
     if (buffer.isPersistent())
       continue;
-    auto range = liveness.range(buffer);
-    if (!range) {
+    std::optional<Lifetime> life = liveness.life(buffer);
+    if (!life) {
       buffer.erase();
       continue;
     }
     Scratch &of = scratch[spaceOf(buffer)];
-    of.entries.push_back({buffer,
-                          workspaces.lookup(buffer),
-                          {buffer.getBytes(), of.time + range->first, of.time + range->second + 1}});
+    of.entries.push_back({buffer, workspaces.lookup(buffer), life->after(of.time)});
   }
   for (Scratch &of : scratch)
     of.time += liveness.size();
@@ -200,12 +198,13 @@ void ExecAssignOffsets::report(Operation *op, Space space, Scratch &scratch, int
     if (entry.callee)
       needed.back().size = numberOf(entry.callee, liveBytesAttr);
   }
-  auto [live, when] = largestLiveSum(needed, MW_ALIGNMENT);
+  LiveSum live = largestLiveSum(needed, MW_ALIGNMENT);
   for (auto [entry, need] : llvm::zip(scratch.entries, needed)) {
-    if (when < need.begin || need.end <= when)
+    int64_t held = need.bytesAt(live.time, live.iteration, MW_ALIGNMENT);
+    if (held == 0)
       continue;
     if (!entry.callee) {
-      bytes[entry.buffer.getCategory()] += llvm::alignTo(need.size, MW_ALIGNMENT);
+      bytes[entry.buffer.getCategory()] += held;
       continue;
     }
     for (NamedAttribute line : entry.callee->getAttrOfType<DictionaryAttr>(memoryAttr))
@@ -214,7 +213,7 @@ void ExecAssignOffsets::report(Operation *op, Space space, Scratch &scratch, int
   Builder builder(op->getContext());
   op->setAttr(attrs[space].bytes, builder.getI64IntegerAttr(base + scratch.assignment.size));
   if (!attrs[space].live.empty())
-    op->setAttr(attrs[space].live, builder.getI64IntegerAttr(base + live));
+    op->setAttr(attrs[space].live, builder.getI64IntegerAttr(base + live.bytes));
   SmallVector<NamedAttribute> memory;
   for (auto [category, size] : bytes)
     memory.push_back(

@@ -100,3 +100,102 @@ std::optional<std::pair<int64_t, int64_t>> ProgramLiveness::range(Value memory,
   }
   return std::pair(first, last);
 }
+
+//===--- slots ----------------------------------------------------------------------===//
+
+namespace {
+/// Finds what a loop's iterations use of a stack.
+class SlotFinder {
+public:
+  explicit SlotFinder(LoopOp loop) : loop(loop) {}
+
+  /// False if the loop uses anything of `memory` but slots that its iterations have for themselves.
+  /// `inside`: it is part of such a slot; else it begins `offset` bytes from the buffer's
+  /// beginning, or at a place that is not known.
+  bool find(Value memory, std::optional<int64_t> offset, bool inside);
+
+  int64_t offset = 0, bytes = 0; ///< of the slots; no bytes before one is found
+
+private:
+  LoopOp loop;
+};
+} // namespace
+
+bool SlotFinder::find(Value memory, std::optional<int64_t> offset, bool inside) {
+  for (Operation *user : memory.getUsers()) {
+    std::optional<int64_t> begin;
+    bool isSlot = false;
+    if (auto view = dyn_cast<ViewOp>(user)) {
+      int64_t element = bytesOf(view.getType()) / view.getType().getNumElements();
+      if (offset)
+        begin = *offset + element * int64_t(view.getOffset());
+    } else if (auto slot = dyn_cast<SlotOp>(user)) {
+      isSlot = !inside && slot.getIndex() == loop.getIndex();
+      int64_t size = bytesOf(slot.getType());
+      if (isSlot && (!offset || (bytes && (*offset != this->offset || size != bytes))))
+        return false;
+      if (isSlot) {
+        this->offset = *offset;
+        bytes = size;
+      }
+    } else if (!isa<WindowOp>(user)) {
+      if (!inside && loop->isProperAncestor(user))
+        return false;
+      continue;
+    }
+    if (!find(user->getResult(0), begin, inside || isSlot))
+      return false;
+  }
+  return true;
+}
+
+std::optional<SlotLife> ProgramLiveness::slotsIn(LoopOp loop, BufferOp buffer,
+                                                 ArrayRef<Access> accesses, bool fills) const {
+  SlotFinder slots(loop);
+  if (loop.getTimes() || loop.getFrom() != 0 || loop.getCount() < 2 ||
+      !slots.find(buffer, 0, false) || slots.bytes == 0)
+    return std::nullopt;
+  Access first{nullptr, false, false}, last = first;
+  for (const Access &access : accesses)
+    if (loop->isProperAncestor(access.op)) {
+      first = first.op ? first : access;
+      last = access;
+    }
+  if (!first.op || (fills && first.reads))
+    return std::nullopt;
+  Block &body = loop.getBlock();
+  int64_t when = fills ? begins.at(body.findAncestorOpInBlock(*first.op))
+                       : ends.at(body.findAncestorOpInBlock(*last.op));
+  return SlotLife{begins.at(loop),          ends.at(loop) + 1, when, slots.offset, slots.bytes,
+                  int64_t(loop.getCount()), loop.getReverse()};
+}
+
+std::optional<Lifetime> ProgramLiveness::life(BufferOp buffer) const {
+  std::optional<std::pair<int64_t, int64_t>> live = range(buffer);
+  if (!live)
+    return std::nullopt;
+  Lifetime life{buffer.getBytes(), live->first, live->second + 1};
+  SmallVector<Access> list = accesses(buffer);
+  if (buffer.isPersistent() ||
+      llvm::any_of(list, [](const Access &access) { return asyncTokenOf(access.op); }))
+    return life;
+  // The loops around the first and the last access that begin and end with the range.
+  auto loopOf = [&](Operation *op, bool fills) -> LoopOp {
+    for (auto loop = op->getParentOfType<LoopOp>(); loop; loop = loop->getParentOfType<LoopOp>())
+      if (fills ? begins.at(loop) == live->first : ends.at(loop) == live->second)
+        return loop;
+    return {};
+  };
+  Operation *last = list.front().op;
+  for (const Access &access : list)
+    if (ends.at(access.op) > ends.at(last))
+      last = access.op;
+  LoopOp fills = loopOf(list.front().op, true), empties = loopOf(last, false);
+  if (fills == empties)
+    return life;
+  if (fills)
+    life.filled = slotsIn(fills, buffer, list, true);
+  if (empties)
+    life.emptied = slotsIn(empties, buffer, list, false);
+  return life;
+}

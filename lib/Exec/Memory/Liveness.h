@@ -7,6 +7,7 @@
 #define MESHWRIGHT_LIB_EXEC_LIVENESS_H
 
 #include "Exec/Exec.h"
+#include "Lifetime.h"
 
 namespace meshwright::exec {
 
@@ -39,8 +40,15 @@ public:
   std::optional<std::pair<int64_t, int64_t>> range(mlir::Value memory,
                                                    mlir::Operation **uninitialized = nullptr) const;
 
+  /// The life of a buffer, or nothing if it is not used: its range, and how the loops at the
+  /// range's beginning and end fill and empty it. They do if they reach it by the slots of their
+  /// own iterations alone, and if no op that runs beside others uses it.
+  std::optional<Lifetime> life(BufferOp buffer) const;
+
 private:
   void number(mlir::Block &block);
+  std::optional<SlotLife> slotsIn(LoopOp loop, BufferOp buffer, llvm::ArrayRef<Access> accesses,
+                                  bool fills) const;
   void addWaits(mlir::Operation *start, llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
 
   int64_t count = 0;

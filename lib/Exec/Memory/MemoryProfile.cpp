@@ -138,7 +138,9 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   });
   std::partial_sum(done.begin(), done.end(), done.begin());
   result.ops = done.back();
-  std::map<int64_t, CategoryBytes> changes;
+  // By the op from which on, in first iterations of loops and in last ones.
+  std::map<int64_t, std::array<CategoryBytes, 2>> changes;
+  constexpr Iteration iterations[] = {Iteration::First, Iteration::Last};
   llvm::DenseMap<BufferOp, CallOp> workspaces;
   program.walk([&](CallOp call) {
     if (Value workspace = call.getWorkspace())
@@ -146,56 +148,76 @@ MemoryProfile Profiler::profile(ProgramOp program) {
     if (auto task = call->getAttrOfType<StringAttr>(dist::taskAttr))
       result.tasks.push_back({done[liveness.numberOf(call)], task});
   });
-  auto change = [&](std::pair<int64_t, int64_t> range, Category category, int64_t bytes) {
-    changes[range.first][category] += bytes;
-    changes[range.second][category] -= bytes;
+  auto addAt = [&](int64_t op, Iteration iteration, Category category, int64_t bytes) {
+    changes[op][unsigned(iteration)][category] += bytes;
   };
-  changes[0];
-  if (!program.isPrivate())
-    for (auto &[name, buffer] : persistent)
-      changes[0][buffer.getCategory()] += alignedBytes(buffer);
-  SmallVector<std::pair<BufferOp, std::pair<int64_t, int64_t>>> ranges;
+  for (Iteration iteration : iterations) {
+    addAt(0, iteration, Category::Temporary, 0);
+    if (!program.isPrivate())
+      for (auto &[name, buffer] : persistent)
+        addAt(0, iteration, buffer.getCategory(), alignedBytes(buffer));
+  }
+  // In numbers of ops that count, from the op that uses a buffer first to the one after the last.
+  SmallVector<std::pair<BufferOp, Lifetime>> lives;
   for (auto buffer : program.getBlock().getOps<BufferOp>()) {
     bool counts = !buffer.isPersistent() && !isOnHost(buffer.getType());
-    auto range = counts ? liveness.range(buffer.getMemory()) : std::nullopt;
-    if (!range)
+    std::optional<Lifetime> life = counts ? liveness.life(buffer) : std::nullopt;
+    if (!life)
       continue;
-    // From the op on that uses it first to the one after the last.
-    range = {done[range->first], done[range->second + 1]};
-    ranges.push_back({buffer, *range});
+    SmallVector<int64_t, 8> times{life->begin, life->end};
+    for (const std::optional<SlotLife> &slots : {life->filled, life->emptied})
+      if (slots)
+        times.append({slots->begin, slots->when, slots->when + 1, slots->end});
+    lives.push_back({buffer, *life});
     CallOp call = workspaces.lookup(buffer);
-    if (!call) {
-      change(*range, buffer.getCategory(), alignedBytes(buffer));
-      continue;
+    for (Iteration iteration : iterations) {
+      int64_t before = 0;
+      llvm::sort(times);
+      for (int64_t time : times) {
+        int64_t bytes = life->bytesAt(time, iteration, MW_ALIGNMENT);
+        if (!call)
+          addAt(done[time], iteration, buffer.getCategory(), bytes - before);
+        else if ((bytes > 0) != (before > 0))
+          for (HeldBuffer inside : calleeOf(call).atPeak)
+            addAt(done[time], iteration, inside.buffer.getCategory(),
+                  bytes > 0 ? inside.bytes : -inside.bytes);
+        before = bytes;
+      }
     }
-    const MemoryProfile &callee = calleeOf(call);
-    for (HeldBuffer inside : callee.atPeak)
-      change(*range, inside.buffer.getCategory(), inside.bytes);
   }
 
-  CategoryBytes live;
+  std::array<CategoryBytes, 2> live;
+  Iteration peakIteration = Iteration::First;
   for (auto &[op, by] : changes) {
     if (op == result.ops && op > 0)
       break;
-    for (size_t i = 0; i < live.bytes.size(); ++i)
-      live.bytes[i] += by.bytes[i];
-    if (result.points.empty() || !(result.points.back().live == live))
-      result.points.push_back({op, live});
-    if (live.total() > result.peakBytes) {
-      result.peakBytes = live.total();
+    for (auto [sum, change] : llvm::zip(live, by))
+      for (size_t i = 0; i < sum.bytes.size(); ++i)
+        sum.bytes[i] += change.bytes[i];
+    Iteration most = live[1].total() > live[0].total() ? Iteration::Last : Iteration::First;
+    const CategoryBytes &now = live[unsigned(most)];
+    if (result.points.empty() || !(result.points.back().live == now))
+      result.points.push_back({op, now});
+    if (now.total() > result.peakBytes) {
+      result.peakBytes = now.total();
       result.peakOp = op;
+      peakIteration = most;
     }
   }
 
   if (!program.isPrivate())
     for (auto &[name, buffer] : persistent)
       result.atPeak.push_back(heldIn(buffer));
-  for (auto &[buffer, range] : ranges) {
-    if (result.peakOp < range.first || range.second <= result.peakOp)
+  // The op at the peak, as one that counts and as one of all.
+  int64_t peak = std::upper_bound(done.begin(), done.end(), result.peakOp) - done.begin() - 1;
+  for (auto &[buffer, life] : lives) {
+    int64_t held = life.bytesAt(peak, peakIteration, MW_ALIGNMENT);
+    if (held == 0)
       continue;
     CallOp call = workspaces.lookup(buffer);
     if (!call) {
       result.atPeak.push_back(heldIn(buffer));
+      result.atPeak.back().bytes = held;
       continue;
     }
     auto task = call->getAttrOfType<StringAttr>(dist::taskAttr);

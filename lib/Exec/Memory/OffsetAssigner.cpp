@@ -18,58 +18,68 @@ using namespace meshwright::exec;
 /// Rounds of improvement; each assigns all offsets once.
 constexpr unsigned rounds = 400;
 
-std::pair<int64_t, int64_t> meshwright::exec::largestLiveSum(ArrayRef<Lifetime> buffers,
-                                                             int64_t alignment) {
-  std::map<int64_t, int64_t> changes;
-  for (const Lifetime &buffer : buffers) {
-    changes[buffer.begin] += alignTo(buffer.size, alignment);
-    changes[buffer.end] -= alignTo(buffer.size, alignment);
-  }
-  int64_t live = 0, most = 0, when = 0;
-  for (auto [time, change] : changes) {
-    live += change;
-    if (live > most) {
-      most = live;
-      when = time;
+LiveSum meshwright::exec::largestLiveSum(ArrayRef<Lifetime> buffers, int64_t alignment) {
+  LiveSum most;
+  for (Iteration iteration : {Iteration::First, Iteration::Last}) {
+    std::map<int64_t, int64_t> changes;
+    for (const Lifetime &buffer : buffers) {
+      SmallVector<int64_t, 8> times{buffer.begin, buffer.end};
+      for (const std::optional<SlotLife> &slots : {buffer.filled, buffer.emptied})
+        if (slots)
+          times.append({slots->begin, slots->when, slots->when + 1, slots->end});
+      llvm::sort(times);
+      int64_t before = 0;
+      for (int64_t time : times) {
+        int64_t bytes = buffer.bytesAt(time, iteration, alignment);
+        changes[time] += bytes - before;
+        before = bytes;
+      }
+    }
+    int64_t live = 0;
+    for (auto [time, change] : changes) {
+      live += change;
+      if (live > most.bytes)
+        most = {live, time, iteration};
     }
   }
-  return {most, when};
+  return most;
 }
 
 namespace {
 class Assigner {
 public:
   Assigner(ArrayRef<Lifetime> buffers, int64_t alignment)
-      : buffers(buffers), neighbours(buffers.size()) {
+      : buffers(buffers), alignment(alignment), neighbours(buffers.size()) {
     for (const Lifetime &buffer : buffers)
       sizes.push_back(alignTo(buffer.size, alignment));
     for (unsigned i = 0; i < buffers.size(); ++i)
       for (unsigned j = 0; j < i; ++j)
-        if (buffers[i].overlaps(buffers[j])) {
-          neighbours[i].push_back(j);
-          neighbours[j].push_back(i);
+        if (auto range = buffers[j].forbids(buffers[i])) {
+          neighbours[i].push_back({j, range->first, range->second});
+          neighbours[j].push_back({i, -range->second, -range->first});
         }
   }
 
-  /// Each buffer in turn goes to the smallest gap it fits, or else the lowest
-  /// offset above, among those assigned before that live with it.
+  /// Each buffer in turn begins in the smallest gap between places where those assigned before do
+  /// not let it, or else at the lowest place above all of them.
   OffsetAssignment assign(ArrayRef<unsigned> order) const {
     OffsetAssignment assignment;
     assignment.offsets.assign(buffers.size(), -1);
-    SmallVector<std::pair<int64_t, int64_t>> taken;
+    SmallVector<std::pair<int64_t, int64_t>> forbidden;
     for (unsigned i : order) {
-      taken.clear();
-      for (unsigned j : neighbours[i])
-        if (assignment.offsets[j] >= 0)
-          taken.push_back({assignment.offsets[j], assignment.offsets[j] + sizes[j]});
-      llvm::sort(taken);
+      forbidden.clear();
+      for (const Neighbour &other : neighbours[i])
+        if (int64_t from = assignment.offsets[other.buffer]; from >= 0)
+          forbidden.push_back({from + other.begin, from + other.end});
+      llvm::sort(forbidden);
       int64_t best = -1, gap = std::numeric_limits<int64_t>::max(), top = 0;
-      for (auto [begin, end] : taken) {
-        if (begin - top >= sizes[i] && begin - top < gap) {
+      for (auto [begin, end] : forbidden) {
+        if (begin >= top && begin - top < gap) {
           best = top;
           gap = begin - top;
         }
-        top = std::max(top, end);
+        if (end > top)
+          top = alignTo(end, alignment);
       }
       assignment.offsets[i] = best >= 0 ? best : top;
       assignment.size = std::max(assignment.size, assignment.offsets[i] + sizes[i]);
@@ -96,15 +106,22 @@ public:
   }
 
 private:
+  /// Between these two, counted from its own beginning, another buffer does not let one begin.
+  struct Neighbour {
+    unsigned buffer;
+    int64_t begin, end;
+  };
+
   ArrayRef<Lifetime> buffers;
+  int64_t alignment;
   SmallVector<int64_t> sizes;
-  std::vector<SmallVector<unsigned>> neighbours;
+  std::vector<SmallVector<Neighbour>> neighbours;
 };
 } // namespace
 
 OffsetAssignment meshwright::exec::computeOffsets(ArrayRef<Lifetime> buffers, int64_t alignment) {
   Assigner assigner(buffers, alignment);
-  int64_t goal = largestLiveSum(buffers, alignment).first;
+  int64_t goal = largestLiveSum(buffers, alignment).bytes;
   OffsetAssignment best;
   SmallVector<unsigned> order;
   for (SmallVector<unsigned> &candidate : assigner.orders()) {

@@ -57,6 +57,78 @@ static bool leavesRing(Operation *op, Operation *target) {
   return false;
 }
 
+//===--- how much a block holds ---------------------------------------------------------===//
+
+namespace {
+/// A value with memory of its own in a block, from one op to another.
+struct Held {
+  Value value;
+  Operation *first, *last;
+  int64_t bytes;
+};
+} // namespace
+
+static SmallVector<Held> heldIn(Block &block) {
+  SmallVector<Held> held;
+  for (Operation &op : block)
+    for (Value result : op.getResults()) {
+      if (isView(&op) || isKeptAnyway(result, &block) || !isa<RankedTensorType>(result.getType()))
+        continue;
+      Held entry{result, &op, &op, bytesOf(result.getType())};
+      bool hasMemory = false;
+      SmallVector<Value> views{result};
+      for (unsigned i = 0; i < views.size(); ++i)
+        for (Operation *user : views[i].getUsers()) {
+          Operation *at = block.findAncestorOpInBlock(*user);
+          hasMemory |= isa<train::SetOp>(user) || at->hasTrait<OpTrait::IsTerminator>();
+          if (isBefore(entry.last, at))
+            entry.last = at;
+          if (isView(user))
+            llvm::append_range(views, user->getResults());
+        }
+      if (!hasMemory)
+        held.push_back(entry);
+    }
+  return held;
+}
+
+/// The bytes that are live at `op`. A loop empties stacks that nobody reads after it, and fills
+/// others, slot by slot, so that these need not be there as a whole at once.
+static int64_t liveAt(Operation *op, ArrayRef<Held> all) {
+  auto loop = dyn_cast<LoopOp>(op);
+  auto isOneOf = [](Value value, ValueRange operands) {
+    return llvm::any_of(operands, [&](Value operand) { return viewed(operand) == value; });
+  };
+  int64_t before = 0, behind = 0; // in a loop's first iteration, and in its last
+  for (const Held &held : all) {
+    if (isBefore(op, held.first) || isBefore(held.last, op))
+      continue;
+    int64_t slot = loop ? held.bytes / std::max<int64_t>(1, loop.getCount()) : 0;
+    bool fills = loop && llvm::is_contained(loop.getStacks(), held.value);
+    bool ends = loop && held.last == op && held.first != op;
+    if (ends && isOneOf(held.value, loop.getCarry()))
+      continue; // its memory is the result's
+    bool empties = ends && isOneOf(held.value, loop.getEach());
+    before += fills ? slot : held.bytes;
+    behind += empties ? slot : held.bytes;
+  }
+  return std::max(before, behind);
+}
+
+/// Whether the block would hold more at its most between `op` and `target` if `op`, which makes
+/// `made` bytes, moved there, and `kept` bytes of its operands lived as long.
+static bool raisesMost(Operation *op, Operation *target, int64_t made, int64_t kept) {
+  SmallVector<Held> all = heldIn(*op->getBlock());
+  int64_t now = liveAt(op, all), then = 0;
+  for (Operation *at = op; at != target; at = at->getNextNode()) {
+    Operation *next = at->getNextNode();
+    int64_t live = liveAt(next, all);
+    now = std::max(now, live);
+    then = std::max(then, live + kept - (next == target ? 0 : made));
+  }
+  return then > now;
+}
+
 static void sink(Operation *op) {
   Block *block = op->getBlock();
   if (op->getNumResults() == 0 || op->getNumRegions() || !isMemoryEffectFree(op) ||
@@ -82,6 +154,12 @@ static void sink(Operation *op) {
         kept += bytesOf(operand.getType());
     }
     if (made <= kept)
+      return;
+    // A loop on the way frees memory while it runs, in which there may be room for the result.
+    bool passesLoop = false;
+    for (Operation *next = op; next != target; next = next->getNextNode())
+      passesLoop |= isa<LoopOp>(next);
+    if (passesLoop && raisesMost(op, target, made, kept))
       return;
   }
   op->moveBefore(target);

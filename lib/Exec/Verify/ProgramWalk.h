@@ -50,6 +50,9 @@ public:
   /// argument is visited in later iterations only.
   bool run(llvm::function_ref<bool(mlir::Operation *)> visit);
 
+  /// Whether no iterations are left out.
+  bool everyIteration = false;
+
   /// Called where iterations of a loop are left out, before the next one.
   std::function<void()> onSkip;
 

@@ -7,6 +7,7 @@
 #include "Exec/Offload/HostCopies.h"
 #include "Exec/Passes.h"
 #include "ProgramWalk.h"
+#include "SharedMemory.h"
 
 #include "Dist/Programs.h"
 
@@ -179,31 +180,34 @@ LogicalResult ProgramVerifier::checkBuffers() {
   return failure(result.wasInterrupted());
 }
 
+/// No byte belongs to two buffers at once. Of stacks that a loop fills and empties liveness says
+/// where they may share memory; that they do no harm there is found out again, by a walk.
 LogicalResult ProgramVerifier::checkOverlaps() {
-  struct LiveBuffer {
-    BufferOp buffer;
-    int64_t offset, bytes, begin, end;
-  };
-  SmallVector<LiveBuffer> liveBuffers;
+  SmallVector<std::pair<BufferOp, Lifetime>> lives;
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-    std::pair<int64_t, int64_t> range(0, liveness.size());
-    if (!buffer.isPersistent()) {
-      auto used = liveness.range(buffer);
-      if (!used)
-        continue;
-      range = *used;
-    }
-    liveBuffers.push_back(
-        {buffer, int64_t(*buffer.getOffset()), buffer.getBytes(), range.first, range.second});
+    std::optional<Lifetime> life = Lifetime{buffer.getBytes(), 0, liveness.size()};
+    if (!buffer.isPersistent())
+      life = liveness.life(buffer);
+    if (life)
+      lives.push_back({buffer, *life});
   }
-  for (auto [i, a] : llvm::enumerate(liveBuffers))
-    for (LiveBuffer &b : llvm::MutableArrayRef(liveBuffers).drop_front(i + 1))
-      if (isOnHost(a.buffer.getType()) == isOnHost(b.buffer.getType()) && a.begin <= b.end &&
-          b.begin <= a.end && a.offset < b.offset + b.bytes &&
-          b.offset < a.offset + a.bytes)
-        return b.buffer.emitOpError("'") << b.buffer.getName() << "' overlaps '"
-                                         << a.buffer.getName() << "', which is live with it";
-  return success();
+  llvm::SetVector<BufferOp> shared;
+  for (auto [i, entry] : llvm::enumerate(lives)) {
+    auto &[a, lifeOfA] = entry;
+    for (auto &[b, lifeOfB] : llvm::MutableArrayRef(lives).drop_front(i + 1)) {
+      int64_t apart = int64_t(*b.getOffset()) - int64_t(*a.getOffset());
+      if (isOnHost(a.getType()) != isOnHost(b.getType()) || !lifeOfA.overlaps(lifeOfB) ||
+          apart <= -lifeOfB.size || lifeOfA.size <= apart)
+        continue;
+      auto forbidden = lifeOfA.forbids(lifeOfB);
+      if (forbidden && forbidden->first < apart && apart < forbidden->second)
+        return b.emitOpError("'") << b.getName() << "' overlaps '" << a.getName()
+                                  << "', which is live with it";
+      shared.insert(a);
+      shared.insert(b);
+    }
+  }
+  return shared.empty() ? success() : verifySharedMemory(program, shared.getArrayRef());
 }
 
 /// No op may touch the memory of an asynchronous op before the program has waited for it.
