@@ -49,3 +49,68 @@ exec.program @step {
     exec.all_reduce sum %x to %sum over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
   }
 }
+
+// -----
+
+// The ops of a loop hold what they hold in the first iteration or in the last one, whichever is more. Here it is the
+// first: 512 bytes of "acts" go, 256 of "grads" come.
+// CHECK: exec.program @step attributes {exec.peak = array<i64: 3, 896>, exec.profile = [
+// CHECK-SAME: {activation = 384 : i64, from = 0 : i64, input = 192 : i64, output = 64 : i64},
+// CHECK-SAME: {activation = 512 : i64, from = 1 : i64, input = 192 : i64, output = 64 : i64},
+// CHECK-SAME: {activation = 512 : i64, from = 3 : i64, input = 192 : i64, output = 64 : i64, temporary = 128 : i64},
+// CHECK-SAME: {activation = 384 : i64, from = 4 : i64, gradient = 64 : i64, input = 192 : i64, output = 64 : i64},
+// CHECK-SAME: {from = 5 : i64, gradient = 256 : i64, input = 192 : i64, output = 64 : i64}]}
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<32xf32>
+  %z = exec.buffer "z" input input "z" : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  %acts = exec.buffer "acts" activation : memref<4x32xf32>
+  %grads = exec.buffer "grads" gradient : memref<4x16xf32>
+  %b = exec.buffer "b" temporary : memref<32xf32>
+  exec.loop %i = 4 {
+    %a = exec.slot %acts[%i] : memref<4x32xf32> -> memref<32xf32>
+    exec.copy %x to %a : memref<32xf32> to memref<32xf32>
+  }
+  exec.loop %i = 4 reverse {
+    %a = exec.slot %acts[%i] : memref<4x32xf32> -> memref<32xf32>
+    %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %a to %b : memref<32xf32> to memref<32xf32>
+    exec.copy %z to %g : memref<16xf32> to memref<16xf32>
+  }
+  exec.loop %i = 4 {
+    %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %g to %y : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// And here the last.
+// CHECK: exec.program @step attributes {exec.peak = array<i64: 3, 832>, exec.profile = [
+// CHECK-SAME: {activation = 192 : i64, from = 0 : i64, input = 192 : i64, output = 128 : i64},
+// CHECK-SAME: {activation = 256 : i64, from = 1 : i64, input = 192 : i64, output = 128 : i64},
+// CHECK-SAME: {activation = 64 : i64, from = 2 : i64, gradient = 384 : i64, input = 192 : i64, output = 128 : i64},
+// CHECK-SAME: {activation = 64 : i64, from = 3 : i64, gradient = 384 : i64, input = 192 : i64, output = 128 : i64, temporary = 64 : i64},
+// CHECK-SAME: {from = 4 : i64, gradient = 512 : i64, input = 192 : i64, output = 128 : i64}]}
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %z = exec.buffer "z" input input "z" : memref<32xf32>
+  %y = exec.buffer "y" output output "y" : memref<32xf32>
+  %acts = exec.buffer "acts" activation : memref<4x16xf32>
+  %grads = exec.buffer "grads" gradient : memref<4x32xf32>
+  %b = exec.buffer "b" temporary : memref<16xf32>
+  exec.loop %i = 4 {
+    %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+  }
+  exec.loop %i = 4 reverse {
+    %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+    %g = exec.slot %grads[%i] : memref<4x32xf32> -> memref<32xf32>
+    exec.copy %a to %b : memref<16xf32> to memref<16xf32>
+    exec.copy %z to %g : memref<32xf32> to memref<32xf32>
+  }
+  exec.loop %i = 4 {
+    %g = exec.slot %grads[%i] : memref<4x32xf32> -> memref<32xf32>
+    exec.copy %g to %y : memref<32xf32> to memref<32xf32>
+  }
+}

@@ -98,3 +98,68 @@ func.func @loop(%a: tensor<4xf32>, %b: tensor<64xf32>) -> (tensor<4xf32>, tensor
   }
   return %r#0, %r#1 : tensor<4xf32>, tensor<3x64xf32>
 }
+
+// -----
+
+func.func private @layer(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<40xf32>) attributes {exec.kernel}
+func.func private @logits(%x: tensor<4xf32>) -> tensor<64xf32> attributes {exec.kernel}
+func.func private @dw(%d: tensor<64xf32>) -> tensor<128xf32> attributes {exec.kernel}
+func.func private @dx(%d: tensor<64xf32>) -> tensor<4xf32> attributes {exec.kernel}
+func.func private @back41(%d: tensor<4xf32>, %a: tensor<40xf32>) -> (tensor<4xf32>, tensor<41xf32>) attributes {exec.kernel}
+func.func private @update41(%dw: tensor<128xf32>, %g: tensor<3x41xf32>) -> tensor<f32> attributes {exec.kernel}
+func.func private @back42(%d: tensor<4xf32>, %a: tensor<40xf32>) -> (tensor<4xf32>, tensor<42xf32>) attributes {exec.kernel}
+func.func private @update42(%dw: tensor<128xf32>, %g: tensor<3x42xf32>) -> tensor<f32> attributes {exec.kernel}
+
+// The gradient of a head, 128 numbers, stays in front of the layers' backward, which has room for it: activations make
+// way for gradients there, slot by slot. Behind it the 64 numbers from @logits would be there with all gradients,
+// 64 + 128 + 3 * 42, and in front with all activations and what @dx makes, 64 + 128 + 3 * 40 + 4, which is less.
+// CHECK-LABEL: func.func @head_first
+// CHECK: exec.launch @logits
+// CHECK-NEXT: exec.launch @dw
+// CHECK-NEXT: exec.launch @dx
+// CHECK-NEXT: exec.loop
+// CHECK-NEXT: exec.launch @back
+// CHECK-NEXT: exec.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: exec.launch @update42
+func.func @head_first(%x: tensor<4xf32>) -> tensor<f32> {
+  %f:2 = exec.loop %i = 3 carry(%c = %x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<3x40xf32>) {
+    %0:2 = exec.launch @layer ins(%c : tensor<4xf32>) -> tensor<4xf32>, tensor<40xf32>
+    exec.yield %0#0, %0#1 : tensor<4xf32>, tensor<40xf32>
+  }
+  %d = exec.launch @logits ins(%f#0 : tensor<4xf32>) -> tensor<64xf32>
+  %dw = exec.launch @dw ins(%d : tensor<64xf32>) -> tensor<128xf32>
+  %dx = exec.launch @dx ins(%d : tensor<64xf32>) -> tensor<4xf32>
+  %b:2 = exec.loop %i = 3 reverse carry(%c = %dx) each(%a = %f#1) : (tensor<4xf32>, tensor<3x40xf32>) -> (tensor<4xf32>, tensor<3x42xf32>) {
+    %0:2 = exec.launch @back42 ins(%c, %a : tensor<4xf32>, tensor<40xf32>) -> tensor<4xf32>, tensor<42xf32>
+    exec.yield %0#0, %0#1 : tensor<4xf32>, tensor<42xf32>
+  }
+  %u = exec.launch @update42 ins(%dw, %b#1 : tensor<128xf32>, tensor<3x42xf32>) -> tensor<f32>
+  return %u : tensor<f32>
+}
+
+// With three numbers less, 64 + 128 + 3 * 41, it does no harm behind the loop, and is made there.
+// CHECK-LABEL: func.func @head_last
+// CHECK: exec.launch @logits
+// CHECK-NEXT: exec.launch @dx
+// CHECK-NEXT: exec.loop
+// CHECK-NEXT: exec.launch @back
+// CHECK-NEXT: exec.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: exec.launch @dw
+// CHECK-NEXT: exec.launch @update41
+func.func @head_last(%x: tensor<4xf32>) -> tensor<f32> {
+  %f:2 = exec.loop %i = 3 carry(%c = %x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<3x40xf32>) {
+    %0:2 = exec.launch @layer ins(%c : tensor<4xf32>) -> tensor<4xf32>, tensor<40xf32>
+    exec.yield %0#0, %0#1 : tensor<4xf32>, tensor<40xf32>
+  }
+  %d = exec.launch @logits ins(%f#0 : tensor<4xf32>) -> tensor<64xf32>
+  %dw = exec.launch @dw ins(%d : tensor<64xf32>) -> tensor<128xf32>
+  %dx = exec.launch @dx ins(%d : tensor<64xf32>) -> tensor<4xf32>
+  %b:2 = exec.loop %i = 3 reverse carry(%c = %dx) each(%a = %f#1) : (tensor<4xf32>, tensor<3x40xf32>) -> (tensor<4xf32>, tensor<3x41xf32>) {
+    %0:2 = exec.launch @back41 ins(%c, %a : tensor<4xf32>, tensor<40xf32>) -> tensor<4xf32>, tensor<41xf32>
+    exec.yield %0#0, %0#1 : tensor<4xf32>, tensor<41xf32>
+  }
+  %u = exec.launch @update41 ins(%dw, %b#1 : tensor<128xf32>, tensor<3x41xf32>) -> tensor<f32>
+  return %u : tensor<f32>
+}

@@ -374,3 +374,141 @@ module attributes {exec.arena_bytes = 192 : i64} {
     exec.copy %a to %b : memref<16xf32> to memref<16xf32>
   }
 }
+
+// -----
+
+// A loop fills the slots of one stack where it has emptied those of another, and what the next one needs for a while
+// is where it has emptied a slot.
+// CHECK: exec.program @shared
+module attributes {exec.arena_bytes = 512 : i64} {
+  exec.program @shared {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %acts = exec.buffer "acts" activation offset 192 : memref<4x16xf32>
+    %grads = exec.buffer "grads" gradient offset 128 : memref<4x16xf32>
+    %b = exec.buffer "b" temporary offset 448 : memref<16xf32>
+    %late = exec.buffer "late" temporary offset 384 : memref<16xf32>
+    exec.loop %i = 4 {
+      %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 {
+      %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %a to %b : memref<16xf32> to memref<16xf32>
+      exec.copy %b to %g : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 {
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %g to %late : memref<16xf32> to memref<16xf32>
+      exec.copy %late to %y : memref<16xf32> to memref<16xf32>
+    }
+  }
+}
+
+// -----
+
+// An op that fills a slot of "grads" may not do it over the slot of "acts" that it reads.
+module attributes {exec.arena_bytes = 512 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %acts = exec.buffer "acts" activation offset 128 : memref<4x16xf32>
+    // expected-error @below {{'grads' overlaps 'acts', which is live with it}}
+    %grads = exec.buffer "grads" gradient offset 128 : memref<4x16xf32>
+    exec.loop %i = 4 {
+      %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 reverse {
+      %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %a to %g : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 {
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %g to %y : memref<16xf32> to memref<16xf32>
+    }
+  }
+}
+
+// -----
+
+// One slot further would do backwards; upwards it is over what the next iteration reads.
+module attributes {exec.arena_bytes = 512 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %acts = exec.buffer "acts" activation offset 128 : memref<4x16xf32>
+    // expected-error @below {{'grads' overlaps 'acts', which is live with it}}
+    %grads = exec.buffer "grads" gradient offset 192 : memref<4x16xf32>
+    exec.loop %i = 4 {
+      %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 {
+      %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %a to %g : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 {
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %g to %y : memref<16xf32> to memref<16xf32>
+    }
+  }
+}
+
+// -----
+
+// The slot that is filled last is free for "t", and not the one before it.
+module attributes {exec.arena_bytes = 512 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %grads = exec.buffer "grads" gradient offset 128 : memref<4x16xf32>
+    // expected-error @below {{'t' overlaps 'grads', which is live with it}}
+    %t = exec.buffer "t" temporary offset 192 : memref<16xf32>
+    exec.loop %i = 4 reverse {
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %x to %t : memref<16xf32> to memref<16xf32>
+      exec.copy %t to %y : memref<16xf32> to memref<16xf32>
+      exec.copy %x to %g : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 {
+      %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %g to %y : memref<16xf32> to memref<16xf32>
+    }
+  }
+}
+
+// -----
+
+// The places are right for stacks that the loop fills and empties, but in one iteration of many it leaves the slot of
+// "grads" as "acts" has left it.
+module attributes {exec.arena_bytes = 4096 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %acts = exec.buffer "acts" activation offset 128 : memref<40x16xf32>
+    %grads = exec.buffer "grads" gradient offset 192 : memref<40x16xf32>
+    exec.loop %i = 40 {
+      %a = exec.slot %acts[%i] : memref<40x16xf32> -> memref<16xf32>
+      exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 40 reverse {
+      %a = exec.slot %acts[%i] : memref<40x16xf32> -> memref<16xf32>
+      %g = exec.slot %grads[%i] : memref<40x16xf32> -> memref<16xf32>
+      exec.when %i from 0 to 20 {
+        exec.copy %a to %g : memref<16xf32> to memref<16xf32>
+      }
+      exec.when %i from 21 to 40 {
+        exec.copy %a to %g : memref<16xf32> to memref<16xf32>
+      }
+    }
+    exec.loop %i = 40 {
+      %g = exec.slot %grads[%i] : memref<40x16xf32> -> memref<16xf32>
+      // expected-error @below {{reads 'grads' where 'acts' has been written over it}}
+      exec.copy %g to %y : memref<16xf32> to memref<16xf32>
+    }
+  }
+}

@@ -31,10 +31,13 @@ int64_t Lifetime::bytesAt(int64_t time, Iteration iteration, int64_t alignment) 
     return slots && slots->begin <= time && time < slots->end;
   };
   int64_t first = iteration == Iteration::First;
+  // The beginning of slots may lie where another buffer is rounded up to.
   if (runs(filled))
-    return filled->bytes * ((first ? 0 : filled->count - 1) + (time >= filled->when));
+    return llvm::alignDown(
+        filled->bytes * ((first ? 0 : filled->count - 1) + (time >= filled->when)), alignment);
   if (runs(emptied))
-    return emptied->bytes * ((first ? emptied->count : 1) - (time > emptied->when));
+    return llvm::alignDown(emptied->bytes * ((first ? emptied->count : 1) - (time > emptied->when)),
+                           alignment);
   return llvm::alignTo(size, alignment);
 }
 

@@ -41,7 +41,8 @@ struct Lifetime {
   /// The same that much later.
   Lifetime after(int64_t time) const;
 
-  /// How many bytes it holds at a time, rounded up to `alignment` where that is the whole buffer.
+  /// How many bytes it holds at a time, rounded up to `alignment` where that is the whole buffer
+  /// and down where it is slots, so that a sum of these is never more than buffers need.
   int64_t bytesAt(int64_t time, Iteration iteration, int64_t alignment) const;
 
   /// Where `other` may not begin, in bytes from where this begins: at a number between these two,
