@@ -402,7 +402,8 @@ struct DivideLossPass : dist::impl::DistDivideLossBase<DivideLossPass> {
       std::optional<train::Role> role = train::roleOf(function);
       if (function.isExternal() || (role && role != train::Role::Microbatch))
         continue;
-      for (Operation *op = &function.getBody().front().front(); op; op = op->getNextNode()) {
+      // From the end: of the products that a loss is behind, the last one is its head.
+      for (Operation *op = &function.getBody().front().back(); op; op = op->getPrevNode()) {
         std::optional<LossRegion> region = LossRegion::find(op);
         if (!region)
           continue;
