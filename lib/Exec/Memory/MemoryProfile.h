@@ -39,8 +39,8 @@ struct HeldBuffer {
 };
 
 /// The live bytes of the arena as a step function over the ops of a program in order, without ops
-/// that only name memory, and with a loop's body once, because memory is the same in each
-/// iteration. A call counts with the bytes of its callee's peak.
+/// that only name memory, and with a loop's body once, in its first iteration or its last,
+/// whichever holds more at the op. A call counts with the bytes of its callee's peak.
 struct MemoryProfile {
   struct Point {
     int64_t op; ///< from this op on
