@@ -32,8 +32,8 @@ def Exec_Dialect : Dialect {
 
     Attributes of a module whose buffers have offsets, and of a private program, whose
     arena is its caller's workspace: `exec.arena_bytes`, the size of the arena;
-    `exec.live_bytes`, the largest sum of buffers that are live at once, including those
-    of called programs at that moment; `exec.memory`, bytes by category at that moment.
+    `exec.live_bytes`, the largest sum of bytes that are live at once, of stacks the slots that a
+    loop has filled or not yet emptied, including those of called programs at that moment; `exec.memory`, bytes by category at that moment.
     With memory of the host, of type `memref<.., "host">`, also `exec.host_bytes`, the size
     of the host's arena, and `exec.host_memory`, bytes by category when most of it is live.
 

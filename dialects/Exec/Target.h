@@ -126,6 +126,8 @@ public:
   //===--- schedules --------------------------------------------------------===//
 
   virtual ScheduleLimits getScheduleLimits() const { return {64, 16384, INT64_MAX}; }
+  /// Fewest rows of a product that is as fast, row by row, as one of more rows.
+  virtual int64_t getProductRows() const { return 1024; }
   /// Bytes that rows of matrices should begin at multiples of; dist-pad sees to it.
   virtual int64_t getRowAlignment() const { return 1; }
   /// Whether --overlap auto is on.

@@ -90,7 +90,7 @@ def Train_Role : I32EnumAttr<"Role", "what a repetition does in a step", [
     I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
     I32EnumAttrCase<"Weight", 2, "weight">, I32EnumAttrCase<"Update", 3, "update">,
     I32EnumAttrCase<"Microbatch", 4, "microbatch">, I32EnumAttrCase<"Round", 5, "round">,
-    I32EnumAttrCase<"Count", 6, "count">]> {
+    I32EnumAttrCase<"Count", 6, "count">, I32EnumAttrCase<"Loss", 7, "loss">]> {
   let cppNamespace = "::meshwright::train";
   let genSpecializedAttr = 0;
 }
@@ -100,7 +100,8 @@ def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
     `#train.role<forward>` or `backward` of layers; `weight`: the part of a backward that gradients
     of weights alone need; `update` of parameters; `microbatch`: all that one microbatch does; `round`: a
     part of the rows of experts, inside of a layer; `count`: the forward of one microbatch that counts
-    beforehand what is of the whole batch.
+    beforehand what is of the whole batch; `loss`: the logits of some tokens, their loss and, where
+    it trains, their gradients.
     Passes read it from the attribute `train.role`. Loops that floor 3
     adds have none. If several pipeline chunks read a parameter, the `train.add` of their sums of
     its gradient is an `update` too.

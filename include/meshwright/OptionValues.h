@@ -188,6 +188,13 @@ struct TokenNumber {
 llvm::Error parseOption(llvm::StringRef text, TokenNumber &token);
 std::string optionText(const TokenNumber &token);
 
+/// In how many parts the loss is computed; nothing if passes choose.
+struct LossParts {
+  std::optional<int64_t> value;
+};
+llvm::Error parseOption(llvm::StringRef text, LossParts &parts);
+std::string optionText(const LossParts &parts);
+
 /// Numbers of layers between commas.
 struct LayerNumbers {
   std::vector<int64_t> numbers;
@@ -239,5 +246,6 @@ MESHWRIGHT_PASS_OPTION(::meshwright::ContextBalance)
 MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
 MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)
+MESHWRIGHT_PASS_OPTION(::meshwright::LossParts)
 
 #endif // MESHWRIGHT_OPTIONVALUES_H

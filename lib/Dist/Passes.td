@@ -231,6 +231,36 @@ def DistBalanceAttention : PhasePass<"dist-balance-attention", "local"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
+def DistDivideLoss : PhasePass<"dist-divide-loss", "local"> {
+  let summary = "Computes the loss of a rank's tokens part by part";
+  let description = [{
+    The logits of a large vocabulary are the largest tensor of many steps, and nothing but the loss
+    and its gradient reads them. The pass makes a loop of the product that makes them and all
+    that reads them: each iteration computes the logits of a part of the tokens, their part of the loss,
+    the gradient of these logits, and from it the part's rows of the activations' gradient; the
+    loss and the head's gradients are added up. So the logits of one part are in memory, forward and
+    backward stand in one loop, and nothing is computed twice (Hsu et al. 2024, Liger Kernel). In
+    evaluation the loop has the forward alone. `train.role` of the loop and its function is `loss`.
+
+    What belongs to the loop follows from factor tables: rows are the indices of the product's first
+    operand, columns those of its second; every op that reads or makes a value with both belongs
+    to it, and so does what lies on the way between two such ops, as all-reduces of maxima and sums where
+    a vocabulary is sharded. Tokens are counted as the rank has them, over all of its sequences, so
+    shardings do not matter, and parts are contiguous in memory. A product is such a head if
+    one of the sums over all rows is a scalar, the loss. Where microbatches add a gradient up, the
+    loop adds to the same accumulator.
+
+    With `parts` not given the pass takes as many as leave each at least `least-rows` tokens, and
+    divides logits of 64 MiB or more. The pass refuses `parts` that do not divide the tokens,
+    and more than one where no loss can be divided: an op between logits and loss has no factor table,
+    needs the tokens whole, or reads one's index.
+  }];
+  let options = [
+    Option<"parts", "parts", "::meshwright::LossParts", "::meshwright::LossParts()", "parts of the tokens, or auto">,
+    Option<"leastRows", "least-rows", "int64_t", "1024", "tokens that auto leaves in a part, at least">];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
 def DistCountAttention : PhasePass<"dist-count-attention", "local"> {
   let summary = "Says how many pairs of a query and a key each device has";
   let description = [{

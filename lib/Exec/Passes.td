@@ -457,6 +457,13 @@ def ExecAssignOffsets : PhasePass<"exec-assign-offsets", "exec"> {
     bound. Buffers without uses are removed. The pass sets `exec.arena_bytes`,
     `exec.live_bytes` and `exec.memory`.
 
+    A stack that a loop empties, such as the layers' activations in the backward, and one that the same loop
+    fills, such as their gradients, share memory slot by slot: the gradients of a layer may lie where activations
+    of later layers were, whose backward has run. A value that lives inside an iteration may
+    have the slot that the loop fills last, if it is not needed when that is filled, or the one that it
+    empties first. This takes a loop of a fixed number of iterations that reaches a stack
+    by the slots of its own iterations alone, and no asynchronous ops on it; other stacks live as a whole.
+
     A private program is handled before its callers, with offsets from the start of a workspace
     and the same three attributes; each call gets a workspace of that size, which is live during
     the call alone. Buffers that are live at the peak of the callee count by category at the peak
@@ -484,8 +491,9 @@ def ExecVerify : PhasePass<"exec-verify", "exec"> {
   let summary = "Checks that floor 3 is complete";
   let description = [{
     The verifier of the floor: programs hold no tensors; every buffer has an aligned offset
-    inside the arena; buffers that are live together do not overlap; nothing is read before it is
-    written; no launch, call or matmul writes over an operand that it may not overwrite; private
+    inside the arena; buffers that are live together do not overlap, except for stacks that share
+    memory slot by slot: the pass runs through all iterations of a program that has such stacks, and no op
+    may read where another buffer has been written since; nothing is read before it is written; no launch, call or matmul writes over an operand that it may not overwrite; private
     programs write their `outs` and not their `ins`; and buffers that persist have the same
     offset in all programs.
 

@@ -172,6 +172,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistRingAttention({o.contextBalance}));
   order.add(dist::createDistBalanceAttention({o.contextBalance}));
   order.add(dist::createDistCountAttention());
+  order.add(dist::createDistDivideLoss({o.lossParts, target.getProductRows()}));
   order.add(createCanonicalizerPass());
 
   order.phase(Phase::stages);

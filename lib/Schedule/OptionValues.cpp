@@ -75,6 +75,22 @@ std::string optionText(const TokenNumber &token) {
   return token.value ? std::to_string(*token.value) : "";
 }
 
+Error parseOption(StringRef text, LossParts &parts) {
+  int64_t value = 0;
+  if (text == "auto") {
+    parts.value.reset();
+    return Error::success();
+  }
+  if (text.getAsInteger(10, value) || value < 1)
+    return createStringError("'" + text + "' must be auto or a number of parts, from 1 on");
+  parts.value = value;
+  return Error::success();
+}
+
+std::string optionText(const LossParts &parts) {
+  return parts.value ? std::to_string(*parts.value) : "auto";
+}
+
 Error parseOption(StringRef text, LayerNumbers &layers) {
   layers.numbers.clear();
   for (StringRef item : llvm::split(text, ','))

@@ -319,3 +319,49 @@ TEST_F(RandomPrograms, Rematerialized) {
   // The policies do something.
   EXPECT_GT(again, programs(40));
 }
+
+// A loss in parts is the same sum, in another order, and so are its gradients.
+TEST_F(RandomPrograms, LossInParts) {
+  unsigned loops = 0;
+  for (unsigned seed = 0; seed < programs(60) && !HasFailure(); ++seed) {
+    random.seed(seed);
+    interp::RandomGraphOptions graph;
+    graph.granularity = 4;
+    OwningOpRef<ModuleOp> before = trainingStep(seed, graph);
+    ASSERT_TRUE(before);
+    Mesh mesh = randomMesh();
+    writeMesh(*before, mesh);
+    writeSeeds(*before, mesh);
+    CompileOptions how;
+    how.lossParts.value = 2 + pick(3);
+    ASSERT_TRUE(
+        succeeded(run(*before, how, "dist-split-reductions", "dist-split-reductions")) &&
+        succeeded(run(*before, how, "dist-propagate", "dist-partition")))
+        << "seed " << seed;
+    OwningOpRef<ModuleOp> after(before->clone());
+    bool refused = false;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      refused |= diagnostic.str().find("--loss-parts") != std::string::npos;
+      return success(refused);
+    });
+    bool passed = succeeded(run(*after, how, "dist-divide-loss", "dist-divide-loss"));
+    if (refused)
+      continue;
+    ASSERT_TRUE(passed) << "seed " << seed;
+    after->walk([&](train::RepeatOp repeat) {
+      loops += train::roleOf(repeat) == train::Role::Loss;
+    });
+
+    interp::RandomOptions options;
+    options.seed = seed;
+    options.integersBelow = 4;
+    options.ranks = mesh.size();
+    auto want = interp::runOnRandom(*before, "step", options);
+    auto got = interp::runOnRandom(*after, "step", options);
+    ASSERT_TRUE(succeeded(want) && succeeded(got)) << "seed " << seed;
+    std::string report;
+    llvm::raw_string_ostream os(report);
+    EXPECT_TRUE(interp::agree(*want, *got, 1e-9, os)) << "seed " << seed << ": " << report;
+  }
+  EXPECT_GT(loops, programs(60) / 4);
+}

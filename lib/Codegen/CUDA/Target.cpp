@@ -158,6 +158,7 @@ public:
 
   exec::ScheduleLimits getScheduleLimits() const override { return cuda::scheduleLimits; }
   /// Kernels that use tensor cores well read nothing else.
+  int64_t getProductRows() const override { return 4096; }
   int64_t getRowAlignment() const override { return 16; }
   /// What communicates needs no core that computes.
   bool overlapsByDefault() const override { return true; }

@@ -170,6 +170,19 @@ void ChunkAssigner::findForward() {
           }))
         need(last->getOperand(sum.getResultNumber()).getDefiningOp(), forward);
   }
+  if (backwardLayers.empty())
+    return;
+  // A loop that computes the loss with its gradients is backward, and so is what reads it.
+  DenseSet<Operation *> behindLoss;
+  for (Operation &op : ops.block->without_terminator()) {
+    auto repeat = dyn_cast<train::RepeatOp>(op);
+    bool isBehind = (repeat && train::roleOf(repeat) == train::Role::Loss) ||
+                    llvm::any_of(op.getOperands(), [&](Value operand) {
+                      return behindLoss.contains(operand.getDefiningOp());
+                    });
+    if (isBehind && forward.erase(&op))
+      behindLoss.insert(&op);
+  }
 }
 
 std::optional<int64_t> ChunkAssigner::chunkOfOperands(Operation *op, bool isForward) {

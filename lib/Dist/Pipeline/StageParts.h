@@ -8,6 +8,7 @@
 //
 // - forward ops are those that the layers and the loss need; an op before the layers
 //   belongs to the first chunk that reads its result, an op after layers to their chunk;
+// - a loop that computes a loss with its gradients is backward, with what reads the loss;
 // - all other ops are backward; an op belongs to the chunk that its cotangent has reached;
 // - an op that needs no layer and does not combine data and variables (a read of a
 //   variable, rotary tables, masks, parts of the tokens) is free: it is repeated

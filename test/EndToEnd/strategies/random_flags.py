@@ -128,6 +128,12 @@ def seq(d):
     return d.pick([tensor * d.pick([1, 2, 4]), 1, 2, 7, 16, 33])
 
 
+def loss_parts(d):
+    """Mostly numbers that divide the tokens of a rank."""
+    tokens = max(1, d["batch"] // (d.data * d["microbatches"]) * d["seq"] // d.sizes["context"])
+    return d.pick([None, "auto", 3, *([parts for parts in (1, 2, 3, 4, 7, 8, 11) if tokens % parts == 0] * 2)])
+
+
 def sequence_parallel(d):
     return d.sizes["tensor"] > 1 and (d["seq"] % d.sizes["tensor"] == 0 or d.chance(6)) and d.chance(2) or None
 
@@ -259,6 +265,7 @@ COMPILE = {
     "explain-sharding": lambda d: "tokens" if d.chance(32) else None,
     "report": lambda d: "report" if d.chance(24) else None,
     "assert": lambda d: "peak<=64GiB" if d.chance(24) else None,
+    "loss-parts": loss_parts,
 }
 
 # --- the flags of executables ---------------------------------------------------

@@ -47,6 +47,7 @@ DOCUMENTED = {
     "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
     "a batch that the devices times microbatches do not divide": "batch .* (does not divide by|cannot be divided into)",
     "more devices along `tensor`, or sharing state by `--zero`": "more than the|more devices|than .* elements",
+    "`--loss-parts` that do not divide a rank's tokens; more than one where no loss can be divided": "--loss-parts .* (does not divide|no loss can be divided)",
     "`--attention cudnn` for calls that are not cuDNN's": "cannot be cuDNN's",
     "padding sequences, layers, or an index inside a dimension": "padding",
 }
@@ -58,7 +59,7 @@ DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id"
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass"),
            "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel"),
-           "local": ("context-balance",),
+           "local": ("context-balance", "loss-parts"),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
            "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "masters", "offload", "offload-buffer")}
