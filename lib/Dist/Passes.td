@@ -244,16 +244,16 @@ def DistDivideLoss : PhasePass<"dist-divide-loss", "local"> {
 
     What belongs to the loop follows from factor tables: rows are the indices of the product's first
     operand, columns those of its second; every op that reads or makes a value with both belongs
-    to it, and so does what lies on the way between two such ops, as all-reduces of maxima and sums where
-    a vocabulary is sharded. Tokens are counted as the rank has them, over all of its sequences, so
-    shardings do not matter, and parts are contiguous in memory. A product is such a head if
-    one of the sums over all rows is a scalar, the loss. Where microbatches add a gradient up, the
-    loop adds to the same accumulator.
+    to it, and so does what lies on the way between two such ops or from one to the loss, as all-reduces of maxima
+    and sums where a vocabulary is sharded. A loss is a scalar that is a sum over all rows. Tokens are
+    counted as the rank has them, over all of its sequences, so shardings do not matter, and
+    parts are contiguous in memory. Gradients are added up in their own type, as over microbatches,
+    in whose accumulators `exec-fuse-accumulate` lets the loop begin.
 
     With `parts` not given the pass takes as many as leave each at least `least-rows` tokens, and
-    divides logits of 64 MiB or more. The pass refuses `parts` that do not divide the tokens,
-    and more than one where no loss can be divided: an op between logits and loss has no factor table,
-    needs the tokens whole, or reads one's index.
+    divides logits of 64 MiB or more. It refuses `parts` that do not divide the tokens, and more than one
+    where no loss of the step can be divided: an op at the logits has no factor table, needs the tokens whole, or
+    reads a token's index.
   }];
   let options = [
     Option<"parts", "parts", "::meshwright::LossParts", "::meshwright::LossParts()", "parts of the tokens, or auto">,

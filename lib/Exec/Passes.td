@@ -51,7 +51,8 @@ def ExecFuseAccumulate : PhasePass<"exec-fuse-accumulate", "exec"> {
   let description = [{
     If one term of a sum is a contraction or an embedding gradient, and nothing else reads
     either term, the other term becomes that op's `init`: the matrix library and the scatter
-    kernel add to memory as cheaply as they write it. Sums with zeros are removed.
+    kernel add to memory as cheaply as they write it. A loop that adds up gradients of a loss part by part
+    (`dist-divide-loss`) begins at the other term instead of at zeros. Sums with zeros are removed.
   }];
 }
 

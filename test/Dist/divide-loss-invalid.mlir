@@ -10,7 +10,7 @@ func.func @step(%x: tensor<2x4x8xf32>, %w: tensor<100x8xf32>, %targets: tensor<2
 // -----
 
 // The logits are an output.
-// expected-error @+1 {{--loss-parts 3: no loss can be divided; that takes a product whose result only the loss and ops element by element read, so leave the flag out}}
+// expected-error @+1 {{--loss-parts 3: no loss can be divided; that takes a product whose result only the loss and what is computed token by token read, so leave the flag out}}
 module {
   func.func @step(%x: tensor<3x8xf32>, %w: tensor<100x8xf32>, %targets: tensor<3xi32>) -> (tensor<f32>, tensor<3x100xf32>) {
     %logits = train.linear %x, %w : (tensor<3x8xf32>, tensor<100x8xf32>) -> tensor<3x100xf32>
@@ -57,4 +57,49 @@ module {
     %loss, %lse = train.cross_entropy %dropped, %targets scale 1.0 : (tensor<1x3x100xf32>, tensor<1x3xi32>) -> (tensor<f32>, tensor<1x3xf32>)
     return %loss : tensor<f32>
   }
+}
+
+// -----
+
+// A part of the tokens is not compared with all of them.
+// expected-error @+1 {{no loss can be divided}}
+module {
+  func.func @eval(%x: tensor<3x8xf32>, %targets: tensor<3xi32>) -> tensor<f32> {
+    %logits = train.linear %x, %x : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x3xf32>
+    %loss, %lse = train.cross_entropy %logits, %targets scale 1.0 : (tensor<3x3xf32>, tensor<3xi32>) -> (tensor<f32>, tensor<3xf32>)
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Each part would add what was there before.
+// expected-error @+1 {{no loss can be divided}}
+module {
+  func.func @step(%x: tensor<3x8xf32>, %w: tensor<100x8xf32>, %targets: tensor<3xi32>, %one: tensor<f32>, %before: tensor<100x8xf32>) -> (tensor<f32>, tensor<100x8xf32>) {
+    %logits = train.linear %x, %w : (tensor<3x8xf32>, tensor<100x8xf32>) -> tensor<3x100xf32>
+    %loss, %lse = train.cross_entropy %logits, %targets scale 1.0 : (tensor<3x100xf32>, tensor<3xi32>) -> (tensor<f32>, tensor<3xf32>)
+    %d = train.cross_entropy_grad %logits, %targets, %lse, %one scale 1.0 : (tensor<3x100xf32>, tensor<3xi32>, tensor<3xf32>, tensor<f32>) -> tensor<3x100xf32>
+    %dw = train.contract "s o, s i -> o i" %d, %x init %before : (tensor<3x100xf32>, tensor<3x8xf32>, tensor<100x8xf32>) -> tensor<100x8xf32>
+    return %loss, %dw : tensor<f32>, tensor<100x8xf32>
+  }
+}
+
+// -----
+
+// That evaluation can be divided does not help the step.
+train.variable @w : tensor<100x8xf32> init <"normal", 0.02>
+func.func @eval(%x: tensor<3x8xf32>, %targets: tensor<3xi32>) -> tensor<f32> {
+  %w = train.get @w : tensor<100x8xf32>
+  %logits = train.linear %x, %w : (tensor<3x8xf32>, tensor<100x8xf32>) -> tensor<3x100xf32>
+  %loss, %lse = train.cross_entropy %logits, %targets scale 1.0 : (tensor<3x100xf32>, tensor<3xi32>) -> (tensor<f32>, tensor<3xf32>)
+  return %loss : tensor<f32>
+}
+// expected-error @+1 {{--loss-parts 3: no loss can be divided}}
+func.func @step(%x: tensor<3x8xf32>, %targets: tensor<3xi32>) -> (tensor<f32>, tensor<3x100xf32>) {
+  %w = train.get @w : tensor<100x8xf32>
+  %logits = train.linear %x, %w : (tensor<3x8xf32>, tensor<100x8xf32>) -> tensor<3x100xf32>
+  %loss, %lse = train.cross_entropy %logits, %targets scale 1.0 : (tensor<3x100xf32>, tensor<3xi32>) -> (tensor<f32>, tensor<3xf32>)
+  train.set @w, %w : tensor<100x8xf32>
+  return %loss, %logits : tensor<f32>, tensor<3x100xf32>
 }

@@ -63,7 +63,6 @@ func.func @eval(%x: tensor<2x4x8xf32>, %w: tensor<100x8xf32>, %b: tensor<100xf32
 // -----
 
 // Where a vocabulary is sharded, maxima and sums of all devices are between: they are reduced part by part.
-// Microbatches have an accumulator for the gradient, to which the loop adds.
 dist.mesh @mesh ["tensor" = 2]
 // CHECK-LABEL: func.func private @microbatch.loss(
 // CHECK: train.reduce max {{.*}} -> tensor<1x2xf32>
@@ -73,9 +72,9 @@ dist.mesh @mesh ["tensor" = 2]
 // CHECK-NEXT: train.accumulate
 // CHECK-NEXT: return
 // CHECK-LABEL: func.func private @microbatch(
-// CHECK-SAME: %[[SUM:[a-z0-9]+]]: tensor<50x8xf32>, %[[LOSSES:[a-z0-9]+]]: tensor<f32>
-// CHECK: %[[R:.*]]:2 = train.repeat @microbatch.loss x 2 carry(%[[LOSSES]], %[[SUM]])
-// CHECK-NEXT: return %[[R]]#1, %[[R]]#0
+// CHECK: %[[R:.*]]:2 = train.repeat @microbatch.loss x 2 carry(%{{.*}}, %{{.*}}) each(
+// CHECK-NEXT: train.accumulate %{{.*}}, %[[R]]#0
+// CHECK-NEXT: train.accumulate %{{.*}}, %[[R]]#1
 func.func private @microbatch(%acc: tensor<50x8xf32>, %losses: tensor<f32>, %x: tensor<1x4x8xf32>, %w: tensor<50x8xf32>, %targets: tensor<1x4xi32>, %mine: tensor<1x4xi32>,
                               %one: tensor<f32>) -> (tensor<50x8xf32>, tensor<f32>) attributes {train.role = #train.role<microbatch>} {
   %logits = train.linear %x, %w : (tensor<1x4x8xf32>, tensor<50x8xf32>) -> tensor<1x4x50xf32>
@@ -117,4 +116,56 @@ func.func @late(%x: tensor<4x8xf32>, %u: tensor<8x8xf32>, %w: tensor<100x8xf32>,
   %d = train.cross_entropy_grad %logits, %targets, %lse, %one scale 1.0 : (tensor<4x100xf32>, tensor<4xi32>, tensor<4xf32>, tensor<f32>) -> tensor<4x100xf32>
   %dw = train.contract "s o, s i -> o i" %d, %y : (tensor<4x100xf32>, tensor<4x8xf32>) -> tensor<100x8xf32>
   return %twice, %dw : tensor<f32>, tensor<100x8xf32>
+}
+
+// -----
+
+// So it is in evaluation, where nothing behind the sums of all devices reads the logits again. A vocabulary that
+// was padded is one of its own behind the slice.
+dist.mesh @mesh ["tensor" = 2]
+// CHECK-LABEL: func.func private @eval.loss(
+// CHECK: train.linear {{.*}} -> tensor<1x2x50xf32>
+// CHECK-NEXT: train.slice {{.*}} -> tensor<1x2x48xf32>
+// CHECK: dist.all_reduce sum {{.*}} -> tensor<1x2xf32>
+// CHECK: train.token_loss
+// CHECK-NEXT: train.accumulate
+// CHECK-NEXT: return
+// CHECK-LABEL: func.func @eval(
+// CHECK: train.repeat @eval.loss x 2
+func.func @eval(%x: tensor<1x4x8xf32>, %w: tensor<50x8xf32>, %targets: tensor<1x4xi32>, %mine: tensor<1x4xi32>) -> tensor<f32> {
+  %padded = train.linear %x, %w : (tensor<1x4x8xf32>, tensor<50x8xf32>) -> tensor<1x4x50xf32>
+  %logits = train.slice %padded dim 2 rows 48 : (tensor<1x4x50xf32>) -> tensor<1x4x48xf32>
+  %0 = train.exp %logits : (tensor<1x4x48xf32>) -> tensor<1x4x48xf32>
+  %1 = train.reduce sum %0 over [2] : (tensor<1x4x48xf32>) -> tensor<1x4xf32>
+  %2 = dist.all_reduce sum %1 over <@mesh {tensor}> : (tensor<1x4xf32>) -> tensor<1x4xf32>
+  %3 = train.log %2 : (tensor<1x4xf32>) -> tensor<1x4xf32>
+  %4 = train.pick %logits, %mine : (tensor<1x4x48xf32>, tensor<1x4xi32>) -> tensor<1x4xf32>
+  %5 = dist.all_reduce sum %4 over <@mesh {tensor}> : (tensor<1x4xf32>) -> tensor<1x4xf32>
+  %loss, %lse = train.token_loss %3, %5, %targets below 96 scale 1.0 : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xi32>) -> (tensor<f32>, tensor<1x4xf32>)
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A loss of other ops, weighted token by token, and a second one of three tokens, which stays whole.
+// CHECK-LABEL: func.func private @two.loss(
+// CHECK: train.linear {{.*}} -> tensor<2x100xf32>
+// CHECK-NEXT: train.softmax
+// CHECK: train.mul {{.*}} -> tensor<2xf32>
+// CHECK-NEXT: train.reduce sum
+// CHECK-LABEL: func.func @two(
+// CHECK: train.repeat @two.loss x 2
+// CHECK: train.linear {{.*}} -> tensor<3x50xf32>
+// CHECK-NEXT: train.cross_entropy
+func.func @two(%x: tensor<4x8xf32>, %w: tensor<100x8xf32>, %targets: tensor<4xi32>, %weights: tensor<4xf32>,
+               %y: tensor<3x8xf32>, %u: tensor<50x8xf32>, %others: tensor<3xi32>) -> tensor<f32> {
+  %0 = train.linear %x, %w : (tensor<4x8xf32>, tensor<100x8xf32>) -> tensor<4x100xf32>
+  %1 = train.softmax %0 : (tensor<4x100xf32>) -> tensor<4x100xf32>
+  %2 = train.pick %1, %targets : (tensor<4x100xf32>, tensor<4xi32>) -> tensor<4xf32>
+  %3 = train.mul %2, %weights : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = train.reduce sum %3 over [0] : (tensor<4xf32>) -> tensor<f32>
+  %5 = train.linear %y, %u : (tensor<3x8xf32>, tensor<50x8xf32>) -> tensor<3x50xf32>
+  %loss, %lse = train.cross_entropy %5, %others scale 1.0 : (tensor<3x50xf32>, tensor<3xi32>) -> (tensor<f32>, tensor<3xf32>)
+  %sum = train.add %4, %loss : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %sum : tensor<f32>
 }

@@ -135,6 +135,12 @@ class Golden:
         self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names})
 
 
+def most(report, *categories, program=0):
+    """The most bytes that a step holds of these categories together, at whichever op; at the peak it may be fewer."""
+    over_time = next(entry for entry in report["memory_over_time"] if entry["in"] == program and entry["program"] == "step")
+    return max(sum(point.get(category, 0) for category in categories) for point in over_time["points"])
+
+
 def distance(have, want, key="loss"):
     """The largest relative difference of two runs."""
     check(len(have) == len(want) > 0, f"{len(have)} steps, expected {len(want)}")

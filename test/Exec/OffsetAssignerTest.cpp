@@ -48,7 +48,7 @@ TEST(OffsetAssigner, SharesWhatIsNotLiveTogether) {
 
 TEST(OffsetAssigner, LargestLiveSumNamesTheMoment) {
   Lifetime buffers[] = {{10, 0, 5}, {100, 3, 6}, {70, 5, 9}};
-  auto [bytes, when, iteration] = largestLiveSum(buffers, alignment);
+  auto [bytes, when, iterations] = largestLiveSum(buffers, alignment);
   EXPECT_EQ(bytes, 256);
   EXPECT_EQ(when, 5);
 }
@@ -430,7 +430,7 @@ TEST(OffsetAssigner, LargestLiveSumIsThatOfSomeMoment) {
       most = std::max(most, sum);
     }
     for (const Lifetime &buffer : buffers)
-      there += buffer.bytesAt(live.time, live.iteration, smallAlignment);
+      there += buffer.bytesAt(live.time, live.iterations, smallAlignment);
     EXPECT_EQ(live.bytes, most);
     EXPECT_EQ(live.bytes, there);
     EXPECT_LE(live.bytes, computeOffsets(buffers, smallAlignment).size);

@@ -443,3 +443,32 @@ exec.program @step {
     exec.copy %g to %y : memref<10xf32> to memref<10xf32>
   }
 }
+
+// -----
+
+// The outer loop may be in its last iteration and an inner one in its first: three slots of f, all of e.
+// CHECK: exec.arena_bytes = 640 : i64, exec.live_bytes = 640 : i64, exec.memory = {activation = 256 : i64, gradient = 192 : i64, input = 64 : i64, output = 64 : i64, temporary = 64 : i64}
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  %f = exec.buffer "f" gradient : memref<4x16xf32>
+  %e = exec.buffer "e" activation : memref<4x16xf32>
+  %b = exec.buffer "b" temporary : memref<16xf32>
+  exec.loop %o = 4 {
+    exec.loop %i = 4 {
+      %a = exec.slot %e[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 4 {
+      %a = exec.slot %e[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %a to %b : memref<16xf32> to memref<16xf32>
+      exec.copy %b to %y : memref<16xf32> to memref<16xf32>
+    }
+    %g = exec.slot %f[%o] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %x to %g : memref<16xf32> to memref<16xf32>
+  }
+  exec.loop %i = 4 {
+    %g = exec.slot %f[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %g to %y : memref<16xf32> to memref<16xf32>
+  }
+}

@@ -115,3 +115,25 @@ func.func @shared(%x: tensor<2x8xf32>, %w: tensor<8x8xf32>) -> (tensor<2x8xf32>,
   %4 = train.add %2, %3 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
   return %4, %3, %0 : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
 }
+
+// -----
+
+// What a loop over parts of the tokens adds up begins at the accumulator, and what is added behind goes on.
+func.func private @loss(%sum: tensor<8x4xf32>, %dy: tensor<1x8xf32>, %x: tensor<1x4xf32>) -> tensor<8x4xf32> attributes {train.role = #train.role<loss>} {
+  %0 = train.contract "b o, b i -> o i" %dy, %x : (tensor<1x8xf32>, tensor<1x4xf32>) -> tensor<8x4xf32>
+  %1 = train.accumulate %sum, %0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+// CHECK-LABEL: func.func @parts
+// CHECK-NEXT: %[[A:.*]] = train.repeat @loss x 2 carry(%arg0) each(%arg1, %arg2)
+// CHECK-NEXT: %[[B:.*]] = train.embedding_grad %arg3, %arg4 init %[[A]]
+// CHECK-NEXT: return %[[B]]
+func.func @parts(%acc: tensor<8x4xf32>, %dy: tensor<2x1x8xf32>, %x: tensor<2x1x4xf32>, %e: tensor<2x4xf32>, %ids: tensor<2xi32>) -> tensor<8x4xf32> {
+  %zeros = train.fill 0.0 : () -> tensor<8x4xf32>
+  %0 = train.repeat @loss x 2 carry(%zeros) each(%dy, %x) shared() {train.role = #train.role<loss>}
+      : (tensor<8x4xf32>, tensor<2x1x8xf32>, tensor<2x1x4xf32>) -> tensor<8x4xf32>
+  %1 = train.embedding_grad %e, %ids rows 8 : (tensor<2x4xf32>, tensor<2xi32>) -> tensor<8x4xf32>
+  %2 = train.add %0, %1 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %3 = train.accumulate %acc, %2 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %3 : tensor<8x4xf32>
+}

@@ -45,6 +45,8 @@ public:
   static std::optional<LossRegion> find(Operation *head);
 
   bool contains(Operation *op) const { return ops.contains(op); }
+  size_t size() const { return ops.size(); }
+  Operation *head() const { return logits.getDefiningOp(); }
   int64_t rows() const { return llvm::product_of(shapeOf(logits).take_front(rowDims)); }
   int64_t logitsBytes() const {
     auto type = cast<RankedTensorType>(logits.getType());
@@ -63,7 +65,9 @@ private:
   bool add(Operation *op);
   bool grow();
   bool addBetween();
+  /// Whether one of the results is a loss; `addLoss` adds the ops of one that is behind the region.
   bool endsInLoss() const;
+  bool addLoss();
   /// Whether results that no row is left in are read outside alone.
   bool sumsLeave() const;
 
@@ -80,7 +84,8 @@ private:
   unsigned rowDims = 0;
   llvm::SetVector<Operation *> ops;
   llvm::DenseMap<Value, Rowed> values;
-  SmallVector<Value> wide; ///< whose readers and maker have to be added
+  llvm::DenseSet<Value> shared; ///< read by ops for which they have no rows
+  SmallVector<Value> wide;      ///< whose readers and maker have to be added
 };
 } // namespace
 
@@ -111,7 +116,9 @@ std::optional<LossRegion> LossRegion::find(Operation *head) {
     return std::nullopt;
   region.values[region.logits] = rowed;
   region.wide.push_back(region.logits);
-  if (!region.add(head) || !region.grow() || !region.endsInLoss() || !region.sumsLeave())
+  if (!region.add(head) || !region.grow())
+    return std::nullopt;
+  if ((!region.endsInLoss() && !region.addLoss()) || !region.sumsLeave())
     return std::nullopt;
   return region;
 }
@@ -145,6 +152,8 @@ bool LossRegion::add(Operation *op) {
   }
   if (rows.empty() || llvm::any_of(rows, [&](unsigned f) { return rule->factors[f].whole; }))
     return false;
+  auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op);
+  bool addsToInit = accumulating && !accumulating.getInitMutable().empty();
   if (auto indexed = dyn_cast<train::IndexedOpInterface>(op))
     for (auto [value, dim] : indexed.getIndexedDims())
       for (auto [other, factors] : tensors)
@@ -154,6 +163,7 @@ bool LossRegion::add(Operation *op) {
           return false;
   // Each tensor has all rows in front, or none.
   SmallVector<std::pair<Value, Rowed>> found;
+  llvm::SmallDenseSet<Value> without;
   for (auto [i, tensor] : llvm::enumerate(tensors)) {
     auto [value, factors] = tensor;
     Rowed rowed;
@@ -170,11 +180,18 @@ bool LossRegion::add(Operation *op) {
       }
     }
     bool isResult = i >= op->getNumOperands();
-    if (here != rowDims && (here != 0 || (isResult && rule->max) || hasRows(value)))
+    if (here != rowDims && (here != 0 || (isResult && (rule->max || addsToInit)) || hasRows(value)))
       return false;
     if (here == rowDims)
       found.push_back({value, rowed});
+    else if (!isResult)
+      without.insert(value);
   }
+  // A value that is both has no part that would do for both.
+  for (auto &[value, rowed] : found)
+    if (shared.contains(value) || without.contains(value))
+      return false;
+  shared.insert(without.begin(), without.end());
   ops.insert(op);
   for (auto &[value, rowed] : found) {
     bool isNew = values.try_emplace(value, rowed).second;
@@ -232,6 +249,37 @@ bool LossRegion::endsInLoss() const {
   });
 }
 
+bool LossRegion::addLoss() {
+  // All that is computed row by row behind the region, except by products.
+  LossRegion wider = *this;
+  SmallVector<Value> open;
+  auto follow = [&](Operation *op) {
+    for (Value result : op->getResults())
+      if (wider.hasRows(result) && !isa<train::ContractionOpInterface>(op))
+        open.push_back(result);
+  };
+  llvm::for_each(ops, follow);
+  while (!open.empty())
+    for (Operation *user : open.pop_back_val().getUsers())
+      if (!wider.contains(user) && !isa<train::ContractionOpInterface>(user) && wider.add(user))
+        follow(user);
+  // Of that, what a loss is computed from.
+  llvm::DenseSet<Operation *> behind;
+  for (Operation &op : llvm::reverse(*block)) {
+    bool isLoss = llvm::any_of(op.getResults(), [&](Value result) {
+      return shapeOf(result).empty() && isa<FloatType>(getElementTypeOrSelf(result));
+    });
+    if (wider.contains(&op) && !contains(&op) &&
+        (isLoss ||
+         llvm::any_of(op.getUsers(), [&](Operation *user) { return behind.contains(user); })))
+      behind.insert(&op);
+  }
+  for (Operation &op : *block)
+    if (behind.contains(&op) && !add(&op))
+      return false;
+  return grow() && addBetween() && endsInLoss();
+}
+
 bool LossRegion::sumsLeave() const {
   return llvm::all_of(ops, [&](Operation *op) {
     return llvm::all_of(op->getResults(), [&](Value result) {
@@ -284,11 +332,11 @@ train::RepeatOp LossRegion::divide(int64_t parts) {
     results.push_back(sum.getType());
   for (Value value : stacks)
     results.push_back(partType(value.getType(), parts, false));
-  auto body = func::FuncOp::create(builder, loc, (parent.getSymName() + ".loss").str(),
+  auto body = func::FuncOp::create(loc, (parent.getSymName() + ".loss").str(),
                                    builder.getFunctionType(arguments, results));
   body.setPrivate();
   train::setRole(body, train::Role::Loss);
-  SymbolTable(module).insert(body);
+  SymbolTable(module).insert(body, parent->getIterator());
 
   Block *inside = body.addEntryBlock();
   IRMapping map;
@@ -361,23 +409,6 @@ train::RepeatOp LossRegion::divide(int64_t parts) {
   }
   for (Operation *op : llvm::reverse(order))
     op->erase();
-
-  // Where microbatches add a sum up, the loop does.
-  for (auto [i, result] : llvm::enumerate(loop.getCarried())) {
-    auto user = result.hasOneUse() ? dyn_cast<train::AccumulateOp>(*result.user_begin())
-                                   : train::AccumulateOp();
-    if (!user || user.getValue() != result || user.getType() != result.getType())
-      continue;
-    Value accumulator = user.getAccumulator();
-    Operation *maker = accumulator.getDefiningOp();
-    if (maker && (maker->getBlock() != loop->getBlock() || !maker->isBeforeInBlock(loop)))
-      continue;
-    Operation *zeros = loop.getCarry()[i].getDefiningOp();
-    loop.getCarryMutable().slice(i, 1).assign(accumulator);
-    zeros->erase();
-    user.replaceAllUsesWith(result);
-    user.erase();
-  }
   return loop;
 }
 
@@ -397,43 +428,84 @@ struct DivideLossPass : dist::impl::DistDivideLossBase<DivideLossPass> {
   using DistDivideLossBase::DistDivideLossBase;
 
   void runOnModule() override {
-    bool found = false;
+    bool anywhere = false;
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       std::optional<train::Role> role = train::roleOf(function);
       if (function.isExternal() || (role && role != train::Role::Microbatch))
         continue;
-      // From the end: of the products that a loss is behind, the last one is its head.
-      for (Operation *op = &function.getBody().front().back(); op; op = op->getPrevNode()) {
-        std::optional<LossRegion> region = LossRegion::find(op);
-        if (!region)
-          continue;
-        found = true;
-        FailureOr<int64_t> count = partsOf(op, *region);
-        if (failed(count))
-          return signalPassFailure();
-        if (*count > 1)
-          op = region->divide(*count);
+      FailureOr<bool> divided = divideLosses(function.getBody().front());
+      if (failed(divided))
+        return signalPassFailure();
+      anywhere |= *divided;
+      bool trains = role || !function.getOps<train::SetOp>().empty();
+      if (!*divided && parts.value.value_or(1) > 1 && trains &&
+          !findRepeat(function, train::Role::Microbatch)) {
+        refuse(function);
+        return signalPassFailure();
       }
     }
-    if (!found && parts.value.value_or(1) > 1) {
-      getOperation().emitError()
-          << "--loss-parts " << *parts.value << ": no loss can be divided; that takes a product "
-          << "whose result only the loss and ops element by element read, so leave the flag out";
+    if (!anywhere && parts.value.value_or(1) > 1) {
+      refuse(getOperation());
       signalPassFailure();
     }
   }
 
-  /// In how many parts `region`, whose product is `head`, is computed.
-  FailureOr<int64_t> partsOf(Operation *head, const LossRegion &region) {
-    int64_t rows = region.rows();
-    if (!parts.value)
-      return region.logitsBytes() < leastLogits ? 1 : mostParts(rows, leastRows);
-    if (rows % *parts.value == 0)
-      return *parts.value;
-    return head->emitError() << "--loss-parts " << *parts.value << " does not divide the " << rows
-                             << " tokens that a rank has in a microbatch; "
-                             << mostParts(rows, (rows + *parts.value - 1) / *parts.value)
-                             << " does";
+  void refuse(Operation *op) {
+    op->emitError()
+        << "--loss-parts " << *parts.value
+        << ": no loss can be divided; that takes a product whose result only the loss and what is "
+           "computed token by token read, so leave the flag out";
+  }
+
+  static bool findRepeat(func::FuncOp function, train::Role role) {
+    return llvm::any_of(function.getOps<train::RepeatOp>(),
+                        [&](train::RepeatOp repeat) { return train::roleOf(repeat) == role; });
+  }
+
+  /// Divides the losses of a function; whether there is one, or failure if `parts` divides none.
+  FailureOr<bool> divideLosses(Block &block) {
+    llvm::DenseSet<Operation *> whole; // heads of losses that stay as they are
+    Operation *uneven = nullptr;
+    int64_t unevenRows = 0;
+    bool found = false, divided = false;
+    while (std::optional<LossRegion> region = smallestRegion(block, whole)) {
+      found = true;
+      int64_t rows = region->rows(), count = parts.value.value_or(0);
+      if (!parts.value)
+        count = region->logitsBytes() < leastLogits ? 1 : mostParts(rows, leastRows);
+      if (rows % count) {
+        uneven = region->head();
+        unevenRows = rows;
+        count = 1;
+      } else {
+        divided = true;
+      }
+      if (count > 1)
+        region->divide(count);
+      else
+        whole.insert(region->head());
+    }
+    if (!uneven || divided)
+      return found;
+    return uneven->emitError() << "--loss-parts " << *parts.value << " does not divide the "
+                               << unevenRows << " tokens that a rank has in a microbatch; "
+                               << mostParts(unevenRows,
+                                            (unevenRows + *parts.value - 1) / *parts.value)
+                               << " does";
+  }
+
+  /// Of the regions in `block` that begin at none of `whole` the one with fewest ops: a product in
+  /// front of a head can begin one too, around it.
+  static std::optional<LossRegion> smallestRegion(Block &block,
+                                                  const llvm::DenseSet<Operation *> &whole) {
+    std::optional<LossRegion> smallest;
+    for (Operation &op : block) {
+      std::optional<LossRegion> region = LossRegion::find(&op);
+      if (region && llvm::none_of(whole, [&](Operation *head) { return region->contains(head); }) &&
+          (!smallest || region->size() < smallest->size()))
+        smallest = std::move(region);
+    }
+    return smallest;
   }
 };
 } // namespace

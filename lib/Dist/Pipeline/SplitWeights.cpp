@@ -254,6 +254,20 @@ void dist::splitWeights(MicrobatchOps &ops) {
   };
   for (Operation *op : targets)
     need(op, isBackward, now);
+  // The loop of the loss makes its head's gradient beside that of the layers. It adds to the
+  // accumulator; a gradient that waits would need memory beside that.
+  for (auto repeat : ops.block->getOps<train::RepeatOp>()) {
+    if (train::roleOf(repeat) != train::Role::Loss || !now.contains(repeat))
+      continue;
+    SmallVector<Operation *> readers(repeat->getUsers());
+    while (!readers.empty()) {
+      Operation *reader = readers.pop_back_val();
+      if (!isBackward(reader) || now.contains(reader))
+        continue;
+      need(reader, isBackward, now);
+      llvm::append_range(readers, reader->getUsers());
+    }
+  }
   for (auto &[op, part] : ops.parts)
     if (part.kind == TaskKind::backward && !now.contains(op))
       part.kind = TaskKind::weight;

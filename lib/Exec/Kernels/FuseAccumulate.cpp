@@ -21,6 +21,17 @@ static bool isZero(Value value) {
   return fill && fill.getValue().isZero();
 }
 
+/// The operand from which on a loop adds up `value`, if `value` is such a sum and begins at zero.
+static OpOperand *beginningOf(Value value) {
+  auto repeat = value.getDefiningOp<train::RepeatOp>();
+  if (!repeat || train::roleOf(repeat) != train::Role::Loss)
+    return nullptr;
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  if (number >= repeat.getCarry().size() || !isZero(repeat.getCarry()[number]))
+    return nullptr;
+  return &repeat.getCarryMutable()[number];
+}
+
 /// Makes `other` what the op that computes `term` adds to, if that is one which
 /// accumulates; of a chain of such ops, the first. Then the sum is `term`.
 static bool fuseTerm(Operation *sum, Value term, Value other) {
@@ -28,9 +39,15 @@ static bool fuseTerm(Operation *sum, Value term, Value other) {
   if (!other.hasOneUse() || term.getType() != other.getType())
     return false;
   SmallVector<train::AccumulatingOpInterface> chain;
+  OpOperand *loop = nullptr;
   for (Value value = term;;) {
+    if (!value.hasOneUse() || !value.getDefiningOp() ||
+        value.getDefiningOp()->getBlock() != sum->getBlock())
+      return false;
+    if ((loop = beginningOf(value)))
+      break;
     auto producer = value.getDefiningOp<train::AccumulatingOpInterface>();
-    if (!producer || !value.hasOneUse() || producer->getBlock() != sum->getBlock())
+    if (!producer)
       return false;
     chain.push_back(producer);
     MutableOperandRange init = producer.getInitMutable();
@@ -40,16 +57,29 @@ static bool fuseTerm(Operation *sum, Value term, Value other) {
   }
   // Computed while `other` is on its way, they need not wait for it.
   Operation *after = other.getDefiningOp();
-  if (isa_and_nonnull<dist::CollectiveOpInterface>(after) &&
-      after->getBlock() == sum->getBlock() && after->isBeforeInBlock(chain.back()))
+  Operation *first = loop ? loop->getOwner() : chain.back().getOperation();
+  bool isLater = after && after->getBlock() == sum->getBlock() && first->isBeforeInBlock(after);
+  if (isa_and_nonnull<dist::CollectiveOpInterface>(after) && after->getBlock() == sum->getBlock() &&
+      !isLater)
+    return false;
+  if (loop && isLater)
     return false;
   // Where they are, if `other` is there already: what they read dies early.
+  if (loop)
+    after = first;
   for (train::AccumulatingOpInterface producer : llvm::reverse(chain)) {
     if (after && after->getBlock() == producer->getBlock() && producer->isBeforeInBlock(after))
       producer->moveAfter(after);
     after = producer;
   }
-  chain.back().getInitMutable().assign(other);
+  if (loop) {
+    Operation *zeros = loop->get().getDefiningOp();
+    loop->set(other);
+    if (zeros->use_empty())
+      zeros->erase();
+  } else {
+    chain.back().getInitMutable().assign(other);
+  }
   sum->getResult(0).replaceAllUsesWith(term);
   sum->erase();
   return true;

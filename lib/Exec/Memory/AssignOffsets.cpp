@@ -166,8 +166,8 @@ void ExecAssignOffsets::addTo(MutableArrayRef<Scratch> scratch, ProgramOp progra
     OpBuilder builder = OpBuilder::atBlockBegin(&top);
     auto type = MemRefType::get({bytes}, builder.getI8Type());
     std::string name = ("call." + Twine(workspaces.size())).str();
-    auto buffer = BufferOp::create(builder, call.getLoc(), type, name, Category::Workspace,
-                                   nullptr, nullptr, nullptr, nullptr);
+    auto buffer = BufferOp::create(builder, call.getLoc(), type, name, Category::Workspace, nullptr,
+                                   nullptr, nullptr, nullptr);
     call.getWorkspaceMutable().assign(buffer.getMemory());
     workspaces[buffer] = callee;
   });
@@ -200,7 +200,7 @@ void ExecAssignOffsets::report(Operation *op, Space space, Scratch &scratch, int
   }
   LiveSum live = largestLiveSum(needed, MW_ALIGNMENT);
   for (auto [entry, need] : llvm::zip(scratch.entries, needed)) {
-    int64_t held = need.bytesAt(live.time, live.iteration, MW_ALIGNMENT);
+    int64_t held = need.bytesAt(live.time, live.iterations, MW_ALIGNMENT);
     if (held == 0)
       continue;
     if (!entry.callee) {

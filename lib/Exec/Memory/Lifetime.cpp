@@ -24,21 +24,40 @@ Lifetime Lifetime::after(int64_t time) const {
   return later;
 }
 
+llvm::SmallVector<int64_t, 10> Lifetime::times() const {
+  llvm::SmallVector<int64_t, 10> times{begin, end};
+  for (const std::optional<SlotLife> &slots : {filled, emptied})
+    if (slots)
+      times.append({slots->begin, slots->when, slots->when + 1, slots->end});
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+int64_t Lifetime::loopAt(int64_t time) const {
+  if (begin <= time && time < end)
+    for (const std::optional<SlotLife> &slots : {filled, emptied})
+      if (slots && slots->begin <= time && time < slots->end)
+        return slots->begin;
+  return -1;
+}
+
 int64_t Lifetime::bytesAt(int64_t time, Iteration iteration, int64_t alignment) const {
   if (time < begin || end <= time)
     return 0;
-  auto runs = [&](const std::optional<SlotLife> &slots) {
-    return slots && slots->begin <= time && time < slots->end;
-  };
-  int64_t first = iteration == Iteration::First;
+  int64_t loop = loopAt(time);
+  if (loop < 0)
+    return llvm::alignTo(size, alignment);
+  bool first = iteration == Iteration::First, fills = filled && filled->begin == loop;
+  const SlotLife &slots = fills ? *filled : *emptied;
+  int64_t held = fills ? (first ? 0 : slots.count - 1) + (time >= slots.when)
+                       : (first ? slots.count : 1) - (time > slots.when);
   // The beginning of slots may lie where another buffer is rounded up to.
-  if (runs(filled))
-    return llvm::alignDown(
-        filled->bytes * ((first ? 0 : filled->count - 1) + (time >= filled->when)), alignment);
-  if (runs(emptied))
-    return llvm::alignDown(emptied->bytes * ((first ? emptied->count : 1) - (time > emptied->when)),
-                           alignment);
-  return llvm::alignTo(size, alignment);
+  return llvm::alignDown(slots.bytes * held, alignment);
+}
+
+int64_t Lifetime::bytesAt(int64_t time, const Iterations &iterations, int64_t alignment) const {
+  auto found = iterations.find(loopAt(time));
+  return bytesAt(time, found == iterations.end() ? Iteration::First : found->second, alignment);
 }
 
 /// The slots without the one of the first or the last iteration.

@@ -6,7 +6,10 @@
 #ifndef MESHWRIGHT_LIB_EXEC_LIFETIME_H
 #define MESHWRIGHT_LIB_EXEC_LIFETIME_H
 
+#include "llvm/ADT/SmallVector.h"
+
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -16,6 +19,9 @@ namespace meshwright::exec {
 /// at an op of the loop changes by as much from each iteration to the next, so it is most in one
 /// of these two.
 enum class Iteration { First, Last };
+
+/// In which of the two loops are, by the time at which they begin.
+using Iterations = std::map<int64_t, Iteration>;
 
 /// The slots of a stack that a loop fills, or empties, one an iteration.
 struct SlotLife {
@@ -41,9 +47,16 @@ struct Lifetime {
   /// The same that much later.
   Lifetime after(int64_t time) const;
 
+  /// The times at which `bytesAt` may change, in ascending order.
+  llvm::SmallVector<int64_t, 10> times() const;
+
+  /// The beginning of the loop that fills or empties it at a time, or -1.
+  int64_t loopAt(int64_t time) const;
+
   /// How many bytes it holds at a time, rounded up to `alignment` where that is the whole buffer
   /// and down where it is slots, so that a sum of these is never more than buffers need.
   int64_t bytesAt(int64_t time, Iteration iteration, int64_t alignment) const;
+  int64_t bytesAt(int64_t time, const Iterations &iterations, int64_t alignment) const;
 
   /// Where `other` may not begin, in bytes from where this begins: at a number between these two,
   /// which are allowed themselves. Nothing if it may begin anywhere.

@@ -153,7 +153,8 @@ std::optional<SlotLife> ProgramLiveness::slotsIn(LoopOp loop, BufferOp buffer,
                                                  ArrayRef<Access> accesses, bool fills) const {
   SlotFinder slots(loop);
   if (loop.getTimes() || loop.getFrom() != 0 || loop.getCount() < 2 ||
-      !slots.find(buffer, 0, false) || slots.bytes == 0)
+      !slots.find(buffer, 0, false) || slots.bytes == 0 ||
+      slots.offset + slots.bytes * int64_t(loop.getCount()) > buffer.getBytes())
     return std::nullopt;
   Access first{nullptr, false, false}, last = first;
   for (const Access &access : accesses)

@@ -123,7 +123,8 @@ void Profiler::findWriters(ProgramOp program, const ProgramLiveness &liveness,
     Value memory = held->buffer.getMemory();
     held->writer = writerOf(memory, liveness, held->task);
     if (held->writer)
-      held->slices = slicesOf(held->writer, memory);
+      held->slices = std::max<int64_t>(1, slicesOf(held->writer, memory) * held->bytes /
+                                              alignedBytes(held->buffer));
   }
 }
 
@@ -138,9 +139,15 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   });
   std::partial_sum(done.begin(), done.end(), done.begin());
   result.ops = done.back();
-  // By the op from which on, in first iterations of loops and in last ones.
-  std::map<int64_t, std::array<CategoryBytes, 2>> changes;
-  constexpr Iteration iterations[] = {Iteration::First, Iteration::Last};
+  // What a loop fills and empties, in its first iteration and in its last; under -1 all other.
+  using ByIteration = std::array<CategoryBytes, 2>;
+  struct Change {
+    int64_t loop;
+    Iteration iteration;
+    Category category;
+    int64_t bytes;
+  };
+  std::map<int64_t, SmallVector<Change>> changes; // by the op from which on
   llvm::DenseMap<BufferOp, CallOp> workspaces;
   program.walk([&](CallOp call) {
     if (Value workspace = call.getWorkspace())
@@ -148,15 +155,12 @@ MemoryProfile Profiler::profile(ProgramOp program) {
     if (auto task = call->getAttrOfType<StringAttr>(dist::taskAttr))
       result.tasks.push_back({done[liveness.numberOf(call)], task});
   });
-  auto addAt = [&](int64_t op, Iteration iteration, Category category, int64_t bytes) {
-    changes[op][unsigned(iteration)][category] += bytes;
-  };
-  for (Iteration iteration : iterations) {
-    addAt(0, iteration, Category::Temporary, 0);
-    if (!program.isPrivate())
-      for (auto &[name, buffer] : persistent)
-        addAt(0, iteration, buffer.getCategory(), alignedBytes(buffer));
-  }
+  constexpr Iteration iterations[] = {Iteration::First, Iteration::Last};
+  changes[0];
+  if (!program.isPrivate())
+    for (auto &[name, buffer] : persistent)
+      for (Iteration iteration : iterations)
+        changes[0].push_back({-1, iteration, buffer.getCategory(), alignedBytes(buffer)});
   // In numbers of ops that count, from the op that uses a buffer first to the one after the last.
   SmallVector<std::pair<BufferOp, Lifetime>> lives;
   for (auto buffer : program.getBlock().getOps<BufferOp>()) {
@@ -164,44 +168,48 @@ MemoryProfile Profiler::profile(ProgramOp program) {
     std::optional<Lifetime> life = counts ? liveness.life(buffer) : std::nullopt;
     if (!life)
       continue;
-    SmallVector<int64_t, 8> times{life->begin, life->end};
-    for (const std::optional<SlotLife> &slots : {life->filled, life->emptied})
-      if (slots)
-        times.append({slots->begin, slots->when, slots->when + 1, slots->end});
     lives.push_back({buffer, *life});
     CallOp call = workspaces.lookup(buffer);
     for (Iteration iteration : iterations) {
-      int64_t before = 0;
-      llvm::sort(times);
-      for (int64_t time : times) {
-        int64_t bytes = life->bytesAt(time, iteration, MW_ALIGNMENT);
-        if (!call)
-          addAt(done[time], iteration, buffer.getCategory(), bytes - before);
-        else if ((bytes > 0) != (before > 0))
+      int64_t loop = -1, before = 0;
+      for (int64_t time : life->times()) {
+        int64_t bytes = life->bytesAt(time, iteration, MW_ALIGNMENT), now = life->loopAt(time);
+        SmallVector<Change> &at = changes[done[time]];
+        if (!call) {
+          at.push_back({loop, iteration, buffer.getCategory(), -before});
+          at.push_back({now, iteration, buffer.getCategory(), bytes});
+        } else if ((bytes > 0) != (before > 0)) {
           for (HeldBuffer inside : calleeOf(call).atPeak)
-            addAt(done[time], iteration, inside.buffer.getCategory(),
-                  bytes > 0 ? inside.bytes : -inside.bytes);
+            at.push_back({-1, iteration, inside.buffer.getCategory(),
+                          bytes > 0 ? inside.bytes : -inside.bytes});
+        }
+        loop = now;
         before = bytes;
       }
     }
   }
 
-  std::array<CategoryBytes, 2> live;
-  Iteration peakIteration = Iteration::First;
+  std::map<int64_t, ByIteration> live;
+  Iterations atPeak;
   for (auto &[op, by] : changes) {
     if (op == result.ops && op > 0)
       break;
-    for (auto [sum, change] : llvm::zip(live, by))
-      for (size_t i = 0; i < sum.bytes.size(); ++i)
-        sum.bytes[i] += change.bytes[i];
-    Iteration most = live[1].total() > live[0].total() ? Iteration::Last : Iteration::First;
-    const CategoryBytes &now = live[unsigned(most)];
+    for (const Change &change : by)
+      live[change.loop][unsigned(change.iteration)][change.category] += change.bytes;
+    CategoryBytes now;
+    Iterations chosen;
+    for (auto &[loop, held] : live) {
+      Iteration most = held[1].total() > held[0].total() ? Iteration::Last : Iteration::First;
+      chosen[loop] = most;
+      for (size_t i = 0; i < now.bytes.size(); ++i)
+        now.bytes[i] += held[unsigned(most)].bytes[i];
+    }
     if (result.points.empty() || !(result.points.back().live == now))
       result.points.push_back({op, now});
     if (now.total() > result.peakBytes) {
       result.peakBytes = now.total();
       result.peakOp = op;
-      peakIteration = most;
+      atPeak = chosen;
     }
   }
 
@@ -211,7 +219,7 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   // The op at the peak, as one that counts and as one of all.
   int64_t peak = std::upper_bound(done.begin(), done.end(), result.peakOp) - done.begin() - 1;
   for (auto &[buffer, life] : lives) {
-    int64_t held = life.bytesAt(peak, peakIteration, MW_ALIGNMENT);
+    int64_t held = life.bytesAt(peak, atPeak, MW_ALIGNMENT);
     if (held == 0)
       continue;
     CallOp call = workspaces.lookup(buffer);

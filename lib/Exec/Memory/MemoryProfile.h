@@ -34,7 +34,7 @@ struct HeldBuffer {
   mlir::Operation *writer = nullptr;
   /// The task of a pipeline's schedule that writes or contains it; may be null.
   mlir::StringAttr task;
-  /// Into how many slices loops write it, e.g. one a layer; 1 if it is no stack.
+  /// In how many slices loops have written these bytes, e.g. one a layer; 1 if it is no stack.
   int64_t slices = 1;
 };
 

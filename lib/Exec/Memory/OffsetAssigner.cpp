@@ -19,28 +19,38 @@ using namespace meshwright::exec;
 constexpr unsigned rounds = 400;
 
 LiveSum meshwright::exec::largestLiveSum(ArrayRef<Lifetime> buffers, int64_t alignment) {
+  // What a loop fills and empties, in its first iteration and in its last; under -1 all other.
+  struct Sums {
+    int64_t first = 0, last = 0;
+  };
+  struct Change {
+    int64_t loop, first, last;
+  };
+  std::map<int64_t, SmallVector<Change>> changes;
+  for (const Lifetime &buffer : buffers) {
+    Change before{-1, 0, 0};
+    for (int64_t time : buffer.times()) {
+      changes[time].push_back({before.loop, -before.first, -before.last});
+      before = {buffer.loopAt(time), buffer.bytesAt(time, Iteration::First, alignment),
+                buffer.bytesAt(time, Iteration::Last, alignment)};
+      changes[time].push_back(before);
+    }
+  }
   LiveSum most;
-  for (Iteration iteration : {Iteration::First, Iteration::Last}) {
-    std::map<int64_t, int64_t> changes;
-    for (const Lifetime &buffer : buffers) {
-      SmallVector<int64_t, 8> times{buffer.begin, buffer.end};
-      for (const std::optional<SlotLife> &slots : {buffer.filled, buffer.emptied})
-        if (slots)
-          times.append({slots->begin, slots->when, slots->when + 1, slots->end});
-      llvm::sort(times);
-      int64_t before = 0;
-      for (int64_t time : times) {
-        int64_t bytes = buffer.bytesAt(time, iteration, alignment);
-        changes[time] += bytes - before;
-        before = bytes;
-      }
+  std::map<int64_t, Sums> live;
+  for (auto &[time, all] : changes) {
+    for (const Change &change : all) {
+      live[change.loop].first += change.first;
+      live[change.loop].last += change.last;
     }
-    int64_t live = 0;
-    for (auto [time, change] : changes) {
-      live += change;
-      if (live > most.bytes)
-        most = {live, time, iteration};
-    }
+    int64_t bytes = 0;
+    for (auto &[loop, sums] : live)
+      bytes += std::max(sums.first, sums.last);
+    if (bytes <= most.bytes)
+      continue;
+    most = {bytes, time, {}};
+    for (auto &[loop, sums] : live)
+      most.iterations[loop] = sums.last > sums.first ? Iteration::Last : Iteration::First;
   }
   return most;
 }

@@ -23,9 +23,9 @@ struct OffsetAssignment {
 /// The largest sum of bytes that are live at once, which is a lower bound of all buffers' memory.
 struct LiveSum {
   int64_t bytes = 0;
-  /// The first moment when so many are live, and in which iteration of the loop then.
+  /// The first moment when so many are live, and in which iterations of the loops that run then.
   int64_t time = 0;
-  Iteration iteration = Iteration::First;
+  Iterations iterations;
 };
 LiveSum largestLiveSum(llvm::ArrayRef<Lifetime> buffers, int64_t alignment);
 

@@ -44,8 +44,8 @@ static bool isPermutation(Operation *op) {
   return collective && collective.isPermutation();
 }
 
-/// Whether `op` computes with a part that goes around a ring, and another part is sent before `target`.
-/// If `op` moved there, a device would hold both parts.
+/// Whether `op` computes with a part that goes around a ring, and another part is sent before
+/// `target`. If `op` moved there, a device would hold both parts.
 static bool leavesRing(Operation *op, Operation *target) {
   bool inRing = llvm::any_of(op->getOperands(), [](Value operand) {
     return isPermutation(operand.getDefiningOp()) ||
@@ -116,15 +116,24 @@ static int64_t liveAt(Operation *op, ArrayRef<Held> all) {
 }
 
 /// Whether the block would hold more at its most between `op` and `target` if `op`, which makes
-/// `made` bytes, moved there, and `kept` bytes of its operands lived as long.
-static bool raisesMost(Operation *op, Operation *target, int64_t made, int64_t kept) {
+/// `made` bytes, moved there, and the values that `kept` views lived as long.
+static bool raisesMost(Operation *op, Operation *target, int64_t made, ArrayRef<Value> kept) {
+  if (kept.empty())
+    return false;
   SmallVector<Held> all = heldIn(*op->getBlock());
+  auto isKept = [&](const Held &held) {
+    return llvm::any_of(kept, [&](Value operand) { return viewed(operand) == held.value; });
+  };
   int64_t now = liveAt(op, all), then = 0;
   for (Operation *at = op; at != target; at = at->getNextNode()) {
     Operation *next = at->getNextNode();
-    int64_t live = liveAt(next, all);
+    int64_t live = liveAt(next, all), more = 0;
+    // A stack that a loop would have emptied stays whole, too.
+    for (const Held &held : all)
+      if ((isBefore(held.last, next) || (held.last == next && isa<LoopOp>(next))) && isKept(held))
+        more += held.bytes;
     now = std::max(now, live);
-    then = std::max(then, live + kept - (next == target ? 0 : made));
+    then = std::max(then, live + more - (next == target ? 0 : made));
   }
   return then > now;
 }
@@ -146,20 +155,23 @@ static void sink(Operation *op) {
     return;
   if (!isView(op)) {
     int64_t made = 0, kept = 0;
+    SmallVector<Value> values; // whose bytes are kept
     for (Value result : op->getResults())
       made += bytesOf(result.getType());
     for (Value operand : llvm::SmallSetVector<Value, 4>(op->operand_begin(), op->operand_end())) {
       Operation *last = userOf(operand, block, /*first=*/false, op);
       if (!isKeptAnyway(operand, block) && (!last || isBefore(last, target)))
-        kept += bytesOf(operand.getType());
+        values.push_back(operand);
     }
+    for (Value operand : values)
+      kept += bytesOf(operand.getType());
     if (made <= kept)
       return;
     // A loop on the way frees memory while it runs, in which there may be room for the result.
     bool passesLoop = false;
     for (Operation *next = op; next != target; next = next->getNextNode())
       passesLoop |= isa<LoopOp>(next);
-    if (passesLoop && raisesMost(op, target, made, kept))
+    if (passesLoop && raisesMost(op, target, made, values))
       return;
   }
   op->moveBefore(target);

@@ -104,11 +104,13 @@ static bool mayMix(ProgramOp program) {
   return !result.wasInterrupted();
 }
 
-/// The loops of `program` in which something waits for a collective.
+/// The loops of `program` in which something waits for a collective, except that of the loss: it is
+/// no loop over layers, whose number those of the other task have.
 static SmallVector<LoopOp> waitingLoops(ProgramOp program, int64_t minBytes) {
   SmallVector<LoopOp> loops;
   for (LoopOp loop : program.getBlock().getOps<LoopOp>())
-    if (!loop.getTimes() && Half{program, loop}.segments(minBytes).size() > 1)
+    if (!loop.getTimes() && train::roleOf(loop) != train::Role::Loss &&
+        Half{program, loop}.segments(minBytes).size() > 1)
       loops.push_back(loop);
   return loops;
 }
@@ -209,9 +211,8 @@ ProgramOp Pair::make(StringRef name) {
 static CallOp taskOf(Operation &op, StringRef kind) {
   auto call = dyn_cast<CallOp>(op);
   auto name = op.getAttrOfType<StringAttr>(dist::taskAttr);
-  return call && name && name.getValue().starts_with(kind) && !op.hasAttr(pairAttr)
-             ? call
-             : CallOp();
+  return call && name && name.getValue().starts_with(kind) && !op.hasAttr(pairAttr) ? call
+                                                                                    : CallOp();
 }
 
 /// The call of a backward task that follows `forward` without communication in between, or null.
@@ -267,8 +268,7 @@ private:
 
   /// A program that does what both callees do, or null if neither would run while the other waits.
   ProgramOp programOf(CallOp forward, CallOp backward) {
-    auto [entry, isNew] =
-        programs.try_emplace({forward.getCalleeAttr(), backward.getCalleeAttr()});
+    auto [entry, isNew] = programs.try_emplace({forward.getCalleeAttr(), backward.getCalleeAttr()});
     if (!isNew)
       return entry->second;
     SymbolTable symbols(getOperation());

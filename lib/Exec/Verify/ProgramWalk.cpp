@@ -19,8 +19,9 @@ bool ProgramWalk::run(function_ref<bool(Operation *)> visit) {
 
 bool ProgramWalk::run(LoopOp loop, function_ref<bool(Operation *)> visit) {
   int64_t first = loop.getFrom(), count = loop.getCount();
-  int64_t skipped =
-      everyIteration ? 0 : std::max<int64_t>(0, count - first - atBegin - atEnd) / turns * turns;
+  int64_t skipped = takesAll && takesAll(loop)
+                        ? 0
+                        : std::max<int64_t>(0, count - first - atBegin - atEnd) / turns * turns;
   int64_t before = loop.getReverse() ? count - skipped - atBegin : first + atBegin;
   for (int64_t i = first; i < count; ++i) {
     if (i == before && skipped > 0) {

@@ -22,7 +22,8 @@ struct PartAccess {
 
   /// Whether the order of the two matters.
   bool conflicts(const PartAccess &other) const {
-    return root == other.root && onHost == other.onHost && begin < other.end && other.begin < end && (writes || other.writes);
+    return root == other.root && onHost == other.onHost && begin < other.end && other.begin < end &&
+           (writes || other.writes);
   }
 };
 
@@ -50,8 +51,8 @@ public:
   /// argument is visited in later iterations only.
   bool run(llvm::function_ref<bool(mlir::Operation *)> visit);
 
-  /// Whether no iterations are left out.
-  bool everyIteration = false;
+  /// Whether no iterations of a loop are left out.
+  std::function<bool(LoopOp)> takesAll;
 
   /// Called where iterations of a loop are left out, before the next one.
   std::function<void()> onSkip;

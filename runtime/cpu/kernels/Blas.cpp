@@ -30,18 +30,20 @@ __attribute__((constructor(101))) static void setBlasEnvironment() {
 
 void meshwright::prepareTarget() { openblas_set_num_threads(1); }
 
-/// So many rows of C go to the library at once, at most: a whole number of its register tiles. It
-/// packs a part of A with all of a call's rows, 384 columns or so, and keeps the pages: 65 MB a
-/// thread for the gradient of a vocabulary of 128,256. B is packed again for each call, which the
-/// rows pay for many times over.
-static constexpr int64_t rowsOfCall = 8160;
+/// So many rows of C go to the library at once, at most, and a multiple of `tileRows`, which its
+/// register tiles divide. It packs a part of A with all of a call's rows, 384 columns or so, and keeps
+/// the pages: 65 MB a thread for the gradient of a vocabulary of 128,256. B is packed again for each
+/// call, which the rows pay for many times over.
+static constexpr int64_t mostRows = 8160, tileRows = 48;
 
 void cpu::multiply(bool transA, bool transB, int64_t m, int64_t n, int64_t k, float alpha,
                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                    int64_t ldc) {
-  for (int64_t i = 0; i < m; i += rowsOfCall)
+  int64_t calls = std::max<int64_t>(1, (m + mostRows - 1) / mostRows);
+  int64_t rows = ((m + calls - 1) / calls + tileRows - 1) / tileRows * tileRows;
+  for (int64_t i = 0; i < m; i += rows)
     cblas_sgemm(CblasRowMajor, transA ? CblasTrans : CblasNoTrans,
-                transB ? CblasTrans : CblasNoTrans, blasint(std::min(rowsOfCall, m - i)),
-                blasint(n), blasint(k), alpha, a + (transA ? i : i * lda), blasint(lda), b,
-                blasint(ldb), beta, c + i * ldc, blasint(ldc));
+                transB ? CblasTrans : CblasNoTrans, blasint(std::min(rows, m - i)), blasint(n),
+                blasint(k), alpha, a + (transA ? i : i * lda), blasint(lda), b, blasint(ldb), beta,
+                c + i * ldc, blasint(ldc));
 }

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 sys.path.append(sys.path[0] + "/..")
-from harness import call, check, flags
+from harness import call, check, flags, most
 
 SEQUENCE, RANKS = 131072, [1, 2, 4, 8, 16, 32]
 
@@ -90,14 +90,14 @@ def measure(config):
     hidden = model["hidden_size"]
     depth = hidden // heads
     one = plan(config, 1, None)
-    whole = {line["category"]: line["bytes"] for line in one["memory"]}["activation"]
+    whole = most(one, "activation")
     check(len(attention_flops(one)) == 2, f"kernels of attention are {attention_flops(one)}")
     rows = [(1, whole, 0, whole, 0, 0, whole, 0, 0)]
     for ranks in RANKS[1:]:
         row = [ranks]
         for how in ("ulysses", "gather", "ring"):
             report = plan(config, ranks, how)
-            kept = {line["category"]: line["bytes"] for line in report["memory"]}["activation"]
+            kept = most(report, "activation")
             flops = {op: count * ranks for op, count in attention_flops(report).items()}
             check(all(abs(flops[op] / count - 1) < 1e-9 for op, count in attention_flops(one).items()), f"attention of {ranks} ranks with {how} has {flops} FLOPs, of one {attention_flops(one)}")
             forward, step = (sent(report, program, ranks, layers) for program in ("eval", "step"))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import INPUTS, ROOT, call, check, compile, distance, flags, fresh, ir, train
+from harness import INPUTS, ROOT, call, check, compile, distance, flags, fresh, ir, most, train
 
 FIXED = ("none", "selective", "full", "every:2", "every:4", "sqrt", "every:4+price:inf", "price:100")
 directory = fresh(sys.argv[1])
@@ -28,7 +28,7 @@ def plan(config, **options):
     said = compile(config, "exec.mlir", emit="exec", report="report", **options)
     found = json.load(open("report/report.json"))
     found["policies"] = (re.findall(r"remat auto: (\S+) fits", said) or [options.get("remat")])[0]
-    found["activation"] = sum(line["bytes"] for line in found["memory"] if line["category"] == "activation")
+    found["activation"] = most(found, "activation")
     return found
 
 
