@@ -137,3 +137,36 @@ TEST_F(SharedMemory, OfTheHostIsApart) {
   EXPECT_NE(verify(at("64")).find("reads 'h' where 'g' has been written over it"),
             std::string::npos);
 }
+
+/// Until the wait, in whichever iteration memory is taken.
+TEST_F(SharedMemory, IsReadByAsynchronousOpsUntilTheirWait) {
+  const std::string body = R"(
+    %x = exec.buffer "x" temporary offset 64 : memref<16xf32>
+    %a = exec.buffer "a" temporary offset 128 : memref<16xf32>
+    %f = exec.buffer "f" temporary offset OFFSET : memref<40x16xf32>
+    %y = exec.buffer "y" temporary offset 4096 : memref<16xf32>
+    exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    exec.all_reduce sum %x to %a over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+    EARLY
+    exec.loop %i = 40 {
+      %s = exec.slot %f[%i] : memref<40x16xf32> -> memref<16xf32>
+      exec.copy %y to %s : memref<16xf32> to memref<16xf32>
+    }
+    LATE
+)";
+  auto with = [&](std::string offset, bool early) {
+    std::string text = body;
+    auto put = [&](StringRef what, std::string by) {
+      text.replace(text.find(what), what.size(), by);
+    };
+    put("OFFSET", offset);
+    put("EARLY", early ? "exec.wait 0" : "");
+    put("LATE", early ? "" : "exec.wait 0");
+    return verify(text);
+  };
+  EXPECT_EQ(with("192", false), "");
+  // Slots 1 and 2 of "f" are "x" and "a".
+  EXPECT_EQ(with("0", true), "");
+  EXPECT_NE(with("0", false).find("reads 'x' where 'f' has been written over it"),
+            std::string::npos);
+}
