@@ -462,7 +462,7 @@ def ExecAssignOffsets : PhasePass<"exec-assign-offsets", "exec"> {
     fills, such as their gradients, share memory slot by slot: the gradients of a layer may lie where activations
     of later layers were, whose backward has run. A value that lives inside an iteration may
     have the slot that the loop fills last, if it is not needed when that is filled, or the one that it
-    empties first. This takes a loop of a fixed number of iterations that reaches a stack
+    empties first. This takes a loop of a fixed number of iterations, at most 1,024, that reaches a stack
     by the slots of its own iterations alone, and no asynchronous ops on it; other stacks live as a whole.
 
     A private program is handled before its callers, with offsets from the start of a workspace

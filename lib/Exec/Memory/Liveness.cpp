@@ -149,12 +149,16 @@ bool SlotFinder::find(Value memory, std::optional<int64_t> offset, bool inside) 
   return true;
 }
 
+/// exec-verify walks through all iterations of loops that share memory, so these may not be too
+/// many.
+static constexpr int64_t mostIterations = 1024;
+
 std::optional<SlotLife> ProgramLiveness::slotsIn(LoopOp loop, BufferOp buffer,
                                                  ArrayRef<Access> accesses, bool fills) const {
   SlotFinder slots(loop);
   if (loop.getTimes() || loop.getFrom() != 0 || loop.getCount() < 2 ||
-      !slots.find(buffer, 0, false) || slots.bytes == 0 ||
-      slots.offset + slots.bytes * int64_t(loop.getCount()) > buffer.getBytes())
+      int64_t(loop.getCount()) > mostIterations || !slots.find(buffer, 0, false) ||
+      slots.bytes == 0 || slots.offset + slots.bytes * int64_t(loop.getCount()) > buffer.getBytes())
     return std::nullopt;
   Access first{nullptr, false, false}, last = first;
   for (const Access &access : accesses)

@@ -42,7 +42,7 @@ public:
 
   /// The life of a buffer, or nothing if it is not used: its range, and how the loops at the
   /// range's beginning and end fill and empty it. They do if they reach it by the slots of their
-  /// own iterations alone, and if no op that runs beside others uses it.
+  /// own iterations alone, which are 1,024 at most, and if no op that runs beside others uses it.
   std::optional<Lifetime> life(BufferOp buffer) const;
 
 private:
