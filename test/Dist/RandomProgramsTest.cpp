@@ -226,6 +226,21 @@ protected:
     }
   }
 
+  /// Two forms of a partitioned step compute the same.
+  void expectSameStep(ModuleOp before, ModuleOp after, const Mesh &mesh, uint64_t seed,
+                      double tolerance) {
+    interp::RandomOptions options;
+    options.seed = seed;
+    options.integersBelow = 4;
+    options.ranks = mesh.size();
+    auto want = interp::runOnRandom(before, "step", options);
+    auto got = interp::runOnRandom(after, "step", options);
+    ASSERT_TRUE(succeeded(want) && succeeded(got)) << "seed " << seed;
+    std::string report;
+    llvm::raw_string_ostream os(report);
+    EXPECT_TRUE(interp::agree(*want, *got, tolerance, os)) << "seed " << seed << ": " << report;
+  }
+
   MLIRContext context;
   std::mt19937_64 random;
   bool uneven = false;
@@ -301,17 +316,8 @@ TEST_F(RandomPrograms, Rematerialized) {
     ASSERT_TRUE(succeeded(run(*after, how, "dist-rematerialize", "dist-rematerialize")))
         << "seed " << seed << " " << policy;
 
-    interp::RandomOptions options;
-    options.seed = seed;
-    options.integersBelow = 4;
-    options.ranks = mesh.size();
-    auto want = interp::runOnRandom(*before, "step", options);
-    auto got = interp::runOnRandom(*after, "step", options);
-    ASSERT_TRUE(succeeded(want) && succeeded(got)) << "seed " << seed << " " << policy;
-    std::string report;
-    llvm::raw_string_ostream os(report);
-    EXPECT_TRUE(interp::agree(*want, *got, 0, os))
-        << "seed " << seed << " " << policy << ": " << report;
+    SCOPED_TRACE(policy);
+    expectSameStep(*before, *after, mesh, seed, /*tolerance=*/0);
     after->walk([&](Operation *op) {
       again += op->hasAttr(train::recomputedAttr);
     });
@@ -352,16 +358,7 @@ TEST_F(RandomPrograms, LossInParts) {
       loops += train::roleOf(repeat) == train::Role::Loss;
     });
 
-    interp::RandomOptions options;
-    options.seed = seed;
-    options.integersBelow = 4;
-    options.ranks = mesh.size();
-    auto want = interp::runOnRandom(*before, "step", options);
-    auto got = interp::runOnRandom(*after, "step", options);
-    ASSERT_TRUE(succeeded(want) && succeeded(got)) << "seed " << seed;
-    std::string report;
-    llvm::raw_string_ostream os(report);
-    EXPECT_TRUE(interp::agree(*want, *got, 1e-9, os)) << "seed " << seed << ": " << report;
+    expectSameStep(*before, *after, mesh, seed, /*tolerance=*/1e-9);
   }
   EXPECT_GT(loops, programs(60) / 4);
 }

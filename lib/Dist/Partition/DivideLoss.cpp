@@ -4,14 +4,13 @@
 //
 // Finds the ops around the logits by factor tables: rows are the indices of tokens, columns those
 // of the vocabulary, and a value with both is wide. A region is all ops that read or make a wide
-// value, and those between them.
+// value, those between them, and those on the way to the loss.
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
 #include "Dist/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -35,6 +34,13 @@ static std::optional<ShardingRule> ruleOf(Operation *op) {
     return elementwiseRule(shapeOf(op->getResult(0)), {shapeOf(op->getOperand(0))},
                            /*linear=*/true, /*additive=*/false);
   return std::nullopt;
+}
+
+/// Whether `op` makes a scalar that may be a loss.
+static bool makesLoss(Operation *op) {
+  return llvm::any_of(op->getResults(), [](Value result) {
+    return shapeOf(result).empty() && isa<FloatType>(getElementTypeOrSelf(result));
+  });
 }
 
 namespace {
@@ -241,13 +247,7 @@ bool LossRegion::addBetween() {
   return true;
 }
 
-bool LossRegion::endsInLoss() const {
-  return llvm::any_of(ops, [&](Operation *op) {
-    return llvm::any_of(op->getResults(), [&](Value result) {
-      return shapeOf(result).empty() && isa<FloatType>(getElementTypeOrSelf(result));
-    });
-  });
-}
+bool LossRegion::endsInLoss() const { return llvm::any_of(ops, makesLoss); }
 
 bool LossRegion::addLoss() {
   // All that is computed row by row behind the region, except by products.
@@ -265,15 +265,11 @@ bool LossRegion::addLoss() {
         follow(user);
   // Of that, what a loss is computed from.
   llvm::DenseSet<Operation *> behind;
-  for (Operation &op : llvm::reverse(*block)) {
-    bool isLoss = llvm::any_of(op.getResults(), [&](Value result) {
-      return shapeOf(result).empty() && isa<FloatType>(getElementTypeOrSelf(result));
-    });
+  for (Operation &op : llvm::reverse(*block))
     if (wider.contains(&op) && !contains(&op) &&
-        (isLoss ||
+        (makesLoss(&op) ||
          llvm::any_of(op.getUsers(), [&](Operation *user) { return behind.contains(user); })))
       behind.insert(&op);
-  }
   for (Operation &op : *block)
     if (behind.contains(&op) && !add(&op))
       return false;
