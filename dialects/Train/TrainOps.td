@@ -235,6 +235,10 @@ def Train_IgnoreIdOp : Train_EinsumOp<"ignore_id", "... -> ...", [
 // Normalization
 //===----------------------------------------------------------------------===//
 
+/// What is added to a variance. Of a row of zeros, as padding is, a norm without it is no number.
+def Train_Epsilon : ConfinedAttr<F64Attr, [AttrConstraint<
+    CPred<"::llvm::cast<::mlir::FloatAttr>($_self).getValueAsDouble() > 0">, "above 0">]>;
+
 def Train_LayerNormOp : Train_EinsumOp<"layer_norm", "... d!, d!, d! -> ... d!", [
     DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<SplittableOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
@@ -243,7 +247,7 @@ def Train_LayerNormOp : Train_EinsumOp<"layer_norm", "... d!, d!, d! -> ... d!",
     y = (x - mean) / sqrt(var + eps) * weight + bias, var the biased variance
     (Ba et al. 2016). x: [..., d], weight, bias: [d].
   }];
-  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Tensor:$bias, F64Attr:$eps);
+  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Tensor:$bias, Train_Epsilon:$eps);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `,` $weight `,` $bias `eps` $eps attr-dict `:` functional-type(operands, results)";
 }
@@ -256,7 +260,7 @@ def Train_LayerNormGradOp : Train_EinsumOp<"layer_norm_grad", "~... d!, ... d!, 
     From dy and x, both [..., d]: dx like x, dweight and dbias: [d], sums of any
     float type. Mean and variance are computed again: the row is at hand anyway.
   }];
-  let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
+  let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, Train_Epsilon:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight, Train_Tensor:$dbias);
   let assemblyFormat = "$dy `,` $x `,` $weight `eps` $eps attr-dict `:` functional-type(operands, results)";
 }
@@ -266,7 +270,7 @@ def Train_RmsNormOp : Train_EinsumOp<"rms_norm", "... d!, d! -> ... d!", [
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "RMSNorm over the last dimension";
   let description = [{ y = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019). x: [..., d], weight: [d]. }];
-  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
+  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Epsilon:$eps);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `,` $weight `eps` $eps attr-dict `:` functional-type(operands, results)";
 }
@@ -279,7 +283,7 @@ def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -
     From dy and x, both [..., d]: dx like x, dweight: [d], a sum of any float type.
     The row's mean square is computed again.
   }];
-  let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
+  let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, Train_Epsilon:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight);
   let assemblyFormat = "$dy `,` $x `,` $weight `eps` $eps attr-dict `:` functional-type(operands, results)";
 }

@@ -297,7 +297,8 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
     auto gradients = module.lookupSymbol<func::FuncOp>("loss.gradients");
     std::optional<int64_t> count = moduleSize(module, microbatchesAttr);
     if (!loss || !gradients || !count) {
-      module.emitError("needs @loss, @loss.gradients and the attribute train.microbatches");
+      module.emitError("needs @loss, @loss.gradients and the module's attribute ")
+          << microbatchesAttr << ", in how many parts a batch is computed (1 : i64: at once)";
       return signalPassFailure();
     }
     func::FuncOp counts;

@@ -52,6 +52,7 @@ private:
 } // namespace
 
 Value StepBuilder::scalar(StringRef name) {
+  assert(llvm::is_contained(optimizerInputs, name));
   if (BlockArgument argument = inputNamed(step, name))
     return argument;
   auto attrs =

@@ -125,12 +125,12 @@ LogicalResult ModelVerifier::checkNames() {
   auto loss = symbols.lookup<func::FuncOp>("loss");
   if (!loss || loss.isExternal())
     return success(); // train-autodiff says what it misses.
-  llvm::StringMap<std::string> taken;
+  llvm::StringMap<std::pair<std::string, Operation *>> taken;
   auto take = [&](StringRef name, const Twine &what, Operation *op) -> LogicalResult {
-    auto [entry, isNew] = taken.try_emplace(name, what.str());
+    auto [entry, isNew] = taken.try_emplace(name, what.str(), op);
     if (name.empty() || isNew)
       return success();
-    return op->emitError() << what << " and " << entry->second << " are both called '" << name
+    return op->emitError() << what << " and " << entry->second.first << " are both called '" << name
                            << "'; rename one";
   };
   for (auto variable : module.getOps<VariableOp>())
@@ -143,7 +143,18 @@ LogicalResult ModelVerifier::checkNames() {
   for (unsigned i = 0; i < loss.getNumResults(); ++i)
     if (failed(take(outputName(loss, i), "output " + Twine(i) + " of @loss", loss)))
       return failure();
-  return take("grad_norm", "the norm of the gradients", loss);
+  auto reserve = [&](StringRef name, StringRef whose) -> LogicalResult {
+    auto entry = taken.find(name);
+    if (entry == taken.end())
+      return success();
+    const auto &[what, op] = entry->second;
+    return op->emitError() << what << " is called '" << name << "', as " << whose
+                           << " will be; rename it";
+  };
+  for (StringRef name : optimizerInputs)
+    if (failed(reserve(name, "an input of the optimizer")))
+      return failure();
+  return reserve("grad_norm", "the norm of the gradients");
 }
 
 /// Rows of the file's tensor that hold the variable's, along the dimension that its storage names.

@@ -524,3 +524,11 @@ func.func @few(%q: tensor<1x8x2x4xf32>, %f: tensor<i32>) {
   %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 {keys = -8 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
+
+// -----
+
+func.func @norm(%x: tensor<2x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{'train.rms_norm' op attribute 'eps' failed to satisfy constraint: 64-bit float attribute above 0}}
+  %y = train.rms_norm %x, %w eps 0.0 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  return
+}

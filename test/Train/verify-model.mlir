@@ -107,7 +107,15 @@ func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.outp
 
 // -----
 
-// expected-error @+1 {{the norm of the gradients and output 1 of @loss are both called 'grad_norm'; rename one}}
+// expected-error @+1 {{a variable is called 'lr', as an input of the optimizer will be; rename it}}
+train.variable @lr : tensor<4xf32> init <"normal", 0.02>
+func.func @loss(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "loss"}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{output 1 of @loss is called 'grad_norm', as the norm of the gradients will be; rename it}}
 func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "grad_norm"}) {
   return %x, %x : tensor<f32>, tensor<f32>
 }
