@@ -11,6 +11,8 @@
 
 #include "Dist/Dist.h"
 #include "Dist/Pipeline/StagePrograms.h"
+#include "Exec/Memory/Liveness.h"
+#include "Exec/Memory/OffsetAssigner.h"
 #include "Exec/Passes.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/RandomGraph.h"
@@ -226,6 +228,34 @@ static std::string firstDifference(ModuleOp before, ModuleOp after, uint64_t see
   return found.empty() ? found : firstDifference(before, after, seed, 30);
 }
 
+/// The arena of a plan in which no stacks share memory.
+static int64_t arenaOfWholeStacks(ModuleOp module) {
+  SmallVector<Lifetime> lifetimes;
+  llvm::StringMap<int64_t> persistent;
+  int64_t time = 0;
+  for (auto program : module.getOps<ProgramOp>()) {
+    if (program.isPrivate())
+      continue;
+    ProgramLiveness liveness(program);
+    for (auto buffer : program.getBlock().getOps<BufferOp>()) {
+      if (isOnHost(buffer.getType()))
+        continue;
+      if (buffer.isPersistent()) {
+        persistent[buffer.getName()] = llvm::alignTo(buffer.getBytes(), MW_ALIGNMENT);
+        continue;
+      }
+      Lifetime life = liveness.life(buffer)->after(time);
+      life.filled = life.emptied = std::nullopt;
+      lifetimes.push_back(life);
+    }
+    time += liveness.size();
+  }
+  int64_t bytes = computeOffsets(lifetimes, MW_ALIGNMENT).size;
+  for (const auto &entry : persistent)
+    bytes += entry.second;
+  return bytes;
+}
+
 TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
   for (uint64_t seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
@@ -235,7 +265,10 @@ TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
     ASSERT_TRUE(succeeded(planMemory(*after))) << text(*before);
     int64_t arena = (*after)->getAttrOfType<IntegerAttr>(arenaBytesAttr).getInt();
     int64_t live = (*after)->getAttrOfType<IntegerAttr>(liveBytesAttr).getInt();
-    EXPECT_LE(double(arena), 1.03 * double(live));
+    // A slot that a loop has emptied lies inside its stack, where no other buffer may fit: so more
+    // memory beside what is live may be left, as long as sharing slots saves more.
+    if (double(arena) > 1.03 * double(live))
+      EXPECT_LT(arena, arenaOfWholeStacks(*after)) << live << " bytes are live";
     EXPECT_EQ(firstDifference(*before, *after, seed), "") << text(*after);
   }
 }
