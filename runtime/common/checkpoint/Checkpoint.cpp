@@ -56,18 +56,19 @@ static std::string saveTensors(MwContext &context, const VariableAddresses &addr
     writer = std::make_unique<SafeTensorsWriter>(path, entries);
   }
   Rounds rounds(*context.world, bytesIn(tensors));
-  std::vector<float> data;
+  GatherBuffers buffers;
   int64_t waiting = 0; // Bytes that may not be on the disk yet.
-  for (const FileTensor &tensor : tensors) {
-    gatherTensor(context, addresses, tensor, data);
+  auto take = [&](const float *elements, int64_t count) {
     if (writer)
-      writer->write(data.data(), int64_t(data.size()));
-    if (waiting += tensor.bytes(); writer && waiting >= Rounds::part) {
+      writer->write(elements, count);
+    if (waiting += count * 4; writer && waiting >= Rounds::part) {
       writer->sync();
       waiting = 0;
     }
-    rounds.done(tensor.bytes());
-  }
+    rounds.done(count * 4);
+  };
+  for (const FileTensor &tensor : tensors)
+    gatherTensor(context, addresses, tensor, buffers, take);
   std::string id = writer ? writer->finish() : "";
   rounds.finish();
   return id;

@@ -11,6 +11,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_CHECKSUM_H
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace meshwright {
@@ -18,6 +19,20 @@ namespace meshwright {
 extern const std::string noChecksum; ///< 32 zeros
 
 std::string checksumOf(const void *data, size_t bytes);
+
+/// The same of bytes that come in several parts.
+class RunningChecksum {
+public:
+  RunningChecksum();
+  ~RunningChecksum();
+  void add(const void *data, size_t bytes);
+  /// The checksum of all bytes since the last `take`, or since the beginning.
+  std::string take();
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
 
 /// Puts the checksum of `text` where its first `noChecksum` is, and returns it.
 std::string seal(std::string &text);

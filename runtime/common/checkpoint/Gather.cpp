@@ -8,8 +8,8 @@
 #include "common/checkpoint/TensorCopy.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Context.h"
-#include "common/plan/Sharding.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -69,11 +69,6 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
   return tensors;
 }
 
-/// The extent of `box` in one of the variable's tensors.
-static std::vector<int64_t> layerExtent(const Variable &variable, const Box &box) {
-  return {box.extent.begin() + variable.numbered, box.extent.end()};
-}
-
 static bool holdsTensor(const Variable &variable, const Box &box, int64_t number) {
   if (box.elements() == 0)
     return false;
@@ -83,60 +78,118 @@ static bool holdsTensor(const Variable &variable, const Box &box, int64_t number
   return true;
 }
 
-static TensorView localView(const Variable &variable, const Box &box, int64_t number,
-                            const VariableAddresses &addresses) {
-  std::vector<int64_t> strides = denseStrides(variable.localShape);
-  const char *data =
-      addresses.of(variable) + tensorOffset(variable, box, number) * bytesOf(variable.type);
-  return {variable.type,
-          const_cast<char *>(data),
-          {strides.begin() + variable.numbered, strides.end()}};
-}
-
-/// Copies `box` of a layer to where it lies in its file tensor.
-static void copyToFile(const Variable &variable, const Box &box, const TensorView &from,
-                       float *file) {
-  std::vector<int64_t> begin(box.begin.begin() + variable.numbered, box.begin.end());
-  for (const StoredPart &part : storedParts(variable, begin, layerExtent(variable, box))) {
-    int64_t first = 0;
-    for (size_t d = 0; d < part.first.size(); ++d)
-      first += part.first[d] * from.strides[d];
-    TensorView view{from.type, static_cast<char *>(from.data) + first * bytesOf(from.type),
-                    from.strides};
-    TensorView to{ElementType::F32, file + part.fileOffset, part.fileStrides};
-    bool isLower = variable.isHalved && variable.role == Variable::Master;
-    (isLower ? addLowerHalves : copyTensor)(part.extent, view, to);
-  }
-}
-
-void meshwright::gatherTensor(MwContext &context, const VariableAddresses &addresses,
-                              const FileTensor &tensor, std::vector<float> &result) {
-  const Plan &plan = context.plan;
-  bool isRoot = context.rank() == 0;
-  if (isRoot)
-    result.assign(size_t(elements(tensor.shape)), 0.0f);
-  std::vector<float> packed;
-  for (auto [variable, number] : tensor.parts) {
-    for (int owner = 0; owner < context.world->size(); ++owner) {
-      if (!isRoot && owner != context.rank())
-        continue;
-      Box box = shardOf(plan, *variable, owner);
-      if (!ownsShard(plan, *variable, owner) || !holdsTensor(*variable, box, number))
-        continue;
-      std::vector<int64_t> extent = layerExtent(*variable, box);
-      if (owner == 0) {
-        copyToFile(*variable, box, localView(*variable, box, number, addresses), result.data());
-        continue;
-      }
-      packed.resize(size_t(elements(extent)));
-      TensorView packedView = {ElementType::F32, packed.data(), denseStrides(extent)};
-      if (isRoot) {
-        context.world->receive(ElementType::F32, packed.data(), int64_t(packed.size()), owner);
-        copyToFile(*variable, box, packedView, result.data());
-      } else {
-        copyTensor(extent, localView(*variable, box, number, addresses), packedView);
-        context.world->send(ElementType::F32, packed.data(), int64_t(packed.size()), 0);
-      }
+std::vector<Box> meshwright::windowsOf(const std::vector<int64_t> &shape, int64_t capacity) {
+  // Dimensions before `split` are taken one index at a time, that one in ranges, others whole.
+  size_t split = 0;
+  int64_t inner = elements(shape);
+  while (split < shape.size() && (inner /= std::max<int64_t>(shape[split], 1)) > capacity)
+    ++split;
+  int64_t rows = std::max<int64_t>(capacity / std::max<int64_t>(inner, 1), 1);
+  std::vector<Box> windows;
+  Box window{std::vector<int64_t>(shape.size()), shape};
+  if (shape.empty())
+    return {window};
+  std::fill_n(window.extent.begin(), split, 1);
+  for (int64_t left = elements(shape); left > 0; left -= window.elements()) {
+    window.extent[split] = std::min(rows, shape[split] - window.begin[split]);
+    windows.push_back(window);
+    window.begin[split] += window.extent[split];
+    for (size_t d = split; d > 0 && window.begin[d] == shape[d]; --d) {
+      window.begin[d] = 0;
+      ++window.begin[d - 1];
     }
+  }
+  return windows;
+}
+
+namespace {
+/// What one rank holds of a file tensor.
+struct Source {
+  int owner;
+  bool isLower;    ///< the lower halves of numbers, which are added to the upper ones
+  TensorView view; ///< its memory, on the owner
+  std::vector<StoredPart> parts;
+};
+} // namespace
+
+/// The rank's own and, on rank 0, all, upper halves before their lower ones.
+static std::vector<Source> sourcesOf(MwContext &context, const VariableAddresses &addresses,
+                                     const FileTensor &tensor) {
+  std::vector<Source> sources;
+  for (auto [variable, number] : tensor.parts)
+    for (int owner = 0; owner < context.world->size(); ++owner) {
+      if (context.rank() != 0 && owner != context.rank())
+        continue;
+      Box box = shardOf(context.plan, *variable, owner);
+      if (!ownsShard(context.plan, *variable, owner) || !holdsTensor(*variable, box, number))
+        continue;
+      Source source{owner, variable->isHalved && variable->role == Variable::Master, {}, {}};
+      size_t skip = variable->numbered;
+      if (owner == context.rank()) {
+        std::vector<int64_t> strides = denseStrides(variable->localShape);
+        const char *data = addresses.of(*variable) +
+                           tensorOffset(*variable, box, number) * bytesOf(variable->type);
+        source.view = {
+            variable->type, const_cast<char *>(data), {strides.begin() + skip, strides.end()}};
+      }
+      source.parts = storedParts(*variable, {box.begin.begin() + skip, box.begin.end()},
+                                 {box.extent.begin() + skip, box.extent.end()});
+      sources.push_back(std::move(source));
+    }
+  return sources;
+}
+
+/// The view's element at `first`, as the beginning of a view.
+static TensorView viewAt(const TensorView &view, const std::vector<int64_t> &first) {
+  int64_t offset = 0;
+  for (size_t d = 0; d < first.size(); ++d)
+    offset += first[d] * view.strides[d];
+  return {view.type, static_cast<char *>(view.data) + offset * bytesOf(view.type), view.strides};
+}
+
+void meshwright::gatherTensor(
+    MwContext &context, const VariableAddresses &addresses, const FileTensor &tensor,
+    GatherBuffers &buffers, const std::function<void(const float *elements, int64_t count)> &take) {
+  bool isRoot = context.rank() == 0;
+  std::vector<Source> sources = sourcesOf(context, addresses, tensor);
+  std::vector<int64_t> fileStrides = denseStrides(tensor.shape);
+  for (const Box &window : windowsOf(tensor.shape, buffers.capacity)) {
+    int64_t begin = 0, count = window.elements();
+    for (size_t d = 0; d < window.begin.size(); ++d)
+      begin += window.begin[d] * fileStrides[d];
+    if (isRoot)
+      buffers.window.resize(size_t(count));
+    for (const Source &source : sources) {
+      std::vector<StoredPart> parts;
+      int64_t held = 0;
+      for (const StoredPart &whole : source.parts)
+        if (auto part = partWithin(whole, tensor.shape, window)) {
+          held += elements(part->extent);
+          parts.push_back(std::move(*part));
+        }
+      if (held == 0)
+        continue;
+      bool sent = source.owner != 0;
+      if (sent)
+        buffers.packed.resize(size_t(held));
+      if (sent && isRoot)
+        context.world->receive(ElementType::F32, buffers.packed.data(), held, source.owner);
+      float *packed = buffers.packed.data();
+      for (const StoredPart &part : parts) {
+        TensorView dense{ElementType::F32, packed, denseStrides(part.extent)};
+        packed += sent ? elements(part.extent) : 0;
+        if (!isRoot) {
+          copyTensor(part.extent, viewAt(source.view, part.first), dense);
+          continue;
+        }
+        TensorView to{ElementType::F32, buffers.window.data() + (part.fileOffset - begin),
+                      part.fileStrides};
+        (source.isLower ? addLowerHalves : copyTensor)(
+            part.extent, sent ? dense : viewAt(source.view, part.first), to);
+      }
+      if (sent && !isRoot)
+        context.world->send(ElementType::F32, buffers.packed.data(), held, 0);
+    }
+    take(isRoot ? buffers.window.data() : nullptr, count);
   }
 }

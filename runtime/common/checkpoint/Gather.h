@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_GATHER_H
 
 #include "common/checkpoint/Weights.h"
+#include "common/plan/Sharding.h"
 
 #include <functional>
 #include <vector>
@@ -29,11 +30,23 @@ struct FileTensor {
 /// The file tensors of the plan's parameters or optimizer states, in plan order.
 std::vector<FileTensor> fileTensors(const Plan &plan, WeightKind kind);
 
-/// Brings the parts of `tensor` together on rank 0, in f32 and the file's layout,
-/// in `result`, which other ranks leave empty. Collective. Of ranks with the same
-/// part the first one sends it.
+/// The memory in which parts of tensors come together: no more, however large a tensor is.
+struct GatherBuffers {
+  int64_t capacity = int64_t(1) << 20; ///< elements, in f32, of each of the two
+  std::vector<float> window;           ///< on rank 0
+  std::vector<float> packed;           ///< what one rank sends
+};
+
+/// Boxes of a tensor of `shape`, of `capacity` elements at most, which are one after the other in
+/// memory and which it consists of, in this order.
+std::vector<Box> windowsOf(const std::vector<int64_t> &shape, int64_t capacity);
+
+/// Brings the parts of `tensor` together on rank 0, window by window, in f32 and the file's
+/// layout. Each rank calls `take` for each window, with its elements on rank 0 and null on others,
+/// and their number. Collective. Of ranks with the same part the first one sends it.
 void gatherTensor(MwContext &context, const VariableAddresses &addresses, const FileTensor &tensor,
-                  std::vector<float> &result);
+                  GatherBuffers &buffers,
+                  const std::function<void(const float *elements, int64_t count)> &take);
 
 } // namespace meshwright
 

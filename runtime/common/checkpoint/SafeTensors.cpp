@@ -289,6 +289,13 @@ std::vector<std::string> SafeTensorsReader::names() const {
   return result;
 }
 
+static int64_t elementsIn(const std::vector<int64_t> &shape) {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    product *= size;
+  return product;
+}
+
 SafeTensorsWriter::SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries)
     : file(path), entries(entries) {
   file.write(headerText());
@@ -301,9 +308,7 @@ std::string SafeTensorsWriter::headerText() const {
   int64_t offset = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry &entry = entries[i];
-    int64_t bytes = 4;
-    for (int64_t size : entry.shape)
-      bytes *= size;
+    int64_t bytes = 4 * elementsIn(entry.shape);
     metadata[checksumKey + "." + entry.name] = i < checksums.size() ? checksums[i] : noChecksum;
     header[entry.name] = {
         {"dtype", "F32"}, {"shape", entry.shape}, {"data_offsets", {offset, offset + bytes}}};
@@ -317,8 +322,13 @@ std::string SafeTensorsWriter::headerText() const {
 }
 
 void SafeTensorsWriter::write(const float *data, int64_t elements) {
-  checksums.push_back(checksumOf(data, size_t(elements) * 4));
   file.write(data, elements * 4);
+  checksum.add(data, size_t(elements) * 4);
+  written += elements;
+  if (written < elementsIn(entries[checksums.size()].shape))
+    return;
+  checksums.push_back(checksum.take());
+  written = 0;
 }
 
 std::string SafeTensorsWriter::finish() {

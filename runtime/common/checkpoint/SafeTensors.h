@@ -18,6 +18,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_SAFETENSORS_H
 #define MESHWRIGHT_RUNTIME_COMMON_SAFETENSORS_H
 
+#include "common/checkpoint/Checksum.h"
 #include "common/checkpoint/OutputFile.h"
 #include "common/data/MappedFile.h"
 #include "common/plan/ElementType.h"
@@ -84,7 +85,7 @@ public:
 
   /// Creates `path`, with room for the header.
   SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries);
-  /// Writes the next tensor; to be called once per entry, in order.
+  /// Writes the next elements: all of each entry, in order, at once or in several calls.
   void write(const float *data, int64_t elements);
   /// Waits until what has been written is on the disk.
   void sync() { file.sync(); }
@@ -97,6 +98,8 @@ private:
   OutputFile file;
   std::vector<Entry> entries;
   std::vector<std::string> checksums; ///< of the tensors written
+  RunningChecksum checksum;           ///< of the next one
+  int64_t written = 0;                ///< elements of that one
 };
 
 } // namespace meshwright

@@ -104,6 +104,34 @@ std::vector<StoredPart> meshwright::storedParts(const Variable &variable,
   return parts;
 }
 
+std::optional<StoredPart>
+meshwright::partWithin(StoredPart part, const std::vector<int64_t> &fileShape, const Box &window) {
+  std::vector<int64_t> dense = denseStrides(fileShape);
+  for (size_t d = 0; d < fileShape.size(); ++d) {
+    int64_t at = part.fileOffset / dense[d] % fileShape[d] - window.begin[d];
+    // The dimension of the part that lies along this one. One of a single element lies along any.
+    size_t along = 0;
+    while (along < part.extent.size() &&
+           (part.extent[along] == 1 || part.fileStrides[along] < dense[d] ||
+            part.fileStrides[along] >= dense[d] * fileShape[d]))
+      ++along;
+    if (along == part.extent.size()) {
+      if (at < 0 || at >= window.extent[d])
+        return std::nullopt;
+      continue;
+    }
+    int64_t step = part.fileStrides[along] / dense[d];
+    int64_t begin = std::max<int64_t>(0, ceilDivide(-at, step));
+    int64_t end = std::min(part.extent[along], ceilDivide(window.extent[d] - at, step));
+    if (begin >= end)
+      return std::nullopt;
+    part.first[along] += begin;
+    part.extent[along] = end - begin;
+    part.fileOffset += begin * part.fileStrides[along];
+  }
+  return part;
+}
+
 std::string meshwright::storageName(const Variable &variable, int64_t number) {
   const std::string &pattern = variable.storage.tensor;
   bool byLayer = pattern.find("{layer") != std::string::npos;

@@ -11,6 +11,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_SHARDING_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,11 @@ struct StoredPart {
 /// The parts of the box at `begin` of size `extent`, in coordinates of the layer.
 std::vector<StoredPart> storedParts(const Variable &variable, const std::vector<int64_t> &begin,
                                     const std::vector<int64_t> &extent);
+
+/// What of `part` lies in `window`, a box of the file tensor of shape `fileShape`; nothing if
+/// no element does.
+std::optional<StoredPart> partWithin(StoredPart part, const std::vector<int64_t> &fileShape,
+                                     const Box &window);
 
 /// The name of the file tensor that holds tensor `number` of `variable`.
 std::string storageName(const Variable &variable, int64_t number);

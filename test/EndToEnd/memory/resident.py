@@ -2,7 +2,8 @@
 """What a run of GPT-2 124M has in memory at most is what the plan says, within 5%: resident.py CONFIG CORPUS WORK
 
 The plan's total is the arena and what communicators allocate beside it. What is more are pages of the program and its
-libraries, OpenBLAS's buffers and the data file. On one rank, and for the largest of two MPI processes."""
+libraries, OpenBLAS's buffers and the data file. On one rank, and for the largest of two MPI
+processes, without checkpoints and with one, which is brought together in parts."""
 import json
 import pathlib
 import resource
@@ -26,8 +27,9 @@ for name, mesh, launcher in (("one rank", "", []), ("two processes", "data=2", [
     compile(config, "exe", mesh=mesh, batch=4, seq=64, dropout=0)
     plan = json.loads(call(["meshwright", "inspect", "--json", "exe"]))
     total = plan["arena_bytes"] + sum(plan["scratch_bytes"])
-    have = int(call([sys.executable, script, "--measure", *launcher, "./exe", "--data", corpus, "--tokens", "u8", "--steps", 2,
-                     "--lr", "1e-4"], timeout=300).split()[-1])
-    apart = 100 * (have / total - 1)
-    print(f"{name}: {have:,} bytes resident, {total:,} planned, {apart:+.2f}%", flush=True)
-    check(abs(apart) <= 5, f"{name}: {apart:+.2f}% apart")
+    for more in ([], ["--save", "checkpoints"]):
+        have = int(call([sys.executable, script, "--measure", *launcher, "./exe", "--data", corpus, "--tokens", "u8", "--steps", 2,
+                         "--lr", "1e-4", *more], timeout=300).split()[-1])
+        apart = 100 * (have / total - 1)
+        print(f"{name} {' '.join(more)}: {have:,} bytes resident, {total:,} planned, {apart:+.2f}%", flush=True)
+        check(abs(apart) <= 5, f"{name} {' '.join(more)}: {apart:+.2f}% apart")
