@@ -237,13 +237,20 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
     Command run(command("--steps 400 " + flags, 2, 1, launcher, "FAKE_SLEEP_MS=2"));
     ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; }))
         << run.output();
-    kill(launcher == Threads ? run.pid() : ranks().back(), signal);
+    pid_t asked = launcher == Threads ? run.pid() : ranks().back();
+    kill(asked, signal);
+    // `timeout` and some launchers signal the process and then its group.
+    usleep(5000);
+    kill(asked, signal);
     Result result = run.wait();
     EXPECT_EQ(result.code, 128 + signal) << result.output;
     EXPECT_LT(result.seconds, 10);
     EXPECT_THAT(result.output,
                 HasSubstr(signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT"));
     EXPECT_THAT(result.output, HasSubstr("go on with --resume " + path("a")));
+    if (launcher == Threads) {
+      EXPECT_THAT(result.output, HasSubstr("saving after this step; again to end at once"));
+    }
     auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
     size_t steps = state["step"];
     EXPECT_EQ(metrics("m.jsonl").size(), steps);
@@ -262,6 +269,28 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
   ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; }));
   kill(run.pid(), SIGTERM);
   EXPECT_EQ(run.wait().code, 128 + SIGTERM);
+  // A trace is written to its end.
+  fs::remove(path("m.jsonl"));
+  Command traced(
+      command("--steps 1000000 --trace " + path("t.json") + " --metrics " + path("m.jsonl"), 2, 1,
+              Threads, "FAKE_SLEEP_MS=2"));
+  ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; }));
+  kill(traced.pid(), SIGTERM);
+  Result result = traced.wait();
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("writing the trace after this step; again to end at once"));
+  EXPECT_GE(nlohmann::json::parse(readFile(path("t.json")))["traceEvents"].size(), 10u);
+  // Asked again after a second, it ends at once.
+  fs::remove(path("m.jsonl"));
+  Command slow(command("--steps 1000000 --save " + path("b") + " --metrics " + path("m.jsonl"), 2,
+                       1, Threads, "FAKE_SLEEP_MS=3000"));
+  ASSERT_TRUE(eventually([&] { return !readFile(path("m.jsonl")).empty(); }));
+  kill(slow.pid(), SIGTERM);
+  usleep(1200000);
+  kill(slow.pid(), SIGTERM);
+  Result ended = slow.wait();
+  EXPECT_EQ(ended.code, 128 + SIGTERM) << ended.output;
+  EXPECT_THAT(ended.output, testing::Not(HasSubstr("stopped by")));
 }
 
 // An error between two steps leaves the state whole: it is saved, whichever rank has the error.

@@ -373,8 +373,8 @@ template <typename Work> void Trainer::attempt(Work work) {
 }
 
 int Trainer::agree() {
-  if (options.save.empty())
-    return 0; // Nothing would be kept, so nobody waits for anything.
+  if (!stopsLater())
+    return 0;
   int size = context.world->size();
   // The first rank that has failed, counted from behind, and the signal.
   int32_t mine[2] = {failed.empty() ? 0 : size - context.rank(), stopRequest()}, all[2];
@@ -420,8 +420,11 @@ int Trainer::run() {
     evaluateOnly();
   Progress progress(state.step, options.steps);
   std::optional<StopRequests> listening;
-  if (!options.save.empty())
-    listening.emplace();
+  if (stopsLater())
+    listening.emplace(!isRoot() ? nullptr
+                      : options.save.empty()
+                          ? "writing the trace after this step; again to end at once"
+                          : "saving after this step; again to end at once");
   int stopped = 0;
   for (int64_t step = state.step; step < options.steps; ++step) {
     auto begin = Clock::now();
@@ -480,8 +483,8 @@ int Trainer::run() {
   if (!stopped)
     return 0;
   if (isRoot())
-    fprintf(stderr, "stopped by %s after %ld of %ld steps: go on with --resume %s\n",
+    fprintf(stderr, "stopped by %s after %ld of %ld steps%s%s\n",
             stopped == SIGTERM ? "SIGTERM" : "SIGINT", long(state.step), long(options.steps),
-            options.save.c_str());
+            options.save.empty() ? "" : ": go on with --resume ", options.save.c_str());
   return 128 + stopped; // As shells have it of a process that a signal has ended.
 }

@@ -74,6 +74,8 @@ private:
   /// What a run does that has no step to make.
   void evaluateOnly();
   void save();
+  /// Whether a signal to stop waits for the end of a step: where the run leaves something then.
+  bool stopsLater() const { return !options.save.empty() || !options.trace.empty(); }
   /// Does what can fail on one rank alone, between steps. With --save an error waits until
   /// `agree`.
   template <typename Work> void attempt(Work work);

@@ -6,20 +6,39 @@
 #include "common/monitor/StopSignal.h"
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <unistd.h>
 
 using namespace meshwright;
 
-static std::atomic<int> listeners{0}, request{0};
+using Clock = std::chrono::steady_clock;
+constexpr auto sameRequest = std::chrono::seconds(1);
 
-StopRequests::StopRequests() { ++listeners; }
+static std::atomic<int> listeners{0}, request{0};
+static std::atomic<const char *> answer{nullptr};
+static Clock::time_point requested; ///< of the wait monitor's thread alone
+
+StopRequests::StopRequests(const char *text) {
+  if (text)
+    answer = text;
+  ++listeners;
+}
 StopRequests::~StopRequests() { --listeners; }
 
 int meshwright::stopRequest() { return request; }
 
 void meshwright::receiveStopSignal(int number) {
   int none = 0;
-  if (listeners > 0 && request.compare_exchange_strong(none, number))
+  if (listeners > 0 && request.compare_exchange_strong(none, number)) {
+    requested = Clock::now();
+    // A line that shows progress is not ended.
+    if (const char *text = answer)
+      fprintf(stderr, "%s%s\n", isatty(STDOUT_FILENO) ? "\n" : "", text);
+    return;
+  }
+  if (listeners > 0 && Clock::now() - requested < sameRequest)
     return;
   // As if it had never been blocked.
   signal(number, SIG_DFL);
