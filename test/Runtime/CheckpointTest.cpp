@@ -340,6 +340,13 @@ TEST_F(CheckpointTest, KeepRemovesTheOldest) {
   EXPECT_THAT(saved("--steps 6 --keep 2 --resume " + path("a/step-00000005")),
               ElementsAre("latest", "step-00000006", "step-00000007"));
   EXPECT_EQ(fs::read_symlink(path("a/latest")), "step-00000006");
+  // A run that does not go on from another one's checkpoints says that they are there, and leaves
+  // those that it does not replace.
+  Result other = train("--save-every 1 --save " + path("a") + " --steps 6 --keep 1", 2, 1);
+  EXPECT_EQ(other.code, 0) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("has checkpoints of another run, up to step-00000007"));
+  EXPECT_THAT(names("a"), ElementsAre("latest", "step-00000006", "step-00000007"));
+  fs::remove_all(path("a"));
   EXPECT_THAT(saved("--steps 3 --keep 1"), ElementsAre("latest", "step-00000003"));
   expectFailure(train("--steps 3 --keep 2"), {"--keep needs --save"});
   expectFailure(train("--steps 3 --keep -1 --save " + path("a")), {"--keep is -1"});
@@ -348,6 +355,33 @@ TEST_F(CheckpointTest, KeepRemovesTheOldest) {
                       " --resume " + path("a")),
                 {"the last good one"});
   EXPECT_THAT(names("a"), ElementsAre("latest", "step-00000003"));
+}
+
+// The same command starts a run and goes on with it.
+TEST_F(CheckpointTest, ResumeAutoStartsOrGoesOn) {
+  expectFailure(train("--steps 2 --resume auto"), {"--resume auto", "--save is not given"});
+  ASSERT_EQ(train("--steps 0 --seed 5 --save " + path("start")).code, 0);
+  std::string flags = " --lr 0.01 --init " + path("start") + " --save " + path("a") +
+                      " --resume auto --metrics " + path("m.jsonl");
+  ASSERT_EQ(train("--steps 3" + flags, 2, 1).code, 0);
+  EXPECT_EQ(metrics("m.jsonl").size(), 3u);
+  Result more = train("--steps 5" + flags, 2, 1);
+  ASSERT_EQ(more.code, 0) << more.output;
+  EXPECT_THAT(more.output, HasSubstr("resumed from " + path("a/step-00000003")));
+  auto resumed = metrics("m.jsonl");
+  ASSERT_EQ(train("--steps 5 --lr 0.01 --init " + path("start/latest/model.safetensors") +
+                      " --metrics " + path("w.jsonl"),
+                  2, 1)
+                .code,
+            0);
+  EXPECT_EQ(resumed, metrics("w.jsonl"));
+  // What is there but damaged is no reason to start anew.
+  fs::remove_all(path("a/step-00000005"));
+  expectFailure(train("--steps 6" + flags, 2, 1), {"a/latest points to", "does not exist"});
+  // Weights in a folder.
+  fs::create_directory(path("empty"));
+  expectFailure(train("--steps 1 --init " + path("empty")),
+                {"--init " + path("empty"), "neither model.safetensors nor"});
 }
 
 // A rank that is stopped while others save is missed after the time-out, whoever it is.

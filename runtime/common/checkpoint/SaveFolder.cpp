@@ -8,6 +8,7 @@
 #include "common/checkpoint/OutputFile.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
+#include "meshwright/runtime/FileArguments.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -31,12 +32,22 @@ static std::string hostName() {
   return name;
 }
 
-SaveFolder::SaveFolder(std::string path)
+static bool isCheckpoint(const fs::directory_entry &entry) {
+  std::error_code error;
+  return entry.path().filename().string().rfind("step-", 0) == 0 &&
+         fs::exists(entry.path() / "state.json", error);
+}
+
+SaveFolder::SaveFolder(std::string path, const std::string &resumed)
     : directory(std::move(path)), suffix(text("-", hostName(), "-", getpid())) {
   lock();
+  std::error_code ignored;
+  if (resumed.empty() || !isSameFile(canonicalPath(resumed).parent_path(), directory))
+    for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
+      if (isCheckpoint(entry))
+        othersHere.insert(entry.path().filename());
   if (!isLocked)
     return;
-  std::error_code ignored;
   for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
     if (entry.path().filename().string().rfind(partialPrefix, 0) == 0)
       fs::remove_all(entry.path(), ignored);
@@ -152,6 +163,7 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
   syncDirectory(partial);
   renameInto(partial, directory + "/" + name);
   dropFailureCleanup(partial);
+  othersHere.erase(name);
   syncDirectory(directory);
   pointLatest(name);
   syncDirectory(directory);
@@ -167,9 +179,8 @@ void SaveFolder::removeOld(int64_t keep) const {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
   for (const fs::directory_entry &entry : fs::directory_iterator(directory, error)) {
     std::string name = entry.path().filename();
-    fs::file_time_type time = fs::last_write_time(entry.path() / "state.json", error);
-    if (!error && name.rfind("step-", 0) == 0 && name != latest)
-      found.emplace_back(time, name);
+    if (isCheckpoint(entry) && name != latest && !othersHere.count(name))
+      found.emplace_back(fs::last_write_time(entry.path() / "state.json", error), name);
   }
   std::sort(found.begin(), found.end());
   // "latest" is one of those that stay.

@@ -13,6 +13,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_SAVEFOLDER_H
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace meshwright {
@@ -21,7 +22,9 @@ class SaveFolder {
 public:
   /// Locks `directory`, which exists, until this is destroyed, and removes what a run that
   /// was killed while saving has left there. An Error that names the run that holds the lock.
-  explicit SaveFolder(std::string directory);
+  /// `resumed` is the checkpoint from which the run goes on, or empty: other runs'
+  /// checkpoints are in the folder unless it is one of them.
+  SaveFolder(std::string directory, const std::string &resumed);
   ~SaveFolder();
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
@@ -29,8 +32,10 @@ public:
   /// Makes the directory in which the checkpoint `name` is to be written.
   std::string begin(const std::string &name);
   /// Gives that directory its name, points "latest" to it, and then removes all but the
-  /// `keep` checkpoints that were written last; none if `keep` is 0.
+  /// `keep` checkpoints of the run that were written last; none if `keep` is 0.
   void publish(const std::string &name, int64_t keep);
+  /// The checkpoints of other runs that are there.
+  const std::set<std::string> &others() const { return othersHere; }
 
 private:
   void lock();
@@ -40,6 +45,7 @@ private:
 
   std::string directory;
   std::string suffix; ///< of this run's partial names
+  std::set<std::string> othersHere;
   int file = -1;
   bool isLocked = false;
 };

@@ -118,9 +118,10 @@ static constexpr Flag flags[] = {
         .file(FileUse::Input)
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--documents", "ID|FILE", &Options::documents,
-         "of what was compiled with --packed: the token that ends documents in --data, or a file of "
-         "the numbers of their first tokens, u64 that ascend"}
+    Flag{
+        "--documents", "ID|FILE", &Options::documents,
+        "of what was compiled with --packed: the token that ends documents in --data, or a file of "
+        "the numbers of their first tokens, u64 that ascend"}
         .file(FileUse::Input)
         .unless(unlessPacked)
         .neededBy(whenPacked)
@@ -165,8 +166,8 @@ static constexpr Flag flags[] = {
          "fp16: overflows after which the factor is halved"}
         .from(1)
         .unless(unlessFp16),
-    Flag{"--init", "FILE", &Options::init,
-         "initial weights: a safetensors file, or the index of several"}
+    Flag{"--init", "FILE|DIR", &Options::init,
+         "initial weights: a safetensors file, the index of several, or a folder with one of these"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameWeights),
     Flag{"--save", "DIR", &Options::save,
@@ -181,8 +182,11 @@ static constexpr Flag flags[] = {
          "keep the N checkpoints written last, remove older ones; 0: all"}
         .from(0)
         .with("--save"),
-    Flag{"--resume", "DIR", &Options::resume,
-         "go on from the latest checkpoint in DIR, or from the checkpoint DIR"}
+    Flag{"--resume", "DIR|auto", &Options::resume,
+         "go on from the latest checkpoint in DIR, or from the checkpoint DIR; auto: from the "
+         "latest "
+         "in --save's folder, or as a new run where there is none, so that the same command starts "
+         "a run and goes on with it"}
         .file(FileUse::InputFolder)
         .onRanks(AcrossRanks::SameCheckpoint),
     Flag{"--metrics", "FILE", &Options::metrics,
@@ -190,7 +194,8 @@ static constexpr Flag flags[] = {
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
     Flag{"--expert-tokens-every", "N", &Options::expertTokensEvery,
-         "after every N steps, --metrics also has how many of the step's tokens chose each expert of "
+         "after every N steps, --metrics also has how many of the step's tokens chose each expert "
+         "of "
          "each layer; 0: never"}
         .from(0)
         .with("--metrics")
@@ -259,7 +264,7 @@ static constexpr Flag flags[] = {
 static constexpr bool knowsFiles() {
   for (const Flag &flag : flags) {
     std::string_view value = flag.value ? flag.value : "";
-    bool named = value == "FILE" || value == "DIR" || value == "ID|FILE";
+    bool named = value.find("FILE") != value.npos || value.find("DIR") != value.npos;
     if (named != (flag.use != FileUse::None))
       return false;
   }

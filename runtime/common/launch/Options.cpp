@@ -174,6 +174,41 @@ static void checkFiles(const Options &options) {
        "chosen when a model is compiled");
 }
 
+/// Weights in a folder: as a file, in several, or in the latest checkpoint.
+static std::string weightsIn(const std::string &folder) {
+  std::error_code error;
+  for (const char *name :
+       {"/model.safetensors", "/model.safetensors.index.json", "/latest/model.safetensors"})
+    if (std::filesystem::exists(folder + name, error))
+      return folder + name;
+  fail("--init ", folder,
+       ": the folder has neither model.safetensors nor model.safetensors.index.json, nor a "
+       "checkpoint: name the file of the weights");
+}
+
+/// Makes the words that stand for others what they stand for.
+static void resolve(Options &options) {
+  if (options.resume == "auto") {
+    if (options.save.empty())
+      fail("--resume auto goes on from the latest checkpoint in --save's folder, but --save is not "
+           "given: add --save DIR, or name a checkpoint");
+    std::error_code error;
+    std::string latest = options.save + "/latest";
+    bool isThere = std::filesystem::exists(std::filesystem::symlink_status(latest, error));
+    options.resume = isThere ? options.save : "";
+    if (!isThere)
+      options.givenFlags.erase("--resume");
+    // A run that goes on does not begin.
+    for (const char *flag : {"--init", "--initial-loss-scale"})
+      if (isThere)
+        options.givenFlags.erase(flag);
+    if (isThere)
+      options.init = "";
+  }
+  if (!options.init.empty() && std::filesystem::is_directory(options.init))
+    options.init = weightsIn(options.init);
+}
+
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp,
                               const std::function<std::string()> &version) {
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
@@ -204,6 +239,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   for (const Flag &flag : flagTable())
     if (app.get_option(flag.name)->count())
       options.givenFlags.insert(flag.name);
+  resolve(options);
   for (const Flag &flag : flagTable())
     if (options.given(flag.name))
       checkFlag(flag, options);

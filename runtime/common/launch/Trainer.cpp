@@ -69,7 +69,12 @@ Trainer::Trainer(MwContext &context, const Options &options)
 void Trainer::checkOutputs() {
   if (!options.save.empty()) {
     prepareDirectory(options.save, "--save");
-    folder = std::make_unique<SaveFolder>(options.save);
+    folder = std::make_unique<SaveFolder>(options.save, checkpoint);
+    if (const std::set<std::string> &others = folder->others(); !others.empty())
+      note(
+          text("--save ", options.save, " has checkpoints of another run, up to ", *others.rbegin(),
+               ": this run replaces those of its own steps, and --keep leaves the others; to go on "
+               "from them, give --resume, or else name a folder of its own"));
   }
   if (!options.metrics.empty())
     checkWritable(options.metrics);
