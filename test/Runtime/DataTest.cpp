@@ -48,7 +48,7 @@ TEST(TokenFile, ReadsEveryWidthAndShiftsTargets) {
 TEST(TokenFile, SkipsTheHeader) {
   TemporaryDirectory scratch;
   std::vector<int32_t> header(256);
-  header[0] = TokenFile::headerMagic;
+  header[0] = 20240520;
   header[1] = 1;
   header[2] = 3;
   writeFile(scratch.path("f"), bytesOf(header) + bytesOf<uint16_t>({500, 600, 50256}));
@@ -58,6 +58,15 @@ TEST(TokenFile, SkipsTheHeader) {
   file.read(0, 2, 50257, inputs, targets);
   EXPECT_THAT(inputs, testing::ElementsAre(500, 600));
   EXPECT_THAT(targets, testing::ElementsAre(600, 50256));
+  // That of tokens for Llama 3.
+  header[0] = 20240801;
+  header[1] = 7;
+  writeFile(scratch.path("l"), bytesOf(header) + bytesOf<uint32_t>({500, 600, 128001}));
+  TokenFile wide(scratch.path("l"), "--data", "u32");
+  EXPECT_EQ(wide.tokens(), 3);
+  wide.read(0, 2, 128256, inputs, targets);
+  EXPECT_THAT(inputs, testing::ElementsAre(500, 600));
+  EXPECT_THAT(targets, testing::ElementsAre(600, 128001));
 }
 
 /// What `check` says of a file; empty if nothing.

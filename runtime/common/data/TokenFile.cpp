@@ -14,6 +14,16 @@
 
 using namespace meshwright;
 
+namespace {
+/// What llm.c writes for a kind of model (HEADERS_INFO in its dev/data/data_common.py).
+struct HeaderKind {
+  int32_t magic, version;
+  const char *type;
+};
+} // namespace
+
+static constexpr HeaderKind headerKinds[] = {{20240520, 1, "u16"}, {20240801, 7, "u32"}};
+
 TokenFile::TokenFile(const std::string &path, const std::string &flag, const std::string &type)
     : file(path, flag), prefix(flag + " " + path + ": "), type(type), width(type == "u8"    ? 1
                                                                             : type == "u16" ? 2
@@ -21,28 +31,29 @@ TokenFile::TokenFile(const std::string &path, const std::string &flag, const std
   int32_t magic = 0;
   if (file.size() >= 4)
     std::memcpy(&magic, file.data(), 4);
-  if (magic == headerMagic) {
-    readHeader();
-    return;
-  }
+  for (const HeaderKind &kind : headerKinds)
+    if (magic == kind.magic) {
+      readHeader(kind.version, kind.type);
+      return;
+    }
   if (file.size() % width != 0)
     fail(prefix, file.size(), " bytes are not a whole number of ", type,
          " tokens: the file is truncated, or --tokens should name another type");
   count = file.size() / width;
 }
 
-void TokenFile::readHeader() {
+void TokenFile::readHeader(int32_t version, const std::string &itsType) {
   if (file.size() < headerBytes)
     fail(prefix, "has the magic number of a llm.c file but ", file.size(),
          " bytes, less than its header's ", headerBytes, ": the file is truncated");
   int32_t header[3];
   std::memcpy(header, file.data(), sizeof(header));
-  if (header[1] != 1)
-    fail(prefix, "its llm.c header has version ", header[1],
-         ", but version 1 (u16 tokens) is what is read: convert the file");
-  if (type != "u16")
-    fail(prefix, "its llm.c header of version 1 says u16 tokens, but --tokens says ", type,
-         ": drop --tokens");
+  if (header[1] != version)
+    fail(prefix, "its llm.c header has version ", header[1], ", but of its magic number version ",
+         version, " (", itsType, " tokens) is what is read: convert the file");
+  if (type != itsType)
+    fail(prefix, "its llm.c header of version ", version, " says ", itsType,
+         " tokens, but --tokens says ", type, ": give --tokens ", itsType);
   start = headerBytes;
   count = header[2];
   if (count < 0 || file.size() != start + count * width)

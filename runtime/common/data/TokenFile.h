@@ -13,10 +13,10 @@
 namespace meshwright {
 
 /// Little-endian tokens of one, two or four bytes, plain or after the 1024-byte
-/// header of llm.c (magic, version, number of tokens as int32).
+/// header of llm.c (magic, version, number of tokens as int32), which says how many bytes
+/// a token has.
 class TokenFile {
 public:
-  static constexpr int32_t headerMagic = 20240520;
   static constexpr int64_t headerBytes = 1024;
 
   /// Maps `path`, given by `flag`, and checks its size. `type` is u8, u16 or u32.
@@ -49,7 +49,8 @@ public:
             int32_t *targets) const;
 
 private:
-  void readHeader();
+  /// With the version and the type that its magic number stands for.
+  void readHeader(int32_t version, const std::string &itsType);
   int64_t decode(const unsigned char *at) const;
   [[noreturn]] void failToken(int64_t position, int64_t value, int64_t vocabulary) const;
 

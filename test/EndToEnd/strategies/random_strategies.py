@@ -130,8 +130,9 @@ def write_tokens(d, path, vocabulary, sequences):
     ids = [generator.randrange(min(vocabulary, 256 if type == "u8" else vocabulary))
            for _ in range(int((sequences + 0.5) * d["seq"]) + 1)]
     with open(path, "wb") as file:
-        if type == "u16" and d.chance(3):  # llm.c's header.
-            file.write(struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253))
+        header = {"u16": (20240520, 1), "u32": (20240801, 7)}.get(type)
+        if header and d.chance(3):  # llm.c's.
+            file.write(struct.pack("<256i", *header, len(ids), *[0] * 253))
         array.array({"u8": "B", "u16": "H", "u32": "I"}[type], ids).tofile(file)
     return len(ids)
 
