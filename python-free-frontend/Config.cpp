@@ -13,6 +13,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Regex.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -157,6 +158,11 @@ const llvm::json::Value *Config::find(StringRef key) {
 static std::string show(const llvm::json::Value &value) {
   std::string text;
   llvm::raw_string_ostream(text) << value;
+  // As short as says it exactly: 0.3, not 0.29999999999999999.
+  if (value.kind() == llvm::json::Value::Number && !value.getAsInteger()) {
+    char digits[64];
+    text.assign(digits, std::to_chars(digits, std::end(digits), *value.getAsNumber()).ptr);
+  }
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 

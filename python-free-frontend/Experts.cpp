@@ -608,22 +608,26 @@ Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
 Value ExpertBuilder::shared(Value h) {
   const Experts &names = m.family.experts;
   // Files may hold gate and up in one tensor.
-  auto linear = [&](const Twine &part, Value x, int64_t in, int64_t out, double std,
+  auto linear = [&](const Twine &part, Value x, int64_t in, int64_t out, bool biased, double std,
                     StringRef file = {}, const FileRows &rows = {}) {
-    std::string name = part.str(), weight = name + ".weight";
-    std::string tensor = file.empty() ? std::string() : (file + ".weight").str();
+    std::string name = part.str(), weight = name + ".weight", bias = name + ".bias";
+    auto tensor = [&](StringRef of) { return file.empty() ? std::string() : (file + of).str(); };
     g.part(name);
-    return g.linear(x, g.weight({weight, {out, in}, std, 0, tensor, false, rows}));
+    Value w = g.weight({weight, {out, in}, std, 0, tensor(".weight"), false, rows});
+    return g.linear(x, w,
+                    biased ? g.weight({bias, {out}, 0, 0, tensor(".bias"), false, rows}) : Value());
   };
   int64_t inner = e.sharedInner, both = names.sharedGateUp.empty() ? 0 : 2 * inner;
   FileRows first{0, both}, second{both / 2, both};
-  Value gate = linear(names.shared + ".gate_proj", h, m.hidden, inner, m.std, names.sharedGateUp, first);
-  Value up = linear(names.shared + ".up_proj", h, m.hidden, inner, m.std, names.sharedGateUp, second);
+  Value gate = linear(names.shared + ".gate_proj", h, m.hidden, inner, m.mlpBias, m.std,
+                      names.sharedGateUp, first);
+  Value up = linear(names.shared + ".up_proj", h, m.hidden, inner, m.mlpBias, m.std,
+                    names.sharedGateUp, second);
   Value y = linear(names.shared + ".down_proj", g.mul(g.activation(m.activation, gate), up), inner,
-                   m.hidden, m.projectionStd, names.sharedDown);
+                   m.hidden, m.mlpBias, m.projectionStd, names.sharedDown);
   if (names.sharedGate.empty())
     return y;
-  Value open = make<SigmoidOp>(linear(names.sharedGate, h, m.hidden, 1, m.std));
+  Value open = make<SigmoidOp>(linear(names.sharedGate, h, m.hidden, 1, false, m.std));
   return g.mul(y, repeat(g.reshape(open, {b, s}), {b, s, m.hidden}, 2));
 }
 

@@ -130,6 +130,7 @@ struct Rotary {
   /// Keys that repeat theta and part and are not read: they must say the same.
   StringRef thetaAgain = {}, partAgain = {};
   bool interleaved = false;        ///< pairs are neighbours in files
+  bool onlyLong = false;           ///< scaling is longrope, which files may call "su" and "yarn"
   bool scalingRequired = false;    ///< transformers has a default that is not plain angles
   StringRef layers = {};           ///< the key that lists 1 for layers that turn, 0 for others
   Key<int64_t> unturnedEvery = {}; ///< without it: a multiple of this, from 1, does not turn

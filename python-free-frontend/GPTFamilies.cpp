@@ -244,7 +244,7 @@ static Family falcon() {
   f.kvHeads = {{}, 1};
   f.inner = {"ffn_hidden_size", std::nullopt};
   f.activation = {"activation", "gelu"};
-  f.embeddingDropout = f.residualDropout = {};
+  f.attentionDropout = f.embeddingDropout = f.residualDropout = {};
   f.eps = {"layer_norm_epsilon", 1e-5};
   f.parallel = {{}, true};
   f.qkv = QKVStorage::Thirds;
@@ -266,7 +266,8 @@ static Family falcon() {
   f.names.v = "self_attention.value";
   f.names.qkv = "self_attention.query_key_value";
   f.names.o = "self_attention.dense";
-  f.ignored.insert(f.ignored.end(), {"num_kv_heads", "n_head_kv"});
+  // transformers drops no attention, but in FlashAttention's kernel.
+  f.ignored.insert(f.ignored.end(), {"num_kv_heads", "n_head_kv", "attention_dropout"});
   f.fixed = {
       {"multi_query", {"true"}, "each head has a key and a value of its own"},
       {"parallel_attn", {"true"}, "the MLP reads what attention gives"},
@@ -285,7 +286,7 @@ static Family falconNew() {
   f.qkv = QKVStorage::ByGroup;
   f.names.attentionNorm = "ln_attn";
   f.names.mlpNorm = "ln_mlp";
-  f.ignored = {"pad_token_id", "classifier_dropout", "multi_query"};
+  f.ignored = {"pad_token_id", "classifier_dropout", "multi_query", "attention_dropout"};
   f.fixed = {
       {"parallel_attn", {"true"}, "the MLP reads what attention gives"},
       {"alibi", {"false"}, "positions are biases of scores"},

@@ -77,11 +77,13 @@ static Family gemma3() {
   f.rotary.theta.otherwise = 1000000.0;
   f.rotary.windowTheta = {"rope_local_base_freq", 10000.0};
   f.rotary.byLayerType = true;
-  f.kinds.fullEvery = {"sliding_window_pattern", 6, "_sliding_window_pattern"};
+  f.kinds.fullEvery = {"sliding_window_pattern", 6};
   f.scoreCap = {};
   f.logitCap.otherwise = std::nullopt;
   // transformers caps no scores, whatever attn_logit_softcapping says.
   f.ignored.push_back("attn_logit_softcapping");
+  f.ignored.push_back(
+      "_sliding_window_pattern"); // it writes this beside layer_types, and reads only those
   return f;
 }
 

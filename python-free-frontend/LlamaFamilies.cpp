@@ -75,6 +75,7 @@ static Family phi3() {
   f.qkv = QKVStorage::Thirds;
   f.rotary.part = {"partial_rotary_factor", 1.0};
   f.rotary.original = {"original_max_position_embeddings", 4096};
+  f.rotary.onlyLong = true;
   f.kinds.window.otherwise = std::nullopt;
   f.names.qkv = "self_attn.qkv_proj";
   f.names.gateUp = "mlp.gate_up_proj";
@@ -106,6 +107,8 @@ static Family olmo() {
 static Family olmo2() {
   Family f = olmo();
   f.name = "olmo2";
+  f.clip = {};
+  f.ignored.push_back("clip_qkv"); // transformers clips nothing from here on
   f.norm = NormKind::RMS;
   f.eps = {"rms_norm_eps", 1e-5};
   f.normWeight = true;
@@ -347,6 +350,8 @@ static Family arcee() {
 static Family ernie45() {
   Family f = llama();
   f.name = "ernie4_5";
+  f.attentionDropout = {};
+  f.ignored.push_back("attention_dropout"); // transformers drops nothing, whatever it says
   f.vocabulary.otherwise = 103424;
   f.positions.otherwise = 131072;
   f.hidden.otherwise = 1024;

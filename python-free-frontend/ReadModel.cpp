@@ -225,8 +225,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.heads = readSize(config, f.heads);
   m.kvHeads = readOptional(config, f.kvHeads).value_or(m.heads);
   bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));
-  m.headDim = f.headDim.otherwise ? config.size(f.headDim.name, *f.headDim.otherwise)
-                                  : readOptional(config, f.headDim).value_or(m.hidden / m.heads);
+  m.headDim = readOptional(config, f.headDim).value_or(m.hidden / m.heads);
   if (f.latent.used) {
     m.latent = readLatent(config, m);
     m.headDim = m.latent.plainDim + m.latent.turnedDim;

@@ -112,6 +112,10 @@ static void scaleYarn(Scaling &s) {
   double fast = s.object.optionalPositive("beta_fast", std::nullopt).value_or(32);
   double slow = s.object.optionalPositive("beta_slow", std::nullopt).value_or(1);
   bool truncate = s.object.flag("truncate", true);
+  if (!truncate && s.model.family.rotary.byLayerType)
+    s.object.error("truncate") << "\"truncate\": transformers does not read it where layers have "
+                                  "angles of their own, as in "
+                               << s.model.family.name << ", and rounds; leave it out";
   // One of both says how far positions are spread.
   if (!s.object.has("original_max_position_embeddings") && !s.needs("yarn", {"factor"}))
     return;
@@ -191,6 +195,16 @@ static RopeTable readTable(Config &object, const Model &model, int64_t sequence,
                          << " and " << type << "; keep one";
   if (object.failed())
     return {};
+  bool isLong = type == "su" || type == "yarn" || type == "longrope";
+  if (model.family.rotary.onlyLong && isLong)
+    type = "longrope";
+  if (model.family.rotary.onlyLong && !isLong && type != "default") {
+    StringRef key = object.has("rope_type") ? "rope_type" : "type";
+    object.error(key) << "\"" << key << "\": rope scaling of " << model.family.name
+                      << " is \"longrope\" (\"su\" and \"yarn\" in older "
+                      << "files) or \"default\", found \"" << type << "\"";
+    return {};
+  }
   const auto *known = llvm::find_if(types, [&](const auto &entry) { return entry.name == type; });
   if (known == std::end(types)) {
     StringRef key = object.has("rope_type") ? "rope_type" : "type";

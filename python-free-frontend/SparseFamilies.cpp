@@ -209,9 +209,9 @@ static Family llama4Text() {
   f.experts.storage = ExpertStorage::Halves;
   f.experts.gateUp = "feed_forward.experts.gate_up_proj";
   f.experts.transposed = true;
-  f.ignored = {"router_aux_loss_coef", "for_llm_compressor"};
-  f.fixed = {{"output_router_logits", {"false"}, "the loss has a part of routers"},
-             {"router_jitter_noise", {"0.0", "0"}, "routers add noise"}};
+  // The loss has no part of routers, whatever output_router_logits says.
+  f.ignored = {"output_router_logits", "router_aux_loss_coef", "for_llm_compressor"};
+  f.fixed = {{"router_jitter_noise", {"0.0", "0"}, "routers add noise"}};
   return f;
 }
 
@@ -238,10 +238,10 @@ static void addRoutedExperts(Family &f, StringRef score, int64_t count, int64_t 
   f.experts = e;
   // Layers that predict further tokens are beside the model, as transformers loads it; and the loss
   // of DeepSeek's own training, which is not transformers'.
-  f.ignored = {"num_nextn_predict_layers", "num_mtp_layers",      "ep_size", "seq_aux",
-               "aux_loss_alpha",           "router_aux_loss_coef"};
-  f.fixed = {{"output_router_logits", {"false"}, "the loss has a part of routers"},
-             {"scoring_func", {score}, "scores are other ones"},
+  f.ignored = {
+      "num_nextn_predict_layers", "num_mtp_layers",      "ep_size", "seq_aux", "aux_loss_alpha",
+      "router_aux_loss_coef",     "output_router_logits"};
+  f.fixed = {{"scoring_func", {score}, "scores are other ones"},
              {"moe_layer_freq", {"1"}, "some layers have no experts"}};
 }
 

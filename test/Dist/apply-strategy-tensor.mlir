@@ -95,10 +95,10 @@
 // AUTO: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context}, {?}, {?}]>, unit]
 // WHOLE: --context-parallel hybrid needs a mesh axis context=RxU, whose first part divides queries and whose second divides heads, e.g. context=2x2
 // HALVES: mesh axis context of 4 devices has parts, which --context-parallel hybrid is for; add it or write context=4
-// UNEVENHEADS: --context-parallel hybrid cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'
+// UNEVENHEADS: --context-parallel hybrid cannot divide 4 heads of attention, of which 2 share each of 2 key heads, among the 3 devices of mesh axis 'context', beside those of 'tensor'
 // THIRDS: mesh axis 'context' has two parts, as 4x2, not 1x2x2
-// UNDIVIDED: --context-parallel ulysses cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'; use a number that divides the heads, or the key heads, that a tensor rank has
-// TOOMANY: --context-parallel ulysses cannot divide 4 heads of attention among the 4 devices of mesh axis 'context'
+// UNDIVIDED: --context-parallel ulysses cannot divide 4 heads of attention, of which 2 share each of 2 key heads, among the 3 devices of mesh axis 'context', beside those of 'tensor'; use a number that divides the key heads that a tensor rank has, or a multiple of them that divides its heads
+// TOOMANY: --context-parallel ulysses cannot divide 4 heads of attention, of which 2 share each of 2 key heads, among the 4 devices of mesh axis 'context'
 // NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel ring, gather, ulysses or hybrid
 // NOCONTEXT: --context-parallel divides attention over the context axis, which the mesh does not have; add e.g. context=2
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.

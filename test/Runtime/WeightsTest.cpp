@@ -436,6 +436,34 @@ TEST(Weights, HalvedMastersAreReadWithoutLoss) {
                                        addLowerHalf(4, 2)}));
 }
 
+// A head beside the weights is the embedding again, or the model is not the one of the file.
+TEST(Weights, HeadsThatAreNotTiedAreRefused) {
+  TemporaryDirectory scratch;
+  std::vector<float> embedding(30), other(30);
+  std::iota(embedding.begin(), embedding.end(), 0.0f);
+  std::iota(other.begin(), other.end(), 1.0f);
+  Plan plan = Plan::parse(planText({6, 5}, {6, 5}, {Json::array(), Json::array()}).dump());
+  auto read = [&](const char *file, const std::vector<float> &head) -> std::string {
+    {
+      SafeTensorsWriter writer(scratch.path(file),
+                               {{"model.w", {6, 5}}, {"lm_head.weight", {6, 5}}});
+      writer.write(embedding.data(), 30);
+      writer.write(head.data(), 30);
+      writer.finish();
+    }
+    alignas(64) char arena[4096] = {};
+    try {
+      return readWeights({plan, 0, arena, 1}, WeightKind::Parameters, scratch.path(file), "--init");
+    } catch (const Error &error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(read("tied", embedding), "");
+  EXPECT_THAT(read("apart", other),
+              HasSubstr("lm_head.weight is not the embedding, which this model has for "
+                        "its head: compile with \"tie_word_embeddings\": false"));
+}
+
 /// (element of the box, where it is in the file) of all elements of `parts`.
 static std::set<std::pair<std::vector<int64_t>, int64_t>>
 placesOf(const std::vector<StoredPart> &parts) {

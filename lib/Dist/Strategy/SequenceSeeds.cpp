@@ -118,11 +118,18 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
       chosen.inner[id] = {done, done * take};
       done *= take;
     }
-    if (done != n)
-      return op->emitError("--context-parallel ")
-             << flag << " cannot divide " << heads << " heads of attention among the " << n / queries
+    if (done != n) {
+      InFlightDiagnostic error = op->emitError("--context-parallel ")
+                                 << flag << " cannot divide " << heads << " heads of attention";
+      if (run.size() > 1)
+        error << ", of which " << heads / classes[run.front()].size << " share each of "
+              << classes[run.front()].size << " key heads,";
+      return error
+             << " among the " << n / queries
              << " devices of mesh axis 'context', beside those of 'tensor'; use a number that "
-                "divides the heads, or the key heads, that a tensor rank has";
+                "divides the key heads that a tensor rank has, or a multiple of them that "
+                "divides its heads";
+    }
   }
   return chosen;
 }

@@ -257,6 +257,25 @@ static std::string quantizedAs(const SafeTensorsReader &file, const std::string 
   return "";
 }
 
+/// An Error if the file has a head of its own, which a model that takes the embedding for it would
+/// not read.
+static void checkTiedHead(const SafeTensorsReader &file, const std::set<std::string> &used,
+                          const std::string &flag) {
+  const std::string name = "lm_head.weight";
+  const SafeTensorsReader::Tensor *head = file.find(name);
+  if (!head || used.count(name))
+    return;
+  for (const std::string &other : used) {
+    const SafeTensorsReader::Tensor *tensor = file.find(other);
+    if (tensor->type == head->type && tensor->shape == head->shape &&
+        std::memcmp(tensor->data, head->data, size_t(head->bytes)) == 0)
+      return;
+  }
+  fail(flag, " ", file.path(), ": ", name,
+       " is not the embedding, which this model has for its head: compile with "
+       "\"tie_word_embeddings\": false, or name a file without it");
+}
+
 static std::string extraTensors(const SafeTensorsReader &file, const std::set<std::string> &used) {
   int64_t count = 0;
   std::string first;
@@ -322,6 +341,8 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       used.insert(withoutModelPrefix(name));
     }
   }
+  if (kind == WeightKind::Parameters)
+    checkTiedHead(file, used, flag);
   std::vector<SizedName> mine = verifiedHere(target, kind);
   inRuns(
       target, mine.size(), [&](size_t i) { return mine[i].bytes; },

@@ -380,7 +380,7 @@ def latent(d):
 
 
 def deepseek_v2(d):
-    config = dict(latent(d), mlp_bias=False, **routed(d), topk_method=d.pick(["greedy", "group_limited_greedy"]))
+    config = dict(latent(d), mlp_bias=d.pick(FLAG), **routed(d), topk_method=d.pick(["greedy", "group_limited_greedy"]))
     return config | {"norm_topk_prob": False}
 
 
