@@ -404,6 +404,12 @@ int Trainer::agree() {
        " is saved in ", options.save, "/", checkpointName(state.step));
 }
 
+static std::string afterDivergence(const Options &options) {
+  return text("training has diverged; try a smaller --lr, a longer --warmup or ",
+              options.gradClip > 0 ? "a smaller --grad-clip" : "--grad-clip 1",
+              options.save.empty() ? "" : ", and go on from the last checkpoint");
+}
+
 int Trainer::run() {
   if (isRoot()) {
     std::string onHost =
@@ -447,14 +453,12 @@ int Trainer::run() {
       progress.endLine();
       fail("step ", step, ": the logits of the router of layer ", result.failedRouter->layer, " (",
            result.failedRouter->router, ") are not finite, as in the ", failures - 1,
-           " steps before, which were skipped: training has diverged; try a smaller --lr, a longer "
-           "--warmup or a smaller --grad-clip, and go on from the last checkpoint");
+           " steps before, which were skipped: ", afterDivergence(options));
     }
     if (!finite) {
       progress.endLine();
       fail("step ", step, ": the loss is ", result.loss, " and the gradient norm ", result.gradNorm,
-           ": training has diverged; try a smaller --lr, a longer --warmup or a smaller "
-           "--grad-clip, and go on from the last checkpoint");
+           ": ", afterDivergence(options));
     }
     if (isRoot())
       progress.show(result);
