@@ -73,15 +73,20 @@ static void print(const NamedTensor &named) {
   llvm::outs() << "\n";
 }
 
-/// The function to run: the one asked for, or the only one that is not private.
-static std::string functionName(ModuleOp module, StringRef asked) {
+/// The function to run: the one asked for, or the only one that is not private, or @main.
+static llvm::Expected<std::string> functionName(ModuleOp module, StringRef asked) {
   if (!asked.empty())
     return asked.str();
   SmallVector<StringRef> names;
   for (auto function : dist::programsOf(module)[0].getOps<FunctionOpInterface>())
     if (cast<SymbolOpInterface>(*function).isPublic())
       names.push_back(cast<SymbolOpInterface>(*function).getName());
-  return names.size() == 1 ? names[0].str() : "main";
+  if (names.size() == 1)
+    return names[0].str();
+  if (names.empty() || is_contained(names, "main"))
+    return "main";
+  return llvm::createStringError("several functions can be run; choose one: --function " +
+                                 join(names, ", --function "));
 }
 
 /// Fills `inputs` from --input NAME=random|FILE, for the types of `function`.
@@ -115,10 +120,12 @@ static llvm::Error readInputs(ModuleOp module, StringRef name, Arguments &argume
 }
 
 static int runRandom(ModuleOp module, Arguments &arguments) {
-  std::string name = functionName(module, arguments.function);
-  if (llvm::Error error = readInputs(module, name, arguments))
+  auto name = functionName(module, arguments.function);
+  if (!name)
+    return fail(name.takeError());
+  if (llvm::Error error = readInputs(module, *name, arguments))
     return fail(std::move(error));
-  auto values = runOnRandom(module, name, arguments.random);
+  auto values = runOnRandom(module, *name, arguments.random);
   if (failed(values))
     return 1;
   for (const NamedTensor &value : *values)
@@ -128,20 +135,22 @@ static int runRandom(ModuleOp module, Arguments &arguments) {
 }
 
 static int runComparison(ModuleOp a, ModuleOp b, Arguments &arguments) {
-  std::string name = functionName(a, arguments.function);
-  if (llvm::Error error = readInputs(a, name, arguments))
+  auto name = functionName(a, arguments.function);
+  if (!name)
+    return fail(name.takeError());
+  if (llvm::Error error = readInputs(a, *name, arguments))
     return fail(std::move(error));
   RandomOptions first = arguments.random;
   if (!isPartitioned(a))
     first.ranks = 0; // --ranks is for the one that was partitioned.
-  auto x = runOnRandom(a, name, first), y = runOnRandom(b, name, arguments.random);
+  auto x = runOnRandom(a, *name, first), y = runOnRandom(b, *name, arguments.random);
   if (failed(x) || failed(y))
     return 1;
   std::string report;
   llvm::raw_string_ostream stream(report);
   if (!agree(*x, *y, arguments.tolerance, stream))
-    return fail("@" + name + ": " + StringRef(report).rtrim());
-  llvm::outs() << "@" << name << ": " << x->size() << " results and variables agree\n";
+    return fail("@" + *name + ": " + StringRef(report).rtrim());
+  llvm::outs() << "@" << *name << ": " << x->size() << " results and variables agree\n";
   return 0;
 }
 
@@ -320,8 +329,9 @@ static Arguments parse(int argc, char **argv) {
       cl::values(clEnumValN(Precision::F64, "f64", "in f64, nothing is rounded (default)"),
                  clEnumValN(Precision::Typed, "f32",
                             "each op's results are rounded to their element types")));
-  cl::opt<std::string> function("function", cl::cat(category), cl::value_desc("NAME"),
-                                cl::desc("function to run (default: the only public one)"));
+  cl::opt<std::string> function(
+      "function", cl::cat(category), cl::value_desc("NAME"),
+      cl::desc("function to run (default: the only public one, or main)"));
   cl::opt<uint64_t> seed("seed", cl::init(1), cl::cat(category), cl::desc("of random inputs"));
   cl::opt<int64_t> below("integers-below", cl::init(0), cl::cat(category), cl::value_desc("N"),
                          cl::desc("random integers are less than N (default: the vocabulary)"));
@@ -347,7 +357,8 @@ static Arguments parse(int argc, char **argv) {
       own, argv,
       "Runs IR of floors 1 and 2 directly, on simulated ranks where it was partitioned.\n\n"
       "  meshwright-interpret FILE [--function NAME]        on random inputs, printing results\n"
-      "  meshwright-interpret --compare A B [--ranks N]     do both compute the same?\n"
+      "  meshwright-interpret --compare A B [--function NAME] [--ranks N]\n"
+      "                                                     do both compute the same?\n"
       "  meshwright-interpret FILE --train ARGS...          train: ARGS are those of an "
       "executable\n");
   arguments.random.ranks = ranks;
@@ -375,6 +386,7 @@ int interp::interpretMain(int argc, char **argv, DialectRegistry &registry) {
   Arguments arguments = parse(argc, argv);
   MLIRContext context(registry);
   context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false); // An op may hold a whole program.
   auto load = [&](StringRef path, llvm::SourceMgr &sources) -> OwningOpRef<ModuleOp> {
     auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
     if (!buffer) {

@@ -62,6 +62,10 @@ func.func @twice() -> tensor<2xf32> {
 
 // RUN: not meshwright-interpret %s --function absent 2>&1 | FileCheck %s --check-prefix ABSENT
 // ABSENT: there is no function @absent; there are: @sum @same
+// An error shows its line of the file and not the whole module.
+// ABSENT-NOT: current operation
+// RUN: not meshwright-interpret %s 2>&1 | FileCheck %s --check-prefix WHICH
+// WHICH: error: several functions can be run; choose one: --function sum, --function same, --function round
 
 // A sum over microbatches has no value before a pass makes one.
 // RUN: not meshwright-interpret %s --function batch 2>&1 | FileCheck %s --check-prefix BATCH
