@@ -184,11 +184,11 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
                                                       "'? 'meshwright help' lists all commands"));
 }
 
-/// `help COMMAND` as `COMMAND --help`.
+/// `help COMMAND` as `COMMAND --help`; help has no flags of its own.
 static std::vector<std::string> withoutHelp(std::vector<std::string> args) {
   if (args.empty() || args[0] != "help")
     return args;
-  if (args.size() == 1)
+  if (args.size() == 1 || args[1] == "help")
     return {"--help"};
   return {args[1], "--help"};
 }
