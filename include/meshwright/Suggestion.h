@@ -52,8 +52,14 @@ template <typename Names> std::string nearestName(std::string_view word, const N
   return nearest;
 }
 
-/// Rewrites CLI11's message for a flag without its value, "--batch: 1 required B missing".
+/// Rewrites CLI11's messages for a flag that is given again, "--batch: At Most 1 required but
+/// received 2", and for one without its value, "--batch: 1 required B missing".
 inline std::string plainly(std::string message) {
+  static constexpr std::string_view repeated = ": At Most 1 required but received ";
+  if (size_t at = message.find(repeated); at != std::string::npos) {
+    std::string times = message.substr(at + repeated.size());
+    return message.substr(0, at) + " is given " + (times == "2" ? "twice" : times + " times");
+  }
   static constexpr std::string_view middle = ": 1 required ", ending = " missing";
   size_t at = message.find(middle), end = message.rfind(ending);
   if (at == std::string::npos || end == std::string::npos || end < at)

@@ -279,6 +279,8 @@ TEST_F(FailureTest, MisspeltFlags) {
   expectFailure(train("--step 1"), {"there is no flag --step; did you mean --steps?"});
   expectFailure(train("--steps 1 --zero 3"),
                 {"there is no flag --zero", "meshwright compile --help"});
+  expectFailure(train("--steps 1 --steps 2"), {"--steps is given twice: see --help"});
+  expectFailure(train("--steps 1 --seed 1 --seed 2 --seed 3"), {"--seed is given 3 times"});
   expectFailure(train("--steps 1 corpus.bin"), {"'corpus.bin'", "--data FILE"});
 }
 

@@ -387,6 +387,7 @@ def bad_compile(golden):
     refused("--precision", "'fp8' is not supported; the choices are f32, bf16, fp16", precision="fp8")
     refused("--precision", "did you mean f32?", precision="fp32")
     refuses(["meshwright", "compile", golden.config, "--batch"], "--batch needs a value, B")
+    refuses(["meshwright", "compile", golden.config, "--batch", 2, "--batch", 4], "--batch is given twice")
     refuses(["meshwright", "compile", golden.config, "out"], "'out' is one argument too many")
     refuses(["meshwright", "inspekt", "one"], "did you mean 'inspect'?")
     refuses(["meshwright", "compile", golden.config, "--emit", "object"], "--emit object", "-o FILE")
