@@ -42,7 +42,11 @@ public:
         continue;
       if (count++ == 0)
         os << title << "\n";
-      os << formatv("  {0,-48} {1,24} -> {2}", name, shown(a), shown(b));
+      if (isLong(a) || isLong(b)) {
+        os << formatv("  {0,-48} {1,24}\n", name, "differs");
+        continue;
+      }
+      os << formatv("  {0,-48} {1,24} -> {2}", name, a.value_or("-"), b.value_or("-"));
       auto it = numbers.find(name);
       if (it != numbers.end() && a && b) {
         auto [x, y] = it->second;
@@ -56,9 +60,9 @@ public:
   }
 
 private:
-  static std::string shown(const Cell &cell) {
-    bool isLong = cell && (cell->size() > 100 || StringRef(*cell).contains('\n'));
-    return !cell ? "-" : isLong ? "(long)" : *cell;
+  /// Whether it is too long for a line.
+  static bool isLong(const Cell &cell) {
+    return cell && (cell->size() > 100 || StringRef(*cell).contains('\n'));
   }
 
   MapVector<std::string, std::pair<Cell, Cell>, std::map<std::string, unsigned>> rows;
@@ -81,7 +85,7 @@ static json::Object restOf(const plan::Plan &plan) {
   rest.erase(plan::hashKey);
   plan::Plan::fields(plan, [&](const char *key, const auto &field) {
     using Field = std::decay_t<decltype(field)>;
-    if (isList<Field> && !std::is_same_v<Field, plan::List<plan::Program>>)
+    if (isList<Field>)
       rest.erase(key);
   });
   return rest;
@@ -92,6 +96,12 @@ unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, raw_ostream &os) {
   for (bool ofB : {false, true}) {
     const plan::Plan &plan = ofB ? b : a;
     facts.add(ofB, "mesh", meshText(plan));
+    for (const plan::Program &program : plan.programs) {
+      int64_t kernels = 0;
+      for (const plan::Kernel &kernel : program.kernels)
+        kernels += kernel.times;
+      facts.add(ofB, "kernels of a step, " + program.name, kernels);
+    }
     memory.add(ofB, "messages, beside the arena", scratchBytes(plan));
     for (StringRef category : categories())
       memory.add(ofB, category, categoryBytes(plan, category));
@@ -132,8 +142,8 @@ unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, raw_ostream &os) {
   count += variables.print("variables, inputs and outputs on a rank", os);
   count += sent.print("communication", os);
   if (count == 0 && a.hash != b.hash) {
-    os << "the same memory, variables and communication, but other offsets in the arena or "
-          "another order of collectives\n";
+    os << "the same memory, variables and communication, but other kernels, offsets in the arena "
+          "or order of collectives\n";
     ++count;
   }
   return count;

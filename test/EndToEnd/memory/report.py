@@ -242,7 +242,10 @@ check(diff("exe", "one/report.json", 0) == "", "the same plans, and something is
 three = report("three", mesh="data=2,tensor=2", zero=3)
 before, after = memory["parameter"], {line["category"]: line["bytes"] for line in three["memory"]}["parameter"]
 diff("exe", "three/report.json", 1, rf"parameter +{before:,} -> {after:,} -", r"norm.weight +64 f32, replicated -> 32 f32, dim 0 over data",
-     r"step, data: all_gather, calls +\d+ -> \d+", r"arena_bytes +")
+     r"step, data: all_gather, calls +\d+ -> \d+", r"arena_bytes +", r"kernels of a step, main +\d+ -> \d+")
+longer = dict(one, config=one["config"] + " ")
+json.dump(longer, open("config.json", "w"))
+check(diff("one/report.json", "config.json", 1) == "plan\n  config" + " " * 60 + "differs\n", "a text that is too long to be shown")
 diff("exe", "seeds/report.json", 1, r"layers.self_attn.k_proj.weight +4 x 16 x 64 f32, dim 1 over tensor -> 4 x 32 x 64 f32, replicated")
 compile(config, "sgd.mlir", emit="exec", report="sgd", optimizer="sgd", mesh="data=2,tensor=2", **size)
 diff("exe", "sgd/report.json", 1, r"optimizer +adamw -> sgd", r"norm.weight.momentum +32 f32, dim 0 over data -> -")
@@ -253,7 +256,7 @@ check(any((row["read_bytes"], row["written_bytes"]) == (4 * (256 * 64 + 512), 4 
       f"no kernel reads each row of the embedding once: {rows}")
 # A difference in what has no table of its own.
 json.dump(dict(one, hash="0" * 16), open("hash.json", "w"))
-diff("one/report.json", "hash.json", 1, "other offsets in the arena")
+diff("one/report.json", "hash.json", 1, "other kernels, offsets in the arena")
 open("half.json", "w").write(open("one/report.json").read()[:1000])
 diff("exe", "half.json", 2, "half.json' has no whole plan")
 diff("exe", "nothing", 2, "cannot read 'nothing'")
