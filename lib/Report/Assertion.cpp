@@ -104,10 +104,11 @@ static Expected<Quantity> quantityNamed(StringRef name, const plan::Plan &plan) 
       return bytes.takeError();
     return Quantity{*bytes};
   }
-  return createStringError("'" + name + "' is no quantity; quantities are peak, device, host, " +
-                           join(categories(), ", ") +
-                           ", communication, communication[AXES], flops and collectives, and "
-                           "sums of them like parameter+gradient");
+  return createStringError(
+      "'" + name + "' is no quantity; quantities are peak, device, host, " +
+      join(categories(), ", ") +
+      ", communication, communication[AXES], flops, recomputed_flops and collectives, and "
+      "sums of them like parameter+gradient");
 }
 
 Error checkAssertion(const plan::Plan &plan, StringRef condition) {
