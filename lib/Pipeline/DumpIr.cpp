@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleText.h"
+#include "meshwright/OutputFolder.h"
 #include "meshwright/Pipeline.h"
 
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <map>
 
@@ -64,7 +64,7 @@ public:
       last.erase(op->getParentOp());
     else
       last.clear();
-    Error error = isChanged ? write(name + ".mlir", text) : remove(name + ".mlir");
+    Error error = isChanged ? write(name + ".mlir", text) : Error::success();
     last[op] = std::move(text);
     if (!error)
       error = writeIndex();
@@ -115,13 +115,6 @@ private:
                  : Error::success();
   }
 
-  /// An earlier compile may have left a file, which would pass for one of this.
-  Error remove(StringRef name) {
-    if (std::error_code error = llvm::sys::fs::remove(pathOf(name)))
-      return createStringError("cannot remove '" + pathOf(name) + "': " + error.message());
-    return Error::success();
-  }
-
   /// Lists the passes so far, those without a file too.
   Error writeIndex() {
     std::string text;
@@ -139,9 +132,21 @@ private:
 };
 } // namespace
 
+/// Whether a dump may have a file of this name: "00-import.mlir", "30-exec-order.stage1.mlir".
+static bool isDumpName(StringRef name) {
+  if (!name.consume_back(".mlir"))
+    return false;
+  auto [number, pass] = name.split('-');
+  pass = pass.split('.').first;
+  return number.size() >= 2 && llvm::all_of(number, llvm::isDigit) &&
+         (pass == "import" || PassInfo::lookup(pass));
+}
+
 Error dumpIrTo(PassManager &manager, StringRef directory, ModuleOp module) {
   if (std::error_code error = llvm::sys::fs::create_directories(directory))
     return createStringError("cannot make directory '" + directory + "': " + error.message());
+  if (Error error = removeFiles(directory, isDumpName))
+    return error;
   auto dump = std::make_unique<Dump>(directory, module);
   if (Error error = dump->writeImport(module))
     return error;

@@ -8,10 +8,11 @@
 #include "StepTasks.h"
 #include "Tables.h"
 #include "TimelinePicture.h"
+#include "meshwright/OutputFolder.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 
-#include "llvm/Support/FileSystem.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -112,9 +113,20 @@ static Error addMemory(const Plan &plan, StringRef directory, SmallVectorImpl<Se
   return Error::success();
 }
 
+/// Whether the pictures of a report may have a file of this name: those of memory are called after
+/// programs.
+static bool isPictureName(StringRef name) {
+  StringRef program = name;
+  return name == "timeline.svg" ||
+         (program.consume_front("memory-") && program.consume_back(".svg") &&
+          all_of(program, [](char c) { return isAlnum(c) || c == '_'; }));
+}
+
 Error writeReport(const Plan &plan, StringRef directory) {
   if (std::error_code error = sys::fs::create_directories(directory))
     return createStringError("cannot make directory '" + directory + "': " + error.message());
+  if (Error error = removeFiles(directory, isPictureName))
+    return error;
   Report report{plan, trafficOf(plan), copiesOf(plan), std::nullopt, plan.memoryOverTime};
   SmallVector<Section> sections;
 

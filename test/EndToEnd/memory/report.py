@@ -194,6 +194,11 @@ def check_timeline(name, stages, microbatches, schedule, phases):
 
 
 check_timeline("1f1b", 2, 4, None, "FB")
+# Into the same folder, a model without stages: no picture of another model is left, and what is not ours is.
+pathlib.Path("1f1b/memory-of-mine.svg").touch()
+report("1f1b")
+left = sorted(str(path) for path in pathlib.Path().glob("1f1b/*"))
+check(left == [f"1f1b/{name}" for name in ("index.html", "memory-main.svg", "memory-of-mine.svg", "report.json", "trace.json")], f"the folder has {left}")
 check_timeline("zb-v", 2, 4, "zb-v", "FBW")
 compile(config, "stages", mesh="pipe=2", microbatches=4, **size)
 said = call(["meshwright", "inspect", "stages"])
