@@ -15,6 +15,9 @@ namespace meshwright {
 enum class Phase { train, step, dist, local, stages, schedule, exec };
 
 inline constexpr llvm::StringLiteral phaseAttr = "meshwright.phase";
+/// The pass after which --dump-ir wrote the IR. It is between phases then, so that no compile can
+/// start from it.
+inline constexpr llvm::StringLiteral dumpedAfterAttr = "meshwright.dumped_after";
 inline constexpr llvm::StringLiteral phaseNames[] = {"train",  "step",     "dist", "local",
                                                      "stages", "schedule", "exec"};
 

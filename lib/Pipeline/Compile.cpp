@@ -112,6 +112,16 @@ static bool isPacked(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// Refuses IR between two phases, which names only the last phase that it has reached.
+static Error checkComplete(StringRef path, ModuleOp module) {
+  auto pass = module->getAttrOfType<StringAttr>(dumpedAfterAttr);
+  if (!pass)
+    return Error::success();
+  return createStringError("'" + path + "' was written by --dump-ir after " + pass.getValue() +
+                           ", between phases, and cannot be compiled; --emit PHASE writes files "
+                           "that can");
+}
+
 /// IR has its sizes in its types, and what earlier phases decided in its ops: a
 /// flag that says otherwise must not be dropped silently.
 static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
@@ -211,6 +221,8 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
     OwningOpRef<ModuleOp> module = readModule(options.model, context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");
+    if (Error error = checkComplete(options.model, *module))
+      return std::move(error);
     if (Error error = checkAgreement(options, *module))
       return std::move(error);
     return module;

@@ -23,11 +23,16 @@ namespace meshwright {
 static std::string numbered(unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); }
 
 /// Printing a program looks at the whole module, which other threads are changing: a copy is alone.
-static std::string textOf(Operation *op) {
+/// With the name of a pass, the text says that it was dumped after it.
+static std::string textOf(Operation *op, StringRef after = "") {
   OwningOpRef<Operation *> copy = op->getParentOp() ? op->clone() : nullptr;
+  Operation *printed = copy ? *copy : op;
+  if (!after.empty())
+    printed->setAttr(dumpedAfterAttr, StringAttr::get(op->getContext(), after));
   std::string text;
   llvm::raw_string_ostream os(text);
-  printModule(copy ? *copy : op, os, /*elideLargeConstants=*/true);
+  printModule(printed, os, /*elideLargeConstants=*/true);
+  printed->removeAttr(dumpedAfterAttr);
   return text;
 }
 
@@ -64,8 +69,9 @@ public:
       last.erase(op->getParentOp());
     else
       last.clear();
-    Error error = isChanged ? write(name + ".mlir", text) : Error::success();
     last[op] = std::move(text);
+    Error error =
+        isChanged ? write(name + ".mlir", textOf(op, pass->getArgument())) : Error::success();
     if (!error)
       error = writeIndex();
     std::string message = toString(std::move(error));

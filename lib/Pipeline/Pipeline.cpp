@@ -51,6 +51,7 @@ struct MarkPhasePass : PassWrapper<MarkPhasePass, OperationPass<ModuleOp>> {
   StringRef getArgument() const override { return "meshwright-phase"; }
   void runOnOperation() override {
     getOperation()->setAttr(phaseAttr, StringAttr::get(&getContext(), nameOf(phase)));
+    getOperation()->removeAttr(dumpedAfterAttr);
   }
   Phase phase;
 };
