@@ -48,7 +48,6 @@ public:
       : options(std::move(options)), quantity(quantity), name(name), unit(unit), first(first),
         limit(limit), context(context), os(os) {}
 
-  /// Doubles until something does not fit, then halves the gap.
   Error run() {
     Probe best = probe(first);
     if (!best.refused.empty())
@@ -57,7 +56,16 @@ public:
       return createStringError(llvm::formatv(
           "no {0} fits: {1}, the smallest, needs {2}, more than the {3:N0} of --memory-limit", name,
           best.value, best.str(), int64_t(limit)));
-    int64_t low = first, high = 2 * first;
+    Probe next = findLargest(best);
+    compareOffload(best, next);
+    return Error::success();
+  }
+
+private:
+  /// Makes `best`, which fits, the largest that does and returns the next: doubles until something
+  /// does not fit, then halves the gap.
+  Probe findLargest(Probe &best) {
+    int64_t low = best.value / unit, high = 2 * low;
     Probe next = probe(high);
     while (next.fits) {
       best = next;
@@ -70,15 +78,14 @@ public:
       (tried.fits ? low : high) = middle;
       (tried.fits ? best : next) = tried;
     }
-    os << llvm::formatv("largest {0}: {1}, {2}; {3} would be: {4}\n", name, best.value, best.str(),
+    os << prefix
+       << llvm::formatv("largest {0}: {1}, {2}; {3} would be: {4}\n", name, best.value, best.str(),
                         next.value, next.str());
-    compareOffload(best, next);
-    return Error::success();
+    return next;
   }
 
-private:
   /// Says what keeping the optimizer's states on the host changes: of what fits with --offload,
-  /// whether it does without; of what does not fit without, whether it does with it.
+  /// whether it does without; of what does not fit without, the largest that does with it.
   void compareOffload(const Probe &best, const Probe &next) {
     Offload given = options.offload;
     const Probe &of = given.any() ? best : next;
@@ -92,7 +99,9 @@ private:
       options.given.erase("offload");
     }
     prefix = with + ": ";
-    probe(of.value / unit);
+    Probe changed = probe(of.value / unit);
+    if (changed.fits && !given.any())
+      findLargest(changed);
   }
 
   /// Compiles with `count` units.

@@ -35,8 +35,8 @@ for model, quantity, limit, step, options in (
     bad = compiles(model, limit, **options, **{quantity: more})
     check("is broken" in bad, f"{quantity} {more} should break the limit: {bad}")
 
-# What the host could hold is said too: of the first that does not fit, and with --offload of what fits. Of a few layers activations
-# share memory with gradients, and would save nothing on the host.
+# What the host could hold is said too: without --offload the largest that fits with it, and with --offload whether that fits without.
+# Of a few layers activations share memory with gradients, and would save nothing on the host.
 models["deep"] = "deep.json"
 json.dump(dict(json.load(open(models["gpt2-tiny"])), n_layer=12), open("deep.json", "w"))
 size = {"largest": "batch", "memory_limit": "40MiB", "mesh": "data=2"}
@@ -44,6 +44,9 @@ plain = call(["meshwright", "fit", models["deep"], *flags(size)])
 found = re.search(r"; (\d+) would be: ([\d,]+) bytes.*\nwith --offload optimizer: batch (\d+): ([\d,]+) bytes a rank and [\d,]+ on the host",
                   plain)
 check(found and found[1] == found[3] and int(found[4].replace(",", "")) < int(found[2].replace(",", "")), plain)
+said = re.search(r"^with --offload optimizer: (largest batch: .*)$", plain, re.MULTILINE)
+own = re.search(r"^(largest batch: .*)$", call(["meshwright", "fit", models["deep"], *flags(dict(size, offload="optimizer"))]), re.MULTILINE)
+check(said and said[1] == own[1], f"the largest with --offload is said to be:\n{plain}")
 more = call(["meshwright", "fit", models["deep"], *flags(dict(size, offload="optimizer,activations"))])
 found = re.search(r"largest batch: (\d+), .* on the host; .*\nwithout --offload optimizer,activations: batch (\d+): [\d,]+ bytes a rank, too much",
                   more)
