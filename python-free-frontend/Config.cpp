@@ -89,8 +89,14 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
       ++column; // it counts columns from 0
       what = parts[3];
     }
-    return emitError(at(line, column)) << "this is not valid JSON: " << what
-                                       << "; the file may be truncated, fetch or save it again";
+    StringRef text = StringRef(state->text).ltrim();
+    bool isIr = llvm::any_of(ArrayRef<StringRef>{"module", "#", "//"},
+                             [&](StringRef begin) { return text.starts_with(begin); });
+    return emitError(at(line, column))
+           << "this is not valid JSON: " << what << "; "
+           << (isIr ? "it looks like IR, which is read from files whose names end in .mlir; rename "
+                      "the file"
+                    : "the file may be truncated, fetch or save it again");
   }
   state->root = std::move(*root);
   const llvm::json::Object *members = state->root.getAsObject();
