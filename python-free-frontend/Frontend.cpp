@@ -224,6 +224,13 @@ static const Family *findTable(Config &config, StringRef family) {
   return nullptr;
 }
 
+/// The family of the language model among the parts of `config`; empty without one that is known.
+static std::string familyOfText(Config &config) {
+  std::optional<Config> part = config.object("text_config");
+  std::string family = part ? part->text("model_type", "") : "";
+  return part && findTable(*part, family) ? family : "";
+}
+
 FailureOr<OwningOpRef<ModuleOp>>
 meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRContext &context) {
   context.loadDialect<TrainDialect, func::FuncDialect>();
@@ -237,7 +244,11 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   if (config->failed())
     return failure();
   if (!table) {
+    std::string part = familyOfText(*config);
     auto diagnostic = config->error("model_type");
+    if (!part.empty())
+      return diagnostic << "model_type \"" << family << "\" is a model of more than text; copy its "
+                        << "\"text_config\", which is a " << part << ", into a file of its own";
     if (family.empty())
       diagnostic << "the file has no \"model_type\"; write one of ";
     else
