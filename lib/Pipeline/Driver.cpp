@@ -26,7 +26,7 @@ static constexpr const char *usage =
     "file\n"
     "  meshwright fit MODEL --largest batch        find the largest batch that a memory budget "
     "allows\n"
-    "  meshwright inspect EXE [--json|--kernels]   show an executable's plan\n"
+    "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
     "  meshwright diff A B                         compare two plans\n"

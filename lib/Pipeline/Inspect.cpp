@@ -17,7 +17,8 @@ using llvm::Expected;
 namespace meshwright {
 
 static constexpr llvm::StringLiteral usage =
-    "usage: meshwright inspect EXE [--json | --kernels [--copy-rate BYTES --matmul-rate FLOPS]]";
+    "usage: meshwright inspect EXE|PLAN.json [--json | --kernels [--copy-rate BYTES "
+    "--matmul-rate FLOPS]]";
 
 /// The number behind a flag: 4.3e12.
 static Expected<double> rateOf(llvm::StringRef flag, llvm::StringRef text) {
@@ -55,8 +56,26 @@ static Error addAssembled(llvm::StringRef executable, plan::Plan &plan) {
   return Error::success();
 }
 
+/// The plan in an executable, or in a file as `inspect --json` or `--report` writes it.
+static Expected<plan::Plan> planOf(llvm::StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return llvm::createStringError("cannot read '" + path + "': " + file.getError().message());
+  if (llvm::StringRef text = (*file)->getBuffer(); text.ltrim().starts_with("{"))
+    return parsePlan(text, "'" + path + "' has no whole plan in it");
+  Expected<std::string> text = readPlan(path);
+  if (!text)
+    return text.takeError();
+  Expected<plan::Plan> plan =
+      parsePlan(*text, "the plan in '" + path + "' is damaged; compile the model again");
+  if (plan)
+    if (Error error = addAssembled(path, *plan))
+      return error;
+  return plan;
+}
+
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
-  std::string executable;
+  std::string file;
   bool json = false, kernels = false;
   Ceilings ceilings;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -64,7 +83,8 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     if (arg == "-h" || arg == "--help")
       return llvm::make_error<HelpRequested>(
           (usage + "\n"
-                   "  Shows the plan that the executable carries, as tables or as JSON (docs/plan.md).\n"
+                   "  Shows a plan, as tables or as JSON (docs/plan.md): that of an executable, or of a file\n"
+                   "  that --json has written here, or 'meshwright compile --report' as report.json.\n"
                    "  --kernels shows what each kernel, product and attention of a step reads, writes and\n"
                    "  computes on one rank. With rates that were measured, of copies within the device's\n"
                    "  memory (bytes read and written a second) and of matrix products (operations a\n"
@@ -82,49 +102,28 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
       if (!rate)
         return rate.takeError();
       (arg == "--copy-rate" ? ceilings.copyRate : ceilings.matmulRate) = *rate;
-    } else if (!executable.empty() || arg.starts_with("-")) {
+    } else if (!file.empty() || arg.starts_with("-")) {
       return llvm::createStringError("unexpected argument '" + arg + "'; " + usage);
     } else {
-      executable = arg.str();
+      file = arg.str();
     }
   }
-  if (executable.empty())
+  if (file.empty())
     return llvm::createStringError("no executable given; " + usage);
   if ((ceilings.copyRate > 0) != (ceilings.matmulRate > 0) || (ceilings.known() && !kernels))
     return llvm::createStringError("--copy-rate and --matmul-rate belong together, with --kernels");
   if (json && kernels)
     return llvm::createStringError("--json has the kernels too; give one of --json and --kernels");
-  Expected<std::string> plan = readPlan(executable);
+  Expected<plan::Plan> plan = planOf(file);
   if (!plan)
     return plan.takeError();
-  Expected<plan::Plan> parsed =
-      parsePlan(*plan, "the plan in '" + executable + "' is damaged; compile the model again");
-  if (!parsed)
-    return parsed.takeError();
-  if (Error error = addAssembled(executable, *parsed))
-    return error;
   if (json)
-    os << llvm::formatv("{0:2}\n", llvm::json::Value(*parsed));
+    os << llvm::formatv("{0:2}\n", llvm::json::Value(*plan));
   else if (kernels)
-    printKernels(*parsed, ceilings, os);
+    printKernels(*plan, ceilings, os);
   else
-    printPlan(*parsed, os);
+    printPlan(*plan, os);
   return Error::success();
-}
-
-/// The plan in an executable, or in a file as `inspect --json` or `--report` writes it.
-static Expected<plan::Plan> planOf(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path);
-  if (!file)
-    return llvm::createStringError("cannot read '" + path + "': " + file.getError().message());
-  std::string text = (*file)->getBuffer().str();
-  if (!llvm::StringRef(text).ltrim().starts_with("{")) {
-    Expected<std::string> plan = readPlan(path);
-    if (!plan)
-      return plan.takeError();
-    text = std::move(*plan);
-  }
-  return parsePlan(text, "'" + path + "' has no whole plan in it");
 }
 
 Expected<bool> diff(llvm::StringRef a, llvm::StringRef b, llvm::raw_ostream &os) {

@@ -396,7 +396,7 @@ def bad_compile(golden):
     def no_executable(file, *words):
         refuses(["meshwright", "inspect", file], file, *words)
     no_executable("nothing", "No such file")
-    no_executable("cut.json")
+    no_executable("cut.json", "no whole plan")
     no_executable(write("empty", ""))
     no_executable("/bin/true", "carries no plan", "meshwright compile")
     whole = pathlib.Path("fits").read_bytes()

@@ -244,6 +244,11 @@ def diff(a, b, status, *words):
 
 compile(config, "exe", mesh="data=2,tensor=2", zero=1, **size)
 check(diff("exe", "one/report.json", 0) == "", "the same plans, and something is printed")
+for flags in ([], ["--kernels"], ["--json"]):
+    shown = call(["meshwright", "inspect", "exe", *flags])
+    pathlib.Path("plan.json").write_text(call(["meshwright", "inspect", "exe", "--json"]))
+    for file in ("one/report.json", "plan.json"):
+        check(call(["meshwright", "inspect", file, *flags]) == shown, f"inspect {flags} shows something else of {file}")
 three = report("three", mesh="data=2,tensor=2", zero=3)
 before, after = memory["parameter"], {line["category"]: line["bytes"] for line in three["memory"]}["parameter"]
 diff("exe", "three/report.json", 1, rf"parameter +{before:,} -> {after:,} -", r"norm.weight +64 f32, replicated -> 32 f32, dim 0 over data",
