@@ -142,7 +142,7 @@ def DistPropagate : PhasePass<"dist-propagate", "dist"> {
     the mesh, and partial seeds.
   }];
   let options = [Option<"explain", "explain", "std::string", "\"\"",
-                        "prints which seed put each axis on this variable or input">];
+                        "prints which seed put each axis on this variable, tensor of files or input">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 

@@ -8,9 +8,11 @@
 #include "Dist/Propagation/Propagation.h"
 #include "Dist/Propagation/ValueBinding.h"
 #include "RootFlow.h"
+#include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -35,6 +37,22 @@ static ShardingRule bindingRule(ArrayRef<int64_t> used, ArrayRef<int64_t> to, in
 }
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Whether `pattern`, where {layer} stands for a number, stands for the tensor called `name` too.
+static bool isStoredAs(StringRef name, StringRef pattern) {
+  while (true) {
+    auto [text, rest] = pattern.split('{');
+    if (!name.consume_front(text))
+      return false;
+    if (rest.empty())
+      return name.empty();
+    StringRef number = name.take_while(llvm::isDigit);
+    if (number.empty())
+      return false;
+    name = name.drop_front(number.size());
+    pattern = rest.split('}').second;
+  }
+}
 
 namespace {
 class Propagator {
@@ -70,21 +88,30 @@ public:
     return mergeEqualCallees(module);
   }
 
-  /// What the seed of every axis of the thing called `name` is.
+  /// What the seed of every axis of the thing called `name` is; a tensor of files is all
+  /// parameters that lie in it.
   LogicalResult explain(StringRef name) {
+    llvm::SetVector<StringRef> names, states;
     bool any = false;
-    for (auto &[node, where] : named)
-      if (where.second == name) {
+    for (auto &[node, where] : named) {
+      auto variable = module.lookupSymbol<train::VariableOp>(where.second);
+      bool isState = variable && !variable.isParameter();
+      train::StorageAttr storage = variable ? variable.getStorageAttr() : train::StorageAttr();
+      if (where.second == name || (storage && !isState && isStoredAs(name, storage.getTensor()))) {
         emitRemark(where.first) << table.explain(node);
         any = true;
       }
+      (isState ? states : names).insert(where.second);
+    }
     if (any)
       return success();
     InFlightDiagnostic none = module.emitError("no variable and no input is called '")
-                              << name << "'; there are ";
-    llvm::SetVector<StringRef> names;
-    for (auto &[node, where] : named)
-      names.insert(where.second);
+                              << name << "'; ";
+    std::string near =
+        nearestName(name, llvm::to_vector(llvm::concat<const StringRef>(names, states)));
+    if (!near.empty())
+      return none << "did you mean '" << near << "'?";
+    none << "there are ";
     llvm::interleaveComma(names, none);
     return none;
   }
