@@ -38,12 +38,6 @@ static void readLayerTypes(Config &config, const Family &family, int64_t listed,
                << "\" null; set both or list full_attention only";
 }
 
-static int64_t readEvery(Config &config, const Key<int64_t> &key) {
-  if (!key.alias.empty())
-    config.alias(key.name, key.alias);
-  return config.size(key.name, key.otherwise);
-}
-
 Windows meshwright::frontend::readWindows(Config &config, const Family &family, int64_t listed,
                                           int64_t layers) {
   const LayerKinds &kinds = family.kinds;
@@ -59,12 +53,10 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
     if (!kinds.windowedLayers.name.empty())
       end = std::min(end, config.count(kinds.windowedLayers.name, kinds.windowedLayers.otherwise));
     int64_t every = kinds.fullEvery.otherwise;
-    if (kinds.listed && config.has("layer_types")) {
+    if (kinds.listed && config.has("layer_types"))
       config.ignore(kinds.fullEvery.name);
-      config.ignore(kinds.fullEvery.alias);
-    } else if (!kinds.fullEvery.name.empty()) {
-      every = readEvery(config, kinds.fullEvery);
-    }
+    else if (!kinds.fullEvery.name.empty())
+      every = config.size(kinds.fullEvery.name, kinds.fullEvery.otherwise);
     for (int64_t i = full; windows.size && i < end; ++i)
       windows.windowed[i] = every == 0 || (i + kinds.fullFrom) % every != 0;
   }

@@ -149,7 +149,7 @@ LogicalResult ModelVerifier::checkNames() {
       return success();
     const auto &[what, op] = entry->second;
     return op->emitError() << what << " is called '" << name << "', as " << whose
-                           << " will be; rename it";
+                           << " may be; rename it";
   };
   for (StringRef name : optimizerInputs)
     if (failed(reserve(name, "an input of the optimizer")))

@@ -19,9 +19,12 @@ class CheckpointTest : public FakeTest {
 protected:
   /// Waits until `ready()`, but not for ever.
   template <typename Ready> static bool eventually(Ready ready) {
-    for (int i = 0; i < 10000 && !ready(); ++i)
+    for (int i = 0; i < 10000; ++i) {
+      if (ready())
+        return true;
       usleep(1000);
-    return ready();
+    }
+    return false;
   }
 
   /// The processes of fake_program that run in this test's directory, by rank.
@@ -206,7 +209,7 @@ TEST_F(CheckpointTest, TwoRunsDoNotSaveIntoOneFolder) {
   Result result = train("--steps 1 --save " + path("a"));
   EXPECT_EQ(result.code, 0) << result.output;
   for (const std::string &name : names("a"))
-    EXPECT_THAT(name, testing::AnyOf("latest", testing::StartsWith("step-")));
+    EXPECT_THAT(name, testing::AnyOf("latest", ".others", testing::StartsWith("step-")));
 }
 
 TEST_F(CheckpointTest, ValuesThatAreNotFiniteAreNotPublished) {
@@ -234,9 +237,9 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
        {std::pair(Threads, SIGTERM), {Threads, SIGINT}, {Tcp, SIGTERM}, {Mpi, SIGTERM}}) {
     fs::remove_all(path("a"));
     fs::remove(path("m.jsonl"));
-    Command run(command("--steps 400 " + flags, 2, 1, launcher, "FAKE_SLEEP_MS=2"));
-    ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; }))
-        << run.output();
+    // The second signal comes within the step.
+    Command run(command("--steps 400 " + flags, 2, 1, launcher, "FAKE_SLEEP_MS=50"));
+    ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 400; })) << run.output();
     pid_t asked = launcher == Threads ? run.pid() : ranks().back();
     kill(asked, signal);
     // `timeout` and some launchers signal the process and then its group.
@@ -283,10 +286,12 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
   // Asked again after a second, it ends at once.
   fs::remove(path("m.jsonl"));
   Command slow(command("--steps 1000000 --save " + path("b") + " --metrics " + path("m.jsonl"), 2,
-                       1, Threads, "FAKE_SLEEP_MS=3000"));
+                       1, Threads, "FAKE_SLEEP_MS=5000"));
   ASSERT_TRUE(eventually([&] { return !readFile(path("m.jsonl")).empty(); }));
   kill(slow.pid(), SIGTERM);
-  usleep(1200000);
+  ASSERT_TRUE(eventually(
+      [&] { return slow.output().find("saving after this step") != std::string::npos; }));
+  usleep(1500000);
   kill(slow.pid(), SIGTERM);
   Result ended = slow.wait();
   EXPECT_EQ(ended.code, 128 + SIGTERM) << ended.output;
@@ -345,7 +350,15 @@ TEST_F(CheckpointTest, KeepRemovesTheOldest) {
   Result other = train("--save-every 1 --save " + path("a") + " --steps 6 --keep 1", 2, 1);
   EXPECT_EQ(other.code, 0) << other.output;
   EXPECT_THAT(other.output, HasSubstr("has checkpoints of another run, up to step-00000007"));
-  EXPECT_THAT(names("a"), ElementsAre("latest", "step-00000006", "step-00000007"));
+  EXPECT_THAT(names("a"), ElementsAre(".others", "latest", "step-00000006", "step-00000007"));
+  // Also when it is resumed. Whoever goes on from one of those leaves its own.
+  EXPECT_THAT(saved("--steps 8 --keep 1 --resume " + path("a/step-00000006")),
+              ElementsAre("latest", "step-00000008"));
+  ASSERT_EQ(train("--steps 2 --save " + path("a")).code, 0);
+  EXPECT_THAT(saved("--steps 3 --keep 1 --resume " + path("a")),
+              ElementsAre(".others", "latest", "step-00000003", "step-00000008"));
+  EXPECT_THAT(saved("--steps 9 --keep 1 --resume " + path("a/step-00000008")),
+              ElementsAre(".others", "latest", "step-00000003", "step-00000009"));
   fs::remove_all(path("a"));
   EXPECT_THAT(saved("--steps 3 --keep 1"), ElementsAre("latest", "step-00000003"));
   expectFailure(train("--steps 3 --keep 2"), {"--keep needs --save"});
@@ -357,7 +370,7 @@ TEST_F(CheckpointTest, KeepRemovesTheOldest) {
   EXPECT_THAT(names("a"), ElementsAre("latest", "step-00000003"));
 }
 
-// The same command starts a run and goes on with it.
+// The same command starts a run and goes on with it, if it can be told which.
 TEST_F(CheckpointTest, ResumeAutoStartsOrGoesOn) {
   expectFailure(train("--steps 2 --resume auto"), {"--resume auto", "--save is not given"});
   ASSERT_EQ(train("--steps 0 --seed 5 --save " + path("start")).code, 0);
@@ -378,6 +391,8 @@ TEST_F(CheckpointTest, ResumeAutoStartsOrGoesOn) {
   // What is there but damaged is no reason to start anew.
   fs::remove_all(path("a/step-00000005"));
   expectFailure(train("--steps 6" + flags, 2, 1), {"a/latest points to", "does not exist"});
+  fs::remove(path("a/latest"));
+  expectFailure(train("--steps 6" + flags, 2, 1), {"a has step-00000003 but no link \"latest\""});
   // Weights in a folder.
   fs::create_directory(path("empty"));
   expectFailure(train("--steps 1 --init " + path("empty")),

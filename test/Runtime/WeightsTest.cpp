@@ -442,7 +442,9 @@ TEST(Weights, HeadsThatAreNotTiedAreRefused) {
   std::vector<float> embedding(30), other(30);
   std::iota(embedding.begin(), embedding.end(), 0.0f);
   std::iota(other.begin(), other.end(), 1.0f);
-  Plan plan = Plan::parse(planText({6, 5}, {6, 5}, {Json::array(), Json::array()}).dump());
+  Json text = planText({6, 5}, {6, 5}, {Json::array(), Json::array()});
+  text["config"] = "{}";
+  Plan plan = Plan::parse(text.dump());
   auto read = [&](const char *file, const std::vector<float> &head) -> std::string {
     {
       SafeTensorsWriter writer(scratch.path(file),
@@ -462,6 +464,9 @@ TEST(Weights, HeadsThatAreNotTiedAreRefused) {
   EXPECT_THAT(read("apart", other),
               HasSubstr("lm_head.weight is not the embedding, which this model has for "
                         "its head: compile with \"tie_word_embeddings\": false"));
+  // A model written by hand may have no head.
+  plan.config = "module {}";
+  EXPECT_EQ(read("by hand", other).find("error"), std::string::npos);
 }
 
 /// (element of the box, where it is in the file) of all elements of `parts`.

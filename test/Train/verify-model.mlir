@@ -107,7 +107,7 @@ func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.outp
 
 // -----
 
-// expected-error @+1 {{a variable is called 'lr', as an input of the optimizer will be; rename it}}
+// expected-error @+1 {{a variable is called 'lr', as an input of the optimizer may be; rename it}}
 train.variable @lr : tensor<4xf32> init <"normal", 0.02>
 func.func @loss(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "loss"}) {
   return %x : tensor<4xf32>
@@ -115,7 +115,7 @@ func.func @loss(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.
 
 // -----
 
-// expected-error @+1 {{output 1 of @loss is called 'grad_norm', as the norm of the gradients will be; rename it}}
+// expected-error @+1 {{output 1 of @loss is called 'grad_norm', as the norm of the gradients may be; rename it}}
 func.func @loss(%x: tensor<f32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "grad_norm"}) {
   return %x, %x : tensor<f32>, tensor<f32>
 }

@@ -46,7 +46,7 @@ std::string checkpointName(int64_t step);
 
 /// Writes a checkpoint into `folder`, which rank 0 has, after every rank has found all its
 /// values finite; keeps `keep` of them, or all if that is 0. Collective; tensors pass
-/// through rank 0 one at a time.
+/// through rank 0 part by part.
 void saveCheckpoint(MwContext &context, const VariableAddresses &addresses, SaveFolder *folder,
                     int64_t keep, const TrainingState &state);
 

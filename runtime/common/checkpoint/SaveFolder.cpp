@@ -16,6 +16,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,16 +42,42 @@ static bool isCheckpoint(const fs::directory_entry &entry) {
 SaveFolder::SaveFolder(std::string path, const std::string &resumed)
     : directory(std::move(path)), suffix(text("-", hostName(), "-", getpid())) {
   lock();
-  std::error_code ignored;
-  if (resumed.empty() || !isSameFile(canonicalPath(resumed).parent_path(), directory))
-    for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
-      if (isCheckpoint(entry))
-        othersHere.insert(entry.path().filename());
+  findOthers(resumed);
   if (!isLocked)
     return;
+  std::error_code ignored;
   for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
     if (entry.path().filename().string().rfind(partialPrefix, 0) == 0)
       fs::remove_all(entry.path(), ignored);
+}
+
+void SaveFolder::findOthers(const std::string &resumed) {
+  std::set<std::string> known;
+  std::ifstream file(directory + "/.others");
+  for (std::string name; std::getline(file, name);)
+    known.insert(name);
+  fs::path from = canonicalPath(resumed);
+  bool goesOn = !resumed.empty() && isSameFile(from.parent_path(), directory);
+  bool ofKnown = known.count(from.filename()); // It goes on with the run that was another's.
+  std::error_code ignored;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
+    if (std::string name = entry.path().filename();
+        isCheckpoint(entry) && (!goesOn || bool(known.count(name)) != ofKnown))
+      othersHere.insert(name);
+  writeOthers();
+}
+
+void SaveFolder::writeOthers() const {
+  std::string path = directory + "/.others", names;
+  for (const std::string &name : othersHere)
+    names += name + "\n";
+  if (names.empty()) {
+    unlink(path.c_str());
+    return;
+  }
+  OutputFile file(path);
+  file.write(names);
+  file.close();
 }
 
 SaveFolder::~SaveFolder() {
@@ -163,7 +190,8 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
   syncDirectory(partial);
   renameInto(partial, directory + "/" + name);
   dropFailureCleanup(partial);
-  othersHere.erase(name);
+  if (othersHere.erase(name))
+    writeOthers();
   syncDirectory(directory);
   pointLatest(name);
   syncDirectory(directory);

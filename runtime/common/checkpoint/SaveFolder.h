@@ -22,8 +22,9 @@ class SaveFolder {
 public:
   /// Locks `directory`, which exists, until this is destroyed, and removes what a run that
   /// was killed while saving has left there. An Error that names the run that holds the lock.
-  /// `resumed` is the checkpoint from which the run goes on, or empty: other runs'
-  /// checkpoints are in the folder unless it is one of them.
+  /// `resumed` is the checkpoint from which the run goes on, or empty. If it is one of the
+  /// folder's, so are those that its run wrote; all others are another run's, which the file
+  /// ".others" keeps for the next start.
   SaveFolder(std::string directory, const std::string &resumed);
   ~SaveFolder();
   SaveFolder(const SaveFolder &) = delete;
@@ -39,6 +40,8 @@ public:
 
 private:
   void lock();
+  void findOthers(const std::string &resumed);
+  void writeOthers() const;
   std::string partialName(const std::string &name) const;
   void pointLatest(const std::string &name) const;
   void removeOld(int64_t keep) const;

@@ -6,6 +6,7 @@
 #include "common/checkpoint/Weights.h"
 
 #include "common/checkpoint/Finite.h"
+#include "common/checkpoint/Json.h"
 #include "common/checkpoint/SafeTensors.h"
 #include "common/checkpoint/TensorCopy.h"
 #include "common/monitor/Error.h"
@@ -257,26 +258,49 @@ static std::string quantizedAs(const SafeTensorsReader &file, const std::string 
   return "";
 }
 
-/// An Error if the file has a head of its own, which a model that takes the embedding for it would
-/// not read.
-static void checkTiedHead(const SafeTensorsReader &file, const std::set<std::string> &used,
+/// Whether both hold the same numbers, of whatever type.
+static bool areEqual(const SafeTensorsReader::Tensor &a, const SafeTensorsReader::Tensor &b) {
+  if (a.shape != b.shape)
+    return false;
+  if (a.type == b.type)
+    return std::memcmp(a.data, b.data, size_t(a.bytes)) == 0;
+  constexpr int64_t most = 65536;
+  std::vector<float> values[2] = {std::vector<float>(most), std::vector<float>(most)};
+  int64_t count = a.bytes / bytesOf(a.type);
+  for (int64_t i = 0; i < count; i += most) {
+    int64_t part = std::min(most, count - i);
+    for (auto [tensor, to] : {std::pair(&a, &values[0]), {&b, &values[1]}})
+      copyTensor({part},
+                 {tensor->type,
+                  const_cast<unsigned char *>(tensor->data) + i * bytesOf(tensor->type),
+                  {1}},
+                 {ElementType::F32, to->data(), {1}});
+    if (!std::equal(values[0].begin(), values[0].begin() + part, values[1].begin()))
+      return false;
+  }
+  return true;
+}
+
+/// An Error if the file has a head of its own, which a language model that takes the embedding for
+/// it would not read. A model written by hand may have no use for one.
+static void checkTiedHead(const SafeTensorsReader &file, const Plan &plan,
+                          const std::map<std::string, const SafeTensorsReader::Tensor *> &used,
                           const std::string &flag) {
   const std::string name = "lm_head.weight";
   const SafeTensorsReader::Tensor *head = file.find(name);
-  if (!head || used.count(name))
+  if (!head || used.count(name) || !nlohmann::json::accept(plan.config))
     return;
-  for (const std::string &other : used) {
-    const SafeTensorsReader::Tensor *tensor = file.find(other);
-    if (tensor->type == head->type && tensor->shape == head->shape &&
-        std::memcmp(tensor->data, head->data, size_t(head->bytes)) == 0)
+  for (const auto &[_, tensor] : used)
+    if (areEqual(*tensor, *head))
       return;
-  }
   fail(flag, " ", file.path(), ": ", name,
        " is not the embedding, which this model has for its head: compile with "
        "\"tie_word_embeddings\": false, or name a file without it");
 }
 
-static std::string extraTensors(const SafeTensorsReader &file, const std::set<std::string> &used) {
+static std::string
+extraTensors(const SafeTensorsReader &file,
+             const std::map<std::string, const SafeTensorsReader::Tensor *> &used) {
   int64_t count = 0;
   std::string first;
   for (const std::string &name : file.names())
@@ -315,7 +339,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   std::vector<Piece> work = pieces(target, kind);
   // Every rank checks every tensor, also those it holds no part of, so that all
   // ranks see the same error.
-  std::set<std::string> used;
+  std::map<std::string, const SafeTensorsReader::Tensor *> used;
   for (const Variable &variable : target.plan.allVariables) {
     if (!isOf(variable, kind))
       continue;
@@ -338,11 +362,11 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
         fail(flag, " ", path, ": tensor ", name, " has shape ", shapeText(tensor->shape),
              ", but the model needs ", shapeText(layout.fileShape),
              ": name a file of the same model, or compile with the config it belongs to");
-      used.insert(withoutModelPrefix(name));
+      used[withoutModelPrefix(name)] = tensor;
     }
   }
   if (kind == WeightKind::Parameters)
-    checkTiedHead(file, used, flag);
+    checkTiedHead(file, target.plan, used, flag);
   std::vector<SizedName> mine = verifiedHere(target, kind);
   inRuns(
       target, mine.size(), [&](size_t i) { return mine[i].bytes; },

@@ -49,8 +49,9 @@ void TokenFile::readHeader(int32_t version, const std::string &itsType) {
   int32_t header[3];
   std::memcpy(header, file.data(), sizeof(header));
   if (header[1] != version)
-    fail(prefix, "its llm.c header has version ", header[1], ", but of its magic number version ",
-         version, " (", itsType, " tokens) is what is read: convert the file");
+    fail(prefix, "its llm.c header has version ", header[1],
+         ", but with its magic number only version ", version, " (", itsType,
+         " tokens) is read: convert the file");
   if (type != itsType)
     fail(prefix, "its llm.c header of version ", version, " says ", itsType,
          " tokens, but --tokens says ", type, ": give --tokens ", itsType);

@@ -111,8 +111,10 @@ static Term termOf(const FlagValue &flag) {
     return {flag.name, weightsWords(flag.value, flag.name), flag.value, sameFile};
   case AcrossRanks::SameCheckpoint: {
     std::string directory = findCheckpoint(flag.value);
-    return {flag.name, checkpointWords(directory, flag.name), directory,
-            "give every rank the same checkpoint, at whatever path"};
+    return {
+        flag.name, checkpointWords(directory, flag.name), directory,
+        "give every rank the same checkpoint, at whatever path; --resume auto looks in the folder "
+        "of --save, which every rank must see"};
   }
   default:
     return {flag.name, "given", flag.value, "give it to all ranks or to none"};

@@ -166,6 +166,13 @@ static constexpr Flag flags[] = {
          "fp16: overflows after which the factor is halved"}
         .from(1)
         .unless(unlessFp16),
+    Flag{"--resume", "DIR|auto", &Options::resume,
+         "go on from the latest checkpoint in DIR, or from the checkpoint DIR; auto: from the "
+         "latest in --save's folder, or as a new run where there is none, so that the same command "
+         "starts "
+         "a run and goes on with it"}
+        .file(FileUse::InputFolder)
+        .onRanks(AcrossRanks::SameCheckpoint),
     Flag{"--init", "FILE|DIR", &Options::init,
          "initial weights: a safetensors file, the index of several, or a folder with one of these"}
         .file(FileUse::Input)
@@ -173,22 +180,15 @@ static constexpr Flag flags[] = {
     Flag{"--save", "DIR", &Options::save,
          "write checkpoints into this folder, one at the end of the run, also after SIGTERM or "
          "SIGINT"}
-        .file(FileUse::OutputFolder, ".lock latest step-*"),
+        .file(FileUse::OutputFolder, ".lock .others latest step-*"),
     Flag{"--save-every", "K", &Options::saveEvery,
          "also write one after every K steps; 0: only at the end"}
         .from(0)
         .with("--save"),
     Flag{"--keep", "N", &Options::keep,
-         "keep the N checkpoints written last, remove older ones; 0: all"}
+         "keep the N checkpoints of the run that were written last, remove older ones; 0: all"}
         .from(0)
         .with("--save"),
-    Flag{"--resume", "DIR|auto", &Options::resume,
-         "go on from the latest checkpoint in DIR, or from the checkpoint DIR; auto: from the "
-         "latest "
-         "in --save's folder, or as a new run where there is none, so that the same command starts "
-         "a run and goes on with it"}
-        .file(FileUse::InputFolder)
-        .onRanks(AcrossRanks::SameCheckpoint),
     Flag{"--metrics", "FILE", &Options::metrics,
          "write a line of JSON for each step: loss, rate, time and so on"}
         .file(FileUse::Output)

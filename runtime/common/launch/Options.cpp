@@ -186,15 +186,33 @@ static std::string weightsIn(const std::string &folder) {
        "checkpoint: name the file of the weights");
 }
 
+/// Whether --resume auto goes on from a checkpoint in `folder`; an Error if that cannot be told.
+static bool hasCheckpoint(const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::file_status latest = fs::symlink_status(folder + "/latest", error);
+  if (latest.type() == fs::file_type::none)
+    fail("--resume auto: cannot look for ", folder, "/latest: ", error.message(),
+         ": check the folder's permissions and the file system");
+  if (fs::exists(latest))
+    return true;
+  // A run that was killed between its first checkpoint and the link to it.
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
+    if (entry.path().filename().string().rfind("step-", 0) == 0 &&
+        fs::exists(entry.path() / "state.json", error))
+      fail("--resume auto: ", folder, " has ", entry.path().filename().string(),
+           " but no link \"latest\": name a checkpoint to go on from with --resume, or another "
+           "folder for --save");
+  return false;
+}
+
 /// Makes the words that stand for others what they stand for.
 static void resolve(Options &options) {
   if (options.resume == "auto") {
     if (options.save.empty())
       fail("--resume auto goes on from the latest checkpoint in --save's folder, but --save is not "
            "given: add --save DIR, or name a checkpoint");
-    std::error_code error;
-    std::string latest = options.save + "/latest";
-    bool isThere = std::filesystem::exists(std::filesystem::symlink_status(latest, error));
+    bool isThere = hasCheckpoint(options.save);
     options.resume = isThere ? options.save : "";
     if (!isThere)
       options.givenFlags.erase("--resume");
@@ -205,7 +223,8 @@ static void resolve(Options &options) {
     if (isThere)
       options.init = "";
   }
-  if (!options.init.empty() && std::filesystem::is_directory(options.init))
+  std::error_code ignored; // Whoever opens it says what is wrong.
+  if (std::filesystem::is_directory(options.init, ignored))
     options.init = weightsIn(options.init);
 }
 

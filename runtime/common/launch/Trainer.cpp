@@ -485,8 +485,9 @@ int Trainer::run() {
   context.status.activity = "finishing";
   context.status.ending = true;
   context.world->barrier();
-  if (isRoot() && savedStep >= 0) {
+  if (isRoot() && (savedStep >= 0 || stopped))
     progress.endLine();
+  if (isRoot() && savedStep >= 0) {
     printf("saved %s/%s\n", options.save.c_str(), checkpointName(savedStep).c_str());
   }
   if (!stopped)

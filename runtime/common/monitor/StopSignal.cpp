@@ -38,8 +38,8 @@ void meshwright::receiveStopSignal(int number) {
       fprintf(stderr, "%s%s\n", isatty(STDOUT_FILENO) ? "\n" : "", text);
     return;
   }
-  if (listeners > 0 && Clock::now() - requested < sameRequest)
-    return;
+  if (request && Clock::now() - requested < sameRequest)
+    return; // Also where the run has ended meanwhile.
   // As if it had never been blocked.
   signal(number, SIG_DFL);
   sigset_t set;

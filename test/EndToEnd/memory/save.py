@@ -38,7 +38,7 @@ def tensors(path):
 
 
 starts = []
-for words in ("one", "data=2+zero=3", "tensor=2", "pipe=2/2", "data=2,tensor=2+zero=3"):
+for words in ("one", "data=2+zero=3", "data=2+zero=3+precision=bf16", "tensor=2", "pipe=2/2", "data=2,tensor=2+zero=3"):
     options = strategy(words)
     ranks = ranks_of(options.get("mesh") or "")
     compile("config.json", "exe", batch=4, seq=16, **options)

@@ -282,12 +282,14 @@ def gemma2(d):
 
 
 def by_layer_type(d, local):
-    """Rotary positions that differ by layer type, as either version writes them."""
+    """Rotary positions that differ by layer type, as either version writes them. transformers reads no "truncate" there."""
+    def scaled():
+        return {key: value for key, value in d.scaling(d.head).items() if key != "truncate"}
     if d.pick(FLAG):
         config = {"rope_theta": d.pick([100.0, 10000.0])} | d.maybe(**local)
-        scaling = d.scaling(d.head)
+        scaling = scaled()
         return config | ({} if scaling["rope_type"] == "default" else d.pick([{}, {"rope_scaling": scaling}]))
-    return {"rope_parameters": {kind: dict(d.scaling(d.head), rope_theta=d.pick([100.0, 10000.0]))
+    return {"rope_parameters": {kind: dict(scaled(), rope_theta=d.pick([100.0, 10000.0]))
                                 for kind in ("full_attention", "sliding_attention")}}
 
 
