@@ -119,16 +119,19 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
       done *= take;
     }
     if (done != n) {
+      bool shared = run.size() > 1;
       InFlightDiagnostic error = op->emitError("--context-parallel ")
                                  << flag << " cannot divide " << heads << " heads of attention";
-      if (run.size() > 1)
+      if (shared)
         error << ", of which " << heads / classes[run.front()].size << " share each of "
               << classes[run.front()].size << " key heads,";
-      return error
-             << " among the " << n / queries
-             << " devices of mesh axis 'context', beside those of 'tensor'; use a number that "
-                "divides the key heads that a tensor rank has, or a multiple of them that "
-                "divides its heads";
+      error << " among the " << n / queries
+            << " devices of mesh axis 'context', beside those of 'tensor'; use a number that "
+               "divides the "
+            << (shared ? "key heads" : "heads") << " that a tensor rank has";
+      if (shared)
+        error << ", or a multiple of them that divides its heads";
+      return error;
     }
   }
   return chosen;
