@@ -190,10 +190,10 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
   syncDirectory(partial);
   renameInto(partial, directory + "/" + name);
   dropFailureCleanup(partial);
-  if (othersHere.erase(name))
-    writeOthers();
   syncDirectory(directory);
   pointLatest(name);
+  if (othersHere.erase(name))
+    writeOthers();
   syncDirectory(directory);
   if (keep)
     removeOld(keep);
