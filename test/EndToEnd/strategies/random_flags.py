@@ -31,8 +31,9 @@ NOT_DRAWN = {
         "metrics": "always given: what is compared",
         "lr-schedule=constant": "what it is when it is not given",
         "cuda-graphs=auto": "what it is when it is not given",
-        **{f"{flag}={kind}": "stands for a number or a name, both of which are drawn"
-           for flag in ("documents", "eval-documents") for kind in ("ID", "FILE")},
+        "resume=auto": "a run goes on from the end of another then; test/Runtime/CheckpointTest.cpp has it",
+        **{f"{flag}={kind}": "stands for numbers and names, which are drawn"
+           for flag in ("documents", "eval-documents", "init", "resume") for kind in ("ID", "FILE", "DIR")},
     },
 }
 

@@ -356,7 +356,7 @@ def run_seed(seed, target):
         run["save-every"] = run.get("save-every", 1)
     if d.run["init"]:
         save_first(d)
-        run["init"] = "first/latest/model.safetensors"
+        run["init"] = "first" if seed % 2 else "first/latest/model.safetensors"
     have, want = start_both(d, run, ranks, more)
     allowed, scatter = ALLOWED[d["precision"] or "f32"], Scatter(d, run, want)
     worst, share = hold(have, want, allowed, scatter)
