@@ -40,6 +40,14 @@ def call(command, timeout=TIMEOUT, **more):
     return done.stdout
 
 
+def most_resident(command, **more):
+    """The most bytes that a process of a command which must succeed has in memory, of those that it starts too."""
+    measure = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \
+              "print(); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024); sys.exit(done.returncode)"
+    # In a process of its own, whose children are this run's alone.
+    return int(call([sys.executable, "-c", measure, *command], **more).split()[-1])
+
+
 def flags(options):
     """{"grad_clip": 0, "shuffle": True} as --grad-clip 0 --shuffle."""
     words = []

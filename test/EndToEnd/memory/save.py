@@ -5,22 +5,12 @@ tensors: save.py CONFIG CORPUS WORK
 Initial values depend on a weight's name and index alone, so that checkpoints after no step are the same."""
 import json
 import pathlib
-import resource
-import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import call, check, compile, flags, fresh, ranks_of, strategy
-
-# In a process of its own, whose children are this run's alone.
-if sys.argv[1] == "--measure":
-    done = subprocess.run(sys.argv[2:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    check(done.returncode == 0, done.stdout)
-    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
-    sys.exit()
+from harness import call, check, compile, flags, fresh, most_resident, ranks_of, strategy
 
 config, corpus = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-script = pathlib.Path(__file__).resolve()
 fresh(sys.argv[3])
 # The embedding and the head are of 30.7 MB each: eight windows of 4 MiB.
 shape = json.loads(config.read_text()) | {"vocab_size": 60000, "hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 4,
@@ -51,8 +41,7 @@ for words in ("one", "data=2+zero=3", "data=2+zero=3+precision=bf16", "tensor=2"
     for name in ("model", "optimizer"):
         a, b = (pathlib.Path(folder, "latest", name + ".safetensors").read_bytes() for folder in ("trained", "again"))
         check(a == b, f"{words}: {name} is not the same when it is read and written again")
-    without, saving = (int(call([sys.executable, script, "--measure", *command, "--steps", 2, *more]).split()[-1])
-                       for more in ([], ["--save", "measured"]))
+    without, saving = (most_resident([*command, "--steps", 2, *more]) for more in ([], ["--save", "measured"]))
     print(f"{words}: {without:,} bytes resident, {saving:,} with --save", flush=True)
     # Rank 0's window, what each rank packs for it, and a bit for all else.
     check(saving - without < (3 + ranks) * WINDOW, f"{words}: saving takes {saving - without:,} bytes")
