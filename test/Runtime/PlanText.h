@@ -28,4 +28,58 @@ template <typename T> nlohmann::json whole(nlohmann::json entry) {
 
 } // namespace meshwright::plan
 
+/// A plan with one parameter on the mesh a=2, b=3.
+inline nlohmann::json planText(std::vector<int64_t> shape, std::vector<int64_t> local,
+                               nlohmann::json sharding, bool stacked = false,
+                               nlohmann::json storage = {{"tensor", "w"}}) {
+  return meshwright::plan::whole<meshwright::plan::Plan>(
+      {{"version", 1},
+       {"hash", "0123456789abcdef"},
+       {"model", "m"},
+       {"config", ""},
+       {"target", "cpu"},
+       {"precision", "f32"},
+       {"optimizer", "sgd"},
+       {"mesh", {{{"axis", "a"}, {"size", 2}}, {{"axis", "b"}, {"size", 3}}}},
+       {"batch", 12},
+       {"sequence", 4},
+       {"microbatches", 1},
+       {"vocabulary", 10},
+       {"max_positions", 4},
+       {"data_axes", {"a", "b"}},
+       {"programs",
+        {meshwright::plan::whole<meshwright::plan::Program>(
+            {{"name", "main"}, {"arena_bytes", 4096}})}},
+       {"variables",
+        {{{"name", "w"},
+          {"role", "parameter"},
+          {"type", "f32"},
+          {"shape", shape},
+          {"local_shape", local},
+          {"sharding", sharding},
+          {"stacked", stacked},
+          {"offset", 64},
+          {"in", 0},
+          {"init", {{"kind", "normal"}, {"std", 2.0}}},
+          {"storage", storage}}}},
+       {"inputs",
+        {{{"name", "tokens"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}, {"in", 0}},
+         {{"name", "targets"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}, {"in", 0}}}},
+       {"outputs",
+        {{{"name", "loss"},
+          {"type", "f32"},
+          {"shape", nlohmann::json::array()},
+          {"offset", 0},
+          {"in", 0}},
+         {{"name", "grad_norm"},
+          {"type", "f32"},
+          {"shape", nlohmann::json::array()},
+          {"offset", 0},
+          {"in", 0}}}},
+       {"groups", {{"a"}, {"a", "b"}}},
+       {"scratch_bytes", {0, 0}},
+       {"collectives", nlohmann::json::array()},
+       {"flops", 1.5e12}});
+}
+
 #endif // MESHWRIGHT_TEST_RUNTIME_PLANTEXT_H

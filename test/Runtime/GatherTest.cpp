@@ -1,0 +1,103 @@
+//===- GatherTest.cpp - file tensors in windows -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/Gather.h"
+
+#include "PlanText.h"
+#include "common/plan/Plan.h"
+#include "common/plan/Sharding.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace meshwright;
+using Json = nlohmann::json;
+
+/// (element of the box, where it is in the file) of all elements of `parts`.
+static std::set<std::pair<std::vector<int64_t>, int64_t>>
+placesOf(const std::vector<StoredPart> &parts) {
+  std::set<std::pair<std::vector<int64_t>, int64_t>> places;
+  for (const StoredPart &part : parts) {
+    int64_t count = 1;
+    for (int64_t size : part.extent)
+      count *= size;
+    for (int64_t i = 0; i < count; ++i) {
+      std::vector<int64_t> element = part.first;
+      int64_t place = part.fileOffset, rest = i;
+      for (size_t d = part.extent.size(); d-- > 0; rest /= part.extent[d]) {
+        element[d] += rest % part.extent[d];
+        place += rest % part.extent[d] * part.fileStrides[d];
+      }
+      EXPECT_TRUE(places.insert({element, place}).second);
+    }
+  }
+  return places;
+}
+
+// What is gathered window by window is all of a tensor, each element once and where it belongs.
+TEST(Gather, WindowsDivideFileTensors) {
+  struct Case {
+    std::vector<int64_t> shape; ///< of the variable
+    Json storage;
+  };
+  for (const Case &c : {
+           Case{{}, {{"tensor", "w"}}},
+           Case{{7}, {{"tensor", "w"}}},
+           Case{{6, 5}, {{"tensor", "w"}}},
+           Case{{1, 5}, {{"tensor", "w"}, {"transpose", true}}},
+           Case{{6, 1, 4}, {{"tensor", "w"}, {"transpose", true}}},
+           Case{{3, 4, 5}, {{"tensor", "w"}, {"transpose", true}}},
+           Case{{3, 4, 5},
+                {{"tensor", "w"}, {"slice", {{"dim", 0}, {"begin", 2}, {"size", 3}, {"full", 9}}}}},
+           Case{{7, 5},
+                {{"tensor", "w"},
+                 {"transpose", true},
+                 {"slice", {{"dim", 1}, {"begin", 7}, {"size", 7}, {"full", 21}}}}},
+           Case{{8, 3},
+                {{"tensor", "w"},
+                 {"slice",
+                  {{"dim", 0},
+                   {"begin", 4},
+                   {"size", 8},
+                   {"full", 24},
+                   {"period", 12},
+                   {"runs", {0, 2, 2, 1, 2, 2}}}}}},
+       }) {
+    Plan plan = Plan::parse(planText(c.shape, c.shape,
+                                     Json(std::vector<Json>(c.shape.size(), Json::array())), false,
+                                     c.storage)
+                                .dump());
+    const Variable &variable = plan.variables[0];
+    std::vector<int64_t> shape = storageLayout(variable).fileShape, strides = denseStrides(shape);
+    std::vector<StoredPart> whole =
+        storedParts(variable, std::vector<int64_t>(c.shape.size()), c.shape);
+    auto wanted = placesOf(whole);
+    for (int64_t capacity : {1, 2, 3, 4, 6, 10, 1000}) {
+      SCOPED_TRACE(c.storage.dump() + " " + std::to_string(capacity));
+      int64_t next = 0;
+      std::vector<StoredPart> all;
+      for (const Box &window : windowsOf(shape, capacity)) {
+        EXPECT_LE(window.elements(), capacity);
+        int64_t begin = 0;
+        for (size_t d = 0; d < shape.size(); ++d)
+          begin += window.begin[d] * strides[d];
+        EXPECT_EQ(begin, next);
+        next += window.elements();
+        std::vector<StoredPart> inside;
+        for (const StoredPart &part : whole)
+          if (auto found = partWithin(part, shape, window))
+            inside.push_back(*found);
+        for (const auto &[element, place] : placesOf(inside))
+          EXPECT_TRUE(place >= begin && place < next) << place;
+        all.insert(all.end(), inside.begin(), inside.end());
+      }
+      int64_t elements = 1;
+      for (int64_t size : shape)
+        elements *= size;
+      EXPECT_EQ(next, elements);
+      EXPECT_EQ(placesOf(all), wanted);
+    }
+  }
+}
