@@ -15,14 +15,7 @@
 
 using namespace meshwright;
 
-static int64_t elements(const std::vector<int64_t> &shape) {
-  int64_t product = 1;
-  for (int64_t size : shape)
-    product *= size;
-  return product;
-}
-
-int64_t FileTensor::bytes() const { return elements(shape) * 4; }
+int64_t FileTensor::bytes() const { return elementsIn(shape) * 4; }
 
 std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kind) {
   std::vector<FileTensor> tensors;
@@ -38,7 +31,7 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
       continue;
     bool isLower = variable.isHalved && variable.role == Variable::Master;
     std::vector<int64_t> shape = storageLayout(variable).fileShape;
-    int64_t count = elements(variable.shape) / std::max<int64_t>(variable.tensors(), 1);
+    int64_t count = elementsIn(variable.shape) / std::max<int64_t>(variable.tensors(), 1);
     for (int64_t number = 0; number < variable.tensors(); ++number) {
       std::string name = storageName(variable, number);
       int64_t begin = variable.storage.slice ? variable.storage.slice->begin : -1;
@@ -63,9 +56,9 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
     }
   }
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (covered[i] != elements(tensors[i].shape))
+    if (covered[i] != elementsIn(tensors[i].shape))
       fail("plan: the variables stored in ", tensors[i].name, " cover ", covered[i], " of its ",
-           elements(tensors[i].shape), " elements");
+           elementsIn(tensors[i].shape), " elements");
   return tensors;
 }
 
@@ -81,7 +74,7 @@ static bool holdsTensor(const Variable &variable, const Box &box, int64_t number
 std::vector<Box> meshwright::windowsOf(const std::vector<int64_t> &shape, int64_t capacity) {
   // Dimensions before `split` are taken one index at a time, that one in ranges, others whole.
   size_t split = 0;
-  int64_t inner = elements(shape);
+  int64_t inner = elementsIn(shape);
   while (split < shape.size() && (inner /= std::max<int64_t>(shape[split], 1)) > capacity)
     ++split;
   int64_t rows = std::max<int64_t>(capacity / std::max<int64_t>(inner, 1), 1);
@@ -90,7 +83,7 @@ std::vector<Box> meshwright::windowsOf(const std::vector<int64_t> &shape, int64_
   if (shape.empty())
     return {window};
   std::fill_n(window.extent.begin(), split, 1);
-  for (int64_t left = elements(shape); left > 0; left -= window.elements()) {
+  for (int64_t left = elementsIn(shape); left > 0; left -= window.elements()) {
     window.extent[split] = std::min(rows, shape[split] - window.begin[split]);
     windows.push_back(window);
     window.begin[split] += window.extent[split];
@@ -164,7 +157,7 @@ void meshwright::gatherTensor(
       int64_t held = 0;
       for (const StoredPart &whole : source.parts)
         if (auto part = partWithin(whole, tensor.shape, window)) {
-          held += elements(part->extent);
+          held += elementsIn(part->extent);
           parts.push_back(std::move(*part));
         }
       if (held == 0)
@@ -177,7 +170,7 @@ void meshwright::gatherTensor(
       float *packed = buffers.packed.data();
       for (const StoredPart &part : parts) {
         TensorView dense{ElementType::F32, packed, denseStrides(part.extent)};
-        packed += sent ? elements(part.extent) : 0;
+        packed += sent ? elementsIn(part.extent) : 0;
         if (!isRoot) {
           copyTensor(part.extent, viewAt(source.view, part.first), dense);
           continue;

@@ -289,13 +289,6 @@ std::vector<std::string> SafeTensorsReader::names() const {
   return result;
 }
 
-static int64_t elementsIn(const std::vector<int64_t> &shape) {
-  int64_t product = 1;
-  for (int64_t size : shape)
-    product *= size;
-  return product;
-}
-
 SafeTensorsWriter::SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries)
     : file(path), entries(entries) {
   file.write(headerText());

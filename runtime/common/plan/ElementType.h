@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace meshwright {
 
@@ -37,6 +38,14 @@ inline int64_t bytesOf(ElementType type) {
     return 2;
   }
   __builtin_unreachable();
+}
+
+/// Of a tensor of this shape.
+inline int64_t elementsIn(const std::vector<int64_t> &shape) {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    product *= size;
+  return product;
 }
 
 /// "f32", as plans and messages write it.

@@ -91,13 +91,6 @@ static ElementType typeOf(const std::string &name, const std::string &path) {
 // What follows from it for a rank
 //===----------------------------------------------------------------------===//
 
-static int64_t elements(const std::vector<int64_t> &shape) {
-  int64_t product = 1;
-  for (int64_t size : shape)
-    product *= size;
-  return product;
-}
-
 static std::vector<int> parseAxes(const Plan &plan, const std::vector<std::string> &names,
                                   const std::string &path) {
   std::vector<int> axes;
@@ -172,7 +165,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
          "; variables are f32, bf16 or f16, and halves of masters i16");
   const Program &program = plan.programs[variable.program];
   checkRange(variable.onHost ? program.hostBytes : program.arenaBytes, path, variable.offset,
-             elements(variable.localShape) * bytesOf(variable.type));
+             elementsIn(variable.localShape) * bytesOf(variable.type));
   size_t layerRank = rank - variable.numbered;
   const Storage &storage = variable.storage;
   if (storage.transpose && layerRank < 2)
@@ -287,7 +280,7 @@ static std::map<std::string, Port> portsOf(const Plan &plan, const std::vector<p
     Port port{entry.name, typeOf(entry.type, path), entry.shape, entry.offset};
     size_t program = programAt(plan, entry.program, path);
     checkRange(plan.programs[program].arenaBytes, path, port.offset,
-               elements(port.shape) * bytesOf(port.type));
+               elementsIn(port.shape) * bytesOf(port.type));
     if (program == plan.program)
       ports[port.name] = port;
   }
@@ -401,7 +394,7 @@ static void checkInputs(const Plan &plan) {
     if (entry == known.end())
       fail("plan: \"inputs\" has \"", name, "\", which this runtime does not know");
     auto [type, count] = entry->second;
-    if (port.type != type || elements(port.shape) != count)
+    if (port.type != type || elementsIn(port.shape) != count)
       fail("plan: input \"", name, "\" is ", shapeText(port.shape), " of ", nameOf(port.type),
            ", but ", count, " elements of ", nameOf(type), " are what the runtime fills in");
   }
@@ -554,7 +547,7 @@ std::vector<int> Plan::groupMembers(const std::vector<int> &axes, int64_t rank) 
 /// `range` with the tensor of `shape` at `offset` in it.
 static ArenaRange extended(ArenaRange range, ElementType type, const std::vector<int64_t> &shape,
                            int64_t offset) {
-  int64_t end = offset + bytesOf(type) * elements(shape);
+  int64_t end = offset + bytesOf(type) * elementsIn(shape);
   if (range.begin == range.end)
     return {offset, end};
   return {std::min(range.begin, offset), std::max(range.end, end)};
