@@ -41,7 +41,7 @@ def call(command, timeout=TIMEOUT, **more):
 
 
 def most_resident(command, **more):
-    """The most bytes that a process of a command which must succeed has in memory, of those that it starts too."""
+    """Runs a command that must succeed. Returns how many bytes its largest process, or one that it started, had in memory at most."""
     measure = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \
               "print(); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024); sys.exit(done.returncode)"
     # In a process of its own, whose children are this run's alone.

@@ -40,7 +40,7 @@ inline int64_t bytesOf(ElementType type) {
   __builtin_unreachable();
 }
 
-/// Of a tensor of this shape.
+/// How many elements a tensor of this shape has.
 inline int64_t elementsIn(const std::vector<int64_t> &shape) {
   int64_t product = 1;
   for (int64_t size : shape)
