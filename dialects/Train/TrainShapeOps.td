@@ -157,7 +157,10 @@ def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure, IsPrimitive]> {
 
 def Train_ScatterRowsOp : Train_Op<"scatter_rows", [Pure, IsPrimitive]> {
   let summary = "y = init or 0; y[ids[r..], c] += x[r.., c] in the order of r";
-  let description = [{ x: [..., d], ids: [...], y and init: [rows, d]. Only inside kernels. }];
+  let description = [{
+    x: [..., d], ids: [...], y and init: [rows, d]. Where y and init are narrower than x, sums are
+    rounded to their type, and no two ids point to one row. Only inside kernels.
+  }];
   let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Optional<Train_Tensor>:$init);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `,` $ids (`init` $init^)? attr-dict `:` functional-type(operands, results)";

@@ -121,7 +121,9 @@ void LoopNestValues::emitRoot(const Root &root, const Columns &columns, Value va
       value = arith::SelectOp::create(
           b, loc, rowExists(eval(root.ids, nullptr), root.dest->type.getDimSize(0)), value,
           arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType())));
-    value = combine(kind, load(address, root.dest->type.getElementType(), &columns), value);
+    Type element = root.dest->type.getElementType();
+    Value before = widened(element, load(address, registerType(element), &columns));
+    value = narrowed(element, combine(kind, before, value));
   }
   store(value, address, &columns);
 }
@@ -182,6 +184,22 @@ Value LoopNestValues::combine(train::ReduceKind kind, Value x, Value y) {
   if (kind == train::ReduceKind::Max)
     return arith::MaximumFOp::create(b, loc, x, y);
   return arith::AddFOp::create(b, loc, x, y, contract);
+}
+
+/// bf16 and f16, in which nothing is computed.
+static FloatType narrowFloat(Type element) {
+  auto type = dyn_cast<FloatType>(element);
+  return type && type.getWidth() < 32 ? type : FloatType();
+}
+
+Value LoopNestValues::widened(Type element, Value value) {
+  FloatType narrow = narrowFloat(element);
+  return narrow ? extend(narrow, value) : value;
+}
+
+Value LoopNestValues::narrowed(Type element, Value value) {
+  FloatType narrow = narrowFloat(element);
+  return narrow ? round(narrow, value) : value;
 }
 
 Value LoopNestValues::horizontal(train::ReduceKind kind, Value vector) {

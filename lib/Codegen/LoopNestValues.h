@@ -87,6 +87,9 @@ protected:
   mlir::Value constant(int64_t value);
   mlir::Value neutral(train::ReduceKind kind, mlir::Type type);
   mlir::Value combine(train::ReduceKind kind, mlir::Value a, mlir::Value b);
+  /// What is in memory as `element`, in f32, and what is stored as `element`.
+  mlir::Value widened(mlir::Type element, mlir::Value value);
+  mlir::Value narrowed(mlir::Type element, mlir::Value value);
   mlir::Value horizontal(train::ReduceKind kind, mlir::Value vector);
   mlir::Value laneIndex(const Columns &columns, mlir::Type element);
   mlir::VectorType vectorOf(mlir::Type element) {

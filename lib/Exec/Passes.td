@@ -153,8 +153,9 @@ def ExecDecomposeKernels : PhasePass<"exec-decompose-kernels", "exec"> {
   let description = [{
     Each op of a kernel is replaced by its own `KernelOpInterface::decompose`. Then common
     subexpressions are merged (such as the statistics that a norm and its gradient share) and
-    arithmetic with constants is folded. The pass refuses ops in kernels without a
-    decomposition.
+    arithmetic with constants is folded. The gradient of an embedding in bf16 or f16 sums the rows
+    of equal ids in f32 first, if that takes less memory than its whole target in f32 would. The
+    pass refuses ops in kernels without a decomposition.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -420,6 +420,17 @@ static const Case cases[] = {
        %1 = train.transpose_blocks %q : ($XD) -> tensor<$Sx$Bx$Dxf32>
        %2 = train.sgd %q, %h, %c, %l : ($XD, $XD, $F, $F) -> $XD
        return %0, %1, %2 : $XD, tensor<$Sx$Bx$Dxf32>, $XD })"},
+    // In bf16 and f16 rows of equal ids are summed before they are added.
+    {"embedding_grad_large_table",
+     R"(func.func @k(%y: $XD, %i: $ID, %a: tensor<1300x$Dxf32>) -> tensor<1300x$Dxf32> {
+       %0 = train.embedding_grad %y, %i init %a rows 1300 : ($XD, $ID, tensor<1300x$Dxf32>) -> tensor<1300x$Dxf32>
+       return %0 : tensor<1300x$Dxf32> })",
+     8, 1e-5},
+    {"embedding_grad_large_table_outside",
+     R"(func.func @k(%y: $XD, %i: $ID, %b: tensor<i32>) -> tensor<1300x$Dxf32> {
+       %s = train.shift_ids %i, %b : ($ID, tensor<i32>) -> $ID
+       %0 = train.embedding_grad %y, %s rows 1300 : ($XD, $ID) -> tensor<1300x$Dxf32> return %0 : tensor<1300x$Dxf32> })",
+     1400, 1e-5},
     {"embedding_grad_init_sum",
      R"(func.func @k(%y: $XD, %i: $ID, %a: tensor<3x9x$Dxf32>) -> tensor<9x$Dxf32> {
        %s = train.reduce sum %a over [0] : (tensor<3x9x$Dxf32>) -> tensor<9x$Dxf32>

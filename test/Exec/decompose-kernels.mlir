@@ -99,3 +99,27 @@ func.func private @both(%x: tensor<2x3x4x5xf32>) -> tensor<3xf32> attributes {ex
   %0 = train.reduce max %x over [0, 2, 3] : (tensor<2x3x4x5xf32>) -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+
+// -----
+
+// Rows of equal ids are summed in f32, and the last of these ids adds the sum: once it is rounded.
+// CHECK-LABEL: func.func private @embedding_grad
+// CHECK: %[[LAST:.*]] = train.reduce max %{{.*}} over [1] : (tensor<4x4xf32>) -> tensor<4xf32>
+// CHECK: %[[SUMS:.*]] = train.scatter_rows %{{.*}}, %[[AT:.*]] : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4x8xf32>
+// CHECK: %[[ADDS:.*]] = arith.cmpi eq, %[[AT]], %[[NUMBER:.*]] : tensor<4xi32>
+// CHECK: %[[IDS:.*]] = arith.select %[[ADDS]], %arg1, %{{.*}} : tensor<4xi1>, tensor<4xi32>
+// CHECK: %[[ROWS:.*]] = train.gather_rows %[[SUMS]], %[[NUMBER]] : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4x8xf32>
+// CHECK: train.scatter_rows %[[ROWS]], %[[IDS]] init %arg2 : (tensor<4x8xf32>, tensor<4xi32>, tensor<64x8xbf16>) -> tensor<64x8xbf16>
+func.func private @embedding_grad(%dy: tensor<4x8xbf16>, %ids: tensor<4xi32>, %start: tensor<64x8xbf16>) -> tensor<64x8xbf16> attributes {exec.kernel} {
+  %0 = train.embedding_grad %dy, %ids init %start rows 64 : (tensor<4x8xbf16>, tensor<4xi32>, tensor<64x8xbf16>) -> tensor<64x8xbf16>
+  return %0 : tensor<64x8xbf16>
+}
+
+// A target of fewer rows than there are ids is summed whole.
+// CHECK-LABEL: func.func private @small_target
+// CHECK: %[[SUM:.*]] = train.scatter_rows {{.*}} -> tensor<3x8xf32>
+// CHECK-NEXT: arith.truncf %[[SUM]]
+func.func private @small_target(%dy: tensor<4x8xbf16>, %ids: tensor<4xi32>) -> tensor<3x8xbf16> attributes {exec.kernel} {
+  %0 = train.embedding_grad %dy, %ids rows 3 : (tensor<4x8xbf16>, tensor<4xi32>) -> tensor<3x8xbf16>
+  return %0 : tensor<3x8xbf16>
+}

@@ -81,7 +81,7 @@ void LoopNestEmitter::addQueued(const Queue &queue, Value first, int64_t count,
     scalars = outer;
   }
   for (Value address : addresses)
-    sums.push_back(load(address, elementType, &columns));
+    sums.push_back(widened(type.getElementType(), load(address, elementType, &columns)));
   for (int64_t i = 0; i < count; ++i) {
     // The same target again: what has been added is not in memory yet.
     for (int64_t before = 0; before < i; ++before) {
@@ -92,7 +92,7 @@ void LoopNestEmitter::addQueued(const Queue &queue, Value first, int64_t count,
     sums[i] = combine(train::ReduceKind::Sum, sums[i], values[i]);
   }
   for (auto [sum, address] : llvm::zip(sums, addresses))
-    store(sum, address, &columns);
+    store(narrowed(type.getElementType(), sum), address, &columns);
 }
 
 void LoopNestEmitter::emitScatter() {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "NarrowScatter.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
@@ -53,9 +54,10 @@ namespace {
 struct ExecDecomposeKernels : exec::impl::ExecDecomposeKernelsBase<ExecDecomposeKernels> {
   void runOnModule() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FoldBroadcast>(&getContext());
-    // Only folds of arith and math ops: kernels keep the shape that the scheduler
+    // Beside folds of arith and math ops: kernels keep the shape that the scheduler
     // knows.
+    patterns.add<FoldBroadcast>(&getContext());
+    populateNarrowScatterPatterns(patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));
     for (auto kernel : getOperation().getOps<func::FuncOp>()) {
       if (!kernel->hasAttr(kernelAttr))
