@@ -256,7 +256,7 @@ void codegen::scheduleLoopNest(LoopNest &nest, const exec::ScheduleLimits &optio
 
   int64_t parallel = nest.rows(Role::Parallel), sequential = nest.rows(Role::Sequential);
   if (nest.columns) {
-    // Enough blocks for many threads, each at least four lines of cache wide.
+    // Enough blocks for many threads, each at least 64 columns wide: four lines of cache in f32.
     nest.block = std::max<int64_t>(64, llvm::alignTo(llvm::divideCeil(nest.columnSize, 64), 64));
   } else if (!wholeRows && !partialRows && nest.columnSize > longRow) {
     nest.block = blockOfRow;

@@ -87,7 +87,7 @@ protected:
   mlir::Value constant(int64_t value);
   mlir::Value neutral(train::ReduceKind kind, mlir::Type type);
   mlir::Value combine(train::ReduceKind kind, mlir::Value a, mlir::Value b);
-  /// What is in memory as `element`, in f32, and what is stored as `element`.
+  /// A value that was loaded as `element`, in f32; and a value of f32, to be stored as `element`.
   mlir::Value widened(mlir::Type element, mlir::Value value);
   mlir::Value narrowed(mlir::Type element, mlir::Value value);
   mlir::Value horizontal(train::ReduceKind kind, mlir::Value vector);

@@ -53,6 +53,13 @@ struct Moved {
 };
 } // namespace
 
+/// Rows of the target that are added to, if no two ids are the same.
+static int64_t touchedBytes(train::ScatterRowsOp scatter) {
+  auto rows = cast<RankedTensorType>(scatter.getX().getType());
+  return bytesOfElements(cast<RankedTensorType>(scatter.getType()).getElementType(),
+                         rows.getNumElements());
+}
+
 static Moved movedBy(exec::LaunchOp launch, func::FuncOp kernel) {
   Moved moved;
   Operation *end = kernel.getBody().front().getTerminator();
@@ -62,7 +69,7 @@ static Moved movedBy(exec::LaunchOp launch, func::FuncOp kernel) {
       // Rows that are added to memory where it is: those that are touched.
       auto scatter = value.getDefiningOp<train::ScatterRowsOp>();
       if (scatter && scatter.getInit() == argument && target == memory)
-        bytes = std::min(bytes, tensorBytes(scatter.getX().getType()));
+        bytes = std::min(bytes, touchedBytes(scatter));
     }
     moved.read += bytes;
   }
@@ -70,7 +77,7 @@ static Moved movedBy(exec::LaunchOp launch, func::FuncOp kernel) {
     int64_t bytes = tensorBytes(value.getType());
     auto scatter = value.getDefiningOp<train::ScatterRowsOp>();
     if (scatter && llvm::is_contained(launch.getInputs(), target))
-      bytes = std::min(bytes, tensorBytes(scatter.getX().getType()));
+      bytes = std::min(bytes, touchedBytes(scatter));
     moved.written += bytes;
   }
   return moved;

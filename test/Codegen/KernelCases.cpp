@@ -154,7 +154,8 @@ static const Case cases[] = {
        %0 = train.rope %x, %c, %s : (tensor<$Bx$Sx3x$Dxf32>, tensor<$Sx$Hxf32>, tensor<$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32>
        %1 = train.reduce sum %0 over [0, 1, 2] : (tensor<$Bx$Sx3x$Dxf32>) -> $VD return %1 : $VD })",
      8, 3e-6, true},
-    {"rope_table_documents", R"(func.func @k(%i: $ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>) {
+    {"rope_table_documents",
+     R"(func.func @k(%i: $ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>) {
        %0:2 = train.rope_table [1.0, 0.0517, 0.0] positions %i {scale = 1.25 : f64} : ($ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>)
        return %0#0, %0#1 : tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32> })"},
     {"rope_documents",
@@ -431,6 +432,11 @@ static const Case cases[] = {
        %s = train.shift_ids %i, %b : ($ID, tensor<i32>) -> $ID
        %0 = train.embedding_grad %y, %s rows 1300 : ($XD, $ID) -> tensor<1300x$Dxf32> return %0 : tensor<1300x$Dxf32> })",
      1400, 1e-5},
+    {"embedding_grad_large_table_blocks",
+     R"(func.func @k(%y: tensor<2x$Bx$Sx$Dxf32>, %i: tensor<2x$Bx$Sxi32>) -> tensor<2700x$Dxf32> {
+       %0 = train.embedding_grad %y, %i rows 2700 : (tensor<2x$Bx$Sx$Dxf32>, tensor<2x$Bx$Sxi32>) -> tensor<2700x$Dxf32>
+       return %0 : tensor<2700x$Dxf32> })",
+     8, 1e-5},
     {"embedding_grad_init_sum",
      R"(func.func @k(%y: $XD, %i: $ID, %a: tensor<3x9x$Dxf32>) -> tensor<9x$Dxf32> {
        %s = train.reduce sum %a over [0] : (tensor<3x9x$Dxf32>) -> tensor<9x$Dxf32>
@@ -447,7 +453,8 @@ static const Case cases[] = {
        %h = train.rotate_half %x : ($XD) -> $XD
        %0 = train.add %h, %b : ($XD, $XD) -> $XD return %0 : $XD })",
      8, 1e-5, true},
-    {"row_sum_in_place", R"(func.func @k(%x: $XD, %m: tensor<$Bx$Sxf32>) -> ($XD, tensor<$Bx$Sxf32>) {
+    {"row_sum_in_place",
+     R"(func.func @k(%x: $XD, %m: tensor<$Bx$Sxf32>) -> ($XD, tensor<$Bx$Sxf32>) {
        %s = train.reduce sum %x over [2] : ($XD) -> tensor<$Bx$Sxf32>
        %0 = train.add %s, %m : (tensor<$Bx$Sxf32>, tensor<$Bx$Sxf32>) -> tensor<$Bx$Sxf32>
        %1 = train.broadcast %0 along [2] : (tensor<$Bx$Sxf32>) -> $XD

@@ -123,3 +123,22 @@ func.func private @small_target(%dy: tensor<4x8xbf16>, %ids: tensor<4xi32>) -> t
   %0 = train.embedding_grad %dy, %ids rows 3 : (tensor<4x8xbf16>, tensor<4xi32>) -> tensor<3x8xbf16>
   return %0 : tensor<3x8xbf16>
 }
+
+// So is one without ids, which stays as it was.
+// CHECK-LABEL: func.func private @no_ids
+// CHECK: train.scatter_rows {{.*}} -> tensor<64x8xf32>
+// CHECK-NEXT: arith.truncf
+func.func private @no_ids(%dy: tensor<0x8xbf16>, %ids: tensor<0xi32>, %start: tensor<64x8xbf16>) -> tensor<64x8xbf16> attributes {exec.kernel} {
+  %0 = train.embedding_grad %dy, %ids init %start rows 64 : (tensor<0x8xbf16>, tensor<0xi32>, tensor<64x8xbf16>) -> tensor<64x8xbf16>
+  return %0 : tensor<64x8xbf16>
+}
+
+// Ids of two dimensions are compared with all of both.
+// CHECK-LABEL: func.func private @two_dimensions
+// CHECK: %[[ROWS:.*]] = train.reduce max %{{.*}} over [3] : (tensor<2x3x2x3xf32>) -> tensor<2x3x2xf32>
+// CHECK: %[[LAST:.*]] = train.reduce max %[[ROWS]] over [2] : (tensor<2x3x2xf32>) -> tensor<2x3xf32>
+// CHECK: train.scatter_rows %{{.*}} : (tensor<2x3x8xf32>, tensor<2x3xi32>) -> tensor<6x8xf32>
+func.func private @two_dimensions(%dy: tensor<2x3x8xf16>, %ids: tensor<2x3xi32>) -> tensor<64x8xf16> attributes {exec.kernel} {
+  %0 = train.embedding_grad %dy, %ids rows 64 : (tensor<2x3x8xf16>, tensor<2x3xi32>) -> tensor<64x8xf16>
+  return %0 : tensor<64x8xf16>
+}

@@ -54,8 +54,8 @@ namespace {
 struct ExecDecomposeKernels : exec::impl::ExecDecomposeKernelsBase<ExecDecomposeKernels> {
   void runOnModule() override {
     RewritePatternSet patterns(&getContext());
-    // Beside folds of arith and math ops: kernels keep the shape that the scheduler
-    // knows.
+    // Besides folds of arith and math ops, only these: kernels keep the shape that the
+    // scheduler knows.
     patterns.add<FoldBroadcast>(&getContext());
     populateNarrowScatterPatterns(patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));

@@ -68,8 +68,7 @@ Value PerId::lastEqual() {
     return train::BroadcastOp::create(b, loc, pairs, ids,
                                       llvm::to_vector(llvm::seq<int64_t>(first, first + rank)));
   };
-  Value same =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, along(rank), along(0));
+  Value same = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, along(rank), along(0));
   // Reductions are of floats, which hold these numbers exactly.
   Value number = arith::SIToFPOp::create(b, loc, floats, numbers(pairs));
   Value last = arith::SelectOp::create(b, loc, same, number, constant(floats, -1));
@@ -78,16 +77,21 @@ Value PerId::lastEqual() {
   return arith::FPToSIOp::create(b, loc, type, last);
 }
 
-/// Whether sums of equal ids take less memory than all rows of the target: a row, its number
-/// and a row of comparisons for each id.
+/// Whether sums of equal ids take less memory than all rows of the target: for each id a row, two
+/// numbers, and what has been found among others when some of their dimensions are reduced.
 static bool takesLess(train::ScatterRowsOp scatter) {
   auto ids = cast<RankedTensorType>(scatter.getIds().getType());
   auto target = cast<RankedTensorType>(scatter.getType());
   constexpr int64_t exactInF32 = int64_t(1) << 24;
-  if (ids.getRank() == 0 || target.getRank() != 2 || ids.getNumElements() > exactInF32)
+  int64_t count = ids.getNumElements();
+  if (ids.getRank() == 0 || target.getRank() != 2 || count == 0 || count > exactInF32)
     return false;
-  int64_t compared = ids.getRank() > 1 ? ids.getNumElements() / ids.getShape().back() : 0;
-  return ids.getNumElements() * (target.getDimSize(1) + compared + 2) < target.getNumElements();
+  int64_t found = 0, left = count;
+  for (int64_t size : llvm::reverse(ids.getShape().drop_front())) {
+    left /= size;
+    found += left;
+  }
+  return count * (target.getDimSize(1) + 2 + found) < target.getNumElements();
 }
 
 LogicalResult SumEqualIdsFirst::matchAndRewrite(arith::TruncFOp op, PatternRewriter &b) const {
@@ -104,14 +108,13 @@ LogicalResult SumEqualIdsFirst::matchAndRewrite(arith::TruncFOp op, PatternRewri
   PerId of(scatter, b);
   auto target = cast<RankedTensorType>(scatter.getType());
   Value last = of.lastEqual(), number = of.numbers(of.type);
-  auto sumsType =
-      RankedTensorType::get({of.type.getNumElements(), target.getDimSize(1)}, target.getElementType());
+  auto sumsType = RankedTensorType::get({of.type.getNumElements(), target.getDimSize(1)},
+                                        target.getElementType());
   Value sums =
       train::ScatterRowsOp::create(b, of.loc, sumsType, scatter.getX(), last, /*init=*/Value());
   // Of equal ids one alone adds their sum, so that it is rounded once.
   Value adds = arith::CmpIOp::create(b, of.loc, arith::CmpIPredicate::eq, last, number);
-  Value ids =
-      arith::SelectOp::create(b, of.loc, adds, of.ids, of.constant(of.type, -1));
+  Value ids = arith::SelectOp::create(b, of.loc, adds, of.ids, of.constant(of.type, -1));
   Value rows = train::GatherRowsOp::create(b, of.loc, scatter.getX().getType(), sums, number);
   b.replaceOpWithNewOp<train::ScatterRowsOp>(op, op.getType(), rows, ids, start);
   return success();
