@@ -154,8 +154,7 @@ static const Case cases[] = {
        %0 = train.rope %x, %c, %s : (tensor<$Bx$Sx3x$Dxf32>, tensor<$Sx$Hxf32>, tensor<$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32>
        %1 = train.reduce sum %0 over [0, 1, 2] : (tensor<$Bx$Sx3x$Dxf32>) -> $VD return %1 : $VD })",
      8, 3e-6, true},
-    {"rope_table_documents",
-     R"(func.func @k(%i: $ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>) {
+    {"rope_table_documents", R"(func.func @k(%i: $ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>) {
        %0:2 = train.rope_table [1.0, 0.0517, 0.0] positions %i {scale = 1.25 : f64} : ($ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>)
        return %0#0, %0#1 : tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32> })"},
     {"rope_documents",
@@ -453,8 +452,7 @@ static const Case cases[] = {
        %h = train.rotate_half %x : ($XD) -> $XD
        %0 = train.add %h, %b : ($XD, $XD) -> $XD return %0 : $XD })",
      8, 1e-5, true},
-    {"row_sum_in_place",
-     R"(func.func @k(%x: $XD, %m: tensor<$Bx$Sxf32>) -> ($XD, tensor<$Bx$Sxf32>) {
+    {"row_sum_in_place", R"(func.func @k(%x: $XD, %m: tensor<$Bx$Sxf32>) -> ($XD, tensor<$Bx$Sxf32>) {
        %s = train.reduce sum %x over [2] : ($XD) -> tensor<$Bx$Sxf32>
        %0 = train.add %s, %m : (tensor<$Bx$Sxf32>, tensor<$Bx$Sxf32>) -> tensor<$Bx$Sxf32>
        %1 = train.broadcast %0 along [2] : (tensor<$Bx$Sxf32>) -> $XD
