@@ -3,9 +3,10 @@
 
 Runs each system in a process of its own, in alternating rounds, and prints the median step time and the
 peak resident set of each, and the ratios. Of the rivals all run in the first round, and in later ones only the one
-that was fastest. Writes bench/results/MODEL-cpu.json, or MODEL-cpu-bf16.json; with bf16 PyTorch is under autocast.
+that was fastest. Writes bench/results/MODEL-cpu.json, or MODEL-cpu-bf16.json, or MODEL-cpu-bf16-grads.json with --grad-dtype bf16;
+with bf16 PyTorch is under autocast.
 
-  python3 bench/train_cpu.py [--model gpt2|llama|mixtral] [--precision f32|bf16] --python VENV/bin/python
+  python3 bench/train_cpu.py [--model gpt2|llama|mixtral] [--precision f32|bf16] [--grad-dtype f32|bf16] --python VENV/bin/python
                                                                (VENV: pip install torch transformers jax)
 
 llama is Llama-3.2-1B cut to 4 layers. mixtral is transformers' model of that family in a small size: 8 experts, of which
@@ -97,6 +98,7 @@ def main():
     parser.add_argument("--model", choices=list(CONFIGS), default="gpt2")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--grad-dtype", choices=["f32", "bf16"], default="f32", help="of Meshwright's accumulated gradients")
     parser.add_argument("--seqs", help="default: 64,512,2048, and 512 of mixtral; a batch is of 4, at 2048 of 1; llama's at 512 too")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=7, help="timed steps a process")
@@ -126,7 +128,7 @@ def main():
         with open(config, "w") as file:
             json.dump(CONFIGS[args.model] | ({"n_positions": max(1024, seq)} if args.model == "gpt2" else {}), file)
         compile_command = [os.path.join(tools, "meshwright"), "compile", config, "--batch", str(batch), "--seq", str(seq), "-o", exe,
-                           "--precision", args.precision]
+                           "--precision", args.precision, "--grad-dtype", args.grad_dtype]
         compile_command += ["--dropout", "0"] if args.model == "gpt2" else []
         parameters, linears = products(args.model, batch * seq)
         print(subprocess.run(compile_command, check=True, capture_output=True, text=True).stdout, end="")
@@ -173,7 +175,8 @@ def main():
         print(f"\nS={seq}   {'system':26}{'step ms':>10}{'peak MiB':>10}")
         for name in systems:
             print(f"        {name:26}{step[name]:10.0f}{peak[name] / 2**20:10.0f}")
-            rows.append({"system": name, "model": args.model, "seq": seq, "batch": batch, "precision": args.precision, "ranks": 1,
+            rows.append({"system": name, "model": args.model, "seq": seq, "batch": batch, "precision": args.precision,
+                         **({"compile_command": " ".join(compile_command)} if name == "meshwright" else {}), "ranks": 1,
                          "threads": args.threads, "step_ms": step[name], "tokens_per_s": 1e3 * batch * seq / step[name], "mfu": None,
                          "peak_bytes": peak[name], "raw_ms": times[name], "raw_peak_bytes": peaks[name], "command": " ".join(systems[name])})
         if rivals and "meshwright" in systems:
@@ -194,9 +197,10 @@ def main():
     result = {"device": f"{cpu}, {args.threads} threads", "versions": json.loads(version.stdout), "commit": commit,
               "date": datetime.date.today().isoformat(), "rows": rows}
     for row in rows:  # paths of this machine are nobody's business
-        row["command"] = row["command"].replace(work, "WORK").replace(ROOT + "/", "").replace(args.python, "python")
+        for key in {"command", "compile_command"} & row.keys():
+            row[key] = row[key].replace(work, "WORK").replace(ROOT + "/", "").replace(args.python, "python")
     os.makedirs(os.path.join(ROOT, "bench/results"), exist_ok=True)
-    suffix = "" if args.precision == "f32" else "-" + args.precision
+    suffix = ("" if args.precision == "f32" else "-" + args.precision) + ("" if args.grad_dtype == "f32" else "-grads")
     if not args.only:
         with open(os.path.join(ROOT, f"bench/results/{args.model}-cpu{suffix}.json"), "w") as file:
             json.dump(result, file, indent=1)

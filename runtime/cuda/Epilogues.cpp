@@ -58,11 +58,14 @@ static float toleranceOf(ElementType type) {
 }
 
 static float toFloat(ElementType type, const char *element) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, element, size_t(bytesOf(type)));
-  return type == ElementType::F32    ? bitsAs<float>(bits)
-         : type == ElementType::BF16 ? bf16ToFloat(uint16_t(bits))
-                                     : f16ToFloat(uint16_t(bits));
+  float value;
+  uint16_t bits;
+  if (type == ElementType::F32) {
+    std::memcpy(&value, element, sizeof(value));
+    return value;
+  }
+  std::memcpy(&bits, element, sizeof(bits));
+  return type == ElementType::BF16 ? bf16ToFloat(bits) : f16ToFloat(bits);
 }
 
 /// What a product has written, as f32: some rows of its matrices, and all of the row.

@@ -20,8 +20,10 @@ namespace {
 Plan planOf(int64_t data, int64_t pipe, int64_t tensor, bool interleaved) {
   Plan plan;
   plan.mesh = {{"data", data}, {"pipe", pipe}, {"tensor", tensor}};
-  for (int64_t stage = 0; stage < pipe; ++stage)
-    plan.programs.push_back({"stage", {{1, {stage}}}, 0, 0, {}, {}, {}});
+  for (int64_t stage = 0; stage < pipe; ++stage) {
+    plan.programs.emplace_back().name = "stage";
+    plan.programs.back().at = {{1, {stage}}};
+  }
   auto send = [&](int64_t from, int64_t to) {
     CollectiveEntry entry;
     entry.op = "send";
