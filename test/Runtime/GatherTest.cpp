@@ -6,11 +6,15 @@
 #include "common/checkpoint/Gather.h"
 
 #include "PlanText.h"
+#include "common/plan/Context.h"
 #include "common/plan/Plan.h"
 #include "common/plan/Sharding.h"
+#include "cpu/ThreadCommunicator.h"
 
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
+#include <thread>
 
 using namespace meshwright;
 using Json = nlohmann::json;
@@ -98,6 +102,69 @@ TEST(Gather, WindowsDivideFileTensors) {
         elements *= size;
       EXPECT_EQ(next, elements);
       EXPECT_EQ(placesOf(all), wanted);
+    }
+  }
+}
+
+/// `body(context)` on each rank of the plan.
+template <typename Body> static void onRanks(const Plan &plan, Body body) {
+  std::vector<std::unique_ptr<RankStatus>> owned;
+  std::vector<RankStatus *> statuses;
+  for (int rank = 0; rank < plan.ranks(); ++rank)
+    statuses.push_back(owned.emplace_back(std::make_unique<RankStatus>(rank)).get());
+  auto world = ThreadCommunicator::createWorld(int(plan.ranks()), 1, statuses);
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < statuses.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      MwContext context(plan, std::move(world[rank]), 1, *statuses[rank]);
+      body(context);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+// Each element is where it belongs in the file, whoever holds it, in however many parts.
+TEST(Gather, RanksSendSeveralPartsOfAWindow) {
+  const int64_t rows[] = {4, 6, 5, 7, 16, 18, 17, 19}, columns = 6;
+  for (bool transposed : {false, true}) {
+    Json storage = {{"tensor", "w"},
+                    {"transpose", transposed},
+                    {"slice",
+                     {{"dim", transposed ? 1 : 0},
+                      {"begin", 4},
+                      {"size", 8},
+                      {"full", 24},
+                      {"period", 12},
+                      {"runs", {0, 2, 2, 1, 2, 2}}}}};
+    Plan plan = Plan::parse(planText({8, columns}, {4, 2}, {{"a"}, {"b"}}, false, storage).dump());
+    const Variable &variable = plan.variables[0];
+    FileTensor tensor{"w", storageLayout(variable).fileShape, {{&variable, 0}}};
+    std::map<int64_t, float> wanted; // by place in the file
+    for (int64_t row : rows)
+      for (int64_t column = 0; column < columns; ++column)
+        wanted[transposed ? column * 24 + row : row * columns + column] =
+            float(row * columns + column);
+    for (int64_t capacity : {1, 7, 30, 1000}) {
+      SCOPED_TRACE(storage.dump() + " " + std::to_string(capacity));
+      std::vector<float> file;
+      onRanks(plan, [&](MwContext &context) {
+        alignas(64) char arena[4096] = {};
+        auto *local = reinterpret_cast<float *>(arena + 64);
+        Box box = shardOf(plan, variable, context.rank());
+        for (int64_t i = 0; i < box.extent[0]; ++i)
+          for (int64_t j = 0; j < box.extent[1]; ++j)
+            local[i * 2 + j] = float(rows[box.begin[0] + i] * columns + box.begin[1] + j);
+        GatherBuffers buffers;
+        buffers.capacity = capacity;
+        gatherTensor(context, arena, tensor, buffers, [&](const float *elements, int64_t count) {
+          EXPECT_EQ(elements != nullptr, context.rank() == 0);
+          if (elements)
+            file.insert(file.end(), elements, elements + count);
+        });
+      });
+      ASSERT_EQ(int64_t(file.size()), 24 * columns);
+      for (auto [place, value] : wanted)
+        EXPECT_EQ(file[size_t(place)], value) << place;
     }
   }
 }
