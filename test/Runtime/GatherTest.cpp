@@ -6,10 +6,12 @@
 #include "common/checkpoint/Gather.h"
 
 #include "PlanText.h"
+#include "common/checkpoint/Weights.h"
 #include "common/plan/Context.h"
 #include "common/plan/Plan.h"
 #include "common/plan/Sharding.h"
 #include "cpu/ThreadCommunicator.h"
+#include "meshwright/runtime/Normal.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -166,5 +168,42 @@ TEST(Gather, RanksSendSeveralPartsOfAWindow) {
       for (auto [place, value] : wanted)
         EXPECT_EQ(file[size_t(place)], value) << place;
     }
+  }
+}
+
+// The lower halves of masters are added to the upper ones that parameters are, here and from other
+// ranks.
+TEST(Gather, HalvesMakeTheNumber) {
+  Json sharding = {{"a"}, Json::array()};
+  Json text = planText({6, 5}, {3, 5}, sharding);
+  text["variables"][0]["type"] = "bf16";
+  text["variables"].push_back({{"name", "w.master"},
+                               {"in", 0},
+                               {"role", "master"},
+                               {"of", "w"},
+                               {"type", "i16"},
+                               {"shape", {6, 5}},
+                               {"local_shape", {3, 5}},
+                               {"sharding", sharding},
+                               {"stacked", false},
+                               {"offset", 1024}});
+  Plan plan = Plan::parse(text.dump());
+  std::vector<FileTensor> tensors = fileTensors(plan, WeightKind::Parameters);
+  ASSERT_EQ(tensors.size(), 1u);
+  for (int64_t capacity : {4, 1000}) {
+    std::vector<float> file;
+    onRanks(plan, [&](MwContext &context) {
+      alignas(64) char arena[4096] = {};
+      initializeWeights({plan, context.rank(), arena, 1}, 7);
+      GatherBuffers buffers;
+      buffers.capacity = capacity;
+      gatherTensor(context, arena, tensors[0], buffers, [&](const float *elements, int64_t count) {
+        if (elements)
+          file.insert(file.end(), elements, elements + count);
+      });
+    });
+    ASSERT_EQ(file.size(), 30u);
+    for (size_t i = 0; i < file.size(); ++i)
+      EXPECT_EQ(file[i], 2.0f * normalValue(initialKey(7, "w"), i)) << i;
   }
 }
