@@ -61,15 +61,7 @@ TEST(Gather, WindowsDivideFileTensors) {
                 {{"tensor", "w"},
                  {"transpose", true},
                  {"slice", {{"dim", 1}, {"begin", 7}, {"size", 7}, {"full", 21}}}}},
-           Case{{8, 3},
-                {{"tensor", "w"},
-                 {"slice",
-                  {{"dim", 0},
-                   {"begin", 4},
-                   {"size", 8},
-                   {"full", 24},
-                   {"period", 12},
-                   {"runs", {0, 2, 2, 1, 2, 2}}}}}},
+           Case{{8, 3}, storageOfRowsApart(false)},
        }) {
     Plan plan = Plan::parse(planText(c.shape, c.shape,
                                      Json(std::vector<Json>(c.shape.size(), Json::array())), false,
@@ -129,15 +121,7 @@ template <typename Body> static void onRanks(const Plan &plan, Body body) {
 TEST(Gather, RanksSendSeveralPartsOfAWindow) {
   const int64_t rows[] = {4, 6, 5, 7, 16, 18, 17, 19}, columns = 6;
   for (bool transposed : {false, true}) {
-    Json storage = {{"tensor", "w"},
-                    {"transpose", transposed},
-                    {"slice",
-                     {{"dim", transposed ? 1 : 0},
-                      {"begin", 4},
-                      {"size", 8},
-                      {"full", 24},
-                      {"period", 12},
-                      {"runs", {0, 2, 2, 1, 2, 2}}}}};
+    Json storage = storageOfRowsApart(transposed);
     Plan plan = Plan::parse(planText({8, columns}, {4, 2}, {{"a"}, {"b"}}, false, storage).dump());
     const Variable &variable = plan.variables[0];
     FileTensor tensor{"w", storageLayout(variable).fileShape, {{&variable, 0}}};
@@ -177,16 +161,7 @@ TEST(Gather, HalvesMakeTheNumber) {
   Json sharding = {{"a"}, Json::array()};
   Json text = planText({6, 5}, {3, 5}, sharding);
   text["variables"][0]["type"] = "bf16";
-  text["variables"].push_back({{"name", "w.master"},
-                               {"in", 0},
-                               {"role", "master"},
-                               {"of", "w"},
-                               {"type", "i16"},
-                               {"shape", {6, 5}},
-                               {"local_shape", {3, 5}},
-                               {"sharding", sharding},
-                               {"stacked", false},
-                               {"offset", 1024}});
+  text["variables"].push_back(masterText("i16", {3, 5}, sharding));
   Plan plan = Plan::parse(text.dump());
   std::vector<FileTensor> tensors = fileTensors(plan, WeightKind::Parameters);
   ASSERT_EQ(tensors.size(), 1u);

@@ -82,4 +82,25 @@ inline nlohmann::json planText(std::vector<int64_t> shape, std::vector<int64_t> 
        {"flops", 1.5e12}});
 }
 
+/// The master of a parameter "w" of shape [6, 5].
+inline nlohmann::json masterText(const char *type, nlohmann::json local, nlohmann::json sharding) {
+  return {{"name", "w.master"}, {"in", 0},         {"role", "master"},     {"of", "w"},
+          {"type", type},       {"shape", {6, 5}}, {"local_shape", local}, {"sharding", sharding},
+          {"stacked", false},   {"offset", 1024}};
+}
+
+/// The storage of a tensor [8, n] whose rows, or columns of its file if `transposed`, are these of
+/// 24: 4 6 5 7 16 18 17 19.
+inline nlohmann::json storageOfRowsApart(bool transposed) {
+  return {{"tensor", "w"},
+          {"transpose", transposed},
+          {"slice",
+           {{"dim", transposed ? 1 : 0},
+            {"begin", 4},
+            {"size", 8},
+            {"full", 24},
+            {"period", 12},
+            {"runs", {0, 2, 2, 1, 2, 2}}}}};
+}
+
 #endif // MESHWRIGHT_TEST_RUNTIME_PLANTEXT_H

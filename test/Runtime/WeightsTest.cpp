@@ -282,15 +282,7 @@ TEST(Weights, InitialValuesFollowGlobalIndices) {
 static Json withMaster(const char *type, Json masterLocal, Json masterSharding) {
   Json text = planText({6, 5}, {6, 5}, {Json::array(), Json::array()});
   text["variables"][0]["type"] = type;
-  text["variables"].push_back({{"name", "w.master"}, {"in", 0},
-                               {"role", "master"},
-                               {"of", "w"},
-                               {"type", "f32"},
-                               {"shape", {6, 5}},
-                               {"local_shape", masterLocal},
-                               {"sharding", masterSharding},
-                               {"stacked", false},
-                               {"offset", 1024}});
+  text["variables"].push_back(masterText("f32", masterLocal, masterSharding));
   return text;
 }
 
@@ -547,15 +539,7 @@ TEST(Weights, ReadsRowsThatLieApart) {
   TemporaryDirectory scratch;
   const int64_t rows[] = {4, 6, 5, 7, 16, 18, 17, 19};
   for (bool transposed : {false, true}) {
-    Json storage = {{"tensor", "w"},
-                    {"transpose", transposed},
-                    {"slice",
-                     {{"dim", transposed ? 1 : 0},
-                      {"begin", 4},
-                      {"size", 8},
-                      {"full", 24},
-                      {"period", 12},
-                      {"runs", {0, 2, 2, 1, 2, 2}}}}};
+    Json storage = storageOfRowsApart(transposed);
     Plan plan = Plan::parse(planText({8, 5}, {5, 2}, {{"a"}, {"b"}}, false, storage).dump());
     std::vector<float> values;
     for (int i = 0; i < 120; ++i)
