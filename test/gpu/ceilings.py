@@ -3,7 +3,7 @@
 
 Bytes read and bytes written a second by a copy of MIB MiB within its memory, and operations a second of a product
 of N x N matrices in bf16 of random numbers (of zeros it is faster), by the fastest of cuBLASLt's candidates. A process
-of its own, so that what it allocates is gone when it ends."""
+of its own, so that what it allocates is gone when it ends. `rates.py` measures other sizes by the same classes."""
 import array
 import ctypes
 import json
@@ -16,7 +16,9 @@ ROUNDS = 20
 WORKSPACE = 32 << 20
 CANDIDATES = 8
 # Of cublasLt.h and library_types.h.
-BF16, F32, COMPUTE_F32, TRANSPOSE_A, MAX_WORKSPACE, REDUCTION_SCHEMES, SUMS_IN_F32 = 14, 0, 68, 3, 1, 3, 2
+F32, BF16, E4M3, COMPUTE_F32, MAX_WORKSPACE, REDUCTION_SCHEMES, SUMS_IN_F32 = 0, 14, 28, 68, 1, 3, 2
+TRANSPOSE_A, TRANSPOSE_B = 3, 4
+BYTES = {F32: 4, BF16: 2, E4M3: 1}
 
 
 class Algorithm(ctypes.Structure):
@@ -84,59 +86,89 @@ def random_bf16(count):
     return array.array("H", (word >> 16 for word in words)) * -(-count // len(words))
 
 
-def products(driver, size):
-    """C = A^T B, column-major, as a linear layer's product is."""
-    home = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/lib64/"
-    for place in ("", home):
-        try:
-            blas = ctypes.CDLL(place + "libcublasLt.so.13")
-            break
-        except OSError as error:
-            reason = error
-    else:
-        sys.exit(f"no cuBLASLt: {reason}")
+class Blas:
+    """cuBLASLt, with its workspace on the device."""
 
-    def call(name, *arguments):
-        status = getattr(blas, name)(*arguments)
+    def __init__(self, driver):
+        self.driver = driver
+        home = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/lib64/"
+        for place in ("", home):
+            try:
+                self.library = ctypes.CDLL(place + "libcublasLt.so.13")
+                break
+            except OSError as error:
+                reason = error
+        else:
+            sys.exit(f"no cuBLASLt: {reason}")
+        self.handle, self.preference = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cublasLtCreate", ctypes.byref(self.handle))
+        self.call("cublasLtMatmulPreferenceCreate", ctypes.byref(self.preference))
+        self.attribute("cublasLtMatmulPreferenceSetAttribute", self.preference, MAX_WORKSPACE, ctypes.c_uint64, WORKSPACE)
+        self.attribute("cublasLtMatmulPreferenceSetAttribute", self.preference, REDUCTION_SCHEMES, ctypes.c_uint32,
+                       SUMS_IN_F32)
+        self.workspace = driver.allocate(WORKSPACE)
+
+    def call(self, name, *arguments):
+        status = getattr(self.library, name)(*arguments)
         if status:
             sys.exit(f"{name}: error {status}")
 
-    def attribute(name, of, number, kind, value):
+    def attribute(self, name, of, number, kind, value):
         word = kind(value)
-        call(name, of, number, ctypes.byref(word), ctypes.c_size_t(ctypes.sizeof(word)))
+        self.call(name, of, number, ctypes.byref(word), ctypes.c_size_t(ctypes.sizeof(word)))
 
-    handle, operation, preference = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    call("cublasLtCreate", ctypes.byref(handle))
-    call("cublasLtMatmulDescCreate", ctypes.byref(operation), COMPUTE_F32, F32)
-    attribute("cublasLtMatmulDescSetAttribute", operation, TRANSPOSE_A, ctypes.c_int32, 1)
-    layouts = [ctypes.c_void_p() for _ in range(3)]
-    for layout in layouts:
-        call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), BF16, ctypes.c_uint64(size), ctypes.c_uint64(size),
-             ctypes.c_int64(size))
-    call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
-    attribute("cublasLtMatmulPreferenceSetAttribute", preference, MAX_WORKSPACE, ctypes.c_uint64, WORKSPACE)
-    attribute("cublasLtMatmulPreferenceSetAttribute", preference, REDUCTION_SCHEMES, ctypes.c_uint32, SUMS_IN_F32)
-    found, count = (Algorithm * CANDIDATES)(), ctypes.c_int()
-    a, b, c = layouts
-    call("cublasLtMatmulAlgoGetHeuristic", handle, operation, a, b, c, c, preference, CANDIDATES, found,
-         ctypes.byref(count))
+
+class Product:
+    """C = op(A) op(B) + beta C of column-major matrices: op(A) is m x k, op(B) is k x n."""
+
+    def __init__(self, blas, m, n, k, transpose_a, transpose_b, operands=BF16, result=BF16, beta=0.0, candidates=CANDIDATES):
+        self.blas, self.m, self.n, self.k = blas, m, n, k
+        self.one, self.beta = ctypes.c_float(1), ctypes.c_float(beta)
+        self.operation = ctypes.c_void_p()
+        blas.call("cublasLtMatmulDescCreate", ctypes.byref(self.operation), COMPUTE_F32, F32)
+        for number, value in ((TRANSPOSE_A, transpose_a), (TRANSPOSE_B, transpose_b)):
+            blas.attribute("cublasLtMatmulDescSetAttribute", self.operation, number, ctypes.c_int32, int(value))
+        shapes = [((k, m) if transpose_a else (m, k), operands), ((n, k) if transpose_b else (k, n), operands),
+                  ((m, n), result)]
+        self.bytes = [rows * columns * BYTES[kind] for (rows, columns), kind in shapes]
+        self.layouts = [ctypes.c_void_p() for _ in shapes]
+        for layout, ((rows, columns), kind) in zip(self.layouts, shapes):
+            blas.call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), kind, ctypes.c_uint64(rows),
+                      ctypes.c_uint64(columns), ctypes.c_int64(rows))
+        found, count = (Algorithm * candidates)(), ctypes.c_int()
+        a, b, c = self.layouts
+        blas.call("cublasLtMatmulAlgoGetHeuristic", blas.handle, self.operation, a, b, c, c, blas.preference, candidates,
+                  found, ctypes.byref(count))
+        self.candidates = found[:count.value]
+
+    def enqueue(self, candidate, buffers):
+        a, b, c = self.layouts
+        self.blas.call("cublasLtMatmul", self.blas.handle, self.operation, ctypes.byref(self.one), buffers[0], a, buffers[1],
+                       b, ctypes.byref(self.beta), buffers[2], c, buffers[2], c, ctypes.byref(candidate.algorithm),
+                       self.blas.workspace, ctypes.c_size_t(WORKSPACE), self.blas.driver.stream)
+
+
+def fill(driver, buffer, values, size):
+    driver.call("cuMemcpyHtoDAsync_v2", buffer, ctypes.c_void_p(values.buffer_info()[0]), ctypes.c_size_t(size),
+                driver.stream)
+    driver.call("cuStreamSynchronize", driver.stream)
+
+
+def products(driver, size):
+    """Of a product as a linear layer's is, C = A^T B."""
+    product = Product(Blas(driver), size, size, size, True, False)
     values = random_bf16(size * size)
-    buffers = [driver.allocate(2 * size * size) for _ in range(3)]
-    for buffer in buffers:
-        driver.call("cuMemcpyHtoDAsync_v2", buffer, ctypes.c_void_p(values.buffer_info()[0]),
-                    ctypes.c_size_t(2 * size * size), driver.stream)
-    workspace = driver.allocate(WORKSPACE)
-    one, zero = ctypes.c_float(1), ctypes.c_float(0)
+    buffers = [driver.allocate(count) for count in product.bytes]
+    for buffer, count in zip(buffers, product.bytes):
+        fill(driver, buffer, values, count)
 
-    def run(candidate):
-        call("cublasLtMatmul", handle, operation, ctypes.byref(one), buffers[0], a, buffers[1], b, ctypes.byref(zero),
-             buffers[2], c, buffers[2], c, ctypes.byref(candidate.algorithm), workspace, ctypes.c_size_t(WORKSPACE),
-             driver.stream)
+    def milliseconds(candidate):
+        return driver.milliseconds(lambda: product.enqueue(candidate, buffers))
 
-    best = min((statistics.median(driver.milliseconds(lambda: run(candidate)) for _ in range(5)), i)
-               for i, candidate in enumerate(found[:count.value]))[1]
+    best = min((statistics.median(milliseconds(candidate) for _ in range(5)), i)
+               for i, candidate in enumerate(product.candidates))[1]
     # Long enough for the clock to come down to what the power allows.
-    times = [driver.milliseconds(lambda: run(found[best])) for _ in range(10 * ROUNDS)]
+    times = [milliseconds(product.candidates[best]) for _ in range(10 * ROUNDS)]
     return 2 * size ** 3 / (statistics.median(times[5 * ROUNDS:]) / 1e3)
 
 
@@ -151,4 +183,5 @@ def main():
     print(json.dumps(found))
 
 
-main()
+if __name__ == "__main__":
+    main()
