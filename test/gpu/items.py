@@ -63,6 +63,20 @@ def measure_ceilings(session, log, until):
     return f"{note}, products in bf16 {products / 1e12:.1f} TFLOP/s"
 
 
+def measure_rates(session, log, until):
+    """Of products, copies, transfers and attention by their sizes: rates.py."""
+    out = session.work / "rates.json"
+    done = subprocess.run([session.python, session.work / "rates.py", out, "--seconds", str(until - time.monotonic() - 10)],
+                          capture_output=True, text=True, env=session.environment, timeout=until - time.monotonic())
+    log.write(done.stdout + done.stderr)
+    if done.returncode:
+        raise Failed(done.stderr.strip()[-800:])
+    measured = json.loads(out.read_text())
+    with session.lock:
+        session.results["rates"] = measured
+    return "; ".join(done.stdout.splitlines())
+
+
 def extremes(states):
     """Least and greatest of what nvidia-smi has said while a run went on; and all that has slowed the GPU."""
     found = {key: [min(values), max(values)] for key in states[0] if key != "throttled"

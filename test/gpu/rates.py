@@ -18,6 +18,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import statistics
 import subprocess
 import time
@@ -225,7 +226,9 @@ PARTS = {"products": products, "copies": copies_by_size, "transfers": transfers,
 
 
 def state():
-    """The clocks and the power of this moment."""
+    """The clocks and the power of this moment; nothing without nvidia-smi."""
+    if not shutil.which("nvidia-smi"):
+        return {}
     asked = "name,driver_version,clocks.sm,clocks.mem,power.draw,power.limit,temperature.gpu"
     said = subprocess.run(["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"], capture_output=True, text=True).stdout
     return dict(zip(asked.split(","), said.strip().splitlines()[0].split(", "))) if said else {}

@@ -20,7 +20,7 @@ from ranks import Broken, Failed, Skipped
 # once. What is measured runs alone.
 Kind = collections.namedtuple("Kind", "limit expected at_once", defaults=(1,))
 KINDS = {
-    "smoke": Kind(120, 6), "device": Kind(90, 20), "golden": Kind(120, 6, 8), "ptx": Kind(120, 8), "attention": Kind(120, 8),
+    "smoke": Kind(120, 6), "device": Kind(90, 20), "rates": Kind(240, 90), "golden": Kind(120, 6, 8), "ptx": Kind(120, 8), "attention": Kind(120, 8),
     "mesh 2": Kind(240, 15, 2), "mesh 4": Kind(240, 30), "bench": Kind(300, 35), "memory": Kind(10, 1), "kernels": Kind(240, 30),
     "torch": Kind(500, 100), "jax": Kind(400, 60), "replay": Kind(120, 8, 4), "killed": Kind(120, 20),
     "offload": Kind(400, 60), "largest": Kind(400, 110), "batch": Kind(300, 40), "batches": Kind(500, 180),
@@ -28,6 +28,7 @@ KINDS = {
 # Of which one is run again when it broke, to find out at which op.
 SYNCHRONOUS = ("smoke", "golden", "ptx", "attention", "bench", "batch", "variant", "mesh 2", "mesh 4")
 ARCHIVE_BYTES = 15 << 20  # at most, of what is in it; unless a single thing has more
+MOST_ARCHIVES = 6  # few files come back, results.json among them
 SAME_FAILURES = 2  # of processes, in the same words, after which the rest of a kind is left out
 
 Item = collections.namedtuple("Item", "order name kind action expected")
@@ -192,13 +193,19 @@ class Session:
         sys.exit("ended by a signal")
 
     def finish(self):
-        self.write()
         if self.pack:
-            for folder in sorted(self.files.iterdir()):
-                for number, part in enumerate(parts(folder), 1):
-                    with tarfile.open(self.out / f"{folder.name}-{number}.tar.xz", "w:xz") as archive:
-                        for path in part:
-                            archive.add(path, path.relative_to(self.files))
+            # Logs before dumps, of which there may be more than can travel.
+            packed = [(folder, number, part) for folder in sorted(self.files.iterdir(), key=lambda path: (path.name != "logs", path))
+                      for number, part in enumerate(parts(folder), 1)]
+            for folder, number, part in packed[:MOST_ARCHIVES]:
+                with tarfile.open(self.out / f"{folder.name}-{number}.tar.xz", "w:xz") as archive:
+                    for path in part:
+                        archive.add(path, path.relative_to(self.files))
+            left = [str(path.relative_to(self.files)) for _, _, part in packed[MOST_ARCHIVES:] for path in part]
+            if left:
+                self.results["not_packed"] = left
+                print(f"more than {MOST_ARCHIVES} archives: left out {', '.join(left)}", flush=True)
+        self.write()
         shutil.rmtree(self.work, ignore_errors=True)
 
 

@@ -1,10 +1,10 @@
 """What the results of a call, and of those before it, say of the goals: speed beside PyTorch and JAX, FLOPs utilisation,
 the time to start."""
 
-FASTER = 1.1  # times the tokens a second of the faster of the others
+FASTER = 1.2  # times the tokens a second of the faster of the others
 START = 0.1  # of torch.compile's with cold caches
 OURS = ("bench", "batch", "tuned")
-LEAST_UTILISATION = {"gpt2-1.5b": 0.50, "llama-3.2-1b": 0.55}
+LEAST_UTILISATION = {"gpt2-1.5b": 0.54, "llama-3.2-1b": 0.58, "llama-3.2-1b-long": 0.58, "olmoe-4-layers": 0.45}
 
 
 def best(rows):
@@ -12,12 +12,13 @@ def best(rows):
 
 
 def judge(results, benchmarks):
-    """(name, outcome, note) of each goal; `benchmarks` are runs of kind bench."""
+    """(name, outcome, note) of each goal; `benchmarks` are runs of kind bench. Of the others the fastest row counts, whatever
+    its mode and the type of its weights."""
     for run in benchmarks:
         model = run["model"]
         rows = [row for row in results["rows"] if row["model"] == model and row["seq"] == run["seq"]]
         ours = [row for row in rows if row["system"] == "meshwright" and row["kind"] in OURS]
-        others = [row for row in rows if row["system"] != "meshwright" and row["masters"] == "f32"]
+        others = [row for row in rows if row["system"] != "meshwright"]
         for what, mine, theirs in (
                 (f"speed at batch {run['batch']}", [row for row in ours if row["batch"] == run["batch"]],
                  [row for row in others if row["batch"] == run["batch"]]),

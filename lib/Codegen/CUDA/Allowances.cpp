@@ -24,19 +24,24 @@ using namespace meshwright::codegen;
 
 static constexpr int64_t kib = 1 << 10, mib = 1 << 20;
 
-static constexpr int64_t contextBytes = 640 * mib;
+// What the driver and the libraries took of an H100 (80 GB, driver 580, CUDA 13.0, cuBLASLt 13.1,
+// cuDNN 9.19, NCCL 2.28) beside models of one to two billion parameters, in pages of 2 MiB: rounded
+// up by one page where two runs differed by one.
+static constexpr int64_t contextBytes = 536 * mib;
 static constexpr const char *contextSource =
-    "half a GiB is reported of an A100 under CUDA 12, and some more for larger GPUs";
+    "measured: 559,480,832 bytes of an H100 under driver 580 and CUDA 13.0";
 
-static constexpr int64_t librariesBytes = 384 * mib;
+static constexpr int64_t kernelsBytes = 6 * mib, blasBytes = 8 * mib, cudnnBytes = 20 * mib,
+                         ncclCodeBytes = 2 * mib;
 static constexpr const char *librariesSource =
-    "code of the program's kernels, cuBLASLt and cuDNN, loaded as they are first called";
+    "measured on an H100: the program's kernels {0} MiB, NCCL {1} MiB, {2} MiB of cuBLASLt for products "
+    "and {3} MiB of cuDNN for attention where the program has them";
 
 static constexpr const char *pagesSource = "exact: the driver gives memory in pages of 2 MiB";
 
-static constexpr int64_t nodeBytes = 10 * kib;
-static constexpr const char *nodeSource = "{0:N0} nodes at most of 10 KiB, which NVIDIA's CCCL counts for a "
-                                          "kernel (pull request 3768)";
+static constexpr int64_t nodeBytes = 2 * kib;
+static constexpr const char *nodeSource =
+    "{0:N0} nodes at most of 2 KiB: a graph of 2,346 nodes took 4,194,304 bytes of an H100";
 
 /// Of one channel between two ranks: buffers of all protocols where data arrives (NCCL_BUFFSIZE,
 /// 4 MiB, and those of LL and LL128) and what the sender has.
@@ -108,6 +113,20 @@ static int64_t nodesOf(ModuleOp program) {
   return nodes;
 }
 
+static plan::Allowance librariesOf(ModuleOp program) {
+  int64_t bytes = kernelsBytes + ncclCodeBytes, blas = 0, cudnn = 0;
+  program.walk([&](Operation *op) {
+    if (isa<exec::MatmulOp>(op))
+      blas = blasBytes;
+    if (op->hasAttr(exec::libraryAttr))
+      cudnn = cudnnBytes;
+  });
+  return {"kernels and libraries", bytes + blas + cudnn,
+          llvm::formatv(librariesSource, kernelsBytes / mib, ncclCodeBytes / mib, blasBytes / mib,
+                        cudnnBytes / mib)
+              .str()};
+}
+
 std::vector<plan::Allowance> cuda::allowancesOf(ModuleOp program,
                                                 const Communication &communication) {
   int64_t nodes = nodesOf(program);
@@ -115,7 +134,7 @@ std::vector<plan::Allowance> cuda::allowancesOf(ModuleOp program,
   std::vector<plan::Allowance> result = {
       {"last page of the arena", restOfLastPage(arena ? arena.getInt() : 0), pagesSource},
       {"CUDA context", contextBytes, contextSource},
-      {"kernels and libraries", librariesBytes, librariesSource},
+      librariesOf(program),
       {"CUDA graphs", nodes * nodeBytes, llvm::formatv(nodeSource, nodes).str()}};
   // Every rank is in a communicator of each group, but only in those of its own messages.
   struct Group {
