@@ -158,6 +158,6 @@ def distance(have, want, key="loss"):
 
 def arena_printed(text):
     """The bytes in a line of the compiler or of a run."""
-    found = re.search(r"arena ([\d,]+) bytes", text)
+    found = re.search(r"arena (?:up to )?([\d,]+) bytes", text)
     check(found, f"no arena in: {text}")
     return int(found[1].replace(",", ""))

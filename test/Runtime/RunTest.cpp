@@ -18,7 +18,7 @@ TEST_F(RunTest, WritesMetricsAndProgress) {
                         "--eval-every 3 --metrics " +
                         path("m.jsonl") + " --eval-data " + path("data.bin"));
   ASSERT_EQ(result.code, 0) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("arena 70,592 bytes"));
+  EXPECT_THAT(result.output, HasSubstr("arena 70,592 bytes, data in file order\n"));
   EXPECT_THAT(result.output, HasSubstr("step 5 (6/6)"));
   EXPECT_THAT(result.output, HasSubstr("tokens/s"));
   auto lines = metrics("m.jsonl");
@@ -115,6 +115,7 @@ TEST_F(RunTest, SameLossesOnEveryMesh) {
     Result result = train("--steps 5 --lr 0.01 --shuffle --metrics " + path("m.jsonl"), data,
                           tensor, Threads, microbatches);
     ASSERT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(" bytes, data shuffled\n"));
     auto lines = metrics("m.jsonl");
     if (first.empty())
       first = lines;

@@ -410,15 +410,28 @@ static std::string afterDivergence(const Options &options) {
               options.save.empty() ? "" : ", and go on from the last checkpoint");
 }
 
+/// The bytes of the rank that needs most, "up to" where programs differ.
+static std::string mostText(const Plan &plan, int64_t Program::*bytes) {
+  int64_t most = 0;
+  bool differ = false;
+  for (const Program &program : plan.programs) {
+    differ |= program.*bytes != plan.programs.front().*bytes;
+    most = std::max(most, program.*bytes);
+  }
+  return most ? (differ ? "up to " : "") + grouped(uint64_t(most)) : "";
+}
+
 int Trainer::run() {
   if (isRoot()) {
-    std::string onHost =
-        plan.hostBytes ? " and " + grouped(uint64_t(plan.hostBytes)) + " on the host" : "";
+    std::string onHost = mostText(plan, &Program::hostBytes);
+    if (!onHost.empty())
+      onHost = " and " + onHost + " on the host";
     std::string cores = context.cores.empty() ? "" : " on cores " + context.cores;
-    printf("meshwright: %s, %ld %s (%s), %d %s each%s, arena %s bytes%s%s\n", plan.model.c_str(),
-           long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks", plan.meshText().c_str(),
-           context.threads, context.threads == 1 ? "thread" : "threads", cores.c_str(),
-           grouped(uint64_t(plan.arenaBytes)).c_str(), onHost.c_str(),
+    printf("meshwright: %s, %ld %s (%s), %d %s each%s, arena %s bytes%s, data %s%s\n",
+           plan.model.c_str(), long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks",
+           plan.meshText().c_str(), context.threads, context.threads == 1 ? "thread" : "threads",
+           cores.c_str(), mostText(plan, &Program::arenaBytes).c_str(), onHost.c_str(),
+           state.shuffle ? "shuffled" : "in file order",
            checkpoint.empty() ? "" : (", resumed from " + checkpoint).c_str());
     if (context.device)
       printf("%s\n", context.device->describe().c_str());

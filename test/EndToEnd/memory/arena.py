@@ -92,6 +92,13 @@ for config, batch, seq in (("golden/gpt2-tiny", 8, 64), ("golden/gpt2-tiny", 128
 # Sixteen times the batch is all in the arena.
 check(abs(beside[128] - beside[8]) < 2 << 20, f"memory beside the arena grows with the batch: {beside}")
 
+# Of stages that need unlike much both say what the largest takes.
+printed = arena_printed(compile(INPUTS / "golden/gpt2-tiny/config.json", "staged", batch=4, seq=16, mesh="pipe=2", microbatches=4))
+arenas = [program["arena_bytes"] for program in json.loads(call(["meshwright", "inspect", "staged", "--json"]))["programs"]]
+check(arenas[0] != arenas[1], f"the stages have the same arena: {arenas}")
+said = call(["meshwright", "run", "-n", 2, "./staged", *flags({"data": "data.bin", "tokens": "u8", "steps": 1})]).splitlines()[0]
+check(f"arena up to {max(arenas):,} bytes" in said and printed == max(arenas), f"compile says {printed} of {arenas}, a run {said}")
+
 for config, batch, seq in ((INPUTS / "golden/gpt2-tiny/config.json", 8, 64),
                            (INPUTS / "golden/gpt2-tiny/config.json", 64, 64),
                            (INPUTS / "golden/llama-tiny/config.json", 8, 64),
