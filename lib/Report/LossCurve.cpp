@@ -75,6 +75,9 @@ static Expected<Series> readSeries(StringRef path) {
   Error error = report::readMetrics(path, [&](const json::Object &line, size_t) {
     auto step = line.getNumber("step"), loss = line.getNumber("loss"),
          evaluated = line.getNumber("eval_loss");
+    // An evaluation without a step says how many steps were made.
+    if (auto made = line.getNumber("steps"))
+      step = *made - 1;
     if (step && loss)
       series.training.push_back({*step, *loss});
     if (step && evaluated)

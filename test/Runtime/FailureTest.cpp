@@ -51,7 +51,8 @@ TEST_F(FailureTest, BadFlags) {
 TEST_F(FailureTest, HelpComesFromTheTable) {
   Result result = run(std::string(FAKE_PROGRAM) + " --help");
   EXPECT_EQ(result.code, 0);
-  for (const char *part : {"--data FILE", "--lr-schedule constant|cosine|linear", "--trace FILE"})
+  for (const char *part : {"--data FILE", "--lr-schedule constant|cosine|linear", "--trace FILE",
+                           "To evaluate alone: --steps 0 --eval-data FILE"})
     EXPECT_THAT(result.output, HasSubstr(part));
 }
 
@@ -272,7 +273,8 @@ TEST_F(FailureTest, MisspeltFlags) {
                               {"--eval-evry 2", "--eval-every"},
                               {"--save_every 2", "--save-every"},
                               {"--warmup-steps 3", "--warmup"},
-                              {"--learning-rate 1", "--lr"}})
+                              {"--learning-rate 1", "--lr"},
+                              {"--eval-only", "--steps 0 --eval-data FILE"}})
     expectFailure(train(std::string("--steps 1 ") + given),
                   {"did you mean " + std::string(meant) + "?"});
   // Before what is missing because of it.

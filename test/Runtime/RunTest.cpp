@@ -52,7 +52,8 @@ TEST_F(RunTest, EvaluatesAllOfTheFile) {
     auto lines = metrics("m.jsonl");
     std::filesystem::remove(path("m.jsonl"));
     EXPECT_EQ(lines.size(), 1u);
-    EXPECT_EQ(lines.at(0)["step"], 3);
+    EXPECT_EQ(lines.at(0)["steps"], 4);
+    EXPECT_FALSE(lines.at(0).contains("step"));
     EXPECT_FALSE(lines.at(0).contains("loss"));
     return lines.at(0)["eval_loss"].get<double>();
   };
@@ -78,13 +79,30 @@ TEST_F(RunTest, EvaluatesInitialWeights) {
   Result result = train(flags, 2, 1, Mpi);
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_EQ(occurrences(result.output, "after 0 steps, over 4,992 tokens"), 1) << result.output;
-  EXPECT_EQ(metrics("m.jsonl").at(0)["step"], -1);
+  EXPECT_EQ(metrics("m.jsonl").at(0)["steps"], 0);
+  EXPECT_FALSE(metrics("m.jsonl").at(0).contains("step"));
   // What comes before a step is no evaluation after it.
   ASSERT_EQ(
       train("--steps 1 --lr 0 --metrics " + path("s.jsonl") + " --eval-data " + path("data.bin"))
           .code,
       0);
   EXPECT_NEAR(metrics("s.jsonl").at(0)["eval_loss"], metrics("m.jsonl").at(0)["eval_loss"], 1e-6);
+}
+
+// An evaluation alone goes behind the lines of the steps before it, and a run that goes on keeps it.
+TEST_F(RunTest, EvaluatesCheckpointsBetweenRuns) {
+  std::string files = " --lr 0.01 --shuffle --metrics " + path("m.jsonl") + " --save " + path("a");
+  ASSERT_EQ(train("--steps 2" + files).code, 0);
+  std::string resume = " --resume " + path("a") + " --metrics " + path("m.jsonl");
+  Result alone = train("--steps 0 --eval-data " + path("data.bin") + resume);
+  ASSERT_EQ(alone.code, 0) << alone.output;
+  EXPECT_THAT(alone.output, HasSubstr("after 2 steps, over 4,992 tokens"));
+  ASSERT_EQ(train("--steps 3" + files + " --resume " + path("a")).code, 0);
+  auto lines = metrics("m.jsonl");
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[1]["step"], 1);
+  EXPECT_EQ(lines[2]["steps"], 2);
+  EXPECT_EQ(lines[3]["step"], 2);
 }
 
 // A program without targets cannot leave out the rest of a batch.

@@ -126,7 +126,8 @@ static constexpr Flag flags[] = {
         .unless(unlessPacked)
         .neededBy(whenPacked)
         .onRanks(AcrossRanks::SameDocuments),
-    Flag{"--steps", "N", &Options::steps, "optimizer steps in all, those before --resume included"}
+    Flag{"--steps", "N", &Options::steps,
+         "optimizer steps in all, those before --resume included; 0: none, to evaluate alone"}
         .from(0),
     Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0),
     Flag{"--min-lr", "RATE", &Options::minLr, "rate at which cosine and linear end"}.from(0).unless(

@@ -20,6 +20,8 @@
 using namespace meshwright;
 
 static const char *footer =
+    "To evaluate alone: --steps 0 --eval-data FILE, with --init or --resume for the weights; --data "
+    "is checked\nbut not trained on.\n\n"
     "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
     "others,\n300). Under mpirun or srun --mpi the ranks are MPI processes; with RANK, WORLD_SIZE, "
     "MASTER_ADDR and MASTER_PORT\nset they connect by TCP, and so do the tasks of a plain srun "
@@ -168,6 +170,8 @@ static void checkFiles(const Options &options) {
   std::string near = nearestName(name.substr(2), names);
   if (name == "--learning-rate")
     near = "lr";
+  if (name == "--eval-only" || name == "--evaluate" || name == "--eval")
+    near = "steps 0 --eval-data FILE";
   fail("there is no flag ", name, near.empty() ? "" : "; did you mean --" + near + "?",
        near.empty() ? "; see" : " See",
        " --help for the flags of this executable, and 'meshwright compile --help' for what is "

@@ -340,7 +340,7 @@ void Trainer::evaluateOnly() {
   if (!evalData)
     return;
   StepMetrics result;
-  result.step = state.step - 1;
+  result.step = state.step;
   result.evaluatedOnly = true;
   result.evalLoss = evaluate();
   if (metrics)

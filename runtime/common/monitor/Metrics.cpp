@@ -21,16 +21,19 @@ using namespace meshwright;
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-/// The lines of `path` that belong to steps before `firstStep`. A line cut short by
-/// a kill is not JSON and is dropped.
+/// The lines of `path` that belong to steps before `firstStep`, and the evaluations of weights of
+/// no more steps. A line cut short by a kill is not JSON and is dropped.
 static std::string earlierLines(const std::string &path, int64_t firstStep) {
   std::ifstream input(path);
   std::string kept;
   for (std::string line; std::getline(input, line);) {
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
-        json["step"].get<int64_t>() < firstStep)
-      kept += line + "\n";
+    if (!json.is_object())
+      continue;
+    // A line of a step names it, one of an evaluation alone says how many steps were made.
+    for (auto [key, end] : {std::pair("step", firstStep), {"steps", firstStep + 1}})
+      if (json.contains(key) && json[key].is_number_integer() && json[key].get<int64_t>() < end)
+        kept += line + "\n";
   }
   return kept;
 }
@@ -59,7 +62,7 @@ void MetricsFile::write(const StepMetrics &metrics) {
                {"grad_norm", metrics.gradNorm}, {"lr", metrics.lr},
                {"step_ms", metrics.stepMs},     {"tokens_per_s", metrics.tokensPerSecond}};
   if (metrics.evaluatedOnly)
-    json = {{"step", metrics.step}};
+    json = {{"steps", metrics.step}};
   else if (metrics.auxLoss)
     json["aux_loss"] = *metrics.auxLoss;
   if (metrics.expertRounds)

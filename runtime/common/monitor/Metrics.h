@@ -17,7 +17,7 @@
 namespace meshwright {
 
 struct StepMetrics {
-  int64_t step = 0; ///< counted from 0; before the first, -1
+  int64_t step = 0; ///< counted from 0; with `evaluatedOnly`, how many steps the weights have had
   double loss = 0, gradNorm = 0, lr = 0, stepMs = 0;
   double tokensPerSecond = 0;
   std::optional<double> auxLoss; ///< the routers' part of the loss
