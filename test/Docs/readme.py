@@ -29,7 +29,7 @@ for path in ("train.txt", "eval.txt"):
     assert f"$out/{path}" in script, path
 
 section = (root / "README.md").read_text().split("## By hand")[1]
-commands = [line.strip() for line in section.split("**No GPU")[0].splitlines() if line.startswith("    ")]
+commands = [line.strip() for line in section.split("**On GPUs")[0].splitlines() if line.startswith("    ")]
 assert len(commands) > 5, commands
 for command in commands[1:]:  # The first sets PATH.
     said = shell(command)
