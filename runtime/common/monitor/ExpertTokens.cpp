@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 using namespace meshwright;
 
@@ -25,6 +24,11 @@ static int64_t layerNumber(const Variable &variable, int64_t index) {
   std::optional<std::string> number =
       layerTensorName(pattern.substr(begin, pattern.find('}', begin) + 1 - begin), index);
   return number ? std::stoll(*number) : index;
+}
+
+/// The counts of layer `index` of a variable at `address`, where padding may follow those of each layer.
+static const float *countsOf(const Variable &variable, const void *address, int64_t index) {
+  return static_cast<const float *>(address) + index * variable.localShape.back();
 }
 
 bool LayerTokens::isFinite() const {
@@ -77,8 +81,11 @@ std::vector<LayerTokens> ExpertTokens::gather(Communicator &world,
   for (const Counter &counter : counters) {
     size_t begin = mine.size(), elements = counter.idle.size();
     mine.resize(begin + elements);
-    if (rank == counter.holder)
-      memcpy(mine.data() + begin, addresses.of(*counter.variable), elements * sizeof(float));
+    const Variable &variable = *counter.variable;
+    int64_t experts = variable.shape.back();
+    for (int64_t i = 0; rank == counter.holder && i < variable.tensors(); ++i)
+      std::copy_n(countsOf(variable, addresses.of(variable), i), experts,
+                  mine.data() + begin + size_t(i * experts));
   }
   std::vector<float> all(mine.size());
   world.allReduce(ElementType::F32, Reduction::Sum, mine.data(), all.data(), int64_t(all.size()));
@@ -103,13 +110,14 @@ std::vector<std::string> ExpertTokens::note(const VariableAddresses &addresses) 
   for (Counter &counter : counters) {
     if (rank != counter.holder)
       continue;
-    auto counts = reinterpret_cast<const float *>(addresses.of(*counter.variable));
     int64_t experts = counter.variable->shape.back();
     for (size_t i = 0; i < counter.idle.size(); ++i) {
       // Once said, it is not said again.
       if (counter.idle[i] >= idleSteps)
         continue;
-      counter.idle[i] = counts[i] == 0 ? counter.idle[i] + 1 : 0;
+      const float *counts = countsOf(*counter.variable, addresses.of(*counter.variable),
+                                     int64_t(i) / experts);
+      counter.idle[i] = counts[int64_t(i) % experts] == 0 ? counter.idle[i] + 1 : 0;
       if (counter.idle[i] == idleSteps)
         said.push_back(text("expert ", int64_t(i) % experts, " of layer ",
                             layerNumber(*counter.variable, int64_t(i) / experts), " got no token for ",

@@ -348,7 +348,11 @@ static void findStates(Plan &plan) {
       std::vector<int64_t> rows(parameter.shape);
       if (!rows.empty())
         rows.pop_back();
-      if (variable.shape != rows || variable.localShape != rows ||
+      // A rank has the counts of all experts, with padding behind them where the router's rows are padded.
+      std::vector<int64_t> unpadded(variable.localShape);
+      if (!unpadded.empty() && !rows.empty() && unpadded.back() > rows.back())
+        unpadded.back() = rows.back();
+      if (variable.shape != rows || unpadded != rows ||
           variable.stacked != parameter.stacked || variable.type != ElementType::F32)
         fail("plan: the counts of tokens ", variable.name, " have shape ",
              shapeText(variable.shape), " but their router ", parameter.name, " has ",
