@@ -103,8 +103,8 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
     sizes.balanceKind = options.auxLoss;
   sizes.scope = options.auxLoss == AuxLoss::sequence ? AuxScope::sequence : options.auxScope;
   sizes.counted = options.microbatches > 1 && sizes.scope == AuxScope::batch;
-  sizes.zLoss = options.zLoss;
-  sizes.biasRate = options.routerBiasRate;
+  sizes.zLoss = options.zLoss.value_or(0);
+  sizes.biasRate = options.routerBiasRate.value_or(0);
   sizes.blocks = options.expertBlocks;
   sizes.buffer = options.expertBuffer;
   sizes.parts = options.expertParts;
@@ -174,9 +174,9 @@ static void checkFlags(Config &config, const Model &m, const ModelOptions &optio
   if (options.expertCapacity && !sparse)
     config.error("") << "--expert-capacity is of experts, but no layer of this model has some; leave "
                      << "it out";
-  if (options.zLoss != 0 && !sparse)
+  if (options.zLoss && !sparse)
     config.error("") << "--z-loss is of routers, but no layer of this model has experts; leave it out";
-  if (options.routerBiasRate != 0 && (!sparse || m.family.experts.choiceBias.empty())) {
+  if (options.routerBiasRate && (!sparse || m.family.experts.choiceBias.empty())) {
     auto error = config.error("");
     error << "--router-bias-rate is of a bias by which routers choose experts, but "
           << (sparse ? "family " : "no layer of this model has experts; leave it out");
@@ -186,12 +186,11 @@ static void checkFlags(Config &config, const Model &m, const ModelOptions &optio
   }
   if (m.experts.balance != 0)
     return;
-  bool asked = options.auxLoss != AuxLoss::config && options.auxLoss != AuxLoss::none;
-  if (asked && !sparse)
+  if (options.auxLoss != AuxLoss::config && !sparse)
     config.error("") << "--aux-loss " << namesOf(options.auxLoss)[size_t(options.auxLoss)]
                      << " is of routers, but no layer of this model has experts; leave it out";
   else if (options.auxScope != AuxScope::batch || options.auxCountingPass ||
-           options.auxLossFactor.value_or(0) != 0)
+           (sparse ? options.auxLossFactor.value_or(0) != 0 : options.auxLossFactor.has_value()))
     config.error("") << (options.auxLossFactor     ? "--aux-loss-coef"
                          : options.auxCountingPass ? "--aux-counting-pass"
                                                    : "--aux-scope")

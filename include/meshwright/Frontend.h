@@ -39,8 +39,8 @@ struct ModelOptions {
   std::optional<double> auxLossFactor; ///< replaces the configuration's
   AuxScope auxScope = AuxScope::batch;
   bool auxCountingPass = false; ///< whether choices of all microbatches are counted beforehand
-  double zLoss = 0;          ///< how much of the routers' z-loss is in the loss
-  double routerBiasRate = 0; ///< by which a step balances choices of experts; 0: it does not
+  std::optional<double> zLoss;          ///< how much of the routers' z-loss is in the loss
+  std::optional<double> routerBiasRate; ///< by which a step balances choices of experts
   MixedPrecision precision = MixedPrecision::f32; ///< that the module will be given
   std::optional<MaskedTokens> masked = {};
   bool packed = false; ///< whether sequences hold several documents

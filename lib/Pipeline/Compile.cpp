@@ -242,8 +242,8 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.auxLossFactor = options.auxLossCoef.value;
   model.auxScope = options.auxScope;
   model.auxCountingPass = options.auxCountingPass;
-  model.zLoss = options.zLoss.value.value_or(0);
-  model.routerBiasRate = options.routerBiasRate.value.value_or(0);
+  model.zLoss = options.zLoss.value;
+  model.routerBiasRate = options.routerBiasRate.value;
   model.precision = options.precision;
   model.packed = options.packed;
   if (options.maskedShare.value)

@@ -105,15 +105,19 @@ std::string optionText(const LayerNumbers &layers) {
 }
 
 Error parseOption(StringRef text, Offload &offload) {
-  for (StringRef what : llvm::split(text, ','))
-    if (what == "optimizer")
-      offload.optimizer = true;
-    else if (what == "activations")
-      offload.activations = true;
-    else
+  offload = {};
+  for (StringRef what : llvm::split(text, ',')) {
+    bool *kept = what == "optimizer"     ? &offload.optimizer
+                 : what == "activations" ? &offload.activations
+                                         : nullptr;
+    if (!kept)
       return createStringError("'" + text + "': '" + what +
                                "' cannot be kept on the host; optimizer, activations and "
                                "optimizer,activations can");
+    if (*kept)
+      return createStringError("'" + text + "' names " + what + " twice; name it once");
+    *kept = true;
+  }
   return Error::success();
 }
 

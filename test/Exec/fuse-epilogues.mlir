@@ -2,6 +2,8 @@
 // RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=bias-grad" --exec-fuse-epilogues -split-input-file | FileCheck %s --check-prefix GRAD
 // RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=bias" --exec-fuse-epilogues -split-input-file | FileCheck %s --check-prefix BIAS
 // RUN: not meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=silu" -split-input-file 2>&1 | FileCheck %s --check-prefix UNKNOWN
+// RUN: not meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=bias,addend,bias" -split-input-file 2>&1 | FileCheck %s --check-prefix TWICE
+// TWICE: --epilogues bias,addend,bias names bias twice; name it once
 // UNKNOWN: --epilogues silu is not supported; there are bias, addend, gelu, gelu-grad and bias-grad, or auto or none
 
 // BEGIN EXAMPLE --exec-assign-target=target=cuda --exec-fuse-epilogues

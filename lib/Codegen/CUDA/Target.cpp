@@ -88,11 +88,15 @@ static llvm::Expected<SmallVector<StringRef>> epiloguesOf(StringRef text) {
   SmallVector<StringRef> names;
   if (text != "none")
     text.split(names, ',');
-  for (StringRef name : names)
+  for (auto [i, name] : llvm::enumerate(names)) {
+    if (llvm::is_contained(ArrayRef(names).take_front(i), name))
+      return llvm::createStringError("--epilogues " + text + " names " + name +
+                                     " twice; name it once");
     if (!llvm::is_contained(epilogueNames, name))
       return llvm::createStringError("--epilogues " + text +
                                      " is not supported; there are bias, addend, gelu, gelu-grad "
                                      "and bias-grad, or auto or none");
+  }
   return names;
 }
 

@@ -115,7 +115,10 @@ def bad_compile(golden):
     refused("empty.json", "not valid JSON", model=write("empty.json", ""))
     refused("other.json", "gpt5", "gpt2, gpt_bigcode", model=write("other.json", config.replace("gpt2", "gpt5", 1)))
     refused("model.safetensors", "not valid JSON", model=golden.weights)
-    refused("--aux-loss hf", "no layer of this model has experts", aux_loss="hf")
+    # A choice that asks for nothing is one all the same.
+    for flag, values in (("aux-loss", ("hf", "none")), ("aux-loss-coef", (0.1, 0)), ("z-loss", (0.01, 0)), ("router-bias-rate", (0.01, 0))):
+        for value in values:
+            refused(f"--{flag} ", "leave it out", **{flag.replace("-", "_"): value})
     compile(golden.config, "plain.mlir", emit="train", **golden.size)
     refused("--packed cannot change 'plain.mlir'", "compile the config.json with it", model="plain.mlir", packed=True)
     refused("--aux-scope changes nothing", "leave it out", aux_scope="sequence")
