@@ -21,8 +21,8 @@ namespace meshwright {
 static constexpr const char *usage =
     "usage: meshwright fit MODEL --largest batch|seq|layers --memory-limit BYTES [flags]\n"
     "  Finds the largest batch, sequence or number of layers whose plan is within the bytes that a\n"
-    "  rank may use, e.g. 70GiB. All flags of 'meshwright compile' are understood; nothing is "
-    "written.\n";
+    "  rank may use, e.g. 70GiB. Flags are those of 'meshwright compile', but for those that say what to\n"
+    "  write and --assert; nothing is written.\n";
 
 namespace {
 /// What one value of the quantity comes to.
@@ -147,6 +147,23 @@ static int64_t fewestLayers(const CompileOptions &options) {
   return stages * options.schedule.chunksPerStage;
 }
 
+/// Refuses flags that ask for what fit does not do. What a recipe says of an executable is left out.
+static Error dropUnused(CompileOptions &options) {
+  for (const Flag &flag : compileFlags()) {
+    bool writes = flag.use == FileUse::Output || flag.use == FileUse::OutputFolder;
+    if (!writes && !llvm::is_contained({"emit", "assert"}, StringRef(flag.name)))
+      continue;
+    if (options.given.count(flag.name) && !options.fromRecipe.count(flag.name))
+      return createStringError(
+          llvm::Twine("--") + flag.name + " " + flag.text(options) + " changes nothing: fit " +
+          (flag.name == StringRef("assert")
+               ? "holds plans to --memory-limit alone; give it to 'meshwright compile'"
+               : "writes nothing; give it to 'meshwright compile'"));
+  }
+  options.dumpIr.clear();
+  return Error::success();
+}
+
 Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
   std::vector<std::string> rest;
   std::string largest;
@@ -171,6 +188,8 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
   Expected<CompileOptions> options = parseCompileOptions(rest);
   if (!options)
     return options.takeError();
+  if (Error error = dropUnused(*options))
+    return error;
   if (llvm::sys::path::extension(options->model) == ".mlir")
     return createStringError("'" + options->model + "' has its sizes in its types; fit needs a "
                                                     "config.json");
