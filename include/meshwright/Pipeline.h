@@ -66,10 +66,10 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> compileTo(Phase to, const Comp
                                                             mlir::MLIRContext &context,
                                                             llvm::raw_ostream &log);
 
-/// All of `meshwright compile`: writes what --emit asks for. `log` gets the
-/// compiler's summary (arena, time).
+/// All of `meshwright compile`: writes what --emit asks for. `out` gets the
+/// compiler's summary (arena, time) and notes, unless what --emit asks for is written there.
 llvm::Error compile(const CompileOptions &options, mlir::MLIRContext &context,
-                    llvm::raw_ostream &log);
+                    llvm::raw_ostream &out);
 
 /// `meshwright fit MODEL --largest QUANTITY ...`: the largest batch, sequence or depth
 /// whose plan is within `--memory-limit`. Writes each try and the answer to `os`.

@@ -20,6 +20,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
@@ -256,10 +257,15 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   return std::move(*module);
 }
 
-/// Writes text completely or not at all; "-" is standard output.
-static Error writeFile(StringRef path, StringRef text) {
-  if (path != "-")
-    return writeFileAtomically(text, path);
+/// Writes text completely or not at all; "-" is standard output. A file is named on standard error,
+/// and `what` it holds.
+static Error writeFile(StringRef path, StringRef text, const llvm::Twine &what) {
+  if (path != "-") {
+    Error error = writeFileAtomically(text, path);
+    if (!error && llvm::sys::fs::is_regular_file(path))
+      llvm::errs() << llvm::formatv("{0}: {1}, {2:N0} bytes\n", path, what.str(), text.size());
+    return error;
+  }
   llvm::outs() << text;
   llvm::outs().flush();
   std::error_code error = llvm::outs().error();
@@ -415,8 +421,11 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
   return loaded;
 }
 
-Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
+Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
   auto begin = std::chrono::steady_clock::now();
+  std::string output = outputPath(options);
+  // What is said must not get into what is written.
+  llvm::raw_ostream &log = output == "-" ? llvm::errs() : out;
   if (Error error = checkPrints(options))
     return error;
   if (Error error = checkFiles(options))
@@ -480,22 +489,24 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
         return error;
   }
 
-  std::string output = outputPath(options);
   if (llvm::is_contained(options.getTarget().getExits(), options.emit)) {
     DiagnosticCollector diagnostics(context);
     FailureOr<std::string> text = options.getTarget().emit(options.emit, module, {});
-    return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
+    return failed(text) ? diagnostics.take("code generation failed")
+                        : writeFile(output, *text,
+                                    options.emit + " for " + options.getTarget().getName());
   }
   if (phase) {
     std::string text;
     llvm::raw_string_ostream os(text);
     printModule(module, os);
-    return writeFile(output, text);
+    return writeFile(output, text, "IR at phase " + llvm::Twine(options.emit));
   }
   DiagnosticCollector diagnostics(context);
   if (ofTarget) {
     FailureOr<std::string> text = target.emit(options.emit, module, attribute.getParameters());
-    return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
+    return failed(text) ? diagnostics.take("code generation failed")
+                        : writeFile(output, *text, options.emit);
   }
   CodegenOptions codegen;
   codegen.cpu = target.getHostProcessor(attribute.getParameters());
@@ -509,13 +520,14 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     return diagnostics.take("code generation failed");
   if (options.emit == "llvm") {
     FailureOr<std::string> text = emitLLVM(**lowered, codegen);
-    return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
+    return failed(text) ? diagnostics.take("code generation failed")
+                        : writeFile(output, *text, "LLVM IR");
   }
   FailureOr<std::string> object = emitObject(**lowered, codegen);
   if (failed(object))
     return diagnostics.take("code generation failed");
   if (options.emit == "object")
-    return writeFileAtomically(*object, output);
+    return writeFile(output, *object, "object");
   LinkOptions link;
   link.files = target.getRuntimeFiles();
   if (Error error = linkExecutable(*object, output, link))
