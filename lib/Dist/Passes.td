@@ -101,6 +101,9 @@ def DistPad : PhasePass<"dist-pad", "dist"> {
     in finer parts than ops compute with (ZeRO) is padded for both, if the finer number
     of parts is a multiple of the other.
 
+    A remark says which indices grow, and how many more FLOPs of products and attention, and bytes
+    of variables, that is.
+
     Values in the padding are finite. Before an op that sums over the index and whose
     operands are not known to be zero in the padding, and before an op that takes a
     maximum, the pass inserts a `train.mask`.

@@ -109,7 +109,12 @@ private:
     Probe result;
     result.value = options.*quantity = count * unit;
     options.given.insert(name.str());
-    Expected<OwningOpRef<ModuleOp>> module = compileTo(Phase::exec, options, context, os);
+    std::string notes;
+    llvm::raw_string_ostream log(notes);
+    Expected<OwningOpRef<ModuleOp>> module = compileTo(Phase::exec, options, context, log);
+    if (notes != said) // As a rule the same for all values.
+      os << notes;
+    said = notes;
     Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
     if (plan) {
       result.bytes = plan->deviceBytes;
@@ -127,6 +132,7 @@ private:
 
   CompileOptions options;
   std::string prefix; ///< of what it says of a value
+  std::string said;   ///< by the compiler, of the last value
   int64_t CompileOptions::*quantity;
   StringRef name;
   int64_t unit, first;

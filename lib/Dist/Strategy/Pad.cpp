@@ -12,6 +12,8 @@
 #include "PaddingZeros.h"
 #include "SeededClasses.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -22,6 +24,28 @@ namespace meshwright::dist {
 } // namespace meshwright::dist
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// FLOPs of products and attention in one run of a function. How often rounds run is data: once.
+static double flopsOf(func::FuncOp function, ModuleOp module) {
+  double flops = 0;
+  function.walk([&](Operation *op) {
+    auto cost = dyn_cast<train::CostOpInterface>(op);
+    if (auto repeat = dyn_cast<train::RepeatOp>(op)) {
+      auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
+      flops += (repeat.getTimes() ? 1 : double(repeat.getCount())) * flopsOf(callee, module);
+    } else if (auto call = dyn_cast<func::CallOp>(op)) {
+      flops += flopsOf(module.lookupSymbol<func::FuncOp>(call.getCallee()), module);
+    } else if (cost && !isa<train::KernelOpInterface, train::ReshapeOp>(op)) {
+      flops += cost.getFlops();
+    }
+  });
+  return flops;
+}
+
+/// "1.25%", of how much `padded` is more than `logical`.
+static std::string shareText(double logical, double padded) {
+  return llvm::formatv("{0:f2}%", 100 * (padded / logical - 1));
+}
 
 namespace {
 class Padder {
@@ -53,6 +77,8 @@ public:
     growStorage(*structure);
     if (failed(findShapes(*structure)))
       return failure();
+    func::FuncOp step = module.lookupSymbol<func::FuncOp>("step");
+    double logicalFlops = step ? flopsOf(step, module) : 0;
     // What ops say about themselves is read while types are still logical.
     for (func::FuncOp function : structure->functions)
       function.walk([&](Operation *op) {
@@ -76,10 +102,46 @@ public:
                                          body.getTerminator()->getOperandTypes()));
     }
     updateSizes(module);
+    if (logicalFlops > 0)
+      sayCost(logicalFlops, flopsOf(step, module));
     return maskPadding(module, logical);
   }
 
 private:
+  /// Says what a user has not asked for: which indices grow, and what that costs.
+  void sayCost(double logicalFlops, double paddedFlops) {
+    double logicalBytes = 0, paddedBytes = 0;
+    for (auto variable : module.getOps<train::VariableOp>()) {
+      auto type = variable.getTensorType();
+      auto before = variable->getAttrOfType<TypeAttr>(DistDialect::logicalAttr);
+      double bytes = double(type.getElementTypeBitWidth()) / 8;
+      paddedBytes += bytes * double(type.getNumElements());
+      logicalBytes += bytes * double(before ? cast<RankedTensorType>(before.getValue()).getNumElements()
+                                            : type.getNumElements());
+    }
+    SmallVector<std::string> what;
+    for (auto &[id, index] : classes.all()) {
+      auto it = padded.find(id);
+      if (it == padded.end())
+        continue;
+      std::string text = llvm::formatv("{0} -> {1} in ", index.size, it->second);
+      if (index.parameters.empty()) {
+        text += index.inIntegerInputs ? "sequences" : "activations";
+      } else {
+        auto [variable, dim] = index.parameters.front();
+        text += llvm::formatv("dimension {0} of {1}", dim, variable.getSymName());
+        if (size_t others = index.parameters.size() - 1)
+          text += llvm::formatv(" (and {0} more)", others);
+      }
+      // Steps and evaluations have sequences of their own.
+      if (!llvm::is_contained(what, text))
+        what.push_back(text);
+    }
+    module.emitRemark() << "padding: " << llvm::join(what, ", ") << "; FLOPs of a step "
+                        << shareText(logicalFlops, paddedFlops) << " more, bytes of variables "
+                        << shareText(logicalBytes, paddedBytes) << " more";
+  }
+
   using AtomsOf = function_ref<Atoms::List(unsigned)>;
 
   int64_t sizeOf(ArrayRef<unsigned> atoms) const {

@@ -271,4 +271,22 @@ open("half.json", "w").write(open("one/report.json").read()[:1000])
 diff("exe", "half.json", 2, "half.json' has no whole plan")
 diff("exe", "nothing", 2, "cannot read 'nothing'")
 diff("exe", "/bin/true", 2, "true")
+
+# What padding is said to cost is what it costs: FLOPs of products and attention, and bytes of variables.
+def planned(mesh):
+    said = compile(config, "padded.mlir", emit="exec", report="padded", batch=2, seq=16, mesh=mesh)
+    plan = json.load(open("padded/report.json"))
+    ranks = math.prod(axis["size"] for axis in plan["mesh"])
+    work = ranks * sum(row["flops"] * row["times"] for row in plan["programs"][0]["kernels"])
+    held = sum(math.prod(v["local_shape"]) * math.prod(3 for axes in v["sharding"] for axis in axes) for v in plan["variables"])
+    return re.search(r"^padding: (.*); FLOPs of a step ([\d.]+)% more, bytes of variables ([\d.]+)% more$", said, re.M), work, held
+
+
+nothing, least, logical = planned("")
+check(not nothing, f"without a mesh is said {nothing}")
+found, work, held = planned("tensor=3")
+check(found and "4 -> 6 in dimension 1 of layers.self_attn." in found[1] and "256 -> 258 in dimension 0 of " in found[1], found)
+for said, has, wants in (found[2], work, least), (found[3], held, logical):
+    check(float(said) > 1 and abs(float(said) - 100 * (has / wants - 1)) < 0.02, f"{said}% more are said, {100 * (has / wants - 1)} are planned")
+check("16 -> 18 in sequences" in planned("context=3")[0][1], "padded sequences are not named")
 print(f"{len(one['communication'])} rows of communication, {len(one['replicated'])} of copies")
