@@ -56,8 +56,12 @@ inline constexpr llvm::StringLiteral optimizerAttr = "train.optimizer",
                                      precisionAttr = "train.precision",
                                      gradTypeAttr = "train.grad_type",
                                      lossScalingAttr = "train.loss_scaling";
-/// Marks an op that runs again what has run before, to save memory: its FLOPs are counted apart.
-inline constexpr llvm::StringLiteral recomputedAttr = "train.recomputed";
+/// Marks an op that runs again what has run before: its FLOPs are counted apart. A unit where
+/// --remat asks for it, else one of these strings: the experts' results of rounds, whose number is
+/// data, are not kept, and a ring sends latents from which each step makes keys and values.
+inline constexpr llvm::StringLiteral recomputedAttr = "train.recomputed",
+                                     recomputedOfRounds = "rounds",
+                                     recomputedOfLatents = "latents";
 /// Of a result of the loss: the router whose choices it counts, and the bias that these counts
 /// balance. Of that bias: by how much a step changes it, in place of a gradient.
 inline constexpr llvm::StringLiteral tokensOfAttr = "train.tokens_of",

@@ -382,7 +382,8 @@ def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {
     are a function of key, layer and element. It stands in another function than the first
     op, so that no pass can merge the two as common subexpressions. Contractions, attention
     and repeats that run again have the attribute `train.recomputed`; the plan counts their
-    FLOPs apart.
+    FLOPs apart, by its value: none here, "rounds" of experts (`train-autodiff`), "latents" of a
+    ring (`dist-ring-attention`).
 
     Ops that may not run twice (because they have effects), and ops that depend on them,
     keep their results. So do stacks that an op between the two repeats reads.

@@ -78,6 +78,7 @@ private:
   CompileOptions options;
   Phase from;
   double budget, again = 0;
+  std::string others; ///< what is computed again whatever the policies are
   std::vector<StageSearch> stages;
 };
 } // namespace
@@ -142,6 +143,10 @@ Error Chooser::plan() {
   if (!whole)
     return whole.takeError();
   again = whole->recomputedFlops;
+  others.clear();
+  for (const plan::Recomputed &row : whole->recomputed.value_or(std::vector<plan::Recomputed>()))
+    if (row.reason != "remat")
+      others += llvm::formatv(", {0:E3} of them for {1}", row.flops, row.reason);
   std::vector<Planned> plans(stages.size());
   for (auto [number, program] : llvm::enumerate(whole->programs)) {
     // Servers and workers are programs of one stage.
@@ -202,8 +207,8 @@ void Chooser::say(llvm::raw_ostream &log) {
                       stage.estimates->leastCost(budget - stage.planned.persistent));
   }
   log << llvm::formatv("remat auto: {0} fits {1:N0} bytes into {2:N0} and computes {3:E3} FLOPs a "
-                       "step again",
-                       optionText(options.remat), int64_t(arena), int64_t(budget), again);
+                       "step again{4}",
+                       optionText(options.remat), int64_t(arena), int64_t(budget), again, others);
   if (cost > 0 && bound > 0)
     log << llvm::formatv("; no choice within the budget can cost less than {0:F1}% of what this "
                          "one does",

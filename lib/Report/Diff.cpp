@@ -83,6 +83,7 @@ static std::string plain(const json::Value &value) {
 static json::Object restOf(const plan::Plan &plan) {
   json::Object rest = std::move(*json::Value(plan).getAsObject());
   rest.erase(plan::hashKey);
+  rest.erase("recomputed");
   plan::Plan::fields(plan, [&](const char *key, const auto &field) {
     using Field = std::decay_t<decltype(field)>;
     if (isList<Field>)
@@ -96,6 +97,8 @@ unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, raw_ostream &os) {
   for (bool ofB : {false, true}) {
     const plan::Plan &plan = ofB ? b : a;
     facts.add(ofB, "mesh", meshText(plan));
+    for (const plan::Recomputed &row : plan.recomputed.value_or(std::vector<plan::Recomputed>()))
+      facts.add(ofB, "computed again, " + row.reason, row.flops);
     for (const plan::Program &program : plan.programs) {
       int64_t kernels = 0;
       for (const plan::Kernel &kernel : program.kernels)

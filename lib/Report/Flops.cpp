@@ -38,26 +38,27 @@ template <typename Op> static double pairsOf(Op op) {
                                       shape.window);
 }
 
-double FlopCounter::of(Operation *op, bool again) {
-  bool marked = op->hasAttr(train::recomputedAttr);
-  if (again && !marked && !isa<exec::LoopOp, exec::WhenOp, exec::CallOp>(op))
+double FlopCounter::of(Operation *op, Attribute again) {
+  Attribute mark = op->getAttr(train::recomputedAttr);
+  if (again && mark != again && (mark || !isa<exec::LoopOp, exec::WhenOp, exec::CallOp>(op)))
     return 0;
+  // All that is inside of what is marked runs again.
+  Attribute inside = mark ? Attribute() : again;
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case<exec::LoopOp>([&](auto loop) {
-        return double(loop.getCountedIterations()) * of(loop.getBlock(), again && !marked);
+        return double(loop.getCountedIterations()) * of(loop.getBlock(), inside);
       })
       .Case<exec::WhenOp>([&](auto when) {
         return double(when.getEnd() - when.getBegin()) / double(when.getLoop().getCount()) *
-               of(when.getBlock(), again && !marked);
+               of(when.getBlock(), inside);
       })
       .Case<exec::CallOp>([&](auto call) {
         auto callee =
             symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
-        auto &known = callees[again && !marked];
-        auto found = known.find(callee);
-        if (found == known.end()) {
-          double sum = of(callee.getBlock(), again && !marked);
-          found = known.try_emplace(callee, sum).first;
+        auto found = callees.find({callee, inside});
+        if (found == callees.end()) {
+          double sum = of(callee.getBlock(), inside);
+          found = callees.try_emplace({callee, inside}, sum).first;
         }
         return found->second;
       })
@@ -82,7 +83,7 @@ double FlopCounter::of(Operation *op, bool again) {
       .Default(0.0);
 }
 
-double FlopCounter::of(Block &block, bool again) {
+double FlopCounter::of(Block &block, Attribute again) {
   double sum = 0;
   for (Operation &op : block)
     sum += of(&op, again);

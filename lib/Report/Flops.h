@@ -15,14 +15,14 @@ namespace meshwright::report {
 /// and calls as what they call.
 class FlopCounter {
 public:
-  /// `again`: only what has run before.
-  double of(mlir::Operation *op, bool again = false);
-  double of(mlir::Block &block, bool again = false);
+  /// `again`: only what has run before, marked with this value of `train.recomputed`.
+  double of(mlir::Operation *op, mlir::Attribute again = {});
+  double of(mlir::Block &block, mlir::Attribute again = {});
 
 private:
   mlir::SymbolTableCollection symbols;
-  /// By whether only what runs again is counted.
-  llvm::DenseMap<mlir::Operation *, double> callees[2];
+  /// By callee and `again`.
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Attribute>, double> callees;
 };
 
 /// How much more attention the device with most of it has than the mean has, in a step of the

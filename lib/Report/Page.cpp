@@ -140,7 +140,7 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
 )";
   os << "<h1>Plan of " << escaped(plan.model)
      << "</h1>\n<table class=facts>\n";
-  auto fact = [&](StringRef name, const Twine &value) {
+  auto fact = [&](const Twine &name, const Twine &value) {
     os << "<tr><th>" << name << "</th><td>" << escaped(value.str()) << "</td></tr>\n";
   };
   fact("Mesh", meshText(plan));
@@ -170,6 +170,8 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
        bytesText(scratchBytes(plan)) + " in which messages are put together");
   fact("Floating-point operations of a step", grouped(plan.flops));
   fact("... of which computed again", grouped(plan.recomputedFlops));
+  for (const plan::Recomputed &row : plan.recomputed.value_or(std::vector<plan::Recomputed>()))
+    fact("... for " + row.reason, grouped(row.flops) + ": " + recomputedText(row.reason));
   if (plan.attentionImbalance)
     fact("Attention of the rank that has most",
          formatv("{0:f3} times the mean{1}", *plan.attentionImbalance, asOneDocument(plan)).str());

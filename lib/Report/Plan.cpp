@@ -48,8 +48,9 @@ private:
   void addPorts(ModuleOp program, int64_t number);
   void addCommunication();
   int64_t ranksOf(ModuleOp program);
-  /// Floating-point operations of a step on all ranks that run `program`.
-  double flopsOf(ModuleOp program, bool again = false);
+  /// Adds the floating-point operations of a step on all ranks that run `program`, and those of
+  /// them that have run before.
+  void addFlops(ModuleOp program);
 
   ModuleOp module;
   SmallVector<ModuleOp> programs;
@@ -233,7 +234,7 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forRe
   entry.liveBytes = live.getInt();
   entry.memory = linesOf(program, exec::memoryAttr);
   entry.allowances = exec::targetOf(program).getTarget().getAllowances(program, communication);
-  entry.flops = flopsOf(program);
+  addFlops(program);
   entry.kernels = report::kernelsOf(program, flops);
   // For all of the executable stands the rank that needs most.
   bool first = number == 0;
@@ -349,11 +350,32 @@ int64_t PlanBuilder::ranksOf(ModuleOp program) {
   return known->second;
 }
 
-double PlanBuilder::flopsOf(ModuleOp program, bool again) {
-  for (auto op : program.getOps<exec::ProgramOp>())
-    if (op.getSymName() == "step")
-      return flops.of(op.getBlock(), again) * double(ranksOf(program));
-  return 0;
+void PlanBuilder::addFlops(ModuleOp program) {
+  auto step = program.lookupSymbol<exec::ProgramOp>("step");
+  if (!step)
+    return;
+  auto ranks = double(ranksOf(program));
+  plan.programs.back().flops = flops.of(step.getBlock()) * ranks;
+  plan.flops += plan.programs.back().flops;
+  llvm::SetVector<Attribute> marks;
+  program.walk([&](Operation *op) {
+    if (Attribute mark = op->getAttr(train::recomputedAttr))
+      marks.insert(mark);
+  });
+  for (Attribute mark : marks) {
+    double again = flops.of(step.getBlock(), mark) * ranks;
+    if (again == 0)
+      continue;
+    auto text = dyn_cast<StringAttr>(mark);
+    std::string reason = text ? text.str() : "remat";
+    plan.recomputedFlops += again;
+    auto &rows = plan.recomputed ? *plan.recomputed : plan.recomputed.emplace();
+    auto row = llvm::find_if(rows, [&](const auto &row) { return row.reason == reason; });
+    if (row == rows.end())
+      rows.push_back({reason, again});
+    else
+      row->flops += again;
+  }
 }
 
 llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
@@ -363,8 +385,6 @@ llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
   for (auto [number, program] : llvm::enumerate(programs)) {
     if (llvm::Error error = addProgram(program, number, forReport))
       return error;
-    plan.flops += flopsOf(program);
-    plan.recomputedFlops += flopsOf(program, /*again=*/true);
     if (std::optional<double> factor = report::attentionImbalance(program))
       plan.attentionImbalance = std::max(plan.attentionImbalance.value_or(1), *factor);
   }

@@ -152,6 +152,18 @@ static void printHost(const plan::Plan &plan, raw_ostream &os) {
   table.print(os);
 }
 
+/// Why a step does work again.
+static void printRecomputed(const plan::Plan &plan, raw_ostream &os) {
+  if (!plan.recomputed)
+    return;
+  TextTable table({"computed again", "#operations a step", "#", "why"});
+  for (const plan::Recomputed &row : *plan.recomputed)
+    table.row({row.reason, grouped(row.flops),
+               formatv("{0:f1}% of all", 100 * row.flops / plan.flops), recomputedText(row.reason)});
+  os << "\n";
+  table.print(os);
+}
+
 static void printPrograms(ArrayRef<plan::Program> programs, raw_ostream &os) {
   TextTable table({"program", "at", "#arena", "#", "#live", "#operations a step"});
   for (const plan::Program &program : programs)
@@ -180,6 +192,7 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
   if (plan.attentionImbalance)
     os << formatv("attention    the rank with most has {0:f3} times the mean{1}\n",
                   *plan.attentionImbalance, asOneDocument(plan));
+  printRecomputed(plan, os);
   printMemory("memory at the peak", plan.memory, os);
   if (!plan.allowances.empty()) {
     printMemory("allowances beside it", plan.allowances, os);

@@ -8,6 +8,7 @@
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -101,6 +102,17 @@ std::vector<StringRef> categories() {
   for (unsigned i = 0; i <= exec::getMaxEnumValForCategory(); ++i)
     names.push_back(exec::stringifyCategory(exec::Category(i)));
   return names;
+}
+
+std::string recomputedText(StringRef reason) {
+  return StringSwitch<std::string>(reason)
+      .Case("remat", "activations that --remat does not keep")
+      .Case(train::recomputedOfRounds,
+            "experts: the backward receives rows again, in as many rounds as data says, of which no "
+            "results are kept; none where --expert-buffer holds all rows in one round")
+      .Case(train::recomputedOfLatents,
+            "keys and values, which each step of a ring makes again of the latents that are sent")
+      .Default(reason.str());
 }
 
 int64_t bytesOf(const plan::Variable &variable) {

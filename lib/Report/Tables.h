@@ -52,6 +52,9 @@ int64_t categoryBytes(const plan::Plan &plan, llvm::StringRef category);
 /// The categories there can be.
 std::vector<llvm::StringRef> categories();
 
+/// Why work is done again, in words; `reason` is one of `plan::Recomputed`.
+std::string recomputedText(llvm::StringRef reason);
+
 /// A variable's bytes on one rank.
 int64_t bytesOf(const plan::Variable &variable);
 /// What all communicators of a rank allocate at most, where ranks send messages.

@@ -401,7 +401,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   for (Operation *op : residuals.recomputed) {
     Operation *again = start.clone(*op, map);
     if (repeat.getTimes())
-      again->setAttr(recomputedAttr, builder.getUnitAttr());
+      again->setAttr(recomputedAttr, builder.getStringAttr(recomputedOfRounds));
   }
   for (Operation &op : back)
     for (OpOperand &operand : op.getOpOperands())

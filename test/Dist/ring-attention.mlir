@@ -172,9 +172,9 @@ dist.mesh @mesh ["context" = 2] {dist.ring}
 // NONE: %[[L1:.*]] = dist.permute %[[L0]] from [1, 0] {{.*}} : (tensor<2x4x12xf32>)
 // NONE-NOT: dist.permute
 // NONE: train.attention %[[Q]], %[[K0]], %[[V0]]
-// NONE-DAG: %[[KF1:.*]] = train.linear %[[L1]], %[[KW]] {train.recomputed}
+// NONE-DAG: %[[KF1:.*]] = train.linear %[[L1]], %[[KW]] {train.recomputed = "latents"}
 // NONE-DAG: %[[K1:.*]] = train.reshape %[[KF1]]
-// NONE-DAG: %[[VF1:.*]] = train.linear %[[L1]], %[[VW]] {train.recomputed}
+// NONE-DAG: %[[VF1:.*]] = train.linear %[[L1]], %[[VW]] {train.recomputed = "latents"}
 // NONE-DAG: %[[V1:.*]] = train.reshape %[[VF1]]
 // NONE: train.attention %[[Q]], %[[K1]], %[[V1]] {{.*}}before
 // NONE-NOT: dist.permute
@@ -202,7 +202,7 @@ func.func @latent(%q: tensor<2x4x8x16xf32>, %latent: tensor<2x4x12xf32>, %kw: te
 // NONE-DAG: %[[DKW0:.*]] = train.contract "b s o, b s i -> o i" {{.*}} -> tensor<128x12xf32>
 // NONE: train.attention_grad
 // NONE-DAG: %[[DL1:.*]] = train.add {{.*}} : (tensor<2x4x12xf32>, tensor<2x4x12xf32>)
-// NONE-DAG: train.contract "b s o, b s i -> o i" {{.*}} {train.recomputed}
+// NONE-DAG: train.contract "b s o, b s i -> o i" {{.*}} {train.recomputed = "latents"}
 // NONE: train.add %[[DKW0]], %{{.*}} {dist.sum_of_steps}
 // NONE: %[[HOME:.*]] = dist.permute %[[DL1]] from [1, 0]
 // NONE: train.add %[[DL0]], %[[HOME]]

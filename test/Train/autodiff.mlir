@@ -255,7 +255,7 @@ module {
 // CHECK-LABEL: func.func private @round.forward(
 // CHECK-SAME: -> tensor<2x4xf32> attributes {train.role = #train.role<round>}
 // CHECK-LABEL: func.func private @round.backward(
-// CHECK: %[[AGAIN:.*]] = train.linear %{{.*}}, %{{.*}} {train.recomputed}
+// CHECK: %[[AGAIN:.*]] = train.linear %{{.*}}, %{{.*}} {train.recomputed = "rounds"}
 // CHECK: train.silu_grad %{{.*}}, %[[AGAIN]]
 
 // -----

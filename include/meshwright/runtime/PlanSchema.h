@@ -268,6 +268,13 @@ struct AssembledKernels {
   MESHWRIGHT_FIELDS(v("programs", self.programs);)
 };
 
+/// Work that a step does again, and why.
+struct Recomputed {
+  string reason;
+  double flops = 0;
+  MESHWRIGHT_FIELDS(v("reason", self.reason); v("flops", self.flops);)
+};
+
 //===--- the whole --------------------------------------------------------===//
 
 constexpr int64_t version = 1;
@@ -297,6 +304,7 @@ struct Header {
 };
 
 struct Plan : Header {
+  optional<List<Recomputed>> recomputed;
   List<string> dataAxes;
   List<Program> programs;
   int64_t arenaBytes = 0;
@@ -311,7 +319,8 @@ struct Plan : Header {
   List<int64_t> scratchBytes;
   List<Collective> collectives;
   optional<List<Attention>> attentions;
-  MESHWRIGHT_FIELDS(Header::fields(self, v); v("data_axes", self.dataAxes);
+  MESHWRIGHT_FIELDS(Header::fields(self, v); v("recomputed", self.recomputed);
+                    v("data_axes", self.dataAxes);
                     v("programs", self.programs); v("arena_bytes", self.arenaBytes);
                     v("memory", self.memory); v("allowances", self.allowances);
                     v("device_bytes", self.deviceBytes); v("host_bytes", self.hostBytes);

@@ -80,7 +80,7 @@ void TokenOps::clone(OpBuilder &b, IRMapping &map, int64_t tokens, bool again) c
     if (auto sized = dyn_cast<train::SizedOpInterface>(copy))
       sized.updateSizes();
     if (again)
-      markRecomputed(copy);
+      markRecomputed(copy, train::recomputedOfLatents);
   }
 }
 
@@ -436,7 +436,7 @@ static void keepSources(LayerPair &pair, ArrayRef<KeyExpansion> expansions) {
   RecomputeChoice choice = cheapestChoice(graph, anyPrice);
   for (unsigned number : stay)
     choice.kept.set(number);
-  applyChoice(pair, layer, choice);
+  applyChoice(pair, layer, choice, train::recomputedOfLatents);
   func::FuncOp backward = pair.backwardFunction();
   IRRewriter rewriter(backward->getContext());
   DominanceInfo dominance(backward);

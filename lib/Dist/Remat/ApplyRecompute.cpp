@@ -18,8 +18,8 @@ struct Passed {
 
 class Rewriter {
 public:
-  Rewriter(LayerPair &pair, const LayerGraph &layer, const RecomputeChoice &choice)
-      : pair(pair), layer(layer), choice(choice), oldForward(pair.forward),
+  Rewriter(LayerPair &pair, const LayerGraph &layer, const RecomputeChoice &choice, StringRef why)
+      : pair(pair), layer(layer), choice(choice), why(why), oldForward(pair.forward),
         oldBackward(pair.backward), from(pair.forwardFunction().getBody().front()) {}
 
   void run() {
@@ -51,6 +51,7 @@ private:
   LayerPair &pair;
   const LayerGraph &layer;
   const RecomputeChoice &choice;
+  StringRef why;
   train::RepeatOp oldForward, oldBackward;
   Block &from; ///< the old forward function's
   /// By value of the old forward function: the new repeat's stack of it.
@@ -187,7 +188,7 @@ void Rewriter::rewriteBackward() {
   }
   for (auto [i, op] : llvm::enumerate(layer.ops))
     if (choice.recomputed.test(i))
-      markRecomputed(start.clone(*op, map));
+      markRecomputed(start.clone(*op, map), why);
   for (auto [placeholder, entry] : llvm::zip(placeholders, replaced)) {
     placeholder.replaceAllUsesWith(map.lookup(entry.second));
     placeholder.getDefiningOp()->erase();
@@ -201,14 +202,16 @@ void Rewriter::rewriteBackward() {
   oldBackward->replaceAllUsesWith(pair.backward);
 }
 
-void meshwright::dist::markRecomputed(Operation *op) {
+void meshwright::dist::markRecomputed(Operation *op, StringRef why) {
   // What is counted: work of libraries. Equal ops are still merged otherwise.
   if (isa<train::ContractionOpInterface, train::RepeatOp>(op) ||
       (isa<train::CostOpInterface>(op) && !isa<train::KernelOpInterface>(op)))
-    op->setAttr(train::recomputedAttr, UnitAttr::get(op->getContext()));
+    op->setAttr(train::recomputedAttr, why.empty()
+                                           ? Attribute(UnitAttr::get(op->getContext()))
+                                           : StringAttr::get(op->getContext(), why));
 }
 
 void meshwright::dist::applyChoice(LayerPair &pair, const LayerGraph &layer,
-                                   const RecomputeChoice &choice) {
-  Rewriter(pair, layer, choice).run();
+                                   const RecomputeChoice &choice, StringRef why) {
+  Rewriter(pair, layer, choice, why).run();
 }

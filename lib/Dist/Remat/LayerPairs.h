@@ -54,12 +54,14 @@ struct LayerGraph {
   int64_t carryBytes = 0;    ///< of the carried values at the start of an iteration
 };
 
-/// Marks `op` as one that runs again, where its work is counted.
-void markRecomputed(mlir::Operation *op);
+/// Marks `op` as one that runs again, where its work is counted. `why` is a value of
+/// `train.recomputed`, none for --remat.
+void markRecomputed(mlir::Operation *op, llvm::StringRef why = "");
 
 /// Keeps the residuals that `choice` names instead of the present ones, and recomputes all
 /// others at the start of the backward function. `pair` becomes the new pair.
-void applyChoice(LayerPair &pair, const LayerGraph &layer, const RecomputeChoice &choice);
+void applyChoice(LayerPair &pair, const LayerGraph &layer, const RecomputeChoice &choice,
+                 llvm::StringRef why = "");
 
 /// Turns both repeats into repeats over groups of `size` layers. The forward keeps the input
 /// of each group; the backward of a group first runs the forward of its layers again. `pair`

@@ -272,6 +272,31 @@ diff("exe", "half.json", 2, "half.json' has no whole plan")
 diff("exe", "nothing", 2, "cannot read 'nothing'")
 diff("exe", "/bin/true", 2, "true")
 
+# What is computed again is told apart by why: of experts on several devices without --remat, too, unless one round has all rows.
+sparse = config.parent.parent.parent / "golden-more/olmoe/config.json"
+
+
+def recomputed(name, *words, **options):
+    compile(sparse, f"{name}.mlir", emit="exec", report=name, mesh="expert=2", batch=4, seq=16, aux_loss="none", **options)
+    plan = json.load(open(f"{name}/report.json"))
+    rows = {row["reason"]: row["flops"] for row in plan.get("recomputed", [])}
+    check(plan["recomputed_flops"] == sum(rows.values()) and min(rows.values(), default=1) > 0, f"{name}: {rows} of {plan['recomputed_flops']}")
+    said, page = call(["meshwright", "inspect", f"{name}/report.json"]), open(f"{name}/index.html").read()
+    for reason, flops in rows.items():
+        check(re.search(rf"^  {reason} +{flops:,.0f} ", said, re.M) and f"<th>... for {reason}</th><td>{flops:,.0f}: " in page,
+              f"{name}: {reason} is not told:\n{said}")
+    for word in words:
+        check(word in said and word in page, f"{name} does not say '{word}':\n{said}")
+    return rows
+
+
+rounds = recomputed("rounds", "the backward receives rows again")
+full = recomputed("full", "activations that --remat does not keep", remat="full")
+check(set(rounds) == {"rounds"} and set(full) == {"rounds", "remat"} and full["rounds"] == rounds["rounds"], f"{rounds}, with --remat full {full}")
+check(recomputed("whole", expert_buffer=8) == {}, "one round of all rows computes nothing again")
+diff("rounds/report.json", "full/report.json", 1, rf"computed again, remat +- -> {full['remat']:,.0f}", r"recomputed_flops +")
+
+
 # What padding is said to cost is what it costs: FLOPs of products and attention, and bytes of variables.
 def planned(mesh):
     said = compile(config, "padded.mlir", emit="exec", report="padded", batch=2, seq=16, mesh=mesh)
