@@ -99,6 +99,16 @@ struct Epilogue {
   unsigned factor = 0; ///< BiasGrad: 0 is A, 1 is B
 };
 
+/// What a device does a second at most, by its maker's numbers: for what parts of a step take
+/// beside each other, not for how long a step takes.
+struct DeviceRates {
+  std::string device = "a device with one rate for everything"; ///< whose numbers these are
+  double flops = 1e12;       ///< of f32, products too
+  double narrowFlops = 1e12; ///< of products and attention of 16 bits
+  double memoryBytes = 1e12; ///< read and written
+  double sentBytes = 1e12;   ///< to other devices of its machine
+};
+
 /// The files that an object is linked with.
 struct RuntimeFiles {
   const char *archive;  ///< static library, in the runtime's folder
@@ -171,6 +181,9 @@ public:
                                              mlir::Attribute library, Parameters) const {
     return 0;
   }
+
+  /// The rates of a device that programs with these parameters are for.
+  virtual DeviceRates getDeviceRates(Parameters parameters) const { return {}; }
 
   //===--- the plan ---------------------------------------------------------===//
 

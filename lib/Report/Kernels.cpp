@@ -47,12 +47,6 @@ static int64_t readBytes(BlockArgument argument) {
   return std::min(bytes, whole);
 }
 
-namespace {
-struct Moved {
-  int64_t read = 0, written = 0;
-};
-} // namespace
-
 /// Rows of the target that are added to, if no two ids are the same.
 static int64_t touchedBytes(train::ScatterRowsOp scatter) {
   auto rows = cast<RankedTensorType>(scatter.getX().getType());
@@ -60,8 +54,8 @@ static int64_t touchedBytes(train::ScatterRowsOp scatter) {
                          rows.getNumElements());
 }
 
-static Moved movedBy(exec::LaunchOp launch, func::FuncOp kernel) {
-  Moved moved;
+static MovedBytes movedByLaunch(exec::LaunchOp launch, func::FuncOp kernel) {
+  MovedBytes moved;
   Operation *end = kernel.getBody().front().getTerminator();
   for (auto [argument, memory] : llvm::zip(kernel.getArguments(), launch.getInputs())) {
     int64_t bytes = readBytes(argument);
@@ -84,7 +78,7 @@ static Moved movedBy(exec::LaunchOp launch, func::FuncOp kernel) {
 }
 
 /// What the target says that a call of attention leaves in scratch memory and reads there.
-template <typename Op> static Moved inScratch(Op op) {
+template <typename Op> static MovedBytes inScratch(Op op) {
   exec::TargetAttr target = exec::targetOf(op);
   int64_t bytes = target.getTarget().getAttentionScratchTraffic(
       op.getAttention(), isa<exec::AttentionGradOp>(op), op.getLibraryAttr(),
@@ -92,12 +86,12 @@ template <typename Op> static Moved inScratch(Op op) {
   return {bytes, bytes};
 }
 
-/// Of library calls: each operand once. Workspaces, which are bytes, are scratch memory.
-static Moved movedBy(Operation *op) {
-  Moved moved = llvm::TypeSwitch<Operation *, Moved>(op)
+/// Of library calls. Workspaces, which are bytes, are scratch memory.
+static MovedBytes movedByCall(Operation *op) {
+  MovedBytes moved = llvm::TypeSwitch<Operation *, MovedBytes>(op)
                     .Case<exec::AttentionOp, exec::AttentionGradOp>(
                         [](auto attention) { return inScratch(attention); })
-                    .Default(Moved{});
+                    .Default(MovedBytes{});
   SmallVector<MemoryEffects::EffectInstance> effects;
   if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
     interface.getEffects(effects);
@@ -110,6 +104,13 @@ static Moved movedBy(Operation *op) {
     (isa<MemoryEffects::Write>(effect.getEffect()) ? moved.written : moved.read) += bytes;
   }
   return moved;
+}
+
+MovedBytes report::movedBy(Operation *op, SymbolTableCollection &symbols) {
+  auto launch = dyn_cast<exec::LaunchOp>(op);
+  return launch ? movedByLaunch(launch, symbols.lookupNearestSymbolFrom<func::FuncOp>(
+                                            op, launch.getKernelAttr()))
+                : movedByCall(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,7 +140,7 @@ private:
 
 void Collector::add(Operation *op, double times) {
   plan::Kernel row;
-  Moved moved;
+  MovedBytes moved = movedBy(op, symbols);
   if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
     auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
     row.op = launch.getKernel().str();
@@ -149,7 +150,6 @@ void Collector::add(Operation *op, double times) {
         if (!llvm::is_contained(templates, cast<StringAttr>(name).getValue()))
           templates.push_back(cast<StringAttr>(name).getValue());
     row.kind = llvm::join(templates, ", ");
-    moved = movedBy(launch, kernel);
   } else {
     row.op = op->getName().stripDialect().str();
     if (auto product = dyn_cast<exec::MatmulOp>(op))
@@ -162,7 +162,6 @@ void Collector::add(Operation *op, double times) {
           row.kind = llvm::formatv("{0}x{1}x{2}, {3} experts", shape.m, shape.n, shape.k,
                                    product.getGroups().experts);
         });
-    moved = movedBy(op);
     row.flops = flops.of(op);
   }
   if (moved.read + moved.written == 0)

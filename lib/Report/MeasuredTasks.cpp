@@ -40,6 +40,10 @@ static Expected<std::map<int64_t, Rank>> readRanks(StringRef path) {
   if (!events)
     return createStringError("'" + path + "' is no trace; an executable's --trace FILE writes one" +
                              (value ? "" : ": " + toString(value.takeError())));
+  if (const json::Object *other = value->getAsObject()->getObject("otherData"))
+    if (other->get("times"))
+      return createStringError("'" + path + "' is what --report predicts, in relative times; an "
+                               "executable's --trace FILE writes one that was measured");
   std::map<int64_t, Rank> ranks;
   for (const json::Value &entry : *events) {
     const json::Object *event = entry.getAsObject();

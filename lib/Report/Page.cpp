@@ -183,6 +183,8 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
   writeMemory(plan, os);
   writeCopies(plan, os);
   writeCollectives(plan, os);
+  os << "<p>The file trace.json beside this page has the step for Perfetto. Its times are relative, no "
+        "forecast: the file says by which rates.</p>\n";
   os << "</html>\n";
 }
 

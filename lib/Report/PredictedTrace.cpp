@@ -8,7 +8,7 @@
 #include "Codegen/Communication.h"
 #include "Codegen/LocationText.h"
 #include "Dist/Programs.h"
-#include "Flops.h"
+#include "Kernels.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -56,14 +56,17 @@ private:
     std::optional<int64_t> number = exec::collectiveOf(op);
     return number ? &communication.collectives[*number] : nullptr;
   }
-  double timeOf(Operation *op) const;
+  /// The microseconds that an op takes at least, communicating or computing.
+  double communicatesFor(Operation *op) const;
+  double computesFor(Operation *op);
   bool joinsPrograms(exec::MemoryCollectiveOpInterface op) const;
   void event(int64_t number, Track track, StringRef name, Operation &op, double begin, double end);
-  void name(int64_t number, StringRef kind, int64_t track, StringRef text);
+  void name(int64_t number, StringRef kind, int64_t track, StringRef text, StringRef key = "name");
 
   codegen::Communication communication;
   SymbolTableCollection symbols;
   FlopCounter flops;
+  exec::DeviceRates rates;
   llvm::StringSet<> between; ///< axes along which programs differ
   std::vector<Runner> runners;
   std::map<Channel, std::deque<double>> mail; ///< when messages arrive
@@ -74,6 +77,8 @@ private:
 } // namespace
 
 Predictor::Predictor(ModuleOp module) : communication(module) {
+  exec::TargetAttr target = exec::targetOf(dist::programsOf(module).front());
+  rates = target.getTarget().getDeviceRates(target.getParameters());
   for (ModuleOp program : dist::programsOf(module)) {
     Runner runner;
     runner.module = program;
@@ -88,9 +93,22 @@ Predictor::Predictor(ModuleOp module) : communication(module) {
   }
 }
 
-double Predictor::timeOf(Operation *op) const {
+double Predictor::communicatesFor(Operation *op) const {
   const codegen::Collective *collective = collectiveAt(op);
-  return 1e6 * double(collective->groupBytes) / double(collective->members) / bytesPerSecond;
+  return 1e6 * double(collective->groupBytes) / double(collective->members) / rates.sentBytes;
+}
+
+double Predictor::computesFor(Operation *op) {
+  if (exec::queueOf(op))
+    return 0; // Copies to and from the host run beside what computes.
+  MovedBytes moved = movedBy(op, symbols);
+  // Products and attention say by their first operand what they multiply.
+  auto type = op->getNumOperands() && !isa<exec::LaunchOp>(op)
+                  ? dyn_cast<MemRefType>(op->getOperand(0).getType())
+                  : MemRefType();
+  bool narrow = type && type.getElementTypeBitWidth() == 16;
+  return 1e6 * std::max(flops.of(op) / (narrow ? rates.narrowFlops : rates.flops),
+                        double(moved.read + moved.written) / rates.memoryBytes);
 }
 
 bool Predictor::joinsPrograms(exec::MemoryCollectiveOpInterface op) const {
@@ -118,7 +136,7 @@ void Predictor::event(int64_t number, Track track, StringRef name, Operation &op
 
 void Predictor::communicate(int64_t number, Operation &op, double from, bool show) {
   Runner &runner = runners[number];
-  double begin = std::max(from, runner.network), end = begin + timeOf(&op);
+  double begin = std::max(from, runner.network), end = begin + communicatesFor(&op);
   runner.network = end;
   if (std::optional<int64_t> start = exec::asyncTokenOf(&op))
     runner.started[*start] = end;
@@ -163,9 +181,8 @@ void Predictor::runOp(int64_t number, Operation &op, bool show) {
     runBlock(number, region.front(), show);
   if (op.getNumRegions())
     return;
-  double count = flops.of(&op);
-  runner.now += 1e6 * count / flopsPerSecond;
-  if (show && count > 0) {
+  runner.now += computesFor(&op);
+  if (show && runner.now > begin) {
     auto launch = dyn_cast<exec::LaunchOp>(op);
     event(number, computing, launch ? launch.getKernel() : op.getName().stripDialect(), op, begin,
           runner.now);
@@ -187,7 +204,7 @@ bool Predictor::runTop(int64_t number, Operation &op) {
   // Programs are at their coordinates along the axis that tells them apart.
   if (auto send = dyn_cast<exec::SendOp>(op)) {
     double begin = std::max(runner.now, runner.network);
-    runner.network = begin + timeOf(&op);
+    runner.network = begin + communicatesFor(&op);
     mail[{number, send.getTo(), send.getChannel()}].push_back(runner.network);
     event(number, communicating, "send", op, begin, runner.network);
     return true;
@@ -233,19 +250,21 @@ bool Predictor::advance(int64_t number) {
   return progress;
 }
 
-void Predictor::name(int64_t number, StringRef kind, int64_t track, StringRef value) {
+void Predictor::name(int64_t number, StringRef kind, int64_t track, StringRef value,
+                     StringRef key) {
   text += llvm::formatv(
       "{0}{1}", text.empty() ? "" : ",\n",
       llvm::json::Value(llvm::json::Object{{"name", kind},
                                            {"ph", "M"},
                                            {"pid", number},
                                            {"tid", track},
-                                           {"args", llvm::json::Object{{"name", value}}}}));
+                                           {"args", llvm::json::Object{{key, value}}}}));
 }
 
 llvm::Expected<std::string> Predictor::run() {
   for (auto [number, runner] : llvm::enumerate(runners)) {
     name(number, "process_name", 0, runner.module.getSymName().value_or("every rank"));
+    name(number, "process_labels", 0, "relative times, no forecast", "labels");
     name(number, "thread_name", computing, "computes");
     name(number, "thread_name", communicating, "communicates");
   }
@@ -260,9 +279,13 @@ llvm::Expected<std::string> Predictor::run() {
                                      runner.next->getName().getStringRef() + "' of program " +
                                      runner.module.getSymName().value_or("main") +
                                      " waits for ever");
-  return llvm::formatv("{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"times\":\"as if a rank did "
-                       "{0:e0} operations and sent {1:e0} bytes a second\"},\"traceEvents\":[\n",
-                       flopsPerSecond, bytesPerSecond)
+  std::string times = llvm::formatv(
+      "relative, no forecast: what the peak rates of {0} allow, {1:e2} operations of f32 and {2:e2} "
+      "of 16 bits, {3:e2} bytes of memory and {4:e2} bytes sent a second, without latency",
+      rates.device, rates.flops, rates.narrowFlops, rates.memoryBytes, rates.sentBytes);
+  return llvm::formatv("{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"title\":\"A step as planned, in "
+                       "relative times\",\"times\":{0}},\"traceEvents\":[\n",
+                       llvm::json::Value(times))
              .str() +
          text + "\n]}\n";
 }

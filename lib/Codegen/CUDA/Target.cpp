@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Allowances.h"
 #include "Codegen/CUDA/Attentions.h"
+#include "Codegen/CUDA/DeviceRates.h"
 #include "Codegen/CUDA/Experts.h"
 #include "Codegen/CUDA/Lowering.h"
 #include "meshwright/runtime/cuda/ABI.h"
@@ -224,6 +225,10 @@ public:
   int64_t getAttentionScratchTraffic(const MwAttention &shape, bool backward, Attribute library,
                                      DictionaryAttr parameters) const override {
     return cuda::leastScratchTraffic(shape, backward, library, CUDAParameters(parameters).archs);
+  }
+
+  exec::DeviceRates getDeviceRates(DictionaryAttr parameters) const override {
+    return cuda::ratesOf(CUDAParameters(parameters).archs.front());
   }
 
   std::vector<plan::Allowance> getAllowances(ModuleOp program,

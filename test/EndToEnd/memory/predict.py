@@ -105,8 +105,9 @@ for schedule in "1f1b", "zb-h1":
           f"step: {expected:.3f} ms predicted, {expected:.3f} ms measured, 0.0% apart" in said, f"{expected}, not\n{said}")
     check(all(f"stage {rank} outside of tasks: {rest:.3f}" in said for rank, rest in enumerate(REST)), said)
 
-# A trace of another schedule is refused.
-for trace, why in ("1f1b.json", "is of another schedule: rank 0 did F1.0 as task 1, which is B0.0"), ("none.json", "'none.json' is no trace"):
+# A trace of another schedule is refused, and one that nobody has measured.
+compile("config.json", "planned.mlir", mesh="pipe=2", batch=MICROBATCHES, microbatches=MICROBATCHES, seq=16, emit="exec", report="planned")
+for trace, why in ("planned/trace.json", "is what --report predicts, in relative times"), ("1f1b.json", "is of another schedule: rank 0 did F1.0 as task 1, which is B0.0"), ("none.json", "'none.json' is no trace"):
     open("none.json", "w").write("{}")
     schedule = "naive" if trace == "1f1b.json" else "1f1b"
     done = subprocess.run(["meshwright", "schedule", schedule, "--stages", "2", "--microbatches", str(MICROBATCHES), "--trace", trace],

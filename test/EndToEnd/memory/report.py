@@ -28,6 +28,7 @@ def check_trace(name, plan):
     """The predicted step: each program's tasks in their order, as long as their operations, nested in time."""
     events = json.load(open(f"{name}/trace.json"))["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
+    check_times(name, plan, spans)
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     check(list(names.values()) == [p["name"] if len(plan["programs"]) > 1 else "every rank" for p in plan["programs"]], f"{name}: {names}")
     ranks = math.prod(axis["size"] for axis in plan["mesh"])
@@ -52,6 +53,32 @@ def check_trace(name, plan):
         check(abs(work * share / program["flops"] - 1) < 1e-9, f"{name}: {work} operations on each of {share} ranks, planned are {program['flops']}")
         check((ranks > 1) <= bool(tracks[1]), f"{name}: no communication of {names[number]}")
         check(all(e["args"]["location"] for e in tracks[1]), f"{name}: communication without a place in the IR")
+
+
+def check_times(name, plan, spans):
+    """The trace says that its times are relative and by which rates of the target's device, and they are that."""
+    trace = json.load(open(f"{name}/trace.json"))
+    labels = [event["args"]["labels"] for event in trace["traceEvents"] if event["name"] == "process_labels"]
+    check(labels == ["relative times, no forecast"] * len(plan["programs"]), f"{name}: programs are labelled {labels}")
+    times = trace["otherData"]["times"]
+    found = re.fullmatch(r"relative, no forecast: what the peak rates of (.*) allow, (\S+) operations of f32 and (\S+) of 16 bits, (\S+) bytes of "
+                         r"memory and (\S+) bytes sent a second, without latency", times)
+    check(found, f"{name}: times are {times}")
+    check((found[1] == "an H100 SXM") == (plan["target"] == "cuda"), f"{name}: for {plan['target']} the rates are of {found[1]}")
+    wide, narrow, memory, sent = map(float, found.groups()[1:])
+    check("in relative times" in trace["otherData"]["title"] and "Its times are relative, no forecast" in open(f"{name}/index.html").read(),
+          f"{name}: nobody says that times are relative")
+    products = {}
+    for row in plan["programs"][0]["kernels"]:
+        if row["op"] in ("matmul", "attention", "attention_grad"):
+            rate = wide if plan["precision"] == "f32" else narrow
+            products.setdefault(row["op"], set()).add(1e6 * max(row["flops"] / rate, (row["read_bytes"] + row["written_bytes"]) / memory))
+    for event in spans:
+        if event["cat"] == "communication" and event["name"] not in ("send", "recv"):
+            bytes = event["args"]["bytes"]
+            check(abs(event["dur"] * sent / 1e6 - bytes) < 1 + 1e-2 * bytes, f"{name}: {event} at {sent} bytes a second")
+        elif event["pid"] == 0 and event["name"] in products:
+            check(any(abs(event["dur"] / want - 1) < 1e-2 for want in products[event["name"]]), f"{name}: {event} takes one of {products[event['name']]}")
 
 
 def check_memory(name, plan):
@@ -134,6 +161,7 @@ reason("norm.weight.momentum", "tensor", "dimension 0 is the residual stream's")
 check(("embed_tokens.weight", "tensor") not in copies, "a sharded vocabulary is called a copy")
 check(("layers.self_attn.q_proj.weight.momentum", "data") not in copies, "a state of ZeRO is called a copy")
 
+report("gpu", mesh="data=2", target="cuda", precision="bf16")
 copies = check_tables("replicas", report("replicas", mesh="replica=2,data=2,tensor=8", precision="bf16"))
 reason("layers.self_attn.k_proj.weight", "tensor.1", "divided into 4 parts at most")
 reason("layers.self_attn.k_proj.weight.master", "data", "--zero 1 would")
