@@ -19,6 +19,10 @@ namespace meshwright::dist {
 struct Gathered {
   AllGatherOp gather; ///< along the sequence; null if there is none
   AllReduceOp sum;    ///< over other devices, if it comes after the gather
+  /// In a ring: who gather first what they share, if any do; who it goes around among then; and how many keys
+  /// each has.
+  GroupAttr shared, group;
+  int64_t part = 0;
 };
 
 /// What `keys` are without padding.

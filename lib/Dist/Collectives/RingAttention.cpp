@@ -63,9 +63,10 @@ protected:
     return op.emitError("--context-parallel ring ")
            << why << "; use --context-parallel gather or ulysses";
   }
-  /// Where devices that have the same queries and other heads share key heads, keys are gathered
-  /// among these first, and what they have together goes around: as many as a device has queries.
-  void shareKeys(int64_t queries);
+  /// Where devices with the same queries have parts of the keys or values, these are gathered
+  /// among them first, and what they have together goes around: as many as a device has queries. So it is
+  /// where devices that have other heads share key heads, or end a sum with a part of it each.
+  void shareKeys(Gathered &keys, int64_t queries);
   /// What of the gathered keys or values the device begins with.
   Value ownPart(const Gathered &keys);
   /// Visible pairs of chunk `a` of queries and the chunk `c` of keys that a device has in step t, on
@@ -115,7 +116,7 @@ protected:
   Location loc;
   Gathered k, v;
   KeyExpansion expansion;
-  GroupAttr group, shared; ///< who the ring is; who share key heads, if any do
+  GroupAttr group; ///< who the ring is
   int64_t n = 0, part = 0; ///< devices; keys of one
   std::optional<Chunks> chunks;
   int count = 1; ///< chunks of queries, and of keys
@@ -128,16 +129,20 @@ protected:
 
 template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
   k = gatheredOf(op.getK()), v = gatheredOf(op.getV());
-  if (!k.gather || !v.gather || k.gather.getGroup() != v.gather.getGroup())
+  if (!k.gather || !v.gather)
     return refuse("finds keys and values that are no parts of a sequence on each device");
-  group = k.gather.getGroup();
-  part = cast<RankedTensorType>(k.gather->getOperand(0).getType()).getDimSize(1);
   std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
   AttentionShape shape = AttentionShape::of(op);
-  shareKeys(shape.part);
+  shareKeys(k, shape.part);
+  shareKeys(v, shape.part);
+  group = k.group;
+  part = k.part;
   n = mesh.size(group.on(mesh));
-  if (shape.part != part)
-    return refuse("finds " + Twine(shape.part) + " queries beside " + Twine(part) + " keys");
+  for (int64_t keys : {k.part, v.part})
+    if (shape.part != keys)
+      return refuse("finds " + Twine(shape.part) + " queries beside " + Twine(keys) + " keys");
+  if (v.group != group)
+    return refuse("finds keys and values divided among different devices");
   if (op.getQueryOffset() && (!offsets || offsets->group != group))
     return refuse("finds queries and keys divided among other devices");
   chunks.emplace(ContextBalance::none, group, n, shape);
@@ -154,15 +159,18 @@ template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
   return success();
 }
 
-template <typename Op> void Ring<Op>::shareKeys(int64_t queries) {
+template <typename Op> void Ring<Op>::shareKeys(Gathered &keys, int64_t queries) {
+  GroupAttr group = keys.gather.getGroup();
+  keys.group = group;
+  keys.part = cast<RankedTensorType>(keys.gather->getOperand(0).getType()).getDimSize(1);
   Axes all = group.on(mesh);
   for (size_t around = 1; around < all.size(); ++around) {
     ArrayRef<unsigned> rest = ArrayRef(all).drop_front(around);
-    if (part * mesh.size(rest) != queries)
+    if (keys.part * mesh.size(rest) != queries)
       continue;
-    shared = GroupAttr::from(group.getMesh(), mesh, rest);
-    group = GroupAttr::from(group.getMesh(), mesh, ArrayRef(all).take_front(around));
-    part = queries;
+    keys.shared = GroupAttr::from(group.getMesh(), mesh, rest);
+    keys.group = GroupAttr::from(group.getMesh(), mesh, ArrayRef(all).take_front(around));
+    keys.part = queries;
     return;
   }
 }
@@ -171,9 +179,9 @@ template <typename Op> Value Ring<Op>::ownPart(const Gathered &keys) {
   Value own = AllGatherOp(keys.gather)->getOperand(0);
   if (AllReduceOp sum = keys.sum)
     own = AllReduceOp::create(b, loc, own.getType(), sum.getKind(), own, sum.getGroup());
-  if (!shared)
+  if (!keys.shared)
     return own;
-  return AllGatherOp::create(b, loc, resized(own.getType(), 1, part), own, /*dim=*/1, shared);
+  return AllGatherOp::create(b, loc, resized(own.getType(), 1, part), own, /*dim=*/1, keys.shared);
 }
 
 template <typename Op> void Ring<Op>::findSteps() {

@@ -105,6 +105,8 @@ CONTEXT = {"ulysses": {
     "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel context=8 context=2+context-balance=striped",
     "golden-more/gemma3": "context=2,tensor=2 context=4/2 context=3/2+context-balance=striped",
     "golden-more/phi3": "context=2+zero=3 context=4,tensor=2+sequence-parallel",
+    # Sums of values, not of keys, end with a part on each rank along the second part of tensor.
+    "golden-more/olmoe": "context=2,tensor=1x2+tensor-2d context=3,tensor=2x2+tensor-2d",
 }, "hybrid": {
     "golden/gpt2-tiny": "data=2,context=2x2+zero=3 context=2x2 context=2x2/2+context-balance=none pipe=2,context=2x2/4+zero=3 context=4x2+context-balance=striped context=4x2+zero=2",
     "golden/llama-tiny": """
