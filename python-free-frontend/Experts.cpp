@@ -108,6 +108,8 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
   sizes.blocks = options.expertBlocks;
   sizes.buffer = options.expertBuffer;
   sizes.parts = options.expertParts;
+  sizes.contextParts = options.contextParts;
+  sizes.sequenceParts = options.sequenceParts;
   sizes.capacity = options.expertCapacity;
   return sizes;
 }
@@ -275,6 +277,7 @@ struct ExpertBuilder {
     Value rows, choices, experts;
     int64_t slots;  ///< of a sequence, in each block
     double filled;  ///< of all blocks, by the rows of a sequence, at most
+    int64_t piece;  ///< tokens of a sequence that have slots of their own; 0: all
   };
   /// The sum of the experts' results for each token of h, with the weight of each choice.
   Value products(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices);
@@ -473,8 +476,11 @@ Value ExpertBuilder::build(Value h) {
   if (capacity == s)
     capacity = 0;
   int64_t slots = mostRowsOfBlock(s, k, e.count / x, capacity);
-  auto route = make<RouteOp>(mask, k, x, slots, capacity);
-  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots, double(k * s)};
+  // What a capacity drops depends on the whole sequence.
+  bool apart = e.contextParts > 1 && s % e.sequenceParts == 0 && !capacity;
+  int64_t pieces = apart ? e.contextParts : 1, piece = apart ? s / pieces : 0;
+  auto route = make<RouteOp>(mask, k, x, slots, capacity, piece);
+  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots, double(k * s), piece};
   if (capacity)
     all.filled = std::min(all.filled, double(capacity * e.count));
   // The weight of each choice.
@@ -495,8 +501,10 @@ Value ExpertBuilder::build(Value h) {
   add(names.down, e.inner, m.hidden, m.projectionStd, std::nullopt);
   g.part("experts");
   double slotsOfRound = std::ceil(e.buffer * double(k * s) / double(x));
-  // Parts have as many slots each.
-  auto slotsOfPart = [&](int64_t count) -> int64_t { return llvm::divideCeil(count, e.parts); };
+  // Parts have as many slots each, and so have pieces of a sequence.
+  auto slotsOfPart = [&](int64_t count) -> int64_t {
+    return pieces * llvm::divideCeil(count, pieces * e.parts);
+  };
   bool several = x > 1 && slotsOfRound < double(slots) &&
                  e.parts * slotsOfPart(int64_t(slotsOfRound)) < slots;
   Value result = several ? rounds(h, ofChoice, all, experts, slotsOfPart(int64_t(slotsOfRound)))
@@ -513,7 +521,7 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
   const Matrices &gate = matrices[0], &up = matrices[1], &down = matrices[2];
   // In the order of rows.
   FullPrecision full(g.builder);
-  Value ofRow = make<DispatchOp>(ofChoice, rows.choices, rows.rows);
+  Value ofRow = make<DispatchOp>(ofChoice, rows.choices, rows.rows, rows.piece);
   auto weigh = [&](int64_t width) {
     return repeat(g.reshape(ofRow, {x, b, rows.slots}), {x, b, rows.slots, width}, 3);
   };
@@ -521,7 +529,7 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
   Value ofBias = down.bias ? weigh(m.hidden) : Value();
   full.end();
 
-  Value tokens = make<DispatchOp>(h, rows.choices, rows.rows);
+  Value tokens = make<DispatchOp>(h, rows.choices, rows.rows, rows.piece);
   if (weighsInput)
     tokens = g.mul(tokens, weight);
   auto multiply = [&](Value rowsOf, Value by) -> Value {
@@ -546,7 +554,7 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
     inner = g.mul(inner, weight);
   Value y = grouped(inner, down, ofBias);
   g.part("experts");
-  return sum(make<CollectOp>(y, rows.rows, rows.choices), 0);
+  return sum(make<CollectOp>(y, rows.rows, rows.choices, rows.piece), 0);
 }
 
 Value ExpertBuilder::ofRound(Value number, Value h, Value ofChoice, const Rows &rows,
@@ -554,9 +562,9 @@ Value ExpertBuilder::ofRound(Value number, Value h, Value ofChoice, const Rows &
   Value result;
   for (int64_t part = 0; part < e.parts; ++part) {
     auto own = make<RowsOfRoundOp>(number, rows.rows, rows.choices, rows.experts, slotsOfPart,
-                                   part, e.parts);
+                                   part, e.parts, rows.piece);
     Rows ofPart{own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slotsOfPart,
-                rows.filled / double(e.parts)};
+                rows.filled / double(e.parts), rows.piece};
     Value y = products(h, ofChoice, ofPart, matrices);
     result = result ? g.add(result, y) : y;
   }
@@ -566,7 +574,7 @@ Value ExpertBuilder::ofRound(Value number, Value h, Value ofChoice, const Rows &
 Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
                             ArrayRef<Matrices> matrices, int64_t slotsOfPart) {
   int64_t slots = e.parts * slotsOfPart;
-  Value times = make<RoundsOp>(rows.choices, slots);
+  Value times = make<RoundsOp>(rows.choices, slots, rows.piece ? rows.slots : 0);
   Value none = g.fill(0, {b, s, m.hidden});
   SmallVector<Value> shared{h, ofChoice, rows.rows, rows.choices, rows.experts};
   for (const Matrices &of : matrices)
@@ -599,7 +607,7 @@ Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
     of.bias = of.bias ? *next++ : Value();
   }
   Value sum = ofRound(body.getArgument(0), tokens, weights,
-                    {all[0], all[1], all[2], rows.slots, rows.filled}, inside, slotsOfPart);
+                    {all[0], all[1], all[2], rows.slots, rows.filled, rows.piece}, inside, slotsOfPart);
   func::ReturnOp::create(g.builder, g.where(), g.add(body.getArgument(1), sum));
   return result.getResult(0);
 }

@@ -58,6 +58,7 @@ struct ExpertSizes {
   bool counted = false; ///< whether choices of all microbatches are counted beforehand
   double zLoss = 0;        ///< how much of the mean of a layer's squared log-sum-exps is in the loss
   double biasRate = 0;     ///< by which a step changes the bias of choices; 0: it is a constant
+  int64_t contextParts = 1, sequenceParts = 1; ///< of a sequence, as in ModelOptions
 };
 
 struct Model {

@@ -14,8 +14,9 @@
 // All sizes are static; how many rows an expert has is data. Slots that no row fills have no
 // choice, an expert behind those of the block, and zeros. Which row is whose is counted within
 // the tensors that the op sees: a device that holds a part of the tokens has the rows of
-// those tokens. So sequences may be divided among devices, and positions stay whole: they are
-// gathered before, not after, tokens become rows.
+// those tokens. So sequences may be divided among devices. A sequence is divided too if the ops
+// say into pieces of how many tokens (`piece`): a device that has some of the pieces needs as many
+// of the slots. Without `piece`, positions stay whole: they are gathered before tokens become rows.
 //
 // Products take the slots of one block from several devices, one device's behind another's,
 // and work on runs of rows of one expert. So a device may have the blocks of all for some
@@ -136,7 +137,9 @@ def Train_BalanceOp : Train_EinsumOp<"balance", "... e!, ... e! -> ... e!", [
 // Rows of experts
 //===----------------------------------------------------------------------===//
 
-def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m!, x! b m!", [InferTypeOpAdaptor]> {
+def Train_RouteOp : Train_TensorOp<"route",
+    "b (g s!) e! -> k! b (g s!), k! b (g s!), x! b (g m!), x! b (g m!)",
+    [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>]> {
   let summary = "Puts the tokens' choices into the order of their experts";
   let description = [{
     mask: [b, s, e], not 0 where a token has chosen an expert, k times a token at most.
@@ -153,9 +156,14 @@ def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m
     With a `capacity` above 0 an expert takes the first so many of a sequence's tokens that choose
     it, in the order of positions; the choices of the others have no row (Fedus et al. 2021). Then
     (e / x) capacity slots are enough too.
+
+    With a `piece` above 0, which divides s, a sequence is s / piece pieces of so many tokens, which may be
+    on different devices: g = s / piece divides m. What a capacity drops depends on the whole sequence, so there
+    are no pieces then.
   }];
   let arguments = (ins Train_Tensor:$mask, I64Attr:$k, I64Attr:$blocks, I64Attr:$slots,
-                       DefaultValuedAttr<I64Attr, "0">:$capacity);
+                       DefaultValuedAttr<I64Attr, "0">:$capacity,
+                       DefaultValuedAttr<I64Attr, "0">:$piece);
   let results = (outs Train_Ids:$chosen, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts);
   let assemblyFormat = [{
     $mask `k` $k `blocks` $blocks `slots` $slots attr-dict `:` functional-type(operands, results)
@@ -163,21 +171,24 @@ def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m
   let hasVerifier = 1;
 }
 
-def Train_RoundsOp : Train_TensorOp<"rounds", "x! b m! -> ", [InferTypeOpAdaptor]> {
+def Train_RoundsOp : Train_TensorOp<"rounds", "x! b m! -> ", [
+    InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>]> {
   let summary = "How many rounds of fewer slots have all rows";
   let description = [{
     choices: [x, b, m] of `train.route`. With `slots` slots a sequence in a round, the rows of the
     fullest block take rounds = ceil(rows / (b slots)), an i32 without dimensions, 0 if there are
-    no rows. Of devices that have different sequences it is the maximum.
+    no rows. Of devices that have different tokens it is the maximum. With `all`, which is m then, a device may
+    have pieces of a sequence, with the same share of a round's slots as of all (the rule is "x! b m -> ").
   }];
-  let arguments = (ins Train_Ids:$choices, I64Attr:$slots);
+  let arguments = (ins Train_Ids:$choices, I64Attr:$slots, DefaultValuedAttr<I64Attr, "0">:$all);
   let results = (outs Train_Ids:$rounds);
-  let assemblyFormat = "$choices `slots` $slots attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$choices `slots` $slots (`of` $all^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
 def Train_RowsOfRoundOp : Train_TensorOp<"rows_of_round",
-    ", k! b s!, x! b m!, x! b m! -> k! b s!, x! b c!, x! b c!", [InferTypeOpAdaptor]> {
+    ", k! b (g s!), x! b (g m!), x! b (g m!) -> k! b (g s!), x! b (g c!), x! b (g c!)",
+    [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>]> {
   let summary = "The rows of each block that one round has";
   let description = [{
     round: an i32 without dimensions, at least 0; it is 0 if it is left out. rows: [k, b, s],
@@ -185,11 +196,13 @@ def Train_RowsOfRoundOp : Train_TensorOp<"rows_of_round",
     from r b c on, with c = `slots`. A round of `parts` parts with c slots each has `parts` times as
     many rows; part p has the p-th of equal shares of those that are there, rounded up. Results are
     as those of `train.route` with c slots a sequence: rows of other rounds and parts are -1,
-    slots without a row have the choice -1 and an expert that the block does not have.
+    slots without a row have the choice -1 and an expert that the block does not have. `piece` is that of
+    `train.route`; g = s / piece divides c.
   }];
   let arguments = (ins Optional<Train_Ids>:$round, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts,
                        I64Attr:$slots, DefaultValuedAttr<I64Attr, "0">:$part,
-                       DefaultValuedAttr<I64Attr, "1">:$parts);
+                       DefaultValuedAttr<I64Attr, "1">:$parts,
+                       DefaultValuedAttr<I64Attr, "0">:$piece);
   let results = (outs Train_Ids:$own_rows, Train_Ids:$own_choices, Train_Ids:$own_experts);
   let assemblyFormat = [{
     ($round^)? `of` $rows `,` $choices `,` $experts `slots` $slots (`part` $part `of` $parts^)? attr-dict
@@ -206,26 +219,29 @@ def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor, Decla
     x: [b, s, h], one row a token for all of its choices, or [k, b, s, h], one a
     choice; choices: [x, b, m] and rows: [k, b, s] as `train.route` gave them.
     y: [x, b, m, h], y[row] = x[choices[row]], 0 without a choice. Its gradient is
-    `train.collect`, summed over the choices where they share a row.
+    `train.collect`, summed over the choices where they share a row. `piece` is that of `train.route`.
   }];
-  let arguments = (ins Train_Tensor:$x, Train_Ids:$choices, Train_Ids:$rows);
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$choices, Train_Ids:$rows,
+                       DefaultValuedAttr<I64Attr, "0">:$piece);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `by` $choices `,` $rows attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
-def Train_CollectOp : Train_EinsumOp<"collect", "~x! b m! h, k! b s!, x! b m! -> k! b s! h", [
-    DeclareOpInterfaceMethods<SlotsOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>,
+def Train_CollectOp : Train_TensorOp<"collect", "~x! b (g m!) h, k! b (g s!), x! b (g m!) -> k! b (g s!) h", [
+    InferTypeOpAdaptor, DeclareOpInterfaceMethods<SlotsOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "The row of each choice";
   let description = [{
     x: [x, b, m, h], rows: [k, b, s] and choices: [x, b, m] as `train.route` gave them.
     y: [k, b, s, h], y[choice] = x[rows[choice]], 0 without a row: the inverse of
-    `train.dispatch`, which is its gradient.
+    `train.dispatch`, which is its gradient. `piece` is that of `train.route`.
   }];
-  let arguments = (ins Train_Tensor:$x, Train_Ids:$rows, Train_Ids:$choices);
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$rows, Train_Ids:$choices,
+                       DefaultValuedAttr<I64Attr, "0">:$piece);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `by` $rows `,` $choices attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

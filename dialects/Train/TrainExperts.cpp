@@ -151,18 +151,40 @@ int64_t train::mostRowsOfBlock(int64_t length, int64_t k, int64_t experts, int64
   return capacity ? std::min(most, experts * std::min(capacity, length)) : most;
 }
 
+/// How many pieces of `piece` tokens the sequences of `rows` or `mask`, [.., b, s, ..], are; the rule gives
+/// sizes that do not divide away.
+static int64_t piecesOf(Value tokens, unsigned dim, int64_t piece) {
+  auto type = cast<RankedTensorType>(tokens.getType());
+  int64_t length = type.getRank() > dim ? type.getDimSize(dim) : 1;
+  return piece > 0 ? std::max<int64_t>(length / piece, 1) : 1;
+}
+
+/// Whether pieces of `piece` tokens divide sequences of `length`, and slots as well.
+static LogicalResult checkPiece(Operation *op, int64_t piece, int64_t length, int64_t slots) {
+  if (piece < 0 || (piece > 0 && (length % piece || slots % (length / piece))))
+    return op->emitOpError("a piece of ")
+           << piece << " tokens does not divide sequences of " << length << " tokens with " << slots
+           << " slots into equal pieces";
+  return success();
+}
+
 ShardingRule RouteOp::getShardingRule() {
+  int64_t g = piecesOf(getMask(), 1, getPiece());
   return ruleOf(
       *this, einsumText(),
-      {{"k", int64_t(getK())}, {"x", int64_t(getBlocks())}, {"m", int64_t(getSlots())}});
+      {{"k", int64_t(getK())}, {"x", int64_t(getBlocks())}, {"g", g}, {"m", int64_t(getSlots()) / g}});
 }
+
+void RouteOp::updateSizes() { setSlots(tensor(getChoices()).getDimSize(2)); }
 
 LogicalResult RouteOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  int64_t g = piecesOf(adaptor.getMask(), 1, adaptor.getPiece());
   if (failed(inferFromRule("route", einsumText(), location, adaptor.getOperands().getTypes(), types,
                            {{"k", int64_t(adaptor.getK())},
                             {"x", int64_t(adaptor.getBlocks())},
-                            {"m", int64_t(adaptor.getSlots())}})))
+                            {"g", g},
+                            {"m", int64_t(adaptor.getSlots()) / g}})))
     return failure();
   for (Type &type : types)
     type = withElementType(type, IntegerType::get(context, 32));
@@ -178,7 +200,13 @@ LogicalResult RouteOp::verify() {
     return emitOpError("blocks must divide the ") << experts << " experts, found " << blocks;
   if (int64_t(getCapacity()) < 0)
     return emitOpError("capacity must be at least 1, or 0 for none, found ") << int64_t(getCapacity());
-  int64_t most = mostRowsOfBlock(tensor(getMask()).getDimSize(1), k, experts / blocks, getCapacity());
+  int64_t length = tensor(getMask()).getDimSize(1);
+  if (getPiece() && getCapacity())
+    return emitOpError("has a capacity, which counts the tokens of whole sequences, and pieces of "
+                       "sequences; leave out one");
+  if (failed(checkPiece(*this, getPiece(), length, slots)))
+    return failure();
+  int64_t most = mostRowsOfBlock(length, k, experts / blocks, getCapacity());
   if (slots < most)
     return emitOpError("slots must be at least ")
            << most << ", as many rows as a sequence may have in a block, found " << slots;
@@ -188,7 +216,16 @@ LogicalResult RouteOp::verify() {
 ShardingRule RoundsOp::getShardingRule() {
   ShardingRule rule = ruleOf(*this, einsumText());
   rule.max = true;
+  rule.factors[rule.find("m")].whole = getAll() == 0;
   return rule;
+}
+
+void RoundsOp::updateSizes() {
+  int64_t slots = tensor(getChoices()).getDimSize(2);
+  if (getAll() == 0)
+    return;
+  setSlots(int64_t(getSlots()) * slots / int64_t(getAll()));
+  setAll(slots);
 }
 
 LogicalResult RoundsOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
@@ -204,7 +241,11 @@ static LogicalResult checkRound(Operation *op, int64_t slots, Value choices) {
   return success();
 }
 
-LogicalResult RoundsOp::verify() { return checkRound(*this, getSlots(), getChoices()); }
+LogicalResult RoundsOp::verify() {
+  if (int64_t all = tensor(getChoices()).getShape().back(); getAll() && int64_t(getAll()) != all)
+    return emitOpError("has a share of ") << int64_t(getAll()) << " slots, but there are " << all;
+  return checkRound(*this, getSlots(), getChoices());
+}
 
 /// The rule, whose first operand may be left out.
 static StringRef rowsOfRoundText(bool hasRound) {
@@ -213,49 +254,72 @@ static StringRef rowsOfRoundText(bool hasRound) {
 }
 
 ShardingRule RowsOfRoundOp::getShardingRule() {
-  return ruleOf(*this, rowsOfRoundText(bool(getRound())), {{"c", int64_t(getSlots())}});
+  int64_t g = piecesOf(getRows(), 2, getPiece());
+  return ruleOf(*this, rowsOfRoundText(bool(getRound())), {{"g", g}, {"c", int64_t(getSlots()) / g}});
 }
+
+void RowsOfRoundOp::updateSizes() { setSlots(tensor(getOwnChoices()).getDimSize(2)); }
 
 LogicalResult RowsOfRoundOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  int64_t g = piecesOf(adaptor.getRows(), 2, adaptor.getPiece());
   return inferFromRule("rows_of_round", rowsOfRoundText(bool(adaptor.getRound())), location,
                        adaptor.getOperands().getTypes(), types,
-                       {{"c", int64_t(adaptor.getSlots())}});
+                       {{"g", g}, {"c", int64_t(adaptor.getSlots()) / g}});
 }
 
 LogicalResult RowsOfRoundOp::verify() {
   int64_t part = getPart(), parts = getParts();
   if (parts < 1 || part < 0 || part >= parts)
     return emitOpError("a round has no part ") << part << " of " << parts;
+  if (failed(checkPiece(*this, getPiece(), tensor(getRows()).getDimSize(2), getSlots())))
+    return failure();
   return checkRound(*this, getSlots(), getChoices());
 }
 
 static StringRef dispatchText(int64_t rank) {
-  return rank == 3 ? "~b s! h, x! b m!, k! b s! -> x! b m! h"
-                   : "~k! b s! h, x! b m!, k! b s! -> x! b m! h";
+  return rank == 3 ? "~b (g s!) h, x! b (g m!), k! b (g s!) -> x! b (g m!) h"
+                   : "~k! b (g s!) h, x! b (g m!), k! b (g s!) -> x! b (g m!) h";
 }
 
 ShardingRule DispatchOp::getShardingRule() {
-  return ruleOf(*this, dispatchText(tensor(getX()).getRank()));
+  return ruleOf(*this, dispatchText(tensor(getX()).getRank()),
+                {{"g", piecesOf(getRows(), 2, getPiece())}});
 }
 
 LogicalResult DispatchOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
   int64_t rank = cast<RankedTensorType>(adaptor.getX().getType()).getRank();
   return inferFromRule("dispatch", dispatchText(rank), location, adaptor.getOperands().getTypes(),
-                       types);
+                       types, {{"g", piecesOf(adaptor.getRows(), 2, adaptor.getPiece())}});
 }
 
 LogicalResult DispatchOp::verify() {
   int64_t rank = tensor(getX()).getRank();
   if (rank != 3 && rank != 4)
     return emitOpError("x must be [b, s, h] or [k, b, s, h], found ") << getX().getType();
-  return success();
+  return checkPiece(*this, getPiece(), tensor(getRows()).getDimSize(2),
+                    tensor(getChoices()).getDimSize(2));
+}
+
+ShardingRule CollectOp::getShardingRule() {
+  return ruleOf(*this, einsumText(), {{"g", piecesOf(getRows(), 2, getPiece())}});
+}
+
+LogicalResult CollectOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("collect", einsumText(), location, adaptor.getOperands().getTypes(), types,
+                       {{"g", piecesOf(adaptor.getRows(), 2, adaptor.getPiece())}});
+}
+
+LogicalResult CollectOp::verify() {
+  return checkPiece(*this, getPiece(), tensor(getRows()).getDimSize(2),
+                    tensor(getChoices()).getDimSize(2));
 }
 
 LogicalResult DispatchOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                    SmallVectorImpl<Value> &grads) {
-  Value dx = CollectOp::create(b, getLoc(), cotangents[0], getRows(), getChoices());
+  Value dx = CollectOp::create(b, getLoc(), cotangents[0], getRows(), getChoices(), getPiece());
   if (tensor(getX()).getRank() == 3)
     dx = ReduceOp::create(b, getLoc(), ReduceKind::Sum, dx, ArrayRef<int64_t>{0});
   grads.append({dx, nullptr, nullptr});
@@ -269,7 +333,8 @@ LogicalResult CollectOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<
   if (auto repeated = dy.getDefiningOp<BroadcastOp>();
       repeated && repeated.getDims() == ArrayRef<int64_t>{0})
     dy = repeated.getX();
-  grads.append({DispatchOp::create(b, getLoc(), dy, getChoices(), getRows()), nullptr, nullptr});
+  grads.append(
+      {DispatchOp::create(b, getLoc(), dy, getChoices(), getRows(), getPiece()), nullptr, nullptr});
   return success();
 }
 

@@ -44,6 +44,10 @@ struct ModelOptions {
   MixedPrecision precision = MixedPrecision::f32; ///< that the module will be given
   std::optional<MaskedTokens> masked = {};
   bool packed = false; ///< whether sequences hold several documents
+  int64_t contextParts = 1; ///< parts of a sequence, whose tokens may go to experts apart
+  /// Parts that sequences are divided into anywhere. If these are uneven, sequences are padded, and
+  /// go to experts whole.
+  int64_t sequenceParts = 1;
 };
 
 /// The training graph of the Hugging Face configuration in the file `path`: a

@@ -233,6 +233,10 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.sequence = options.sequence;
   model.microbatches = options.microbatches;
   model.expertBlocks = options.mesh.size(options.mesh.named("expert"));
+  model.contextParts = options.mesh.size(options.mesh.named("context"));
+  model.sequenceParts = model.contextParts;
+  if (options.sequenceParallel)
+    model.sequenceParts *= options.mesh.size(options.mesh.named("tensor"));
   model.expertCapacity = options.expertCapacity.value;
   if (options.expertBuffer.value)
     model.expertBuffer = *options.expertBuffer.value;

@@ -428,6 +428,38 @@ func.func @rounds(%c: tensor<2x4x6xi32>) {
 
 // -----
 
+func.func @rounds(%c: tensor<2x4x6xi32>) {
+  // expected-error @+1 {{has a share of 12 slots, but there are 6}}
+  %n = train.rounds %c slots 4 of 12 : (tensor<2x4x6xi32>) -> tensor<i32>
+  return
+}
+
+// -----
+
+func.func @route(%x: tensor<1x4x6xf32>) {
+  // expected-error@+1 {{a piece of 3 tokens does not divide sequences of 4 tokens with 8 slots into equal pieces}}
+  %a, %b, %c, %d = train.route %x k 2 blocks 3 slots 8 {piece = 3 : i64} : (tensor<1x4x6xf32>) -> (tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<3x1x8xi32>, tensor<3x1x8xi32>)
+  return
+}
+
+// -----
+
+func.func @route(%x: tensor<1x4x6xf32>) {
+  // expected-error@+1 {{has a capacity, which counts the tokens of whole sequences, and pieces of sequences; leave out one}}
+  %a, %b, %c, %d = train.route %x k 2 blocks 3 slots 8 {capacity = 3 : i64, piece = 2 : i64} : (tensor<1x4x6xf32>) -> (tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<3x1x8xi32>, tensor<3x1x8xi32>)
+  return
+}
+
+// -----
+
+func.func @part(%r: tensor<2x4x6xi32>, %c: tensor<2x4x6xi32>) {
+  // expected-error @+1 {{a piece of 2 tokens does not divide sequences of 6 tokens with 4 slots into equal pieces}}
+  %n:3 = train.rows_of_round of %r, %c, %c slots 4 {piece = 2 : i64} : (tensor<2x4x6xi32>, tensor<2x4x6xi32>, tensor<2x4x6xi32>) -> (tensor<2x4x6xi32>, tensor<2x4x4xi32>, tensor<2x4x4xi32>)
+  return
+}
+
+// -----
+
 func.func private @round(%x: tensor<4xf32>, %s: tensor<4xf32>) -> tensor<4xf32>
 func.func @sliced(%x: tensor<4xf32>, %w: tensor<3x4xf32>, %n: tensor<i32>) {
   // expected-error @+1 {{has a number of iterations from data, but slices or stacks; only carry and shared are possible}}

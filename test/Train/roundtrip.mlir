@@ -6,6 +6,11 @@
 // CHECK: train.rounds %{{.*}} slots 70 : (tensor<3x8x128xi32>) -> tensor<i32>
 // CHECK: train.rows_of_round %{{.*}} of %rows, %choices, %experts slots 70
 // CHECK: train.rows_of_round of %rows, %choices, %experts slots 35 part 1 of 2 :
+// CHECK: train.route %{{.*}} k 2 blocks 3 slots 128 {piece = 32 : i64}
+// CHECK: train.rounds %{{.*}} slots 70 of 128 :
+// CHECK: train.rows_of_round %{{.*}} of {{.*}} slots 70 {piece = 32 : i64}
+// CHECK: train.dispatch %{{.*}} {piece = 32 : i64}
+// CHECK: train.collect %{{.*}} {piece = 32 : i64}
 // CHECK: train.repeat @round x 2 times %{{.*}} indexed carry
 // CHECK: train.grouped_linear %{{.*}}, %arg3 of %experts :
 // CHECK: train.grouped_linear transposed
@@ -51,6 +56,11 @@ module attributes {train.microbatches = 2 : i64} {
     %rounds = train.rounds %choices slots 70 : (tensor<3x8x128xi32>) -> tensor<i32>
     %own:3 = train.rows_of_round %rounds of %rows, %choices, %experts slots 70 : (tensor<i32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>, tensor<3x8x128xi32>) -> (tensor<2x8x64xi32>, tensor<3x8x70xi32>, tensor<3x8x70xi32>)
     %part:3 = train.rows_of_round of %rows, %choices, %experts slots 35 part 1 of 2 : (tensor<2x8x64xi32>, tensor<3x8x128xi32>, tensor<3x8x128xi32>) -> (tensor<2x8x64xi32>, tensor<3x8x35xi32>, tensor<3x8x35xi32>)
+    %c, %r, %of, %e = train.route %mask k 2 blocks 3 slots 128 {piece = 32 : i64} : (tensor<8x64x6xf32>) -> (tensor<2x8x64xi32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>, tensor<3x8x128xi32>)
+    %n = train.rounds %of slots 70 of 128 : (tensor<3x8x128xi32>) -> tensor<i32>
+    %o:3 = train.rows_of_round %n of %r, %of, %e slots 70 {piece = 32 : i64} : (tensor<i32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>, tensor<3x8x128xi32>) -> (tensor<2x8x64xi32>, tensor<3x8x70xi32>, tensor<3x8x70xi32>)
+    %d = train.dispatch %x by %of, %r {piece = 32 : i64} : (tensor<8x64x64xf32>, tensor<3x8x128xi32>, tensor<2x8x64xi32>) -> tensor<3x8x128x64xf32>
+    %t = train.collect %d by %r, %of {piece = 32 : i64} : (tensor<3x8x128x64xf32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>) -> tensor<2x8x64x64xf32>
     %sum = train.repeat @round x 2 times %rounds indexed carry(%x) each() shared(%logits) : (tensor<8x64x64xf32>, tensor<8x64x6xf32>, tensor<i32>) -> tensor<8x64x64xf32>
     %hot = train.one_hot %chosen : (tensor<2x8x64xi32>) -> tensor<2x8x64x6xf32>
     %2 = train.dispatch %x by %choices, %rows : (tensor<8x64x64xf32>, tensor<3x8x128xi32>, tensor<2x8x64xi32>) -> tensor<3x8x128x64xf32>

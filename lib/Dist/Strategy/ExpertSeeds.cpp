@@ -10,7 +10,8 @@
 //   between tokens and rows   blocks whole, b along the axes of the batch
 //   products                  blocks along `expert`, b along the other axes
 //
-// The reshard planner finds the all-to-all from one to the other.
+// The reshard planner finds the all-to-all from one to the other. Where pieces of a sequence have slots of their
+// own, both are divided along `context` alike.
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -30,6 +31,7 @@ public:
   LogicalResult run() {
     if (failed(findBlocks()))
       return failure();
+    findPieces();
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
@@ -76,6 +78,17 @@ private:
     return success();
   }
 
+  /// The index of pieces of sequences: it is not needed whole between tokens and rows.
+  void findPieces() {
+    context = mesh.named("context");
+    llvm::erase_if(context, [&](unsigned axis) { return mesh.axes[axis].size == 1; });
+    for (const Atoms::List &sequence : sequencesOf(module, classes))
+      if (!sequence.empty() &&
+          llvm::none_of(classes[sequence.front()].neededWhole,
+                        [&](auto need) { return exchanging.contains(need.first); }))
+        pieces.insert(sequence.front());
+  }
+
   bool isBlocks(Value value, unsigned d) {
     return llvm::any_of(classes.of(value, d), [&](unsigned id) { return blocks.contains(id); });
   }
@@ -98,6 +111,8 @@ private:
         sharding.dims[d] = ofBlocks;
       else if (isOfBatch(value, d))
         sharding.dims[d] = ofBatch;
+      else if (Atoms::List dim = classes.of(value, d); !dim.empty() && pieces.contains(dim.front()))
+        sharding.dims[d] = context;
     return withOpenDims(ShardingAttr::from(meshName, mesh, sharding));
   }
 
@@ -141,7 +156,8 @@ private:
   const Mesh &mesh;
   const IndexClasses &classes;
   SmallVector<Atoms::List> batches;
-  llvm::SmallDenseSet<unsigned> blocks;
+  llvm::SmallDenseSet<unsigned> blocks, pieces;
+  Axes context;
   /// The ops between tokens and rows.
   llvm::SetVector<Operation *> exchanging;
 };

@@ -44,13 +44,14 @@ def check_bytes(options, have):
     if not options["mesh"]:
         return
     sizes = json.loads(pathlib.Path(config).read_text())
-    devices = int(dict(axis.split("=") for axis in options["mesh"].split(","))["expert"])
+    axes = dict(axis.split("=") for axis in options["mesh"].split(","))
+    devices, pieces = int(axes["expert"]), int(axes.get("context", 1))
     layers, k, hidden = sizes["num_hidden_layers"] - sizes["first_k_dense_replace"], sizes["num_experts_per_tok"], sizes["hidden_size"]
     tokens = size["batch"] * size["seq"] // devices * (devices - 1)  # of devices that send their rows away
     experts = sizes["n_routed_experts"] // devices
     all = size["seq"] * min(k, experts)  # slots of a sequence for each device
     parts = int(options.get("expert-parts", 1))
-    of_round = parts * math.ceil(math.ceil(float(options.get("expert-buffer", 1.25)) * k * size["seq"] / devices) / parts)
+    of_round = parts * pieces * math.ceil(math.ceil(float(options.get("expert-buffer", 1.25)) * k * size["seq"] / devices) / (parts * pieces))
     # Both experts are one device's if it has two of them.
     rounds = math.ceil(size["seq"] * min(k, experts) / of_round) if of_round < all else 1
     seen = {row.get("expert_rounds") for row in have}

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Work is conserved: the products and attention that all ranks compute together are those of one rank, and what they keep for
+the backward is what one rank keeps, unless the plan says why not.
+
+  work.py INPUTS WORK [--all]
+
+Alone: some models of INPUTS. --all: all of them, on more meshes. Nothing runs: plans say what ranks compute.
+"""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import Golden, check, flags, fresh, most
+
+MESHES = ("tensor=2", "context=2", "data=2,context=2")
+MORE = ("data=2", "pipe=2", "data=2,tensor=2", "tensor=2,context=2", "pipe=2,context=2", "data=2,pipe=2")
+OFTEN = ("golden/llama-tiny", "golden-more/mixtral", "golden-more/deepseek-v3", "golden-more/sparse-glm4-moe", "golden-more/glm4")
+SIZE = dict(batch=8, seq=32)
+LEAST, MOST = 0.99, 1.05
+
+
+def plan_of(config, **options):
+    """The report, or None where the compiler refuses the mesh."""
+    command = ["meshwright", "compile", config, *flags(dict(options, cpu="x86-64", emit="exec", output="exec.mlir", report="report"))]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode:
+        check("error:" in done.stderr, f"{command} exits with {done.returncode}:\n{done.stderr}")
+        return None
+    return json.load(open("report/report.json"))
+
+
+def sizes_of(plan):
+    return {axis["axis"]: axis["size"] for axis in plan["mesh"]}
+
+
+def over_ranks(plan, of):
+    """The sum over all ranks of what `of` says of a program, by its number, that a rank runs."""
+    sizes = sizes_of(plan)
+    return sum(of(number) * math.prod(size for axis, size in sizes.items() if axis not in program["at"])
+               for number, program in enumerate(plan["programs"]))
+
+
+def work(plan):
+    """Floating-point operations of products and attention. Those of generated kernels, one an element, do not count: ranks along
+    `tensor` compute norms alike, and ranks along `data` updates."""
+    return over_ranks(plan, lambda number: sum(kernel["times"] * kernel["flops"] for kernel in plan["programs"][number]["kernels"]))
+
+
+def named(plan):
+    """What the plan names as more: what is computed again, and products with parameters of which ranks along `tensor` have copies,
+    one in the forward and two in the backward."""
+    copies = math.prod(size for axis, size in sizes_of(plan).items() if axis.startswith("tensor")) - 1
+    elements = sum(math.prod(v["shape"]) for v in plan["variables"]
+                   if "copies" in v and v["role"] == "parameter" and len(v["shape"]) - v["stacked"] >= 2)
+    return plan["recomputed_flops"] + 6 * SIZE["batch"] * SIZE["seq"] * elements * copies
+
+
+def kept(plan):
+    return over_ranks(plan, lambda number: most(plan, "activation", program=number))
+
+
+def main(inputs, folder, everything):
+    fresh(folder)
+    names = sorted(f"{path.parent.parent.name}/{path.parent.name}" for group in ("golden", "golden-more")
+                   for path in (inputs / group).glob("*/golden.json")) if everything else OFTEN
+    compared, refused, all_ratios = 0, 0, {}
+    for name in names:
+        golden = Golden(inputs / name)
+        config, size = golden.config, dict(golden.size, **SIZE)
+        one = plan_of(config, **size)
+        check(one, f"{name} does not compile")
+        for mesh in MESHES + MORE if everything else MESHES:
+            plan = plan_of(config, mesh=mesh, **size)
+            if plan is None:
+                refused += 1
+                continue
+            compared += 1
+            ratios = {"work": work(plan) / work(one)}
+            # Ranks along `tensor` keep the same residual stream, and stages keep several microbatches.
+            if "tensor" not in mesh and "pipe" not in mesh:
+                ratios["activations"] = kept(plan) / kept(one)
+            ratios["work that the plan does not name"] = ratios["work"] - named(plan) / work(one)
+            for what, ratio in ratios.items():
+                all_ratios.setdefault(what, []).append((ratio, f"{name} {mesh}"))
+    print(f"{compared} plans, {refused} meshes refused")
+    check(compared > refused, "most meshes are refused")
+    for what, ratios in all_ratios.items():
+        (low, first), (high, last) = min(ratios), max(ratios)
+        print(f"{what}: from {low:.3f} times that of one rank ({first}) to {high:.3f} ({last})")
+        check(what == "work" or high <= MOST, f"{last}: all ranks together have {high:.3f} times the {what} of one rank")
+    check(min(all_ratios["work"])[0] >= LEAST, "work is missing")
+
+
+main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], "--all" in sys.argv[3:])
