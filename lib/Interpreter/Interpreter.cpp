@@ -81,7 +81,6 @@ LogicalResult RankContext::run(Block &block, ArrayRef<Tensor> arguments, TensorL
         return found->second;
     return Tensor();
   };
-  // The map may grow while an operation runs, but nothing refers into it then.
   for (Operation &op : block) {
     TensorList operands, produced;
     for (Value operand : op.getOperands())
@@ -90,17 +89,21 @@ LogicalResult RankContext::run(Block &block, ArrayRef<Tensor> arguments, TensorL
       results = std::move(operands);
       return success();
     }
+    // Looked up at each use: a block that runs inside of `op` adds its own to the map.
+    auto dropLastUses = [&] {
+      const LastUses &uses = lastUsesIn(block);
+      if (auto last = uses.find(&op); last != uses.end())
+        for (Value value : last->second)
+          values.erase(value);
+    };
     // What regions of the op use stays until it has run.
-    const LastUses &uses = lastUsesIn(block);
-    auto last = uses.find(&op);
-    if (last != uses.end() && op.getNumRegions() == 0)
-      for (Value value : last->second)
-        values.erase(value);
+    bool hasRegions = op.getNumRegions() > 0;
+    if (!hasRegions)
+      dropLastUses();
     if (failed(evaluate(&op, operands, produced)))
       return failure();
-    if (last != uses.end() && op.getNumRegions() > 0)
-      for (Value value : last->second)
-        values.erase(value);
+    if (hasRegions)
+      dropLastUses();
     for (auto [result, value] : llvm::zip(op.getResults(), produced))
       values[result] = std::move(value);
   }

@@ -188,6 +188,24 @@ TEST_F(Ranks, Roots) {
   EXPECT_EQ(result(3), Numbers({90, 132, 0, 0, 0, 0}));
 }
 
+// While an op with regions runs, the table of blocks grows beyond what it first has room for. One of the loops uses no
+// value for the last time, the others do.
+TEST_F(Ranks, LoopsInsideOfLoops) {
+  constexpr int64_t depth = 200;
+  std::string text = "func.func @main(%v0: tensor<1xf32>) -> tensor<1xf32> {\n", end;
+  auto number = [](int64_t n) { return std::to_string(n); };
+  for (int64_t i = 0; i < depth; ++i) {
+    text += "%r" + number(i) + " = exec.loop %i" + number(i) + " = 1 carry(%v" + number(i + 1) +
+            " = %v" + number(i) + ") : (tensor<1xf32>) -> tensor<1xf32> {\n";
+    end = "exec.yield %r" + number(i + 1) + " : tensor<1xf32>\n}\n" + end;
+  }
+  std::string last = number(depth);
+  text += "%r" + last + " = arith.addf %v" + last + ", %v" + last + " : tensor<1xf32>\n" + end +
+          "%sum = arith.addf %r0, %v0 : tensor<1xf32>\nreturn %sum : tensor<1xf32>\n}\n";
+  ASSERT_TRUE(succeeded(run(text, {"main"}))) << messages;
+  EXPECT_EQ(result(0), Numbers{3});
+}
+
 TEST_F(Ranks, Messages) {
   StringRef text = R"(
     dist.mesh @mesh ["pipe" = 2]
