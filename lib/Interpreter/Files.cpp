@@ -121,12 +121,13 @@ static Tensor transposed(const Tensor &x) {
   return result;
 }
 
-std::string interp::storageName(train::VariableOp variable, int64_t number) {
+std::string interp::storageName(train::VariableOp variable, ArrayRef<int64_t> shape,
+                                int64_t number) {
   train::StorageAttr storage = variable.getStorageAttr();
   std::string name = storage ? storage.getTensor().str() : variable.getSymName().str();
   int64_t each = 1;
   if (variable.getNumbered() > variable.getStacked()) {
-    each = variable.getTensorType().getDimSize(variable.getStacked());
+    each = shape[variable.getStacked()];
     name = numberedTensorName(name, number % each);
   }
   if (!variable.getStacked())
@@ -143,12 +144,13 @@ static SmallVector<int64_t> byTensor(train::VariableOp variable, ArrayRef<int64_
   return result;
 }
 
-static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> layerShape,
-                             int64_t number) {
+/// Where tensor `number` of a variable of (global) shape `shape` lies.
+static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> shape, int64_t number) {
+  ArrayRef<int64_t> own = shape.drop_front(variable.getNumbered());
   FileSlice slice;
-  slice.box.assign(layerShape.begin(), layerShape.end());
-  slice.offset.assign(layerShape.size(), 0);
-  slice.name = storageName(variable, number);
+  slice.box.assign(own.begin(), own.end());
+  slice.offset.assign(own.size(), 0);
+  slice.name = storageName(variable, shape, number);
   slice.fileShape = slice.box;
   train::StorageAttr storage = variable.getStorageAttr();
   if (!storage)
@@ -198,7 +200,7 @@ llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp va
   llvm::Error error = guard([&] {
     SafeTensorsReader file(path.str(), "--init");
     for (int64_t number = 0; number < shape[0]; ++number) {
-      FileSlice slice = fileSliceOf(variable, ArrayRef(shape).drop_front(), number);
+      FileSlice slice = fileSliceOf(variable, type.getShape(), number);
       Tensor stored = toTensor(require(file, slice.name, slice.fileShape), type.getElementType());
       Tensor value(stored.elementType(), slice.box);
       forEachPart(variable, slice, [&](auto offset, auto box, auto first) {
@@ -221,7 +223,7 @@ llvm::Error interp::writeVariables(StringRef path,
     Tensor tensors = value.reshaped(byTensor(variable, value.shape()));
     for (int64_t number = 0; number < tensors.dim(0); ++number) {
       Tensor one = tensors.slice(number);
-      FileSlice slice = fileSliceOf(variable, one.shape(), number);
+      FileSlice slice = fileSliceOf(variable, value.shape(), number);
       Tensor &whole =
           files.insert({slice.name, Tensor(one.elementType(), slice.fileShape)}).first->second;
       if (isTransposed(variable))

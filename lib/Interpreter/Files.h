@@ -26,8 +26,9 @@ llvm::Expected<Tensor> readTensor(llvm::StringRef path, llvm::StringRef name,
                                   mlir::RankedTensorType type);
 
 /// The name of a variable's tensor `number` in files: its storage name with `{layer}` or
-/// `{layer+N}` and `{expert}` filled in, where layers are counted in experts.
-std::string storageName(train::VariableOp variable, int64_t number);
+/// `{layer+N}` and `{expert}` filled in, where layers are counted in experts. `shape` is the
+/// variable's global one: its own type may be what a rank has, which is fewer experts.
+std::string storageName(train::VariableOp variable, llvm::ArrayRef<int64_t> shape, int64_t number);
 
 /// The value of a variable of (global) type `type` in a safetensors file, as its
 /// storage attribute says.

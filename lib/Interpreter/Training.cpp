@@ -36,7 +36,7 @@ static Tensor initialValue(train::VariableOp variable, RankedTensorType type, ui
   int64_t tensors = product(type.getShape().take_front(variable.getNumbered()));
   int64_t size = tensors ? result.size() / tensors : 0;
   for (int64_t number = 0; number < tensors; ++number) {
-    std::string name = storageName(variable, number);
+    std::string name = storageName(variable, type.getShape(), number);
     if (storage && storage.getFull() > 0)
       name +=
           "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getOffset()) + "]";
