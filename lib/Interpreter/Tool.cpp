@@ -8,8 +8,8 @@
 #include "Dist/Programs.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/Training.h"
+#include "meshwright/IrText.h"
 #include "meshwright/Json.h"
-#include "meshwright/Spelling.h"
 #include "meshwright/runtime/FileArguments.h"
 
 #include "mlir/IR/AsmState.h"
@@ -393,7 +393,7 @@ int interp::interpretMain(int argc, char **argv, DialectRegistry &registry) {
       fail("cannot read " + path + ": " + buffer.getError().message());
       return nullptr;
     }
-    if (llvm::Error error = checkSpelling(path, (*buffer)->getBuffer())) {
+    if (llvm::Error error = checkIrText(path, (*buffer)->getBuffer())) {
       fail(std::move(error));
       return nullptr;
     }

@@ -12,11 +12,10 @@
 #include "Train/Train.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
-#include "meshwright/Json.h"
+#include "meshwright/IrText.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
-#include "meshwright/Spelling.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -190,27 +189,11 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
   return Error::success();
 }
 
-/// Refuses text that would end MLIR's parser, which recurses as brackets nest and makes a place
-/// for each result of an op up to the one that is named, as in %5#2147483648.
 static Error checkText(StringRef path) {
-  constexpr unsigned depth = 512, digits = 5;
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!file)
     return Error::success(); // The parser says so.
-  StringRef text = (*file)->getBuffer();
-  if (Error error = checkSpelling(path, text))
-    return error;
-  if (beyondDepth(text, depth, "([{<", ")]}>") != StringRef::npos)
-    return createStringError("'" + path + "': brackets are nested more than " + llvm::Twine(depth) +
-                             " deep");
-  for (size_t at = text.find('#'); at != StringRef::npos; at = text.find('#', at + 1)) {
-    StringRef number = text.substr(at + 1).take_while(llvm::isDigit);
-    StringRef name = text.take_front(at).rtrim(
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$.-");
-    if (number.size() > digits && name.ends_with("%"))
-      return createStringError("'" + path + "': no op has a result #" + number);
-  }
-  return Error::success();
+  return checkIrText(path, (*file)->getBuffer());
 }
 
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Talks to meshwright-lsp-server as an editor does: opened, a file with an error is marked where it is, and the mark
-goes away when the text is put right."""
+goes away when the text is put right. What would end MLIR's server, which is no JSON, no message or a document that nests
+too deep, is answered or marked, and the server goes on."""
 import json
 import subprocess
 
@@ -19,9 +20,14 @@ class Server:
         self.process = subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def send(self, method, params, **more):
-        text = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode())
+
+    def write(self, text, name=b"Content-Length"):
+        self.process.stdin.write(b"%s: %d\r\n\r\n%s" % (name, len(text), text))
         self.process.stdin.flush()
+
+    def change(self, version, text):
+        self.send("textDocument/didChange", {"textDocument": {"uri": URI, "version": version}, "contentChanges": [{"text": text}]})
 
     def receive(self, wanted):
         """The next message for which `wanted` holds."""
@@ -50,7 +56,7 @@ diagnostics = server.diagnostics()
 assert diagnostics and all(d["range"]["start"] == {"line": 1, "character": 7} for d in diagnostics), diagnostics
 print(diagnostics[0]["message"])
 
-server.send("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"text": GOOD}]})
+server.change(2, GOOD)
 assert server.diagnostics() == []
 
 # From a use of %x to where it is defined.
@@ -58,7 +64,31 @@ server.send("textDocument/definition", {"textDocument": {"uri": URI}, "position"
 (place,) = server.receive(lambda m: m.get("id") == 2)["result"]
 assert place["range"]["start"]["line"] == 0, place
 
-server.send("shutdown", None, id=3)
+# Messages that are none.
+PARSE, INVALID = -32700, -32600
+for text, answer in ((b"[" * 1_000_000, (None, PARSE)), (b'{"a":' * 200_000, (None, PARSE)), (b"hello", (None, PARSE)), (b"", (None, PARSE)),
+                     (b'{"jsonrpc":"2.0","method":"\xff"}', (None, PARSE)), (b"[]", (None, INVALID)), (b"3", (None, INVALID)),
+                     (b'{"id":7,"method":"shutdown"}', (7, INVALID)), (b'{"jsonrpc":"2.0"}', (None, INVALID))):
+    server.write(text)
+    error = server.receive(lambda m: "error" in m)
+    assert (error["id"], error["error"]["code"]) == answer, (text[:20], error)
+print(error["error"]["message"])
+
+# Documents that MLIR's parser does not survive; the third line is at fault.
+for version, (text, column) in enumerate((("(" * 1_000_000, 512), ("module attributes {a = " + "[" * 100_000, 23 + 511),
+                                          ("#m = affine_map<(d0) -> (" + "-" * 100_000 + "d0)>", 25 + 512),
+                                          ("#m = affine_map<(d0) -> (d0" + "+ (d0)" * 100_000 + ")>", 27 + 6 * 512),
+                                          ("module attributes {a = " + "(() -> " * 100_000, 23 + 7 * 510 + 1),
+                                          ('"a.b"(%5#2147483646) : (i32) -> ()', 8))):
+    server.change(3 + version, f'// {"(" * 1000} {"-" * 1000}\n"{"[" * 1000}"\n{text}')
+    (fault,) = server.diagnostics()
+    assert fault["range"]["start"] == {"line": 2, "character": column}, fault
+    print(fault["message"])
+server.change(20, GOOD)
+assert server.diagnostics() == []
+
+# Names of headers have no case.
+server.write(b'{"jsonrpc":"2.0","id":3,"method":"shutdown"}', b"content-length")
 server.receive(lambda m: m.get("id") == 3)
 server.send("exit", None)
 assert server.process.wait(timeout=20) == 0

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Annotations.h"
+#include "meshwright/IrText.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
-#include "meshwright/Spelling.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "Meshwright's pass driver\n", registry);
   if (auto text = llvm::MemoryBuffer::getFile(input))
-    if (llvm::Error error = meshwright::checkSpelling(input, (*text)->getBuffer())) {
+    if (llvm::Error error = meshwright::checkIrText(input, (*text)->getBuffer())) {
       llvm::errs() << "error: " << llvm::toString(std::move(error)) << "\n";
       return 1;
     }

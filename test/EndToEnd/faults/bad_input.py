@@ -171,6 +171,9 @@ def bad_compile(golden):
     deep = 100000
     refused("deep.json", "nested more than 256 deep", model=write("deep.json", "[" * deep))
     refused("deep.mlir", "nested more than 512 deep", model=write("deep.mlir", "module attributes {a = " + "[" * deep))
+    refused("deep.mlir", "nested more than 512 deep", model=write("deep.mlir", "module attributes {a = " + "(() -> " * deep))
+    refused("deep.mlir", "more than 512 signs", model=write("deep.mlir", "#m = affine_map<(d0) -> (" + "-" * deep + "d0)>"))
+    refuses(["meshwright-opt", "deep.mlir"], "deep.mlir", "more than 512 signs")
     refused("deep.toml", "line 2", "64 parts", recipe=write("deep.toml", "batch = 8\n" + "a." * deep + "a = 1\n"))
     refused("deep.toml", "line 1", "64 parts", recipe=write("deep.toml", "[" + "a." * deep + "a]\n"))
     refuses(["meshwright", "plot", "deep.json"], "deep.json")
