@@ -10,8 +10,9 @@ import random
 import struct
 import sys
 
-sys.path.append(sys.path[0] + "/..")
+sys.path += [sys.path[0] + "/..", sys.path[0] + "/../strategies"]
 from harness import Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
+from random_configs import experts_of
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -86,6 +87,9 @@ only = [0] * len(text)
 for at in range(mine[0] + 1, mine[1]):
     only[at] = 1
 write("only.bin", only)
+one = dict(run, steps=1, documents=given, loss_mask="only.bin")
+rows = [interpreted("packed.mlir", data=data, **one)[0] for data in ("packed.bin", "changed.bin")]
+check(rows[0] == rows[1] and rows[0]["loss"] > 0, f"in float64 a document sees another: {rows}")
 # The first batch, and an index of tokens that are documents each.
 write("eval.bin", text[:batch * sequence + 1])
 write("eval-starts.bin", [start for start in starts if start <= batch * sequence], "Q")
@@ -95,7 +99,10 @@ counted = sum(counts[:batch * pieces * sequence])
 # Without --packed they see each other, so what follows can fail.
 compile(golden.config, "plain", batch=batch, seq=sequence, **sizes)
 rows = [train("./plain", data=data, **dict(run, steps=1, loss_mask="only.bin"))[0]["loss"] for data in ("packed.bin", "changed.bin")]
-check(rows[0] != rows[1], f"tokens of other documents change nothing anyway: {rows}")
+check(abs(rows[0] / rows[1] - 1) > 1e-4, f"tokens of other documents change nothing anyway: {rows}")
+# Executables keep all bits but of experts' products: the other documents' tokens change how many rows an expert has, and OpenBLAS
+# sums a row by its tile, which is chosen by where the row is and how many there are.
+tolerance = 1e-6 if experts_of(json.load(open(golden.config))) else 0
 
 
 def imbalance(step, options):
@@ -147,9 +154,8 @@ for where in sys.argv[3:]:
     expected = [imbalance(step, options) for step in range(steps)] if divided else [None] * steps
     check(all(a == b if a is None or b is None else abs(a - b) < 1e-9 for a, b in zip(uneven, expected)),
           f"{where}: attention_imbalance is {uneven}, counted by hand {expected}")
-    one = dict(run, steps=1, documents=given, loss_mask="only.bin")
-    rows = [train("./exe", ranks, data=data, **one)[0] for data in ("packed.bin", "changed.bin")]
-    check(rows[0]["loss"] == rows[1]["loss"] and rows[0]["grad_norm"] == rows[1]["grad_norm"] and rows[0]["loss"] > 0,
+    rows = [train("./exe", ranks, data=data, **one) for data in ("packed.bin", "changed.bin")]
+    check(apart(*rows) <= tolerance and rows[0][0]["loss"] > 0,
           f"{where}: a document sees another: {rows}")
     # An evaluation of the first batch; and where nothing counts the loss and its gradients are 0, which is said once.
     said = call(["meshwright", "run", "-n", ranks, "./exe", *flags(dict(
