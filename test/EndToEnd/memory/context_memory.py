@@ -227,7 +227,8 @@ With `--context-balance striped` (Brandon et al. 2023) rank p gets the queries p
 
 Attention is one call for each step of a ring, a triangle with its diagonal or without, so the last rank has (N - 1) / (S + 1) more than the mean. Every part of a sequence is spread over all
 ranks, so it also balances windows, and documents of packed sequences (`--packed`), which begin anywhere: zigzag does not. It sends (N - 1) / N of what a rank has, where zigzag sends half, and no step of a ring
-is left out because of a window. Each rank's tokens must divide by N: a `--seq` that N^2 divides, or the command is refused. A call's queries and keys say how far apart they are (`query_stride`, `key_stride`
+is left out because of a window. Each rank's tokens must divide by N, or the command is refused: those of a `--seq` padded to a multiple
+of N, so with N = 3 of 16 to 18 but not of 19 to 21. With `hybrid` the tokens of U ranks must divide by R. A call's queries and keys say how far apart they are (`query_stride`, `key_stride`
 of `train.attention`). `--target stablehlo` refuses it.
 
 `ring` (Liu et al. 2023): as `gather`, but keys and values go from rank to rank instead (`dist-ring-attention`). In step t rank p has those of rank p - t and
