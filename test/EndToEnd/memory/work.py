@@ -18,7 +18,6 @@ from harness import Golden, check, flags, fresh, most
 MESHES = ("tensor=2", "context=2", "data=2,context=2")
 MORE = ("data=2", "pipe=2", "data=2,tensor=2", "tensor=2,context=2", "pipe=2,context=2", "data=2,pipe=2")
 OFTEN = ("golden/llama-tiny", "golden-more/mixtral", "golden-more/deepseek-v3", "golden-more/sparse-glm4-moe", "golden-more/glm4")
-SIZE = dict(batch=8, seq=32)
 LEAST, MOST = 0.99, 1.05
 
 
@@ -43,19 +42,25 @@ def over_ranks(plan, of):
                for number, program in enumerate(plan["programs"]))
 
 
-def work(plan):
-    """Floating-point operations of products and attention. Those of generated kernels, one an element, do not count: ranks along
-    `tensor` compute norms alike, and ranks along `data` updates."""
-    return over_ranks(plan, lambda number: sum(kernel["times"] * kernel["flops"] for kernel in plan["programs"][number]["kernels"]))
+def work(plan, *ops):
+    """Floating-point operations of products and attention, or of `ops` alone. Those of generated kernels, one an element, do not
+    count: ranks along `tensor` compute norms alike, and ranks along `data` updates."""
+    return over_ranks(plan, lambda number: sum(kernel["times"] * kernel["flops"] for kernel in plan["programs"][number]["kernels"]
+                                               if not ops or kernel["op"] in ops))
 
 
-def named(plan):
-    """What the plan names as more: what is computed again, and products with parameters of which ranks along `tensor` have copies,
-    one in the forward and two in the backward."""
-    copies = math.prod(size for axis, size in sizes_of(plan).items() if axis.startswith("tensor")) - 1
-    elements = sum(math.prod(v["shape"]) for v in plan["variables"]
-                   if "copies" in v and v["role"] == "parameter" and len(v["shape"]) - v["stacked"] >= 2)
-    return plan["recomputed_flops"] + 6 * SIZE["batch"] * SIZE["seq"] * elements * copies
+def named(plan, one, tokens):
+    """What the plan names as more than one rank does: what is computed again, and products with what ranks along `tensor` have more
+    of parameters than these are, one in the forward and two in the backward. Those are copies, or padding, as of heads."""
+    ranks = math.prod(size for axis, size in sizes_of(plan).items() if axis.startswith("tensor"))
+    more, padded = 0, False
+    for v in plan["variables"]:
+        if ranks > 1 and v["role"] == "parameter" and len(v["shape"]) - v["stacked"] >= 2:
+            elements = math.prod(v["local_shape"]) * ranks - math.prod(v["shape"])
+            more += elements
+            padded |= elements > 0 and "copies" not in v
+    heads = work(plan, "attention", "attention_grad") - work(one, "attention", "attention_grad") if padded else 0
+    return plan["recomputed_flops"] + 6 * tokens * more + heads
 
 
 def kept(plan):
@@ -69,7 +74,7 @@ def main(inputs, folder, everything):
     compared, refused, all_ratios = 0, 0, {}
     for name in names:
         golden = Golden(inputs / name)
-        config, size = golden.config, dict(golden.size, **SIZE)
+        config, size = golden.config, dict(golden.size, batch=8, seq=golden.size["seq"] // 4 * 4)
         one = plan_of(config, **size)
         check(one, f"{name} does not compile")
         for mesh in MESHES + MORE if everything else MESHES:
@@ -82,7 +87,7 @@ def main(inputs, folder, everything):
             # Ranks along `tensor` keep the same residual stream, and stages keep several microbatches.
             if "tensor" not in mesh and "pipe" not in mesh:
                 ratios["activations"] = kept(plan) / kept(one)
-            ratios["work that the plan does not name"] = ratios["work"] - named(plan) / work(one)
+            ratios["work that the plan does not name"] = ratios["work"] - named(plan, one, size["batch"] * size["seq"]) / work(one)
             for what, ratio in ratios.items():
                 all_ratios.setdefault(what, []).append((ratio, f"{name} {mesh}"))
     print(f"{compared} plans, {refused} meshes refused")
