@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
+#include "Dist/AttentionPairs.h"
+#include "meshwright/AttributeTable.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/SmallSet.h"
@@ -56,6 +58,80 @@ struct ShardingNames : OpAsmDialectInterface {
   }
 };
 } // namespace
+
+//===--- attributes that ops do not declare ---------------------------------===//
+
+using namespace meshwright::attributes;
+
+/// Whether all entries of a dictionary are a coordinate or a list of them.
+static bool areCoordinates(Attribute attribute) {
+  auto at = dyn_cast<DictionaryAttr>(attribute);
+  return at && llvm::all_of(at, [](NamedAttribute entry) {
+           return Number.fits(entry.getValue()) || allElements(entry.getValue(), Number.fits);
+         });
+}
+static bool isSharding(Attribute attribute) { return isa<ShardingAttr>(attribute); }
+static bool isUserSeed(Attribute attribute) {
+  auto pair = dyn_cast<ArrayAttr>(attribute);
+  return pair && pair.size() == 2 && Strings.fits(pair);
+}
+
+static constexpr AttributeType
+    Seed{"a #dist.sharding, or an array of one or unit for each result",
+         "#dist.sharding<@mesh, [{}]>",
+         [](Attribute a) {
+           return isSharding(a) ||
+                  allElements(a, [](Attribute one) { return isSharding(one) || isa<UnitAttr>(one); });
+         }},
+    Reason{"a string, or a dictionary of one for each mesh axis", "\"tensor parallel\"",
+           [](Attribute a) {
+             auto byAxis = dyn_cast<DictionaryAttr>(a);
+             return isa<StringAttr>(a) || (byAxis && llvm::all_of(byAxis, [](NamedAttribute one) {
+                                             return isa<StringAttr>(one.getValue());
+                                           }));
+           }},
+    UserSeeds{"an array of [\"pattern\", \"sharding\"]", "[[\"*.weight\", \"[{}]\"]]",
+              [](Attribute a) { return allElements(a, isUserSeed); }},
+    ListsOfStrings{"an array of arrays of strings", "[[\"data\"]]",
+                   [](Attribute a) { return allElements(a, Strings.fits); }},
+    GroupOrAxes{"a #dist.group or an array of strings", "[\"context\"]",
+                [](Attribute a) { return isa<GroupAttr>(a) || Strings.fits(a); }},
+    Coordinates{"a dictionary of a coordinate, or a list of them, by mesh axis",
+                "{pipe = 0 : i64}", areCoordinates},
+    List{"an array", "[]", [](Attribute a) { return isa<ArrayAttr>(a); }};
+static constexpr AttributePlace
+    OnVariable{"a train.variable", isOn<train::VariableOp>},
+    OnMesh{"a dist.mesh", isOn<MeshOp>},
+    OnVariablesAndFunctions{"a train.variable, an argument or a result",
+                            [](Operation *op, Holder holder) {
+                              return holder != Holder::Op || isa<train::VariableOp>(op);
+                            }},
+    Anywhere{"an op that is no module, an argument or a result",
+             [](Operation *op, Holder holder) { return holder != Holder::Op || !isa<ModuleOp>(op); }};
+
+#define MESHWRIGHT_ATTRIBUTE(name, type, place, meaning) {name, type, place, meaning},
+static constexpr KnownAttribute distAttributes[] = {
+#include "Dist/DistAttributes.def"
+};
+
+ArrayRef<KnownAttribute> dist::knownAttributes() { return distAttributes; }
+
+LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (failed(verifyAttribute(distAttributes, op, Holder::Op, attribute)))
+    return failure();
+  if (attribute.getName() == firstQueriesAttr && !op->hasAttr(dividedOverAttr))
+    return op->emitOpError("has '") << firstQueriesAttr << "' of a group of devices without '"
+                                    << dividedOverAttr << "', which names the group";
+  return success();
+}
+LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,
+                                                    NamedAttribute attribute) {
+  return verifyAttribute(distAttributes, op, Holder::Argument, attribute);
+}
+LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned,
+                                                       NamedAttribute attribute) {
+  return verifyAttribute(distAttributes, op, Holder::Result, attribute);
+}
 
 void DistDialect::initialize() {
   addInterfaces<ShardingNames>();

@@ -23,6 +23,9 @@ def Dist_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::meshwright::train::TrainDialect"];
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// The sharding that a function argument, a variable or the result of an op should
     /// have (an array if the op has several results): input to propagation.

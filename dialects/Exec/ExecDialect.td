@@ -57,6 +57,8 @@ def Exec_Dialect : Dialect {
                            "::meshwright::train::TrainDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 def Exec_Category : I32EnumAttr<"Category", "what a buffer is for", [

@@ -65,22 +65,6 @@ void ExecDialect::initialize() {
       >();
 }
 
-LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  if (attribute.getName() == targetAttr && !isa<TargetAttr>(attribute.getValue()))
-    return op->emitError("exec.target = ")
-           << attribute.getValue() << " is no target; write e.g. #exec.target<\"cpu\">";
-  if (attribute.getName() == gradientsAttr) {
-    auto launch = dyn_cast<LaunchOp>(op);
-    auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
-    int64_t inputs = launch ? launch.getInputs().size() : 0;
-    if (!numbers ||
-        llvm::any_of(numbers.asArrayRef(), [&](int64_t n) { return n < 0 || n >= inputs; }))
-      return op->emitOpError() << gradientsAttr << " is " << attribute.getValue()
-                               << "; expected numbers of the " << inputs << " inputs of a launch";
-  }
-  return success();
-}
-
 int64_t exec::runsOf(Operation *op) {
   int64_t runs = 1;
   // Of a loop some iterations may be chosen, also by conditions in a loop inside it.

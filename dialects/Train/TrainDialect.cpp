@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Train.h"
+#include "meshwright/AttributeTable.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -18,7 +19,63 @@ using namespace meshwright::train;
 #define GET_ATTRDEF_CLASSES
 #include "Train/TrainAttrs.cpp.inc"
 
+//===--- attributes that ops do not declare ---------------------------------===//
+
+using namespace meshwright::attributes;
+
+static constexpr AttributeType
+    RepetitionRole{"e.g. #train.role<forward>", "#train.role<forward>",
+                   [](Attribute a) { return isa<RoleAttr>(a); }},
+    ElementType{"a float type", "f32",
+                [](Attribute a) {
+                  auto type = dyn_cast<TypeAttr>(a);
+                  return type && isa<FloatType>(type.getValue());
+                }},
+    ShortNumbers{"array<i32: ..>", "array<i32: 0>",
+                 [](Attribute a) { return isa<DenseI32ArrayAttr>(a); }};
+static constexpr AttributePlace OnVariable{"a train.variable", isOn<VariableOp>};
+
+#define MESHWRIGHT_ATTRIBUTE(name, type, place, meaning) {name, type, place, meaning},
+static constexpr KnownAttribute trainAttributes[] = {
+#include "Train/TrainAttributes.def"
+};
+#define MESHWRIGHT_ATTRIBUTE(name, type, place, meaning) {name, type, place, meaning},
+static constexpr KnownAttribute attributesOfNoFloor[] = {
+#include "Train/CommonAttributes.def"
+};
+
+ArrayRef<KnownAttribute> train::knownAttributes() { return trainAttributes; }
+ArrayRef<KnownAttribute> train::commonAttributes() { return attributesOfNoFloor; }
+
+LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  return verifyAttribute(trainAttributes, op, Holder::Op, attribute);
+}
+LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,
+                                                     NamedAttribute attribute) {
+  return verifyAttribute(trainAttributes, op, Holder::Argument, attribute);
+}
+LogicalResult TrainDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned,
+                                                        NamedAttribute attribute) {
+  return verifyAttribute(trainAttributes, op, Holder::Result, attribute);
+}
+
+namespace {
+/// Checks the attributes that are of no floor; it has nothing else.
+struct CommonDialect : Dialect {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CommonDialect)
+  static constexpr StringLiteral getDialectNamespace() { return "meshwright"; }
+  explicit CommonDialect(MLIRContext *context)
+      : Dialect(getDialectNamespace(), context, TypeID::get<CommonDialect>()) {}
+  LogicalResult verifyOperationAttribute(Operation *op, NamedAttribute attribute) override {
+    return verifyAttribute(attributesOfNoFloor, op, Holder::Op, attribute);
+  }
+};
+} // namespace
+
+void train::registerCommonAttributes(DialectRegistry &registry) { registry.insert<CommonDialect>(); }
+
 void TrainDialect::initialize() {
+  getContext()->getOrLoadDialect<CommonDialect>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "Train/TrainAttrs.cpp.inc"
@@ -27,22 +84,6 @@ void TrainDialect::initialize() {
 #define GET_OP_LIST
 #include "Train/TrainOps.cpp.inc"
       >();
-}
-
-LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
-  if (attr.getName() == roleAttr && !isa<RoleAttr>(attr.getValue()))
-    return op->emitOpError() << roleAttr << " is " << attr.getValue()
-                             << "; expected e.g. #train.role<forward>";
-  if (attr.getName() == chunkAttr) {
-    auto chunk = dyn_cast<IntegerAttr>(attr.getValue());
-    if (!chunk || !chunk.getType().isInteger(64) || chunk.getInt() < 0)
-      return op->emitOpError() << chunkAttr << " is " << attr.getValue()
-                               << "; expected an i64 from 0 on";
-  }
-  if (attr.getName() == fullPrecisionAttr && !isa<UnitAttr>(attr.getValue()))
-    return op->emitOpError() << fullPrecisionAttr << " is " << attr.getValue()
-                             << "; it has no value";
-  return success();
 }
 
 LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef kind,

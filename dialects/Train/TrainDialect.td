@@ -24,6 +24,8 @@ def Train_Dialect : Dialect {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::func::FuncDialect"];
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// Of a `train.repeat` and the function that it calls: its RoleAttr.
     static constexpr ::llvm::StringLiteral roleAttr = "train.role";

@@ -17,6 +17,10 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// Makes every pass and the pipeline `--meshwright-pipeline` known by name.
 void registerPasses();
 
+/// Prints the tables of attributes that ops do not declare (AttributeTable.h), a line each: name, type,
+/// example, place and meaning, with tabs between them.
+void printAttributes(llvm::raw_ostream &os);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_REGISTER_H

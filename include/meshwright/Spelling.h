@@ -30,8 +30,26 @@ inline constexpr Spelling oldSpellings[] = {{"meshwright.stage", "meshwright.pha
                                             {"begin %", "offset %"},
                                             {"begin =", "offset ="}};
 
-/// An error that names the first old spelling in the IR `text` of the file `path`, if any.
+/// Where `text` has an array attribute of elements without a width, on which MLIR's parser ends: of
+/// index, or of a type by another name; npos if it has none.
+inline size_t findUnsizedArray(llvm::StringRef text) {
+  for (size_t at = text.find("array"); at != llvm::StringRef::npos; at = text.find("array", at + 1)) {
+    llvm::StringRef rest = text.substr(at + 5).ltrim();
+    if (!rest.consume_front("<"))
+      continue;
+    rest = rest.ltrim();
+    if (rest.starts_with("index") || rest.starts_with("!"))
+      return at;
+  }
+  return llvm::StringRef::npos;
+}
+
+/// An error that names the first old spelling in the IR `text` of the file `path`, or what MLIR's parser
+/// cannot read, if any.
 inline llvm::Error checkSpelling(const llvm::Twine &path, llvm::StringRef text) {
+  if (size_t at = findUnsizedArray(text); at != llvm::StringRef::npos)
+    return llvm::createStringError("'" + path + "':" + llvm::Twine(text.take_front(at).count('\n') + 1) +
+                                   ": arrays are of numbers with a width; write array<i64: ..>");
   auto isWord = [&](size_t at) {
     return at < text.size() &&
            (llvm::isAlnum(text[at]) || llvm::StringRef("_.@%").contains(text[at]));

@@ -11,6 +11,7 @@
 #include "Exec/Passes.h"
 #include "Train/Passes.h"
 #include "Train/Train.h"
+#include "meshwright/AttributeTable.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Interpreter.h"
 #include "meshwright/Pipeline.h"
@@ -22,6 +23,7 @@ using namespace mlir;
 void meshwright::registerDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect,
                   math::MathDialect, train::TrainDialect>();
+  train::registerCommonAttributes(registry);
   interp::registerModels(registry);
   registerCodegen(registry);
   registerTargets();
@@ -35,4 +37,12 @@ void meshwright::registerPasses() {
   exec::registerExecPasses();
   registerTransformsPasses();
   registerPipeline();
+}
+
+void meshwright::printAttributes(raw_ostream &os) {
+  for (ArrayRef<KnownAttribute> table : {train::knownAttributes(), dist::knownAttributes(),
+                                         exec::knownAttributes(), train::commonAttributes()})
+    for (const KnownAttribute &row : table)
+      os << row.name << "\t" << row.type.text << "\t" << row.type.example << "\t" << row.place.text
+         << "\t" << row.meaning << "\n";
 }

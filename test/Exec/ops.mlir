@@ -121,7 +121,7 @@ exec.program @experts {
 //--- invalid.mlir
 func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel}
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{exec.gradients is array<i64: 1>; expected numbers of the 1 inputs of a launch}}
+  // expected-error @below {{attribute 'exec.gradients' is array<i64: 1>; expected numbers of the 1 inputs of a launch}}
   %0 = exec.launch @k ins(%x : tensor<4xf32>) {exec.gradients = array<i64: 1>} -> tensor<4xf32>
   return
 }

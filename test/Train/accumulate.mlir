@@ -64,7 +64,7 @@ module attributes {train.microbatches = 2 : i64} {
 
 // -----
 
-// expected-error @+1 {{train.microbatches must be at least 1, found 0}}
+// expected-error @+1 {{attribute 'train.microbatches' is 0 : i64; expected an i64 from 1 on}}
 module attributes {train.microbatches = 0 : i64} {
   train.variable @v : tensor<4xf32> init <"normal", 0.02> storage <"v">
   func.func @loss(%x: tensor<4xf32> {train.input = "x"}) -> tensor<f32> {

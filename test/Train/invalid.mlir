@@ -169,14 +169,14 @@ func.func @roles(%x: tensor<4xf32>) {
 
 // -----
 
-// expected-error @+1 {{train.role is "forward"; expected e.g. #train.role<forward>}}
+// expected-error @+1 {{attribute 'train.role' is "forward"; expected e.g. #train.role<forward>}}
 func.func private @role(%x: tensor<4xf32>) attributes {train.role = "forward"}
 
 // -----
 
 func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32>
 func.func @chunk(%x: tensor<4xf32>) {
-  // expected-error @+1 {{train.chunk is -1 : i64; expected an i64 from 0 on}}
+  // expected-error @+1 {{attribute 'train.chunk' is -1 : i64; expected an i64 from 0 on}}
   %y = train.repeat @layer x 2 carry(%x) each() shared() {train.chunk = -1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
@@ -405,7 +405,7 @@ func.func @dispatch(%x: tensor<4x6xf32>, %c: tensor<1x4x2xi32>, %r: tensor<2x1x4
 // -----
 
 func.func @full_precision(%x: tensor<4xf32>) {
-  // expected-error @+1 {{train.full_precision is true; it has no value}}
+  // expected-error @+1 {{attribute 'train.full_precision' is true; expected no value}}
   %y = train.silu %x {train.full_precision = true} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }

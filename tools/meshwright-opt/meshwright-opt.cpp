@@ -32,6 +32,10 @@ int main(int argc, char **argv) {
     meshwright::printPassOrder(llvm::outs());
     return 0;
   }
+  if (argc == 2 && llvm::StringRef(argv[1]) == "--meshwright-attributes") {
+    meshwright::printAttributes(llvm::outs());
+    return 0;
+  }
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "Meshwright's pass driver\n", registry);
   if (auto text = llvm::MemoryBuffer::getFile(input))
