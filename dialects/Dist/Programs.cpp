@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Programs.h"
 #include "Dist/Dist.h"
+#include "Train/Storage.h"
 
 using namespace mlir;
 
@@ -113,6 +114,61 @@ LogicalResult verifyPrograms(ModuleOp module) {
       return module.emitError("no program is for device ") << rank;
   }
   return success();
+}
+
+/// The type of a variable in files: whole and without padding.
+static RankedTensorType typeInFiles(train::VariableOp variable) {
+  for (StringRef name : {DistDialect::logicalAttr, DistDialect::globalAttr})
+    if (auto type = variable->getAttrOfType<TypeAttr>(name))
+      return cast<RankedTensorType>(type.getValue());
+  return variable.getTensorType();
+}
+
+/// A partitioned variable is one device's part of its global type.
+static LogicalResult verifyPart(train::VariableOp variable, const Mesh &mesh) {
+  auto type = variable->getAttrOfType<TypeAttr>(DistDialect::globalAttr);
+  ShardingAttr sharding = type ? shardingOf(type.getValue()) : ShardingAttr();
+  if (!sharding)
+    return success();
+  auto error = [&] { return variable.emitOpError("of global type ") << type << " "; };
+  if (failed(sharding.verifyAxes(mesh, error)))
+    return failure();
+  ArrayRef<int64_t> global = cast<RankedTensorType>(type.getValue()).getShape();
+  Sharding placed = sharding.on(mesh);
+  if (firstUneven(global, placed, mesh) >= 0 ||
+      localShape(global, placed, mesh) != variable.getTensorType().getShape())
+    return error() << "is " << variable.getTensorType() << ", which is not one device's part of that";
+  return success();
+}
+
+LogicalResult verifyStorage(ModuleOp module) {
+  SmallVector<train::StoredVariable> parameters;
+  llvm::StringMap<train::StoredVariable> known;
+  Mesh mesh;
+  for (auto op : module.getOps<MeshOp>())
+    mesh = op.getMesh();
+  for (ModuleOp program : programsOf(module))
+    for (auto variable : program.getOps<train::VariableOp>()) {
+      if (failed(verifyPart(variable, mesh)))
+        return failure();
+      if (!variable.isParameter())
+        continue;
+      train::StoredVariable entry{variable, typeInFiles(variable)};
+      auto [other, isNew] = known.try_emplace(variable.getSymName(), entry);
+      if (isNew) {
+        parameters.push_back(entry);
+        continue;
+      }
+      auto [first, type] = other->second;
+      if (first.getStorageAttr() != variable.getStorageAttr() ||
+          type.getShape() != entry.type.getShape()) {
+        InFlightDiagnostic error = variable.emitOpError(
+            "is in several programs, which store it in different rows or shapes; give it a name of its own");
+        error.attachNote(first.getLoc()) << "it is here too";
+        return error;
+      }
+    }
+  return train::verifyStorage(parameters);
 }
 
 } // namespace meshwright::dist

@@ -52,6 +52,11 @@ bool runsOn(mlir::ModuleOp program, const Mesh &mesh, int64_t rank);
 /// program has the outer module's mesh, and that every device is of exactly one.
 mlir::LogicalResult verifyPrograms(mlir::ModuleOp module);
 
+/// Checks that variables of all programs are parts of their global types, and where parameters are
+/// stored (Train/Storage.h), by the types that files have them in; programs that have the same
+/// parameter store it alike.
+mlir::LogicalResult verifyStorage(mlir::ModuleOp module);
+
 } // namespace meshwright::dist
 
 #endif // MESHWRIGHT_DIST_PROGRAMS_H

@@ -97,8 +97,14 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
 }
 
 LogicalResult StorageAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef tensor,
-                                  bool, int64_t, int64_t, int64_t full, int64_t period,
-                                  DenseI64ArrayAttr runs) {
+                                  bool, int64_t dim, int64_t offset, int64_t full,
+                                  int64_t period, DenseI64ArrayAttr runs) {
+  // So that sums and products of them are numbers of 64 bits.
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (dim < 0 || offset < 0 || full < 0 || offset > most || full > most)
+    return emitError() << "rows of '" << tensor << "' have a dimension, an offset and a size from 0 "
+                       << "on, of less than 2^31 rows, found dim " << dim << ", offset " << offset
+                       << " and full " << full;
   bool listed = runs && !runs.empty();
   if (period == 0 && !listed)
     return success();
@@ -108,7 +114,7 @@ LogicalResult StorageAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
                        << "and runs of begin, count and step, found period " << period << ", full "
                        << full << " and " << (runs ? runs.size() : 0) << " numbers in runs";
   for (int64_t i = 0; i < runs.size(); i += 3)
-    if (runs[i] < 0 || runs[i + 1] < 1 || runs[i + 2] < 1 ||
+    if (runs[i] < 0 || runs[i + 1] < 1 || runs[i + 2] < 1 || runs[i + 1] > most || runs[i + 2] > most ||
         runs[i] + (runs[i + 1] - 1) * runs[i + 2] >= period)
       return emitError() << "a run of rows of '" << tensor << "' begins at " << runs[i] << ", has "
                          << runs[i + 1] << " rows with step " << runs[i + 2]

@@ -16,7 +16,7 @@ include "Train/TrainShapeOps.td"
 // Variables and structure
 //===----------------------------------------------------------------------===//
 
-def Train_VariableOp : Train_Op<"variable", [Symbol]> {
+def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "State that outlives a step";
   let description = [{
     A parameter, or a state of one (`of`). `stacked` variables hold one

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Train/Train.h"
+#include "Train/Sizes.h"
 
 #include "meshwright/runtime/StorageName.h"
 
@@ -39,6 +39,28 @@ std::optional<int64_t> train::moduleSize(ModuleOp module, StringRef name) {
   return size ? std::optional(size.getInt()) : std::nullopt;
 }
 
+LogicalResult train::verifySizes(ModuleOp module, Operation *program, ArrayRef<int64_t> tokens,
+                                 int64_t ranks) {
+  if (tokens.size() != 3)
+    return program->emitOpError("input tokens must be [microbatches, sequences, positions], found ")
+           << tokens.size() << " dimensions";
+  auto differ = [&](StringRef name, int64_t said, const Twine &what, int64_t is) {
+    return module.emitError() << name << " is " << said << " but " << what << " is " << is;
+  };
+  for (auto [name, is, what] :
+       {std::tuple(StringRef(microbatchesAttr), tokens[0], "the first dimension of tokens"),
+        {StringRef(sequenceAttr), tokens[2], "the last dimension of tokens"}})
+    if (int64_t said = moduleSize(module, name).value_or(is); said != is)
+      return differ(name, said, what, is);
+  int64_t sequences = tokens[0] * tokens[1], batch = moduleSize(module, batchAttr).value_or(sequences);
+  if (batch % sequences != 0 || ranks % (batch / sequences) != 0)
+    return differ(batchAttr, batch,
+                  ranks == 1 ? "the number of sequences in tokens"
+                             : "the number of sequences in the tokens of each rank",
+                  sequences);
+  return success();
+}
+
 bool VariableOp::isOptimizerState() { return getOf() && getRole() != tokensRole; }
 
 int64_t VariableOp::getNumbered() {
@@ -67,6 +89,27 @@ LogicalResult VariableOp::verify() {
     return emitOpError("has experts, but a token uses ") << int64_t(*used);
   if (getNumbered() > type.getRank())
     return emitOpError("has no dimension to count heads");
+  if (StorageAttr storage = getStorageAttr()) {
+    int64_t rank = type.getRank() - getNumbered();
+    if (storage.getTranspose() && rank < 2)
+      return emitOpError("is stored in tensor '")
+             << storage.getTensor() << "' transposed, but has " << rank
+             << " dimensions there; two are needed";
+    if (storage.getFull() && storage.getDim() >= rank)
+      return emitOpError("is stored in rows along dimension ")
+             << storage.getDim() << " of tensor '" << storage.getTensor() << "', which has " << rank;
+  }
+  return success();
+}
+
+/// A state goes with its parameter.
+LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getOf())
+    return success();
+  auto parameter = symbols.lookupNearestSymbolFrom<VariableOp>(*this, getOfAttr());
+  if (!parameter || !parameter.isParameter())
+    return emitError() << "variable @" << getSymName() << " is the state of @" << *getOf()
+                       << ", which is no parameter";
   return success();
 }
 

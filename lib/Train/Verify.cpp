@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "Train/Passes.h"
+#include "Train/Sizes.h"
+#include "Train/Storage.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -35,20 +37,9 @@ static FailureOr<func::FuncOp> programNamed(ModuleOp module, StringRef name) {
 /// the program does.
 static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
   auto said = [&](StringRef name) { return moduleSize(module, name); };
-  auto agree = [&](StringRef name, int64_t is, const Twine &what) -> LogicalResult {
-    if (said(name).value_or(is) == is)
-      return success();
-    return module.emitError() << name << " is " << *said(name) << " but " << what << " is " << is;
-  };
   BlockArgument tokens = inputNamed(step, "tokens");
   if (auto type = tokens ? cast<RankedTensorType>(tokens.getType()) : RankedTensorType()) {
-    if (type.getRank() != 3)
-      return step.emitError("input tokens must be [microbatches, sequences, positions], found ")
-             << type;
-    if (failed(agree(microbatchesAttr, type.getDimSize(0), "the first dimension of tokens")) ||
-        failed(agree(batchAttr, type.getDimSize(0) * type.getDimSize(1),
-                     "the number of sequences in tokens")) ||
-        failed(agree(sequenceAttr, type.getDimSize(2), "the last dimension of tokens")))
+    if (failed(verifySizes(module, step, type.getShape())))
       return failure();
     if (said(maxPositionsAttr).value_or(type.getDimSize(2)) < type.getDimSize(2))
       return module.emitError("sequences of ")
@@ -160,7 +151,7 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
     if (failed(step) || failed(eval))
       return signalPassFailure();
     if (failed(checkSizes(module, *step)) || failed(checkMasks(module, *step)) ||
-        failed(checkRoles(module)))
+        failed(checkRoles(module)) || failed(verifyStorage(module)))
       return signalPassFailure();
     for (auto variable : module.getOps<VariableOp>())
       if (failed(checkState(variable)))

@@ -7,10 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Passes.h"
-#include "meshwright/runtime/StorageName.h"
-#include "meshwright/runtime/StorageRows.h"
+#include "Train/Storage.h"
 
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -37,7 +35,6 @@ private:
   LogicalResult checkRepeats(func::FuncOp function, SmallVector<func::FuncOp> &above);
   LogicalResult checkSizes();
   LogicalResult checkNames();
-  LogicalResult checkStorage();
   LogicalResult checkCounts();
   LogicalResult checkOps();
 
@@ -157,59 +154,6 @@ LogicalResult ModelVerifier::checkNames() {
   return reserve("grad_norm", "the norm of the gradients");
 }
 
-/// Rows of the file's tensor that hold the variable's, along the dimension that its storage names.
-static llvm::BitVector storedRows(VariableOp variable, StorageAttr storage) {
-  SmallVector<int64_t> shape(
-      variable.getTensorType().getShape().drop_front(variable.getNumbered()));
-  if (storage.getTranspose())
-    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-  llvm::BitVector rows(storage.getFull());
-  ArrayRef<int64_t> runs;
-  if (storage.getRuns())
-    runs = storage.getRuns().asArrayRef();
-  forEachStoredRows(storage.getOffset(), storage.getPeriod(), runs, 0, shape[storage.getDim()],
-                    [&](const StoredRows &part) {
-                      for (int64_t i = 0; i < part.count; ++i)
-                        if (int64_t row = part.fileRow + i * part.step; row < storage.getFull())
-                          rows.set(row);
-                    });
-  return rows;
-}
-
-/// Whether both can be saved to one tensor: each has rows of its own.
-static bool canShare(VariableOp one, VariableOp other) {
-  StorageAttr a = one.getStorageAttr(), b = other.getStorageAttr();
-  return a && b && a.getFull() && a.getFull() == b.getFull() && a.getDim() == b.getDim() &&
-         a.getTranspose() == b.getTranspose() &&
-         !storedRows(one, a).anyCommon(storedRows(other, b));
-}
-
-/// Two parameters in the same rows of a file would be saved as one, and loaded as one.
-LogicalResult ModelVerifier::checkStorage() {
-  llvm::StringMap<SmallVector<VariableOp>> known;
-  DenseSet<std::pair<Operation *, Operation *>> compared;
-  for (auto variable : module.getOps<VariableOp>()) {
-    if (!variable.isParameter())
-      continue;
-    StorageAttr storage = variable.getStorageAttr();
-    std::string pattern =
-        storage ? storage.getTensor().str()
-                : variable.getSymName().str() + (variable.getStacked() ? ".{layer}" : "");
-    int64_t layers = variable.getStacked() ? variable.getTensorType().getDimSize(0) : 1;
-    for (int64_t layer = 0; layer < layers; ++layer) {
-      std::string name = layerTensorName(pattern, layer).value_or(pattern);
-      SmallVector<VariableOp> &others = known[name];
-      for (VariableOp other : others)
-        if (compared.insert({other, variable}).second && !canShare(other, variable))
-          return variable.emitOpError("is stored in tensor '")
-                 << name << "', in rows where @" << other.getSymName()
-                 << " is; give it a storage of its own";
-      others.push_back(variable);
-    }
-  }
-  return success();
-}
-
 /// Counts of tokens, and biases that balance them, are kept in variables, one result each.
 LogicalResult ModelVerifier::checkCounts() {
   auto loss = symbols.lookup<func::FuncOp>("loss");
@@ -258,7 +202,7 @@ LogicalResult ModelVerifier::checkOps() {
 
 LogicalResult ModelVerifier::run() {
   return failure(failed(checkFunctions()) || failed(checkSizes()) || failed(checkNames()) ||
-                 failed(checkStorage()) || failed(checkCounts()) || failed(checkOps()));
+                 failed(verifyStorage(module)) || failed(checkCounts()) || failed(checkOps()));
 }
 
 namespace {

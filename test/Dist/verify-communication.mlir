@@ -256,3 +256,37 @@ module @first attributes {dist.coordinates = {pipe = 0 : i64}} {
 module @behind attributes {dist.coordinates = {pipe = 2 : i64}} {
   dist.mesh @mesh ["pipe" = 2]
 }
+
+// -----
+
+// Stages may have copies of one parameter, but no other one in its rows of a file.
+module {
+  dist.mesh @mesh ["pipe" = 2]
+  module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
+    dist.mesh @mesh ["pipe" = 2]
+    train.variable @tied : tensor<4x4xf32> storage <"wte">
+    train.variable @k.0 : tensor<2x4xf32> stacked storage <"h.{layer}.k">
+  }
+  module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
+    dist.mesh @mesh ["pipe" = 2]
+    train.variable @tied : tensor<4x4xf32> storage <"wte">
+    // expected-error @+1 {{is stored in tensor 'h.1.k', in rows where @k.0 is; give it a storage of its own}}
+    train.variable @k.1 : tensor<2x4xf32> stacked storage <"h.{layer+1}.k">
+  }
+}
+
+// -----
+
+module {
+  dist.mesh @mesh ["pipe" = 2]
+  module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
+    dist.mesh @mesh ["pipe" = 2]
+    // expected-note @+1 {{it is here too}}
+    train.variable @tied : tensor<4x4xf32> storage <"wte">
+  }
+  module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
+    dist.mesh @mesh ["pipe" = 2]
+    // expected-error @+1 {{is in several programs, which store it in different rows or shapes; give it a name of its own}}
+    train.variable @tied : tensor<4x4xf32> storage <"wte", transpose = true>
+  }
+}

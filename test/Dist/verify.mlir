@@ -135,3 +135,11 @@ func.func @main(%x: tensor<8xf32, #dist.sharding<@mesh, [{}], root = {a}>>) -> t
   // expected-error @+1 {{passes argument 0 of @main, which only the root over {a} has, out of the program as if all had it}}
   return %x : tensor<8xf32, #dist.sharding<@mesh, [{}], root = {a}>>
 }
+
+// -----
+
+// Parameters have rows of their own in files, whatever shards them.
+dist.mesh @mesh ["data" = 2]
+train.variable @q : tensor<4x4xf32, #dist.sharding<@mesh, [{data}, {}]>> storage <"qk", full = 8>
+// expected-error @+1 {{is stored in tensor 'qk', in rows where @q is; give it a storage of its own}}
+train.variable @k : tensor<4x4xf32, #dist.sharding<@mesh, [{data}, {}]>> storage <"qk", offset = 2, full = 8>

@@ -134,6 +134,17 @@ train.variable @k : tensor<4x4xf32> init <"normal", 0.02> storage <"qk", offset 
 
 // -----
 
+// expected-error @+1 {{is stored in tensor 'qkv' of 12 rows, of which no variable has row 4; a file of it could not be written}}
+train.variable @q : tensor<4x4xf32> init <"normal", 0.02> storage <"qkv", full = 12>
+train.variable @v : tensor<4x4xf32> init <"normal", 0.02> storage <"qkv", offset = 8, full = 12>
+
+// -----
+
+// expected-error @+1 {{is stored in tensor 'qk' up to row 9, but that has 8}}
+train.variable @q : tensor<4x4xf32> init <"normal", 0.02> storage <"qk", offset = 6, full = 8>
+
+// -----
+
 // One takes all.
 train.variable @q : tensor<4x4xf32> init <"normal", 0.02> storage <"qk", full = 8>
 // expected-error @+1 {{is stored in tensor 'qk', in rows where @q is}}
@@ -195,6 +206,7 @@ func.func @loss(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 // Parts of one tensor are not the same, even where they take turns, nor are layers that follow others.
 train.variable @q : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.qk", full = 8>
 train.variable @k : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.qk", offset = 4, full = 8>
-train.variable @more : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+2}.qk", full = 8>
+train.variable @more.q : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+2}.qk", full = 8>
+train.variable @more.k : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+2}.qk", offset = 4, full = 8>
 train.variable @even : tensor<4x4xf32> init <"normal", 0.02> storage <"turns", full = 8, period = 2, runs = [0, 1, 1]>
 train.variable @odd : tensor<4x4xf32> init <"normal", 0.02> storage <"turns", full = 8, period = 2, runs = [1, 1, 1]>

@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
+#include "Dist/Programs.h"
 #include "Dist/Propagation/FactorAxes.h"
 #include "Dist/Propagation/ValueBinding.h"
+#include "Train/Sizes.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -229,10 +231,22 @@ private:
   Mesh mesh;
 };
 
+/// What the module says of its sizes against the inputs of its programs.
+static LogicalResult checkSizes(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (BlockArgument argument : function.getArguments())
+      if (function.isPublic() && train::isByToken(train::inputName(argument)) &&
+          failed(train::verifySizes(module, function,
+                                    cast<RankedTensorType>(argument.getType()).getShape())))
+        return failure();
+  return success();
+}
+
 class VerifyPass : public dist::impl::DistVerifyBase<VerifyPass> {
   void runOnModule() override {
     MeshOp mesh = lookupMesh(getOperation());
-    if (!mesh || failed(Verifier(mesh).run(getOperation())))
+    if (!mesh || failed(Verifier(mesh).run(getOperation())) ||
+        failed(dist::verifyStorage(getOperation())) || failed(checkSizes(getOperation())))
       signalPassFailure();
   }
 };

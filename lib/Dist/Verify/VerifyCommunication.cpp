@@ -86,7 +86,7 @@ private:
   void runOnModule() override {
     ModuleOp module = getOperation();
     SmallVector<ModuleOp> programs = programsOf(module);
-    if (failed(verifyPrograms(module)) ||
+    if (failed(verifyPrograms(module)) || failed(verifyStorage(module)) ||
         llvm::any_of(programs, [](ModuleOp program) { return failed(verifyControlFlow(program)); }))
       return signalPassFailure();
     Mesh mesh = lookupMesh(module).getMesh();

@@ -1,0 +1,28 @@
+//===- Storage.h - which rows of files variables are stored in --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_STORAGE_H
+#define MESHWRIGHT_TRAIN_STORAGE_H
+
+#include "Train/Train.h"
+
+namespace meshwright::train {
+
+/// A parameter and its type as files have it: of the whole tensor, without padding.
+struct StoredVariable {
+  VariableOp variable;
+  mlir::RankedTensorType type;
+};
+
+/// Checks that every row of a file's tensor belongs to one parameter: where two have it, saving
+/// keeps one of them, and where none has it, there is nothing to save.
+mlir::LogicalResult verifyStorage(llvm::ArrayRef<StoredVariable> variables);
+
+/// ... of the parameters of a module whose tensors are whole.
+mlir::LogicalResult verifyStorage(mlir::ModuleOp module);
+
+} // namespace meshwright::train
+
+#endif // MESHWRIGHT_TRAIN_STORAGE_H
