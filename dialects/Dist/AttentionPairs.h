@@ -14,9 +14,8 @@ namespace meshwright::dist {
 /// has, in one head of one sequence (`dist-count-attention`).
 inline constexpr llvm::StringLiteral attentionPairsAttr = "dist.pairs";
 
-/// On those of them whose sequences are packed, which only a run can count: the positions of each
-/// device's first query, and of its first key if devices divide keys too, and the axes that number the
-/// devices.
+/// ... and what follows from: the positions of each device's first query, and of its first key if devices
+/// divide keys too, and the axes that number the devices. Of packed sequences only a run can count pairs.
 inline constexpr llvm::StringLiteral firstQueriesAttr = "dist.first_queries",
                                      firstKeysAttr = "dist.first_keys",
                                      dividedOverAttr = "dist.divided_over";

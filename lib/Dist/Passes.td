@@ -270,8 +270,9 @@ def DistCountAttention : PhasePass<"dist-count-attention", "local"> {
     Where n devices divide the queries of attention, they may see unlike numbers of keys. `dist.pairs`
     says of each call how many pairs of both are visible on each device, in one head of one sequence.
     The plan adds them up over a step: `attention_imbalance`. Documents of packed sequences are
-    not known yet; each sequence counts as one. For a run, which knows them, `dist.first_queries` and
-    `dist.first_keys` say where the devices' parts of packed sequences begin.
+    not known yet; each sequence counts as one. `dist.first_queries` and `dist.first_keys` say where the
+    parts of the devices of group `dist.divided_over` begin: for a run of packed sequences, which knows their
+    documents, and for `exec-verify`.
   }];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }

@@ -12,10 +12,9 @@ func.func @forward(%q: tensor<2x4x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tens
 }
 // END EXAMPLE
 
-// CHECK: train.attention {{.*}} causal {dist.pairs = array<i64: 10, 23, 24, 24>
-// CHECK-NOT: dist.first_queries
+// CHECK: train.attention {{.*}} causal {dist.divided_over = #dist.group<@mesh {context}>, dist.first_queries = array<i64: 0, 4, 8, 12>, dist.pairs = array<i64: 10, 23, 24, 24>
 
-// Documents are known to a run alone, so it learns where the parts of packed sequences begin.
+// Documents of packed sequences are known to a run alone, which finds the pairs by where parts begin.
 func.func @packed(%q: tensor<2x4x4x16xf32>, %k: tensor<2x4x4x16xf32>, %v: tensor<2x4x4x16xf32>, %positions: tensor<2x16xi32>)
     -> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>) {
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>

@@ -28,8 +28,6 @@ template <typename Op> static void count(Op op, const Mesh &mesh) {
     pairs.push_back(shape.pairs(first, shape.part, keys ? keys->first[rank] : 0, keysHere));
   Builder b(op.getContext());
   op->setAttr(attentionPairsAttr, b.getDenseI64ArrayAttr(pairs));
-  if (!op.getPositions())
-    return;
   op->setAttr(firstQueriesAttr, b.getDenseI64ArrayAttr(offsets->first));
   if (keys)
     op->setAttr(firstKeysAttr, b.getDenseI64ArrayAttr(keys->first));
