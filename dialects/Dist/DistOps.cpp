@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
 
-#include "meshwright/runtime/Traffic.h"
+#include "meshwright/ExchangeCheck.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -208,6 +208,7 @@ LogicalResult MeshOp::verify() {
     return emitOpError("has ") << getAxisNames().size() << " axis names and "
                                << getAxisSizes().size() << " sizes";
   llvm::StringSet<> seen;
+  int64_t devices = 1;
   for (auto [name, size] :
        llvm::zip(getAxisNames().getAsValueRange<StringAttr>(), getAxisSizes())) {
     if (name.empty())
@@ -216,6 +217,9 @@ LogicalResult MeshOp::verify() {
       return emitOpError("names axis '") << name << "' twice";
     if (size < 1)
       return emitOpError("axis '") << name << "' needs at least one device, found " << size;
+    // Before multiplying, which could overflow.
+    if (size > Mesh::mostDevices || (devices *= size) > Mesh::mostDevices)
+      return emitOpError("has more than 2^20 devices with axis '") << name << "' of " << size;
   }
   return success();
 }
@@ -303,55 +307,7 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (auto [x, y] : llvm::zip(getXs(), getYs()))
     if (failed(verifyTensor(*this, x, y, *n, {}, {})))
       return failure();
-  for (ArrayRef<int64_t> list : {getTo(), getSend(), getFrom(), getReceive()})
-    if (int64_t(list.size()) != *n)
-      return emitOpError("needs an entry for each of the ")
-             << *n << " ranks of the group, found " << list.size();
-  if (int64_t(getPieces()) < 1 || int64_t(getLength()) < 1)
-    return emitOpError("sends ") << getLength() << " of " << getPieces()
-                                 << " pieces; at least one is sent of at least one";
-  auto check = [&](ArrayRef<int64_t> peers, ArrayRef<int64_t> begins, ArrayRef<int64_t> back,
-                   StringRef what) -> LogicalResult {
-    for (auto [rank, peer] : llvm::enumerate(peers)) {
-      if (peer < -1 || peer >= *n || peer == int64_t(rank))
-        return emitOpError("rank ")
-               << rank << " " << what << " " << peer << ", which is not another rank of the group";
-      if (peer >= 0 && back[peer] != int64_t(rank))
-        return emitOpError("rank ")
-               << rank << " " << what << " rank " << peer << ", whose peer is " << back[peer];
-      bool inside = begins[rank] >= 0 && begins[rank] + getLength() <= getPieces();
-      if (peer < 0 ? begins[rank] != -1 : !inside)
-        return emitOpError("rank ") << rank << " cannot use " << getLength() << " of "
-                                    << getPieces() << " pieces from " << begins[rank] << " on";
-    }
-    return success();
-  };
-  if (failed(check(getTo(), getSend(), getFrom(), "sends to")) ||
-      failed(check(getFrom(), getReceive(), getTo(), "receives from")))
-    return failure();
-  // The last pieces are shorter, so both sides must mean as many elements.
-  for (Value x : getXs()) {
-    int64_t count = cast<RankedTensorType>(x.getType()).getNumElements();
-    auto range = [&](int64_t begin) {
-      return std::pair(partOffset(count, getPieces(), begin),
-                       partOffset(count, getPieces(), begin + getLength()));
-    };
-    for (auto [rank, peer] : llvm::enumerate(getTo())) {
-      if (peer < 0)
-        continue;
-      auto sent = range(getSend()[rank]), received = range(getReceive()[peer]);
-      if (sent.second - sent.first != received.second - received.first)
-        return emitOpError("rank ")
-               << rank << " sends " << sent.second - sent.first << " elements of " << x.getType()
-               << ", of which rank " << peer << " takes " << received.second - received.first;
-      if (getKind() || getFrom()[rank] < 0)
-        continue;
-      auto replaced = range(getReceive()[rank]);
-      if (sent.first < replaced.second && replaced.first < sent.second)
-        return emitOpError("rank ") << rank << " replaces pieces that it sends";
-    }
-  }
-  return success();
+  return verifyExchange(*this, getXs(), *n);
 }
 
 int64_t ExchangeOp::getSentBytes(int64_t n) {

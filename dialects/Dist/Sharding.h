@@ -29,6 +29,9 @@ struct MeshAxis {
 
 /// Devices in a grid. Ranks are numbered row-major: the last axis varies fastest.
 struct Mesh {
+  /// The most devices that a mesh may have.
+  static constexpr int64_t mostDevices = int64_t(1) << 20;
+
   llvm::SmallVector<MeshAxis> axes;
 
   /// Devices in all.

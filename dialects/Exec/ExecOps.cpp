@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Exec.h"
 
-#include "meshwright/runtime/Traffic.h"
+#include "meshwright/ExchangeCheck.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -166,6 +166,22 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+/// The variable in the buffer is declared, and the buffer has room for it alone.
+LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getVariable())
+    return success();
+  auto variable = symbols.lookupNearestSymbolFrom<train::VariableOp>(*this, getVariableAttr());
+  if (!variable)
+    return emitOpError("'") << getName() << "' holds " << getVariableAttr()
+                            << ", which is not a train.variable";
+  auto tensor = variable.getTensorType();
+  if (tensor.getShape() != getType().getShape() ||
+      tensor.getElementType() != getType().getElementType())
+    return emitOpError("'") << getName() << "' is " << getType() << ", but its variable "
+                            << getVariableAttr() << " is " << tensor;
+  return success();
+}
+
 /// The loop whose iteration number `index` is, or null.
 static LoopOp loopOf(Value index) {
   auto loop = dyn_cast_or_null<LoopOp>(index.getParentBlock()->getParentOp());
@@ -217,6 +233,9 @@ LogicalResult SlotOp::verify() {
   if (shift && shift.getMirrored())
     std::tie(begin, end) = std::pair(int64_t(loop.getCount()) - end, int64_t(loop.getCount()) - begin);
   int64_t by = shift ? int64_t(shift.getBy()) : 0;
+  if (by > base.getDimSize(0) || by < -int64_t(loop.getCount()))
+    return emitOpError("is ") << by << " iterations away in a loop with "
+                              << int64_t(loop.getCount());
   if (begin + by < 0)
     return emitOpError("counts from ") << begin + by << "; slots are numbered from 0";
   if (end + by > base.getDimSize(0))
@@ -229,7 +248,7 @@ LogicalResult ViewOp::verify() {
   MemRefType base = getBase().getType(), result = getType();
   if (base.getElementType() != result.getElementType() ||
       base.getMemorySpace() != result.getMemorySpace() || int64_t(getOffset()) < 0 ||
-      int64_t(getOffset()) + result.getNumElements() > base.getNumElements())
+      int64_t(getOffset()) > base.getNumElements() - result.getNumElements())
     return emitOpError("gives ") << result << ", which " << base << " does not hold";
   return success();
 }
@@ -272,6 +291,9 @@ static LogicalResult verifyOneIndex(Operation *op, MemRefType type) {
 }
 LogicalResult StoreIndexOp::verify() { return verifyOneIndex(*this, getTarget().getType()); }
 LogicalResult StoreOffsetOp::verify() {
+  int64_t size = getSize();
+  if (size < 0 || size > std::numeric_limits<int32_t>::max())
+    return emitOpError("of parts of ") << size << " elements is not an index of 32 bits";
   if (int64_t(getShift()) < 0 || int64_t(getShift()) >= int64_t(getMembers()))
     return emitOpError("shifts by ")
            << int64_t(getShift()) << " of " << int64_t(getMembers()) << " ranks";
@@ -469,6 +491,32 @@ bool MatmulOp::isMixed() {
   return !getA().getType().getElementType().isF32() || !getC().getType().getElementType().isF32();
 }
 
+/// One behind the last element of `batch` matrices; nothing where that is no number of 64 bits.
+static std::optional<int64_t> endOf(int64_t batch, int64_t stride, int64_t rows, int64_t ld,
+                                    int64_t columns) {
+  int64_t matrix, row, end;
+  if (llvm::MulOverflow(batch - 1, stride, matrix) || llvm::MulOverflow(rows - 1, ld, row) ||
+      llvm::AddOverflow(matrix, row, end) || llvm::AddOverflow(end, columns, end))
+    return {};
+  return end;
+}
+
+/// Whether matrices have each of `elements` elements once: rows and matrices follow each other without
+/// gaps, the one inside the other in either order.
+static bool covers(int64_t elements, int64_t batch, int64_t stride, int64_t rows, int64_t ld,
+                   int64_t columns) {
+  std::pair<int64_t, int64_t> outer[] = {{ld, rows}, {stride, batch}};
+  if (batch > 1 && (rows == 1 || stride < ld))
+    std::swap(outer[0], outer[1]);
+  int64_t covered = columns;
+  for (auto [distance, count] : outer) {
+    if (count > 1 && distance != covered)
+      return false;
+    covered *= count;
+  }
+  return covered == elements;
+}
+
 LogicalResult MatmulOp::verify() {
   auto check = [&](StringRef name, Value memory, int64_t rows, int64_t columns, int64_t ld,
                    int64_t stride) -> LogicalResult {
@@ -477,9 +525,12 @@ LogicalResult MatmulOp::verify() {
       return emitOpError("multiplies matrices of f32, bf16 or f16, but ") << name << " is " << type;
     if (ld < columns)
       return emitOpError(name) << " has rows of " << columns << " elements, " << ld << " apart";
-    int64_t end = (int64_t(getBatch()) - 1) * stride + (rows - 1) * ld + columns;
-    if (end > type.getNumElements())
-      return emitOpError(name) << " reaches element " << end << " of " << type;
+    if (stride < 0)
+      return emitOpError(name) << " has matrices " << stride << " elements apart; they follow each other";
+    std::optional<int64_t> end = endOf(getBatch(), stride, rows, ld, columns);
+    if (!end || *end > type.getNumElements())
+      return emitOpError(name) << " reaches element " << (end ? std::to_string(*end) : "2^63")
+                               << " of " << type;
     return success();
   };
   int64_t m = getM(), n = getN(), k = getK();
@@ -503,6 +554,11 @@ LogicalResult MatmulOp::verify() {
     return failure();
   if (failed(check("c", getC(), m, n, getLdc(), getStrideC())))
     return failure();
+  if (!covers(getC().getType().getNumElements(), getBatch(), getStrideC(), m, getLdc(), n))
+    return emitOpError("does not write each element of c, ")
+           << getC().getType() << ", once: " << int64_t(getBatch()) << " matrices of " << m << " x "
+           << n << " with rows " << int64_t(getLdc()) << " and matrices "
+           << int64_t(getStrideC()) << " elements apart";
   if (!hasEpilogue())
     return success();
   if (getAlpha().convertToFloat() != 1 || !getBeta().isZero())
@@ -587,9 +643,13 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
   if (q.getRank() != 4 || k.getRank() != 4 || v.getRank() != 4)
     return op.emitOpError("needs q, k and v of four dimensions, found ")
            << q << ", " << k << " and " << v;
-  if (op.getQueryStride() < 1 || op.getKeyStride() < 1)
-    return op.emitOpError("needs strides of queries and keys above 0, found ")
-           << op.getQueryStride() << " and " << op.getKeyStride();
+  for (auto [name, number, least] :
+       {std::tuple("queryStride", op.getQueryStride(), 1), {"keyStride", op.getKeyStride(), 1},
+        {"globalHeads", op.getGlobalHeads(), 1}, {"globalQueries", op.getGlobalQueries(), 1},
+        {"globalKeys", op.getGlobalKeys(), 0}, {"window", op.getWindow(), 0}})
+    if (int64_t(number) < least || int64_t(number) > std::numeric_limits<int32_t>::max())
+      return op.emitOpError("needs a ") << name << " from " << least << " to 2^31 - 1, found "
+                                        << int64_t(number);
   auto withDepth = [&](MemRefType like, int64_t depth) -> MemRefType {
     SmallVector<int64_t> shape(like.getShape());
     shape.back() = depth;
@@ -717,9 +777,8 @@ LogicalResult ExchangeOp::verify() {
     if (getElementTypeOrSelf(memory) != getElementTypeOrSelf(getMemory().front()))
       return emitOpError("moves tensors of one element type in a call, found ")
              << getMemory().front().getType() << " and " << memory.getType();
-  for (ArrayRef<int64_t> list : {getSend(), getFrom(), getReceive()})
-    if (list.size() != getTo().size())
-      return emitOpError("has lists of ") << getTo().size() << " and " << list.size() << " ranks";
+  if (failed(verifyExchange(*this, getMemory(), getTo().size())))
+    return failure();
   int64_t wanted = getKind() ? getReceivedBytes() : 0;
   int64_t given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
   if (given != wanted)

@@ -237,7 +237,7 @@ def Exec_IndexOp : Exec_Op<"index", [Pure]> {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
+def Exec_BufferOp : Exec_Op<"buffer", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A range of the arena";
   let description = [{
     With the type `memref<.., "host">` it is a range of the host's arena, see

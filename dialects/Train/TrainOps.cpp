@@ -396,6 +396,13 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
     return op.emitOpError("has keys that are ") << int64_t(op.getKeyStride()) << " positions apart without key_offset";
   if (int64_t keys = op.getKeys(), part = tensor(op.getK()).getDimSize(1); keys && keys < part)
     return op.emitOpError("has ") << part << " of " << keys << " keys, which are fewer";
+  // Positions and heads are numbered by i32.
+  for (auto [name, number] :
+       {std::pair("heads", int64_t(op.getHeads())), {"queries", int64_t(op.getQueries())},
+        {"keys", int64_t(op.getKeys())}, {"query_stride", int64_t(op.getQueryStride())},
+        {"key_stride", int64_t(op.getKeyStride())}, {"window", int64_t(op.getWindow())}})
+    if (number < 0 || number > std::numeric_limits<int32_t>::max())
+      return op.emitOpError("needs ") << name << " from 0 to 2^31 - 1, found " << number;
   if (Value positions = op.getPositions()) {
     int64_t batch = tensor(op.getK()).getDimSize(0),
             keys = op.getKeys() ? int64_t(op.getKeys()) : tensor(op.getK()).getDimSize(1);

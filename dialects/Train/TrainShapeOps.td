@@ -140,6 +140,7 @@ def Train_IotaOp : Train_Op<"iota", [Pure, IsPrimitive]> {
   let arguments = (ins I64Attr:$dim);
   let results = (outs Train_Ids:$y);
   let assemblyFormat = "$dim attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure, IsPrimitive]> {
@@ -164,6 +165,7 @@ def Train_ScatterRowsOp : Train_Op<"scatter_rows", [Pure, IsPrimitive]> {
   let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Optional<Train_Tensor>:$init);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `,` $ids (`init` $init^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_RotateHalfOp : Train_Op<"rotate_half", [Pure, SameOperandsAndResultType, IsPrimitive]> {
@@ -172,6 +174,7 @@ def Train_RotateHalfOp : Train_Op<"rotate_half", [Pure, SameOperandsAndResultTyp
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_DuplicateHalfOp : Train_Op<"duplicate_half", [Pure, IsPrimitive]> {
@@ -180,6 +183,7 @@ def Train_DuplicateHalfOp : Train_Op<"duplicate_half", [Pure, IsPrimitive]> {
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 #endif // MESHWRIGHT_TRAIN_SHAPE_OPS

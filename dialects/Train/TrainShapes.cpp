@@ -95,7 +95,7 @@ LogicalResult SliceOp::verify() {
   if (failed(verifyDim(*this)))
     return failure();
   if (int64_t(getFrom()) < 0 || int64_t(getRows()) < 0 ||
-      int64_t(getFrom() + getRows()) > tensor(getX()).getDimSize(getDim()))
+      int64_t(getRows()) > tensor(getX()).getDimSize(getDim()) - int64_t(getFrom()))
     return emitOpError("takes ") << getRows() << " rows" << fromText(getFrom()) << " of "
                                  << getX().getType();
   return success();
@@ -104,7 +104,7 @@ LogicalResult PadOp::verify() {
   if (failed(verifyDim(*this)))
     return failure();
   if (int64_t(getFrom()) < 0 ||
-      int64_t(getRows()) < int64_t(getFrom()) + tensor(getX()).getDimSize(getDim()))
+      int64_t(getRows()) - int64_t(getFrom()) < tensor(getX()).getDimSize(getDim()))
     return emitOpError("pads ") << getX().getType() << fromText(getFrom())
                                 << " to fewer rows: " << getRows();
   return success();
@@ -217,6 +217,38 @@ LogicalResult GatherRowsOp::verify() {
       y.getElementType() != table.getElementType())
     return emitOpError("cannot make ")
            << y << " of rows of " << table << " that " << ids << " says";
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  if (int64_t(getDim()) < 0 || int64_t(getDim()) >= tensor(getY()).getRank())
+    return emitOpError("has no dimension ") << int64_t(getDim()) << " in " << getY().getType();
+  return success();
+}
+
+LogicalResult ScatterRowsOp::verify() {
+  auto x = tensor(getX()), ids = tensor(getIds()), y = tensor(getY());
+  if (y.getRank() != 2 || x.getRank() != ids.getRank() + 1 ||
+      x.getShape().drop_back() != ids.getShape() || x.getShape().back() != y.getDimSize(1))
+    return emitOpError("cannot add rows of ") << x << " to those of " << y << " that " << ids << " says";
+  if (getInit() && !equalButEncoding({getInit().getType()}, {y}))
+    return emitOpError("init is ") << getInit().getType() << " but the result is " << y;
+  return success();
+}
+
+LogicalResult RotateHalfOp::verify() {
+  auto x = tensor(getX());
+  if (x.getRank() == 0 || x.getShape().back() % 2)
+    return emitOpError("needs an even last dimension, found ") << x;
+  return success();
+}
+
+LogicalResult DuplicateHalfOp::verify() {
+  auto x = tensor(getX()), y = tensor(getY());
+  if (x.getRank() == 0 || y.getRank() != x.getRank() || x.getElementType() != y.getElementType() ||
+      x.getShape().drop_back() != y.getShape().drop_back() ||
+      y.getShape().back() != 2 * x.getShape().back())
+    return emitOpError("cannot make ") << y << " of " << x << " twice";
   return success();
 }
 

@@ -55,6 +55,42 @@ dist.mesh @mesh ["data" = 2, "data" = 4]
 
 // -----
 
+// expected-error @+1 {{has more than 2^20 devices with axis 'tensor' of 4096}}
+dist.mesh @mesh ["data" = 512, "tensor" = 4096]
+
+// -----
+
+// expected-error @+1 {{has more than 2^20 devices with axis 'pipe' of 2147483648}}
+dist.mesh @mesh ["pipe" = 2147483648]
+
+// -----
+
+// expected-error @+1 {{attribute 'dist.coordinates' is {pipe = "0"}; expected a dictionary of a coordinate, or a list of them, by mesh axis}}
+module @program attributes {dist.coordinates = {pipe = "0"}} {}
+
+// -----
+
+// expected-error @+1 {{attribute 'dist.logical' belongs on a train.variable}}
+func.func private @f(tensor<4xf32>) attributes {dist.logical = tensor<4xf32>}
+
+// -----
+
+func.func @attention(%q: tensor<1x4x2x4xf32>) {
+  // expected-error @+1 {{attribute 'dist.pairs' is array<i32: 10>; expected array<i64: ..>}}
+  %y, %lse = train.attention %q, %q, %q scale 0.5 causal {dist.pairs = array<i32: 10>} : (tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention(%q: tensor<1x4x2x4xf32>) {
+  // expected-error @+1 {{has 'dist.first_queries' of a group of devices without 'dist.divided_over', which names the group}}
+  %y, %lse = train.attention %q, %q, %q scale 0.5 causal {dist.first_queries = array<i64: 0, 2>} : (tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
 // expected-error @+1 {{axis 'data' needs at least one device, found 0}}
 dist.mesh @mesh ["data" = 0]
 

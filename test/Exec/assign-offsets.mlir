@@ -74,13 +74,12 @@ exec.program @step {
 
 // -----
 
-train.variable @w : tensor<4xf32> init <"normal", 0.02>
 exec.program @eval {
-  %w = exec.buffer "w" parameter variable @w : memref<4xf32>
+  %x = exec.buffer "x" input input "x" : memref<4xf32>
 }
 exec.program @step {
-  // expected-error @+1 {{'w' is 'memref<2x2xf32>' here and 'memref<4xf32>' in another program}}
-  %w = exec.buffer "w" parameter variable @w : memref<2x2xf32>
+  // expected-error @+1 {{'x' is 'memref<2x2xf32>' here and 'memref<4xf32>' in another program}}
+  %x = exec.buffer "x" input input "x" : memref<2x2xf32>
 }
 
 // -----

@@ -451,3 +451,95 @@ exec.program @f {
     %s = exec.slot %y[%m] : memref<3x4xf32> -> memref<4xf32>
   }
 }
+
+// -----
+
+exec.program private @f ins(%a: memref<4x8xf32>, %b: memref<8x8xf32>) outs(%c: memref<4x8xf32>) {
+  // expected-error @below {{c has matrices -64 elements apart; they follow each other}}
+  exec.matmul %a, %b, %c trans(false, false) sizes(2, 8, 8) ld(8, 8, 8) batch 2 strides(16, 0, -64) alpha 1.0 beta 0.0 : memref<4x8xf32>, memref<8x8xf32>, memref<4x8xf32>
+}
+
+// -----
+
+exec.program private @f ins(%a: memref<4x8xf32>, %b: memref<8x8xf32>) outs(%c: memref<4x8xf32>) {
+  // expected-error @below {{a reaches element 2^63 of 'memref<4x8xf32>'}}
+  exec.matmul %a, %b, %c trans(false, false) sizes(4, 8, 8) ld(9223372036854775807, 8, 8) batch 1 strides(0, 0, 0) alpha 1.0 beta 0.0 : memref<4x8xf32>, memref<8x8xf32>, memref<4x8xf32>
+}
+
+// -----
+
+exec.program private @f ins(%a: memref<4x8xf32>, %b: memref<8x8xf32>) outs(%c: memref<4x8xf32>) {
+  // expected-error @below {{b reaches element 120 of 'memref<8x8xf32>'}}
+  exec.matmul %a, %b, %c trans(false, false) sizes(4, 8, 8) ld(8, 16, 8) batch 1 strides(0, 0, 0) alpha 1.0 beta 0.0 : memref<4x8xf32>, memref<8x8xf32>, memref<4x8xf32>
+}
+
+// -----
+
+exec.program private @f ins(%a: memref<4x8xf32>, %b: memref<8x8xf32>) outs(%c: memref<4x8xf32>) {
+  // expected-error @below {{does not write each element of c, 'memref<4x8xf32>', once: 1 matrices of 2 x 8 with rows 8 and matrices 0 elements apart}}
+  exec.matmul %a, %b, %c trans(false, false) sizes(2, 8, 8) ld(8, 8, 8) batch 1 strides(0, 0, 0) alpha 1.0 beta 0.0 : memref<4x8xf32>, memref<8x8xf32>, memref<4x8xf32>
+}
+
+// -----
+
+exec.program private @f ins(%a: memref<4x8xf32>, %b: memref<8x8xf32>) outs(%c: memref<4x8xf32>) {
+  // expected-error @below {{does not write each element of c, 'memref<4x8xf32>', once: 2 matrices of 2 x 8 with rows 8 and matrices 8 elements apart}}
+  exec.matmul %a, %b, %c trans(false, false) sizes(2, 8, 8) ld(8, 8, 8) batch 2 strides(16, 0, 8) alpha 1.0 beta 0.0 : memref<4x8xf32>, memref<8x8xf32>, memref<4x8xf32>
+}
+
+// -----
+
+exec.program @f {
+  %n = exec.buffer "n" temporary : memref<i32>
+  // expected-error @below {{of parts of -32 elements is not an index of 32 bits}}
+  exec.store_offset -32 over ["data"] to %n : memref<i32>
+}
+
+// -----
+
+exec.program @f {
+  // expected-error @below {{'w' holds @k, which is not a train.variable}}
+  %w = exec.buffer "w" parameter variable @k : memref<4xf32>
+}
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel}
+
+// -----
+
+train.variable @w : tensor<4xf32>
+exec.program @f {
+  // expected-error @below {{'w' is 'memref<8xf32>', but its variable @w is 'tensor<4xf32>'}}
+  %w = exec.buffer "w" parameter variable @w : memref<8xf32>
+}
+
+// -----
+
+exec.program private @f inouts(%x: memref<8xf32>) {
+  // expected-error @below {{sends 1 of 0 pieces; at least one is sent of at least one}}
+  exec.exchange %x pieces 0 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] over ["data"] : memref<8xf32>
+}
+
+// -----
+
+exec.program private @f inouts(%x: memref<8xf32>) {
+  // expected-error @below {{rank 0 sends to 7, which is not another rank of the group}}
+  exec.exchange %x pieces 2 length 1 to [7, 0] send [1, 0] from [1, 0] receive [0, 1] over ["data"] : memref<8xf32>
+}
+
+// -----
+
+// expected-error @below {{attribute 'exec.inplace' is }}
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel, exec.inplace = [[1, 0]]}
+
+// -----
+
+func.func private @g(tensor<4xf32>) -> tensor<4xf32>
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{attribute 'exec.inplace_aliases' is array<i64: 1>; expected numbers of the 1 operands of a call, or -1, for each of its 1 results}}
+  %y = func.call @g(%x) {exec.inplace_aliases = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{attribute 'exec.memory' is {rubbish = 4 : i64}; expected a dictionary of bytes by category}}
+module attributes {exec.memory = {rubbish = 4 : i64}} {}

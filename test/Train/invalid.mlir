@@ -564,3 +564,93 @@ func.func @norm(%x: tensor<2x4xf32>, %w: tensor<4xf32>) {
   %y = train.rms_norm %x, %w eps 0.0 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{is stored in rows along dimension 3 of tensor 'w', which has 2}}
+train.variable @w : tensor<4x4xf32> init <"normal", 0.02> storage <"w", dim = 3, full = 8>
+
+// -----
+
+// A dimension that counts layers is none of the file's tensor.
+// expected-error @+1 {{is stored in rows along dimension 2 of tensor 'w.{layer}', which has 2}}
+train.variable @w : tensor<4x4x4xf32> stacked init <"normal", 0.02> storage <"w.{layer}", dim = 2, full = 8>
+
+// -----
+
+// expected-error @+1 {{is stored in tensor 'w' transposed, but has 1 dimensions there; two are needed}}
+train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w", transpose = true>
+
+// -----
+
+// expected-error @+1 {{rows of 'w' have a dimension, an offset and a size from 0 on, of less than 2^31 rows, found dim 0, offset -4 and full 8}}
+train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w", offset = -4, full = 8>
+
+// -----
+
+func.func private @layer(tensor<4xf32>) -> tensor<4xf32>
+// expected-error @+1 {{variable @w.momentum is the state of @layer, which is no parameter}}
+train.variable @w.momentum : tensor<4xf32> state "momentum" of @layer
+
+// -----
+
+// Places and names of attributes are those of the dialect's table.
+// expected-error @+1 {{attribute 'train.batch' belongs on a module}}
+func.func private @f() attributes {train.batch = 4 : i64}
+
+// -----
+
+// expected-error @+1 {{attribute 'train.batch' is 0 : i64; expected an i64 from 1 on}}
+module attributes {train.batch = 0 : i64} {}
+
+// -----
+
+// expected-error @+1 {{attribute 'train.inputs' of an argument is unknown; did you mean 'train.input'?}}
+func.func private @f(tensor<4xf32> {train.inputs = "tokens"})
+
+// -----
+
+// expected-error @+1 {{attribute 'train.input' of a result belongs on an argument of a function}}
+func.func private @f() -> (tensor<4xf32> {train.input = "tokens"})
+
+// -----
+
+// expected-error @+1 {{attribute 'meshwright.phase' is 3 : i64; expected a string}}
+module attributes {meshwright.phase = 3 : i64} {}
+
+// -----
+
+func.func @iota() {
+  // expected-error @+1 {{has no dimension -1 in 'tensor<4xi32>'}}
+  %y = train.iota -1 : () -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<2x3x4xf32>, %ids: tensor<2xi32>) {
+  // expected-error @+1 {{cannot add rows of 'tensor<2x3x4xf32>' to those of 'tensor<8x4xf32>' that 'tensor<2xi32>' says}}
+  %y = train.scatter_rows %x, %ids : (tensor<2x3x4xf32>, tensor<2xi32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @halves(%x: tensor<3xf32>) {
+  // expected-error @+1 {{needs an even last dimension, found 'tensor<3xf32>'}}
+  %y = train.rotate_half %x : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @twice(%x: tensor<3xf32>) {
+  // expected-error @+1 {{cannot make 'tensor<9xf32>' of 'tensor<3xf32>' twice}}
+  %y = train.duplicate_half %x : (tensor<3xf32>) -> tensor<9xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{of less than 2^31 rows, found dim 0, offset 0 and full 4611686018427387904}}
+train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w", full = 4611686018427387904>

@@ -54,7 +54,7 @@ Expected<Mesh> parseMesh(StringRef text) {
         return createStringError("mesh axis '" + name + "' needs a number of devices, found '" +
                                  size + "'; write it as " + name + "=2");
       // Before multiplying, which could overflow.
-      constexpr int64_t most = int64_t(1) << 20;
+      constexpr int64_t most = Mesh::mostDevices;
       if (axis.size > most || mesh.size() * axis.size > most)
         return createStringError("mesh '" + text + "' has more than 2^20 devices");
       axis.name = parts.size() == 1 ? name.str() : name.str() + "." + std::to_string(i);
