@@ -507,7 +507,12 @@ def ExecVerify : PhasePass<"exec-verify", "exec"> {
     use memory of the host. If the device has a copy of such memory, the older of the two is not
     read, and changes that a program makes in a copy of a variable or of an `inouts` are copied
     back. Collectives of the whole module have different ids, from 0 on, and `exec.groups`
-    lists every group once.
+    lists every group once; axes, parts, roots, peers and permutations are those of the mesh.
+
+    What passes wrote down is derived again: loop chunks, workspace and in-place operands of a kernel from
+    its loop nests, workspaces of library calls from their shapes, pairs of queries and keys from where
+    devices begin. Sizes of the module are those of its inputs, variables are parts of their global types, and
+    each row of a file's tensor belongs to one parameter.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -13,9 +13,17 @@
 
 //--- step.mlir
 train.variable @w : tensor<8x8xf32> init <"normal", 0.1 : f64>
-func.func private @zeros() -> tensor<8x8xf32> attributes {exec.kernel}
-func.func private @act(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {exec.kernel}
-func.func private @sgd(%w: tensor<8x8xf32>, %g: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]}
+func.func private @zeros() -> tensor<8x8xf32> attributes {exec.kernel} {
+  %0 = arith.constant dense<0.0> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+func.func private @act(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {exec.kernel} {
+  return %x : tensor<4x8xf32>
+}
+func.func private @sgd(%w: tensor<8x8xf32>, %g: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]} {
+  %0 = arith.subf %w, %g : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
 
 // Peak: w 256, x 256, the accumulator 256, y and kept of the first microbatch 256, those
 // of the second 256, and 128 inside the first call of @backward.

@@ -1,4 +1,4 @@
-// RUN: meshwright-opt %s --exec-carry-in-slots --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-decompose-kernels --exec-carry-in-slots --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
 // RUN: meshwright-opt %s --exec-carry-in-slots -split-input-file | FileCheck %s --check-prefix=KEPT
 // What the pass leaves alone keeps its copy.
 

@@ -4,6 +4,7 @@
 // BEGIN EXAMPLE --exec-number-collectives
 // In the order of the program, in loops too; a group along the same axes is there once.
 module attributes {exec.arena_bytes = 128 : i64} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2, "tensor" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>

@@ -1,4 +1,4 @@
-// RUN: meshwright-opt %s --exec-offload="optimizer=true activations=true" --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-decompose-kernels --exec-offload="optimizer=true activations=true" --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
 
 // A state that is updated part by part has three places in turns, one that is updated at once is copied as a whole. The
 // variables are on the host, whose arena the plan has beside the other one.

@@ -5,6 +5,7 @@
 // computes, into a double buffer; the last iteration starts nothing. The plan has
 // both places beside w and y: 2 x 64 bytes.
 // CHECK: module attributes {exec.arena_bytes = 512 : i64, exec.live_bytes = 512 : i64
+dist.mesh @mesh ["data" = 2]
 train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
 // CHECK-LABEL: exec.program @prefetch
 exec.program @prefetch {
@@ -44,6 +45,7 @@ exec.program @prefetch {
 // and after the loop for the last one. Two places for g, 2 x 64 bytes, and for its part.
 // CHECK: module attributes {exec.arena_bytes = 576 : i64, exec.live_bytes = 576 : i64
 // CHECK-LABEL: exec.program @defer
+dist.mesh @mesh ["data" = 2]
 exec.program @defer {
   %x = exec.buffer "x" input input "x" : memref<4x16xf32>
   // CHECK-DAG: %[[G:.*]] = exec.buffer "g.turns.0" gradient offset {{.*}} : memref<2x16xf32>
@@ -78,6 +80,7 @@ exec.program @defer {
 // CHECK-LABEL: exec.program @needed
 // CHECK-NOT: exec.async_token
 // CHECK-NOT: exec.when
+dist.mesh @mesh ["data" = 2]
 exec.program @needed {
   %x = exec.buffer "x" input input "x" : memref<8xf32>
   %w = exec.buffer "w" temporary : memref<4x8xf32>
@@ -102,6 +105,7 @@ exec.program @needed {
 
 // Ranks along "pipe" run other programs: what goes there keeps its place.
 module attributes {dist.coordinates = {pipe = [0]}} {
+  dist.mesh @mesh ["pipe" = 2]
   train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
   // CHECK-LABEL: exec.program @abroad
   // CHECK-NOT: exec.when
@@ -123,6 +127,7 @@ module attributes {dist.coordinates = {pipe = [0]}} {
 // What layers have stacked in the microbatches is reduced slot by slot when the last
 // microbatch has left it; the rest of the bucket stays.
 // CHECK-LABEL: exec.program @buckets
+dist.mesh @mesh ["data" = 2]
 exec.program @buckets {
   %x = exec.buffer "x" input input "x" : memref<2x16xf32>
   %z = exec.buffer "z" input input "z" : memref<3x16xf32>
@@ -160,6 +165,7 @@ exec.program @buckets {
 // CHECK-LABEL: exec.program @last_pair
 // CHECK-NOT: exec.async_token
 // CHECK-NOT: exec.when
+dist.mesh @mesh ["data" = 2]
 train.variable @w : tensor<2x8xf32> init <"normal", 0.02>
 exec.program @last_pair {
   %w = exec.buffer "w" parameter variable @w : memref<2x8xf32>
@@ -184,6 +190,7 @@ exec.program @last_pair {
 // CHECK-LABEL: exec.program @read_behind
 // CHECK-NOT: turns
 // CHECK: exec.wait 0
+dist.mesh @mesh ["data" = 2]
 exec.program @read_behind {
   %x = exec.buffer "x" input input "x" : memref<4x16xf32>
   %g = exec.buffer "g" gradient : memref<16xf32>
@@ -205,6 +212,7 @@ exec.program @read_behind {
 
 // Downwards the last microbatch is number 0.
 // CHECK-LABEL: exec.program @downwards
+dist.mesh @mesh ["data" = 2]
 exec.program @downwards {
   %x = exec.buffer "x" input input "x" : memref<2x16xf32>
   %sum = exec.buffer "sum" gradient : memref<3x16xf32>

@@ -37,6 +37,7 @@
 // BESIDE-NEXT: exec.copy
 
 // BEGIN EXAMPLE --exec-pair-tasks=min-bytes=32
+dist.mesh @mesh ["tensor" = 2]
 exec.program private @forward.1 ins(%x: memref<3x16xf32>) outs(%y: memref<3x16xf32>) {
   %all = exec.buffer "all" temporary : memref<16xf32>
   exec.loop %i = 3 {
@@ -82,6 +83,7 @@ exec.program @step {
 // CHECK: exec.copy %{{.*}} to %[[EARLY:.*]] :
 // CHECK-NEXT: exec.call @forward.0.backward.1 ins(%{{.*}}, %[[EARLY]] :
 // CHECK-NEXT: exec.copy
+dist.mesh @mesh ["tensor" = 2]
 exec.program private @forward.0 ins(%x: memref<2x16xf32>) outs(%y: memref<2x16xf32>) {
   %all = exec.buffer "all" temporary : memref<16xf32>
   exec.loop %i = 2 reverse {
@@ -134,6 +136,7 @@ exec.program @step {
 // CHECK-LABEL: exec.program @busy
 // CHECK: exec.call @forward ins
 // CHECK-NEXT: exec.call @nothing ins
+dist.mesh @mesh ["pipe" = 2, "tensor" = 2]
 exec.program private @forward ins(%x: memref<2x16xf32>) outs(%y: memref<2x16xf32>) {
   %all = exec.buffer "all" temporary : memref<16xf32>
   exec.loop %i = 2 {

@@ -2,6 +2,7 @@
 
 // A copy reads what a started collective writes.
 module attributes {exec.arena_bytes = 128 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
@@ -17,6 +18,7 @@ module attributes {exec.arena_bytes = 128 : i64} {
 
 // Another buffer at the same place: the plan is wrong, not the program.
 module attributes {exec.arena_bytes = 192 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %g = exec.buffer "g" gradient offset 128 : memref<16xf32>
@@ -37,6 +39,7 @@ module attributes {exec.arena_bytes = 192 : i64} {
 
 // Two slots in turns are apart, but not from the iteration after the next.
 module attributes {exec.arena_bytes = 320 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %g = exec.buffer "g" gradient offset 192 : memref<2x16xf32>
@@ -69,6 +72,7 @@ module attributes {exec.arena_bytes = 128 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 128 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
@@ -109,6 +113,7 @@ module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
 
 // Copies to the host do not wait for communication.
 module attributes {exec.arena_bytes = 128 : i64, exec.host_bytes = 64 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
@@ -221,6 +226,7 @@ module attributes {exec.arena_bytes = 256 : i64, exec.host_bytes = 64 : i64} {
 
 // A loop reads how often it runs.
 module attributes {exec.arena_bytes = 256 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %n = exec.buffer "n" input input "n" offset 0 : memref<i32>
     %times = exec.buffer "times" activation offset 64 : memref<i32>
@@ -240,6 +246,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // A loop that data may leave out is no place to wait for what is started around it.
 module attributes {exec.arena_bytes = 256 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
@@ -258,6 +265,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // It may not touch what is in flight when it is reached.
 module attributes {exec.arena_bytes = 256 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
@@ -277,6 +285,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // Another slot of the loop around is not touched.
 module attributes {exec.arena_bytes = 448 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
@@ -301,6 +310,7 @@ module attributes {exec.arena_bytes = 448 : i64} {
 
 // The turn before the first is the last one.
 module attributes {exec.arena_bytes = 256 : i64} {
+  dist.mesh @mesh ["data" = 2]
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 128 : memref<2x16xf32>

@@ -1,7 +1,7 @@
 // RUN: meshwright-opt %s --exec-verify --split-input-file --verify-diagnostics
 
 module attributes {exec.arena_bytes = 128 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program private @f ins(%x: memref<16xf32>, %y: memref<16xf32>) attributes {exec.arena_bytes = 0 : i64} {
     // expected-error@below {{writes argument 1 of "f", which is one of its 'ins'}}
     exec.launch @k ins(%x : memref<16xf32>) outs(%y : memref<16xf32>)
@@ -11,7 +11,7 @@ module attributes {exec.arena_bytes = 128 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 128 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program private @f inouts(%x: memref<16xf32>) outs(%y: memref<16xf32>) attributes {exec.arena_bytes = 0 : i64} {
     // expected-error@below {{reads argument 1 of "f", one of its 'outs', before anything is written there}}
     exec.launch @k ins(%y : memref<16xf32>) outs(%x : memref<16xf32>)
@@ -39,7 +39,7 @@ module attributes {exec.arena_bytes = 128 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 128 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program private @f ins(%x: memref<16xf32>) outs(%y: memref<16xf32>) attributes {exec.arena_bytes = 0 : i64} {
     exec.launch @k ins(%x : memref<16xf32>) outs(%y : memref<16xf32>)
   }

@@ -159,7 +159,7 @@ module attributes {exec.arena_bytes = 128 : i64} {
 
 // CHECK: exec.program @fine
 module attributes {exec.arena_bytes = 256 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]}
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]} { return %x : tensor<16xf32> }
   exec.program @fine {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
@@ -216,7 +216,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // Live together, by one element.
 module attributes {exec.arena_bytes = 256 : i64} {
-  func.func private @k(%x: tensor<17xf32>) -> tensor<17xf32> attributes {exec.kernel}
+  func.func private @k(%x: tensor<17xf32>) -> tensor<17xf32> attributes {exec.kernel} { return %x : tensor<17xf32> }
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<17xf32>
     // expected-error @below {{'a' overlaps 'x', which is live with it}}
@@ -229,7 +229,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // Not live in the body's middle, but carried around the loop.
 module attributes {exec.arena_bytes = 256 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %c = exec.buffer "c" temporary offset 64 : memref<16xf32>
@@ -248,7 +248,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 256 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program @step {
     %a = exec.buffer "a" temporary offset 0 : memref<16xf32>
     %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
@@ -260,7 +260,8 @@ module attributes {exec.arena_bytes = 256 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 256 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  train.variable @a : tensor<16xf32>
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program @step {
     %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
     // expected-error @below {{writes output 0 over input 0, which @k does not allow}}
@@ -271,7 +272,8 @@ module attributes {exec.arena_bytes = 256 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 256 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  train.variable @a : tensor<16xf32>
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program @step {
     %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
     %x = exec.buffer "x" input input "x" offset 64 : memref<16xf32>
@@ -283,6 +285,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 256 : i64} {
+  train.variable @a : tensor<16xf32>
   exec.program @step {
     %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
   }
@@ -296,7 +299,8 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // Scratch memory of one program where another one keeps a variable.
 module attributes {exec.arena_bytes = 256 : i64} {
-  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  train.variable @a : tensor<16xf32>
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
   exec.program @step {
     %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
   }
@@ -312,6 +316,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // Collectives and their groups have numbers by now: each has one, and none is another's.
 module attributes {exec.arena_bytes = 64 : i64} {
+  dist.mesh @mesh ["pipe" = 2]
   exec.program @step {
     %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
     // expected-error @below {{is of group ["pipe", 1], which the module does not have in exec.groups, see exec-number-collectives}}
@@ -323,6 +328,7 @@ module attributes {exec.arena_bytes = 64 : i64} {
 
 // expected-error @below {{has 2 groups in exec.groups, but 1 communicate}}
 module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1], ["data"]]} {
+  dist.mesh @mesh ["pipe" = 2]
   exec.program @step {
     %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
     exec.recv from 0 channel 0 over ["pipe"] to %y {exec.collective = 0 : i64} : memref<16xf32>
@@ -332,6 +338,7 @@ module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1], ["da
 // -----
 
 module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
+  dist.mesh @mesh ["pipe" = 2]
   exec.program @step {
     %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
     // expected-error @below {{has no attribute exec.collective, see exec-number-collectives}}
@@ -342,6 +349,7 @@ module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
 // -----
 
 module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
+  dist.mesh @mesh ["pipe" = 2]
   exec.program @step {
     %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
     // expected-error @below {{is collective 1 of 1}}
@@ -352,6 +360,7 @@ module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
 // -----
 
 module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
+  dist.mesh @mesh ["pipe" = 2]
   exec.program @step {
     %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
     // expected-note @below {{that is here}}
@@ -511,4 +520,20 @@ module attributes {exec.arena_bytes = 4096 : i64} {
       exec.copy %g to %y : memref<16xf32> to memref<16xf32>
     }
   }
+}
+
+// -----
+
+// Types in files are those of whole tensors without padding: 3 of the 4 rows of a device's two, and 3 behind them.
+module attributes {exec.arena_bytes = 0 : i64} {
+  train.variable @q : tensor<2x4xf32> storage <"qk", full = 6> {dist.global = tensor<4x4xf32>, dist.logical = tensor<3x4xf32>}
+  train.variable @k : tensor<2x4xf32> storage <"qk", offset = 3, full = 6> {dist.global = tensor<4x4xf32>, dist.logical = tensor<3x4xf32>}
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 0 : i64} {
+  train.variable @q : tensor<2x4xf32> storage <"qk", full = 6> {dist.global = tensor<4x4xf32>}
+  // expected-error @below {{is stored in tensor 'qk', in rows where @q is; give it a storage of its own}}
+  train.variable @k : tensor<2x4xf32> storage <"qk", offset = 3, full = 6> {dist.global = tensor<4x4xf32>, dist.logical = tensor<3x4xf32>}
 }

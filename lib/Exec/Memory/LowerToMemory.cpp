@@ -8,6 +8,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Kernels/Contraction.h"
 #include "InsertCopies.h"
+#include "Scratch.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -153,10 +154,8 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
         op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
-  MwAttention shape = probe.getAttention();
+  int64_t bytes = scratchBytes(probe);
   probe.erase();
-  int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/false,
-                                                                 op->getAttr(libraryAttr));
   AttentionOp call = create(workspaceOf(builder, op, map, bytes));
   markLike(op, call);
   keepPairs(op, call);
@@ -179,33 +178,25 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
         op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
-  MwAttention shape = probe.getAttention();
+  int64_t bytes = scratchBytes(probe);
   probe.erase();
-  int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/true,
-                                                                 op->getAttr(libraryAttr));
   keepPairs(op, create(workspaceOf(builder, op, map, bytes)));
   return success();
 }
 
 //===--- mixtures of experts ------------------------------------------------===//
 
-/// Creates the call without scratch memory first: its size, `bytesOf` the call, is a function of it.
-template <typename Create, typename BytesOf>
-static void createWithScratch(Operation *op, OpBuilder &builder, MemoryMap &map, Create create,
-                              BytesOf bytesOf) {
+/// Creates the call without scratch memory first: its size is a function of the call.
+template <typename Create>
+static void createWithScratch(Operation *op, OpBuilder &builder, MemoryMap &map, Create create) {
   auto probe = create(Value());
-  int64_t bytes = bytesOf(probe);
+  int64_t bytes = scratchBytes(probe);
   probe.erase();
   markLike(op, create(workspaceOf(builder, op, map, bytes)));
 }
 
 static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &map) {
-  const Target &target = targetOf(op).getTarget();
   auto memory = [&](Value value) { return map.memory(builder, value); };
-  auto scratchOf = [&](auto product) {
-    return target.getGroupedWorkspace(product.getShape(), product.getGroups(),
-                                      isa<GroupedMatmulGradOp>(product));
-  };
   if (auto route = dyn_cast<train::RouteOp>(op)) {
     auto create = [&](Value workspace) {
       return RouteOp::create(builder, op->getLoc(), memory(route.getMask()),
@@ -213,8 +204,7 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
                              memory(route.getChoices()), memory(route.getExperts()), workspace,
                              route.getCapacity());
     };
-    createWithScratch(op, builder, map, create,
-                      [&](RouteOp call) { return target.getRouteWorkspace(call.getShape()); });
+    createWithScratch(op, builder, map, create);
   } else if (auto rounds = dyn_cast<train::RoundsOp>(op)) {
     markLike(op, RoundsOp::create(builder, op->getLoc(), memory(rounds.getChoices()),
                                   memory(rounds.getRounds()), rounds.getSlots()));
@@ -231,7 +221,7 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
                                      memory(product.getY()), workspace, product.getTransposed(),
                                      product.getFilled());
     };
-    createWithScratch(op, builder, map, create, scratchOf);
+    createWithScratch(op, builder, map, create);
   } else {
     auto grad = cast<train::GroupedLinearGradOp>(op);
     auto create = [&](Value workspace) {
@@ -240,7 +230,7 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
           memory(grad.getExperts()), memory(grad.getResult()), workspace, bool(grad.getInit()),
           grad.getFilled());
     };
-    createWithScratch(op, builder, map, create, scratchOf);
+    createWithScratch(op, builder, map, create);
   }
   return success();
 }

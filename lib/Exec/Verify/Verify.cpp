@@ -3,13 +3,17 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Communication.h"
 #include "Exec/Memory/Liveness.h"
+#include "Exec/Memory/Scratch.h"
 #include "Exec/Offload/HostCopies.h"
 #include "Exec/Passes.h"
+#include "Facts.h"
 #include "ProgramWalk.h"
 #include "SharedMemory.h"
 
 #include "Dist/Programs.h"
+#include "Train/Sizes.h"
 
 #include "mlir/IR/Threading.h"
 
@@ -76,6 +80,8 @@ LogicalResult ProgramVerifier::checkOps() {
         }
     if (auto call = dyn_cast<CallOp>(op); call && failed(checkCall(call)))
       return WalkResult::interrupt();
+    if (failed(verifyScratch(op)) || failed(verifyAttentionFacts(op)))
+      return WalkResult::interrupt();
     auto launch = dyn_cast<LaunchOp>(op);
     return launch && failed(checkLaunch(launch)) ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -106,8 +112,19 @@ LogicalResult ProgramVerifier::checkLaunch(LaunchOp launch) {
   return success();
 }
 
-/// A callee writes its arguments while it reads others: those are apart.
+/// A callee writes its arguments while it reads others: those are apart. Of one that does two tasks at
+/// once the plan counts the programs of both alone.
 LogicalResult ProgramVerifier::checkCall(CallOp call) {
+  if (auto pair = call->getAttrOfType<ArrayAttr>(pairAttr)) {
+    auto task = call->getAttrOfType<StringAttr>(dist::taskAttr);
+    if (!task || task.getValue().count('+') != 1)
+      return call.emitOpError("has '") << pairAttr << "' but no '" << dist::taskAttr
+                                       << "' of two tasks, e.g. \"F0.1+B0.0\"";
+    for (Attribute alone : pair)
+      if (!symbols.lookupNearestSymbolFrom<ProgramOp>(call, cast<FlatSymbolRefAttr>(alone)))
+        return call.emitOpError("attribute '") << pairAttr << "' names " << alone
+                                               << ", which is not a program";
+  }
   SmallVector<Value> written(call.getUpdated());
   llvm::append_range(written, call.getOutputs());
   for (Value memory : written)
@@ -152,7 +169,7 @@ LogicalResult ProgramVerifier::checkBuffers() {
              << buffer.getName() << "' has no offset, see exec-assign-offsets";
     int64_t offset = *buffer.getOffset();
     bool inHost = isOnHost(buffer.getType());
-    if (int64_t size = inHost ? host : arena; offset + buffer.getBytes() > size)
+    if (int64_t size = inHost ? host : arena; offset > size - buffer.getBytes())
       return buffer.emitOpError("'")
              << buffer.getName() << "' ends at " << offset + buffer.getBytes()
              << ", outside the " << (inHost ? "host's " : "") << "arena of " << size << " bytes";
@@ -266,14 +283,37 @@ LogicalResult ProgramVerifier::checkAsync() {
   return success(fine);
 }
 
+/// Bytes by category are those of a moment: as many as are live, and no more than the arena has.
+static LogicalResult verifyMemoryLines(Operation *op, StringRef lines, StringRef total, bool exact) {
+  auto list = op->getAttrOfType<DictionaryAttr>(lines);
+  auto whole = op->getAttrOfType<IntegerAttr>(total);
+  if (!list || !whole)
+    return success();
+  int64_t sum = 0;
+  for (NamedAttribute line : list)
+    if (llvm::AddOverflow(sum, cast<IntegerAttr>(line.getValue()).getInt(), sum))
+      sum = std::numeric_limits<int64_t>::max();
+  if (exact ? sum != whole.getInt() : sum > whole.getInt())
+    return op->emitOpError("attribute '") << lines << "' is of " << sum << " bytes, but '" << total
+                                          << "' is " << whole.getInt();
+  return success();
+}
+
 /// Checks one of the programs that devices run.
 static LogicalResult verifyProgram(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttr);
   if (!arena)
     return module.emitError("has no attribute ") << arenaBytesAttr << ", see exec-assign-offsets";
-  for (auto function : module.getOps<func::FuncOp>())
+  ScheduleLimits limits = targetOf(module).getTarget().getScheduleLimits();
+  for (auto function : module.getOps<func::FuncOp>()) {
     if (!function->hasAttr(kernelAttr))
       return function.emitError("is neither a program nor a kernel");
+    if (failed(verifyKernelFacts(function, limits)))
+      return failure();
+  }
+  if (failed(verifyMemoryLines(module, memoryAttr, liveBytesAttr, /*exact=*/true)) ||
+      failed(verifyMemoryLines(module, hostMemoryAttr, hostBytesAttr, /*exact=*/false)))
+    return failure();
   auto hostArena = module->getAttrOfType<IntegerAttr>(hostBytesAttr);
   // Persistent memory of one name is one range, and apart from all other.
   llvm::StringMap<BufferOp> persistent;
@@ -282,6 +322,9 @@ static LogicalResult verifyProgram(ModuleOp module) {
     if (program.isPrivate() && !own)
       return program.emitOpError("has no attribute ")
              << arenaBytesAttr << ", see exec-assign-offsets";
+    if (failed(verifyMemoryLines(program, memoryAttr, liveBytesAttr, /*exact=*/true)) ||
+        failed(verifyMemoryLines(program, hostMemoryAttr, hostBytesAttr, /*exact=*/false)))
+      return failure();
     int64_t host = hostArena && !program.isPrivate() ? hostArena.getInt() : 0;
     if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt(), host).run()))
       return failure();
@@ -309,42 +352,17 @@ static LogicalResult verifyProgram(ModuleOp module) {
   return success();
 }
 
-/// Checks the numbers by which code and plan name the collectives of all programs.
-static LogicalResult verifyNumbers(ModuleOp module) {
-  auto groups = module->getAttrOfType<ArrayAttr>(groupsAttr);
-  llvm::SmallDenseSet<Attribute> used;
-  SmallVector<Operation *> collectives;
-  WalkResult result = module.walk([&](Operation *op) {
-    if (isa<MemoryCollectiveOpInterface>(op))
-      collectives.push_back(op);
-    ArrayAttr group = groupOf(op);
-    if (!group)
-      return WalkResult::advance();
-    used.insert(group);
-    if (groups && llvm::is_contained(groups, group))
-      return WalkResult::advance();
-    op->emitOpError("is of group ") << group << ", which the module does not have in "
-                                    << groupsAttr << ", see exec-number-collectives";
-    return WalkResult::interrupt();
-  });
-  if (result.wasInterrupted())
-    return failure();
-  if (groups && groups.size() != used.size())
-    return module.emitError("has ") << groups.size() << " groups in " << groupsAttr << ", but "
-                                    << used.size() << " communicate";
-  SmallVector<Operation *> numbered(collectives.size());
-  for (Operation *op : collectives) {
-    std::optional<int64_t> number = collectiveOf(op);
-    if (!number)
-      return op->emitOpError("has no attribute ")
-             << collectiveAttr << ", see exec-number-collectives";
-    if (*number < 0 || *number >= int64_t(collectives.size()))
-      return op->emitOpError("is collective ") << *number << " of " << collectives.size();
-    if (Operation *other = std::exchange(numbered[*number], op))
-      return (op->emitOpError("is collective ") << *number << ", as another one is")
-                 .attachNote(other->getLoc())
-             << "that is here";
-  }
+/// The runtime fills inputs by the sizes of the module.
+static LogicalResult verifyInputs(ModuleOp module) {
+  int64_t ranks = 1;
+  for (auto op : module.getOps<dist::MeshOp>())
+    ranks = op.getMesh().size();
+  for (ModuleOp program : dist::programsOf(module))
+    for (auto entry : program.getOps<ProgramOp>())
+      for (auto buffer : entry.getBody().front().getOps<BufferOp>())
+        if (buffer.getInput() && train::isByToken(*buffer.getInput()) &&
+            failed(train::verifySizes(module, buffer, buffer.getType().getShape(), ranks)))
+          return failure();
   return success();
 }
 
@@ -353,7 +371,8 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
   void runOnModule() override {
     if (failed(failableParallelForEach(&getContext(), dist::programsOf(getOperation()),
                                        verifyProgram)) ||
-        failed(verifyNumbers(getOperation())))
+        failed(verifyInputs(getOperation())) || failed(verifyCommunication(getOperation())) ||
+        failed(dist::verifyStorage(getOperation())))
       signalPassFailure();
   }
 };
