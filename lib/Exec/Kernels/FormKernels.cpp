@@ -19,7 +19,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
-#include <map>
 #include <queue>
 
 using namespace mlir;
@@ -49,6 +48,8 @@ public:
 private:
   void isolateFills();
   void buildGraph();
+  using Pair = std::pair<unsigned, unsigned>;
+  llvm::SetVector<Pair> findPairs();
   void mergeAll();
   /// Bytes of traffic saved by making one kernel of two groups, 0 if it cannot be.
   int64_t benefit(unsigned a, unsigned b);
@@ -253,45 +254,79 @@ void KernelFormer::merge(unsigned a, unsigned b) {
   redirect(predecessors, successors);
 }
 
-void KernelFormer::mergeAll() {
-  SmallVector<unsigned> kernels;
-  for (unsigned i = 0; i < groups.size(); ++i)
-    if (isKernelOp(groups[i].front()))
-      kernels.push_back(i);
-  // Values that never join: remembered until one of the two changes.
-  llvm::DenseSet<std::pair<unsigned, unsigned>> refused;
-  std::map<std::pair<unsigned, unsigned>, int64_t> gains;
-  auto update = [&](unsigned a) {
-    for (unsigned b : kernels)
-      if (a != b)
-        gains[{std::min(a, b), std::max(a, b)}] = benefit(a, b);
-  };
-  for (auto [i, a] : llvm::enumerate(kernels))
-    for (unsigned b : ArrayRef(kernels).drop_front(i + 1))
-      if (int64_t gain = benefit(a, b))
-        gains[{a, b}] = gain;
-  while (true) {
-    std::pair<unsigned, unsigned> best;
-    int64_t most = 0;
-    for (auto &[pair, gain] : gains)
-      if (gain > most && !refused.contains(pair)) {
-        best = pair;
-        most = gain;
-      }
-    if (most == 0)
-      return;
-    unsigned a = best.first, b = best.second;
-    if (!fitsLaunch(a, b) || wouldCycle(a, b)) {
-      refused.insert(best);
+/// Pairs of groups of one op that may gain by merging, the lower number first: both are scalar, or
+/// a value is one's result and the other's operand, or an operand of both in full.
+llvm::SetVector<KernelFormer::Pair> KernelFormer::findPairs() {
+  llvm::SetVector<Pair> pairs;
+  llvm::MapVector<Value, llvm::SetVector<unsigned>> alike; // readers in full; scalars without a value
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    if (!isKernelOp(op))
       continue;
+    const RowSpace &space = spaces.find(op)->second;
+    if (space.isScalar())
+      alike[Value()].insert(i);
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *producer = operand.get().getDefiningOp();
+      if (isFill(producer))
+        continue;
+      if (producer && spaces.contains(producer))
+        pairs.insert({groupOf.at(producer), i});
+      if (space.operands[operand.getOperandNumber()] == Extent::Full)
+        alike[operand.get()].insert(i);
     }
+  }
+  for (auto &[value, all] : alike)
+    for (auto [i, a] : llvm::enumerate(all))
+      for (unsigned b : llvm::drop_begin(all, i + 1))
+        pairs.insert({a, b});
+  return pairs;
+}
+
+/// Merges the pair that gains most, the first of equal ones, until none gains.
+void KernelFormer::mergeAll() {
+  // Gains with the numbers inverted, so that low ones come first. A candidate counts as long as its
+  // gain is the one in `gains`, which lacks pairs that may not merge as they are.
+  std::priority_queue<std::tuple<int64_t, unsigned, unsigned>> candidates;
+  llvm::DenseMap<Pair, int64_t> gains;
+  // By group: those that it would gain by, whether or not it may merge with them. What two groups
+  // gain by a third is nothing unless one of them does.
+  std::vector<llvm::DenseSet<unsigned>> partners(groups.size());
+  auto update = [&](unsigned a, unsigned b) {
+    Pair pair(std::min(a, b), std::max(a, b));
+    if (int64_t gain = benefit(a, b)) {
+      gains[pair] = gain;
+      candidates.push({gain, ~pair.first, ~pair.second});
+      partners[a].insert(b);
+      partners[b].insert(a);
+    } else {
+      gains.erase(pair);
+      partners[a].erase(b);
+      partners[b].erase(a);
+    }
+  };
+  for (auto [a, b] : findPairs())
+    update(a, b);
+  while (!candidates.empty()) {
+    auto [gain, notA, notB] = candidates.top();
+    unsigned a = ~notA, b = ~notB;
+    candidates.pop();
+    auto known = gains.find({a, b});
+    if (known == gains.end() || known->second != gain)
+      continue;
+    gains.erase(known);
+    if (!fitsLaunch(a, b) || wouldCycle(a, b))
+      continue;
     merge(a, b);
-    llvm::erase(kernels, b);
-    for (unsigned other : kernels)
+    llvm::DenseSet<unsigned> others = partners[a];
+    for (unsigned other : partners[b]) {
       gains.erase({std::min(b, other), std::max(b, other)});
-    for (unsigned other : kernels)
-      refused.erase({std::min(a, other), std::max(a, other)});
-    update(a);
+      partners[other].erase(b);
+      others.insert(other);
+    }
+    partners[b].clear();
+    for (unsigned other : others)
+      if (other != a && other != b)
+        update(a, other);
   }
 }
 
