@@ -17,6 +17,9 @@ using namespace meshwright::exec;
 
 /// Rounds of improvement; each assigns all offsets once.
 constexpr unsigned rounds = 400;
+/// How many neighbours these may look at in all. Where layers differ, each has buffers of its own,
+/// and a round costs the square of their number.
+constexpr int64_t mostWork = 1 << 27;
 
 LiveSum meshwright::exec::largestLiveSum(ArrayRef<Lifetime> buffers, int64_t alignment) {
   // What a loop fills and empties, in its first iteration and in its last; under -1 all other.
@@ -62,13 +65,23 @@ public:
       : buffers(buffers), alignment(alignment), neighbours(buffers.size()) {
     for (const Lifetime &buffer : buffers)
       sizes.push_back(alignTo(buffer.size, alignment));
-    for (unsigned i = 0; i < buffers.size(); ++i)
-      for (unsigned j = 0; j < i; ++j)
+    SmallVector<unsigned> byBegin = llvm::to_vector(llvm::seq<unsigned>(0, buffers.size())), live;
+    llvm::stable_sort(byBegin,
+                      [&](unsigned a, unsigned b) { return buffers[a].begin < buffers[b].begin; });
+    for (unsigned i : byBegin) {
+      llvm::erase_if(live, [&](unsigned j) { return buffers[j].end <= buffers[i].begin; });
+      for (unsigned j : live)
         if (auto range = buffers[j].forbids(buffers[i])) {
           neighbours[i].push_back({j, range->first, range->second});
           neighbours[j].push_back({i, -range->second, -range->first});
+          pairs += 2;
         }
+      live.push_back(i);
+    }
   }
+
+  /// How many neighbours one assignment looks at.
+  int64_t work() const { return pairs; }
 
   /// Each buffer in turn begins in the smallest gap between places where those assigned before do
   /// not let it, or else at the lowest place above all of them.
@@ -126,6 +139,7 @@ private:
   int64_t alignment;
   SmallVector<int64_t> sizes;
   std::vector<SmallVector<Neighbour>> neighbours;
+  int64_t pairs = 0;
 };
 } // namespace
 
@@ -145,7 +159,8 @@ OffsetAssignment meshwright::exec::computeOffsets(ArrayRef<Lifetime> buffers, in
   // longer nothing else helps.
   std::mt19937 random(1);
   OffsetAssignment current = best;
-  for (unsigned round = 0; round < rounds && best.size > goal; ++round) {
+  unsigned most = std::min<int64_t>(rounds, mostWork / std::max<int64_t>(1, assigner.work()));
+  for (unsigned round = 0; round < most && best.size > goal; ++round) {
     SmallVector<unsigned> next(order);
     for (unsigned position = 0; position < order.size(); ++position) {
       unsigned i = order[position];

@@ -32,7 +32,7 @@ LiveSum largestLiveSum(llvm::ArrayRef<Lifetime> buffers, int64_t alignment);
 /// Offsets, multiples of `alignment`, such that no bytes are two buffers' at once: stacks
 /// that one loop fills and empties may share memory slot by slot. Dynamic storage allocation is
 /// NP-hard; this tries several orders of best fit, then repeatedly moves the buffers on top to the
-/// front of the order. The same input always gives the same offsets.
+/// front of the order, less often where that takes long. The same input always gives the same offsets.
 OffsetAssignment computeOffsets(llvm::ArrayRef<Lifetime> buffers, int64_t alignment);
 
 } // namespace meshwright::exec
