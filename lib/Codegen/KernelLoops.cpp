@@ -369,36 +369,46 @@ void LoopBuilder::layOutWorkspace() {
 /// is at the element about to be written, or has happened at a level before: loop nests of
 /// one level may run side by side.
 void LoopBuilder::findInplace() {
+  struct Read {
+    Node *node;
+    unsigned nest, loop;
+    bool shifted;
+  };
+  /// The first root by which a result is written.
+  struct Write {
+    const Root *root;
+    unsigned nest, loop;
+  };
+  llvm::DenseMap<Buffer *, SmallVector<Read, 2>> reads;
+  llvm::DenseMap<Buffer *, Write> writes;
+  for (unsigned i = 0; i < kernelLoops.nests.size(); ++i) {
+    LoopNest &nest = kernelLoops.nests[i];
+    for (Root &root : nest.roots)
+      if (root.dest->kind == Buffer::Result && !writes.contains(root.dest))
+        writes[root.dest] = {&root, i, loopOf(nest, root)};
+    forEachEvaluation(nest, [&](Node *node, unsigned loop, bool shifted) {
+      if (node->buffer && node->buffer->kind == Buffer::Argument)
+        reads[node->buffer].push_back({node, i, loop, shifted});
+      return true;
+    });
+  }
+  auto mayShare = [&](const Read &read, const Write &write) {
+    if (read.nest != write.nest)
+      return read.nest < write.nest &&
+             kernelLoops.nests[read.nest].level != kernelLoops.nests[write.nest].level;
+    return read.node->kind == Node::Load && write.root->kind == Root::Store && !read.shifted &&
+           read.loop <= write.loop &&
+           ArrayRef<int>(read.node->map) == ArrayRef<int>(write.root->map);
+  };
   for (auto &argument : kernelLoops.buffers)
     for (auto &result : kernelLoops.buffers) {
       if (argument->kind != Buffer::Argument || result->kind != Buffer::Result ||
           argument->type != result->type)
         continue;
-      bool written = false, legal = true;
-      std::optional<unsigned> level; // of the first loop nest that writes
-      for (LoopNest &nest : kernelLoops.nests)
-        if (!level &&
-            llvm::any_of(nest.roots, [&](const Root &root) { return root.dest == result.get(); }))
-          level = nest.level;
-      for (LoopNest &nest : kernelLoops.nests) {
-        const Root *writer = nullptr;
-        for (Root &root : nest.roots)
-          if (root.dest == result.get() && !writer)
-            writer = &root;
-        unsigned when = writer ? loopOf(nest, *writer) : 0;
-        forEachEvaluation(nest, [&](Node *node, unsigned loop, bool shifted) {
-          if (node->buffer != argument.get())
-            return legal;
-          if (written || (!writer && nest.level == level))
-            legal = false;
-          else if (writer)
-            legal &= node->kind == Node::Load && writer->kind == Root::Store && !shifted &&
-                     loop <= when && ArrayRef<int>(node->map) == ArrayRef<int>(writer->map);
-          return legal;
-        });
-        written |= writer != nullptr;
-      }
-      if (legal && written)
+      auto write = writes.find(result.get());
+      if (write != writes.end() && llvm::all_of(reads[argument.get()], [&](const Read &read) {
+            return mayShare(read, write->second);
+          }))
         kernelLoops.inplace.push_back({argument->index, result->index});
     }
   llvm::sort(kernelLoops.inplace);
