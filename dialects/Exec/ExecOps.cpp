@@ -121,7 +121,8 @@ ArrayAttr exec::groupOf(Operation *op) {
 
 bool exec::isOnHost(Type type) {
   auto memory = dyn_cast<MemRefType>(type);
-  return memory && memory.getMemorySpace() == StringAttr::get(type.getContext(), "host");
+  auto space = memory ? dyn_cast_or_null<StringAttr>(memory.getMemorySpace()) : StringAttr();
+  return space && space.getValue() == "host";
 }
 
 MemRefType exec::onHost(MemRefType type) {

@@ -100,6 +100,7 @@ private:
   }
   func::FuncOp function;
   BufferCoalescing &coalescing;
+  SymbolTableCollection symbols;
   ProgramOp program;
   Operation *lastBuffer = nullptr;
   DenseMap<CoalescedMemory *, Value> buffers;
@@ -148,7 +149,6 @@ Category ProgramBuilder::categoryOf(CoalescedMemory &coalesced) {
   if (coalesced.output)
     return Category::Output;
   if (coalesced.variable) {
-    SymbolTableCollection symbols;
     auto variable = symbols.lookupNearestSymbolFrom<train::VariableOp>(
         function, FlatSymbolRefAttr::get(coalesced.variable));
     return variable.isParameter()        ? Category::Parameter

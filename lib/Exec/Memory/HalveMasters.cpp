@@ -52,11 +52,25 @@ struct Master {
 
 class MasterHalver {
 public:
-  explicit MasterHalver(ModuleOp module) : module(module), symbols(module) {}
+  explicit MasterHalver(ModuleOp module) : module(module), symbols(module) {
+    module.walk([&](ProgramOp program) {
+      ProgramMemory &memory = programs.emplace_back(program);
+      for (auto buffer : program.getBody().getOps<BufferOp>())
+        if (auto variable = buffer.getVariable())
+          memory.buffers[*variable].push_back(buffer);
+    });
+  }
 
   LogicalResult run();
 
 private:
+  /// A program's memory of variables.
+  struct ProgramMemory {
+    explicit ProgramMemory(ProgramOp program) : liveness(program) {}
+    ProgramLiveness liveness;
+    llvm::StringMap<SmallVector<BufferOp, 1>> buffers; ///< by variable
+  };
+
   /// Whether each op that touches the master's memory updates it and its parameter, and nothing
   /// else writes the parameter.
   bool find(Master &master);
@@ -67,10 +81,11 @@ private:
   void leaveUnfit();
   void rewriteKernel(func::FuncOp kernel, ArrayRef<Place> places);
   void rewriteLaunch(LaunchOp launch, ArrayRef<Place> places);
-  void rewriteVariable(train::VariableOp variable);
+  void rewriteVariables();
 
   ModuleOp module;
   SymbolTable symbols;
+  std::vector<ProgramMemory> programs;
   SmallVector<Master> masters;
 };
 } // namespace
@@ -119,29 +134,28 @@ std::optional<Update> MasterHalver::updateOf(LaunchOp launch, Master &master) {
 }
 
 bool MasterHalver::find(Master &master) {
-  WalkResult result = module.walk([&](ProgramOp program) {
-    ProgramLiveness liveness(program);
-    for (auto buffer : program.getBody().getOps<BufferOp>()) {
+  for (ProgramMemory &memory : programs) {
+    SmallVector<BufferOp> buffers = llvm::to_vector(memory.buffers[master.variable.getSymName()]);
+    if (llvm::any_of(buffers, [](BufferOp buffer) { return isOnHost(buffer.getType()); }))
+      return false;
+    llvm::append_range(buffers, memory.buffers[master.parameter.getSymName()]);
+    llvm::sort(buffers, [](BufferOp a, BufferOp b) { return a->isBeforeInBlock(b); });
+    for (BufferOp buffer : buffers) {
       bool isMaster = buffer.getVariable() == master.variable.getSymName();
-      if (isMaster && isOnHost(buffer.getType()))
-        return WalkResult::interrupt();
-      if (!isMaster && buffer.getVariable() != master.parameter.getSymName())
-        continue;
-      for (const Access &access : liveness.accesses(buffer)) {
+      for (const Access &access : memory.liveness.accesses(buffer)) {
         if (!isMaster && !access.writes)
           continue;
         auto launch = dyn_cast<LaunchOp>(access.op);
         std::optional<Update> update = launch ? updateOf(launch, master) : std::nullopt;
         if (!update)
-          return WalkResult::interrupt();
+          return false;
         if (llvm::none_of(master.updates,
                           [&](const Update &known) { return known.launch == launch; }))
           master.updates.push_back(*update);
       }
     }
-    return WalkResult::advance();
-  });
-  return !result.wasInterrupted() && !master.updates.empty();
+  }
+  return !master.updates.empty();
 }
 
 void MasterHalver::leaveUnfit() {
@@ -151,16 +165,16 @@ void MasterHalver::leaveUnfit() {
   unsigned most = targetOf(module).getTarget().getMostLaunchOperands();
   // Leaving one can make others unfit.
   for (bool changed = true; changed;) {
-    llvm::DenseMap<Operation *, unsigned> added; // by kernel
+    llvm::DenseMap<Operation *, unsigned> added;            // by kernel
+    llvm::DenseMap<Operation *, SmallVector<Place>> places; // by launch
+    for (const Master &master : masters)
+      for (const Update &update : master.updates)
+        places[update.launch].push_back(update.place);
     changed = llvm::any_of(masters, [&](const Master &master) {
       return llvm::any_of(master.updates, [&](const Update &update) {
         // The same place in every launch, of whichever master.
         bool everywhere = llvm::all_of(launches[update.kernel], [&](LaunchOp launch) {
-          return llvm::any_of(masters, [&](const Master &other) {
-            return llvm::any_of(other.updates, [&](const Update &there) {
-              return there.launch == launch && there.place == update.place;
-            });
-          });
+          return llvm::is_contained(places[launch], update.place);
         });
         unsigned operands =
             update.launch->getNumOperands() +
@@ -238,16 +252,18 @@ void MasterHalver::rewriteLaunch(LaunchOp launch, ArrayRef<Place> places) {
     launch.getInputsMutable().append(launch.getOutputs()[place.rounded]);
 }
 
-void MasterHalver::rewriteVariable(train::VariableOp variable) {
+void MasterHalver::rewriteVariables() {
   Type half = IntegerType::get(module.getContext(), 16);
-  variable.setType(train::withElementType(variable.getType(), half));
-  for (StringRef name : {dist::DistDialect::globalAttr, dist::DistDialect::logicalAttr})
-    if (auto type = variable->getAttrOfType<TypeAttr>(name))
-      variable->setAttr(name, TypeAttr::get(train::withElementType(type.getValue(), half)));
-  module.walk([&](BufferOp buffer) {
-    if (buffer.getVariable() == variable.getSymName())
-      buffer.getMemory().setType(MemRefType::get(buffer.getType().getShape(), half));
-  });
+  for (const Master &master : masters) {
+    train::VariableOp variable = master.variable;
+    variable.setType(train::withElementType(variable.getType(), half));
+    for (StringRef name : {dist::DistDialect::globalAttr, dist::DistDialect::logicalAttr})
+      if (auto type = variable->getAttrOfType<TypeAttr>(name))
+        variable->setAttr(name, TypeAttr::get(train::withElementType(type.getValue(), half)));
+    for (ProgramMemory &memory : programs)
+      for (BufferOp buffer : memory.buffers[variable.getSymName()])
+        buffer.getMemory().setType(MemRefType::get(buffer.getType().getShape(), half));
+  }
 }
 
 LogicalResult MasterHalver::run() {
@@ -265,8 +281,7 @@ LogicalResult MasterHalver::run() {
       if (SmallVector<Place> &places = kernels[update.kernel];
           !llvm::is_contained(places, update.place))
         places.push_back(update.place);
-  for (const Master &master : masters)
-    rewriteVariable(master.variable);
+  rewriteVariables();
   module.walk([&](LaunchOp launch) {
     if (auto it = kernels.find(symbols.lookup(launch.getKernel())); it != kernels.end())
       rewriteLaunch(launch, it->second);

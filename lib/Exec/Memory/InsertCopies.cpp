@@ -60,10 +60,12 @@ bool meshwright::exec::isUsedAfter(Value value, Operation *point) {
 
 /// What was read of a variable before it is written, and is used after that.
 static void copyOldValues(Block &top) {
+  llvm::StringMap<SmallVector<train::GetOp, 2>> reads; // by variable
+  for (auto get : top.getOps<train::GetOp>())
+    reads[get.getVariable()].push_back(get);
   for (auto set : llvm::to_vector(top.getOps<train::SetOp>()))
-    for (auto get : llvm::to_vector(top.getOps<train::GetOp>())) {
-      if (get.getVariable() != set.getVariable() || !get->isBeforeInBlock(set) ||
-          !isUsedAfter(get.getValue(), set))
+    for (train::GetOp get : reads[set.getVariable()]) {
+      if (!get->isBeforeInBlock(set) || !isUsedAfter(get.getValue(), set))
         continue;
       OpBuilder builder(get->getContext());
       builder.setInsertionPointAfter(get);

@@ -35,6 +35,21 @@ static bool isPlanned(Value memory) {
 }
 
 namespace {
+/// Where a buffer lies, read once for all those that it is compared with.
+struct Place {
+  explicit Place(BufferOp buffer)
+      : buffer(buffer), onHost(isOnHost(buffer.getType())), begin(*buffer.getOffset()),
+        end(begin + buffer.getBytes()) {}
+
+  bool overlaps(const Place &other) const {
+    return onHost == other.onHost && begin < other.end && other.begin < end;
+  }
+
+  BufferOp buffer;
+  bool onHost;
+  int64_t begin, end;
+};
+
 class ProgramVerifier {
 public:
   /// With the sizes of the arena and of the host's.
@@ -200,28 +215,27 @@ LogicalResult ProgramVerifier::checkBuffers() {
 /// No byte belongs to two buffers at once. Of stacks that a loop fills and empties liveness says
 /// where they may share memory; that they do no harm there is found out again, by a walk.
 LogicalResult ProgramVerifier::checkOverlaps() {
-  SmallVector<std::pair<BufferOp, Lifetime>> lives;
+  SmallVector<std::pair<Place, Lifetime>> lives;
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     std::optional<Lifetime> life = Lifetime{buffer.getBytes(), 0, liveness.size()};
     if (!buffer.isPersistent())
       life = liveness.life(buffer);
     if (life)
-      lives.push_back({buffer, *life});
+      lives.push_back({Place(buffer), *life});
   }
   llvm::SetVector<BufferOp> shared;
   for (auto [i, entry] : llvm::enumerate(lives)) {
     auto &[a, lifeOfA] = entry;
     for (auto &[b, lifeOfB] : llvm::MutableArrayRef(lives).drop_front(i + 1)) {
-      int64_t apart = int64_t(*b.getOffset()) - int64_t(*a.getOffset());
-      if (isOnHost(a.getType()) != isOnHost(b.getType()) || !lifeOfA.overlaps(lifeOfB) ||
-          apart <= -lifeOfB.size || lifeOfA.size <= apart)
+      if (!a.overlaps(b) || !lifeOfA.overlaps(lifeOfB))
         continue;
+      int64_t apart = b.begin - a.begin;
       auto forbidden = lifeOfA.forbids(lifeOfB);
       if (forbidden && forbidden->first < apart && apart < forbidden->second)
-        return b.emitOpError("'") << b.getName() << "' overlaps '" << a.getName()
-                                  << "', which is live with it";
-      shared.insert(a);
-      shared.insert(b);
+        return b.buffer.emitOpError("'") << b.buffer.getName() << "' overlaps '"
+                                         << a.buffer.getName() << "', which is live with it";
+      shared.insert(a.buffer);
+      shared.insert(b.buffer);
     }
   }
   return shared.empty() ? success() : verifySharedMemory(program, shared.getArrayRef());
@@ -336,18 +350,22 @@ static LogicalResult verifyProgram(ModuleOp module) {
         return buffer.emitOpError("'") << buffer.getName() << "' lies elsewhere in another program";
     }
   }
+  SmallVector<Place> outliving;
+  for (auto &entry : persistent)
+    outliving.push_back(Place(entry.second));
   for (auto program : module.getOps<ProgramOp>()) {
     if (program.isPrivate())
       continue; // its offsets count from its workspace
-    for (auto buffer : program.getBody().front().getOps<BufferOp>())
-      for (auto &entry : persistent) {
-        BufferOp other = entry.second;
-        if (!buffer.isPersistent() && isOnHost(buffer.getType()) == isOnHost(other.getType()) &&
-            *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
-            *other.getOffset() < *buffer.getOffset() + buffer.getBytes())
-          return buffer.emitOpError("'") << buffer.getName() << "' overlaps '" << other.getName()
+    for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+      if (buffer.isPersistent())
+        continue;
+      Place own(buffer);
+      for (Place &other : outliving)
+        if (own.overlaps(other))
+          return buffer.emitOpError("'") << buffer.getName() << "' overlaps '"
+                                         << other.buffer.getName()
                                          << "', which outlives the program";
-      }
+    }
   }
   return success();
 }
