@@ -87,8 +87,8 @@ RecomputeChoice meshwright::dist::cheapestChoice(const RecomputeGraph &graph, do
   for (const RecomputeGraph::Op &op : graph.ops)
     if (std::isfinite(op.cost))
       all += op.cost;
-  if (std::isinf(price))
-    price = all; // One byte outweighs all operations.
+  // One byte outweighs all operations; a higher price changes nothing but overflows.
+  price = std::min(price, all);
   double bytes = 0;
   for (const RecomputeGraph::Value &value : graph.values)
     bytes += double(value.bytes);
