@@ -38,19 +38,23 @@ void drawTimelineText(const Timeline &timeline, raw_ostream &os) {
   constexpr double mostColumns = 1200;
   double shortest = std::numeric_limits<double>::infinity();
   size_t widest = 0;
-  for (const auto &spans : timeline.stages)
+  for (const auto &spans : timeline.stages) {
+    bool severalChunks = hasSeveralChunks(spans);
     for (const Timeline::Span &span : spans) {
       shortest = std::min(shortest, span.end - span.begin);
-      widest = std::max(widest, labelOf(span.task, hasSeveralChunks(spans)).size());
+      widest = std::max(widest, labelOf(span.task, severalChunks).size());
     }
+  }
   double scale = shortest > 0 ? double(widest + 1) / shortest : 1;
-  scale = std::min(scale, mostColumns / std::max(timeline.length(), 1e-30));
+  double length = timeline.length();
+  scale = std::min(scale, mostColumns / std::max(length, 1e-30));
   auto column = [&](double time) { return size_t(std::lround(time * scale)); };
   for (auto [stage, spans] : enumerate(timeline.stages)) {
-    std::string row(column(timeline.length()), '.');
+    std::string row(column(length), '.');
+    bool severalChunks = hasSeveralChunks(spans);
     for (const Timeline::Span &span : spans) {
       size_t begin = column(span.begin), width = column(span.end) - begin;
-      std::string label = labelOf(span.task, hasSeveralChunks(spans));
+      std::string label = labelOf(span.task, severalChunks);
       label.resize(width, ' ');
       row.replace(begin, width, label);
     }

@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 
 using llvm::Error;
@@ -186,19 +187,31 @@ Expected<Timeline> simulate(const PipelineSchedule &s, const TaskCosts &costs) {
     return std::nullopt;
   };
 
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (int64_t stage = 0; stage < s.stages(); ++stage) {
-      auto &spans = timeline.stages[stage];
-      while (spans.size() < s.order[stage].size()) {
-        const Task &task = s.order[stage][spans.size()];
-        double begin = spans.empty() ? 0 : spans.back().end;
-        if (missing(task, begin))
-          break;
-        endOf(task) = begin + durationOf(task, costs, s.splitsBackward);
-        spans.push_back({task, begin, endOf(task)});
-        progress = true;
-      }
+  // Stages that may have something to do: at first all, then those of the chunks before and after
+  // one that has done a task.
+  std::deque<int64_t> ready;
+  std::vector<bool> isReady(s.stages(), true);
+  for (int64_t stage = 0; stage < s.stages(); ++stage)
+    ready.push_back(stage);
+  auto wake = [&](int64_t chunk) {
+    if (chunk < 0 || chunk >= s.chunks() || isReady[s.stageOf[chunk]])
+      return;
+    isReady[s.stageOf[chunk]] = true;
+    ready.push_back(s.stageOf[chunk]);
+  };
+  for (; !ready.empty(); ready.pop_front()) {
+    int64_t stage = ready.front();
+    isReady[stage] = false;
+    auto &spans = timeline.stages[stage];
+    while (spans.size() < s.order[stage].size()) {
+      const Task &task = s.order[stage][spans.size()];
+      double begin = spans.empty() ? 0 : spans.back().end;
+      if (missing(task, begin))
+        break;
+      endOf(task) = begin + durationOf(task, costs, s.splitsBackward);
+      spans.push_back({task, begin, endOf(task)});
+      wake(task.chunk - 1);
+      wake(task.chunk + 1);
     }
   }
 
