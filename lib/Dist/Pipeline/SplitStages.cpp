@@ -266,6 +266,19 @@ private:
         module.emitError(llvm::toString(made.takeError()));
         return signalPassFailure();
       }
+      // Programs are written out, some milliseconds a task.
+      constexpr int64_t mostTasks = 1 << 16;
+      int64_t most = mostTasks / made->chunks();
+      if (schedule.name == schedule::ScheduleKind::interleaved)
+        most -= most % made->stages();
+      if (*count > most) {
+        module.emitError("schedule ")
+            << schedule.str() << " on " << made->stages() << " stages with " << *count
+            << " microbatches has " << *count * made->chunks() << " forward tasks, more than the "
+            << mostTasks << " that programs are written out for; use at most " << most
+            << " microbatches";
+        return signalPassFailure();
+      }
     }
     auto sharing = llvm::StringSwitch<std::optional<Sharing>>(scatterGather)
                        .Case("never", Sharing::never)

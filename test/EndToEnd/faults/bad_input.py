@@ -194,6 +194,8 @@ def bad_compile(golden):
     refused("need 100000 functions", model=write("large.json", json.dumps(gpt2)))
     refused("2147483646 microbatches has more than 1048576 forward tasks", mesh="pipe=2", batch=2147483646,
             microbatches=2147483646, seq=1, emit="schedule")
+    refused("with 40000 microbatches has 80000 forward tasks", "use at most 32768 microbatches", mesh="pipe=2", batch=40000,
+            microbatches=40000, seq=1, emit="schedule")
     refuses(["meshwright", "schedule", "gpipe", "--stages", 100000, "--microbatches", 100000], "more than 1048576")
     enough = "99999999999999999999GiB"
     for options in (dict(memory_limit=enough), dict(remat=f"auto:{enough}"), {"offload": "optimizer", "offload-buffer": enough},
