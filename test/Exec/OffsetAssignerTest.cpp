@@ -113,6 +113,19 @@ TEST(OffsetAssigner, TrainingStepsWasteLessThanThreePercent) {
             << width << " " << layers << " " << gradientsFirst;
 }
 
+/// The activations of a pipeline's schedule: each forward makes some that a later backward reads,
+/// all of them live at once, or few. Thousands of microbatches are no pairs of them.
+TEST(OffsetAssigner, ThousandsOfMicrobatchesTakeWhatIsLive) {
+  for (int64_t inFlight : {2, 3000}) {
+    std::vector<Lifetime> buffers;
+    for (int64_t microbatch = 0; microbatch < 3000; ++microbatch)
+      for (int64_t size : {4096, 256, 1000})
+        buffers.push_back({size, 2 * microbatch, 2 * (microbatch + inFlight) + 1});
+    int64_t live = largestLiveSum(buffers, alignment).bytes;
+    EXPECT_EQ(computeOffsets(buffers, alignment).size, live);
+  }
+}
+
 //===--- stacks that loops fill and empty ---------------------------------------------===//
 
 namespace {

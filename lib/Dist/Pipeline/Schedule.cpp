@@ -38,8 +38,7 @@ namespace {
 /// Runs the stages side by side; their ops come out in the order of their programs.
 class Emission {
 public:
-  explicit Emission(ArrayRef<SmallVector<Operation *>> wanted)
-      : wanted(wanted), next(wanted.size(), 0), order(wanted.size()) {}
+  explicit Emission(ArrayRef<SmallVector<Operation *>> wanted);
 
   /// The orders, or an error at a receive that nothing is sent to.
   FailureOr<std::vector<SmallVector<Operation *>>> run();
@@ -56,22 +55,35 @@ private:
   std::vector<SmallVector<Operation *>> order;
   std::map<std::pair<int64_t, int64_t>, SendOp> onTheWay;
   DenseSet<Operation *> taken;
+  /// The receives that are still to come: from, to, channel and group.
+  using Channel = std::tuple<int64_t, int64_t, int64_t, const void *>;
+  template <typename Message>
+  static Channel channelOf(int64_t from, int64_t to, Message message) {
+    return {from, to, message.getChannel(), message.getGroup().getAsOpaquePointer()};
+  }
+  std::map<Channel, std::deque<RecvOp>> expected;
 };
 } // namespace
+
+Emission::Emission(ArrayRef<SmallVector<Operation *>> wanted)
+    : wanted(wanted), next(wanted.size(), 0), order(wanted.size()) {
+  for (auto [stage, ops] : llvm::enumerate(wanted))
+    for (Operation *op : ops)
+      if (auto recv = dyn_cast<RecvOp>(op))
+        expected[channelOf(recv.getFrom(), stage, recv)].push_back(recv);
+}
 
 void Emission::take(int64_t from, int64_t stage) {
   auto found = onTheWay.find({from, stage});
   SendOp send = found->second;
   onTheWay.erase(found);
-  // The first receive of that channel that is still to come.
-  for (size_t i = next[stage]; i < wanted[stage].size(); ++i)
-    if (auto recv = dyn_cast<RecvOp>(wanted[stage][i]);
-        recv && !taken.contains(recv) && int64_t(recv.getFrom()) == from &&
-        recv.getChannel() == send.getChannel() && recv.getGroup() == send.getGroup()) {
-      taken.insert(recv);
-      order[stage].push_back(recv);
-      return;
-    }
+  std::deque<RecvOp> &receives = expected[channelOf(from, stage, send)];
+  if (receives.empty())
+    return;
+  RecvOp recv = receives.front();
+  receives.pop_front();
+  taken.insert(recv);
+  order[stage].push_back(recv);
 }
 
 bool Emission::advance(int64_t stage) {
@@ -123,10 +135,18 @@ FailureOr<std::vector<SmallVector<Operation *>>> Emission::run() {
 
 //===--- the pass -----------------------------------------------------------------===//
 
-/// The tasks of a function in their present order, each with its ops.
-static FailureOr<SmallVector<std::pair<Task, SmallVector<Operation *>>>>
-tasksOf(func::FuncOp function) {
-  SmallVector<std::pair<Task, SmallVector<Operation *>>> tasks;
+namespace {
+struct TaskBefore {
+  bool operator()(const Task &a, const Task &b) const {
+    return std::tie(a.microbatch, a.chunk, a.kind) < std::tie(b.microbatch, b.chunk, b.kind);
+  }
+};
+} // namespace
+
+/// The tasks of a function, each with its ops.
+using TaskOps = std::map<Task, SmallVector<Operation *>, TaskBefore>;
+static FailureOr<TaskOps> tasksOf(func::FuncOp function) {
+  TaskOps tasks;
   for (Operation &op : function.getBody().front()) {
     auto name = op.getAttrOfType<StringAttr>(taskAttr);
     if (!name)
@@ -134,12 +154,7 @@ tasksOf(func::FuncOp function) {
     llvm::Expected<Task> task = Task::parse(name);
     if (!task)
       return op.emitOpError(llvm::toString(task.takeError()));
-    auto known = llvm::find_if(tasks, [&](auto &entry) { return entry.first == *task; });
-    if (known == tasks.end()) {
-      tasks.push_back({*task, {}});
-      known = std::prev(tasks.end());
-    }
-    known->second.push_back(&op);
+    tasks[*task].push_back(&op);
   }
   return tasks;
 }
@@ -301,7 +316,7 @@ LogicalResult Scheduler::apply(StringRef name) {
       SymbolTable symbols(program);
       const std::vector<Task> &order = schedule.order[stage];
       auto opsOf = [&](const Task &task) {
-        auto known = llvm::find_if(*tasks, [&](auto &entry) { return entry.first == task; });
+        auto known = tasks->find(task);
         return known == tasks->end() ? ArrayRef<Operation *>() : ArrayRef(known->second);
       };
       for (size_t i = 0; i < order.size(); ++i) {

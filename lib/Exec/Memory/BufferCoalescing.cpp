@@ -54,6 +54,17 @@ int64_t BufferCoalescing::lastUse(Value value) {
   return last;
 }
 
+void BufferCoalescing::addInterval(CoalescedMemory &coalesced, LiveInterval interval) {
+  LiveInterval &stored = intervalStorage.emplace_back(std::move(interval));
+  coalesced.intervals.insert(&stored);
+  if (stored.value)
+    intervals[stored.value] = &stored;
+}
+
+void BufferCoalescing::keepForever(Value value) {
+  memoryOf(value).intervals.setEnd(&intervalOf(value), forever);
+}
+
 void BufferCoalescing::addValue(Value value) {
   if (!isa<RankedTensorType>(value.getType()))
     return;
@@ -62,15 +73,15 @@ void BufferCoalescing::addValue(Value value) {
     begin = 2 * (isa<LoopOp>(producer) ? loopEnds.at(producer) : numbers.at(producer)) + 1;
   else if (isa<LoopOp>(value.getParentBlock()->getParentOp()))
     begin = 2 * numbers.at(value.getParentBlock()->getParentOp()) + 1;
-  Operation *producer = value.getDefiningOp();
   contents[value] = nextContents++;
   auto coalesced = std::make_unique<CoalescedMemory>();
-  coalesced->intervals.push_back({LiveInterval::Contents,
-                                  value,
-                                  {},
-                                  begin,
-                                  std::max(begin, lastUse(value)),
-                                  contents.at(value)});
+  addInterval(*coalesced, {LiveInterval::Contents,
+                           value,
+                           {},
+                           begin,
+                           std::max(begin, lastUse(value)),
+                           contents.at(value)});
+  coalesced->first = value;
   coalesced->type = typeOf(value);
   memoryOfValue[value] = {coalesced.get(), {}};
   storage.push_back(std::move(coalesced));
@@ -117,8 +128,8 @@ LogicalResult BufferCoalescing::joinAll(Block &block) {
         require(whole, path, slice);
         CoalescedMemory &coalesced = memoryOf(whole);
         coalesced.slots[keyOf(path)] = typeOf(slice);
-        coalesced.intervals.push_back(
-            {kind, {}, pathOf(whole), first + 1, last, contents.at(whole), loop});
+        addInterval(coalesced,
+                    {kind, {}, pathOf(whole), first + 1, last, contents.at(whole), loop});
       };
       for (auto [whole, slice] : llvm::zip(loop.getEach(), loop.getEachArguments())) {
         sliceOf[contents.at(slice)] = contents.at(whole);
@@ -159,7 +170,7 @@ LogicalResult BufferCoalescing::build() {
       StringAttr name = get.getVariableAttr().getAttr();
       unsigned number = current.try_emplace(name, contents.at(get.getValue())).first->second;
       contents[get.getValue()] = number;
-      memoryOf(get.getValue()).intervals.front().contents = number;
+      intervalOf(get.getValue()).contents = number;
       accesses[name].push_back(get.getValue());
     } else if (auto set = dyn_cast<train::SetOp>(op)) {
       StringAttr name = set.getVariableAttr().getAttr();
@@ -168,7 +179,7 @@ LogicalResult BufferCoalescing::build() {
                << set.getVariableAttr() << "; one is supported";
       current[name] = contents.at(set.getValue());
       accesses[name].push_back(set.getValue());
-      memoryOf(set.getValue()).intervals.front().end = forever;
+      keepForever(set.getValue());
     }
   }
   // Contents of reads are settled now; views and copies of them follow. What a
@@ -180,14 +191,14 @@ LogicalResult BufferCoalescing::build() {
     if (!isa<dist::SliceOp, dist::TakeOp>(op))
       contents[to] = contents.at(from);
     held[to] = isView(op) ? heldBy(from) : contents.at(from);
-    memoryOf(to).intervals.front().contents = held[to];
+    intervalOf(to).contents = held[to];
   });
   // Parts are in windows of their whole, apart from one another.
   function.walk([&](dist::ConcatOp concat) {
     for (Value part : concat.getXs())
       for (;; part = part.getDefiningOp()->getOperand(0)) {
         contents[part] = held[part] = contents.at(concat.getY());
-        memoryOf(part).intervals.front().contents = contents.at(part);
+        intervalOf(part).contents = contents.at(part);
         if (!isView(part.getDefiningOp()))
           break;
       }
@@ -198,8 +209,8 @@ LogicalResult BufferCoalescing::build() {
     CoalescedMemory &coalesced = memoryOf(values.front());
     coalesced.variable = name;
     if (llvm::none_of(values, [](Value v) { return isa<CopyOp>(v.getDefiningOp()); }))
-      coalesced.intervals.push_back(
-          {LiveInterval::Contents, {}, {}, never, forever, contents.at(values.front())});
+      addInterval(coalesced,
+                  {LiveInterval::Contents, {}, {}, never, forever, contents.at(values.front())});
   }
   return joinAll(top);
 }
@@ -210,7 +221,7 @@ LogicalResult BufferCoalescing::namePorts(Block &top) {
   bool called = function.isPrivate();
   for (BlockArgument argument : top.getArguments()) {
     CoalescedMemory &coalesced = memoryOf(argument);
-    coalesced.intervals.front().end = forever;
+    keepForever(argument);
     if (called) {
       coalesced.argument = argument.getArgNumber();
       continue;
@@ -223,7 +234,7 @@ LogicalResult BufferCoalescing::namePorts(Block &top) {
   }
   for (OpOperand &operand : top.getTerminator()->getOpOperands()) {
     CoalescedMemory &coalesced = memoryOf(operand.get());
-    coalesced.intervals.front().end = forever;
+    keepForever(operand.get());
     if (called) {
       coalesced.result = operand.getOperandNumber();
       continue;
@@ -361,9 +372,9 @@ std::optional<BufferCoalescing::Join> BufferCoalescing::findJoin(Value a, const 
     if (coalesced->isFixed())
       return std::nullopt;
     LoopOp loop = prefix.back();
-    for (LiveInterval &interval : coalesced->intervals) {
-      Operation *in = interval.value ? interval.value.getParentBlock()->getParentOp()
-                                     : interval.loop->getParentOp();
+    for (LiveInterval *interval : coalesced->intervals.all()) {
+      Operation *in = interval->value ? interval->value.getParentBlock()->getParentOp()
+                                      : interval->loop->getParentOp();
       if (!loop->isAncestor(in))
         return std::nullopt;
     }
@@ -405,8 +416,8 @@ void BufferCoalescing::apply(const Join &join) {
       slots[moved] = type;
     }
     coalesced.slots = std::move(slots);
-    for (LiveInterval &interval : coalesced.intervals)
-      interval.path = concat(prefix, interval.path);
+    for (LiveInterval *interval : coalesced.intervals.all())
+      interval->path = concat(prefix, interval->path);
   };
   shift(*into, prefixInto);
   shift(*from, prefixFrom);
@@ -415,7 +426,6 @@ void BufferCoalescing::apply(const Join &join) {
       (fromIsRoot && !into->isFixed() && bytesOf(from->type) > bytesOf(into->type)))
     into->type = from->type;
   into->slots.insert(from->slots.begin(), from->slots.end());
-  llvm::append_range(into->intervals, from->intervals);
   if (!into->isFixed()) {
     into->variable = from->variable;
     into->input = from->input;
@@ -425,10 +435,37 @@ void BufferCoalescing::apply(const Join &join) {
     into->argument = from->argument;
   if (from->result)
     into->result = from->result;
-  for (const LiveInterval &interval : into->intervals)
-    if (interval.value)
-      memoryOfValue[interval.value] = {into, interval.path};
-  llvm::erase_if(storage, [&](auto &coalesced) { return coalesced.get() == from; });
+  // The values of the smaller one move to the other.
+  CoalescedMemory *kept = into, *gone = from;
+  bool keptMoves = !prefixInto.empty();
+  if (into->intervals.size() < from->intervals.size()) {
+    std::swap(*into, *from);
+    std::swap(into->intervals, from->intervals);
+    std::swap(kept, gone);
+    keptMoves = !prefixFrom.empty();
+  }
+  auto tell = [&](CoalescedMemory &coalesced) {
+    for (LiveInterval *interval : coalesced.intervals.all())
+      if (interval->value)
+        memoryOfValue[interval->value] = {kept, interval->path};
+  };
+  tell(*gone);
+  if (keptMoves)
+    tell(*kept);
+  kept->intervals.merge(gone->intervals);
+}
+
+bool BufferCoalescing::conflict(const Join &join) {
+  auto conflictAt = [&](const LiveInterval &a, const LiveInterval &b) {
+    return conflict(a, concat(join.prefixA, a.path), b, concat(join.prefixB, b.path));
+  };
+  LiveIntervals &a = join.a->intervals, &b = join.b->intervals;
+  bool few = a.size() <= b.size(); // of a
+  return llvm::any_of((few ? a : b).all(), [&](LiveInterval *one) {
+    return (few ? b : a).anyNear(one->begin, one->end, [&](LiveInterval &other) {
+      return few ? conflictAt(*one, other) : conflictAt(other, *one);
+    });
+  });
 }
 
 bool BufferCoalescing::tryMerge(Value a, Value b) {
@@ -437,12 +474,8 @@ bool BufferCoalescing::tryMerge(Value a, Value b) {
   if (&memoryOf(a) == &memoryOf(b))
     return pathOf(a) == pathOf(b);
   std::optional<Join> join = findJoin(a, pathOf(a), b);
-  if (!join)
+  if (!join || conflict(*join))
     return false;
-  for (const LiveInterval &x : join->a->intervals)
-    for (const LiveInterval &y : join->b->intervals)
-      if (conflict(x, concat(join->prefixA, x.path), y, concat(join->prefixB, y.path)))
-        return false;
   apply(*join);
   return true;
 }
@@ -453,15 +486,14 @@ bool BufferCoalescing::alias(unsigned argument, unsigned result) {
   CoalescedMemory &coalesced = memoryOf(from);
   if (coalesced.result || memoryOf(to).argument)
     return false;
-  LiveInterval &old =
-      *llvm::find_if(coalesced.intervals, [&](LiveInterval &o) { return o.value == from; });
+  LiveInterval &old = intervalOf(from);
   // The caller needs it no more, so that it is free after its last use.
-  old.end = std::max(old.begin, lastUse(from));
+  coalesced.intervals.setEnd(&old, std::max(old.begin, lastUse(from)));
   aliasing = true;
   bool aliased = tryMerge(from, to);
   aliasing = false;
   if (!aliased)
-    old.end = forever;
+    coalesced.intervals.setEnd(&old, forever);
   return aliased;
 }
 
@@ -472,16 +504,22 @@ bool BufferCoalescing::sameAddress(Value a, Value b) {
 
 LogicalResult BufferCoalescing::verify() {
   for (auto &coalesced : storage)
-    for (auto [i, a] : llvm::enumerate(coalesced->intervals))
-      for (const LiveInterval &b : ArrayRef(coalesced->intervals).drop_front(i + 1))
-        if (conflict(a, a.path, b, b.path)) {
-          InFlightDiagnostic error =
-              function.emitError("two values would be live in the same memory at once");
-          for (const LiveInterval *interval : {static_cast<const LiveInterval *>(&a), &b})
-            error.attachNote(interval->value ? interval->value.getLoc() : function.getLoc())
-                << (interval->value ? Type(interval->value.getType()) : Type(coalesced->type))
-                << " from " << interval->begin << " to " << interval->end;
-          return error;
-        }
+    for (LiveInterval *a : coalesced->intervals.all()) {
+      LiveInterval *b = nullptr;
+      coalesced->intervals.anyNear(a->begin, a->end, [&](LiveInterval &other) {
+        // Of each pair one order is enough.
+        bool found = std::less<>()(a, &other) && conflict(*a, a->path, other, other.path);
+        return found && (b = &other);
+      });
+      if (!b)
+        continue;
+      InFlightDiagnostic error =
+          function.emitError("two values would be live in the same memory at once");
+      for (const LiveInterval *interval : {a, b})
+        error.attachNote(interval->value ? interval->value.getLoc() : function.getLoc())
+            << (interval->value ? Type(interval->value.getType()) : Type(coalesced->type))
+            << " from " << interval->begin << " to " << interval->end;
+      return error;
+    }
   return success();
 }

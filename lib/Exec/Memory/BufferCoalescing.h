@@ -17,32 +17,15 @@
 #ifndef MESHWRIGHT_LIB_EXEC_BUFFERCOALESCING_H
 #define MESHWRIGHT_LIB_EXEC_BUFFERCOALESCING_H
 
-#include "Exec/Exec.h"
+#include "LiveIntervals.h"
 
 #include "llvm/ADT/MapVector.h"
 
+#include <deque>
 #include <map>
 #include <memory>
 
 namespace meshwright::exec {
-
-/// The loops whose iteration numbers lead to a slot, outermost first.
-using SlotPath = llvm::SmallVector<LoopOp, 2>;
-
-/// A range of time in which a part of memory must keep its contents.
-struct LiveInterval {
-  enum Kind {
-    Contents, ///< a value
-    Done,     ///< slots of a stack that earlier iterations of `loop` wrote
-    Remaining ///< slots that later iterations of `loop` will read
-  };
-  Kind kind;
-  mlir::Value value; ///< null for the contents at the start of the program
-  SlotPath path;
-  int64_t begin, end;
-  unsigned contents; ///< equal numbers, equal contents
-  LoopOp loop = {};
-};
 
 struct CoalescedMemory {
   /// The variable, input or output that outlives the program; at most one.
@@ -50,7 +33,9 @@ struct CoalescedMemory {
   /// The argument and the result of a called function for which the caller gives memory;
   /// both if the result is an in-place alias of the argument.
   std::optional<unsigned> argument, result;
-  llvm::SmallVector<LiveInterval> intervals;
+  /// The value that it was made for, before others came to it.
+  mlir::Value first;
+  LiveIntervals intervals;
   /// The type of the slots that a path leads to.
   std::map<llvm::SmallVector<mlir::Operation *, 2>, mlir::RankedTensorType> slots;
   /// The largest value that is the whole memory.
@@ -88,6 +73,10 @@ private:
   void number(mlir::Block &block);
   mlir::LogicalResult namePorts(mlir::Block &top);
   void addValue(mlir::Value value);
+  void addInterval(CoalescedMemory &coalesced, LiveInterval interval);
+  /// The interval of a value itself.
+  LiveInterval &intervalOf(mlir::Value value) { return *intervals.find(value)->second; }
+  void keepForever(mlir::Value value);
   int64_t lastUse(mlir::Value value);
   unsigned heldBy(mlir::Value value) {
     auto it = held.find(value);
@@ -97,6 +86,7 @@ private:
   void require(mlir::Value a, const SlotPath &path, mlir::Value b);
   bool conflict(const LiveInterval &a, const SlotPath &pathA, const LiveInterval &b,
                 const SlotPath &pathB);
+  bool conflict(const Join &join);
   bool mayOverwrite(const LiveInterval &old, const LiveInterval &next);
   std::optional<Join> findJoin(mlir::Value a, const SlotPath &path, mlir::Value b);
   void apply(const Join &join);
@@ -107,7 +97,10 @@ private:
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;
   llvm::DenseMap<mlir::Operation *, int64_t> loopEnds;
   llvm::MapVector<mlir::Value, std::pair<CoalescedMemory *, SlotPath>> memoryOfValue;
+  /// All that there were; those without intervals have become part of others.
   std::vector<std::unique_ptr<CoalescedMemory>> storage;
+  std::deque<LiveInterval> intervalStorage;
+  llvm::DenseMap<mlir::Value, LiveInterval *> intervals;
   llvm::DenseMap<mlir::Value, unsigned> contents;
   /// Of views and copies: the contents of all the memory that they keep live.
   llvm::DenseMap<mlir::Value, unsigned> held;

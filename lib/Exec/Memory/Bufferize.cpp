@@ -157,8 +157,8 @@ Category ProgramBuilder::categoryOf(CoalescedMemory &coalesced) {
   }
   if (gradients.contains(&coalesced))
     return Category::Gradient;
-  bool kept = llvm::any_of(coalesced.intervals, [](const LiveInterval &interval) {
-    return interval.value && isActivation(interval.value);
+  bool kept = llvm::any_of(coalesced.intervals.all(), [](LiveInterval *interval) {
+    return interval->value && isActivation(interval->value);
   });
   return kept ? Category::Activation : Category::Temporary;
 }
@@ -194,9 +194,7 @@ Value ProgramBuilder::bufferOf(CoalescedMemory &coalesced) {
   Value &entry = buffers[&coalesced];
   if (entry)
     return entry;
-  Location loc = coalesced.intervals.front().value ? coalesced.intervals.front().value.getLoc()
-                                                   : function.getLoc();
-  entry = buffer(categoryOf(coalesced), memoryType(coalesced.type), loc);
+  entry = buffer(categoryOf(coalesced), memoryType(coalesced.type), coalesced.first.getLoc());
   auto op = cast<BufferOp>(entry.getDefiningOp());
   if (coalesced.variable) {
     op.setName(coalesced.variable);

@@ -23,7 +23,24 @@ void ProgramLiveness::number(Block &block) {
   }
 }
 
-static void collect(Value memory, llvm::SmallDenseMap<Operation *, Access> &found) {
+ArrayRef<ProgramLiveness::OperandUse> ProgramLiveness::usesOf(Operation *op) const {
+  auto [known, isNew] = operandUses.try_emplace(op);
+  if (!isNew)
+    return known->second;
+  known->second.resize(op->getNumOperands());
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  cast<MemoryEffectOpInterface>(op).getEffects(effects);
+  for (MemoryEffects::EffectInstance &effect : effects)
+    if (auto *operand = effect.getEffectValue<OpOperand *>()) {
+      OperandUse &use = known->second[operand->getOperandNumber()];
+      use.reads |= isa<MemoryEffects::Read>(effect.getEffect());
+      use.writes |= isa<MemoryEffects::Write>(effect.getEffect());
+    }
+  return known->second;
+}
+
+void ProgramLiveness::collect(Value memory,
+                              llvm::SmallDenseMap<Operation *, Access> &found) const {
   for (OpOperand &use : memory.getUses()) {
     Operation *op = use.getOwner();
     if (isa<SlotOp, ViewOp, WindowOp>(op)) {
@@ -31,23 +48,20 @@ static void collect(Value memory, llvm::SmallDenseMap<Operation *, Access> &foun
       continue;
     }
     Access &access = found.try_emplace(op, Access{op, false, false}).first->second;
-    SmallVector<MemoryEffects::EffectInstance> effects;
-    cast<MemoryEffectOpInterface>(op).getEffects(effects);
-    for (MemoryEffects::EffectInstance &effect : effects)
-      if (effect.getEffectValue<OpOperand *>() == &use) {
-        access.reads |= isa<MemoryEffects::Read>(effect.getEffect());
-        access.writes |= isa<MemoryEffects::Write>(effect.getEffect());
-      }
+    OperandUse own = usesOf(op)[use.getOperandNumber()];
+    access.reads |= own.reads;
+    access.writes |= own.writes;
   }
 }
 
 SmallVector<Access> ProgramLiveness::accesses(Value memory) const {
   llvm::SmallDenseMap<Operation *, Access> found;
   collect(memory, found);
-  SmallVector<Access> list(llvm::make_second_range(found));
-  llvm::sort(list,
-             [&](const Access &a, const Access &b) { return begins.at(a.op) < begins.at(b.op); });
-  return list;
+  SmallVector<std::pair<int64_t, Access>> numbered;
+  for (auto &[op, access] : found)
+    numbered.push_back({begins.at(op), access});
+  llvm::sort(numbered, [](auto &a, auto &b) { return a.first < b.first; });
+  return SmallVector<Access>(llvm::make_second_range(numbered));
 }
 
 /// Adds the ops up to which an asynchronous collective may use its memory.
@@ -71,11 +85,15 @@ void ProgramLiveness::addWaits(Operation *start, SmallVectorImpl<Operation *> &o
 
 std::optional<std::pair<int64_t, int64_t>> ProgramLiveness::range(Value memory,
                                                                   Operation **uninitialized) const {
-  SmallVector<Access> list = accesses(memory);
+  return rangeOf(accesses(memory), uninitialized);
+}
+
+std::optional<std::pair<int64_t, int64_t>>
+ProgramLiveness::rangeOf(ArrayRef<Access> list, Operation **uninitialized) const {
   if (list.empty())
     return std::nullopt;
   SmallVector<Operation *> ops;
-  for (Access &access : list) {
+  for (const Access &access : list) {
     ops.push_back(access.op);
     addWaits(access.op, ops);
   }
@@ -176,11 +194,11 @@ std::optional<SlotLife> ProgramLiveness::slotsIn(LoopOp loop, BufferOp buffer,
 }
 
 std::optional<Lifetime> ProgramLiveness::life(BufferOp buffer) const {
-  std::optional<std::pair<int64_t, int64_t>> live = range(buffer);
+  SmallVector<Access> list = accesses(buffer);
+  std::optional<std::pair<int64_t, int64_t>> live = rangeOf(list, nullptr);
   if (!live)
     return std::nullopt;
   Lifetime life{buffer.getBytes(), live->first, live->second + 1};
-  SmallVector<Access> list = accesses(buffer);
   if (buffer.isPersistent() ||
       llvm::any_of(list, [](const Access &access) { return asyncTokenOf(access.op); }))
     return life;

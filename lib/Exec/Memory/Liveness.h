@@ -50,10 +50,20 @@ private:
   std::optional<SlotLife> slotsIn(LoopOp loop, BufferOp buffer, llvm::ArrayRef<Access> accesses,
                                   bool fills) const;
   void addWaits(mlir::Operation *start, llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
+  std::optional<std::pair<int64_t, int64_t>> rangeOf(llvm::ArrayRef<Access> list,
+                                                     mlir::Operation **uninitialized) const;
+  void collect(mlir::Value memory, llvm::SmallDenseMap<mlir::Operation *, Access> &found) const;
+
+  struct OperandUse {
+    bool reads = false, writes = false;
+  };
+  /// By operand; kept, since a call of a task has many operands.
+  llvm::ArrayRef<OperandUse> usesOf(mlir::Operation *op) const;
 
   int64_t count = 0;
   llvm::DenseMap<int64_t, llvm::SmallVector<mlir::Operation *, 2>> waits; ///< by number
   llvm::DenseMap<mlir::Operation *, int64_t> begins, ends;
+  mutable llvm::DenseMap<mlir::Operation *, llvm::SmallVector<OperandUse, 0>> operandUses;
 };
 
 } // namespace meshwright::exec

@@ -15,11 +15,8 @@
 using namespace llvm;
 using namespace meshwright::exec;
 
-/// Rounds of improvement; each assigns all offsets once.
-constexpr unsigned rounds = 400;
-/// How many neighbours these may look at in all. Where layers differ, each has buffers of its own,
-/// and a round costs the square of their number.
-constexpr int64_t mostWork = 1 << 27;
+/// Rounds of improvement; each assigns all offsets once. Of very many buffers there are fewer.
+constexpr size_t mostRounds = 400, mostPlacements = 400000;
 
 LiveSum meshwright::exec::largestLiveSum(ArrayRef<Lifetime> buffers, int64_t alignment) {
   // What a loop fills and empties, in its first iteration and in its last; under -1 all other.
@@ -59,41 +56,120 @@ LiveSum meshwright::exec::largestLiveSum(ArrayRef<Lifetime> buffers, int64_t ali
 }
 
 namespace {
+/// Disjoint ranges of addresses, ascending.
+class Addresses {
+public:
+  void add(int64_t begin, int64_t end) {
+    auto first = llvm::partition_point(ranges, [&](auto &range) { return range.second < begin; });
+    auto last = std::find_if(first, ranges.end(), [&](auto &range) { return range.first > end; });
+    if (first == last) {
+      ranges.insert(first, {begin, end});
+      return;
+    }
+    *first = {std::min(begin, first->first), std::max(end, std::prev(last)->second)};
+    ranges.erase(std::next(first), last);
+  }
+
+  SmallVector<std::pair<int64_t, int64_t>, 1> ranges;
+};
+
+/// The addresses that buffers take over time: a tree whose leaves are the times between which
+/// nothing begins or ends. A node knows what is taken all of its time, and what at any. So a
+/// schedule with thousands of activations is no pairs of them.
+class TakenAddresses {
+public:
+  explicit TakenAddresses(ArrayRef<Lifetime> buffers) {
+    for (const Lifetime &buffer : buffers)
+      times.append({buffer.begin, buffer.end});
+    llvm::sort(times);
+    times.erase(llvm::unique(times), times.end());
+    while (leaves + 1 < times.size())
+      leaves *= 2;
+    clear();
+  }
+
+  void clear() { nodes.assign(2 * leaves, Node()); }
+  void add(const Lifetime &buffer, int64_t offset, int64_t size) {
+    add(indices(buffer), offset, offset + size, 1, 0, leaves);
+  }
+  /// Calls `visit` with ranges that together are all addresses taken while `buffer` is live.
+  template <typename Visit> void forEach(const Lifetime &buffer, Visit visit) const {
+    forEach(indices(buffer), visit, 1, 0, leaves);
+  }
+
+private:
+  struct Node {
+    Addresses always, ever;
+  };
+  using Range = std::pair<size_t, size_t>;
+
+  Range indices(const Lifetime &buffer) const {
+    return {llvm::lower_bound(times, buffer.begin) - times.begin(),
+            llvm::lower_bound(times, buffer.end) - times.begin()};
+  }
+  void add(Range time, int64_t begin, int64_t end, size_t node, size_t low, size_t high) {
+    if (time.second <= low || high <= time.first)
+      return;
+    nodes[node].ever.add(begin, end);
+    if (time.first <= low && high <= time.second)
+      return nodes[node].always.add(begin, end);
+    size_t middle = (low + high) / 2;
+    add(time, begin, end, 2 * node, low, middle);
+    add(time, begin, end, 2 * node + 1, middle, high);
+  }
+  template <typename Visit>
+  void forEach(Range time, Visit visit, size_t node, size_t low, size_t high) const {
+    if (time.second <= low || high <= time.first)
+      return;
+    bool whole = time.first <= low && high <= time.second;
+    for (auto [begin, end] : (whole ? nodes[node].ever : nodes[node].always).ranges)
+      visit(begin, end);
+    if (whole)
+      return;
+    size_t middle = (low + high) / 2;
+    forEach(time, visit, 2 * node, low, middle);
+    forEach(time, visit, 2 * node + 1, middle, high);
+  }
+
+  SmallVector<int64_t> times;
+  size_t leaves = 1;
+  std::vector<Node> nodes; ///< the root is node 1, node n has the children 2n and 2n + 1
+};
+
 class Assigner {
 public:
   Assigner(ArrayRef<Lifetime> buffers, int64_t alignment)
-      : buffers(buffers), alignment(alignment), neighbours(buffers.size()) {
+      : buffers(buffers), alignment(alignment), neighbours(buffers.size()), taken(buffers) {
     for (const Lifetime &buffer : buffers)
       sizes.push_back(alignTo(buffer.size, alignment));
-    SmallVector<unsigned> byBegin = llvm::to_vector(llvm::seq<unsigned>(0, buffers.size())), live;
-    llvm::stable_sort(byBegin,
-                      [&](unsigned a, unsigned b) { return buffers[a].begin < buffers[b].begin; });
-    for (unsigned i : byBegin) {
-      llvm::erase_if(live, [&](unsigned j) { return buffers[j].end <= buffers[i].begin; });
-      for (unsigned j : live)
-        if (auto range = buffers[j].forbids(buffers[i])) {
-          neighbours[i].push_back({j, range->first, range->second});
-          neighbours[j].push_back({i, -range->second, -range->first});
-          pairs += 2;
-        }
-      live.push_back(i);
+    for (unsigned i = 0; i < buffers.size(); ++i) {
+      if (isWhole(i))
+        continue;
+      for (unsigned j = 0; j < buffers.size(); ++j)
+        if (j < i || isWhole(j))
+          if (auto range = buffers[j].forbids(buffers[i])) {
+            neighbours[i].push_back({j, range->first, range->second});
+            neighbours[j].push_back({i, -range->second, -range->first});
+          }
     }
   }
 
-  /// How many neighbours one assignment looks at.
-  int64_t work() const { return pairs; }
-
   /// Each buffer in turn begins in the smallest gap between places where those assigned before do
   /// not let it, or else at the lowest place above all of them.
-  OffsetAssignment assign(ArrayRef<unsigned> order) const {
+  OffsetAssignment assign(ArrayRef<unsigned> order) {
     OffsetAssignment assignment;
     assignment.offsets.assign(buffers.size(), -1);
+    taken.clear();
     SmallVector<std::pair<int64_t, int64_t>> forbidden;
     for (unsigned i : order) {
       forbidden.clear();
       for (const Neighbour &other : neighbours[i])
         if (int64_t from = assignment.offsets[other.buffer]; from >= 0)
           forbidden.push_back({from + other.begin, from + other.end});
+      if (isWhole(i))
+        taken.forEach(buffers[i], [&](int64_t begin, int64_t end) {
+          forbidden.push_back({begin - buffers[i].size, end});
+        });
       llvm::sort(forbidden);
       int64_t best = -1, gap = std::numeric_limits<int64_t>::max(), top = 0;
       for (auto [begin, end] : forbidden) {
@@ -106,6 +182,8 @@ public:
       }
       assignment.offsets[i] = best >= 0 ? best : top;
       assignment.size = std::max(assignment.size, assignment.offsets[i] + sizes[i]);
+      if (isWhole(i))
+        taken.add(buffers[i], assignment.offsets[i], sizes[i]);
     }
     return assignment;
   }
@@ -129,6 +207,9 @@ public:
   }
 
 private:
+  /// Whether it is live as a whole, so that no other buffer may have any of its bytes meanwhile.
+  bool isWhole(unsigned i) const { return !buffers[i].filled && !buffers[i].emptied; }
+
   /// Between these two, counted from its own beginning, another buffer does not let one begin.
   struct Neighbour {
     unsigned buffer;
@@ -138,8 +219,8 @@ private:
   ArrayRef<Lifetime> buffers;
   int64_t alignment;
   SmallVector<int64_t> sizes;
-  std::vector<SmallVector<Neighbour>> neighbours;
-  int64_t pairs = 0;
+  std::vector<SmallVector<Neighbour>> neighbours; ///< of pairs that are not both whole
+  TakenAddresses taken;                           ///< by those that are whole
 };
 } // namespace
 
@@ -154,13 +235,15 @@ OffsetAssignment meshwright::exec::computeOffsets(ArrayRef<Lifetime> buffers, in
       best = assignment;
       order = candidate;
     }
+    if (best.size == goal)
+      return best;
   }
   // Those on top had the worst luck: let them choose earlier, the more so the
   // longer nothing else helps.
   std::mt19937 random(1);
   OffsetAssignment current = best;
-  unsigned most = std::min<int64_t>(rounds, mostWork / std::max<int64_t>(1, assigner.work()));
-  for (unsigned round = 0; round < most && best.size > goal; ++round) {
+  size_t rounds = std::min(mostRounds, mostPlacements / std::max<size_t>(1, buffers.size()));
+  for (unsigned round = 0; round < rounds && best.size > goal; ++round) {
     SmallVector<unsigned> next(order);
     for (unsigned position = 0; position < order.size(); ++position) {
       unsigned i = order[position];

@@ -9,6 +9,7 @@
 #include "Exec/Offload/HostCopies.h"
 #include "Exec/Passes.h"
 #include "Facts.h"
+#include "Overlaps.h"
 #include "ProgramWalk.h"
 #include "SharedMemory.h"
 
@@ -35,21 +36,6 @@ static bool isPlanned(Value memory) {
 }
 
 namespace {
-/// Where a buffer lies, read once for all those that it is compared with.
-struct Place {
-  explicit Place(BufferOp buffer)
-      : buffer(buffer), onHost(isOnHost(buffer.getType())), begin(*buffer.getOffset()),
-        end(begin + buffer.getBytes()) {}
-
-  bool overlaps(const Place &other) const {
-    return onHost == other.onHost && begin < other.end && other.begin < end;
-  }
-
-  BufferOp buffer;
-  bool onHost;
-  int64_t begin, end;
-};
-
 class ProgramVerifier {
 public:
   /// With the sizes of the arena and of the host's.
@@ -193,9 +179,10 @@ LogicalResult ProgramVerifier::checkBuffers() {
     if (uninitialized && !buffer.getVariable() && !buffer.getInput())
       return uninitialized->emitOpError("reads '")
              << buffer.getName() << "' before anything is written there";
-    for (Access &access : liveness.accesses(buffer))
-      if (access.writes && buffer.getInput())
-        return access.op->emitOpError("writes the input '") << buffer.getName() << "'";
+    if (buffer.getInput())
+      for (Access &access : liveness.accesses(buffer))
+        if (access.writes)
+          return access.op->emitOpError("writes the input '") << buffer.getName() << "'";
   }
   WalkResult result = program.walk([&](Operation *op) {
     if (isa<BufferOp>(op) && op->getBlock() != &program.getBody().front()) {
@@ -215,29 +202,62 @@ LogicalResult ProgramVerifier::checkBuffers() {
 /// No byte belongs to two buffers at once. Of stacks that a loop fills and empties liveness says
 /// where they may share memory; that they do no harm there is found out again, by a walk.
 LogicalResult ProgramVerifier::checkOverlaps() {
-  SmallVector<std::pair<Place, Lifetime>> lives;
+  struct Life {
+    BufferOp buffer;
+    Lifetime time;
+    PlacedBuffer place;
+    bool onHost;
+  };
+  std::vector<Life> lives;
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     std::optional<Lifetime> life = Lifetime{buffer.getBytes(), 0, liveness.size()};
     if (!buffer.isPersistent())
       life = liveness.life(buffer);
     if (life)
-      lives.push_back({Place(buffer), *life});
+      lives.push_back({buffer, *life,
+                       {int64_t(*buffer.getOffset()), life->size, life->begin, life->end},
+                       isOnHost(buffer.getType())});
+  }
+  auto refuse = [](const Life &a, const Life &b) {
+    return BufferOp(b.buffer).emitOpError("'")
+           << BufferOp(b.buffer).getName() << "' overlaps '" << BufferOp(a.buffer).getName()
+           << "', which is live with it";
+  };
+  // Most are live as a whole. Of stacks that are filled and emptied there are few, each held
+  // against all others.
+  SmallVector<size_t> stacks;
+  for (bool onHost : {false, true}) {
+    SmallVector<size_t> numbers;
+    SmallVector<PlacedBuffer> wholes;
+    for (auto [i, life] : llvm::enumerate(lives)) {
+      if (life.onHost != onHost)
+        continue;
+      if (life.time.filled || life.time.emptied) {
+        stacks.push_back(i);
+        continue;
+      }
+      numbers.push_back(i);
+      wholes.push_back(life.place);
+    }
+    if (auto overlap = findOverlap(wholes))
+      return refuse(lives[numbers[overlap->first]], lives[numbers[overlap->second]]);
   }
   llvm::SetVector<BufferOp> shared;
-  for (auto [i, entry] : llvm::enumerate(lives)) {
-    auto &[a, lifeOfA] = entry;
-    for (auto &[b, lifeOfB] : llvm::MutableArrayRef(lives).drop_front(i + 1)) {
-      if (!a.overlaps(b) || !lifeOfA.overlaps(lifeOfB))
+  for (size_t i : stacks)
+    for (auto [j, other] : llvm::enumerate(lives)) {
+      bool isStack = other.time.filled || other.time.emptied;
+      if (i == j || (isStack && j < i) || other.onHost != lives[i].onHost)
         continue;
-      int64_t apart = b.begin - a.begin;
-      auto forbidden = lifeOfA.forbids(lifeOfB);
+      const Life &a = lives[std::min(i, j)], &b = lives[std::max(i, j)];
+      if (!a.time.overlaps(b.time) || !a.place.sharesBytes(b.place))
+        continue;
+      int64_t apart = b.place.offset - a.place.offset;
+      auto forbidden = a.time.forbids(b.time);
       if (forbidden && forbidden->first < apart && apart < forbidden->second)
-        return b.buffer.emitOpError("'") << b.buffer.getName() << "' overlaps '"
-                                         << a.buffer.getName() << "', which is live with it";
+        return refuse(a, b);
       shared.insert(a.buffer);
       shared.insert(b.buffer);
     }
-  }
   return shared.empty() ? success() : verifySharedMemory(program, shared.getArrayRef());
 }
 
@@ -350,21 +370,37 @@ static LogicalResult verifyProgram(ModuleOp module) {
         return buffer.emitOpError("'") << buffer.getName() << "' lies elsewhere in another program";
     }
   }
-  SmallVector<Place> outliving;
-  for (auto &entry : persistent)
-    outliving.push_back(Place(entry.second));
+  // By offset, each with the largest end of those up to it.
+  struct Outlived {
+    BufferOp buffer;
+    int64_t begin, end, largestEnd;
+  };
+  std::vector<Outlived> outlived[2]; // of the arena, of the host's
+  for (auto &entry : persistent) {
+    int64_t begin = *entry.second.getOffset(), end = begin + entry.second.getBytes();
+    outlived[isOnHost(entry.second.getType())].push_back({entry.second, begin, end, end});
+  }
+  for (auto &buffers : outlived) {
+    llvm::sort(buffers, [](auto &a, auto &b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < buffers.size(); ++i)
+      buffers[i].largestEnd = std::max(buffers[i].end, buffers[i - 1].largestEnd);
+  }
   for (auto program : module.getOps<ProgramOp>()) {
     if (program.isPrivate())
       continue; // its offsets count from its workspace
     for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
       if (buffer.isPersistent())
         continue;
-      Place own(buffer);
-      for (Place &other : outliving)
-        if (own.overlaps(other))
-          return buffer.emitOpError("'") << buffer.getName() << "' overlaps '"
-                                         << other.buffer.getName()
-                                         << "', which outlives the program";
+      int64_t begin = *buffer.getOffset(), end = begin + buffer.getBytes();
+      ArrayRef<Outlived> others = outlived[isOnHost(buffer.getType())];
+      others = others.take_front(
+          llvm::partition_point(others, [&](const Outlived &o) { return o.begin < end; }) -
+          others.begin());
+      for (; !others.empty() && others.back().largestEnd > begin; others = others.drop_back())
+        if (others.back().end > begin)
+          return buffer.emitOpError("'")
+                 << buffer.getName() << "' overlaps '" << BufferOp(others.back().buffer).getName()
+                 << "', which outlives the program";
     }
   }
   return success();
