@@ -67,6 +67,14 @@ int64_t VariableOp::getNumbered() {
   return int64_t(getStacked()) + (getStorage() && numberMark(getStorage()->getTensor()));
 }
 
+/// Whether `value` is a finite number when it is rounded to `type`, too.
+static bool isFiniteAs(llvm::APFloat value, Type type) {
+  bool inexact;
+  if (auto floats = dyn_cast<FloatType>(type))
+    value.convert(floats.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+  return value.isFinite();
+}
+
 LogicalResult VariableOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape())
@@ -99,6 +107,12 @@ LogicalResult VariableOp::verify() {
       return emitOpError("is stored in rows along dimension ")
              << storage.getDim() << " of tensor '" << storage.getTensor() << "', which has " << rank;
   }
+  if (FloatAttr initial = getInit().getValue();
+      !isFiniteAs(initial.getValue(), type.getElementType()))
+    return emitOpError("begins with ")
+           << (getInit().getKind() == "normal" ? "a standard deviation of " : "the value ")
+           << initial.getValueAsDouble() << ", which is not finite in " << type.getElementType()
+           << "; give a smaller number";
   return success();
 }
 

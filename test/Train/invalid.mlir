@@ -92,6 +92,32 @@ train.variable @w : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"w">
 
 // -----
 
+// expected-error @+1 {{begins with the value inf, which is not finite in 'f32'; give a smaller number}}
+train.variable @w : tensor<4xf32> init <"constant", 1.0e+4096>
+
+// -----
+
+// expected-error @+1 {{begins with the value -inf, which is not finite in 'f32'}}
+train.variable @w : tensor<4xf32> init <"constant", 0xFFF0000000000000>
+
+// -----
+
+// expected-error @+1 {{begins with a standard deviation of nan, which is not finite in 'f32'}}
+train.variable @w : tensor<4xf32> init <"normal", 0x7FF8000000000000>
+
+// -----
+
+// expected-error @+1 {{begins with a standard deviation of 1.000000e+300, which is not finite in 'f32'}}
+train.variable @w : tensor<4xf32> init <"normal", 1.0e+300>
+
+// -----
+
+// In f32 it would be finite.
+// expected-error @+1 {{begins with the value 7.000000e+04, which is not finite in 'f16'}}
+train.variable @w : tensor<4xf16> init <"constant", 7.0e+04>
+
+// -----
+
 func.func @contract(%x: tensor<4xf32>, %y: tensor<4xf32>) {
   // expected-error @+2 {{is not of the form "a b, b c -> a c"}}
   // expected-error @+1 {{failed to infer returned types}}
