@@ -48,6 +48,13 @@ struct Plan : plan::Plan {
 /// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`.
 llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false);
 
+/// The text of `plan` that an executable carries.
+std::string planText(const plan::Plan &plan);
+
+/// The hash that `plan` must have (PlanHash.h). What an assembler said of its kernels is no part of
+/// it.
+std::string planHash(plan::Plan plan);
+
 /// Writes `directory`/report.json, a self-contained `directory`/index.html, the pictures in
 /// it as SVG, and `directory`/trace.json.
 llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);

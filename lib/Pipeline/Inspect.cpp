@@ -38,6 +38,10 @@ static Expected<plan::Plan> parsePlan(llvm::StringRef text, const llvm::Twine &w
     if (collective.group < 0 || collective.group >= int64_t(plan->groups.size()))
       return llvm::createStringError(whose + ": a collective is of group " +
                                      llvm::Twine(collective.group) + ", which is not there");
+  if (std::string hash = planHash(*plan); hash != plan->hash)
+    return llvm::createStringError(whose + ": its hash is " + plan->hash +
+                                   ", but what it says has the hash " + hash +
+                                   ": it was changed, or is of another version of Meshwright");
   return plan;
 }
 
@@ -68,9 +72,14 @@ static Expected<plan::Plan> planOf(llvm::StringRef path) {
     return text.takeError();
   Expected<plan::Plan> plan =
       parsePlan(*text, "the plan in '" + path + "' is damaged; compile the model again");
-  if (plan)
-    if (Error error = addAssembled(path, *plan))
-      return error;
+  if (!plan)
+    return plan;
+  // What else is in the text changes nothing here, but an executable refuses it.
+  if (planText(*plan) != *text)
+    return llvm::createStringError("the plan in '" + path +
+                                   "' is not as it was written; compile the model again");
+  if (Error error = addAssembled(path, *plan))
+    return error;
   return plan;
 }
 

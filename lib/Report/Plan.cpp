@@ -16,6 +16,7 @@
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
+#include "meshwright/runtime/PlanHash.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringSet.h"
@@ -393,12 +394,21 @@ llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
   if (llvm::Expected<std::optional<report::StepTasks>> tasks = report::tasksOf(plan); !tasks)
     return tasks.takeError();
   // Of all that is said, and so the last to be.
-  llvm::json::Value json = plan::toJSON<plan::Plan>(plan);
-  json.getAsObject()->erase(plan::hashKey);
-  uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", json).str());
-  plan.hash = llvm::formatv("{0:x-16}", hash).str();
-  plan.json = llvm::formatv("{0:2}", plan::toJSON<plan::Plan>(plan)).str() + "\n";
+  plan.hash = planHash(plan);
+  plan.json = planText(plan);
   return std::move(plan);
+}
+
+std::string meshwright::planText(const plan::Plan &plan) {
+  return llvm::formatv("{0:2}\n", plan::toJSON<plan::Plan>(plan)).str();
+}
+
+std::string meshwright::planHash(plan::Plan plan) {
+  plan.hash.assign(plan::hashDigits, '0');
+  for (plan::Program &program : plan.programs)
+    for (plan::Kernel &kernel : program.kernels)
+      kernel.assembled.reset();
+  return llvm::formatv("{0:x-16}", llvm::xxh3_64bits(plan::hashedText(planText(plan)))).str();
 }
 
 llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport) {

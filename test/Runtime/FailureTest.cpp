@@ -100,7 +100,14 @@ TEST_F(FailureTest, RanksWithoutAnAddress) {
 
 TEST_F(FailureTest, DifferentPlans) {
   expectFailure(train("--steps 2", 2, 2, Mpi, "FAKE_ODD_HASH_RANK=2"),
-                {"0123456789abcdef", "rank 2", "00000000deadbeef", "same executable"});
+                {"the executable's plan is ", " on rank 0 but ", " on rank 2", "same executable"});
+}
+
+// One digit of what the plan says of the program.
+TEST_F(FailureTest, ChangedPlan) {
+  for (Launcher launcher : {Threads, Mpi})
+    expectFailure(train("--steps 2", 2, 1, launcher, "FAKE_CHANGED=1"),
+                  {"plan has the hash", "with which it was written", "compile the executable again"});
 }
 
 TEST_F(FailureTest, BadDataFiles) {

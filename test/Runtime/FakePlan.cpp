@@ -6,12 +6,15 @@
 // executable, for the mesh data=FAKE_DATA, tensor=FAKE_TENSOR (environment, 1 if
 // absent). One executable thus serves every mesh the tests want; FAKE_MODEL,
 // FAKE_HEADS and FAKE_OPTIMIZER make it claim to be another, FAKE_PROCESSOR to be for
-// a processor with these extensions, and FAKE_TARGETS=0 leaves out the input "targets".
+// a processor with these extensions, FAKE_TARGETS=0 leaves out the input "targets", and
+// FAKE_CHANGED=1 changes a digit of the plan after it got its hash.
 // The ABI header is not included, because the plan is not constant here.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeProgram.h"
 #include "PlanText.h"
+#include "common/plan/PlanHash.h"
+#include "meshwright/runtime/PlanHash.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -150,7 +153,7 @@ __attribute__((constructor)) static void makePlan() {
   const char *model = getenv("FAKE_MODEL"), *optimizer = getenv("FAKE_OPTIMIZER");
   Json plan = meshwright::plan::whole<meshwright::plan::Plan>({
       {"version", 1},
-      {"hash", differs ? "00000000deadbeef" : "0123456789abcdef"},
+      {"hash", std::string(meshwright::plan::hashDigits, '0')},
       {"model", model ? model : "fake"},
       {"config", config.dump() + "\n"},
       {"target", "cpu"},
@@ -174,8 +177,12 @@ __attribute__((constructor)) static void makePlan() {
       {"groups", {{"data"}, {"data", "tensor"}}},
       {"scratch_bytes", {setting("FAKE_SCRATCH", 1 << 20), 1 << 20}},
       {"collectives", {collective, everywhere}},
-      {"flops", 1000}});
+      {"flops", differs ? 1001 : 1000}});
   std::string text = plan.dump();
+  text.replace(meshwright::plan::hashPosition(text), meshwright::plan::hashDigits,
+               meshwright::hashOfPlan(text));
+  if (setting("FAKE_CHANGED", 0))
+    text.replace(text.find("\"flops\":1000"), 12, "\"flops\":1002");
   meshwright_plan_size = text.size();
   memcpy(meshwright_plan, text.data(), text.size());
   if (const char *needed = getenv("FAKE_PROCESSOR"))

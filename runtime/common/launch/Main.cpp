@@ -11,6 +11,7 @@
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
 #include "common/monitor/WaitMonitor.h"
+#include "common/plan/PlanHash.h"
 #include "cpu/MessageCommunicator.h"
 #include "cpu/MpiTransport.h"
 #include "cpu/TcpTransport.h"
@@ -26,7 +27,9 @@ using namespace meshwright;
 
 /// The executable's plan as `rank` sees it.
 static Plan readPlan(int64_t rank) {
-  return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
+  std::string_view text(meshwright_plan, size_t(meshwright_plan_size));
+  checkPlanHash(text);
+  return Plan::parse(text, rank);
 }
 
 /// One rank from its communicator to the end of the run, on `cores` if there are any. Returns the

@@ -412,6 +412,27 @@ def bad_compile(golden):
     no_executable(write("head", whole[:4000]))
     at = whole.index(b'"arena_bytes"')
     no_executable(write("spoilt", whole[:at] + b"\0" * 40 + whole[at + 40:]), "damaged")
+    # A plan of which one digit is another, or only a blank: the hash says so, to the executable, too.
+    number = b'"max_positions": '
+    at = whole.index(number) + len(number)
+    changed = whole[:at] + (b"7" if whole[at:at + 1] != b"7" else b"8") + whole[at + 1:]
+    for name, content, said in (("changed", changed, "has the hash"),
+                                ("blank", whole.replace(b'"max_positions": ', b'"max_positions" :', 1), "is not as it was written")):
+        no_executable(write(name, content), said, "compile the model again")
+        refuses(["meshwright", "diff", "fits", name], name, said)
+        os.chmod(name, 0o755)
+        refuses([f"./{name}", *flags(dict(golden.data, steps=1))], "plan has the hash", "compile the executable again")
+    text = call(["meshwright", "inspect", "fits", "--json"])
+    call(["meshwright", "inspect", write("whole.json", text)])
+    no_executable(write("changed.json", text.replace('"max_positions": ', '"max_positions": 1')), "no whole plan", "has the hash")
+
+    # An initial value that is not finite, at each floor.
+    for floor in ("train", "dist", "local", "schedule", "exec"):
+        compile(golden.config, "floor.mlir", emit=floor, **golden.size)
+        module = ir("floor.mlir")
+        check('init <"constant", 1.000000e+00' in module, f"no initial value of 1 at the floor {floor}")
+        write("infinite.mlir", module.replace('init <"constant", 1.000000e+00', 'init <"constant", 1.0e+4096', 1))
+        refuses(["meshwright", "compile", "infinite.mlir", "-o", "out"], "begins with the value inf, which is not finite in 'f32'")
     refuses(["meshwright", "inspect"], "no executable given", "usage")
     refuses(["meshwright", "plot", "x.jsonl", "-o", ""], "-o needs a file", "usage")
 
