@@ -256,6 +256,33 @@ TEST_F(FailureTest, BadWeightFiles) {
   }
 }
 
+// Weights and data in formats that are not read, and what stands for a file that is not there.
+TEST_F(FailureTest, OtherFormatsAreNamed) {
+  std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff"
+                        "69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 4943162336\n";
+  std::string zip = std::string("PK\3\4\0\0", 6) + std::string(100, 'x');
+  writeFile(path("pytorch_model.bin"), zip);
+  std::vector<std::string> said = {"is a zip archive, as PyTorch saves weights", "convert it"};
+  for (Launcher launcher : {Threads, Mpi})
+    expectFailure(train("--steps 1 --init " + path("pytorch_model.bin"), 2, 1, launcher), said);
+  expectFailure(train("--steps 1 --init " + scratch.directory),
+                {"the folder has pytorch_model.bin", "which is not read", "save_pretrained"});
+  writeFile(path("old.bin"), "\x80\2\x8a\nl\xfc");
+  expectFailure(train("--steps 1 --init " + path("old.bin")), {"is a pickle"});
+  writeFile(path("model.gguf"), "GGUF\3");
+  expectFailure(train("--steps 1 --init " + path("model.gguf")), {"is a GGUF file"});
+  writeFile(path("model.safetensors"), pointer);
+  std::string lfs = "is a pointer of git-LFS to a file of 4943162336 bytes, not that file: fetch it "
+                    "with 'git lfs pull'";
+  for (Launcher launcher : {Threads, Mpi})
+    expectFailure(train("--steps 1 --init " + scratch.directory, 2, 1, launcher),
+                  {"--init " + path("model.safetensors"), lfs});
+  expectFailure(train("--steps 1 --eval-data " + path("model.safetensors")), {"--eval-data", lfs});
+  // Data that begins like one.
+  writeFile(path("text.bin"), pointer.substr(0, 30) + std::string(2000, 'x'));
+  EXPECT_EQ(train("--steps 1 --eval-data " + path("text.bin")).code, 0);
+}
+
 // What is there, but is no checkpoint.
 TEST_F(FailureTest, FoldersWithoutACheckpoint) {
   ASSERT_EQ(train("--steps 1 --save " + path("a")).code, 0);

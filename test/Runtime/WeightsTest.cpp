@@ -534,6 +534,89 @@ TEST(Weights, ReadsOldNamesOfNorms) {
   }
 }
 
+// What wrappers of modules add to names, alone and together, and the language models of larger models.
+TEST(Weights, ReadsNamesOfWrappersAndOfTextParts) {
+  TemporaryDirectory scratch;
+  std::vector<float> values(12);
+  std::iota(values.begin(), values.end(), 1.0f);
+  for (auto [wanted, name] : {
+           std::pair("model.norm.weight", "module.model.norm.weight"),
+           {"model.norm.weight", "_orig_mod.model.norm.weight"},
+           {"model.norm.weight", "module._orig_mod.model.norm.weight"},
+           {"model.norm.weight", "_orig_mod.module.norm.weight"},
+           {"model.norm.weight", "model._orig_mod._fsdp_wrapped_module.norm._checkpoint_wrapped_module.weight"},
+           {"model.norm.weight", "model.language_model.norm.weight"},
+           {"model.norm.weight", "language_model.model.norm.weight"},
+           {"model.norm.weight", "module.language_model._orig_mod.model.norm.weight"},
+           {"model.norm.weight", "model.text_model.norm.weight"},
+           {"lm_head.weight", "language_model.lm_head.weight"},
+           {"lm_head.weight", "model.language_model.lm_head.weight"},
+           {"lm_head.weight", "_orig_mod.lm_head.weight"},
+           {"transformer.wte.weight", "module.transformer.wte.weight"},
+           {"transformer.wte.weight", "module.wte.weight"},
+       }) {
+    std::string file = scratch.path(name); // Whatever is read cannot be written any more.
+    SafeTensorsWriter writer(file, {{name, {4, 3}}, {"model.visual.norm.weight", {4, 3}}});
+    for (int i = 0; i < 2; ++i)
+      writer.write(values.data(), 12);
+    writer.finish();
+    Json storage = {{"tensor", wanted}};
+    Plan plan = Plan::parse(planText({4, 3}, {4, 3}, {Json::array(), Json::array()}, false, storage).dump());
+    alignas(64) char arena[4096] = {};
+    EXPECT_THAT(readWeights({plan, 0, arena, 1}, WeightKind::Parameters, file, "--init"),
+                HasSubstr("1 tensor that this model does not use (model.visual.norm.weight)"))
+        << name;
+    EXPECT_EQ(0, std::memcmp(arena + plan.variables[0].offset, values.data(), 48)) << name;
+  }
+  // Both of them would be one.
+  std::string both = scratch.path("both");
+  SafeTensorsWriter writer(both, {{"model.w", {4, 3}}, {"module.model.w", {4, 3}}});
+  for (int i = 0; i < 2; ++i)
+    writer.write(values.data(), 12);
+  writer.finish();
+  EXPECT_THAT([&] { SafeTensorsReader(both, "--init"); },
+              testing::ThrowsMessage<std::exception>(HasSubstr("tensor model.w is there twice")));
+}
+
+// safetensors.torch.save_model keeps one of two names, and says of the other which one.
+TEST(Weights, ReadsTheOneOfTwoTiedTensorsThatIsThere) {
+  TemporaryDirectory scratch;
+  std::vector<float> values(12);
+  std::iota(values.begin(), values.end(), 1.0f);
+  auto write = [&](const char *file, const std::string &kept, const Json &metadata) {
+    Json header = {{kept, {{"dtype", "F32"}, {"shape", {4, 3}}, {"data_offsets", {0, 48}}}},
+                   {"__metadata__", metadata}};
+    std::string text = header.dump();
+    uint64_t length = text.size();
+    std::string content(reinterpret_cast<const char *>(&length), 8);
+    content += text + std::string(reinterpret_cast<const char *>(values.data()), 48);
+    writeFile(scratch.path(file), content);
+  };
+  const std::string head = "lm_head.weight", embedding = "model.embed_tokens.weight";
+  auto read = [&](const std::string &wanted, const char *file) -> std::string {
+    Json text = planText({4, 3}, {4, 3}, {Json::array(), Json::array()}, false, {{"tensor", wanted}});
+    text["config"] = "{}";
+    Plan plan = Plan::parse(text.dump());
+    alignas(64) char arena[4096] = {};
+    try {
+      std::string note = readWeights({plan, 0, arena, 1}, WeightKind::Parameters, scratch.path(file), "--init");
+      EXPECT_EQ(0, std::memcmp(arena + plan.variables[0].offset, values.data(), 48)) << file;
+      return note;
+    } catch (const Error &error) {
+      return error.what();
+    }
+  };
+  write("head", embedding, {{"format", "pt"}, {head, embedding}});
+  write("embedding", head, {{"format", "pt"}, {embedding, head}});
+  write("compiled", "_orig_mod." + head, {{"_orig_mod." + embedding, "_orig_mod." + head}});
+  for (const char *file : {"head", "embedding", "compiled"})
+    for (const std::string &wanted : {head, embedding})
+      EXPECT_EQ(read(wanted, file), "") << file << " " << wanted;
+  // The metadata of another file.
+  write("neither", "model.norm.weight", {{embedding, head}});
+  EXPECT_THAT(read(embedding, "neither"), HasSubstr("has no tensor " + embedding));
+}
+
 /// Of each 12 rows of the file the variable has 4 from the fourth on, those with even numbers first.
 TEST(Weights, ReadsRowsThatLieApart) {
   TemporaryDirectory scratch;

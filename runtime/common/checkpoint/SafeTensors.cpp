@@ -50,6 +50,7 @@ static std::optional<ElementType> convertible(const std::string &dtype) {
 struct SafeTensorsReader::Header {
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> others; ///< types of those that are not converted
+  std::map<std::string, std::string> metadata;
   std::string checksum;
 };
 
@@ -69,15 +70,55 @@ SafeTensorsReader::SafeTensorsReader(const std::string &path, const std::string 
   tensors = std::move(header.tensors);
   others = std::move(header.others);
   checksum = header.checksum;
+  addTied(header.metadata);
 }
 
-/// What files of bert's first years call gamma and beta.
-static std::string presentName(const std::string &name) {
+/// What wrappers of a module put into the names of its tensors, anywhere: torch.compile, FSDP and
+/// activation checkpointing.
+static constexpr const char *wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
+                                           "_checkpoint_wrapped_module."};
+/// What DistributedDataParallel and DeepSpeed put in front of them.
+static constexpr const char *replicaPrefix = "module.";
+/// What the names of the language model begin with in a model of more than text. Its head is within
+/// that, too, or beside it.
+static constexpr const char *textPrefixes[] = {"model.language_model.", "language_model.",
+                                               "model.text_model.", "text_model."};
+
+/// Removes `prefix`, if `name` begins with it.
+static bool dropPrefix(std::string &name, const char *prefix) {
+  if (name.rfind(prefix, 0) != 0)
+    return false;
+  name.erase(0, std::strlen(prefix));
+  return true;
+}
+
+/// The name that the tensor `name` of a file has in the model that is trained.
+static std::string presentName(std::string name) {
+  for (const char *wrapper : wrappers)
+    for (size_t at = name.find(wrapper); at != std::string::npos; at = name.find(wrapper, at))
+      if (at == 0 || name[at - 1] == '.')
+        name.erase(at, std::strlen(wrapper));
+      else
+        ++at;
+  while (dropPrefix(name, replicaPrefix))
+    ;
+  for (const char *prefix : textPrefixes)
+    if (dropPrefix(name, prefix))
+      break;
+  // What files of bert's first years call gamma and beta.
   for (auto [old, present] : {std::pair("LayerNorm.gamma", "weight"), {"LayerNorm.beta", "bias"}})
     if (size_t dot = name.rfind('.'), begin = name.rfind(old);
         begin != std::string::npos && begin + std::strlen(old) == name.size())
       return name.substr(0, dot + 1) + present;
   return name;
+}
+
+/// Takes from a file's metadata which tensors it lacks because others are the same:
+/// safetensors.torch.save_model writes {"lm_head.weight": "model.embed_tokens.weight"}.
+void SafeTensorsReader::addTied(const std::map<std::string, std::string> &metadata) {
+  for (const auto &[removed, kept] : metadata)
+    if (tensors.count(presentName(kept)) && !tensors.count(presentName(removed)))
+      tied[presentName(removed)] = presentName(kept);
 }
 
 void SafeTensorsReader::openIndex() {
@@ -100,14 +141,17 @@ void SafeTensorsReader::openIndex() {
     if (found == shards.end())
       found = shards.emplace(shard, openFile(directory / shard, prefix + "shard")).first;
     const Header &header = found->second;
-    if (auto entry = header.tensors.find(presentName(tensor)); entry != header.tensors.end())
+    std::string known = presentName(tensor);
+    if (auto entry = header.tensors.find(known); entry != header.tensors.end())
       tensors.insert(*entry);
-    else if (auto other = header.others.find(tensor); other != header.others.end())
+    else if (auto other = header.others.find(known); other != header.others.end())
       others.insert(*other);
     else
       fail(prefix, "\"weight_map\" puts tensor ", tensor, " in ", shard,
            ", which has no such tensor: write or download both again");
   }
+  for (const auto &[_, header] : shards)
+    addTied(header.metadata);
 }
 
 /// The whole numbers of the list `json`; none if it is anything else.
@@ -144,7 +188,7 @@ static void checkTiling(std::vector<Extent> extents, uint64_t bytes, const std::
     fail(prefix, "bytes ", end, " to ", bytes, " of the data belong to no tensor", damaged);
 }
 
-/// The checksums in a header's "__metadata__", by their keys.
+/// A header's "__metadata__", whose checksums are verified.
 static std::map<std::string, std::string> readMetadata(const Json &json, std::string_view header,
                                                        const std::string &prefix) {
   std::map<std::string, std::string> found;
@@ -157,12 +201,34 @@ static std::map<std::string, std::string> readMetadata(const Json &json, std::st
     if (!value.is_string())
       fail(prefix, "\"", key, "\" in \"__metadata__\" is ", shortText(value), ", not a string",
            damaged);
-    if (key.rfind(checksumKey, 0) == 0)
-      found[key] = value.get<std::string>();
+    found[key] = value.get<std::string>();
   }
-  if (!found.empty() && !isSealed(std::string(header), found[checksumKey]))
+  auto first = found.lower_bound(checksumKey);
+  bool hasChecksums = first != found.end() && first->first.rfind(checksumKey, 0) == 0;
+  if (hasChecksums && !isSealed(std::string(header), found[checksumKey]))
     fail(prefix, "its header does not have the checksum that it should have", damaged);
   return found;
+}
+
+/// An Error that names the format of weights that are in another one.
+static void checkFormat(const MappedFile &file, const std::string &prefix) {
+  static const char *torch =
+      ", which is not read: convert it, e.g. in Python safetensors.torch.save_file(torch.load(FILE, "
+      "weights_only=True), \"model.safetensors\"), or take the release's safetensors files";
+  static const struct {
+    std::string_view begin;
+    const char *what, *remedy;
+  } formats[] = {
+      {"PK\3\4", "is a zip archive, as PyTorch saves weights (pytorch_model.bin)", torch},
+      {"\x80\2", "is a pickle, as early versions of PyTorch save weights", torch},
+      {"GGUF", "is a GGUF file, as llama.cpp has them",
+       ", which is not read: name the safetensors files that it was made from"},
+      {"\x89HDF", "is an HDF5 file, as TensorFlow saves weights",
+       ", which is not read: take the release's safetensors files"}};
+  std::string_view bytes(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+  for (const auto &format : formats)
+    if (bytes.substr(0, format.begin.size()) == format.begin)
+      fail(prefix, format.what, format.remedy);
 }
 
 SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
@@ -170,6 +236,7 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
   const MappedFile &file = files.emplace_back(path, flag);
   Header result;
   std::string prefix = flag + " " + path + ": ";
+  checkFormat(file, prefix);
   if (file.size() < 8)
     fail(prefix, "has ", file.size(), " bytes, less than a safetensors file's first 8", damaged);
   uint64_t headerBytes;
@@ -188,8 +255,12 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
   if (header.empty() || header[0] != '{')
     fail(what, " is not a JSON object", damaged);
   Json json = parseJson(header, what, damaged);
-  std::map<std::string, std::string> checksums = readMetadata(json, header, prefix);
-  result.checksum = checksums[checksumKey];
+  result.metadata = readMetadata(json, header, prefix);
+  auto checksumIn = [&](const std::string &key) {
+    auto found = result.metadata.find(key);
+    return found == result.metadata.end() ? "" : found->second;
+  };
+  result.checksum = checksumIn(checksumKey);
   std::vector<Extent> extents;
   for (const auto &[name, entry] : json.items()) {
     if (name == "__metadata__")
@@ -222,17 +293,17 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
            dtype.get<std::string>(), " has ", end - begin, " bytes, not those of its shape",
            damaged);
     extents.push_back({begin, end, name});
-    const std::string &checksum = checksums[checksumKey + "." + name];
+    std::string checksum = checksumIn(checksumKey + "." + name);
     if (checksum.empty() != result.checksum.empty())
       fail(prefix, "tensor ", name, " has no checksum, but the file has one: write it again");
-    if (type && result.tensors.count(presentName(name)))
-      fail(prefix, "tensor ", presentName(name), " is there twice, by its old and its present name: ",
-           "keep one");
+    std::string known = presentName(name);
+    if (type && result.tensors.count(known))
+      fail(prefix, "tensor ", known, " is there twice, once as ", name, ": keep one");
     if (type)
-      result.tensors[presentName(name)] = {
+      result.tensors[known] = {
           *type, sizes, file.data() + 8 + headerBytes + begin, int64_t(bytes), checksum, &file};
     else
-      result.others[name] = dtype.get<std::string>();
+      result.others[known] = dtype.get<std::string>();
   }
   checkTiling(std::move(extents), dataBytes, prefix);
   return result;
@@ -274,7 +345,10 @@ template <typename Map> static const auto *findNamed(const Map &map, const std::
 }
 
 const SafeTensorsReader::Tensor *SafeTensorsReader::find(const std::string &name) const {
-  return findNamed(tensors, name);
+  if (const Tensor *tensor = findNamed(tensors, name))
+    return tensor;
+  const std::string *kept = findNamed(tied, name);
+  return kept ? &tensors.at(*kept) : nullptr;
 }
 
 std::string SafeTensorsReader::otherType(const std::string &name) const {

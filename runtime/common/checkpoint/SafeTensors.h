@@ -46,12 +46,14 @@ public:
   SafeTensorsReader(const std::string &path, const std::string &flag);
 
   /// The tensor called `name`, with or without the prefix of a model, such as
-  /// "transformer." or "model."; null if there is none.
+  /// "transformer." or "model.", or the one that the file has in its place, as two tied tensors
+  /// are one; null if there is none.
   const Tensor *find(const std::string &name) const;
   /// The type of such a tensor of integers, masks or numbers of 8 bits, which are not converted;
   /// empty if there is none.
   std::string otherType(const std::string &name) const;
-  /// The names of all tensors as the file has them.
+  /// The names of all tensors as the file has them, but for what wrappers of a model put into them
+  /// and for the prefix of the text part of a larger model.
   std::vector<std::string> names() const;
   const std::string &path() const { return name; }
   /// The file, or those that the index names.
@@ -65,11 +67,13 @@ private:
   struct Header;
   Header openFile(const std::string &path, const std::string &flag);
   void openIndex();
+  void addTied(const std::map<std::string, std::string> &metadata);
 
   std::string name, flag, checksum;
   std::deque<MappedFile> files;
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> others; ///< types of tensors that are not converted
+  std::map<std::string, std::string> tied;   ///< names that are not in the file -> those that are
 };
 
 /// The name without the prefix of a model.

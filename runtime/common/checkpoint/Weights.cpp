@@ -303,8 +303,11 @@ extraTensors(const SafeTensorsReader &file,
              const std::map<std::string, const SafeTensorsReader::Tensor *> &used) {
   int64_t count = 0;
   std::string first;
+  std::set<const SafeTensorsReader::Tensor *> read;
+  for (const auto &[_, tensor] : used)
+    read.insert(tensor);
   for (const std::string &name : file.names())
-    if (!used.count(withoutModelPrefix(name)) && !isKnownExtra(name) && count++ == 0)
+    if (!read.count(file.find(name)) && !isKnownExtra(name) && count++ == 0)
       first = name;
   if (count == 0)
     return "";

@@ -8,17 +8,23 @@
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace meshwright;
+
+/// What git has in the place of a large file until git-LFS fetches it: some short lines of text.
+static constexpr std::string_view pointerStart = "version https://git-lfs.github.com/spec/v1\n";
+static constexpr int64_t mostPointerBytes = 1024;
 
 /// Device and number of each file that was mapped.
 static std::set<std::pair<dev_t, ino_t>> filesRead;
@@ -99,6 +105,19 @@ MappedFile::MappedFile(const std::string &path, const std::string &flag)
   start = static_cast<const unsigned char *>(memory);
   if (!start)
     return;
+  if (std::string_view content(reinterpret_cast<const char *>(start),
+                               size_t(std::min<int64_t>(bytes, mostPointerBytes)));
+      content.substr(0, pointerStart.size()) == pointerStart) {
+    size_t size = content.find("\nsize ");
+    std::string wanted;
+    if (size != content.npos)
+      wanted = content.substr(size + 6, content.find('\n', size + 6) - size - 6);
+    munmap(memory, size_t(bytes));
+    close(file);
+    fail(prefix, "is a pointer of git-LFS to a file",
+         wanted.empty() ? "" : " of " + wanted + " bytes",
+         ", not that file: fetch it with 'git lfs pull', or download it");
+  }
   static std::once_flag once;
   std::call_once(once, handleMissingPages);
   std::lock_guard<std::mutex> lock(mappings().mutex);

@@ -185,6 +185,11 @@ static std::string weightsIn(const std::string &folder) {
        {"/model.safetensors", "/model.safetensors.index.json", "/latest/model.safetensors"})
     if (std::filesystem::exists(folder + name, error))
       return folder + name;
+  for (const char *name : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (std::filesystem::exists(folder + "/" + name, error))
+      fail("--init ", folder, ": the folder has ", name,
+           ", weights as PyTorch pickles them, which is not read: convert them to "
+           "model.safetensors, e.g. with transformers' from_pretrained and save_pretrained");
   fail("--init ", folder,
        ": the folder has neither model.safetensors nor model.safetensors.index.json, nor a "
        "checkpoint: name the file of the weights");
