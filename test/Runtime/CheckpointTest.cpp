@@ -400,6 +400,47 @@ TEST_F(CheckpointTest, ResumeAutoStartsOrGoesOn) {
 }
 
 // A rank that is stopped while others save is missed after the time-out, whoever it is.
+// What is left out is as it was, on every launcher; what is given and differs is said.
+TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
+  std::string flags = " --lr 0.01 --lr-schedule cosine --min-lr 0.001 --warmup 2 --beta1 0.8 "
+                      "--weight-decay 0.3 --grad-clip 0.5";
+  auto go = [&](const std::string &more, Launcher launcher = Threads) {
+    std::filesystem::remove(path("m.jsonl"));
+    return train(more + " --metrics " + path("m.jsonl"), 2, 1, launcher);
+  };
+  ASSERT_EQ(go("--steps 8" + flags + " --save-every 4 --save " + path("a")).code, 0);
+  auto whole = metrics("m.jsonl");
+  std::string resume = "--resume " + path("a/step-00000004");
+  for (Launcher launcher : {Threads, Mpi, Tcp}) {
+    Result result = go(resume, launcher);
+    ASSERT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
+    EXPECT_EQ(metrics("m.jsonl"), decltype(whole)(whole.begin() + 4, whole.end()));
+  }
+  Result result = go(resume + " --steps 16 --lr 0.005 --warmup 2 --save " + path("b"), Mpi);
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_EQ(occurrences(result.output, "note: "), 1) << result.output;
+  EXPECT_THAT(result.output,
+              HasSubstr("note: --steps 16, was 8, where cosine ends; --lr 0.005, was 0.01\n"));
+  // The checkpoint of that run has its flags.
+  result = go("--resume " + path("b"));
+  EXPECT_THAT(result.output, HasSubstr("nothing to train: 16 of 16 steps are done"));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
+  // Limits hold for what comes from both.
+  expectFailure(go(resume + " --lr 0.0001"), {"--min-lr 0.001 is larger than --lr 0.0001"});
+  expectFailure(go("--lr 0.1"), {"--steps is required"});
+  expectFailure(go("--resume " + path("nothing")), {"nothing", "there is no such folder"});
+  // Without the flags, as earlier versions wrote it.
+  editState(path("a/step-00000004"), [](auto &state) { state.erase("flags"); });
+  expectFailure(go(resume), {"--steps is required", "does not say it"});
+  result = go(resume + " --steps 8" + flags);
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_EQ(metrics("m.jsonl"), decltype(whole)(whole.begin() + 4, whole.end()));
+  EXPECT_THAT(result.output, HasSubstr("so these are defaults: --beta2 0.95, --eps 1e-08\n"));
+  editState(path("a/step-00000004"), [](auto &state) { state["flags"] = {{"--lr", 3}}; });
+  expectFailure(go(resume + " --steps 8"), {"state.json", "\"--lr\" is 3, but must be a string"});
+}
+
 TEST_F(CheckpointTest, StoppedRanksAreMissed) {
   for (auto [launcher, rank] : {std::pair(Tcp, 0), {Mpi, 1}}) {
     fs::remove_all(path("a"));

@@ -104,6 +104,7 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
                           {"skipped", scale->skipped}};
   if (state.skipped)
     json["skipped"] = state.skipped;
+  json["flags"] = state.flags;
   std::string text = json.dump(2) + "\n";
   seal(text);
   return text;
@@ -215,6 +216,17 @@ public:
       refuse("files", files, "an object");
     return string(files, file);
   }
+  std::map<std::string, std::string> flags() const {
+    std::map<std::string, std::string> texts;
+    if (!json.contains("flags"))
+      return texts;
+    const Json &flags = json["flags"];
+    if (!flags.is_object())
+      refuse("flags", flags, "an object");
+    for (const auto &[name, value] : flags.items())
+      texts[name] = string(flags, name.c_str());
+    return texts;
+  }
   std::optional<LossScale> lossScale() const {
     if (!json.contains("loss_scale"))
       return std::nullopt;
@@ -266,6 +278,7 @@ TrainingState meshwright::readState(const std::string &directory) {
   state.lossScale = json.lossScale();
   if (json.has("skipped"))
     state.skipped = json.whole("skipped", 0, largest);
+  state.flags = json.flags();
   return state;
 }
 

@@ -15,6 +15,7 @@
 #include "common/plan/Plan.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,9 @@ struct TrainingState {
   int64_t batch = 0;                  ///< sequences a step
   std::optional<LossScale> lossScale; ///< of runs in fp16
   int64_t skipped = 0; ///< steps that updated nothing because a router's logits were not finite
+  /// The flags of the run that a resumed one need not be given, as text; none in checkpoints of
+  /// earlier versions.
+  std::map<std::string, std::string> flags;
 };
 
 /// The checksums of the headers of a checkpoint's files; empty in those of earlier versions.

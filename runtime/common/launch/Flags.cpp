@@ -127,51 +127,64 @@ static constexpr Flag flags[] = {
         .neededBy(whenPacked)
         .onRanks(AcrossRanks::SameDocuments),
     Flag{"--steps", "N", &Options::steps,
-         "optimizer steps in all, those before --resume included; 0: none, to evaluate alone"}
-        .from(0),
-    Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0),
-    Flag{"--min-lr", "RATE", &Options::minLr, "rate at which cosine and linear end"}.from(0).unless(
-        unlessRateFalls),
-    Flag{"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W"}.from(0),
+         "optimizer steps in all, those before --resume included; cosine and linear end there; 0: none, to "
+         "evaluate alone. Required without --resume"}
+        .from(0)
+        .kept(),
+    Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0).kept(),
+    Flag{"--min-lr", "RATE", &Options::minLr, "rate at which cosine and linear end"}
+        .from(0)
+        .unless(unlessRateFalls)
+        .kept(),
+    Flag{"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W"}.from(0).kept(),
     Flag{"--lr-schedule", "NAME", &Options::lrSchedule, "how the rate goes on after the warm-up"}
-        .oneOf("constant|cosine|linear"),
+        .oneOf("constant|cosine|linear")
+        .kept(),
     Flag{"--seed", "N", &Options::seed, "seed of initial weights, --shuffle and dropout"}.from(
         0, largestSeed),
     {"--shuffle", nullptr, &Options::shuffle,
      "visit the sequences in a new random order each epoch"},
     Flag{"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment"}
         .from(0, oneBelow)
-        .unless(unlessAdamW),
+        .unless(unlessAdamW)
+        .kept(),
     Flag{"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment"}
         .from(0, oneBelow)
-        .unless(unlessMomentMoves),
-    Flag{"--eps", "X", &Options::eps, "added to AdamW's root"}.from(0).unless(unlessAdamW),
+        .unless(unlessMomentMoves)
+        .kept(),
+    Flag{"--eps", "X", &Options::eps, "added to AdamW's root"}.from(0).unless(unlessAdamW).kept(),
     Flag{"--weight-decay", "X", &Options::weightDecay,
          "AdamW's decay of parameters with two or more dimensions"}
         .from(0)
-        .unless(unlessDecay),
+        .unless(unlessDecay)
+        .kept(),
     Flag{"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping"}
-        .from(0),
+        .from(0)
+        .kept(),
     Flag{"--initial-loss-scale", "X", &Options::initialLossScale,
          "fp16: factor of the loss at the start"}
         .from(1)
         .unless(unlessFp16),
     Flag{"--min-loss-scale", "X", &Options::minLossScale, "fp16: least factor of the loss"}
         .from(1)
-        .unless(unlessFp16),
+        .unless(unlessFp16)
+        .kept(),
     Flag{"--loss-scale-window", "N", &Options::lossScaleWindow,
          "fp16: good steps in a row after which the factor doubles"}
         .from(1)
-        .unless(unlessFp16),
+        .unless(unlessFp16)
+        .kept(),
     Flag{"--hysteresis", "N", &Options::hysteresis,
          "fp16: overflows after which the factor is halved"}
         .from(1)
-        .unless(unlessFp16),
+        .unless(unlessFp16)
+        .kept(),
     Flag{"--resume", "DIR|auto", &Options::resume,
          "go on from the latest checkpoint in DIR, or from the checkpoint DIR; auto: from the "
          "latest in --save's folder, or as a new run where there is none, so that the same command "
          "starts "
-         "a run and goes on with it"}
+         "a run and goes on with it. --steps and what says how the optimizer steps are the "
+         "checkpoint's where they are not given"}
         .file(FileUse::InputFolder)
         .onRanks(AcrossRanks::SameCheckpoint),
     Flag{"--init", "FILE|DIR", &Options::init,

@@ -40,6 +40,7 @@ struct Flag {
   const char *needs = nullptr;   ///< a flag that must be given too
   Idle missing = nullptr;        ///< why the run cannot do without, if so; null: it can
   Idle idle = nullptr;           ///< null: the flag always changes something
+  bool isKept = false; ///< a resumed run that is not given it has the value of the checkpoint's run
   AcrossRanks across = AcrossRanks::Same;
   FileUse use = FileUse::None; ///< of a FILE or DIR
   const char *writes = "";     ///< as of FileArgument
@@ -68,6 +69,11 @@ struct Flag {
   constexpr Flag neededBy(Idle why) const {
     Flag flag = *this;
     flag.missing = why;
+    return flag;
+  }
+  constexpr Flag kept() const {
+    Flag flag = *this;
+    flag.isKept = true;
     return flag;
   }
   constexpr Flag onRanks(AcrossRanks across) const {

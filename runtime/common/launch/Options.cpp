@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Options.h"
 
+#include "common/checkpoint/Checkpoint.h"
 #include "common/launch/Flags.h"
 #include "common/monitor/Error.h"
 #include "meshwright/Suggestion.h"
@@ -115,23 +116,61 @@ static void checkFlag(const Flag &flag, const Options &options) {
     check(options.*(*member));
 }
 
-std::vector<FlagValue> meshwright::flagValues(const Options &options) {
+/// The value of a flag as text, as short as says it exactly.
+static std::string valueText(const Flag &flag, const Options &options) {
   auto words = [](auto value) {
     if constexpr (std::is_same_v<decltype(value), std::string>) {
       return value;
     } else if constexpr (std::is_same_v<decltype(value), bool>) {
       return std::string(value ? "on" : "off");
     } else {
-      // As short as says it exactly.
       char digits[64];
       return std::string(digits, std::to_chars(digits, std::end(digits), value).ptr);
     }
   };
+  return std::visit([&](auto member) { return words(options.*member); }, flag.member);
+}
+
+std::vector<FlagValue> meshwright::flagValues(const Options &options) {
   std::vector<FlagValue> values;
-  for (const Flag &flag : flagTable())
-    std::visit([&](auto member) { values.push_back({flag.name, flag.across, words(options.*member)}); },
-               flag.member);
+  for (const Flag &flag : flagTable()) {
+    bool isSaved = flag.isKept && !options.resume.empty() && !options.given(flag.name);
+    values.push_back({flag.name, flag.across, isSaved ? "" : valueText(flag, options)});
+  }
   return values;
+}
+
+FlagTexts meshwright::keptFlags(const Options &options) {
+  FlagTexts texts;
+  for (const Flag &flag : flagTable())
+    if (flag.isKept)
+      texts[flag.name] = valueText(flag, options);
+  return texts;
+}
+
+std::string meshwright::changedFlags(const Options &options, const FlagTexts &saved) {
+  std::string changes;
+  for (const Flag &flag : flagTable()) {
+    auto was = saved.find(flag.name);
+    std::string value = valueText(flag, options);
+    if (!flag.isKept || was == saved.end() || was->second == value)
+      continue;
+    changes += text(changes.empty() ? "" : "; ", flag.name, " ", value, ", was ", was->second);
+    auto member = std::get_if<Flag::Integer>(&flag.member);
+    if (member && *member == &Options::steps && options.lrSchedule != "constant")
+      changes += text(", where ", options.lrSchedule, " ends");
+  }
+  return changes;
+}
+
+std::string meshwright::unsaidFlags(const Options &options, const Plan &plan,
+                                    const FlagTexts &saved) {
+  std::string names;
+  for (const Flag &flag : flagTable())
+    if (flag.isKept && !options.given(flag.name) && !saved.count(flag.name) &&
+        (!flag.idle || flag.idle(options, plan).empty()))
+      names += text(names.empty() ? "" : ", ", flag.name, " ", valueText(flag, options));
+  return names;
 }
 
 /// Whether `file` is one of the checkpoint that --resume `folder` reads.
@@ -215,6 +254,35 @@ static bool hasCheckpoint(const std::string &folder) {
   return false;
 }
 
+static void setValue(const Flag &flag, const std::string &value, Options &options) {
+  if (auto member = std::get_if<Flag::Integer>(&flag.member))
+    options.*(*member) = parseInteger(flag, value);
+  else if (auto member = std::get_if<Flag::Real>(&flag.member))
+    options.*(*member) = parseReal(flag, value);
+  else
+    options.*std::get<Flag::Text>(flag.member) = value;
+}
+
+/// Gives the flags that are left out the values of the checkpoint's run.
+static void takeSavedFlags(Options &options) {
+  FlagTexts saved;
+  try {
+    saved = readState(findCheckpoint(options.resume)).flags;
+  } catch (const Error &) {
+    // Ranks find it out together, unless the run cannot begin without.
+    if (!options.given("--steps"))
+      throw;
+    return;
+  }
+  for (const Flag &flag : flagTable())
+    if (auto value = saved.find(flag.name);
+        flag.isKept && !options.given(flag.name) && value != saved.end())
+      setValue(flag, value->second, options);
+  if (!options.given("--steps") && !saved.count("--steps"))
+    fail("--steps is required: the checkpoint ", options.resume,
+         " is of a version that does not say it");
+}
+
 /// Makes the words that stand for others what they stand for.
 static void resolve(Options &options) {
   if (options.resume == "auto") {
@@ -232,6 +300,10 @@ static void resolve(Options &options) {
     if (isThere)
       options.init = "";
   }
+  if (!options.resume.empty())
+    takeSavedFlags(options);
+  else if (!options.given("--steps"))
+    fail("--steps is required: see --help for the flags and what they take");
   std::error_code ignored; // Whoever opens it says what is wrong.
   if (std::filesystem::is_directory(options.init, ignored))
     options.init = weightsIn(options.init);
@@ -247,7 +319,6 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   if (version)
     app.set_version_flag("--version", version, "print what this executable was made from");
   app.get_option("--data")->required();
-  app.get_option("--steps")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp &) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,8 +60,21 @@ struct FlagValue {
   std::string value; ///< as text that says it exactly; empty where a text is not given
 };
 
-/// Every flag that there is, with its value.
+/// Every flag that there is, with its value. Those whose value is a checkpoint's are not given.
 std::vector<FlagValue> flagValues(const Options &options);
+
+/// Values of flags as text, by their names.
+using FlagTexts = std::map<std::string, std::string>;
+
+/// The flags that a checkpoint has, so that a run that goes on from it need not be given them.
+FlagTexts keptFlags(const Options &options);
+
+/// Those of `options` that are not as in `saved`: "--lr 1e-04, was 3e-04; --steps 40, was 20".
+std::string changedFlags(const Options &options, const FlagTexts &saved);
+
+/// Those with an effect on a run of `plan` that neither a checkpoint with `saved` nor the command
+/// line says, and their defaults.
+std::string unsaidFlags(const Options &options, const Plan &plan, const FlagTexts &saved);
 
 /// The options in the arguments, or an Error naming the flag and what it takes.
 /// With --help prints the help made from the flag table (if `printHelp`: one of

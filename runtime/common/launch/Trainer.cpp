@@ -39,6 +39,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   firstStep = state.step;
   state.tokens = data.tokens();
   state.batch = plan.batch;
+  state.flags = keptFlags(options);
   startLossScaling();
   if (!options.dump.empty())
     checkDump();
@@ -111,6 +112,12 @@ void Trainer::resumeState() {
     note(text("the batch of the checkpoint ", checkpoint, " was ", saved.batch,
               " sequences, this executable's is ", plan.batch, ": it goes on after ",
               grouped(uint64_t(saved.position)), " sequences of the data, at step ", saved.step));
+  if (std::string changes = changedFlags(options, saved.flags); !changes.empty())
+    note(changes);
+  if (std::string unsaid = unsaidFlags(options, plan, saved.flags); !unsaid.empty())
+    note(text("the checkpoint ", checkpoint,
+              " is of a version that does not say what its run was given, so these are defaults: ",
+              unsaid));
   state = saved;
 }
 

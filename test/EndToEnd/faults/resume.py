@@ -10,7 +10,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, check, compile, distance, fresh, train
+from harness import Golden, call, check, compile, distance, flags, fresh, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -31,6 +31,13 @@ for file in ("model.safetensors", "optimizer.safetensors"):
     check(filecmp.cmp(f"resumed/latest/{file}", f"whole/latest/{file}", shallow=False), f"{file} differs in a bit")
 mpi = train("./two", 2, mpi=True, metrics="mpi.jsonl", resume="parts/step-00000010", **dict(run, steps=20))
 check(mpi == whole[10:], "the steps resumed under MPI differ")
+
+# What is left out is the checkpoint's: the steps, where the cosine ends, the rate, the warm-up.
+bare = train("./two", 2, metrics="bare.jsonl", resume="parts/step-00000010", **golden.data)
+check(bare == whole[10:], "the steps resumed without flags differ")
+# What is given and differs is said.
+said = call(["meshwright", "run", "-n", 2, "./two", *flags(dict(golden.data, resume="parts/step-00000010", steps=30, lr=0.25))])
+check(f"note: --steps 30, was 20, where cosine ends; --lr 0.25, was {run['lr']}\n" in said, f"no note of changed flags in\n{said}")
 
 # On another mesh only the order of sums changes.
 other = train("./one", 1, metrics="other.jsonl", resume="parts/step-00000010", **dict(run, steps=20))
