@@ -43,4 +43,6 @@ for model, init in ((golden.config, golden.weights), ("odd.json", None)):
     if init and "mlm" not in golden.size:  # Evaluations mask other tokens than steps.
         first = golden.answers["loss"][0] - golden.answers.get("aux_loss", [0])[0]
         check(abs(alone[golden.size["batch"]] / first - 1) < 1e-5, f"the golden run's first loss is {first}")
+said = call(["meshwright", "plot", "eval.jsonl"])
+check("eval: evaluation loss " in said, f"an evaluation alone is not drawn:\n{said}")
 print(f"evaluations differ by {worst:.1e}")
