@@ -162,6 +162,10 @@ check(("embed_tokens.weight", "tensor") not in copies, "a sharded vocabulary is 
 check(("layers.self_attn.q_proj.weight.momentum", "data") not in copies, "a state of ZeRO is called a copy")
 
 report("gpu", mesh="data=2", target="cuda", precision="bf16")
+# Those of the first architecture, or of the last one before it whose numbers are known.
+for arch, device in ("sm_80", "an A100 80GB SXM"), ("sm_89,sm_80", "an L40S"), ("sm_103", "a B200 of HGX"):
+    compile(config, "arch.mlir", emit="exec", report="arch", target="cuda", gpu_arch=arch, **size)
+    check(f"rates of {device} allow" in json.load(open("arch/trace.json"))["otherData"]["times"], f"the rates for {arch} are not of {device}")
 copies = check_tables("replicas", report("replicas", mesh="replica=2,data=2,tensor=8", precision="bf16"))
 reason("layers.self_attn.k_proj.weight", "tensor.1", "divided into 4 parts at most")
 reason("layers.self_attn.k_proj.weight.master", "data", "--zero 1 would")
