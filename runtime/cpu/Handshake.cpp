@@ -7,6 +7,7 @@
 
 #include "common/monitor/Error.h"
 
+#include <cctype>
 #include <cstring>
 #include <sodium.h>
 #include <type_traits>
@@ -14,7 +15,7 @@
 using namespace meshwright;
 
 // Messages travel as they lie in memory, so a change of their layout changes the protocol.
-static_assert(sizeof(Hello) == 64 && sizeof(Challenge) == 48 && sizeof(Verdict) == 40);
+static_assert(sizeof(Hello) == 96 && sizeof(Challenge) == 48 && sizeof(Verdict) == 40);
 static_assert(sizeof(Proof) == crypto_auth_hmacsha256_BYTES);
 
 static Proof randomBytes() {
@@ -50,11 +51,29 @@ static bool isSame(const Proof &a, const Proof &b) {
   return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-Handshake::Handshake(const std::string &secret, int self, int to, int size, int port)
-    : secret(secret), self(uint32_t(self)), size(uint32_t(size)) {
+static PlanName nameOf(const std::string &plan) {
+  PlanName name = {};
+  plan.copy(name.data(), name.size());
+  return name;
+}
+
+/// What has come from elsewhere is printed only as far as it looks like a hash.
+static std::string textOf(const PlanName &plan) {
+  std::string text;
+  for (char c : plan)
+    if (!isalnum(static_cast<unsigned char>(c)))
+      break;
+    else
+      text += c;
+  return text.empty() ? "of no name" : text;
+}
+
+Handshake::Handshake(const Job &job, int self, int to, int port)
+    : secret(job.secret), plan(nameOf(job.plan)), self(uint32_t(self)), size(uint32_t(job.size)) {
+  hello.plan = plan;
   hello.from = uint32_t(self);
   hello.to = uint32_t(to);
-  hello.size = uint32_t(size);
+  hello.size = size;
   hello.port = uint32_t(port);
   hello.hasSecret = !secret.empty();
   hello.nonce = randomBytes();
@@ -62,8 +81,9 @@ Handshake::Handshake(const std::string &secret, int self, int to, int size, int 
   await<Challenge>(&Handshake::hear);
 }
 
-Handshake::Handshake(const std::string &secret, int self, int size, Admit admit)
-    : secret(secret), self(uint32_t(self)), size(uint32_t(size)), admit(std::move(admit)) {
+Handshake::Handshake(const Job &job, int self, Admit admit)
+    : secret(job.secret), plan(nameOf(job.plan)), self(uint32_t(self)), size(uint32_t(job.size)),
+      admit(std::move(admit)) {
   await<Hello>(&Handshake::hear);
 }
 
@@ -136,6 +156,8 @@ void Handshake::hear(const Hello &message) {
 Refusal Handshake::judge(const Proof &proof) const {
   if (!secret.empty() && !isSame(proof, prove(secret, "caller", hello, challenge)))
     return Refusal::Secret;
+  if (hello.plan != plan)
+    return Refusal::Plan;
   if (hello.size != size)
     return Refusal::Size;
   return hello.to == self ? admit(hello.from) : Refusal::Rank;
@@ -153,6 +175,10 @@ void Handshake::hear(const Proof &proof) {
     break;
   case Refusal::Secret:
     end(Dropped, claim + ", and has another MESHWRIGHT_SECRET");
+    break;
+  case Refusal::Plan:
+    end(Dropped, text(claim, " of the plan ", textOf(hello.plan), ", but this job's is ",
+                      textOf(plan)));
     break;
   case Refusal::Size:
     end(Dropped, text(claim, " of ", hello.size, ", but there are ", size));
@@ -191,6 +217,10 @@ void Handshake::hear(const Verdict &verdict) {
     return end(Met, "");
   case Refusal::Secret:
     return end(Refused, secrets);
+  case Refusal::Plan:
+    return end(Refused, text("is of a job with another plan than this rank's, ", textOf(plan),
+                             ": give each job a MASTER_PORT of its own, and every rank of a job the "
+                             "same executable"));
   case Refusal::Size:
     return end(Refused, text("has WORLD_SIZE ", verdict.size, ", this rank has ", size,
                              ": set the same on every rank"));

@@ -29,16 +29,20 @@ namespace meshwright {
 using Proof = std::array<uint8_t, 32>;
 
 /// Why a rank that is called does not take the one that calls.
-enum class Refusal : uint32_t { None, Secret, Size, Rank, Taken };
+enum class Refusal : uint32_t { None, Secret, Plan, Size, Rank, Taken };
+
+/// The hash of an executable's plan as it travels, filled up with zeros.
+using PlanName = std::array<char, 32>;
 
 /// The first message of the rank that calls.
 struct Hello {
-  static constexpr uint64_t expectedMagic = 0x3354454D57534D4D; // Changes with these messages.
+  static constexpr uint64_t expectedMagic = 0x3454454D57534D4D; // Changes with these messages.
   uint64_t magic = expectedMagic;
   uint32_t from = 0, to = 0, size = 0; ///< ranks, and how many there are
   uint32_t port = 0;                   ///< where the caller listens
   uint32_t hasSecret = 0, unused = 0;
   Proof nonce = {};
+  PlanName plan = {}; ///< two jobs may have been given one port
 };
 
 /// The answer to it.
@@ -71,10 +75,17 @@ public:
   /// Whether a rank that calls is wanted: Rank, Taken or None.
   using Admit = std::function<Refusal(uint32_t from)>;
 
+  /// What a rank knows of its job.
+  struct Job {
+    std::string secret; ///< empty: none
+    std::string plan;   ///< its executable's hash
+    int size = 0;       ///< how many ranks there are
+  };
+
   /// The end that calls rank `to`, and listens on `port`.
-  Handshake(const std::string &secret, int self, int to, int size, int port);
+  Handshake(const Job &job, int self, int to, int port);
   /// The end that is called.
-  Handshake(const std::string &secret, int self, int size, Admit admit);
+  Handshake(const Job &job, int self, Admit admit);
   Handshake(const Handshake &) = delete;
   Handshake &operator=(const Handshake &) = delete;
 
@@ -97,6 +108,7 @@ private:
   Refusal judge(const Proof &proof) const;
 
   std::string secret;
+  PlanName plan;
   uint32_t self, size;
   Admit admit;
   Hello hello;

@@ -57,6 +57,8 @@ void MessageCommunicator::waitAll(Requests &requests) {
   using std::chrono::milliseconds;
   Clock::time_point begin = {}, reported = {};
   int64_t polls = 0;
+  auto state = [&] { return std::pair(requests.size(), transport->moved()); };
+  auto before = state();
   while (true) {
     auto done = [&](auto &request) { return transport->test(*request.second); };
     requests.erase(std::remove_if(requests.begin(), requests.end(), done), requests.end());
@@ -72,6 +74,11 @@ void MessageCommunicator::waitAll(Requests &requests) {
       for (const auto &request : requests)
         if (std::find(peers.begin(), peers.end(), request.first) == peers.end())
           peers.push_back(request.first);
+      // Whatever has come extends the deadline.
+      if (auto after = state(); after != before) {
+        status.clearWaiting();
+        before = after;
+      }
       status.setWaiting(std::move(peers));
       reported = now;
     }

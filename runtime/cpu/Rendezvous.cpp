@@ -51,9 +51,9 @@ struct Visitor {
   std::string from;
   Handshake talk;
 
-  Visitor(Socket socket, const std::string &secret, int self, int size, Handshake::Admit admit)
+  Visitor(Socket socket, const Handshake::Job &job, int self, Handshake::Admit admit)
       : socket(std::move(socket)), from(this->socket.peer().text()),
-        talk(secret, self, size, std::move(admit)) {}
+        talk(job, self, std::move(admit)) {}
 };
 
 /// A connection that this rank makes to another.
@@ -79,24 +79,30 @@ private:
   void listenAtMaster(const std::vector<SocketAddress> &addresses);
   void sendTable();
   void receiveTable();
+  void tell(int rank, uint32_t missing);
+  void add(int rank, Socket socket);
+  int countMissing() const;
   bool isMissing(int rank) const { return rank != self && !peers[size_t(rank)].isOpen(); }
   bool areAllHere() const;
   void serveUntil(bool (Rendezvous::*done)() const);
   bool hasMetMaster() const { return !isMissing(0); }
-  std::vector<int> wait() const;
+  int wait() const;
   void makeCall(Call &call);
   bool advanceCall(Call &call);
   void callAgain(Call &call, const std::string &trouble);
   void acceptVisitors();
   bool advanceVisitor(Visitor &visitor);
-  void forget(int rank);
   void note(const std::string &about);
+  std::string describeWait() const;
+  void noteWait();
   [[noreturn]] void failAtDeadline() const;
 
   int self, size;
   const TcpAddress &master;
+  Handshake::Job job;
   std::string endpoint;
-  Deadline deadline;
+  Deadline deadline; ///< extended by each rank that is met
+  Deadline noteAt;   ///< when to say who is missing, once
   SocketAddress metMasterAt; ///< for ranks other than 0
   bool elsewhereIsOther = false; ///< MASTER_ADDR means this machine here, and another elsewhere
   std::vector<Socket> listeners;
@@ -157,8 +163,6 @@ TcpAddress TcpAddress::fromEnvironment() {
     fail("MASTER_PORT is \"", port, "\": it must be a port number from 1 to 65534");
   address.host = host;
   address.port = int(number);
-  // Launchers start the ranks of large runs far apart.
-  address.timeout = std::max(address.timeout, waitTimeout());
   if (const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE"))
     address.port += !strcmp(store, "True");
   if (const char *secret = getenv("MESHWRIGHT_SECRET"))
@@ -193,12 +197,16 @@ bool meshwright::isOtherElsewhere(const TcpAddress &master,
                      [](const SocketAddress &each) { return each.isLoopback(); });
 }
 
-Rendezvous::Rendezvous(int rank, int processes, const TcpAddress &master)
-    : self(rank), size(processes), master(master), endpoint(text(master.host, ":", master.port)),
-      peers(size_t(processes)), met(size_t(processes)) {
-  deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(master.timeout));
+static Deadline after(double seconds) {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
+
+Rendezvous::Rendezvous(int rank, int processes, const TcpAddress &master)
+    : self(rank), size(processes), master(master), job{master.secret, master.plan, processes},
+      endpoint(text(master.host, ":", master.port)),
+      deadline(after(master.timeout)), noteAt(after(master.noteAfter)), peers(size_t(processes)),
+      met(size_t(processes)) {}
 
 void Rendezvous::listenAtMaster(const std::vector<SocketAddress> &addresses) {
   if (elsewhereIsOther)
@@ -212,6 +220,7 @@ void Rendezvous::listenAtMaster(const std::vector<SocketAddress> &addresses) {
       listeners.push_back(std::move(socket));
     else if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT)
       fail("rank 0 cannot listen at ", address.text(), ": ", errnoText(error),
+           error == EADDRINUSE ? " (by another job?)" : "",
            ": set MASTER_PORT to a free port on every rank");
   }
   // MASTER_ADDR may be none of this machine's addresses (behind a translation of addresses). Where
@@ -256,11 +265,13 @@ std::vector<Socket> Rendezvous::run() {
   return std::move(peers);
 }
 
-bool Rendezvous::areAllHere() const {
+bool Rendezvous::areAllHere() const { return countMissing() == 0; }
+
+int Rendezvous::countMissing() const {
+  int count = 0;
   for (int rank = 0; rank < size; ++rank)
-    if (isMissing(rank))
-      return false;
-  return true;
+    count += isMissing(rank);
+  return count;
 }
 
 void Rendezvous::sendTable() {
@@ -269,10 +280,28 @@ void Rendezvous::sendTable() {
                                 text("sending to rank ", rank));
 }
 
+/// Tells a rank that waits for the table how many ranks are missing.
+void Rendezvous::tell(int rank, uint32_t missing) {
+  peers[size_t(rank)].sendAll(&missing, sizeof(missing), deadline, text("sending to rank ", rank));
+}
+
+/// Each rank that rank 0 meets is news here too, which extends the deadline.
 void Rendezvous::receiveTable() {
-  peers[0].receiveAll(
-      met.data(), met.size() * sizeof(MetAt), deadline,
-      text("rank ", self, " has met rank 0 at ", endpoint, " and waits for the rest"));
+  // Rank 0, whose deadline is the same, knows who is missing: it speaks first.
+  const double patience = master.timeout + 1;
+  std::string what = text("rank ", self, " has met rank 0 at ", endpoint, " and waits for the rest");
+  try {
+    for (uint32_t missing = 1; missing > 0;) {
+      deadline = after(patience);
+      peers[0].receiveAll(&missing, sizeof(missing), deadline, what);
+      what = text("rank ", self, " has met rank 0 at ", endpoint, ", which waits for ", missing,
+                  " of ", size, " ranks");
+    }
+    peers[0].receiveAll(met.data(), met.size() * sizeof(MetAt), deadline, what);
+  } catch (const Socket::Closed &) {
+    throw LostRank(0);
+  }
+  deadline = after(master.timeout);
   for (const MetAt &each : met)
     if (int family = ntohs(each.family); &each != &met.front() && family != 4 && family != 6)
       fail("rank 0 at ", endpoint, " says where rank ", &each - met.data(),
@@ -283,11 +312,13 @@ void Rendezvous::serveUntil(bool (Rendezvous::*done)() const) {
   while (!(this->*done)()) {
     if (Clock::now() > deadline)
       failAtDeadline();
+    if (Clock::now() > noteAt)
+      noteWait();
     for (auto &call : calls)
       if (!call->socket.isOpen() && Clock::now() >= call->next)
         makeCall(*call);
-    for (int rank : wait())
-      forget(rank);
+    if (int lost = wait(); lost >= 0)
+      throw LostRank(lost);
     calls.erase(std::remove_if(calls.begin(), calls.end(),
                                [&](auto &call) { return advanceCall(*call); }),
                 calls.end());
@@ -298,10 +329,11 @@ void Rendezvous::serveUntil(bool (Rendezvous::*done)() const) {
   }
 }
 
-/// Waits until something can go on or is overdue. Returns the ranks that have been here and gone.
-std::vector<int> Rendezvous::wait() const {
+/// Waits until something can go on or is overdue. Returns a rank that has been met and has gone, or
+/// -1: it is known to be one of this job, so the job cannot go on without it.
+int Rendezvous::wait() const {
   std::vector<pollfd> entries;
-  Deadline until = deadline;
+  Deadline until = std::min(deadline, noteAt);
   for (const Socket &listener : listeners)
     entries.push_back({listener.descriptor(), POLLIN, 0});
   for (const auto &visitor : visitors)
@@ -315,15 +347,23 @@ std::vector<int> Rendezvous::wait() const {
                          short(!call->talk || call->talk->wantsToSend() ? POLLOUT : POLLIN), 0});
   }
   size_t first = entries.size();
-  for (int rank = self + 1; rank < size; ++rank) // poll ignores descriptors below 0.
-    entries.push_back({peers[size_t(rank)].descriptor(), POLLRDHUP, 0});
+  for (const Socket &peer : peers) // poll ignores descriptors below 0.
+    entries.push_back({peer.descriptor(), POLLRDHUP, 0});
   auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   poll(entries.data(), entries.size(), int(std::clamp<int64_t>(left.count(), 0, 60000)));
-  std::vector<int> gone;
   for (size_t i = first; i < entries.size(); ++i)
     if (entries[i].revents)
-      gone.push_back(self + 1 + int(i - first));
-  return gone;
+      return int(i - first);
+  return -1;
+}
+
+/// A rank has been met.
+void Rendezvous::add(int rank, Socket socket) {
+  peers[size_t(rank)] = std::move(socket);
+  deadline = after(master.timeout);
+  for (int other = 1; self == 0 && other < size; ++other)
+    if (!isMissing(other))
+      tell(other, uint32_t(countMissing()));
 }
 
 void Rendezvous::makeCall(Call &call) {
@@ -368,13 +408,13 @@ bool Rendezvous::advanceCall(Call &call) {
       metMasterAt = call.address();
     }
     int port = listeners.front().local().port();
-    call.talk = std::make_unique<Handshake>(master.secret, self, call.to, size, port);
+    call.talk = std::make_unique<Handshake>(job, self, call.to, port);
   }
   switch (call.talk->advance(call.socket)) {
   case Handshake::Talking:
     return false;
   case Handshake::Met:
-    peers[size_t(call.to)] = std::move(call.socket);
+    add(call.to, std::move(call.socket));
     return true;
   case Handshake::Dropped:
     callAgain(call, "it " + call.talk->reason());
@@ -402,7 +442,7 @@ void Rendezvous::acceptVisitors() {
       if (!socket.isOpen())
         continue;
       visitors.push_back(std::make_unique<Visitor>(
-          std::move(socket), master.secret, self, size, [this](uint32_t from) {
+          std::move(socket), job, self, [this](uint32_t from) {
             if (from <= uint32_t(self) || from >= uint32_t(size))
               return Refusal::Rank;
             return isMissing(int(from)) ? Refusal::None : Refusal::Taken;
@@ -422,16 +462,9 @@ bool Rendezvous::advanceVisitor(Visitor &visitor) {
     note(text(visitor.from, ", which came as rank ", caller.from, " after another"));
   } else {
     met[caller.from] = MetAt(visitor.socket.peer(), int(caller.port));
-    peers[caller.from] = std::move(visitor.socket);
+    add(int(caller.from), std::move(visitor.socket));
   }
   return true;
-}
-
-/// One that leaves before all are here leaves its place to another.
-void Rendezvous::forget(int rank) {
-  Socket &peer = peers[size_t(rank)];
-  note(text(peer.peer().text(), ", which came as rank ", rank, " and has gone again"));
-  peer = Socket();
 }
 
 void Rendezvous::note(const std::string &about) {
@@ -440,20 +473,30 @@ void Rendezvous::note(const std::string &about) {
             notes == maxNotes ? " (there may be more, which are not told)" : "");
 }
 
-void Rendezvous::failAtDeadline() const {
-  static const char *remedy =
-      ": start all ranks, with the same MASTER_ADDR and MASTER_PORT, which every rank must be "
-      "able to reach";
+/// Half a sentence: for whom and where.
+std::string Rendezvous::describeWait() const {
   for (const auto &call : calls)
-    fail("rank ", self, " cannot reach rank ", call->to, " at ", call->endpoint, " within ",
-         master.timeout, " s: ", call->talk ? "it " + call->talk->reason() : call->trouble, remedy);
+    return text("cannot reach rank ", call->to, " at ", call->endpoint, ": ",
+                call->talk ? "it " + call->talk->reason() : call->trouble);
   std::string missing;
   int count = 0;
   for (int rank = 0; rank < size; ++rank)
     if (isMissing(rank) && ++count <= 16)
       missing += (count > 1 ? ", " : "") + std::to_string(rank);
-  fail("rank ", self, " has waited ", master.timeout, " s", self == 0 ? " at " + endpoint : "",
-       " for ", count, " of ", size, " ranks (", missing, count > 16 ? ", ...)" : ")", remedy);
+  return text("waits", self == 0 ? " at " + endpoint : "", " for ", count, " of ", size, " ranks (",
+              missing, count > 16 ? ", ...)" : ")");
+}
+
+void Rendezvous::noteWait() {
+  noteAt = Deadline::max();
+  fprintf(stderr, "note: rank %d %s; it goes on for %g s after the last one that comes "
+          "(MESHWRIGHT_TIMEOUT)\n", self, describeWait().c_str(), master.timeout);
+}
+
+void Rendezvous::failAtDeadline() const {
+  fail("rank ", self, " ", describeWait(), ", and nobody has come for ", master.timeout,
+       " s: start all ranks, with the same MASTER_ADDR and MASTER_PORT, which every rank must be "
+       "able to reach; MESHWRIGHT_TIMEOUT sets the limit");
 }
 
 std::vector<Socket> meshwright::meetRanks(int rank, int processes, const TcpAddress &master) {

@@ -5,12 +5,15 @@
 // Rank 0 listens at the master address; the others call it, and then, with the
 // addresses that it hands out, each other: a rank calls those below it and is
 // called by those above. All connections are served at the same time, with one
-// deadline; one that is no rank's is dropped with a note, and delays nobody.
+// deadline, which counts anew with each rank that comes; one that is no rank's of
+// this job is dropped with a note, and delays nobody. A rank that has been met and
+// goes ends the others.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_CPU_RENDEZVOUS_H
 #define MESHWRIGHT_RUNTIME_CPU_RENDEZVOUS_H
 
+#include "common/monitor/WaitMonitor.h"
 #include "cpu/Socket.h"
 
 #include <string>
@@ -21,12 +24,14 @@ namespace meshwright {
 struct TcpAddress {
   std::string host;
   int port = 0;
-  /// Seconds to wait for all ranks to appear.
-  double timeout = 60;
+  /// Seconds to wait for the next rank to appear, and after how many to say who is missing.
+  double timeout = waitTimeout(), noteAfter = 5;
   /// What all ranks know and strangers do not (MESHWRIGHT_SECRET); empty: none.
   std::string secret = {};
   /// Whether the launcher says that all ranks are on one machine.
   bool oneMachine = false;
+  /// The hash of the executable's plan: ranks of other jobs have another.
+  std::string plan = {};
 
   /// MASTER_ADDR and MASTER_PORT; the port after it where torchrun's own store has
   /// taken that one (TORCHELASTIC_USE_AGENT_STORE).

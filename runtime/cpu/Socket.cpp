@@ -186,7 +186,7 @@ void Socket::sendAll(const void *data, size_t bytes, Deadline deadline, const st
   while (bytes > 0) {
     int64_t count = send(next, bytes);
     if (count < 0)
-      fail(what, ": ", errnoText(errno), ": see the other ranks' messages");
+      throw Closed(what + ": " + errnoText(errno) + ": see the other ranks' messages");
     if (count == 0)
       await(POLLOUT, deadline, what);
     next += count;
@@ -199,7 +199,7 @@ void Socket::receiveAll(void *data, size_t bytes, Deadline deadline, const std::
   while (bytes > 0) {
     int64_t count = receive(next, bytes);
     if (count < 0)
-      fail(what, ": the connection was closed: see the other ranks' messages");
+      throw Closed(what + ": the connection was closed: see the other ranks' messages");
     if (count == 0)
       await(POLLIN, deadline, what);
     next += count;

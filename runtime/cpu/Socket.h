@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_SOCKET_H
 #define MESHWRIGHT_RUNTIME_CPU_SOCKET_H
 
+#include "common/monitor/Error.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +39,12 @@ struct SocketAddress {
 /// give up then, with an Error that starts with `what`.
 class Socket {
 public:
+  /// The other end has closed the connection.
+  class Closed : public Error {
+  public:
+    using Error::Error;
+  };
+
   Socket() = default;
   explicit Socket(int file) : file(file) {}
   Socket(Socket &&other) : file(other.file) { other.file = -1; }

@@ -58,6 +58,7 @@ public:
                                         int64_t bytes) override;
   bool test(Request &request) override;
   void idle(std::chrono::nanoseconds) override { pollSockets(1); }
+  uint64_t moved() const override { return movedBytes; }
   int lostPeer() const override;
   // The connections close with the process, which the others notice.
   void abort(int) override {}
@@ -77,6 +78,7 @@ private:
 
   int self;
   std::vector<Peer> peers;
+  uint64_t movedBytes = 0;
 };
 } // namespace
 
@@ -181,6 +183,7 @@ void TcpTransport::pumpOut(Peer &peer) {
     if (count < 0)
       return;
     peer.sent += count;
+    movedBytes += uint64_t(count);
     if (peer.sent < headerBytes + request.bytes)
       continue;
     request.done = true;
@@ -246,6 +249,7 @@ void TcpTransport::pumpIn(Peer &peer) {
       return;
     }
     peer.received += count;
+    movedBytes += uint64_t(count);
     if (inHeader && peer.received == headerBytes)
       beginMessage(peer);
     if (!inHeader && peer.received == headerBytes + peer.header.bytes)

@@ -51,6 +51,9 @@ public:
   /// long the caller has waited for one.
   virtual void idle(std::chrono::nanoseconds waited) = 0;
 
+  /// Grows while parts of messages come and go, where the transport sees that.
+  virtual uint64_t moved() const { return 0; }
+
   /// A rank that is known to have ended, or -1. May be called from any thread.
   virtual int lostPeer() const { return -1; }
 

@@ -24,7 +24,8 @@ static CUstream makeStream() {
   return stream;
 }
 
-Communication::Communication(const Plan &plan, Communicator &worldCommunicator, CUstream compute)
+Communication::Communication(const Plan &plan, Communicator &worldCommunicator, RankStatus &status,
+                             CUstream compute)
     : plan(plan), rank(worldCommunicator.rank()), compute(compute), groups(plan.groups.size()) {
   stream = makeStream();
   void *words = nullptr;
@@ -40,9 +41,16 @@ Communication::Communication(const Plan &plan, Communicator &worldCommunicator, 
     MW_NCCL(ncclGetUniqueId, &id);
   static_assert(sizeof(id) % 4 == 0);
   worldCommunicator.broadcast(ElementType::I32, &id, sizeof(id) / 4, 0);
+  std::vector<int> others;
+  for (int other = 0; other < worldCommunicator.size(); ++other)
+    if (other != rank)
+      others.push_back(other);
+  // From here on NCCL waits for the others, and does not say so.
+  WaitScope wait(status, "the start of NCCL; those are missing that print no such report,",
+                 std::move(others));
   MW_NCCL(ncclCommInitRank, &world, worldCommunicator.size(), id, rank);
-  makeGroups();
-  makeEdges();
+  makeGroups(wait);
+  makeEdges(wait);
 }
 
 // The process ends with the run: nothing here may fail any more.
@@ -78,7 +86,7 @@ static ncclComm_t split(ncclComm_t world, int color, int key, int64_t channels) 
 }
 
 /// Every rank splits its groups off in the plan's order.
-void Communication::makeGroups() {
+void Communication::makeGroups(WaitScope &wait) {
   // Beside computation collectives leave it most of the GPU; where it waits they may have all.
   std::map<int64_t, bool> used; // and beside computation
   for (const CollectiveEntry &entry : plan.collectives)
@@ -90,6 +98,7 @@ void Communication::makeGroups() {
     // The first member names the group; places in it are the keys.
     groups[size_t(number)] =
         split(world, members.front(), int(groupRank), overlaps ? ncclGroupChannels : 0);
+    wait.progress();
   }
 }
 
@@ -106,7 +115,7 @@ void Communication::connect(const Edge &edge, CUdeviceptr word) const {
 }
 
 /// Every rank takes part in the splits of all rounds, also where it is in none of their pairs.
-void Communication::makeEdges() {
+void Communication::makeEdges(WaitScope &wait) {
   // As others set it who want streams to wait for each other.
   constexpr int leastQueues = 8;
   if (hasMessages() && environmentNumber("CUDA_DEVICE_MAX_CONNECTIONS", 1) < leastQueues)
@@ -120,6 +129,7 @@ void Communication::makeEdges() {
     bool sends = mine != round.end() && mine->from == rank;
     ncclComm_t comm = split(world, mine == round.end() ? NCCL_SPLIT_NOCOLOR : mine->from,
                             sends ? 0 : 1, ncclMessageChannels);
+    wait.progress();
     if (mine == round.end())
       continue;
     Edge &edge = edges[{mine->group, mine->from, mine->to}];

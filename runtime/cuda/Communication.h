@@ -50,7 +50,7 @@ private:
 class Communication {
 public:
   /// Makes all communicators of the plan. Collective.
-  Communication(const Plan &plan, Communicator &world, CUstream compute);
+  Communication(const Plan &plan, Communicator &world, RankStatus &status, CUstream compute);
   ~Communication();
   Communication(const Communication &) = delete;
   Communication &operator=(const Communication &) = delete;
@@ -102,8 +102,8 @@ private:
     Event copied, sent;
   };
 
-  void makeGroups();
-  void makeEdges();
+  void makeGroups(WaitScope &wait);
+  void makeEdges(WaitScope &wait);
   /// Sends nothing of the program's from one rank of the edge to the other.
   void connect(const Edge &edge, CUdeviceptr word) const;
   Edge &edge(int32_t group, int from, int to);

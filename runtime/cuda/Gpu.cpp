@@ -50,7 +50,7 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator, RankStatus &status)
   // Operands are a part of the arena; each has a place of its own here, though.
   rehearse(*matmuls, *attentions, plan.arenaBytes + MW_PRODUCT_WORKSPACE, status, stream);
   measure("kernels of cuBLASLt and cuDNN");
-  communication = std::make_unique<Communication>(plan, worldCommunicator, stream);
+  communication = std::make_unique<Communication>(plan, worldCommunicator, status, stream);
   measure("NCCL");
   abortCommunication = std::make_unique<FailureHook>([this] { communication->abort(); });
 }

@@ -708,6 +708,56 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorTest, Threads);
 INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, CommunicatorTest, Tcp);
 INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, CommunicatorTest, Mpi);
 
+namespace {
+/// Whose messages take a second, of which parts are seen to come or not.
+class SlowTransport final : public Transport {
+public:
+  SlowTransport(bool moves, RankStatus &status) : moves(moves), status(status) {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  std::unique_ptr<Request> startSend(int, int, int, const void *, int64_t) override {
+    return std::make_unique<Request>();
+  }
+  std::unique_ptr<Request> startReceive(int, int, int, void *, int64_t) override {
+    return std::make_unique<Request>();
+  }
+  bool test(Request &) override {
+    longest = std::max(longest, status.wait().seconds);
+    return RankStatus::Clock::now() - begin > std::chrono::seconds(1);
+  }
+  void idle(std::chrono::nanoseconds) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++parts;
+  }
+  uint64_t moved() const override { return moves ? parts : 0; }
+  void abort(int) override {}
+  void finish() override {}
+
+  double longest = 0; ///< wait that the monitor has seen
+
+private:
+  bool moves;
+  RankStatus &status;
+  uint64_t parts = 0;
+  RankStatus::Clock::time_point begin = RankStatus::Clock::now();
+};
+} // namespace
+
+// A message that is long under way is no reason to give up, as long as parts of it come.
+TEST(Waits, PartsOfAMessageExtendTheDeadline) {
+  for (bool moves : {false, true}) {
+    RankStatus status(0);
+    auto transport = std::make_shared<SlowTransport>(moves, status);
+    MessageCommunicator world(transport, status);
+    world.barrier();
+    if (moves) {
+      EXPECT_LT(transport->longest, 0.5);
+    } else {
+      EXPECT_GT(transport->longest, 0.8);
+    }
+  }
+}
+
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   if (const char *size = getenv("OMPI_COMM_WORLD_SIZE"))

@@ -80,11 +80,17 @@ static Handshake::State finish(Handshake &talk, Socket &socket) {
   return state;
 }
 
+/// The job of all ranks here.
+static Handshake::Job jobOf(int size, const std::string &own = "") {
+  return {own, "0123456789abcdef", size};
+}
+
 static Hello helloOf(uint32_t from, uint32_t size, bool hasSecret) {
   Hello hello;
   hello.from = from;
   hello.size = size;
   hello.hasSecret = hasSecret;
+  jobOf(0).plan.copy(hello.plan.data(), hello.plan.size());
   return hello;
 }
 
@@ -99,10 +105,12 @@ protected:
   ~RendezvousTest() override { join(); }
 
   /// Starts a rank that meets the others and then waits for them at a barrier.
-  void start(int rank, int size, const std::string &own = "") {
+  void start(int rank, int size, const std::string &own = "",
+             const std::string &plan = jobOf(0).plan) {
     errors.resize(size_t(size), "never ended");
     TcpAddress mine = master;
     mine.secret = own;
+    mine.plan = plan;
     threads.emplace_back([this, rank, size, mine] {
       try {
         RankStatus status(rank);
@@ -206,7 +214,7 @@ TEST_F(RendezvousTest, GarbageIsDropped) {
     connectTo(address); // and gone again
     std::vector<Socket> strangers;
     for (const std::string &words :
-         {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(12, '\1'), std::string(64, '\0'),
+         {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(12, '\1'), std::string(sizeof(Hello), '\0'),
           std::string(100000, '\xff'), std::string("\xa1\xc0\x57\x4d\x09\0\0\0\0\0\0\0", 12)}) {
       strangers.push_back(connectTo(address));
       strangers.back().send(words.data(), words.size());
@@ -235,12 +243,88 @@ TEST_F(RendezvousTest, LonelyRanksSayWhomTheyWaitFor) {
   master.timeout = 0.5;
   start(0, 3);
   join();
-  EXPECT_THAT(errors[0], HasSubstr("waited 0.5 s at 127.0.0.1"));
-  EXPECT_THAT(errors[0], HasSubstr("2 of 3 ranks (1, 2)"));
+  EXPECT_THAT(errors[0], HasSubstr("waits at 127.0.0.1"));
+  EXPECT_THAT(errors[0], HasSubstr("2 of 3 ranks (1, 2), and nobody has come for 0.5 s"));
+  EXPECT_THAT(errors[0], HasSubstr("MESHWRIGHT_TIMEOUT"));
   start(1, 3);
   join();
   EXPECT_THAT(errors[1], HasSubstr("cannot reach rank 0 at 127.0.0.1"));
   EXPECT_THAT(errors[1], HasSubstr("Connection refused"));
+}
+
+/// What `action` writes on stderr.
+template <typename Action> static std::string stderrOf(Action action) {
+  testing::internal::CaptureStderr();
+  action();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST_F(RendezvousTest, LongWaitsAreTold) {
+  master.noteAfter = 0.2;
+  std::string said = stderrOf([&] {
+    start(0, 3);
+    start(2, 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    start(1, 3);
+    expectStart();
+  });
+  EXPECT_THAT(said, HasSubstr("note: rank 0 waits at 127.0.0.1:"));
+  EXPECT_THAT(said, HasSubstr("for 1 of 3 ranks (1); it goes on for 20 s"));
+}
+
+// Each rank that comes gives the others as long again, also those that only rank 0 has met.
+TEST_F(RendezvousTest, RanksThatComeExtendTheDeadline) {
+  master.timeout = 2;
+  start(0, 4);
+  auto begin = Clock::now();
+  for (int rank : {1, 2, 3}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    start(rank, 4);
+  }
+  expectStart();
+  EXPECT_GT(Clock::now() - begin, std::chrono::milliseconds(3500));
+}
+
+// Its own message says why it has gone; the others need not wait for the deadline.
+TEST_F(RendezvousTest, ARankThatGoesEndsTheOthers) {
+  for (int stage : {0, 1}) {
+    auto begin = Clock::now();
+    start(0, 4);
+    {
+      Socket socket = connectTo(address);
+      Handshake talk(jobOf(4), 1, 0, 1);
+      EXPECT_EQ(finish(talk, socket), Handshake::Met);
+      EXPECT_EQ(hear<uint32_t>(socket), 2u);
+      if (stage == 1) {
+        start(2, 4); // It meets rank 0 alone, which rank 0 tells.
+        EXPECT_EQ(hear<uint32_t>(socket), 1u);
+      }
+    }
+    join();
+    EXPECT_THAT(errors[0], HasSubstr("rank 1 has ended"));
+    if (stage == 1) {
+      EXPECT_THAT(errors[2], HasSubstr("rank 0 has ended"));
+    }
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  }
+}
+
+// Two jobs with one MASTER_PORT: the other's rank is sent away, and the place stays free.
+TEST_F(RendezvousTest, RanksOfAnotherPlanAreSentAway) {
+  for (const std::string &known : {std::string(), secret}) {
+    std::string said = stderrOf([&] {
+      start(0, 2, known);
+      start(1, 2, known, "fedcba9876543210");
+      threads.back().join();
+      threads.pop_back();
+      EXPECT_THAT(errors[1], HasSubstr("is of a job with another plan than this rank's, fedcba98"));
+      EXPECT_THAT(errors[1], HasSubstr("MASTER_PORT of its own"));
+      start(1, 2, known);
+      expectStart();
+    });
+    EXPECT_THAT(said, HasSubstr("says it is rank 1 of the plan fedcba9876543210, but this job's is "
+                                "0123456789abcdef"));
+  }
 }
 
 TEST_F(RendezvousTest, TheWrongSecretIsRefused) {
@@ -264,20 +348,21 @@ TEST_F(RendezvousTest, TheWrongSecretIsRefused) {
   expectStart();
 }
 
-// Two processes with one RANK: the second says so, the job goes on.
+// Two processes with one RANK: the second says so, and rank 0 goes on with the first.
 TEST_F(RendezvousTest, ARankThatIsThereIsNotTakenTwice) {
   start(0, 3);
   {
     Socket first = connectTo(address), second = connectTo(address);
-    Handshake talk("", 1, 0, 3, 1), again("", 1, 0, 3, 1);
+    Handshake talk(jobOf(3), 1, 0, 1), again(jobOf(3), 1, 0, 1);
     EXPECT_EQ(finish(talk, first), Handshake::Met);
     EXPECT_EQ(finish(again, second), Handshake::Refused);
     EXPECT_THAT(again.reason(),
                 HasSubstr("has met another rank 1: give every process another RANK"));
+    EXPECT_EQ(hear<uint32_t>(first), 1u); // Rank 2 is missing.
+    EXPECT_EQ(errors[0], "never ended");
   }
-  start(1, 3);
-  start(2, 3);
-  expectStart();
+  join();
+  EXPECT_THAT(errors[0], HasSubstr("rank 1 has ended"));
 }
 
 TEST_F(RendezvousTest, ImpostorsAreDropped) {
@@ -290,12 +375,6 @@ TEST_F(RendezvousTest, ImpostorsAreDropped) {
     tell(socket, Proof());
     EXPECT_EQ(hear<Verdict>(socket).refusal, refusal);
     EXPECT_TRUE(isClosed(socket));
-  }
-  {
-    // Without a secret a place can be taken, but it is free again afterwards.
-    Socket socket = connectTo(address);
-    Handshake talk("", 1, 0, 3, 1);
-    EXPECT_EQ(finish(talk, socket), Handshake::Met);
   }
   start(2, 3);
   start(1, 3);
@@ -347,9 +426,10 @@ TEST_F(RendezvousTest, ACalledRankProvesItselfToo) {
 static int meetRankOne(Socket &listener, Socket &rank1, char family) {
   while (!rank1.isOpen())
     rank1 = listener.accept();
-  Handshake talk(secret, 0, 3, [](uint32_t) { return Refusal::None; });
+  Handshake talk(jobOf(3, secret), 0, [](uint32_t) { return Refusal::None; });
   EXPECT_EQ(finish(talk, rank1), Handshake::Met);
-  // Where ranks are: nothing in it says how much is to come.
+  // That nobody is missing, and where ranks are: nothing in it says how much is to come.
+  tell(rank1, uint32_t(0));
   std::string table(size_t(3) * 24, '\0');
   for (size_t rank = 1; rank < 3; ++rank)
     table[rank * 24 + 1] = family;
@@ -366,11 +446,11 @@ TEST_F(RendezvousTest, ConnectionsBetweenOtherRanksAreAsSafe) {
   Socket silent = connectTo(at("127.0.0.1", port));
   for (const std::string &known : {std::string(), otherSecret}) {
     Socket socket = connectTo(at("127.0.0.1", port));
-    Handshake impostor(known, 2, 1, 3, 1);
+    Handshake impostor(jobOf(3, known), 2, 1, 1);
     EXPECT_EQ(finish(impostor, socket), Handshake::Refused) << known;
   }
   Socket socket = connectTo(at("127.0.0.1", port));
-  Handshake rank2(secret, 2, 1, 3, 1);
+  Handshake rank2(jobOf(3, secret), 2, 1, 1);
   EXPECT_EQ(finish(rank2, socket), Handshake::Met);
   rank1 = Socket(); // Ends its barrier.
   join();
@@ -390,8 +470,9 @@ TEST_F(RendezvousTest, LengthsAreLimited) {
   for (int64_t bytes : {int64_t(1) << 33, int64_t(-1), INT64_MAX, Transport::maxMessageBytes + 1}) {
     start(0, 2);
     Socket socket = connectTo(address);
-    Handshake talk("", 1, 0, 2, 1);
+    Handshake talk(jobOf(2), 1, 0, 1);
     ASSERT_EQ(finish(talk, socket), Handshake::Met);
+    EXPECT_EQ(hear<uint32_t>(socket), 0u);
     hear<std::array<char, 2 * 24>>(socket);
     struct {
       int32_t channel, call;

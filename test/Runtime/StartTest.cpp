@@ -96,6 +96,23 @@ TEST_F(StartTest, Secrets) {
                 {"MESHWRIGHT_SECRET has 5 characters", "openssl rand -hex 32"});
 }
 
+// Their peers never come: MESHWRIGHT_TIMEOUT is the limit of this wait too.
+TEST_F(StartTest, LonelyRanksEnd) {
+  std::string variables = "export FAKE_DATA=2 MESHWRIGHT_TIMEOUT=1 WORLD_SIZE=2 "
+                          "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) + "; ";
+  std::string exe = std::string(FAKE_PROGRAM) + " --tokens u8 --steps 1 " + data();
+  expectFailure(run(variables + "RANK=0 exec " + exe),
+                {"rank 0 waits at 127.0.0.1:", "for 1 of 2 ranks (1)", "nobody has come for 1 s"});
+  expectFailure(run(variables + "RANK=1 exec " + exe),
+                {"rank 1 cannot reach rank 0 at 127.0.0.1:", "nobody has come for 1 s"});
+  // What mpirun has started instead of rank 1 never calls MPI.
+  Result result = run("export FAKE_DATA=2 MESHWRIGHT_TIMEOUT=1; exec mpirun --allow-run-as-root "
+                      "--oversubscribe -n 1 " + exe + " : -n 1 sleep 60");
+  expectFailure(result, {"rank 0: waiting for 1 s in the start of MPI; those are missing that print "
+                         "no such report",
+                         "rank 0 waited longer than 1 s for others"});
+}
+
 // No processor has AMD's four-operand instructions any more.
 TEST_F(StartTest, CodeForAnotherProcessor) {
   std::string steps = "--steps 1";

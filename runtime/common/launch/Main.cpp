@@ -95,6 +95,19 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   return code;
 }
 
+/// Meets the other processes.
+static std::shared_ptr<Transport> openTransport(const Plan &plan, const Launch &launch,
+                                                RankStatus &status) {
+  if (launch.kind == Launch::Mpi) {
+    WaitScope wait(status, "the start of MPI; those are missing that print no such report");
+    return openMpiTransport(launch.processes);
+  }
+  ActivityScope activity(status, "meeting the other ranks");
+  TcpAddress address = TcpAddress::fromEnvironment();
+  address.plan = plan.hash;
+  return openTcpTransport(launch.rank, launch.processes, address);
+}
+
 static int runProcess(const Plan &plan, const Options &options, const Launch &launch,
                        const std::string &program) {
   if (options.ranks && options.ranks != launch.processes)
@@ -103,10 +116,7 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   checkRankCount(plan, launch, launch.processes, program);
   RankStatus status(launch.rank);
   WaitMonitor monitor(plan, {&status}, waitTimeout());
-  std::shared_ptr<Transport> transport =
-      launch.kind == Launch::Mpi
-          ? openMpiTransport(launch.processes)
-          : openTcpTransport(launch.rank, launch.processes, TcpAddress::fromEnvironment());
+  std::shared_ptr<Transport> transport = openTransport(plan, launch, status);
   setFailureProcess(transport->rank(), transport->size());
   setFailureAbort([transport](int code) { transport->abort(code); });
   monitor.setLostPeer([transport] { return transport->lostPeer(); });
@@ -122,6 +132,7 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   int code = trainRank(options, std::move(world), threads, cores, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
+  WaitScope wait(status, "the end of all ranks; those are missing that print no such report");
   transport->finish();
   return code;
 }

@@ -110,6 +110,30 @@ private:
   const char *before;
 };
 
+/// Waits for other ranks while the scope lasts, in calls that say nothing until they return. Which
+/// ranks of `peers` are missing is not known here: those are that print no wait report.
+class WaitScope {
+public:
+  WaitScope(RankStatus &status, const char *activity, std::vector<int> peers = {})
+      : activity(status, activity), status(status), peers(std::move(peers)) {
+    progress();
+  }
+  ~WaitScope() { status.clearWaiting(); }
+  WaitScope(const WaitScope &) = delete;
+  WaitScope &operator=(const WaitScope &) = delete;
+
+  /// A call has returned: the deadline counts anew.
+  void progress() {
+    status.clearWaiting();
+    status.setWaiting(peers);
+  }
+
+private:
+  ActivityScope activity;
+  RankStatus &status;
+  std::vector<int> peers;
+};
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_RANKSTATUS_H

@@ -134,6 +134,10 @@ def main():
         assert between[0] <= KILLED_SECONDS, between
         print(f"killed, {when}: the other ends", flush=True)
 
+    codes, said = ranks(path, 3, torchrun, FAKE_GPU_FAULT="init:1:1")
+    assert all(codes) and "waiting for 3 s in the start of NCCL" in said[0] and "for rank 1" in said[0], (codes, said)
+    print("NCCL that does not start: both ranks end", flush=True)
+
     pipe = compile("pipe", "--mesh", "pipe=2", "--microbatches", "4", "--batch", "8")
     codes, said = ranks(pipe, 1000, torchrun, FAKE_GPU_FAULT="stall:1:5")
     assert all(codes) and matches(r"rank 1 .*waiting for [34] s in (recv|send) \(collective \d+.* at .+\) for rank 0",

@@ -291,6 +291,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
   if (id.internal[0] != 7)
     wrong("ncclCommInitRank: the id is not the one of rank 0");
   rankHere = rank;
+  while (fault().kind == "init" && fault().rank == rank)
+    pause();
   std::unique_lock<std::mutex> lock(meeting);
   if (!worldOfAll) {
     worldOfAll = std::make_shared<Shared>(Shared{size, "world", {}, {}});
