@@ -302,6 +302,10 @@ TEST(Documents, RefusesOthers) {
   EXPECT_THAT(refused("99999999999999999999"), testing::HasSubstr("is no token"));
   EXPECT_EQ(refused("49"), "");
   EXPECT_THAT(refused(scratch.path("none")), testing::HasSubstr("none"));
+  writeFile(scratch.path("empty"), "");
+  EXPECT_THAT(refused(scratch.path("empty")), testing::HasSubstr("is empty, which would make all"));
+  writeFile(scratch.path("one"), bytesOf<uint64_t>({0}));
+  EXPECT_EQ(refused(scratch.path("one")), "");
   writeFile(scratch.path("odd"), std::string(12, '\0'));
   EXPECT_THAT(refused(scratch.path("odd")), testing::HasSubstr("has 12 bytes"));
   writeFile(scratch.path("unsorted"), bytesOf<uint64_t>({0, 30, 20, 40}));

@@ -33,6 +33,10 @@ Documents::Documents(const std::string &value, const std::string &flag, const To
   if (token)
     return;
   index = std::make_unique<MappedFile>(value, flag);
+  if (index->size() == 0)
+    fail(prefix, "is empty, which would make all of ", tokens.path(), " one document: write the "
+         "number of each document's first token as u64 (a single 0 for one document), or give the "
+         "token that ends documents");
   if (index->size() % int64_t(sizeof(uint64_t)))
     fail(prefix, "has ", index->size(), " bytes, which are no whole number of u64: write the number "
          "of each document's first token, e.g. numpy.asarray(starts, \"<u8\").tofile(\"", value,

@@ -30,6 +30,9 @@ Trainer::Trainer(MwContext &context, const Options &options)
     openEvalData();
   openTargets();
   checkTokens();
+  checkTargets(/*ofTraining=*/true, sequences);
+  if (evalData)
+    checkTargets(/*ofTraining=*/false, evalSequences);
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
   state.seed = options.seed;

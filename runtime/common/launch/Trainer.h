@@ -40,6 +40,7 @@ private:
   /// Opens the loss masks and what says where documents begin.
   void openTargets();
   void checkTokens();
+  void checkTargets(bool ofTraining, int64_t sequences);
   void checkOutputs();
   void checkDump() const;
   void resumeState();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Gives the tools what they cannot work with: each ends with status 1, one message, and no output.
 
-  bad_input.py compile|run|disk GOLDEN WORK
+  bad_input.py compile|run|disk|files|values GOLDEN WORK
 
 test/Frontend/errors.test has more about configurations, test/Runtime about files and ranks at run time.
 """
@@ -502,6 +502,13 @@ def bad_run(golden):
         for exe, ranks in (("./one", 1), ("./two", 2)):
             refused(f"--{flag} wrong.bin: byte {at} is 49", "1 where it counts", exe=exe, ranks=ranks, **given,
                     **{flag: write("wrong.bin", ones[:at] + b"1" + ones[at + 1:])})
+    # None of an epoch; the token before the first sequence's targets is no target itself.
+    for exe, ranks in (("./one", 1), ("./two", 2)):
+        zeros = write("zeros.bin", b"\1" + bytes(len(text) - 1))
+        refused("--loss-mask zeros.bin: no target of the ", "counts, so each loss would be 0", "its byte is 1", exe=exe, ranks=ranks,
+                loss_mask=zeros)
+        refused("--eval-loss-mask zeros.bin: no target of the ", "counts, so each loss", exe=exe, ranks=ranks,
+                eval_data=golden.data["data"], eval_loss_mask=zeros)
     refused("--eval-loss-mask needs --eval-data", eval_loss_mask="long.bin")
     compile(ROOT / "examples" / "parallel-block.mlir", "block")
     encoder = Golden(INPUTS / "golden-more" / "bert")
@@ -521,6 +528,8 @@ def bad_run(golden):
            (index("twice.bin", 5, 5), "twice.bin: start 1 (at byte 8) is 5 after 5", "each above the one before"),
            (index("far.bin", 0, known), f"far.bin: start 1 (at byte 8) is {known}, but", f"has {known} tokens"),
            (write("odd.bin", b"12345"), "odd.bin: has 5 bytes", "numpy.asarray"),
+           (write("no-starts.bin", b""), "no-starts.bin: is empty", "a single 0 for one document"),
+           (index("each.bin", *range(known)), "each.bin: no target of the ", "some must have two"),
            ("no.bin", "no.bin", "No such file"),
            (9999, "9999: is no token of the model", "give the token that ends documents"))
     for value, words, more in bad:
@@ -641,7 +650,91 @@ def full_disk(golden):
         check("latest" not in done.stdout, "a checkpoint was left that looks whole")
 
 
-tests = {"compile": bad_compile, "run": bad_run, "disk": full_disk}
+def readers(name, model):
+    """Commands that read the file `name`, by what they read it as. `model` is a module's file that is right."""
+    os.makedirs(f"dump-{name}", exist_ok=True)
+    index = json.dumps({"rank": 0, "ranks": 1, "step": 0, "values": [], "before": [], "after": []})
+    places = {"rank-0.json": index, "rank-0.bin": "", "program.mlir": ""}
+    replays = {}
+    for place in places:
+        folder = fresh_folder(f"dump-{name}/{place}")
+        for file, text in places.items():
+            os.symlink(os.path.abspath(name), f"{folder}/{file}") if file == place else write(f"{folder}/{file}", text)
+        replays[f"replay {place}"] = ["meshwright", "replay", folder]
+    os.symlink(os.path.abspath(name), f"{name}.mlir")
+    os.symlink(os.path.abspath(name), f"{fresh_folder(name + '-folder')}/config.json")
+    size = ["--batch", "1", "--seq", "8", "-o", "made"]
+    return {"config": ["meshwright", "compile", name, *size], "folder": ["meshwright", "compile", f"{name}-folder", *size],
+            "IR": ["meshwright", "compile", f"{name}.mlir", "-o", "made"], "recipe": ["meshwright", "compile", model, "--recipe", name, "-o", "made"],
+            "fit": ["meshwright", "fit", name, "--largest", "batch", "--seq", "8", "--memory-limit", "1GiB"],
+            "inspect": ["meshwright", "inspect", name], "diff": ["meshwright", "diff", "exe", name],
+            "diff first": ["meshwright", "diff", name, "exe"], "plot": ["meshwright", "plot", name],
+            "experts": ["meshwright", "plot", "--experts", name],
+            "trace": ["meshwright", "schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--trace", name], **replays,
+            "opt": ["meshwright-opt", name], "interpret": ["meshwright-interpret", name],
+            "compare": ["meshwright-interpret", "--compare", model, name]}
+
+
+def fresh_folder(name):
+    os.makedirs(name)
+    return name
+
+
+def bad_files(golden):
+    """What is no regular file is refused by all tools, as a reader of a pipe waits for ever and one of /dev/zero has no end; and
+    what is far too large for what it is read as."""
+    compile(golden.config, "exe", batch=1, seq=8)
+    compile(golden.config, "model.mlir", batch=1, seq=8, emit="train")
+    os.mkfifo("pipe")
+    os.symlink("/dev/zero", "zero")
+    write("huge", "")
+    os.truncate("huge", 1 << 36)
+    for name, words in (("pipe", "it is a pipe or a device; name a regular file"), ("zero", "it is a pipe or a device"),
+                        ("huge", f"it has {1 << 36} bytes, but ")):
+        for what, command in readers(name, "model.mlir").items():
+            if name == "huge" and what.endswith(".bin"):  # Dumps are as large as they are, and are mapped.
+                continue
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+            except subprocess.TimeoutExpired:
+                check(False, f"{what} of a {name}: no end in 30 s")
+            check(done.returncode in (1, 2) and words in done.stderr and name in done.stderr,
+                  f"{what} of a {name}: {done.returncode}, {done.stdout[:1000]}{done.stderr[:1000]}")
+    with open("model.mlir") as model:
+        check("train.variable" in subprocess.run(["meshwright-opt"], stdin=model, capture_output=True, text=True, timeout=60).stdout,
+              "meshwright-opt does not read its standard input")
+    with open("model.mlir") as model:
+        done = subprocess.run(["meshwright-interpret", "-"], stdin=model, capture_output=True, text=True, timeout=60)
+        check(done.returncode == 0, f"meshwright-interpret does not read its standard input: {done.stderr}")
+
+
+def long_values(golden):
+    """Of a long value 80 bytes are quoted, wherever it was given."""
+    compile(golden.config, "exe", batch=1, seq=8)
+    config = json.loads(golden.config.read_text())
+    size = ["--batch", 1, "--seq", 8]
+    large, argument = 15_000_000, 100_000  # Linux takes arguments of up to 128 KiB.
+    long = "ä" + "x" * large
+    cases = [(long, ["meshwright", "compile", write(f"{i}.json", json.dumps({**config, **change}, ensure_ascii=False)), *size])
+             for i, change in enumerate(({"model_type": long}, {"activation_function": long}, {long: 1}))]
+    long = "ä" + "x" * 3_000_000  # Recipes may have 4 MiB.
+    cases += [(long, ["meshwright", "compile", golden.config, "--recipe", write(f"{i}.toml", text)])
+              for i, text in enumerate((f"precision = '{long}'", f"mesh = '{long}'", f"{long[1:]} = 1"))]
+    long = "ä" + "x" * argument
+    compiling, training = ["meshwright", "compile", golden.config, *size], ["./exe", *flags(dict(golden.data, steps=1))]
+    cases += [(long, [*compiling, f"--{flag}", long]) for flag in ("mesh", "zero", "precision", "remat", "schedule", "cuts", "cpu")]
+    cases += [(long, [*training, f"--{flag}", long]) for flag in ("lr", "seed")]
+    cases += [(long, ["meshwright", long]), (long, ["meshwright", "schedule", long, "--stages", 2, "--microbatches", 2])]
+    for value, command in cases:
+        command = [str(word) for word in command]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        shown = [word[:40] for word in command if len(word) < 1000]
+        runs = [len(run) for run in re.findall("x{20,}", done.stderr)]
+        check(done.returncode == 1 and len(done.stderr) < 6000, f"{shown}: {done.returncode}, {len(done.stderr)} characters of a message")
+        check(runs and max(runs) <= 80, f"{shown}: quotes {runs} characters: {done.stderr[:400]}")
+
+
+tests = {"compile": bad_compile, "run": bad_run, "disk": full_disk, "files": bad_files, "values": long_values}
 model = Golden(sys.argv[2])
 fresh(sys.argv[3])
 tests[sys.argv[1]](model)
