@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Config.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 
 #include "meshwright/Suggestion.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Regex.h"
 
 #include <charconv>
@@ -58,10 +58,10 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
   auto at = [&](unsigned line, unsigned column) {
     return FileLineColLoc::get(context, path, line, column);
   };
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  auto buffer = readInput(path, configInput, /*isText=*/true);
   if (!buffer)
     return emitError(at(0, 0)) << "cannot read the model description '" << path
-                               << "': " << buffer.getError().message()
+                               << "': " << llvm::toString(buffer.takeError())
                                << "; give the path of a config.json or of an .mlir file";
 
   auto state = std::make_shared<State>();

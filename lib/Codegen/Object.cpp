@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
+#include "meshwright/InputFile.h"
 
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -98,6 +99,9 @@ llvm::Error meshwright::writeFileAtomically(llvm::StringRef bytes, llvm::StringR
 
 /// The contents of section .meshwright.NAME; empty where there is none.
 static llvm::Expected<std::string> readSection(llvm::StringRef file, llvm::StringRef name) {
+  if (llvm::Error error = checkInput(file, planInput))
+    return llvm::createStringError("cannot read '" + file +
+                                   "': " + llvm::toString(std::move(error)));
   auto binary = llvm::object::ObjectFile::createObjectFile(file);
   if (!binary)
     return llvm::createStringError("cannot read '" + file +

@@ -8,6 +8,7 @@
 #include "Dist/Programs.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/Training.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/IrText.h"
 #include "meshwright/Json.h"
 #include "meshwright/runtime/FileArguments.h"
@@ -18,7 +19,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 
@@ -158,9 +158,9 @@ static int runComparison(ModuleOp a, ModuleOp b, Arguments &arguments) {
 
 /// The numbers of a JSON file's array `key`.
 static llvm::Expected<std::vector<double>> readNumbers(StringRef path, StringRef key) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  auto buffer = readInput(path, jsonInput);
   if (!buffer)
-    return llvm::createStringError("cannot read " + path + ": " + buffer.getError().message());
+    return llvm::createStringError("cannot read " + path + ": " + toString(buffer.takeError()));
   auto json = parseJson((*buffer)->getBuffer());
   if (!json)
     return json.takeError();
@@ -388,9 +388,10 @@ int interp::interpretMain(int argc, char **argv, DialectRegistry &registry) {
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false); // An op may hold a whole program.
   auto load = [&](StringRef path, llvm::SourceMgr &sources) -> OwningOpRef<ModuleOp> {
-    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+    auto buffer = path == "-" ? llvm::errorOrToExpected(llvm::MemoryBuffer::getSTDIN())
+                              : readInput(path, irInput);
     if (!buffer) {
-      fail("cannot read " + path + ": " + buffer.getError().message());
+      fail("cannot read " + path + ": " + toString(buffer.takeError()));
       return nullptr;
     }
     if (llvm::Error error = checkIrText(path, (*buffer)->getBuffer())) {

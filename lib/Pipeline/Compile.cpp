@@ -12,6 +12,7 @@
 #include "Train/Train.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/IrText.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
@@ -190,9 +191,9 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
 }
 
 static Error checkText(StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  auto file = readInput(path, irInput, /*isText=*/true);
   if (!file)
-    return Error::success(); // The parser says so.
+    return createStringError("cannot read '" + path + "': " + toString(file.takeError()));
   return checkIrText(path, (*file)->getBuffer());
 }
 

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using llvm::Error;
 using llvm::Expected;
@@ -62,9 +62,9 @@ static Error addAssembled(llvm::StringRef executable, plan::Plan &plan) {
 
 /// The plan in an executable, or in a file as `inspect --json` or `--report` writes it.
 static Expected<plan::Plan> planOf(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path);
+  auto file = readInput(path, planInput);
   if (!file)
-    return llvm::createStringError("cannot read '" + path + "': " + file.getError().message());
+    return llvm::createStringError("cannot read '" + path + "': " + toString(file.takeError()));
   if (llvm::StringRef text = (*file)->getBuffer(); text.ltrim().starts_with("{"))
     return parsePlan(text, "'" + path + "' has no whole plan in it");
   Expected<std::string> text = readPlan(path);

@@ -6,12 +6,12 @@
 #include "ModuleText.h"
 
 #include "Train/Train.h"
+#include "meshwright/InputFile.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
@@ -142,14 +142,13 @@ private:
 
 OwningOpRef<ModuleOp> meshwright::readModule(StringRef path, MLIRContext &context) {
   Location start = FileLineColLoc::get(&context, path, 0, 0);
-  std::string message;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &message);
+  auto file = readInput(path, irInput);
   if (!file) {
-    emitError(start) << message;
+    emitError(start) << "cannot read '" << path << "': " << llvm::toString(file.takeError());
     return {};
   }
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
   AsmParserState state;
   Block block;
   SmallVector<std::string> lines;

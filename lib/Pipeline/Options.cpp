@@ -3,13 +3,13 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "meshwright/InputFile.h"
 #include "meshwright/Options.h"
 #include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -171,9 +171,9 @@ static Error readRecipe(CompileOptions &options, Texts &texts) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
   };
-  auto file = MemoryBuffer::getFile(options.recipe, /*IsText=*/true);
+  auto file = readInput(options.recipe, recipeInput, /*isText=*/true);
   if (!file)
-    return fail("cannot read the file: " + file.getError().message());
+    return fail("cannot read the file: " + toString(file.takeError()));
   if (unsigned line = lineOfDeepKey((*file)->getBuffer()))
     return fail("line " + Twine(line) + ": a key has more than 64 parts between dots; keys are the "
                 "flags of 'meshwright compile --help', model and seeds");

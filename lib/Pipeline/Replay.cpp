@@ -15,6 +15,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "Interpreter/Session.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/Pipeline.h"
 
 #include "mlir/Parser/Parser.h"
@@ -218,6 +219,8 @@ Expected<Replay> Replay::open(StringRef directory, MLIRContext &context) {
     replay.dumps.push_back(std::move(*next));
   }
   std::string program = (directory + "/program.mlir").str();
+  if (Error error = checkInput(program, irInput))
+    return createStringError("cannot read '" + program + "': " + toString(std::move(error)));
   replay.module = parseSourceFile<ModuleOp>(program, &context);
   if (!replay.module)
     return createStringError("cannot read '" + program + "'");

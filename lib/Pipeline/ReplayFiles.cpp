@@ -8,6 +8,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "common/plan/ElementType.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 
 #include "mlir/Parser/Parser.h"
@@ -57,13 +58,13 @@ Expected<RankDump> RankDump::open(StringRef directory, int64_t rank) {
   RankDump dump;
   std::string name = (directory + "/rank-" + llvm::Twine(rank)).str();
   dump.path = name + ".json";
-  auto text = llvm::MemoryBuffer::getFile(dump.path);
+  auto text = readInput(dump.path, indexInput);
   if (!text)
-    return createStringError("cannot read '" + dump.path + "': " + text.getError().message() +
+    return createStringError("cannot read '" + dump.path + "': " + toString(text.takeError()) +
                              "; a run with --dump writes it when the step has ended");
-  auto bytes = llvm::MemoryBuffer::getFile(name + ".bin");
+  auto bytes = readInput(name + ".bin", dumpInput);
   if (!bytes)
-    return createStringError("cannot read '" + name + ".bin': " + bytes.getError().message());
+    return createStringError("cannot read '" + name + ".bin': " + toString(bytes.takeError()));
   dump.bytes = std::move(*bytes);
   Expected<llvm::json::Value> index = parseJson((*text)->getBuffer());
   if (!index)

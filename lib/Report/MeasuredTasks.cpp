@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MeasuredTasks.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
 #include <map>
@@ -30,9 +30,9 @@ struct Rank {
 } // namespace
 
 static Expected<std::map<int64_t, Rank>> readRanks(StringRef path) {
-  auto file = MemoryBuffer::getFile(path);
+  auto file = readInput(path, traceInput);
   if (!file)
-    return createStringError("cannot read '" + path + "': " + file.getError().message());
+    return createStringError("cannot read '" + path + "': " + toString(file.takeError()));
   Expected<json::Value> value = parseJson((*file)->getBuffer());
   const json::Array *events = nullptr;
   if (value && value->getAsObject())

@@ -5,18 +5,18 @@
 //===----------------------------------------------------------------------===//
 #include "MetricsLines.h"
 
+#include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 
 namespace meshwright::report {
 
 Error readMetrics(StringRef path, function_ref<Error(const json::Object &, size_t)> visit) {
-  auto buffer = MemoryBuffer::getFile(path);
+  auto buffer = readInput(path, metricsInput);
   if (!buffer)
-    return createStringError("cannot read '" + path + "': " + buffer.getError().message());
+    return createStringError("cannot read '" + path + "': " + toString(buffer.takeError()));
   SmallVector<StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n', -1, false);
   for (auto [i, line] : enumerate(lines)) {

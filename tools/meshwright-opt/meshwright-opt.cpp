@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Annotations.h"
+#include "meshwright/InputFile.h"
 #include "meshwright/IrText.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
@@ -11,7 +12,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 /// Errors say where and what; the op that they are about, which may be the whole module,
 /// is printed only where --mlir-print-op-on-diagnostic asks for it.
@@ -19,6 +19,17 @@ static void printNoOpsWithErrors() {
   mlir::registerMLIRContextCLOptions();
   llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
   static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
+}
+
+/// MLIR's driver opens the file itself, waits for a pipe, and reads a device until memory ends.
+static llvm::Error checkFile(llvm::StringRef path) {
+  if (path == "-") // The standard input.
+    return llvm::Error::success();
+  auto file = meshwright::readInput(path, meshwright::irInput);
+  if (!file)
+    return llvm::createStringError("cannot read '" + path +
+                                   "': " + llvm::toString(file.takeError()));
+  return meshwright::checkIrText(path, (*file)->getBuffer());
 }
 
 int main(int argc, char **argv) {
@@ -38,10 +49,9 @@ int main(int argc, char **argv) {
   }
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "Meshwright's pass driver\n", registry);
-  if (auto text = llvm::MemoryBuffer::getFile(input))
-    if (llvm::Error error = meshwright::checkIrText(input, (*text)->getBuffer())) {
-      llvm::errs() << "error: " << llvm::toString(std::move(error)) << "\n";
-      return 1;
-    }
+  if (llvm::Error error = checkFile(input)) {
+    llvm::errs() << "error: " << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
 }
