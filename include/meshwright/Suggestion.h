@@ -43,6 +43,10 @@ template <typename Names> std::string nearestName(std::string_view word, const N
   std::string nearest;
   size_t distance = 1 + word.size() / 4 + (word.size() == 3);
   for (std::string_view name : names) {
+    // At least as many letters differ, of words of any length.
+    size_t apart = std::max(word.size(), name.size()) - std::min(word.size(), name.size());
+    if (apart >= distance && !begins(word, name) && !begins(name, word))
+      continue;
     size_t edits = begins(word, name) || begins(name, word) ? 1 : editDistance(word, name);
     if (edits < distance && edits < std::max(word.size(), name.size())) {
       distance = edits;

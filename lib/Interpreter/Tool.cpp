@@ -12,6 +12,7 @@
 #include "meshwright/IrText.h"
 #include "meshwright/Json.h"
 #include "meshwright/runtime/FileArguments.h"
+#include "meshwright/runtime/ShortMessage.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -43,7 +44,7 @@ struct Arguments {
 } // namespace
 
 static int fail(const Twine &message) {
-  llvm::WithColor::error(llvm::errs(), "meshwright-interpret") << message << "\n";
+  llvm::WithColor::error(llvm::errs(), "meshwright-interpret") << shortMessage(message.str()) << "\n";
   return 1;
 }
 static int fail(llvm::Error error) { return fail(llvm::toString(std::move(error))); }

@@ -10,6 +10,7 @@
 #include "meshwright/Report.h"
 #include "meshwright/Suggestion.h"
 #include "meshwright/Version.h"
+#include "meshwright/runtime/ShortMessage.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Config/llvm-config.h"
@@ -209,7 +210,7 @@ int driverMain(const std::vector<std::string> &given) {
     llvm::outs() << toString(std::move(error));
     return 0;
   }
-  llvm::errs() << "meshwright: error: " << toString(std::move(error)) << "\n";
+  llvm::errs() << "meshwright: error: " << shortMessage(toString(std::move(error))) << "\n";
   return comparing ? 2 : 1;
 }
 

@@ -6,6 +6,7 @@
 #include "common/monitor/Failure.h"
 
 #include "common/monitor/Error.h"
+#include "meshwright/runtime/ShortMessage.h"
 
 #include <atomic>
 #include <chrono>
@@ -108,7 +109,7 @@ void meshwright::endAllRanks(const std::string &message, int code, Failed which)
   if (which == Failed::AnotherRank)
     usleep(500000);
 
-  std::string line = "error: " + message + "\n";
+  std::string line = "error: " + shortMessage(message) + "\n";
   fflush(stdout);
   fwrite(line.data(), 1, line.size(), stderr);
   fflush(stderr);
