@@ -7,6 +7,7 @@
 #include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 
+#include "meshwright/NonFinite.h"
 #include "meshwright/Suggestion.h"
 
 #include "mlir/IR/Location.h"
@@ -20,9 +21,11 @@
 using namespace mlir;
 using namespace meshwright::frontend;
 
-/// Calls `found(dotted key, line, column)` for each key of the valid JSON `text`.
+/// Calls `found(dotted key, line, column)` for each key of the JSON `text`, which is valid but for
+/// numbers that are not finite, and `nonFinite(dotted key, number)` for each of these.
 static void forEachKey(StringRef text,
-                       llvm::function_ref<void(const std::string &, unsigned, unsigned)> found) {
+                       llvm::function_ref<void(const std::string &, unsigned, unsigned)> found,
+                       llvm::function_ref<void(const std::string &, StringRef)> nonFinite) {
   // The keys on the way to here; an array is one step without a name.
   SmallVector<std::string> path;
   unsigned line = 1;
@@ -36,6 +39,11 @@ static void forEachKey(StringRef text,
       path.push_back("");
     } else if (c == '}' || c == ']') {
       path.pop_back();
+    } else if (StringRef word = meshwright::nonFiniteAt(text, i); !word.empty()) {
+      // A list is as its key.
+      auto keys = ArrayRef(path).take_while([](const std::string &key) { return !key.empty(); });
+      nonFinite(llvm::join(keys, "."), word);
+      i += word.size() - 1;
     } else if (c == '"') {
       size_t begin = i++;
       while (text[i] != '"')
@@ -66,7 +74,11 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
 
   auto state = std::make_shared<State>();
   state->path = path.str();
-  state->text = (*buffer)->getBuffer().str();
+  StringRef content = (*buffer)->getBuffer();
+  if (content.starts_with("\xFE\xFF") || content.starts_with("\xFF\xFE"))
+    return emitError(at(1, 1)) << "this is text in UTF-16, but JSON is in UTF-8; save it as UTF-8";
+  content.consume_front("\xEF\xBB\xBF"); // a byte order mark, as some editors write it
+  state->text = content.str();
   state->context = context;
   // The parser recurses: what no configuration nests to would end the process.
   if (size_t deep = beyondDepth(state->text); deep != StringRef::npos) {
@@ -76,7 +88,7 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
            << "arrays and objects are nested more than " << jsonDepth
            << " deep, which no model description needs; check the file";
   }
-  auto root = llvm::json::parse(state->text);
+  auto root = llvm::json::parse(meshwright::withoutNonFinite(state->text));
   if (!root) {
     // The parser reports "[line:column, byte=n]: what".
     std::string message = llvm::toString(root.takeError());
@@ -96,7 +108,9 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
            << "this is not valid JSON: " << what << "; "
            << (isIr ? "it looks like IR, which is read from files whose names end in .mlir; rename "
                       "the file"
-                    : "the file may be truncated, fetch or save it again");
+               : text.starts_with("version https://git-lfs.github.com/spec/")
+                   ? "it is a pointer of git-LFS to the file; fetch that with 'git lfs pull'"
+                   : "the file may be truncated, fetch or save it again");
   }
   state->root = std::move(*root);
   const llvm::json::Object *members = state->root.getAsObject();
@@ -104,13 +118,16 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
     return emitError(at(1, 1)) << "this is no JSON object; a model description is one, with a "
                                   "\"model_type\" key";
   std::string again;
-  forEachKey(state->text, [&](const std::string &key, unsigned line, unsigned column) {
+  auto addKey = [&](const std::string &key, unsigned line, unsigned column) {
     // Inside arrays several objects may have the same keys.
     if (!state->positions.try_emplace(key, line, column).second &&
         !StringRef(key).starts_with(".") && !StringRef(key).contains("..") && again.empty()) {
       again = key;
       state->positions[key] = {line, column};
     }
+  };
+  forEachKey(state->text, addKey, [&](const std::string &key, StringRef number) {
+    state->nonFinite.try_emplace(key, number.str());
   });
   Config config(std::move(state), members, "");
   if (!again.empty()) {
@@ -150,14 +167,26 @@ void Config::alias(StringRef key, StringRef alias) {
   aliases[key] = alias.str();
 }
 
+StringRef Config::nonFinite(StringRef key) const {
+  auto found = state->nonFinite.find(prefix + key.str());
+  return found == state->nonFinite.end() ? StringRef() : StringRef(found->second);
+}
+
 const llvm::json::Value *Config::find(StringRef key) {
   used.insert(key);
+  StringRef name = key;
   if (auto alias = aliases.find(key); alias != aliases.end()) {
     used.insert(alias->second);
     if (!members->get(key))
-      return members->get(alias->second);
+      name = alias->second;
   }
-  return members->get(key);
+  StringRef number = nonFinite(name);
+  if (number.empty())
+    return members->get(name);
+  if (wrong.insert(name).second)
+    error(name) << "\"" << prefix << name << "\" is or has " << number
+                << ", but the model needs finite numbers there; write one";
+  return nullptr;
 }
 
 /// `value` as JSON text, short enough for a message.
@@ -322,6 +351,36 @@ std::optional<std::vector<std::string>> Config::texts(StringRef key) {
   return {};
 }
 
+/// The text of the object that the key at `line` and `column` of `text` has.
+static StringRef objectText(StringRef text, std::pair<unsigned, unsigned> position) {
+  for (unsigned line = 1; line < position.first; ++line)
+    text = text.split('\n').second;
+  // Behind the key, whose quotes may hold anything.
+  size_t at = position.second;
+  while (text[at] != '"')
+    at += text[at] == '\\' ? 2 : 1;
+  text = text.substr(text.find('{', at));
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"')
+      while (text[++i] != '"')
+        i += text[i] == '\\';
+    else if (text[i] == '{')
+      ++depth;
+    else if (text[i] == '}' && --depth == 0)
+      return text.take_front(i + 1);
+  }
+  return text;
+}
+
+std::optional<Config> Config::part(StringRef key) {
+  std::optional<Config> nested = object(key);
+  if (nested)
+    nested->ownText =
+        objectText(state->text, state->positions.lookup(prefix + key.str())).str() + "\n";
+  return nested;
+}
+
 std::optional<Config> Config::object(StringRef key) {
   const llvm::json::Value *value = find(key);
   if (!value || value->kind() == llvm::json::Value::Null)
@@ -330,6 +389,25 @@ std::optional<Config> Config::object(StringRef key) {
     return Config(state, nested, prefix + key.str() + ".");
   mismatch(key, *value, "an object");
   return {};
+}
+
+/// Whether a key that no table knows switches nothing on: models that lack the key compute the same.
+/// False and 0 may switch off what every model has, such as rotary positions.
+static bool switchesNothingOn(StringRef key, const llvm::json::Value &value) {
+  static constexpr StringRef parts[] = {"causal",  "rope",   "rotary", "norm",      "layernorm",
+                                        "rmsnorm", "scale",  "scaled", "normalize", "normalized",
+                                        "gate",    "gated",  "glu",    "residual",  "bidirectional"};
+  using Kind = llvm::json::Value::Kind;
+  bool isOff = (value.kind() == Kind::Boolean && !*value.getAsBoolean()) ||
+               (value.kind() == Kind::Number && *value.getAsNumber() == 0);
+  if (isOff) {
+    SmallVector<StringRef> words;
+    key.split(words, '_');
+    return llvm::none_of(words, [](StringRef word) { return llvm::is_contained(parts, word); });
+  }
+  return value.kind() == Kind::Null || (value.getAsString() && value.getAsString()->empty()) ||
+         (value.getAsArray() && value.getAsArray()->empty()) ||
+         (value.getAsObject() && value.getAsObject()->empty());
 }
 
 void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<FixedKey> fixed) {
@@ -346,13 +424,15 @@ void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<Fixe
     const llvm::json::Value &value = *members->get(key);
     const FixedKey *rule =
         llvm::find_if(fixed, [&](const FixedKey &candidate) { return candidate.key == key; });
+    StringRef number = nonFinite(key);
     if (rule != fixed.end()) {
-      bool fits = llvm::any_of(rule->allowed, [&](StringRef text) {
+      bool fits = number.empty() && llvm::any_of(rule->allowed, [&](StringRef text) {
         auto allowed = llvm::json::parse(text);
         return allowed ? *allowed == value : (llvm::consumeError(allowed.takeError()), false);
       });
       if (!fits)
-        error(key) << "\"" << prefix << key << "\" is " << show(value) << ": " << rule->reason
+        error(key) << "\"" << prefix << key << "\" is "
+                   << (number.empty() ? show(value) : number.str()) << ": " << rule->reason
                    << ", which is not supported for " << family << "; what works is "
                    << llvm::join(rule->allowed, " or ");
       continue;
@@ -360,6 +440,8 @@ void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<Fixe
     // A misspelt key is the likeliest unknown one.
     std::string near = nearestName(
         key, llvm::map_to_vector(used, [](const auto &entry) { return entry.getKey().str(); }));
+    if (near.empty() && number.empty() && switchesNothingOn(key, value))
+      continue;
     InFlightDiagnostic diagnostic = error(key);
     diagnostic << "key \"" << prefix << key << "\" is not known for " << family
                << " and might change what the model computes; ";

@@ -64,6 +64,8 @@ public:
   std::optional<std::vector<std::string>> texts(llvm::StringRef key);
   /// A nested object; nothing where the key is absent or null.
   std::optional<Config> object(llvm::StringRef key);
+  /// A nested object as a configuration of its own, whose contents are its own text.
+  std::optional<Config> part(llvm::StringRef key);
 
   /// Says that `key` says nothing beside the others that are there.
   void ignore(llvm::StringRef key) { used.insert(key); }
@@ -82,7 +84,7 @@ public:
   mlir::InFlightDiagnostic error(llvm::StringRef key);
   mlir::Location location(llvm::StringRef key) const;
   bool failed() const { return state->failed; }
-  llvm::StringRef contents() const { return state->text; }
+  llvm::StringRef contents() const { return ownText.empty() ? state->text : ownText; }
 
 private:
   struct State {
@@ -91,6 +93,7 @@ private:
     llvm::json::Value root = nullptr;
     llvm::StringMap<std::pair<unsigned, unsigned>> positions; ///< by dotted key: line, column
     llvm::StringMap<unsigned> repeated;                    ///< keys written twice
+    llvm::StringMap<std::string> nonFinite; ///< by dotted key: Infinity, -Infinity or NaN in it
     bool failed = false;
   };
 
@@ -99,6 +102,8 @@ private:
 
   /// The value of `key` or of its alias, marked as used; null if absent.
   const llvm::json::Value *find(llvm::StringRef key);
+  /// Infinity, -Infinity or NaN if the value of `key` is that or has it in a list; else empty.
+  llvm::StringRef nonFinite(llvm::StringRef key) const;
   /// Reports that `key` is not what is `wanted`.
   void mismatch(llvm::StringRef key, const llvm::json::Value &value, llvm::StringRef wanted);
   int64_t integer(llvm::StringRef key, int64_t otherwise, int64_t least, int64_t most);
@@ -106,6 +111,7 @@ private:
   std::shared_ptr<State> state;
   const llvm::json::Object *members;
   std::string prefix;
+  std::string ownText; ///< of a part; otherwise the file's is meant
   llvm::StringSet<> used, wrong;
   llvm::StringMap<std::string> aliases;
 };

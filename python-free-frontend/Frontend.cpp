@@ -216,6 +216,9 @@ static LogicalResult checkMasked(Config &config, const Family &family,
 
 /// The table for `config` among those of `family`; null if there is none.
 static const Family *findTable(Config &config, StringRef family) {
+  // Its publisher's code reads Kimi K2 as a DeepSeek-V3.
+  if (family == "kimi_k2")
+    family = "deepseek_v3";
   for (const Family &known : families())
     if (known.name == family &&
         (known.variant.name.empty() ||
@@ -224,11 +227,26 @@ static const Family *findTable(Config &config, StringRef family) {
   return nullptr;
 }
 
-/// The family of the language model among the parts of `config`; empty without one that is known.
-static std::string familyOfText(Config &config) {
-  std::optional<Config> part = config.object("text_config");
-  std::string family = part ? part->text("model_type", "") : "";
-  return part && findTable(*part, family) ? family : "";
+/// Makes `config`, of a model of more than text, that of its language model, and returns its table;
+/// null without one that is known.
+static const Family *takeText(Config &config) {
+  std::optional<Config> part = config.part("text_config");
+  const Family *table = part ? findTable(*part, part->text("model_type", "")) : nullptr;
+  if (!table || part->failed())
+    return nullptr;
+  // The head belongs to the whole, so the whole may say whether it is tied, too.
+  if (const Key<bool> &tied = table->tied; config.has("tie_word_embeddings") && !tied.name.empty()) {
+    bool whole = config.flag("tie_word_embeddings", tied.otherwise);
+    if (bool its = part->flag(tied.name, tied.otherwise); its != whole) {
+      config.error("tie_word_embeddings")
+          << "\"tie_word_embeddings\" is " << (whole ? "true" : "false")
+          << ", but \"text_config\" says " << (its ? "true" : "false")
+          << (part->has(tied.name) ? "" : ", which an absent key means") << "; write there what holds";
+      return nullptr;
+    }
+  }
+  config = std::move(*part);
+  return table;
 }
 
 FailureOr<OwningOpRef<ModuleOp>>
@@ -243,12 +261,14 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   const Family *table = findTable(*config, family);
   if (config->failed())
     return failure();
+  if (!table && (table = takeText(*config)))
+    emitRemark(FileLineColLoc::get(&context, path, 0, 0))
+        << "note: '" << path << "' is a " << family << ", a model of more than text: its "
+        << "\"text_config\", a " << table->name << ", is what is trained";
+  if (config->failed())
+    return failure();
   if (!table) {
-    std::string part = familyOfText(*config);
     auto diagnostic = config->error("model_type");
-    if (!part.empty())
-      return diagnostic << "model_type \"" << family << "\" is a model of more than text; copy its "
-                        << "\"text_config\", which is a " << part << ", into a file of its own";
     if (family.empty())
       diagnostic << "the file has no \"model_type\"; write one of ";
     else
@@ -259,7 +279,7 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
         names.push_back(known.name);
     diagnostic << llvm::join(names, ", ");
     std::vector<std::string> texts(names.begin(), names.end());
-    if (std::string near = nearestName(family, texts); !family.empty() && !near.empty())
+    if (std::string near = nearestModel(family, texts); !family.empty() && !near.empty())
       diagnostic << "; \"" << near << "\" is nearest";
     return diagnostic << ". Any other model can be written as an .mlir file (see examples/)";
   }

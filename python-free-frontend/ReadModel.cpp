@@ -296,7 +296,19 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     for (LayerKind &kind : m.kinds)
       kind.scoreScale *= m.tables[0].latentScale;
 
-  finish(config, f.name, f.ignored, f.fixed);
+  // What other programs write of what this family always has, or never.
+  std::vector<FixedKey> fixed = f.fixed;
+  bool normed = m.headNorm != HeadNorm::None;
+  for (StringRef key : {"use_qk_norm", "qk_norm", "qk_layernorm"})
+    fixed.push_back({key,
+                     {normed ? "true" : "false"},
+                     normed ? "queries and keys are not normalized"
+                            : "queries and keys are normalized"});
+  fixed.push_back({"qkv_bias",
+                   {m.qkvBias ? "true" : "false"},
+                   m.qkvBias ? "queries, keys and values have no biases"
+                             : "queries, keys and values have biases"});
+  finish(config, f.name, f.ignored, fixed);
   if (!config.failed())
     checkSizes(config, m, options);
   if (!config.failed())

@@ -263,6 +263,33 @@ static void checkTurned(Config &config, const Model &m) {
                       << m.headDim << " elements of a head must turn, found " << m.turned;
 }
 
+/// Of a family whose layer types have angles of their own, transformers 5 reads nothing that stands
+/// in "rope_parameters" itself. Says so where that is not what is computed anyway.
+static void ignoreFlatParameters(Config &parameters, const Model &m, double theta,
+                                 double windowTheta) {
+  static const StringRef keys[] = {"rope_type", "type", "rope_theta", "factor",
+                                   "original_max_position_embeddings", "attention_factor",
+                                   "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
+                                   "low_freq_factor", "high_freq_factor", "short_factor",
+                                   "long_factor", "truncate", "partial_rotary_factor"};
+  bool isFlat = llvm::any_of(keys, [&](StringRef key) { return parameters.has(key); });
+  if (!isFlat)
+    return;
+  std::string type = parameters.text("rope_type", parameters.text("type", "default"));
+  double flatTheta = parameters.positive("rope_theta", theta);
+  for (StringRef key : keys)
+    parameters.ignore(key);
+  if (parameters.failed() || (type == "default" && flatTheta == theta && flatTheta == windowTheta))
+    return;
+  emitRemark(parameters.location("rope_theta"))
+      << "note: \"rope_parameters\" of " << m.family.name
+      << " has an object for each layer type, and transformers 5 reads nothing else in it: angles "
+         "of layers without such an object are plain, with theta "
+      << shown(theta) << ", and " << shown(windowTheta)
+      << " where there is a window; write what is meant as \"full_attention\": {...}, "
+         "\"sliding_attention\": {...}";
+}
+
 void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence) {
   const Rotary &rotary = m.family.rotary;
   double theta = rotary.theta.name.empty()
@@ -286,6 +313,7 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
   if (parameters && rotary.byLayerType) {
     windowed = parameters->object("sliding_attention");
     scaling = parameters->object("full_attention");
+    ignoreFlatParameters(*parameters, m, theta, windowTheta);
     parameters->finish(m.family.name, {}, {});
   } else if (parameters) {
     scaling = std::move(parameters);

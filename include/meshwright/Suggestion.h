@@ -9,6 +9,7 @@
 #define MESHWRIGHT_SUGGESTION_H
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,14 +35,15 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
 }
 
 /// The one of `names` that `word` was most likely meant to be, or nothing: one of its parts
-/// between dashes is missing or too many (batch-size), or few letters differ.
+/// between dashes is missing or too many (batch-size), or few letters differ: one in four, and
+/// three at most.
 template <typename Names> std::string nearestName(std::string_view word, const Names &names) {
   auto begins = [](std::string_view text, std::string_view start) {
     return text.size() > start.size() && text.substr(0, start.size()) == start &&
            text[start.size()] == '-';
   };
   std::string nearest;
-  size_t distance = 1 + word.size() / 4 + (word.size() == 3);
+  size_t distance = 1 + std::min<size_t>(word.size() / 4, 3) + (word.size() == 3);
   for (std::string_view name : names) {
     // At least as many letters differ, of words of any length.
     size_t apart = std::max(word.size(), name.size()) - std::min(word.size(), name.size());
@@ -51,6 +53,31 @@ template <typename Names> std::string nearestName(std::string_view word, const N
     if (edits < distance && edits < std::max(word.size(), name.size())) {
       distance = edits;
       nearest = name;
+    }
+  }
+  return nearest;
+}
+
+/// The one of `models` that a model type was most likely meant to be, or nothing: other signs
+/// stand between its words (gpt-2), or one letter in seven differs. Models of other numbers are
+/// others (gemma4 is no gemma2).
+template <typename Names> std::string nearestModel(std::string_view word, const Names &models) {
+  auto only = [](std::string_view text, int (*kind)(int)) {
+    std::string kept;
+    for (unsigned char c : text)
+      if (kind(c))
+        kept += char(std::tolower(c));
+    return kept;
+  };
+  std::string nearest;
+  size_t distance = 1 + word.size() / 7;
+  for (std::string_view model : models) {
+    if (only(word, std::isalnum) == only(model, std::isalnum))
+      return std::string(model);
+    size_t edits = editDistance(word, model);
+    if (edits < distance && only(word, std::isdigit) == only(model, std::isdigit)) {
+      distance = edits;
+      nearest = model;
     }
   }
   return nearest;

@@ -15,6 +15,7 @@
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
 #include "common/plan/Context.h"
+#include "meshwright/NonFinite.h"
 
 #include <cmath>
 #include <cstdio>
@@ -76,7 +77,7 @@ static std::string saveTensors(MwContext &context, const VariableAddresses &addr
 
 /// The file of a checkpoint that holds the model's description.
 static const char *configName(const std::string &config) {
-  return Json::accept(config) ? "/config.json" : "/model.mlir";
+  return isConfig(config) ? "/config.json" : "/model.mlir";
 }
 
 static std::string stateText(const Plan &plan, const TrainingState &state,
@@ -293,10 +294,11 @@ CheckpointIds meshwright::readIds(const std::string &directory) {
 /// values, or the texts themselves. Two equal texts if they say the same.
 static std::pair<std::string, std::string>
 difference(const std::string &path, const std::string &saved, const std::string &mine) {
-  if (!Json::accept(mine))
+  if (!isConfig(mine))
     return {saved, mine};
-  Json a = parseJson(saved, "--resume: " + path, ": name another checkpoint");
-  Json b = Json::parse(mine);
+  // No key that a model needs has a number that is not finite.
+  Json a = parseJson(withoutNonFinite(saved), "--resume: " + path, ": name another checkpoint");
+  Json b = Json::parse(withoutNonFinite(mine));
   if (!a.is_object() || !b.is_object())
     return {saved, mine};
   auto entry = [](const Json &json, const std::string &key) {

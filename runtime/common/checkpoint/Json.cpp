@@ -6,6 +6,7 @@
 #include "common/checkpoint/Json.h"
 
 #include "common/monitor/Error.h"
+#include "meshwright/NonFinite.h"
 
 #include <set>
 
@@ -43,6 +44,10 @@ Json meshwright::parseJson(std::string_view text, const std::string &what,
   if (json.is_discarded())
     fail(what, " is not valid JSON", remedy);
   return json;
+}
+
+bool meshwright::isConfig(const std::string &description) {
+  return Json::accept(withoutNonFinite(description));
 }
 
 std::string meshwright::shortText(const Json &json) {

@@ -18,6 +18,10 @@ namespace meshwright {
 /// much stack.
 nlohmann::json parseJson(std::string_view text, const std::string &what, const std::string &remedy);
 
+/// Whether a model's description is a configuration in JSON, which may have Python's numbers that are
+/// not finite, and not IR.
+bool isConfig(const std::string &description);
+
 /// `json` for an error: its beginning, if it is long.
 std::string shortText(const nlohmann::json &json);
 

@@ -288,7 +288,7 @@ static void checkTiedHead(const SafeTensorsReader &file, const Plan &plan,
                           const std::string &flag) {
   const std::string name = "lm_head.weight";
   const SafeTensorsReader::Tensor *head = file.find(name);
-  if (!head || used.count(name) || !nlohmann::json::accept(plan.config))
+  if (!head || used.count(name) || !isConfig(plan.config))
     return;
   for (const auto &[_, tensor] : used)
     if (areEqual(*tensor, *head))
