@@ -144,6 +144,30 @@ TEST_F(AgreementTest, FilesAreComparedByContents) {
   }
 }
 
+// Several files are compared with their order.
+TEST_F(AgreementTest, FilesAreComparedInOrder) {
+  for (const char *name : {"a", "b", "c/a.bin", "c/b.bin"}) {
+    std::filesystem::create_directory(path("c"));
+    writeFile(path(name), std::string(1000, std::string(name).find('a') == std::string::npos ? 'b' : 'a'));
+  }
+  auto files = [&](const char *flag, Names names) {
+    Names words;
+    for (const std::string &name : names)
+      words.insert(words.end(), {flag, path(name)});
+    return words;
+  };
+  for (const char *flag : {"--data", "--eval-data"}) {
+    EXPECT_EQ(differences(files(flag, {"a", "b"}), files(flag, {"c/a.bin", "c/b.bin"})), Names());
+    EXPECT_EQ(differences(files(flag, {"a", "b"}), files(flag, {"c"})), Names());
+    EXPECT_EQ(differences(files(flag, {"a", "b"}), files(flag, {"b", "a"})), Names{flag});
+    EXPECT_EQ(differences(files(flag, {"a", "b"}), files(flag, {"a"})), Names{flag});
+    EXPECT_EQ(differences(files(flag, {"a", "a"}), files(flag, {"a", "b"})), Names{flag});
+  }
+  EXPECT_EQ(differences({"--documents", path("a"), "--documents", path("b")},
+                        {"--documents", path("b"), "--documents", path("a")}),
+            Names{"--documents"});
+}
+
 // A number is a token, whatever files there are.
 TEST_F(AgreementTest, DocumentsAreATokenOrAFile) {
   writeFile(path("one"), std::string(16, 'a'));

@@ -9,6 +9,7 @@
 #include "common/data/Documents.h"
 #include "common/data/LossScaler.h"
 #include "common/data/MappedFile.h"
+#include "common/data/TokenData.h"
 #include "common/data/TokenFile.h"
 #include "common/data/TokenMask.h"
 #include "common/monitor/Error.h"
@@ -288,6 +289,63 @@ TEST(Documents, CountsTargetsWithMasks) {
   EXPECT_EQ(count(&documents, &mask, 0, 1), 2); // Tokens 1 and 4: the mask leaves 2 out.
   EXPECT_EQ(count(&documents, &mask, 1, 1), 2); // Tokens 5 and 6; 8 begins a document.
   EXPECT_EQ(count(&documents, &mask, 0, 3), 6);
+}
+
+// Sequences do not cross files, and what is beyond a file's last one is not read.
+TEST(TokenData, PutsFilesOneAfterTheOther) {
+  TemporaryDirectory scratch;
+  auto file = [&](const char *name, std::vector<uint16_t> tokens) {
+    std::string bytes(reinterpret_cast<const char *>(tokens.data()), 2 * tokens.size());
+    writeFile(scratch.path(name), bytes);
+    return scratch.path(name);
+  };
+  std::string a = file("a", {1, 2, 7, 4, 5, 6}), b = file("b", {50, 51}), c = file("c", {60, 7, 61, 62, 7, 63, 64});
+  TokenData data({"--data", {a, b, c}}, {"--loss-mask", {}}, {"--documents", {}}, "u16", 2, 100);
+  EXPECT_EQ(data.tokens(), 15);
+  EXPECT_THAT(data.tokensByFile(), testing::ElementsAre(6, 2, 7));
+  EXPECT_EQ(data.sequences(), 5);
+  EXPECT_THAT(data.unused(), testing::HasSubstr("nothing is read of 1 file too short for a sequence of 2 with its "
+                                                "targets (" + b + " with 2 tokens)"));
+  auto read = [](const TokenData &data, int64_t index) {
+    std::vector<int32_t> inputs(2), targets(2), positions(2, -9);
+    data.read(index, inputs.data(), targets.data(), positions.data());
+    inputs.insert(inputs.end(), targets.begin(), targets.end());
+    inputs.insert(inputs.end(), positions.begin(), positions.end());
+    return inputs;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(read(data, 0), ElementsAre(1, 2, 2, 7, -9, -9));
+  EXPECT_THAT(read(data, 1), ElementsAre(7, 4, 4, 5, -9, -9));
+  EXPECT_THAT(read(data, 2), ElementsAre(60, 7, 7, 61, -9, -9));
+  EXPECT_THAT(read(data, 4), ElementsAre(7, 63, 63, 64, -9, -9));
+  // One token ends the documents of all files; each file has a mask of its own.
+  std::string masks[] = {scratch.path("ma"), scratch.path("mb"), scratch.path("mc")};
+  writeFile(masks[0], bytesOf<uint8_t>({1, 1, 1, 1, 0, 1}));
+  writeFile(masks[1], bytesOf<uint8_t>({1, 1}));
+  writeFile(masks[2], bytesOf<uint8_t>({1, 0, 1, 1, 1, 1, 1}));
+  TokenData masked({"--data", {a, b, c}}, {"--loss-mask", {masks[0], masks[1], masks[2]}}, {"--documents", {"7"}},
+                   "u16", 2, 100);
+  EXPECT_THAT(read(masked, 1), ElementsAre(7, 4, noTarget, noTarget, 0, 0));
+  EXPECT_THAT(read(masked, 2), ElementsAre(60, 7, noTarget, noTarget, 0, 1));
+  EXPECT_THAT(read(masked, 3), ElementsAre(61, 62, 62, 7, 0, 1));
+  DataOrder order(5, false, 0);
+  EXPECT_EQ(masked.countTargets(order, 0, 5), 2 + 0 + 0 + 2 + 1);
+  EXPECT_EQ(masked.countTargets(order, 3, 3), 2 + 1 + 2); // the third is the first again
+  EXPECT_EQ(data.countTargets(order, 0, 5), 10);
+  // What each part reads of them, all in all.
+  int64_t bytes = 0;
+  for (int part = 0; part < 2; ++part)
+    masked.check(part, 2, 1, [&](int64_t more) { bytes += more; });
+  EXPECT_EQ(bytes, masked.bytes());
+  EXPECT_EQ(masked.doubt(), "");
+  auto open = [&](std::vector<std::string> masks, std::vector<std::string> documents) {
+    return complaint([&] { TokenData({"--data", {a, b, c}}, {"--loss-mask", masks}, {"--documents", documents}, "u16", 2, 100); });
+  };
+  EXPECT_THAT(open({masks[0], masks[2]}, {}), testing::HasSubstr("--loss-mask names 2 files, but --data 3: give one for "
+                                                                 "each, in the same order"));
+  EXPECT_THAT(open({masks[0], masks[2], masks[1]}, {}), testing::HasSubstr("has 7 bytes, but " + b + " has 2 tokens"));
+  EXPECT_THAT(open({}, {masks[0]}), testing::HasSubstr("--documents names 1 file, but --data 3"));
+  EXPECT_THAT(complaint([&] { data.sequences(6); }), testing::HasSubstr("the 3 files have 15 tokens, 5 sequences of 2"));
 }
 
 TEST(Documents, RefusesOthers) {

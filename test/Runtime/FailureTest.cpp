@@ -117,7 +117,10 @@ TEST_F(FailureTest, BadDataFiles) {
   };
   expectFailure(run(std::string(FAKE_PROGRAM) + " --steps 2 --data " + path("none.bin")),
                 {"none.bin", "No such file"});
-  expectFailure(run(std::string(FAKE_PROGRAM) + " --steps 2 --data /tmp"), {"/tmp", "regular"});
+  run("mkdir " + path("none"));
+  expectFailure(run(std::string(FAKE_PROGRAM) + " --steps 2 --data " + path("none")),
+                {path("none"), "no file whose name ends in .bin"});
+  expectFailure(run(std::string(FAKE_PROGRAM) + " --steps 2 --data /dev/null"), {"/dev/null", "regular"});
   expectFailure(withData("", " --tokens u8"), {"bad.bin", "0 tokens", "needs 17"});
   expectFailure(withData(std::string(16, 'a'), " --tokens u8"), {"16 tokens", "needs 17"});
   expectFailure(withData(std::string(101, 0), ""), {"101 bytes", "u16"});

@@ -74,6 +74,70 @@ TEST_F(RunTest, EvaluatesAllOfTheFile) {
   EXPECT_NEAR(evaluate(0, 600), parts, 1e-6);
 }
 
+// Several files are those of a folder or of a pattern by name, and the same on every mesh and launcher.
+TEST_F(RunTest, TrainsOnSeveralFiles) {
+  std::string corpus = readFile(path("data.bin"));
+  run("mkdir " + path("d"));
+  // Sequences have 16 tokens: 60, 40 and 20 of them, with tokens left over.
+  size_t begin = 0;
+  for (auto [name, tokens] : {std::pair("d/a.bin", 961), {"d/b.bin", 650}, {"d/c.bin", 321}}) {
+    writeFile(path(name), corpus.substr(begin, size_t(tokens)));
+    begin += size_t(tokens);
+  }
+  writeFile(path("d/notes.txt"), "not tokens");
+  auto go = [&](const std::string &data, int ranks = 1, Launcher launcher = Threads, const std::string &more = "") {
+    std::filesystem::remove(path("m.jsonl"));
+    std::string command = this->command("--steps 30 --lr 0.01 --metrics " + path("m.jsonl") + more, ranks, 1, launcher);
+    std::string one = " --data " + path("data.bin");
+    for (size_t at = 0; (at = command.find(one, at)) != command.npos; at += data.size())
+      command.replace(at, one.size(), data);
+    Result result = run(command);
+    EXPECT_EQ(result.code, 0) << result.output;
+    return metrics("m.jsonl");
+  };
+  std::string a = " --data " + path("d/a.bin"), b = " --data " + path("d/b.bin"), c = " --data " + path("d/c.bin");
+  for (std::string more : {"", " --shuffle"}) {
+    auto wanted = go(a + b + c, 1, Threads, more);
+    EXPECT_EQ(go(" --data " + path("d"), 1, Threads, more), wanted);
+    EXPECT_EQ(go(" --data '" + path("d/?.bin") + "'", 1, Threads, more), wanted);
+    EXPECT_EQ(go(a + " --data '" + path("d/[bc].bin") + "'", 1, Threads, more), wanted);
+    EXPECT_NE(go(c + b + a, 1, Threads, more), wanted);
+    // In ranks only the order of sums is another, the same for all launchers.
+    auto threads = go(" --data " + path("d"), 2, Threads, more);
+    EXPECT_EQ(go(" --data " + path("d"), 2, Mpi, more), threads);
+    EXPECT_NEAR(threads.back()["loss"], wanted.back()["loss"], 1e-5);
+  }
+  // The first 7 batches of 8 are the first file's 56 of 60 sequences, as if it were alone.
+  auto whole = go(a + b + c), alone = go(a);
+  for (int step = 0; step < 7; ++step)
+    EXPECT_EQ(whole[size_t(step)]["loss"], alone[size_t(step)]["loss"]);
+  EXPECT_NE(whole[8]["loss"], alone[8]["loss"]);
+  // A run that stops and goes on is the one that does not; other files are noted.
+  std::string resume = " --resume " + path("s/step-00000010");
+  go(a + b + c, 1, Threads, " --save-every 10 --save " + path("s"));
+  auto rest = go(" --data " + path("d"), 2, Mpi, resume);
+  EXPECT_EQ(rest.size(), 20u);
+  EXPECT_NEAR(rest.back()["loss"], whole.back()["loss"], 1e-5);
+  std::string flags = "--steps 30 --tokens u8" + resume;
+  Result result = run(std::string(FAKE_PROGRAM) + b + a + c + " " + flags);
+  EXPECT_THAT(result.output, HasSubstr("the tokens lie in other files, or in another order"));
+  result = run(std::string(FAKE_PROGRAM) + a + b + c + " " + flags);
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("note: "))) << result.output;
+  // Evaluations, and what is wrong.
+  result = run(std::string(FAKE_PROGRAM) + a + " --steps 0 --tokens u8 --eval-data " + path("d"));
+  EXPECT_THAT(result.output, HasSubstr("after 0 steps, over 1,920 tokens"));
+  expectFailure(run(std::string(FAKE_PROGRAM) + a + " --data '" + path("d/x*.bin") + "' --steps 1 --tokens u8"),
+                {"--data " + path("d/x*.bin"), "no file of such a name"});
+  run("mkdir " + path("e"));
+  expectFailure(run(std::string(FAKE_PROGRAM) + " --data " + path("e") + " --steps 1"), {"no file whose name ends in .bin"});
+  expectFailure(run(std::string(FAKE_PROGRAM) + a + " --data " + path("d/notes.txt") + " --steps 1 --tokens u16 "),
+                {"tokens"});
+  expectFailure(run(std::string(FAKE_PROGRAM) + a + " " + path("d/b.bin") + " --steps 1 --tokens u8"),
+                {"d/b.bin' belongs to no flag", "a pattern in quotes"});
+  expectFailure(run(std::string(FAKE_PROGRAM) + a + b + " --steps 1 --tokens u8 --metrics " + path("d/b.bin")),
+                {"--metrics", "would overwrite --data " + path("d/b.bin")});
+}
+
 TEST_F(RunTest, EvaluatesInitialWeights) {
   std::string flags = "--steps 0 --metrics " + path("m.jsonl") + " --eval-data " + path("data.bin");
   Result result = train(flags, 2, 1, Mpi);

@@ -105,6 +105,8 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
                           {"skipped", scale->skipped}};
   if (state.skipped)
     json["skipped"] = state.skipped;
+  if (!state.fileTokens.empty())
+    json["file_tokens"] = state.fileTokens;
   json["flags"] = state.flags;
   std::string text = json.dump(2) + "\n";
   seal(text);
@@ -217,6 +219,18 @@ public:
       refuse("files", files, "an object");
     return string(files, file);
   }
+  std::vector<int64_t> fileTokens() const {
+    std::vector<int64_t> counts;
+    if (!json.contains("file_tokens"))
+      return counts;
+    const Json &list = json["file_tokens"];
+    for (const Json &count : list) {
+      if (!list.is_array() || !count.is_number_unsigned())
+        refuse("file_tokens", list, "an array of whole numbers");
+      counts.push_back(count.get<int64_t>());
+    }
+    return counts;
+  }
   std::map<std::string, std::string> flags() const {
     std::map<std::string, std::string> texts;
     if (!json.contains("flags"))
@@ -279,6 +293,7 @@ TrainingState meshwright::readState(const std::string &directory) {
   state.lossScale = json.lossScale();
   if (json.has("skipped"))
     state.skipped = json.whole("skipped", 0, largest);
+  state.fileTokens = json.fileTokens();
   state.flags = json.flags();
   return state;
 }

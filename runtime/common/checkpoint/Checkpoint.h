@@ -31,7 +31,8 @@ struct TrainingState {
   int64_t position = 0; ///< sequences taken from the data order
   int64_t seed = 0;
   bool shuffle = false;
-  int64_t tokens = 0;                 ///< in the data file
+  int64_t tokens = 0;                 ///< in the data files
+  std::vector<int64_t> fileTokens = {}; ///< in each, if there are several
   int64_t batch = 0;                  ///< sequences a step
   std::optional<LossScale> lossScale; ///< of runs in fp16
   int64_t skipped = 0; ///< steps that updated nothing because a router's logits were not finite

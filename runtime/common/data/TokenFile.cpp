@@ -169,7 +169,7 @@ void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int
       if (int64_t value = decode(file.data() + start + i * width); value >= vocabulary)
         failToken(i, value, vocabulary);
     if (done)
-      done((last - first) * block * width);
+      done((std::min(last * block, count) - first * block) * width);
   }
 }
 

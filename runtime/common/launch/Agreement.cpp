@@ -68,10 +68,11 @@ private:
 };
 } // namespace
 
-static std::string fileWords(const std::string &path, const std::string &flag) {
+static std::string fileWords(const Options::Files &paths, const std::string &flag) {
   Fingerprint print;
-  print.add(MappedFile(path, flag));
-  return print.words();
+  for (const std::string &path : paths)
+    print.add(MappedFile(path, flag));
+  return (paths.size() > 1 ? text(paths.size(), " files of ") : "") + print.words();
 }
 
 static std::string weightsWords(const std::string &path, const std::string &flag) {
@@ -106,7 +107,13 @@ static Term termOf(const FlagValue &flag) {
       return {flag.name, flag.value, "", sameValue};
     [[fallthrough]];
   case AcrossRanks::SameFile:
-    return {flag.name, fileWords(flag.value, flag.name), flag.value, sameFile};
+    return {flag.name, fileWords(flag.files, flag.name),
+            flag.files.size() == 1
+                ? flag.value
+                : text("from ", flag.files.front(), " to ", flag.files.back()),
+            flag.files.size() == 1 ? sameFile
+                                   : "give every rank the same files in the same order, at whatever "
+                                     "path"};
   case AcrossRanks::SameWeights:
     return {flag.name, weightsWords(flag.value, flag.name), flag.value, sameFile};
   case AcrossRanks::SameCheckpoint: {

@@ -107,21 +107,24 @@ static std::string unlessTraced(const Options &options, const Plan &) {
 static constexpr double largestSeed = 4294967295.0;
 
 static constexpr Flag flags[] = {
-    Flag{"--data", "FILE", &Options::data,
-         "tokens to train on: plain little-endian ones, or a llm.c file"}
+    Flag{"--data", "FILE|DIR|GLOB", &Options::data,
+         "tokens to train on: plain little-endian ones, or a llm.c file; given several times, or of a "
+         "folder (its *.bin) or a pattern such as 'tokens/*.bin', several files in order, those of a "
+         "folder or pattern by name. Sequences do not cross files"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
     Flag{"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data"}
         .oneOf("u8|u16|u32"),
-    Flag{"--loss-mask", "FILE", &Options::lossMask,
-         "a byte for each token of --data: 1 if it counts as a target, 0 if it does not"}
+    Flag{"--loss-mask", "FILE|DIR|GLOB", &Options::lossMask,
+         "a byte for each token of --data: 1 if it counts as a target, 0 if it does not; one file for "
+         "each of --data"}
         .file(FileUse::Input)
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
     Flag{
-        "--documents", "ID|FILE", &Options::documents,
-        "of what was compiled with --packed: the token that ends documents in --data, or a file of "
-        "the numbers of their first tokens, u64 that ascend"}
+        "--documents", "ID|FILE|DIR|GLOB", &Options::documents,
+        "of what was compiled with --packed: the token that ends documents in --data, or for each of "
+        "its files one of the numbers of their first tokens, u64 that ascend"}
         .file(FileUse::Input)
         .unless(unlessPacked)
         .neededBy(whenPacked)
@@ -218,17 +221,17 @@ static constexpr Flag flags[] = {
          "warn of an expert that no token has chosen for K steps; 0: never"}
         .from(0)
         .unless(unlessExperts),
-    Flag{"--eval-data", "FILE", &Options::evalData,
-         "tokens to evaluate on, all of them, at the end of the run"}
+    Flag{"--eval-data", "FILE|DIR|GLOB", &Options::evalData,
+         "tokens to evaluate on, all of them, at the end of the run; several files as of --data"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--eval-loss-mask", "FILE", &Options::evalLossMask,
+    Flag{"--eval-loss-mask", "FILE|DIR|GLOB", &Options::evalLossMask,
          "a byte for each token of --eval-data, as --loss-mask has them"}
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--eval-documents", "ID|FILE", &Options::evalDocuments,
+    Flag{"--eval-documents", "ID|FILE|DIR|GLOB", &Options::evalDocuments,
          "where the documents of --eval-data end or begin, as --documents has it"}
         .file(FileUse::Input)
         .with("--eval-data")

@@ -27,12 +27,13 @@ struct Flag {
   using Integer = int64_t Options::*;
   using Real = double Options::*;
   using Switch = bool Options::*;
+  using Texts = Options::Files Options::*; ///< of a flag that may be repeated
   /// Why the flag changes nothing in this run, and what to do; empty if it does.
   using Idle = std::string (*)(const Options &, const Plan &);
 
   const char *name;
   const char *value; ///< how the help writes the value
-  std::variant<Text, Integer, Real, Switch> member;
+  std::variant<Text, Integer, Real, Switch, Texts> member;
   const char *help;
 
   double least = -unlimited, most = unlimited;

@@ -17,6 +17,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <glob.h>
 
 using namespace meshwright;
 
@@ -81,6 +83,8 @@ static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
     option = add(parseInteger, *member)->default_str(text(options.*(*member)));
   else if (auto member = std::get_if<Flag::Real>(&flag.member))
     option = add(parseReal, *member)->default_str(text(options.*(*member)));
+  else if (auto member = std::get_if<Flag::Texts>(&flag.member))
+    option = app.add_option(flag.name, options.*(*member), flag.help)->allow_extra_args(false);
   else
     option = app.add_option(flag.name, options.*std::get<Flag::Text>(flag.member), flag.help)
                  ->capture_default_str();
@@ -90,10 +94,16 @@ static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
 static void checkFlag(const Flag &flag, const Options &options) {
   if (flag.needs && !options.given(flag.needs))
     fail(flag.name, " needs ", flag.needs, ": give both");
-  if (auto member = std::get_if<Flag::Text>(&flag.member)) {
-    const std::string &value = options.*(*member);
+  auto checkGiven = [&](const std::string &value) {
     if (value.empty())
       fail(flag.name, " is empty: give ", flag.value);
+  };
+  if (auto member = std::get_if<Flag::Texts>(&flag.member))
+    for (const std::string &value : options.*(*member))
+      checkGiven(value);
+  if (auto member = std::get_if<Flag::Text>(&flag.member)) {
+    const std::string &value = options.*(*member);
+    checkGiven(value);
     if (!flag.choices)
       return;
     std::vector<std::string> choices = split(flag.choices, '|');
@@ -116,11 +126,25 @@ static void checkFlag(const Flag &flag, const Options &options) {
     check(options.*(*member));
 }
 
+/// The files or folders that a flag names.
+static Options::Files filesOf(const Flag &flag, const Options &options) {
+  if (auto member = std::get_if<Flag::Texts>(&flag.member))
+    return options.*(*member);
+  if (auto member = std::get_if<Flag::Text>(&flag.member); member && flag.use != FileUse::None)
+    return {options.*(*member)};
+  return {};
+}
+
 /// The value of a flag as text, as short as says it exactly.
 static std::string valueText(const Flag &flag, const Options &options) {
   auto words = [](auto value) {
     if constexpr (std::is_same_v<decltype(value), std::string>) {
       return value;
+    } else if constexpr (std::is_same_v<decltype(value), Options::Files>) {
+      std::string all;
+      for (const std::string &file : value)
+        all += (all.empty() ? "" : " ") + file;
+      return all;
     } else if constexpr (std::is_same_v<decltype(value), bool>) {
       return std::string(value ? "on" : "off");
     } else {
@@ -135,7 +159,8 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
   std::vector<FlagValue> values;
   for (const Flag &flag : flagTable()) {
     bool isSaved = flag.isKept && !options.resume.empty() && !options.given(flag.name);
-    values.push_back({flag.name, flag.across, isSaved ? "" : valueText(flag, options)});
+    values.push_back(
+        {flag.name, flag.across, isSaved ? "" : valueText(flag, options), filesOf(flag, options)});
   }
   return values;
 }
@@ -186,8 +211,9 @@ static bool isInCheckpoint(const std::string &folder, const std::string &file) {
 static void checkFiles(const Options &options) {
   std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
   for (const Flag &flag : flagTable())
-    if (flag.use != FileUse::None && options.given(flag.name))
-      files.push_back({flag.name, options.*std::get<Flag::Text>(flag.member), flag.use, flag.writes});
+    if (options.given(flag.name))
+      for (const std::string &file : filesOf(flag, options))
+        files.push_back({flag.name, file, flag.use, flag.writes});
   if (std::string clash = clashOf(files); !clash.empty())
     fail(clash);
   for (const FileArgument &folder : files)
@@ -200,6 +226,11 @@ static void checkFiles(const Options &options) {
 
 [[noreturn]] static void failUnknown(const std::string &word) {
   std::string name = word.substr(0, word.find('='));
+  std::error_code ignored;
+  if (name.rfind("--", 0) != 0 && std::filesystem::exists(word, ignored))
+    fail("'", word,
+         "' belongs to no flag: files are named by flags, such as --data FILE; of several each has a "
+         "flag of its own, or a pattern in quotes names them, --data 'DIR/*.bin'; see --help");
   if (name.rfind("--", 0) != 0)
     fail("'", word,
          "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
@@ -215,6 +246,31 @@ static void checkFiles(const Options &options) {
        near.empty() ? "; see" : " See",
        " --help for the flags of this executable, and 'meshwright compile --help' for what is "
        "chosen when a model is compiled");
+}
+
+/// The files that `value` of a flag means: those of a folder or a pattern by name, or itself.
+static Options::Files filesNamed(const char *flag, const std::string &value) {
+  std::error_code error;
+  bool isFolder = std::filesystem::is_directory(value, error);
+  if (!isFolder && (value.find_first_of("*?[") == value.npos || std::filesystem::exists(value, error)))
+    return {value};
+  std::string folder;
+  for (char c : value)
+    folder += (strchr("*?[]\\", c) ? "\\" : "") + std::string(1, c);
+  glob_t matches = {};
+  glob(isFolder ? (folder + "/*.bin").c_str() : value.c_str(), 0, nullptr, &matches);
+  Options::Files files;
+  for (size_t i = 0; i < matches.gl_pathc; ++i)
+    if (!std::filesystem::is_directory(matches.gl_pathv[i], error))
+      files.push_back(matches.gl_pathv[i]);
+  globfree(&matches);
+  if (files.empty())
+    fail(flag, " ", value,
+         isFolder ? ": the folder has no file whose name ends in .bin: name its files, e.g. with a "
+                    "pattern"
+                  : ": there is no file of such a name: check the pattern");
+  std::sort(files.begin(), files.end()); // whatever the locale
+  return files;
 }
 
 /// Weights in a folder: as a file, in several, or in the latest checkpoint.
@@ -300,6 +356,14 @@ static void resolve(Options &options) {
     if (isThere)
       options.init = "";
   }
+  for (const Flag &flag : flagTable())
+    if (auto member = std::get_if<Flag::Texts>(&flag.member)) {
+      Options::Files files;
+      for (const std::string &value : options.*(*member))
+        for (std::string &file : filesNamed(flag.name, value))
+          files.push_back(std::move(file));
+      options.*(*member) = std::move(files);
+    }
   if (!options.resume.empty())
     takeSavedFlags(options);
   else if (!options.given("--steps"))

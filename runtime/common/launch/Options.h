@@ -18,7 +18,9 @@ namespace meshwright {
 struct Plan;
 
 struct Options {
-  std::string data, tokens = "u16";
+  using Files = std::vector<std::string>; ///< each value of a flag that may be repeated
+  Files data;
+  std::string tokens = "u16";
   int64_t steps = 0;
   double lr = 3e-4, minLr = 0;
   int64_t warmup = 0;
@@ -26,8 +28,9 @@ struct Options {
   int64_t seed = 0;
   bool shuffle = false;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, gradClip = 1.0;
-  std::string lossMask, evalLossMask, documents, evalDocuments;
-  std::string init, save, resume, metrics, evalData, trace, dump, tune;
+  Files lossMask, evalData, evalLossMask;
+  Files documents, evalDocuments; ///< or one token each
+  std::string init, save, resume, metrics, trace, dump, tune;
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;
   int64_t saveEvery = 0, keep = 0, evalEvery = 0; ///< keep 0: all
@@ -46,8 +49,8 @@ struct Options {
 /// What a flag must have in common on ranks that are started apart from each other.
 enum class AcrossRanks {
   Same,           ///< the value
-  SameFile,       ///< the contents of a file
-  SameDocuments,  ///< a number, or else the contents of a file
+  SameFile,       ///< the contents of a file, or of several in order
+  SameDocuments,  ///< a number, or else the contents of files
   SameWeights,    ///< those of a safetensors file, or of all that an index names
   SameCheckpoint, ///< those of a checkpoint, and its step
   Given,          ///< only whether it is given
@@ -58,6 +61,7 @@ struct FlagValue {
   std::string name;
   AcrossRanks across;
   std::string value; ///< as text that says it exactly; empty where a text is not given
+  Options::Files files = {}; ///< of a file or several
 };
 
 /// Every flag that there is, with its value. Those whose value is a checkpoint's are not given.

@@ -23,12 +23,12 @@ using namespace meshwright;
 
 Trainer::Trainer(MwContext &context, const Options &options)
     : context(context), plan(context.plan), options(options),
-      data(options.data, "--data", options.tokens) {
+      data({"--data", options.data}, {"--loss-mask", options.lossMask},
+           {"--documents", options.documents}, options.tokens, plan.sequence, plan.vocabulary) {
   ActivityScope activity(context.status, "preparing the run");
-  int64_t sequences = data.sequences(plan.sequence, plan.batch);
+  int64_t sequences = data.sequences(plan.batch);
   if (!options.evalData.empty())
     openEvalData();
-  openTargets();
   checkTokens();
   checkTargets(/*ofTraining=*/true, sequences);
   if (evalData)
@@ -41,6 +41,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
     resumeState();
   firstStep = state.step;
   state.tokens = data.tokens();
+  state.fileTokens = options.data.size() > 1 ? data.tokensByFile() : std::vector<int64_t>();
   state.batch = plan.batch;
   state.flags = keptFlags(options);
   startLossScaling();
@@ -108,9 +109,14 @@ void Trainer::resumeState() {
     fail("--shuffle: the checkpoint ", checkpoint,
          " was trained without it: drop --shuffle to go on with the same order of the data");
   if (saved.tokens != data.tokens())
-    note(text("--data ", options.data, " has ", grouped(uint64_t(data.tokens())),
+    note(text(data.name(), options.data.size() == 1 ? " has " : " have ", grouped(uint64_t(data.tokens())),
               " tokens, the data of the checkpoint ", checkpoint, " had ",
               grouped(uint64_t(saved.tokens))));
+  else if (std::vector<int64_t> counts = data.tokensByFile();
+           counts != (saved.fileTokens.empty() ? std::vector{saved.tokens} : saved.fileTokens))
+    note(text(data.name(), ": the tokens lie in other files, or in another order, than those of the "
+              "checkpoint ", checkpoint, ", so its sequences are others: it goes on after ",
+              grouped(uint64_t(saved.position)), " of them"));
   if (saved.batch != plan.batch)
     note(text("the batch of the checkpoint ", checkpoint, " was ", saved.batch,
               " sequences, this executable's is ", plan.batch, ": it goes on after ",
@@ -325,7 +331,7 @@ double Trainer::evaluate() {
   filled = -1; // Its tokens take their place.
   TraceScope span(context.trace.get(), "evaluate", "step");
   ActivityScope activity(context.status, "evaluating");
-  DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
+  DataOrder inOrder(evalData->sequences(), false, 0);
   double sum = 0;
   evaluatedTargets = 0;
   for (int64_t first = 0; first < evalSequences; first += plan.batch) {

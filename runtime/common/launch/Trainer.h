@@ -9,9 +9,8 @@
 #include "common/checkpoint/Checkpoint.h"
 #include "common/checkpoint/SaveFolder.h"
 #include "common/data/DataOrder.h"
-#include "common/data/Documents.h"
 #include "common/data/LossScaler.h"
-#include "common/data/TokenFile.h"
+#include "common/data/TokenData.h"
 #include "common/data/TokenMask.h"
 #include "common/launch/Options.h"
 #include "common/monitor/AttentionShares.h"
@@ -37,8 +36,6 @@ public:
   int run();
 
 private:
-  /// Opens the loss masks and what says where documents begin.
-  void openTargets();
   void checkTokens();
   void checkTargets(bool ofTraining, int64_t sequences);
   void checkOutputs();
@@ -47,7 +44,7 @@ private:
   void loadWeights();
   void note(const std::string &message) const;
   /// `step` numbers the choice of masked tokens; without it they are those of an evaluation.
-  void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+  void fillTokens(const TokenData &source, const DataOrder &order, int64_t position,
                   std::optional<int64_t> step,
                   int64_t end = std::numeric_limits<int64_t>::max());
   void noteNoTargets(std::optional<int64_t> step);
@@ -93,12 +90,10 @@ private:
   const Options &options;
   TrainingState state;
   std::string checkpoint; ///< the one to go on from, or empty
-  TokenFile data;
+  TokenData data;
   std::unique_ptr<DataOrder> order;
   std::optional<TokenMask> trainingMask, evaluationMask; ///< of encoders
-  std::unique_ptr<TokenFile> evalData;
-  std::unique_ptr<LossMask> lossMask, evalLossMask; ///< null: all targets count
-  std::unique_ptr<Documents> documents, evalDocuments; ///< null: sequences are one
+  std::unique_ptr<TokenData> evalData;
   std::optional<AttentionShares> attentionShares; ///< where ranks divide documents
   bool saidNoTargets = false, saidNoEvalTargets = false;
   int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes

@@ -14,31 +14,22 @@
 using namespace meshwright;
 
 void Trainer::openEvalData() {
-  evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
-  evalSequences = evalData->sequences(plan.sequence);
+  evalData = std::make_unique<TokenData>(
+      TokenData::Files{"--eval-data", options.evalData},
+      TokenData::Files{"--eval-loss-mask", options.evalLossMask},
+      TokenData::Files{"--eval-documents", options.evalDocuments}, options.tokens, plan.sequence,
+      plan.vocabulary);
+  evalSequences = evalData->sequences();
   // Not multiplied, which could overflow.
   if (options.evalBatches && options.evalBatches <= evalSequences / plan.batch)
     evalSequences = options.evalBatches * plan.batch;
   if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
     return;
   int64_t whole = evalSequences / plan.batch;
-  fail("--eval-data ", options.evalData, ": its ", evalSequences,
-       " sequences are no multiple of the batch of ", plan.batch,
+  fail(evalData->name(), ": its ", evalSequences, " sequences are no multiple of the batch of ",
+       plan.batch,
        ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
        whole ? text("give --eval-batches ", whole) : "name a longer file");
-}
-
-void Trainer::openTargets() {
-  if (!options.lossMask.empty())
-    lossMask = std::make_unique<LossMask>(options.lossMask, "--loss-mask", data);
-  if (!options.evalLossMask.empty())
-    evalLossMask = std::make_unique<LossMask>(options.evalLossMask, "--eval-loss-mask", *evalData);
-  if (!options.documents.empty())
-    documents =
-        std::make_unique<Documents>(options.documents, "--documents", data, plan.vocabulary);
-  if (!options.evalDocuments.empty())
-    evalDocuments = std::make_unique<Documents>(options.evalDocuments, "--eval-documents", *evalData,
-                                                plan.vocabulary);
 }
 
 /// Finds tokens that the model does not know, and masks that are none, before it trains on the
@@ -47,31 +38,16 @@ void Trainer::checkTokens() {
   TraceScope span(context.trace.get(), "check tokens", "io");
   std::vector<int> here = sameOnMachine(*context.world, "");
   int64_t part = std::find(here.begin(), here.end(), context.rank()) - here.begin();
-  for (const TokenFile *file : {&data, evalData.get()}) {
-    if (!file)
+  for (const TokenData *source : {&data, evalData.get()}) {
+    if (!source)
       continue;
-    file->checkFormat(plan.vocabulary);
-    Rounds rounds(*context.world, file->bytes() / int64_t(here.size()));
-    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads,
-                      [&](int64_t bytes) { rounds.done(bytes); });
+    Rounds rounds(*context.world, source->bytes() / int64_t(here.size()));
+    source->check(part, int64_t(here.size()), context.threads,
+                  [&](int64_t bytes) { rounds.done(bytes); });
     rounds.finish();
-  }
-  for (const LossMask *mask : {lossMask.get(), evalLossMask.get()}) {
-    if (!mask)
-      continue;
-    Rounds rounds(*context.world, mask->bytes() / int64_t(here.size()));
-    mask->check(part, int64_t(here.size()), context.threads,
-                [&](int64_t bytes) { rounds.done(bytes); });
-    rounds.finish();
-  }
-  for (const Documents *index : {documents.get(), evalDocuments.get()}) {
-    if (!index)
-      continue;
-    Rounds rounds(*context.world, index->bytes() / int64_t(here.size()));
-    index->check(part, int64_t(here.size()), [&](int64_t bytes) { rounds.done(bytes); });
-    rounds.finish();
-    if (std::string doubt = isRoot() ? index->doubt() : ""; !doubt.empty())
-      note(doubt);
+    for (const std::string &word : {source->unused(), isRoot() ? source->doubt() : ""})
+      if (!word.empty())
+        note(word);
   }
 }
 
@@ -115,9 +91,7 @@ void Trainer::checkTargets(bool ofTraining, int64_t sequences) {
 /// or the mask, or the documents, are another file's.
 void Trainer::noteNoTargets(std::optional<int64_t> step) {
   bool &said = step ? saidNoTargets : saidNoEvalTargets;
-  const std::string &mask = step ? options.lossMask : options.evalLossMask;
-  std::string from = text(step ? "--" : "--eval-", mask.empty() ? "documents " : "loss-mask ",
-                          !mask.empty() ? mask : step ? options.documents : options.evalDocuments);
+  std::string from = (step ? data : *evalData).leavingOut();
   if (!said)
     note(step ? text(from, ": no target of step ", *step,
                      " counts, so its loss is 0; other such steps are not mentioned")
@@ -129,7 +103,7 @@ void Trainer::noteNoTargets(std::optional<int64_t> step) {
 /// Writes this rank's part of the batch that starts at `position` of `order`: data
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
 /// other. Sequences from `end` on have no targets, so that they count for nothing.
-void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+void Trainer::fillTokens(const TokenData &source, const DataOrder &order, int64_t position,
                          std::optional<int64_t> step, int64_t end) {
   std::vector<int64_t> coordinates = plan.coordinates(context.rank());
   int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
@@ -139,8 +113,6 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   std::vector<int32_t> unused(size_t(3 * plan.sequence)); // Programs need not take all three.
   int32_t *otherTargets = unused.data() + plan.sequence, *others = otherTargets + plan.sequence;
   const std::optional<TokenMask> &mask = step ? trainingMask : evaluationMask;
-  const LossMask *counts = step ? lossMask.get() : evalLossMask.get();
-  const Documents *parts = step ? documents.get() : evalDocuments.get();
   std::array<uint32_t, 2> key = {uint32_t(state.seed), uint32_t(step.value_or(0))};
   // An evaluation's choices do not depend on the batch, a step's not on where it is in the data.
   int64_t base = step ? 0 : position;
@@ -150,13 +122,9 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
     int32_t *wanted = targets ? targets + i * plan.sequence : otherTargets;
     int32_t *places = positions ? positions + i * plan.sequence : others;
     if (position + first + i < end) {
-      file.read(order.at(position + first + i), plan.sequence, plan.vocabulary, inputs, wanted);
-      if (parts)
-        parts->apply(order.at(position + first + i), plan.sequence, inputs, places, wanted);
+      source.read(order.at(position + first + i), inputs, wanted, places);
       if (mask)
         mask->apply(key, base + first + i, plan.sequence, inputs, wanted);
-      if (counts)
-        counts->apply(order.at(position + first + i), plan.sequence, wanted);
     } else {
       std::fill_n(inputs, plan.sequence, 0);
       std::fill_n(wanted, plan.sequence, noTarget);
@@ -175,9 +143,8 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   if (mask)
     countedTargets = mask->count(key, base, sequences, plan.sequence);
   else
-    countedTargets = countTargets(file, parts, counts, order, position, sequences, plan.sequence,
-                                  plan.vocabulary);
-  if ((counts || parts) && countedTargets == 0)
+    countedTargets = source.countTargets(order, position, sequences);
+  if (source.leavesOut() && countedTargets == 0)
     noteNoTargets(step);
   if (float *weight = input<float>("target_weight"))
     *weight = countedTargets ? float(1.0 / double(countedTargets)) : 0.0f;

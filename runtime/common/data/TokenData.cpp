@@ -1,0 +1,146 @@
+//===- TokenData.cpp - the sequences of some files of tokens ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/data/TokenData.h"
+
+#include "common/monitor/Error.h"
+
+#include <algorithm>
+
+using namespace meshwright;
+
+std::string TokenData::nameOf(const Files &files) {
+  size_t others = files.paths.size() - 1;
+  return text(files.flag, " ", files.paths.front(),
+              others == 0 ? "" : text(" and ", others, " other file", others > 1 ? "s" : ""));
+}
+
+/// An Error unless there is one of `files` for each of `tokens`, or none.
+static void checkCount(const TokenData::Files &files, const TokenData::Files &tokens) {
+  if (files.paths.empty() || files.paths.size() == tokens.paths.size())
+    return;
+  fail(files.flag, " names ", files.paths.size(), files.paths.size() == 1 ? " file" : " files",
+       ", but ", tokens.flag, " ", tokens.paths.size(), ": give one for each, in the same order");
+}
+
+TokenData::TokenData(const Files &tokens, const Files &masks, const Files &documents,
+                     const std::string &type, int64_t length, int64_t vocabulary)
+    : files(tokens), masks(masks), documents(documents), length(length), vocabulary(vocabulary) {
+  bool sameToken = documents.paths.size() == 1 && documentToken(documents.paths.front());
+  checkCount(masks, tokens);
+  if (!sameToken)
+    checkCount(documents, tokens);
+  int64_t first = 0;
+  for (size_t i = 0; i < tokens.paths.size(); ++i) {
+    Part &part = parts.emplace_back(tokens.paths[i], tokens.flag, type);
+    part.first = first;
+    part.sequences = part.tokens.tokens() > 0 ? (part.tokens.tokens() - 1) / length : 0;
+    first += part.sequences;
+    if (!masks.paths.empty())
+      part.mask = std::make_unique<LossMask>(masks.paths[i], masks.flag, part.tokens);
+    if (!documents.paths.empty())
+      part.documents = std::make_unique<Documents>(documents.paths[sameToken ? 0 : i],
+                                                   documents.flag, part.tokens, vocabulary);
+  }
+}
+
+int64_t TokenData::tokens() const {
+  int64_t count = 0;
+  for (const Part &part : parts)
+    count += part.tokens.tokens();
+  return count;
+}
+
+std::vector<int64_t> TokenData::tokensByFile() const {
+  std::vector<int64_t> counts;
+  for (const Part &part : parts)
+    counts.push_back(part.tokens.tokens());
+  return counts;
+}
+
+int64_t TokenData::sequences(int64_t batch) const {
+  if (parts.size() == 1)
+    return parts.front().tokens.sequences(length, batch);
+  int64_t count = parts.back().first + parts.back().sequences;
+  if (count < batch)
+    fail(files.flag, ": the ", parts.size(), " files have ", tokens(), " tokens, ", count,
+         " sequences of ", length, " that lie in one file with their targets, but a batch has ",
+         batch, ": name more files, or compile with a smaller --batch or --seq");
+  return count;
+}
+
+std::string TokenData::unused() const {
+  int64_t count = 0;
+  std::string first;
+  for (const Part &part : parts)
+    if (part.sequences == 0 && count++ == 0)
+      first = text(part.tokens.path(), " with ", part.tokens.tokens(), " tokens");
+  if (count == 0)
+    return "";
+  return text(files.flag, ": nothing is read of ", count, count == 1 ? " file" : " files",
+              " too short for a sequence of ", length, " with its targets (", first,
+              count > 1 ? ", ...)" : ")");
+}
+
+void TokenData::check(int64_t part, int64_t parts, int threads,
+                      const std::function<void(int64_t bytes)> &done) const {
+  for (const Part &each : this->parts) {
+    each.tokens.checkFormat(vocabulary);
+    each.tokens.checkTokens(vocabulary, part, parts, threads, done);
+    if (each.mask)
+      each.mask->check(part, parts, threads, done);
+    if (each.documents)
+      each.documents->check(part, parts, done);
+  }
+}
+
+int64_t TokenData::bytes() const {
+  int64_t count = 0;
+  for (const Part &part : parts)
+    count += part.tokens.bytes() + (part.mask ? part.mask->bytes() : 0) +
+             (part.documents ? part.documents->bytes() : 0);
+  return count;
+}
+
+std::string TokenData::doubt() const {
+  // A file may well be of one document, but not each of several.
+  for (const Part &part : parts)
+    if (!part.documents || part.documents->doubt().empty())
+      return "";
+  return parts.front().documents->doubt();
+}
+
+const TokenData::Part &TokenData::partOf(int64_t index) const {
+  auto behind = std::upper_bound(parts.begin(), parts.end(), index,
+                                 [](int64_t index, const Part &part) { return index < part.first; });
+  return *std::prev(behind);
+}
+
+void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const {
+  const Part &part = partOf(index);
+  index -= part.first;
+  part.tokens.read(index, length, vocabulary, inputs, targets);
+  if (part.documents)
+    part.documents->apply(index, length, inputs, positions, targets);
+  if (part.mask)
+    part.mask->apply(index, length, targets);
+}
+
+int64_t TokenData::countTargets(const DataOrder &order, int64_t position,
+                                int64_t sequences) const {
+  if (!leavesOut())
+    return sequences * length;
+  int64_t counted = 0;
+  for (int64_t i = 0; i < sequences; ++i) {
+    int64_t index = order.at(position + i);
+    const Part &part = partOf(index);
+    DataOrder inOrder(part.sequences, false, 0);
+    counted += meshwright::countTargets(part.tokens, part.documents.get(), part.mask.get(), inOrder,
+                                        index - part.first, 1, length, vocabulary);
+  }
+  return counted;
+}
+
+std::string TokenData::leavingOut() const { return nameOf(masks.paths.empty() ? documents : masks); }

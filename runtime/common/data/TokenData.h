@@ -1,0 +1,87 @@
+//===- TokenData.h - the sequences of some files of tokens ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_TOKENDATA_H
+#define MESHWRIGHT_RUNTIME_COMMON_TOKENDATA_H
+
+#include "common/data/Documents.h"
+#include "common/data/LossMask.h"
+#include "common/data/TokenFile.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Files of tokens as one source of sequences: those of the first file, then those of the second,
+/// and so on. A sequence and its targets are of one file; what a file has beyond its last whole
+/// sequence is not used. Each file may have a loss mask and documents of its own.
+class TokenData {
+public:
+  /// Files and the flags that gave them.
+  struct Files {
+    std::string flag;
+    std::vector<std::string> paths;
+  };
+
+  /// Maps the files. There are as many masks as token files, or none, and so of documents, or one
+  /// token that ends them in all files. Sequences have `length` tokens below `vocabulary`.
+  TokenData(const Files &tokens, const Files &masks, const Files &documents,
+            const std::string &type, int64_t length, int64_t vocabulary);
+
+  int64_t tokens() const;
+  /// Those of each file.
+  std::vector<int64_t> tokensByFile() const;
+  /// An Error if there are fewer than a `batch`.
+  int64_t sequences(int64_t batch = 1) const;
+  /// Files in which there is no whole sequence; empty if each has one.
+  std::string unused() const;
+
+  /// Reads the `part`-th of `parts` equal pieces of every file with `threads` threads; an Error
+  /// naming the first value there that may not be. `done` is told of the bytes that have been read,
+  /// of `bytes()` in all parts.
+  void check(int64_t part, int64_t parts, int threads,
+             const std::function<void(int64_t bytes)> &done) const;
+  int64_t bytes() const;
+  /// What may be wrong with the token that ends documents; else empty.
+  std::string doubt() const;
+
+  /// Copies sequence `index` and its targets, those that do not count being `noTarget`; where there
+  /// are documents, also the positions of its tokens in theirs.
+  void read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const;
+
+  /// How many targets count in `sequences` sequences from `position` of `order` on.
+  int64_t countTargets(const DataOrder &order, int64_t position, int64_t sequences) const;
+
+  /// Whether targets may be left out.
+  bool leavesOut() const { return parts.front().mask || parts.front().documents; }
+  /// "--loss-mask mask.bin" or the documents, for messages about targets that are left out.
+  std::string leavingOut() const;
+  /// "--data a.bin" or "--data a.bin and 2 other files".
+  std::string name() const { return nameOf(files); }
+
+private:
+  struct Part {
+    Part(const std::string &path, const std::string &flag, const std::string &type)
+        : tokens(path, flag, type) {}
+    TokenFile tokens;
+    std::unique_ptr<LossMask> mask;       ///< null: all targets count
+    std::unique_ptr<Documents> documents; ///< null: sequences are one
+    int64_t first = 0, sequences = 0;
+  };
+
+  static std::string nameOf(const Files &files);
+  const Part &partOf(int64_t index) const;
+
+  Files files, masks, documents;
+  int64_t length, vocabulary;
+  std::deque<Part> parts;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_TOKENDATA_H
