@@ -7,6 +7,7 @@
 // compilation tries the present candidates of all stages.
 //
 //===----------------------------------------------------------------------===//
+#include "Remedies.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using llvm::createStringError;
@@ -71,7 +73,8 @@ private:
   Error plan();
   /// The policies of the candidates that `which` picks: one if all stages have the same.
   RematChoice policies(llvm::function_ref<size_t(const StageSearch &)> which) const;
-  Expected<std::vector<RematPolicy>> refuse();
+  Error planLeast();
+  Error refuse();
   void say(llvm::raw_ostream &log);
 
   ModuleOp module;
@@ -170,31 +173,40 @@ Error Chooser::plan() {
   return Error::success();
 }
 
-/// Also tries what was skipped, since it might need less than what was not.
-Expected<std::vector<RematPolicy>> Chooser::refuse() {
-  for (size_t next = 1;; ++next) {
-    bool any = false;
-    for (StageSearch &stage : stages) {
-      bool useful = !stage.isDone(budget) && next < stage.candidates.size() &&
-                    stage.planned.persistent + stage.keptBytes(next) < stage.smallest;
-      stage.at = useful ? next : stage.smallestAt;
-      any |= useful;
-    }
-    if (any)
-      if (Error error = plan())
-        return std::move(error);
-    if (llvm::all_of(stages, [&](const StageSearch &s) { return next >= s.candidates.size(); }))
-      break;
+/// Plans the candidates of each stage that keep least by their estimates, before others are tried.
+Error Chooser::planLeast() {
+  constexpr size_t tries = 3;
+  std::vector<std::pair<size_t, Planned>> before;
+  std::vector<std::vector<size_t>> least(stages.size());
+  for (auto [stage, order] : llvm::zip(stages, least)) {
+    before.push_back({stage.at, stage.planned});
+    order.resize(stage.candidates.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    llvm::stable_sort(order, [&](size_t a, size_t b) {
+      return stage.candidates[a].bytes < stage.candidates[b].bytes;
+    });
   }
+  auto fits = [&](const StageSearch &stage) { return stage.smallest <= budget; };
+  for (size_t i = 0; i < tries && !llvm::all_of(stages, fits); ++i) {
+    for (auto [stage, order] : llvm::zip(stages, least))
+      stage.at = fits(stage) ? stage.smallestAt : order[std::min(i, order.size() - 1)];
+    if (Error error = plan())
+      return error;
+  }
+  for (auto [stage, was] : llvm::zip(stages, before))
+    std::tie(stage.at, stage.planned) = was;
+  return Error::success();
+}
+
+Error Chooser::refuse() {
   double smallest = 0;
   for (const StageSearch &stage : stages)
     smallest = std::max(smallest, stage.smallest);
-  return createStringError(llvm::formatv(
-      "--remat auto: nothing fits {0:N0} bytes a rank; the smallest plan, --remat {1}, "
-      "needs {2:N0}",
-      int64_t(budget),
-      optionText(policies([](const StageSearch &stage) { return stage.smallestAt; })),
-      int64_t(smallest)));
+  RematChoice choice = policies([](const StageSearch &stage) { return stage.smallestAt; });
+  std::string message = llvm::formatv("--remat auto: nothing fits {0:N0} bytes a rank; the smallest "
+                                      "plan, --remat {1}, needs {2:N0}",
+                                      int64_t(budget), optionText(choice), int64_t(smallest));
+  return llvm::make_error<NothingFits>(message, choice, smallest, budget);
 }
 
 void Chooser::say(llvm::raw_ostream &log) {
@@ -219,15 +231,27 @@ void Chooser::say(llvm::raw_ostream &log) {
 Expected<std::vector<RematPolicy>> Chooser::run(llvm::raw_ostream &log) {
   if (Error error = findStages())
     return std::move(error);
-  for (;;) {
+  // Where the least kept needs little more than the budget, others might fit.
+  constexpr double near = 1.1;
+  for (bool first = true;; first = false) {
     if (Error error = plan())
       return std::move(error);
+    auto isTooLarge = [&](const StageSearch &stage) { return stage.smallest > budget; };
+    if (first && llvm::any_of(stages, isTooLarge)) {
+      if (Error error = planLeast())
+        return std::move(error);
+      if (llvm::any_of(stages, [&](const StageSearch &s) { return s.smallest > near * budget; }))
+        return refuse();
+    }
     bool fits = true;
     for (StageSearch &stage : stages)
       if (!stage.isDone(budget)) {
         fits = false;
-        if (!stage.advance(budget))
-          return refuse();
+        if (!stage.advance(budget)) {
+          if (isTooLarge(stage))
+            return refuse();
+          stage.at = stage.smallestAt;
+        }
       }
     if (fits)
       break;

@@ -8,6 +8,7 @@
 #include "Exec/Exec.h"
 #include "ModuleText.h"
 #include "OutputFiles.h"
+#include "Remedies.h"
 #include "ReplayFiles.h"
 #include "Train/Train.h"
 #include "meshwright/Codegen.h"
@@ -311,7 +312,10 @@ static Expected<std::vector<RematPolicy>> rematOf(const CompileOptions &options,
   auto chosen = chooseRemat(module, options, from, budget.count, log);
   if (chosen)
     return chosen;
-  return diagnostics.take(toString(chosen.takeError()));
+  Error error = chosen.takeError();
+  if (error.isA<NothingFits>())
+    return std::move(error);
+  return diagnostics.take(toString(std::move(error)));
 }
 
 /// Whether something of each kind that --offload names is on the host, in any program.
@@ -426,7 +430,10 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   Phase to = phase.value_or(Phase::exec);
   Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
   if (!compiled)
-    return compiled.takeError();
+    return llvm::handleErrors(compiled.takeError(), [&](std::unique_ptr<NothingFits> refused) {
+      refused->message += describeRemedies(options, *refused, context);
+      return Error(std::move(refused));
+    });
   ModuleOp module = **compiled;
 
   // What auto chose is within the limit.
