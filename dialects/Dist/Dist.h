@@ -36,6 +36,10 @@ inline constexpr llvm::StringLiteral replicatedAttr = "dist.replicated";
 /// compute the same one. What they make of it must stay equal, so its sums need a fixed order.
 inline constexpr llvm::StringLiteral copiedAttr = "dist.copied";
 
+/// An attribute of a partitioned product or attention: the names of the axes along which devices compute
+/// the same one, each all of it.
+inline constexpr llvm::StringLiteral repeatedAttr = "dist.repeated";
+
 /// Marks a collective that moves slots of rows, [blocks, b, slots, ..], of whose blocks each
 /// part ends in rows of zeros where no rows fill its slots.
 inline constexpr llvm::StringLiteral slotsAttr = "dist.slots";

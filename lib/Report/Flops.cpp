@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "Flops.h"
 
+#include "Codegen/LocationText.h"
 #include "Dist/AttentionPairs.h"
 #include "Dist/Dist.h"
+#include "Dist/Programs.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/runtime/VisiblePairs.h"
 
@@ -14,6 +16,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -90,40 +93,70 @@ double FlopCounter::of(Block &block, Attribute again) {
   return sum;
 }
 
-using AttentionVisitor = llvm::function_ref<void(Operation *, double)>;
+using CallVisitor = llvm::function_ref<void(Operation *, double)>;
 
-/// Calls `visit(op, times)` for each call of attention that a rank makes in `block`, so many times.
-static void forEachAttention(Block &block, double times, SymbolTableCollection &symbols,
-                             AttentionVisitor visit) {
+/// Calls `visit(op, times)` for each op that a rank runs in `block`, so many times.
+static void forEachCall(Block &block, double times, SymbolTableCollection &symbols,
+                        CallVisitor visit) {
   for (Operation &op : block)
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](exec::LoopOp loop) {
-          forEachAttention(loop.getBlock(), times * double(loop.getCountedIterations()), symbols,
-                           visit);
+          forEachCall(loop.getBlock(), times * double(loop.getCountedIterations()), symbols, visit);
         })
         .Case([&](exec::WhenOp when) {
           double part = double(when.getEnd() - when.getBegin()) / double(when.getLoop().getCount());
-          forEachAttention(when.getBlock(), times * part, symbols, visit);
+          forEachCall(when.getBlock(), times * part, symbols, visit);
         })
         .Case([&](exec::CallOp call) {
           auto callee =
               symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
-          forEachAttention(callee.getBlock(), times, symbols, visit);
+          forEachCall(callee.getBlock(), times, symbols, visit);
         })
-        .Case<exec::AttentionOp, exec::AttentionGradOp>([&](Operation *call) { visit(call, times); });
+        .Default([&](Operation *call) { visit(call, times); });
 }
 
-/// ... in a step, with `visit` of the op of its class.
-template <typename Visit> static void forEachAttention(ModuleOp program, Visit visit) {
+/// ... in a step of the program.
+static void forEachCall(ModuleOp program, CallVisitor visit) {
   SymbolTableCollection symbols;
   for (auto step : program.getOps<exec::ProgramOp>())
     if (step.getSymName() == "step")
-      forEachAttention(step.getBlock(), 1, symbols, [&](Operation *op, double times) {
-        if (auto call = dyn_cast<exec::AttentionOp>(op))
-          visit(call, times);
-        else
-          visit(cast<exec::AttentionGradOp>(op), times);
-      });
+      forEachCall(step.getBlock(), 1, symbols, visit);
+}
+
+/// Calls `visit(op, times)` for each call of attention in a step, with `op` of its class.
+template <typename Visit> static void forEachAttention(ModuleOp program, Visit visit) {
+  forEachCall(program, [&](Operation *op, double times) {
+    if (auto call = dyn_cast<exec::AttentionOp>(op))
+      visit(call, times);
+    else if (auto call = dyn_cast<exec::AttentionGradOp>(op))
+      visit(call, times);
+  });
+}
+
+std::vector<plan::Repeated> report::repeatedWork(ModuleOp program, const dist::Mesh &mesh,
+                                                 FlopCounter &flops) {
+  auto coordinates = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr);
+  std::map<std::pair<std::string, std::vector<std::string>>, double> work;
+  forEachCall(program, [&](Operation *op, double times) {
+    auto named = op->getAttrOfType<ArrayAttr>(dist::repeatedAttr);
+    if (!named)
+      return;
+    std::vector<std::string> axes;
+    double copies = 1;
+    // A stage's program runs at one coordinate of some axes.
+    for (StringAttr axis : named.getAsRange<StringAttr>())
+      if (!coordinates || !coordinates.get(axis)) {
+        axes.push_back(axis.str());
+        copies *= double(mesh.axes[mesh.find(axis)].size);
+      }
+    if (copies > 1)
+      work[{codegen::locationText(op->getLoc()), axes}] += times * flops.of(op) * (1 - 1 / copies);
+  });
+  std::vector<plan::Repeated> repeated;
+  for (auto &[key, count] : work)
+    if (count > 0)
+      repeated.push_back({key.first, key.second, count});
+  return repeated;
 }
 
 std::optional<double> report::attentionImbalance(ModuleOp program) {

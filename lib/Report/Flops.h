@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_LIB_REPORT_FLOPS_H
 #define MESHWRIGHT_LIB_REPORT_FLOPS_H
 
+#include "Dist/Sharding.h"
 #include "Exec/Exec.h"
 #include "meshwright/runtime/PlanSchema.h"
 
@@ -24,6 +25,11 @@ private:
   /// By callee and `again`.
   llvm::DenseMap<std::pair<mlir::Operation *, mlir::Attribute>, double> callees;
 };
+
+/// What a rank of the program does in a step that other ranks do alike, by location: the operations
+/// that were saved if ranks shared it.
+std::vector<plan::Repeated> repeatedWork(mlir::ModuleOp program, const dist::Mesh &mesh,
+                                         FlopCounter &flops);
 
 /// How much more attention the device with most of it has than the mean has, in a step of the
 /// program: a factor. Nothing where queries are not divided.

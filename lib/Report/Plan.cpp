@@ -48,6 +48,8 @@ private:
   llvm::Error addProgram(ModuleOp program, int64_t number, bool forReport);
   void addPorts(ModuleOp program, int64_t number);
   void addCommunication();
+  /// Adds products that ranks of `program` compute alike.
+  void addRepeated(ModuleOp program);
   int64_t ranksOf(ModuleOp program);
   /// Adds the floating-point operations of a step on all ranks that run `program`, and those of
   /// them that have run before.
@@ -379,6 +381,22 @@ void PlanBuilder::addFlops(ModuleOp program) {
   }
 }
 
+void PlanBuilder::addRepeated(ModuleOp program) {
+  for (plan::Repeated &row : report::repeatedWork(program, mesh, flops)) {
+    row.flops *= double(ranksOf(program));
+    // Stages may repeat the same.
+    if (!plan.repeated)
+      plan.repeated.emplace();
+    auto same = llvm::find_if(*plan.repeated, [&](const plan::Repeated &other) {
+      return other.location == row.location && other.axes == row.axes;
+    });
+    if (same == plan.repeated->end())
+      plan.repeated->push_back(row);
+    else
+      same->flops += row.flops;
+  }
+}
+
 llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
   if (llvm::Error error = addModel())
     return error;
@@ -386,6 +404,7 @@ llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
   for (auto [number, program] : llvm::enumerate(programs)) {
     if (llvm::Error error = addProgram(program, number, forReport))
       return error;
+    addRepeated(program);
     if (std::optional<double> factor = report::attentionImbalance(program))
       plan.attentionImbalance = std::max(plan.attentionImbalance.value_or(1), *factor);
   }

@@ -164,6 +164,18 @@ static void printRecomputed(const plan::Plan &plan, raw_ostream &os) {
   table.print(os);
 }
 
+static void printRepeated(const plan::Plan &plan, raw_ostream &os) {
+  if (!plan.repeated)
+    return;
+  std::vector<plan::Repeated> rows = *plan.repeated;
+  llvm::stable_sort(rows, [](const auto &a, const auto &b) { return a.flops > b.flops; });
+  TextTable table({"several ranks compute alike", "along", "#operations too many"});
+  for (const plan::Repeated &row : rows)
+    table.row({row.location, llvm::join(row.axes, ", "), grouped(row.flops)});
+  os << "\n";
+  table.print(os);
+}
+
 static void printPrograms(ArrayRef<plan::Program> programs, raw_ostream &os) {
   TextTable table({"program", "at", "#arena", "#", "#live", "#operations a step"});
   for (const plan::Program &program : programs)
@@ -189,6 +201,13 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
                 bytesText(scratchBytes(plan)));
   os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n",
                 countText(plan.flops), countText(plan.recomputedFlops));
+  if (plan.repeated) {
+    double flops = 0;
+    for (const plan::Repeated &row : *plan.repeated)
+      flops += row.flops;
+    os << formatv("repeated     {0} of them, in products that several ranks compute alike\n",
+                  countText(flops));
+  }
   if (plan.attentionImbalance)
     os << formatv("attention    the rank with most has {0:f3} times the mean{1}\n",
                   *plan.attentionImbalance, asOneDocument(plan));
@@ -204,6 +223,7 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
   printPeak(plan, os);
   printTimeline(plan, os);
   printVariables(plan, os);
+  printRepeated(plan, os);
   printAttentions(plan, os);
   printCollectives(plan, os);
 }

@@ -36,7 +36,7 @@ func.func @main(%x: tensor<8x8xf32, #dist.sharding<@mesh, [{b}, {}]>>)
   %w = train.get @w : tensor<8x8xf32, #dist.sharding<@mesh, [{a}, {}]>>
   // CHECK: %[[G:.*]] = dist.all_gather %[[W]] dim 0 over <@mesh {a}> : (tensor<4x8xf32>) -> tensor<8x8xf32>
   %all = dist.reshard %w : (tensor<8x8xf32, #dist.sharding<@mesh, [{a}, {}]>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{}, {}]>>
-  // CHECK: %[[P:.*]] = train.contract "s i, s j -> i j" %[[Y]], %[[X]] : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
+  // CHECK: %[[P:.*]] = train.contract "s i, s j -> i j" %[[Y]], %[[X]] {dist.repeated = ["a"]} : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
   %p = train.contract "s i, s j -> i j" %y, %x : (tensor<8x8xf32, #dist.sharding<@mesh, [{b}, {}]>>, tensor<8x8xf32, #dist.sharding<@mesh, [{b}, {}]>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{}, {}], partial = {b}>>
   // CHECK: %[[R:.*]] = dist.all_reduce sum %[[P]] over <@mesh {b}>
   %r = dist.reshard %p : (tensor<8x8xf32, #dist.sharding<@mesh, [{}, {}], partial = {b}>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{}, {}]>>
@@ -150,7 +150,7 @@ dist.mesh @mesh ["data" = 2, "tensor" = 2]
 // CHECK-LABEL: func.func @gradients
 func.func @gradients(%q: tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, %lse: tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {}, {}]>>, %p: tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, %sums: tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {tensor}, {}]>>)
     -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>) {
-  // CHECK: train.attention_grad {{.*}} causal {dist.copied = ["tensor"]} : (tensor<2x8x2x4xf32>
+  // CHECK: train.attention_grad {{.*}} causal {dist.copied = ["tensor"], dist.repeated = ["tensor"]} : (tensor<2x8x2x4xf32>
   %dq, %dk, %dv = train.attention_grad %q, %q, %q, %q, %q, %lse scale 0.5 causal
       : (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {}, {}]>>)
         -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>)

@@ -253,6 +253,14 @@ struct Attention {
                     v("tensor_cores", self.tensorCores);)
 };
 
+/// Products and attention that several ranks compute alike.
+struct Repeated {
+  string location;   ///< the part of the model
+  List<string> axes; ///< along which ranks compute the same
+  double flops = 0;  ///< of a step, over all ranks, beside those of one rank along `axes`
+  MESHWRIGHT_FIELDS(v("location", self.location); v("axes", self.axes); v("flops", self.flops);)
+};
+
 //===--- beside the plan --------------------------------------------------===//
 
 /// The results of assembling a program's kernels, by name.
@@ -319,6 +327,7 @@ struct Plan : Header {
   List<int64_t> scratchBytes;
   List<Collective> collectives;
   optional<List<Attention>> attentions;
+  optional<List<Repeated>> repeated;
   MESHWRIGHT_FIELDS(Header::fields(self, v); v("recomputed", self.recomputed);
                     v("data_axes", self.dataAxes);
                     v("programs", self.programs); v("arena_bytes", self.arenaBytes);
@@ -327,7 +336,7 @@ struct Plan : Header {
                     v("host_memory", self.hostMemory); v("variables", self.variables);
                     v("inputs", self.inputs); v("outputs", self.outputs); v("groups", self.groups);
                     v("scratch_bytes", self.scratchBytes); v("collectives", self.collectives);
-                    v("attentions", self.attentions);)
+                    v("attentions", self.attentions); v("repeated", self.repeated);)
 };
 
 } // namespace meshwright::plan

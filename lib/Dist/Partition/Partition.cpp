@@ -31,6 +31,7 @@ public:
     for (func::FuncOp function : structure->functions) {
       keepReplication(function);
       function.walk([&](train::AttentionGradOp op) { keepCopies(op); });
+      function.walk([&](train::CostOpInterface op) { keepRepeated(op); });
     }
     makeIndicesLocal(module, meshOp);
     SmallVector<ReshardOp> reshards;
@@ -88,6 +89,20 @@ private:
       axes.insert_range(axesOfCopies(result));
     if (!axes.empty())
       op->setAttr(copiedAttr, Builder(op.getContext()).getStrArrayAttr(axes.getArrayRef()));
+  }
+
+  /// Keeps along which axes devices compute the same product: local types do not say it.
+  void keepRepeated(train::CostOpInterface op) {
+    if (isa<train::KernelOpInterface>(*op) || op->getNumResults() == 0)
+      return;
+    SmallVector<StringRef> axes = axesOfCopies(op->getResult(0));
+    for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
+      if (dist::shardingOf(value.getType()))
+        llvm::erase_if(axes, [&](StringRef axis) {
+          return dist::shardingOf(value.getType()).on(mesh).uses(mesh.find(axis));
+        });
+    if (!axes.empty())
+      op->setAttr(repeatedAttr, Builder(op.getContext()).getStrArrayAttr(axes));
   }
 
   /// Where stages may exchange values, which is beside their layers, keeps along which axes

@@ -18,8 +18,9 @@ using namespace meshwright::exec;
 
 /// The call says so too if its op runs again what has run before.
 static void markLike(Operation *op, Operation *call) {
-  if (Attribute mark = op->getAttr(train::recomputedAttr))
-    call->setAttr(train::recomputedAttr, mark);
+  for (StringRef name : {train::recomputedAttr, dist::repeatedAttr})
+    if (Attribute mark = op->getAttr(name))
+      call->setAttr(name, mark);
 }
 
 /// Scratch memory of a call; null of none.

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, check, flags, fresh, most
+from harness import Golden, call, check, flags, fresh, most
 
 MESHES = ("tensor=2", "context=2", "data=2,context=2")
 MORE = ("data=2", "pipe=2", "data=2,tensor=2", "tensor=2,context=2", "pipe=2,context=2", "data=2,pipe=2")
@@ -50,21 +50,32 @@ def work(plan, *ops):
 
 
 def named(plan, one, tokens):
-    """What the plan names as more than one rank does: what is computed again, and products with what ranks along `tensor` have more
-    of parameters than these are, one in the forward and two in the backward. Those are copies, or padding, as of heads."""
+    """What the plan names as more than one rank does: what is computed again, what several ranks compute alike, and products with
+    padding of parameters, one in the forward and two in the backward, as well as attention of padded heads."""
     ranks = math.prod(size for axis, size in sizes_of(plan).items() if axis.startswith("tensor"))
-    more, padded = 0, False
-    for v in plan["variables"]:
-        if ranks > 1 and v["role"] == "parameter" and len(v["shape"]) - v["stacked"] >= 2:
-            elements = math.prod(v["local_shape"]) * ranks - math.prod(v["shape"])
-            more += elements
-            padded |= elements > 0 and "copies" not in v
-    heads = work(plan, "attention", "attention_grad") - work(one, "attention", "attention_grad") if padded else 0
-    return plan["recomputed_flops"] + 6 * tokens * more + heads
+    padding = sum(math.prod(v["local_shape"]) * ranks - math.prod(v["shape"]) for v in plan["variables"]
+                  if ranks > 1 and v["role"] == "parameter" and len(v["shape"]) - v["stacked"] >= 2 and "copies" not in v)
+    heads = work(plan, "attention", "attention_grad") - work(one, "attention", "attention_grad") if padding else 0
+    repeated = sum(row["flops"] for row in plan.get("repeated", []))
+    return plan["recomputed_flops"] + repeated + 6 * tokens * padding + heads
 
 
 def kept(plan):
     return over_ranks(plan, lambda number: most(plan, "activation", program=number))
+
+
+def check_inspect(config):
+    """A capacity counts whole sequences, so ranks along `context` compute the same experts; inspect says so."""
+    options = dict(batch=8, seq=32, aux_loss="none", cpu="x86-64", expert_capacity=1)
+    one, many = work(plan_of(config, **options)), plan_of(config, mesh="context=2", **options)
+    experts = sum(row["flops"] for row in many["repeated"] if "experts" in row["location"] and row["axes"] == ["context"])
+    check(work(many) > 1.2 * one, "experts of whole sequences are divided")
+    check(abs(work(many) - sum(row["flops"] for row in many["repeated"]) - one) < 0.05 * one, f"{work(many)} operations, {one} of one rank, {many['repeated']}")
+    call(["meshwright", "compile", config, *flags(dict(options, mesh="context=2", output="exe"))])
+    said = call(["meshwright", "inspect", "exe"])
+    rows = [line for line in said.splitlines() if "experts" in line and " context " in line]
+    check("repeated     " in said and experts > 0 and rows, f"inspect does not name experts:\n{said}")
+    print("\n".join(rows))
 
 
 def main(inputs, folder, everything):
@@ -97,6 +108,7 @@ def main(inputs, folder, everything):
         print(f"{what}: from {low:.3f} times that of one rank ({first}) to {high:.3f} ({last})")
         check(what == "work" or high <= MOST, f"{last}: all ranks together have {high:.3f} times the {what} of one rank")
     check(min(all_ratios["work"])[0] >= LEAST, "work is missing")
+    check_inspect(inputs / "golden-more/mixtral/config.json")
 
 
 main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], "--all" in sys.argv[3:])
