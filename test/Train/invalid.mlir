@@ -92,18 +92,18 @@ train.variable @w : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"w">
 
 // -----
 
-// expected-error @+1 {{begins with the value inf, which is not finite in 'f32'; give a smaller number}}
+// expected-error @+1 {{begins with the value INF, which is not finite in 'f32'; give a smaller number}}
 train.variable @w : tensor<4xf32> init <"constant", 1.0e+4096>
 
 // -----
 
-// expected-error @+1 {{begins with the value -inf, which is not finite in 'f32'}}
-train.variable @w : tensor<4xf32> init <"constant", 0xFFF0000000000000>
+// expected-error @+1 {{begins with the value -INF, which is not finite in 'f32'}}
+train.variable @w : tensor<4xf32> init <"constant", 0xFFF0000000000000 : f64>
 
 // -----
 
 // expected-error @+1 {{begins with a standard deviation of nan, which is not finite in 'f32'}}
-train.variable @w : tensor<4xf32> init <"normal", 0x7FF8000000000000>
+train.variable @w : tensor<4xf32> init <"normal", 0x7FF8000000000000 : f64>
 
 // -----
 

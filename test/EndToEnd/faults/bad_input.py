@@ -432,7 +432,7 @@ def bad_compile(golden):
         module = ir("floor.mlir")
         check('init <"constant", 1.000000e+00' in module, f"no initial value of 1 at the floor {floor}")
         write("infinite.mlir", module.replace('init <"constant", 1.000000e+00', 'init <"constant", 1.0e+4096', 1))
-        refuses(["meshwright", "compile", "infinite.mlir", "-o", "out"], "begins with the value inf, which is not finite in 'f32'")
+        refuses(["meshwright", "compile", "infinite.mlir", "-o", "out"], "begins with the value INF, which is not finite in 'f32'")
     refuses(["meshwright", "inspect"], "no executable given", "usage")
     refuses(["meshwright", "plot", "x.jsonl", "-o", ""], "-o needs a file", "usage")
 
