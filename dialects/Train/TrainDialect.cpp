@@ -31,6 +31,8 @@ static constexpr AttributeType
                   auto type = dyn_cast<TypeAttr>(a);
                   return type && isa<FloatType>(type.getValue());
                 }},
+    RecomputedMark{"no value or a string", "\"rounds\"",
+                   [](Attribute a) { return isa<UnitAttr, StringAttr>(a); }},
     ShortNumbers{"array<i32: ..>", "array<i32: 0>",
                  [](Attribute a) { return isa<DenseI32ArrayAttr>(a); }};
 static constexpr AttributePlace OnVariable{"a train.variable", isOn<VariableOp>};

@@ -59,6 +59,7 @@ public:
 
   /// Whether targets may be left out.
   bool leavesOut() const { return parts.front().mask || parts.front().documents; }
+  bool hasMasks() const { return bool(parts.front().mask); }
   /// "--loss-mask mask.bin" or the documents, for messages about targets that are left out.
   std::string leavingOut() const;
   /// "--data a.bin" or "--data a.bin and 2 other files".

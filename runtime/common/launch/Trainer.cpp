@@ -30,9 +30,9 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (!options.evalData.empty())
     openEvalData();
   checkTokens();
-  checkTargets(/*ofTraining=*/true, sequences);
+  checkTargets(data, sequences);
   if (evalData)
-    checkTargets(/*ofTraining=*/false, evalSequences);
+    checkTargets(*evalData, evalSequences);
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
   state.seed = options.seed;

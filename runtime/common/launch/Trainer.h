@@ -37,7 +37,7 @@ public:
 
 private:
   void checkTokens();
-  void checkTargets(bool ofTraining, int64_t sequences);
+  void checkTargets(const TokenData &source, int64_t sequences);
   void checkOutputs();
   void checkDump() const;
   void resumeState();

@@ -53,21 +53,18 @@ void Trainer::checkTokens() {
 
 /// Refuses data of which no target counts: the loss would be 0 for ever. The ranks of a machine look
 /// through a part each, which ends at the first target that counts.
-void Trainer::checkTargets(bool ofTraining, int64_t sequences) {
-  const TokenFile &file = ofTraining ? data : *evalData;
-  const Documents *index = ofTraining ? documents.get() : evalDocuments.get();
-  const LossMask *mask = ofTraining ? lossMask.get() : evalLossMask.get();
-  if (!index && !mask)
+void Trainer::checkTargets(const TokenData &source, int64_t sequences) {
+  if (!source.leavesOut())
     return;
   std::vector<int> here = sameOnMachine(*context.world, "");
   auto part = int64_t(std::find(here.begin(), here.end(), context.rank()) - here.begin());
   auto parts = int64_t(here.size());
   int64_t end = sequences * (part + 1) / parts;
-  DataOrder inOrder(file.sequences(plan.sequence), false, 0);
+  DataOrder inOrder(source.sequences(), false, 0);
   Rounds rounds(*context.world, sequences / parts * plan.sequence);
   int32_t found = 0;
   for (int64_t i = sequences * part / parts; i < end && !found; ++i) {
-    found = countTargets(file, index, mask, inOrder, i, 1, plan.sequence, plan.vocabulary) > 0;
+    found = source.countTargets(inOrder, i, 1) > 0;
     rounds.done(plan.sequence);
   }
   rounds.finish();
@@ -75,16 +72,12 @@ void Trainer::checkTargets(bool ofTraining, int64_t sequences) {
   context.world->allReduce(ElementType::I32, Reduction::Max, &found, &anywhere, 1);
   if (anywhere)
     return;
-  const std::string &maskPath = ofTraining ? options.lossMask : options.evalLossMask;
-  const std::string &starts = ofTraining ? options.documents : options.evalDocuments;
-  std::string prefix = ofTraining ? "--" : "--eval-";
-  fail(mask ? text(prefix, "loss-mask ", maskPath) : "", mask && index ? " with " : "",
-       index ? text(prefix, "documents ", starts) : "", ": no target of the ", sequences,
-       " sequences of ", file.path(), " counts, so each loss would be 0: ",
-       mask ? "check that the mask is of this file; its byte is 1 for each token that counts as a "
-              "target"
-            : "check that the documents are of this file; the first token of a document is no "
-              "target, so some must have two");
+  fail(source.leavingOut(), ": no target of the ", sequences, " sequences of ", source.name(),
+       " counts, so each loss would be 0: ",
+       source.hasMasks()
+           ? "check that the mask is of this file; its byte is 1 for each token that counts as a target"
+           : "check that the documents are of this file; the first token of a document is no target, "
+             "so some must have two");
 }
 
 /// Says once of training and once of evaluations that a batch has no targets: so it may be meant,
