@@ -8,8 +8,7 @@
 #include "common/checkpoint/SafeTensors.h"
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
-#include "common/data/Documents.h"
-#include "common/data/TokenFile.h"
+#include "common/data/TokenData.h"
 #include "common/launch/Options.h"
 #include "common/monitor/Error.h"
 #include "meshwright/runtime/StorageName.h"
@@ -275,46 +274,28 @@ namespace {
 class FileSequences : public Sequences {
 public:
   FileSequences(const Options &options, int64_t length, int64_t vocabulary)
-      : file(options.data, "--data", options.tokens),
-        order(file.sequences(length), options.shuffle, uint64_t(options.seed)), length(length),
-        vocabulary(vocabulary) {
-    if (!options.lossMask.empty()) {
-      mask = std::make_unique<LossMask>(options.lossMask, "--loss-mask", file);
-      mask->check(0, 1, 1);
-    }
-    if (!options.documents.empty()) {
-      documents = std::make_unique<Documents>(options.documents, "--documents", file, vocabulary);
-      documents->check(0, 1);
-    }
+      : data({"--data", options.data}, {"--loss-mask", options.lossMask},
+             {"--documents", options.documents}, options.tokens, length, vocabulary),
+        order(data.sequences(), options.shuffle, uint64_t(options.seed)) {
+    data.check(0, 1, 1, [](int64_t) {});
   }
 
   llvm::Error read(int64_t position, int32_t *tokens, int32_t *positions,
                    int32_t *targets) override {
-    return guard([&] {
-      file.read(order.at(position), length, vocabulary, tokens, targets);
-      if (documents)
-        documents->apply(order.at(position), length, tokens, positions, targets);
-      if (mask)
-        mask->apply(order.at(position), length, targets);
-    });
+    return guard([&] { data.read(order.at(position), tokens, targets, positions); });
   }
 
   llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) override {
     int64_t counted = 0;
-    if (llvm::Error error = guard([&] {
-          counted = countTargets(file, documents.get(), mask.get(), order, position, sequences,
-                                 length, vocabulary);
-        }))
+    if (llvm::Error error =
+            guard([&] { counted = data.countTargets(order, position, sequences); }))
       return error;
     return counted;
   }
 
 private:
-  TokenFile file;
-  std::unique_ptr<LossMask> mask; ///< null: all targets count
-  std::unique_ptr<Documents> documents; ///< null: sequences are one
+  TokenData data;
   DataOrder order;
-  int64_t length, vocabulary;
 };
 } // namespace
 

@@ -236,11 +236,13 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
   if (!*options)
     return 0; // Help.
   std::vector<FileArgument> files;
-  for (auto [flag, path] : {std::pair("FILE", &arguments.file), {"--data", &(*options)->data},
-                            {"--init", &(*options)->init}, {"--expect", &arguments.expect},
+  for (auto [flag, path] : {std::pair("FILE", &arguments.file), {"--init", &(*options)->init},
+                            {"--expect", &arguments.expect},
                             {"--expect-gradients", &arguments.expectGradients}})
     if (!path->empty())
       files.push_back({flag, *path, FileUse::Input});
+  for (const std::string &path : (*options)->data)
+    files.push_back({"--data", path, FileUse::Input});
   if (!arguments.gradientsOut.empty())
     files.push_back({"--gradients-out", arguments.gradientsOut, FileUse::Output});
   if (std::string clash = clashOf(files); !clash.empty())

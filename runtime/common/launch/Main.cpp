@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/checkpoint/Checkpoint.h"
 #include "common/launch/Agreement.h"
 #include "common/launch/Binding.h"
 #include "common/launch/Device.h"
@@ -149,7 +150,8 @@ static int run(int argc, char **argv) {
   Launch launch = Launch::detect();
   setFailureProcess(launch.rank, launch.processes);
   Options options;
-  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe))
+  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe,
+                    [](const std::string &resume) { return readState(findCheckpoint(resume)).flags; }))
     return 0;
   if (meshwright_processor)
     checkProcessor(meshwright_processor);

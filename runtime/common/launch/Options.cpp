@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Options.h"
 
-#include "common/checkpoint/Checkpoint.h"
 #include "common/launch/Flags.h"
 #include "common/monitor/Error.h"
 #include "meshwright/Suggestion.h"
@@ -320,10 +319,11 @@ static void setValue(const Flag &flag, const std::string &value, Options &option
 }
 
 /// Gives the flags that are left out the values of the checkpoint's run.
-static void takeSavedFlags(Options &options) {
+static void takeSavedFlags(Options &options,
+                           const std::function<FlagTexts(const std::string &)> &savedFlags) {
   FlagTexts saved;
   try {
-    saved = readState(findCheckpoint(options.resume)).flags;
+    saved = savedFlags(options.resume);
   } catch (const Error &) {
     // Ranks find it out together, unless the run cannot begin without.
     if (!options.given("--steps"))
@@ -340,7 +340,8 @@ static void takeSavedFlags(Options &options) {
 }
 
 /// Makes the words that stand for others what they stand for.
-static void resolve(Options &options) {
+static void resolve(Options &options,
+                    const std::function<FlagTexts(const std::string &)> &savedFlags) {
   if (options.resume == "auto") {
     if (options.save.empty())
       fail("--resume auto goes on from the latest checkpoint in --save's folder, but --save is not "
@@ -364,9 +365,10 @@ static void resolve(Options &options) {
           files.push_back(std::move(file));
       options.*(*member) = std::move(files);
     }
-  if (!options.resume.empty())
-    takeSavedFlags(options);
-  else if (!options.given("--steps"))
+  if (!options.resume.empty()) {
+    if (savedFlags)
+      takeSavedFlags(options, savedFlags);
+  } else if (!options.given("--steps"))
     fail("--steps is required: see --help for the flags and what they take");
   std::error_code ignored; // Whoever opens it says what is wrong.
   if (std::filesystem::is_directory(options.init, ignored))
@@ -374,7 +376,8 @@ static void resolve(Options &options) {
 }
 
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp,
-                              const std::function<std::string()> &version) {
+                              const std::function<std::string()> &version,
+                              const std::function<FlagTexts(const std::string &)> &savedFlags) {
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
   app.footer(footer);
   app.get_formatter()->column_width(34);
@@ -402,7 +405,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   for (const Flag &flag : flagTable())
     if (app.get_option(flag.name)->count())
       options.givenFlags.insert(flag.name);
-  resolve(options);
+  resolve(options, savedFlags);
   for (const Flag &flag : flagTable())
     if (options.given(flag.name))
       checkFlag(flag, options);

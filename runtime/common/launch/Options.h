@@ -83,9 +83,11 @@ std::string unsaidFlags(const Options &options, const Plan &plan, const FlagText
 /// The options in the arguments, or an Error naming the flag and what it takes.
 /// With --help prints the help made from the flag table (if `printHelp`: one of
 /// several processes does) and returns false, and so with --version what `version` says;
-/// `options` is set if the result is true.
+/// `options` is set if the result is true. `savedFlags` gives those of a checkpoint to resume from;
+/// without it nothing is taken from there.
 bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true,
-                  const std::function<std::string()> &version = {});
+                  const std::function<std::string()> &version = {},
+                  const std::function<FlagTexts(const std::string &resume)> &savedFlags = {});
 
 /// Refuses flags that would change nothing in a run of this plan's executable, and runs without a
 /// flag that it needs.
