@@ -72,6 +72,9 @@ template <typename Names> std::string nearestModel(std::string_view word, const 
   std::string nearest;
   size_t distance = 1 + word.size() / 7;
   for (std::string_view model : models) {
+    // Signs between words add few letters; words of any length are not compared letter by letter.
+    if (word.size() > 2 * model.size() + 4)
+      continue;
     if (only(word, std::isalnum) == only(model, std::isalnum))
       return std::string(model);
     size_t edits = editDistance(word, model);

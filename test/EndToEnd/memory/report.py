@@ -285,9 +285,9 @@ three = report("three", mesh="data=2,tensor=2", zero=3)
 before, after = memory["parameter"], {line["category"]: line["bytes"] for line in three["memory"]}["parameter"]
 diff("exe", "three/report.json", 1, rf"parameter +{before:,} -> {after:,} -", r"norm.weight +64 f32, replicated -> 32 f32, dim 0 over data",
      r"step, data: all_gather, calls +\d+ -> \d+", r"arena_bytes +", r"kernels of a step, main +\d+ -> \d+")
-longer = dict(one, config=one["config"] + " ")
-json.dump(longer, open("config.json", "w"))
-check(diff("one/report.json", "config.json", 1) == "plan\n  config" + " " * 60 + "differs\n", "a text that is too long to be shown")
+pathlib.Path("longer.json").write_text(json.dumps(dict(json.load(open(config)), transformers_version="5.24.0")))
+compile("longer.json", "longer.mlir", emit="exec", report="longer", mesh="data=2,tensor=2", zero=1, **size)
+check(diff("one/report.json", "longer/report.json", 1) == "plan\n  config" + " " * 60 + "differs\n", "a text that is too long to be shown")
 diff("exe", "seeds/report.json", 1, r"layers.self_attn.k_proj.weight +4 x 16 x 64 f32, dim 1 over tensor -> 4 x 32 x 64 f32, replicated")
 compile(config, "sgd.mlir", emit="exec", report="sgd", optimizer="sgd", mesh="data=2,tensor=2", **size)
 diff("exe", "sgd/report.json", 1, r"optimizer +adamw -> sgd", r"norm.weight.momentum +32 f32, dim 0 over data -> -")
@@ -297,8 +297,15 @@ rows = json.load(open("rows/report.json"))["programs"][0]["kernels"]
 check(any((row["read_bytes"], row["written_bytes"]) == (4 * (256 * 64 + 512), 4 * 512 * 64) for row in rows),
       f"no kernel reads each row of the embedding once: {rows}")
 # A difference in what has no table of its own.
+compile(config, "named.mlir", emit="exec", mesh="data=2,tensor=2", zero=1, **size)
+text = pathlib.Path("named.mlir").read_text()
+check("d_mlp.up_proj" in text, "no gradient has the name of its weight")
+pathlib.Path("renamed.mlir").write_text(text.replace("d_mlp.up_proj", "d_mlp.upwards"))
+compile("renamed.mlir", "again.mlir", emit="exec", report="renamed")
+diff("one/report.json", "renamed/report.json", 1, "other kernels, offsets in the arena")
+# One that was changed after it was written.
 json.dump(dict(one, hash="0" * 16), open("hash.json", "w"))
-diff("one/report.json", "hash.json", 1, "other kernels, offsets in the arena")
+diff("one/report.json", "hash.json", 2, "hash.json' has no whole plan", "it was changed")
 open("half.json", "w").write(open("one/report.json").read()[:1000])
 diff("exe", "half.json", 2, "half.json' has no whole plan")
 diff("exe", "nothing", 2, "cannot read 'nothing'")
