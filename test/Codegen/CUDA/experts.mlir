@@ -92,7 +92,7 @@ module attributes {meshwright.phase = "exec", exec.target = #exec.target<"cuda">
 }
 
 //--- scratch.mlir
-// CHECK: 'exec.route' op needs a workspace of 96 bytes, and has one of 64
+// CHECK: 'exec.route' op gives 64 bytes of workspace where 96 are needed
 module attributes {meshwright.phase = "exec", exec.target = #exec.target<"cuda">, exec.arena_bytes = 0 : i64, train.batch = 1 : i64,
     train.sequence = 4 : i64, train.microbatches = 1 : i64, train.vocabulary = 8 : i64,
     train.max_positions = 4 : i64, train.optimizer = "sgd"} {
