@@ -11,6 +11,7 @@
 #include "llvm/ADT/MapVector.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace meshwright;
@@ -23,11 +24,33 @@ struct StoredTensor {
   llvm::BitVector rows; ///< those that they have
 };
 
+std::string patternOf(VariableOp variable) {
+  if (StorageAttr storage = variable.getStorageAttr())
+    return storage.getTensor().str();
+  return variable.getSymName().str() + (variable.getStacked() ? ".{layer}" : "");
+}
+
+/// The number in the name of the first layer's tensor; none where names have no number of a layer.
+std::optional<int64_t> firstNumber(StringRef pattern) {
+  std::optional<std::string> name = layerTensorName(pattern, 0);
+  if (!name)
+    return std::nullopt;
+  size_t begin = pattern.find("{layer");
+  size_t behind = pattern.size() - pattern.find('}', begin) - 1;
+  int64_t number = 0;
+  StringRef(*name).drop_front(begin).drop_back(behind).getAsInteger(10, number);
+  return number;
+}
+
+/// Goes through the tensors of files. Of neighbouring layers that the same variables are stored in,
+/// which may be millions, one stands for all.
 class StorageVerifier {
 public:
   explicit StorageVerifier(ArrayRef<StoredVariable> variables) : variables(variables) {}
 
   LogicalResult run() {
+    for (auto [variable, type] : variables)
+      addCuts(variable, type);
     for (unsigned i = 0; i < variables.size(); ++i)
       if (failed(findRows(i)) || failed(add(i)))
         return failure();
@@ -42,11 +65,14 @@ public:
   }
 
 private:
+  void addCuts(VariableOp variable, RankedTensorType type);
   LogicalResult findRows(unsigned i);
   LogicalResult add(unsigned i);
   bool canShare(unsigned i, unsigned j) const;
 
   ArrayRef<StoredVariable> variables;
+  /// Numbers of layers at which other variables begin or end.
+  std::set<int64_t> cuts;
   /// Of each variable the rows that it has along the dimension that its storage names; none where it
   /// has all of a tensor.
   std::vector<llvm::BitVector> rows;
@@ -54,6 +80,23 @@ private:
   DenseSet<std::pair<unsigned, unsigned>> compared;
 };
 } // namespace
+
+void StorageVerifier::addCuts(VariableOp variable, RankedTensorType type) {
+  std::string pattern = patternOf(variable);
+  if (auto first = firstNumber(pattern)) {
+    cuts.insert({*first, *first + (variable.getStacked() ? type.getDimSize(0) : 1)});
+    return;
+  }
+  // A name without a mark may be that of one layer of others.
+  for (StringRef rest = pattern; !rest.empty();) {
+    int64_t number;
+    rest = rest.drop_until(llvm::isDigit);
+    StringRef digits = rest.take_while(llvm::isDigit);
+    if (!digits.getAsInteger(10, number) && number < std::numeric_limits<int64_t>::max())
+      cuts.insert({number, number + 1});
+    rest = rest.drop_front(digits.size());
+  }
+}
 
 LogicalResult StorageVerifier::findRows(unsigned i) {
   auto [variable, type] = variables[i];
@@ -93,12 +136,13 @@ bool StorageVerifier::canShare(unsigned i, unsigned j) const {
 
 LogicalResult StorageVerifier::add(unsigned i) {
   auto [variable, type] = variables[i];
-  StorageAttr storage = variable.getStorageAttr();
-  std::string pattern = storage
-                            ? storage.getTensor().str()
-                            : variable.getSymName().str() + (variable.getStacked() ? ".{layer}" : "");
-  int64_t layers = variable.getStacked() ? type.getDimSize(0) : 1;
-  for (int64_t layer = 0; layer < layers; ++layer) {
+  std::string pattern = patternOf(variable);
+  std::optional<int64_t> first = firstNumber(pattern);
+  SmallVector<int64_t> layers{0};
+  if (first && variable.getStacked())
+    for (auto cut = cuts.upper_bound(*first); cut != cuts.end() && *cut < *first + type.getDimSize(0); ++cut)
+      layers.push_back(*cut - *first);
+  for (int64_t layer : layers) {
     std::string name = layerTensorName(pattern, layer).value_or(pattern);
     StoredTensor &tensor = tensors[name];
     for (unsigned j : tensor.variables)
