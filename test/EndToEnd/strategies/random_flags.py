@@ -350,11 +350,12 @@ def draw(seed, target):
 
 
 def listed(help):
-    """The flags in a help text, each with its choices."""
+    """The flags in a help text, each with its choices; words in capitals stand for values."""
     found = {}
     for name, value in re.findall(r"^  (?:-\w,\s*)?--([a-z0-9-]+)(?: (\S+))?", help, re.MULTILINE):
         braces = re.search(r"\{(.*?)\}", value)
-        found[name] = braces[1].split(",") if braces else value.split("=")[0].split("|") if "|" in value else []
+        choices = braces[1].split(",") if braces else value.split("=")[0].split("|") if "|" in value else []
+        found[name] = [choice for choice in choices if not choice.isupper()]
     return found
 
 
