@@ -14,6 +14,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -49,6 +51,22 @@ static bool isStoredAs(StringRef name, StringRef pattern) {
     StringRef number = name.take_while(llvm::isDigit);
     if (number.empty())
       return false;
+    name = name.drop_front(number.size());
+    pattern = rest.split('}').second;
+  }
+}
+
+/// The tensor of files that `pattern` stands for with the numbers of `name`, to compare the rest.
+static std::string withNumbersOf(StringRef name, StringRef pattern) {
+  std::string stored;
+  while (true) {
+    auto [text, rest] = pattern.split('{');
+    stored += text;
+    if (rest.empty())
+      return stored;
+    name = name.drop_until(llvm::isDigit);
+    StringRef number = name.take_while(llvm::isDigit);
+    stored += number.empty() ? "0" : number;
     name = name.drop_front(number.size());
     pattern = rest.split('}').second;
   }
@@ -92,6 +110,7 @@ public:
   /// parameters that lie in it.
   LogicalResult explain(StringRef name) {
     llvm::SetVector<StringRef> names, states;
+    std::set<std::string> stored;
     bool any = false;
     for (auto &[node, where] : named) {
       auto variable = module.lookupSymbol<train::VariableOp>(where.second);
@@ -102,13 +121,17 @@ public:
         any = true;
       }
       (isState ? states : names).insert(where.second);
+      if (storage && !isState)
+        stored.insert(withNumbersOf(name, storage.getTensor()));
     }
     if (any)
       return success();
     InFlightDiagnostic none = module.emitError("no variable and no input is called '")
                               << name << "'; ";
-    std::string near =
-        nearestName(name, llvm::to_vector(llvm::concat<const StringRef>(names, states)));
+    SmallVector<StringRef> known(names.begin(), names.end());
+    known.append(states.begin(), states.end());
+    known.append(stored.begin(), stored.end());
+    std::string near = nearestName(name, known);
     if (!near.empty())
       return none << "did you mean '" << near << "'?";
     none << "there are ";
