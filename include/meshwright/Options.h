@@ -60,6 +60,7 @@ struct Flag {
   bool ofPasses = false;                ///< whether passes read it
   const exec::Target *target = nullptr; ///< whose flag it is; null: the compiler's
   const char *initial = "";             ///< of a target's flag
+  std::string group = "";               ///< the section of the help that lists it
   /// Sets the flag's field from text; one call for each value of a list.
   llvm::Error (*set)(const Flag &, CompileOptions &, llvm::StringRef) = nullptr;
   std::string (*get)(const Flag &, const CompileOptions &) = nullptr;

@@ -190,6 +190,7 @@ static std::vector<Flag> withTargets(std::vector<Flag> flags) {
       flag.ofPasses = true;
       flag.target = target.get();
       flag.initial = of.initial;
+      flag.group = "Target " + target->getName().str();
       flag.set = [](const Flag &flag, CompileOptions &options, StringRef text) -> Error {
         options.targetFlags[flag.name] = text.str();
         return Error::success();
@@ -236,12 +237,27 @@ Error Flag::read(StringRef text, CompileOptions &options) const {
   return createStringError((ofValue ? "--" + std::string(name) + " " : "") + why);
 }
 
+/// An entry of the table that is no flag: the flags behind it belong to the section `name`.
+static Flag heading(const char *name) { return Flag{"", "", name}; }
+
+static std::vector<Flag> withGroups(const std::vector<Flag> &entries) {
+  std::vector<Flag> flags;
+  StringRef group;
+  for (const Flag &entry : entries)
+    if (StringRef(entry.name).empty())
+      group = entry.help;
+    else
+      flags.emplace_back(entry).group = group.str();
+  return flags;
+}
+
 ArrayRef<Flag> compileFlags() {
-  static const std::vector<Flag> flags = withTargets({
+  static const std::vector<Flag> flags = withTargets(withGroups({
+#define OPTION_GROUP(HEADING) heading(HEADING),
 #define OPTION(TYPE, FIELD, INITIAL, ...) bind<&CompileOptions::FIELD>(__VA_ARGS__, false),
 #define PASS_OPTION(TYPE, FIELD, INITIAL, ...) bind<&CompileOptions::FIELD>(__VA_ARGS__, true),
 #include "meshwright/Options.def"
-  });
+  }));
   return flags;
 }
 

@@ -227,8 +227,8 @@ static CLI::Validator oneOf(const Flag &flag) {
 
 /// Reads a command line: the texts of the flags that it gives.
 static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &model) {
-  CLI::App app("Compiles a model description into one training executable.", "meshwright compile");
-  app.add_option("MODEL", model, "Hugging Face config.json or its folder, or .mlir at any floor");
+  CLI::App app("Compiles a model and a device mesh into one training executable.", "meshwright compile");
+  app.add_option("MODEL", model, "Hugging Face config.json, the folder that holds one, or IR (.mlir) at any phase");
   const CompileOptions defaults;
   Texts values;
   std::map<std::string, bool> switches;
@@ -236,13 +236,16 @@ static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &
     std::string spelling =
         flag.name == StringRef("output") ? "-o,--output" : std::string("--") + flag.name;
     if (flag.form == Flag::Switch) {
-      app.add_flag(spelling, switches[flag.name], flag.help);
+      app.add_flag(spelling, switches[flag.name], flag.help)->group(flag.group);
       continue;
     }
     std::vector<std::string> &value = values[flag.name];
     if (flag.form == Flag::List) {
       // One value each time; the next word is the model.
-      app.add_option(spelling, value, flag.help)->type_name(flag.value)->allow_extra_args(false);
+      app.add_option(spelling, value, flag.help)
+          ->type_name(flag.value)
+          ->allow_extra_args(false)
+          ->group(flag.group);
       continue;
     }
     CLI::Option *option =
@@ -251,7 +254,7 @@ static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &
       option->transform(CLI::Validator(checkInteger, ""));
     else if (!flag.choices.empty())
       option->check(oneOf(flag));
-    option->type_name(flag.value);
+    option->type_name(flag.value)->group(flag.group);
     if (!value.front().empty())
       option->capture_default_str();
   }
