@@ -1,31 +1,23 @@
-//===- Compile.cpp - the `compile` command -----------------------------------===//
+//===- Compile.cpp - a model, through the passes, to IR of a phase ------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "DiagnosticCollector.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "ModuleText.h"
-#include "OutputFiles.h"
 #include "Remedies.h"
-#include "ReplayFiles.h"
 #include "Train/Train.h"
-#include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/IrText.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
-#include "meshwright/Report.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
-
-#include <chrono>
 
 using namespace mlir;
 using llvm::createStringError;
@@ -33,44 +25,6 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace meshwright {
-
-/// Collects what MLIR reports while alive, so that it becomes one error.
-namespace {
-class DiagnosticCollector {
-public:
-  /// Remarks are what the user asked for: they go to `remarks`.
-  explicit DiagnosticCollector(MLIRContext &context, llvm::raw_ostream *remarks = nullptr)
-      : handler(&context, [this, remarks](Diagnostic &diagnostic) {
-          if (remarks && diagnostic.getSeverity() == DiagnosticSeverity::Remark)
-            *remarks << diagnostic << "\n";
-          llvm::raw_string_ostream os(text);
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error ||
-              diagnostic.getSeverity() == DiagnosticSeverity::Note) {
-            // Line 0 stands for the whole of a file, which messages name themselves.
-            auto position = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
-            if (position && position.getLine())
-              os << position.getFilename().getValue() << ":" << position.getLine() << ":"
-                 << position.getColumn() << ": ";
-            os << diagnostic << "\n";
-          }
-          failed |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
-          return success();
-        }) {}
-
-  /// Whether there was an error; what watches passes cannot make them fail.
-  bool hasErrors() const { return failed; }
-
-  Error take(const llvm::Twine &otherwise) {
-    std::string message = StringRef(text).rtrim().str();
-    return createStringError(message.empty() ? otherwise.str() : message);
-  }
-
-private:
-  std::string text;
-  bool failed = false;
-  ScopedDiagnosticHandler handler;
-};
-} // namespace
 
 /// What IR that has reached a phase holds, for flags that are decided there.
 static StringRef heldFrom(Phase phase) {
@@ -246,36 +200,6 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   return std::move(*module);
 }
 
-/// Writes text completely or not at all; "-" is standard output. A file is named on standard error,
-/// and `what` it holds.
-static Error writeFile(StringRef path, StringRef text, const llvm::Twine &what) {
-  if (path != "-") {
-    Error error = writeFileAtomically(text, path);
-    if (!error && llvm::sys::fs::is_regular_file(path))
-      llvm::errs() << llvm::formatv("{0}: {1}, {2:N0} bytes\n", path, what.str(), text.size());
-    return error;
-  }
-  llvm::outs() << text;
-  llvm::outs().flush();
-  std::error_code error = llvm::outs().error();
-  llvm::outs().clear_error();
-  return error ? createStringError("cannot write the standard output: " + error.message())
-               : Error::success();
-}
-
-/// What --emit prints would fill a terminal, or upset it.
-static Error checkPrints(const CompileOptions &options) {
-  if (!options.output.empty() || options.emit == "exe")
-    return Error::success();
-  if (options.emit == "object")
-    return createStringError("--emit object writes a file that is no text; name it with -o FILE");
-  if (llvm::outs().is_displayed())
-    return createStringError("--emit " + options.emit +
-                             " would fill the terminal; give -o FILE, or send it through a "
-                             "pipe, e.g. '| less'");
-  return Error::success();
-}
-
 /// The bytes that --remat auto, or else --memory-limit, gives a rank; without text if neither does.
 static const Bytes &budgetOf(const CompileOptions &options) {
   const Bytes &own = options.remat.budget;
@@ -411,129 +335,6 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
     if (Error error = checkOffloaded(options.offload, module))
       return std::move(error);
   return loaded;
-}
-
-Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
-  auto begin = std::chrono::steady_clock::now();
-  std::string output = outputPath(options);
-  // What is said must not get into what is written.
-  llvm::raw_ostream &log = output == "-" ? llvm::errs() : out;
-  if (Error error = checkPrints(options))
-    return error;
-  if (Error error = checkFiles(options))
-    return error;
-  for (auto [flag, folder] : {std::pair("report", &options.report), {"dump-ir", &options.dumpIr}})
-    if (!folder->empty())
-      if (Error error = prepareFolder(flag, *folder))
-        return error;
-  std::optional<Phase> phase = phaseNamed(options.emit);
-  Phase to = phase.value_or(Phase::exec);
-  Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
-  if (!compiled)
-    return llvm::handleErrors(compiled.takeError(), [&](std::unique_ptr<NothingFits> refused) {
-      refused->message += describeRemedies(options, *refused, context);
-      return Error(std::move(refused));
-    });
-  ModuleOp module = **compiled;
-
-  // What auto chose is within the limit.
-  bool limited = !options.memoryLimit.text.empty() && !options.remat.automatic;
-  // A recipe is of an executable, whose earlier phases one may want to see all the same.
-  for (const char *flag : {"report", "assert", "memory-limit"})
-    if (to != Phase::exec && options.given.count(flag) && (limited || flag != StringRef("memory-limit")) &&
-        !options.fromRecipe.count(flag))
-      return createStringError("--" + llvm::Twine(flag) +
-                               " needs the plan, which IR has from phase exec on; use --emit "
-                               "exec, llvm, object or exe");
-  if (to < Phase::dist && options.given.count("explain-sharding") &&
-      !options.fromRecipe.count("explain-sharding"))
-    return createStringError("--explain-sharding needs shardings, which IR has from phase dist on; use "
-                             "--emit dist or a later phase");
-  bool planned = to == Phase::exec && (!options.report.empty() || !options.assertions.empty() || limited);
-  std::optional<Plan> plan;
-  exec::TargetAttr attribute = exec::targetOf(dist::programsOf(module).front());
-  const exec::Target &target = attribute.getTarget();
-  // What a target alone emits may be of kernels; a module may have nothing else.
-  bool ofTarget = llvm::is_contained(target.getEmissions(), options.emit);
-  if (planned || (!phase && !ofTarget)) {
-    Expected<Plan> built = buildPlan(module, !options.report.empty());
-    if (!built)
-      return built.takeError();
-    plan = std::move(*built);
-    if (options.emit == "exe")
-      if (Error error = checkReplaced(options, *plan))
-        return error;
-    if (!options.report.empty())
-      if (Error error = writeReport(*plan, options.report))
-        return error;
-    if (limited) {
-      if (double(plan->deviceBytes) > options.memoryLimit.count)
-        return createStringError(llvm::formatv(
-            "the plan needs {0:N0} bytes a rank{1}, more than --memory-limit {2}; --remat auto "
-            "looks for what to compute again so that it fits",
-            plan->deviceBytes,
-            plan->deviceBytes > plan->arenaBytes
-                ? llvm::formatv(", {0:N0} of the arena and allowances for what is beside it",
-                                plan->arenaBytes)
-                      .str()
-                : "",
-            options.memoryLimit.text));
-    }
-    for (const std::string &condition : options.assertions)
-      if (Error error = checkAssertion(*plan, condition))
-        return error;
-  }
-
-  if (llvm::is_contained(options.getTarget().getExits(), options.emit)) {
-    DiagnosticCollector diagnostics(context);
-    FailureOr<std::string> text = options.getTarget().emit(options.emit, module, {});
-    return failed(text) ? diagnostics.take("code generation failed")
-                        : writeFile(output, *text,
-                                    options.emit + " for " + options.getTarget().getName());
-  }
-  if (phase) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    printModule(module, os);
-    return writeFile(output, text, "IR at phase " + llvm::Twine(options.emit));
-  }
-  DiagnosticCollector diagnostics(context);
-  if (ofTarget) {
-    FailureOr<std::string> text = target.emit(options.emit, module, attribute.getParameters());
-    return failed(text) ? diagnostics.take("code generation failed")
-                        : writeFile(output, *text, options.emit);
-  }
-  CodegenOptions codegen;
-  codegen.cpu = target.getHostProcessor(attribute.getParameters());
-  codegen.plan = plan->json;
-  Expected<std::string> program = tensorForm(module);
-  if (!program)
-    return program.takeError();
-  codegen.program = *program;
-  auto lowered = target.lower(module, codegen, attribute.getParameters(), log);
-  if (failed(lowered))
-    return diagnostics.take("code generation failed");
-  if (options.emit == "llvm") {
-    FailureOr<std::string> text = emitLLVM(**lowered, codegen);
-    return failed(text) ? diagnostics.take("code generation failed")
-                        : writeFile(output, *text, "LLVM IR");
-  }
-  FailureOr<std::string> object = emitObject(**lowered, codegen);
-  if (failed(object))
-    return diagnostics.take("code generation failed");
-  if (options.emit == "object")
-    return writeFile(output, *object, "object");
-  LinkOptions link;
-  link.files = target.getRuntimeFiles();
-  if (Error error = linkExecutable(*object, output, link))
-    return error;
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::string host =
-      plan->hostBytes ? llvm::formatv(" and {0:N0} on the host", *plan->hostBytes).str() : "";
-  log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank{4}, compiled in {5:f1} s\n", output,
-                       ranksOf(*plan), ranksOf(*plan) == 1 ? "rank" : "ranks", plan->arenaBytes,
-                       host, seconds);
-  return Error::success();
 }
 
 } // namespace meshwright

@@ -1,0 +1,241 @@
+//===- CompileCommand.cpp - the `compile` command ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "DiagnosticCollector.h"
+#include "Dist/Programs.h"
+#include "Exec/Exec.h"
+#include "ModuleText.h"
+#include "OutputFiles.h"
+#include "Remedies.h"
+#include "ReplayFiles.h"
+#include "meshwright/Codegen.h"
+#include "meshwright/Pipeline.h"
+#include "meshwright/Remat.h"
+#include "meshwright/Report.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <chrono>
+
+using namespace mlir;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+
+namespace meshwright {
+
+/// Writes text completely or not at all; "-" is standard output. A file is named on standard error,
+/// and `what` it holds.
+static Error writeFile(StringRef path, StringRef text, const llvm::Twine &what) {
+  if (path != "-") {
+    Error error = writeFileAtomically(text, path);
+    if (!error && llvm::sys::fs::is_regular_file(path))
+      llvm::errs() << llvm::formatv("{0}: {1}, {2:N0} bytes\n", path, what.str(), text.size());
+    return error;
+  }
+  llvm::outs() << text;
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  llvm::outs().clear_error();
+  return error ? createStringError("cannot write the standard output: " + error.message())
+               : Error::success();
+}
+
+namespace {
+/// One run of the command. Its stages are called in the order of their declarations.
+class CompileCommand {
+public:
+  CompileCommand(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out)
+      : options(options), context(context), begin(std::chrono::steady_clock::now()),
+        output(outputPath(options)),
+        // What is said must not get into what is written.
+        log(output == "-" ? llvm::errs() : out), emittedPhase(phaseNamed(options.emit)),
+        to(emittedPhase.value_or(Phase::exec)) {}
+
+  /// Refuses output that cannot be written, before anything is computed.
+  Error prepareOutput() const;
+  /// Imports the model and runs the passes; what does not fit is refused with remedies.
+  Error runPasses();
+  /// Refuses flags that need more of the IR than --emit asks for.
+  Error checkPhase() const;
+  /// Makes the plan and the report, and checks the plan against the limit and the assertions.
+  Error checkPlan();
+  /// Writes IR, text of a target, an object or the executable.
+  Error emit();
+
+private:
+  Error emitCode();
+  Error link(StringRef object);
+
+  /// What --remat auto chose is within the limit already.
+  bool hasLimit() const { return !options.memoryLimit.text.empty() && !options.remat.automatic; }
+  exec::TargetAttr target() { return exec::targetOf(dist::programsOf(*module).front()); }
+  /// Text that only this target has may be of kernels, in a module without anything else.
+  bool isTargetText() {
+    return llvm::is_contained(target().getTarget().getEmissions(), options.emit);
+  }
+
+  const CompileOptions &options;
+  MLIRContext &context;
+  std::chrono::steady_clock::time_point begin;
+  std::string output;
+  llvm::raw_ostream &log;
+  std::optional<Phase> emittedPhase; ///< nothing where --emit is of code
+  Phase to;                          ///< the last phase whose passes run
+  OwningOpRef<ModuleOp> module;
+  std::optional<Plan> plan;
+};
+} // namespace
+
+Error CompileCommand::prepareOutput() const {
+  if (options.output.empty() && options.emit != "exe") {
+    if (options.emit == "object")
+      return createStringError("--emit object writes a file that is no text; name it with -o FILE");
+    if (llvm::outs().is_displayed())
+      return createStringError("--emit " + options.emit +
+                               " would fill the terminal; give -o FILE, or send it through a "
+                               "pipe, e.g. '| less'");
+  }
+  if (Error error = checkFiles(options))
+    return error;
+  for (auto [flag, folder] : {std::pair("report", &options.report), {"dump-ir", &options.dumpIr}})
+    if (!folder->empty())
+      if (Error error = prepareFolder(flag, *folder))
+        return error;
+  return Error::success();
+}
+
+Error CompileCommand::runPasses() {
+  Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
+  if (!compiled)
+    return llvm::handleErrors(compiled.takeError(), [&](std::unique_ptr<NothingFits> refused) {
+      refused->message += describeRemedies(options, *refused, context);
+      return Error(std::move(refused));
+    });
+  module = std::move(*compiled);
+  return Error::success();
+}
+
+Error CompileCommand::checkPhase() const {
+  // A recipe is of an executable, whose earlier phases one may want to see all the same.
+  auto isAsked = [&](const char *flag) {
+    return options.given.count(flag) && !options.fromRecipe.count(flag);
+  };
+  for (const char *flag : {"report", "assert", "memory-limit"})
+    if (to != Phase::exec && isAsked(flag) && (hasLimit() || flag != StringRef("memory-limit")))
+      return createStringError("--" + llvm::Twine(flag) +
+                               " needs the plan, which IR has from phase exec on; use --emit "
+                               "exec, llvm, object or exe");
+  if (to < Phase::dist && isAsked("explain-sharding"))
+    return createStringError("--explain-sharding needs shardings, which IR has from phase dist on; use "
+                             "--emit dist or a later phase");
+  return Error::success();
+}
+
+Error CompileCommand::checkPlan() {
+  bool isChecked = !options.report.empty() || !options.assertions.empty() || hasLimit();
+  if (!(to == Phase::exec && isChecked) && (emittedPhase || isTargetText()))
+    return Error::success();
+  Expected<Plan> built = buildPlan(*module, !options.report.empty());
+  if (!built)
+    return built.takeError();
+  plan = std::move(*built);
+  if (options.emit == "exe")
+    if (Error error = checkReplaced(options, *plan))
+      return error;
+  if (!options.report.empty())
+    if (Error error = writeReport(*plan, options.report))
+      return error;
+  if (hasLimit() && double(plan->deviceBytes) > options.memoryLimit.count)
+    return createStringError(llvm::formatv(
+        "the plan needs {0:N0} bytes a rank{1}, more than --memory-limit {2}; --remat auto "
+        "looks for what to compute again so that it fits",
+        plan->deviceBytes,
+        plan->deviceBytes > plan->arenaBytes
+            ? llvm::formatv(", {0:N0} of the arena and allowances for what is beside it",
+                            plan->arenaBytes)
+                  .str()
+            : "",
+        options.memoryLimit.text));
+  for (const std::string &condition : options.assertions)
+    if (Error error = checkAssertion(*plan, condition))
+      return error;
+  return Error::success();
+}
+
+Error CompileCommand::emit() {
+  DiagnosticCollector diagnostics(context);
+  auto textOf = [&](const exec::Target &by, DictionaryAttr parameters,
+                    const llvm::Twine &what) -> Error {
+    FailureOr<std::string> text = by.emit(options.emit, *module, parameters);
+    return failed(text) ? diagnostics.take("code generation failed")
+                        : writeFile(output, *text, what);
+  };
+  const exec::Target &asked = options.getTarget();
+  if (llvm::is_contained(asked.getExits(), options.emit))
+    return textOf(asked, {}, options.emit + " for " + asked.getName());
+  if (emittedPhase) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printModule(*module, os);
+    return writeFile(output, text, "IR at phase " + llvm::Twine(options.emit));
+  }
+  if (isTargetText())
+    return textOf(target().getTarget(), target().getParameters(), options.emit);
+  return emitCode();
+}
+
+Error CompileCommand::emitCode() {
+  DiagnosticCollector diagnostics(context);
+  const exec::Target &compiler = target().getTarget();
+  CodegenOptions codegen;
+  codegen.cpu = compiler.getHostProcessor(target().getParameters());
+  codegen.plan = plan->json;
+  Expected<std::string> program = tensorForm(*module);
+  if (!program)
+    return program.takeError();
+  codegen.program = *program;
+  auto lowered = compiler.lower(*module, codegen, target().getParameters(), log);
+  if (failed(lowered))
+    return diagnostics.take("code generation failed");
+  bool isText = options.emit == "llvm";
+  FailureOr<std::string> code =
+      isText ? emitLLVM(**lowered, codegen) : emitObject(**lowered, codegen);
+  if (failed(code))
+    return diagnostics.take("code generation failed");
+  if (options.emit != "exe")
+    return writeFile(output, *code, isText ? "LLVM IR" : "object");
+  return link(*code);
+}
+
+Error CompileCommand::link(StringRef object) {
+  LinkOptions files;
+  files.files = target().getTarget().getRuntimeFiles();
+  if (Error error = linkExecutable(object, output, files))
+    return error;
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::string host =
+      plan->hostBytes ? llvm::formatv(" and {0:N0} on the host", *plan->hostBytes).str() : "";
+  log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank{4}, compiled in {5:f1} s\n", output,
+                       ranksOf(*plan), ranksOf(*plan) == 1 ? "rank" : "ranks", plan->arenaBytes,
+                       host, seconds);
+  return Error::success();
+}
+
+Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
+  CompileCommand command(options, context, out);
+  if (Error error = command.prepareOutput())
+    return error;
+  if (Error error = command.runPasses())
+    return error;
+  if (Error error = command.checkPhase())
+    return error;
+  if (Error error = command.checkPlan())
+    return error;
+  return command.emit();
+}
+
+} // namespace meshwright
