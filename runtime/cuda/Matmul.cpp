@@ -162,7 +162,7 @@ const char *Matmuls::findAlgorithms(const Product &product, int most,
     MW_BLAS(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &value, sizeof(value));
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspaceBytes));
-  // Or the parts of a sum along k may be added in bf16; sums are f32 (docs/architecture.md).
+  // Or the parts of a sum along k may be added in bf16; sums are f32 (lib/Codegen/CUDA/README.md).
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (cublasLtMatmulPreferenceAttributes_t attribute :

@@ -180,7 +180,7 @@ typedef struct MwAttention {
   int64_t window;
   /// Probability of dropping an attention weight; kept ones are scaled by
   /// 1 / (1 - dropout). The mask is a function of (key, stream, sequence id,
-  /// global head, query, key position): see docs/architecture.md, "Randomness".
+  /// global head, query, key position): see lib/Train/README.md, "Randomness".
   float dropout;
   int32_t stream;
   const int32_t *key;         ///< two words, or null without dropout

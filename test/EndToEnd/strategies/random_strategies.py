@@ -32,7 +32,7 @@ from harness import ROOT, check, check_traffic, flags, free_port, fresh, rows
 from random_flags import check_reach, draw
 from random_configs import DECODERS, ENCODERS, experts_of, has_routers, heads_of, random_config, set_dropout
 
-# What may be refused: a line of "Not supported yet" in docs/architecture.md, and what the message says.
+# What may be refused: a line of docs/limits.md, and what the message says.
 DOCUMENTED = {
     "more pipeline chunks than layers": "fewer than the .* parts of the pipeline",
     "fewer microbatches than a schedule needs": "needs .* microbatches or more",
@@ -68,7 +68,7 @@ OF_PLANS = ("report", "assert", "memory-limit", "dump-ir")
 
 
 class Refused(Exception):
-    """The compiler said no, as docs/architecture.md says it may."""
+    """The compiler said no, as docs/limits.md says it may."""
 
 
 class Wrong(Exception):
@@ -444,9 +444,9 @@ def main():
     parser.add_argument("-j", type=int, default=1, dest="workers")
     arguments = parser.parse_args()
     work = fresh(arguments.work.resolve())
-    architecture = (ROOT / "docs/architecture.md").read_text()
+    limits = (ROOT / "docs/limits.md").read_text()
     for kind in DOCUMENTED:
-        check(kind in architecture, f"docs/architecture.md does not say that this is refused: {kind}")
+        check(kind in limits, f"docs/limits.md does not say that this is refused: {kind}")
     compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1})
     helps = {"compile": command(["meshwright", "compile", "--help"]), "run": command(["./exe", "--help"])}
     check_reach(helps, reach(range(600)))
