@@ -109,7 +109,8 @@ static constexpr AttributePlace
     Anywhere{"an op that is no module, an argument or a result",
              [](Operation *op, Holder holder) { return holder != Holder::Op || !isa<ModuleOp>(op); }};
 
-#define MESHWRIGHT_ATTRIBUTE(name, type, place, meaning) {name, type, place, meaning},
+#define MESHWRIGHT_ATTRIBUTE(name, type, place, first, last, writer, meaning)                      \
+  {name, type, place, Phase::first, Phase::last, writer, meaning},
 static constexpr KnownAttribute distAttributes[] = {
 #include "Dist/DistAttributes.def"
 };

@@ -51,7 +51,8 @@ static constexpr AttributeType
 static constexpr AttributePlace OnLaunch{"an exec.launch", isOn<LaunchOp>},
     OnModuleOrProgram{"a module or an exec.program", isOn<ModuleOp, ProgramOp>};
 
-#define MESHWRIGHT_ATTRIBUTE(name, type, place, meaning) {name, type, place, meaning},
+#define MESHWRIGHT_ATTRIBUTE(name, type, place, first, last, writer, meaning)                      \
+  {name, type, place, Phase::first, Phase::last, writer, meaning},
 static constexpr KnownAttribute execAttributes[] = {
 #include "Exec/ExecAttributes.def"
 };

@@ -37,11 +37,13 @@ static constexpr AttributeType
                  [](Attribute a) { return isa<DenseI32ArrayAttr>(a); }};
 static constexpr AttributePlace OnVariable{"a train.variable", isOn<VariableOp>};
 
-#define MESHWRIGHT_ATTRIBUTE(name, type, place, meaning) {name, type, place, meaning},
+#define MESHWRIGHT_ATTRIBUTE(name, type, place, first, last, writer, meaning)                      \
+  {name, type, place, Phase::first, Phase::last, writer, meaning},
 static constexpr KnownAttribute trainAttributes[] = {
 #include "Train/TrainAttributes.def"
 };
-#define MESHWRIGHT_ATTRIBUTE(name, type, place, meaning) {name, type, place, meaning},
+#define MESHWRIGHT_ATTRIBUTE(name, type, place, first, last, writer, meaning)                      \
+  {name, type, place, Phase::first, Phase::last, writer, meaning},
 static constexpr KnownAttribute attributesOfNoFloor[] = {
 #include "Train/CommonAttributes.def"
 };

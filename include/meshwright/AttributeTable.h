@@ -3,12 +3,15 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Passes write to each other in discardable attributes, such as `train.role`. Each is a row of its
-// dialect's table, a .def file, which says its type and where it may be. The dialect's hooks refuse
-// what does not fit, so readers need no checks of their own, and attributes that no table has.
+// dialect's table, a .def file, which says its type, where it may be, who writes it and in which
+// phases it may exist. The dialect's hooks refuse what does not fit and attributes that no table
+// has, so readers need no checks of their own; pipelines check phases (AttributeLifetimes.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_ATTRIBUTETABLE_H
 #define MESHWRIGHT_ATTRIBUTETABLE_H
+
+#include "meshwright/Phase.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -34,7 +37,8 @@ struct KnownAttribute {
   llvm::StringLiteral name;
   const AttributeType &type;
   const AttributePlace &place;
-  llvm::StringLiteral meaning;
+  Phase first, last; ///< the phases in which IR may have it
+  llvm::StringLiteral writer, meaning;
 };
 
 /// Refuses an attribute that `known` does not have, or has with another type or place.

@@ -1,4 +1,4 @@
-//===- PhasePass.h - phases of IR, and passes that know theirs --------------===//
+//===- PhasePass.h - passes that know the phase they lead to ----------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,20 +6,12 @@
 #ifndef MESHWRIGHT_PHASEPASS_H
 #define MESHWRIGHT_PHASEPASS_H
 
+#include "meshwright/Phase.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace meshwright {
-
-/// Where IR can be taken out and put in again, in the order of the passes.
-enum class Phase { train, step, dist, local, stages, schedule, exec };
-
-inline constexpr llvm::StringLiteral phaseAttr = "meshwright.phase";
-/// The pass after which --dump-ir wrote the IR. It is between phases then, so that no compile can
-/// start from it.
-inline constexpr llvm::StringLiteral dumpedAfterAttr = "meshwright.dumped_after";
-inline constexpr llvm::StringLiteral phaseNames[] = {"train",  "step",     "dist", "local",
-                                                     "stages", "schedule", "exec"};
 
 /// Refuses a module that is past phase `to`, which `pass` leads to: its ops are not those that
 /// the pass works on.

@@ -18,7 +18,7 @@ void registerDialects(mlir::DialectRegistry &registry);
 void registerPasses();
 
 /// Prints the tables of attributes that ops do not declare (AttributeTable.h), a line each: name, type,
-/// example, place and meaning, with tabs between them.
+/// example, place, first and last phase, writer and meaning, with tabs between them.
 void printAttributes(llvm::raw_ostream &os);
 
 } // namespace meshwright

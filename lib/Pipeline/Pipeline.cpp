@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
+#include "AttributeLifetimes.h"
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
 #include "Exec/Passes.h"
@@ -42,8 +43,21 @@ Expected<Phase> phaseOf(ModuleOp module) {
 }
 
 namespace {
-/// Marks the module as having reached a phase, so that printed IR can be read
-/// back and taken up where it was left.
+/// Checks that IR from a file has only attributes of its phase.
+struct CheckAttributesPass : PassWrapper<CheckAttributesPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckAttributesPass)
+  explicit CheckAttributesPass(Phase phase) : phase(phase) {}
+  StringRef getName() const override { return "meshwright-check-attributes"; }
+  StringRef getArgument() const override { return "meshwright-check-attributes"; }
+  void runOnOperation() override {
+    if (failed(checkAttributeLifetimes(getOperation(), phase)))
+      signalPassFailure();
+  }
+  Phase phase;
+};
+
+/// Marks the module as having reached a phase, so that printed IR can be read back and taken up
+/// where it was left, and drops what no later pass reads.
 struct MarkPhasePass : PassWrapper<MarkPhasePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkPhasePass)
   explicit MarkPhasePass(Phase phase) : phase(phase) {}
@@ -52,6 +66,7 @@ struct MarkPhasePass : PassWrapper<MarkPhasePass, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     getOperation()->setAttr(phaseAttr, StringAttr::get(&getContext(), nameOf(phase)));
     getOperation()->removeAttr(dumpedAfterAttr);
+    dropExpiredAttributes(getOperation(), phase);
   }
   Phase phase;
 };
@@ -287,6 +302,7 @@ Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Phase
   if (!order)
     return order.takeError();
   // IR that comes in from a file is checked first: somebody may have edited it.
+  manager.addPass(std::make_unique<CheckAttributesPass>(from));
   append(manager, *order, [&](const Entry &entry) { return entry.to == from && entry.verifies; });
   for (unsigned phase = unsigned(from) + 1; phase <= unsigned(to); ++phase) {
     append(manager, *order, [&](const Entry &entry) { return entry.to == Phase(phase); });

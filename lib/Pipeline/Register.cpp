@@ -44,5 +44,6 @@ void meshwright::printAttributes(raw_ostream &os) {
                                          exec::knownAttributes(), train::commonAttributes()})
     for (const KnownAttribute &row : table)
       os << row.name << "\t" << row.type.text << "\t" << row.type.example << "\t" << row.place.text
-         << "\t" << row.meaning << "\n";
+         << "\t" << phaseNames[unsigned(row.first)] << "\t" << phaseNames[unsigned(row.last)] << "\t"
+         << row.writer << "\t" << row.meaning << "\n";
 }

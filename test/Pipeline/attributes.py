@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Breaks every row of the tables of attributes that ops do not declare (meshwright-opt --meshwright-attributes): each is
-accepted where it belongs, and refused with another type, in another place, and with a letter less.
+accepted where it belongs, and refused with another type, in another place, with a letter less, and in IR of phases
+before its first and after its last.
 
   attributes.py
 """
@@ -37,8 +38,8 @@ def main():
     table = subprocess.run(["meshwright-opt", "--meshwright-attributes"], capture_output=True, text=True, check=True).stdout
     rows = [line.split("\t") for line in table.splitlines()]
     cases = []  # what is tried, its text, and the error that it must give, if any
-    for name, type, example, place, meaning in rows:
-        assert meaning and place in places, (name, place)
+    for name, type, example, place, first, last, writer, meaning in rows:
+        assert meaning and writer and place in places, (name, place)
         for holder, text in holders.items():
             # Attributes of no floor are of ops alone.
             if name.startswith("meshwright.") and holder in ("argument", "result"):
@@ -74,5 +75,40 @@ def main():
     return problems
 
 
-problems = main()
+def lifetimes():
+    """A module at each phase with each attribute: only in its lifetime may the pipeline from there read it."""
+    table = subprocess.run(["meshwright-opt", "--meshwright-attributes"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split("\t") for line in table.splitlines()]
+    cases, problems = 0, []
+    for at, phase in enumerate(phases):
+        refused = {}
+        for name, _, example, place, first, last, writer, _ in rows:
+            if name == "meshwright.phase":
+                continue
+            holder = min(places[place])
+            mark = "" if phase == "train" else f'meshwright.phase = "{phase}"'
+            attribute = beside.get(name, "") + f"{name} = {example}"
+            text = (f"module attributes {{{', '.join(filter(None, [mark, attribute]))}}} {{}}" if holder == "module" else
+                    f"module attributes {{{mark}}} {{ {holders[holder].replace('X', attribute)} }}")
+            wanted = ("comes too early: it is written by " + writer if at < phases.index(first) else
+                      "comes too late: nothing reads it after phase " + last if at > phases.index(last) else None)
+            refused[name] = (text, wanted)
+        done = subprocess.run(["meshwright-opt", "--split-input-file", f"--meshwright-pipeline=from={phase} to={phase}", "-",
+                               "-o", "/dev/null"], input="\n// -----\n".join(text for text, _ in refused.values()),
+                              capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            sys.exit(f"FAILED: meshwright-opt ends with {done.returncode}\n{done.stderr[-2000:]}")
+        for name, (_, wanted) in refused.items():
+            cases += 1
+            said = re.findall(rf"attribute '{re.escape(name)}' of IR at phase {phase} (comes too .*)", done.stderr)
+            # Other attributes' cases may hold it too: those of launches have kernels.
+            if not said if wanted is None else said and all(one.startswith(wanted) for one in said):
+                continue
+            problems.append(f"{name} at {phase}: expected {wanted or 'no error'}, found {said}")
+    print(f"{cases} attributes at phases")
+    return problems
+
+
+phases = ["train", "step", "dist", "local", "stages", "schedule", "exec"]
+problems = main() + lifetimes()
 sys.exit("\n".join([*problems, f"FAILED: {len(problems)}"]) if problems else 0)
