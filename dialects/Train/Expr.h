@@ -63,10 +63,18 @@ struct Expr {
   }
 };
 
-inline Expr operator+(Expr x, Expr y) { return x.with(arith::AddFOp::create(*x.b, x.loc, x.v, y.v)); }
-inline Expr operator-(Expr x, Expr y) { return x.with(arith::SubFOp::create(*x.b, x.loc, x.v, y.v)); }
-inline Expr operator*(Expr x, Expr y) { return x.with(arith::MulFOp::create(*x.b, x.loc, x.v, y.v)); }
-inline Expr operator/(Expr x, Expr y) { return x.with(arith::DivFOp::create(*x.b, x.loc, x.v, y.v)); }
+/// `Op` of both; a scalar is repeated for each element of the other.
+template <typename Op> Expr combine(Expr x, Expr y) {
+  if (tensorType(x.v).getRank() == 0)
+    x = x.to(y.v);
+  if (tensorType(y.v).getRank() == 0)
+    y = y.to(x.v);
+  return x.with(Op::create(*x.b, x.loc, x.v, y.v));
+}
+inline Expr operator+(Expr x, Expr y) { return combine<arith::AddFOp>(x, y); }
+inline Expr operator-(Expr x, Expr y) { return combine<arith::SubFOp>(x, y); }
+inline Expr operator*(Expr x, Expr y) { return combine<arith::MulFOp>(x, y); }
+inline Expr operator/(Expr x, Expr y) { return combine<arith::DivFOp>(x, y); }
 inline Expr operator+(Expr x, double y) { return x + x.constant(y); }
 inline Expr operator*(Expr x, double y) { return x * x.constant(y); }
 inline Expr operator*(double x, Expr y) { return y.constant(x) * y; }
@@ -91,6 +99,11 @@ inline Expr select(Expr condition, Expr x, Expr y) {
 }
 inline Expr equal(Expr x, Expr y) {
   return x.with(arith::CmpFOp::create(*x.b, x.loc, arith::CmpFPredicate::OEQ, x.v, y.v));
+}
+
+/// 1, -1, or x itself where that is 0 or no number.
+inline Expr sign(Expr x) {
+  return select(greater(x, 0), x.constant(1), select(greater(x.constant(0), x), x.constant(-1), x));
 }
 
 inline Expr expr(OpBuilder &b, Location loc, Value v) { return {&b, loc, v}; }

@@ -30,16 +30,6 @@ namespace meshwright::train {
 /// parameter a result is the gradient.
 inline constexpr llvm::StringLiteral inputAttr = "train.input", outputAttr = "train.output",
                                      gradientAttr = "train.gradient_of";
-/// The scalars that train-build-optimizer gives a step as inputs.
-inline constexpr llvm::StringLiteral optimizerInputs[] = {"lr",
-                                                          "beta1",
-                                                          "beta2",
-                                                          "eps",
-                                                          "weight_decay",
-                                                          "grad_clip",
-                                                          "loss_scale",
-                                                          "bias_correction1",
-                                                          "bias_correction2"};
 /// Of a module: the model's family and its configuration's text; the sizes it is written for.
 inline constexpr llvm::StringLiteral modelAttr = "train.model", configAttr = "train.config",
                                      batchAttr = "train.batch", sequenceAttr = "train.sequence",

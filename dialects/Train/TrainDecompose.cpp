@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Expr.h"
+#include "Optimizer.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -503,22 +504,6 @@ SmallVector<Value> GuardOp::decompose(OpBuilder &b) {
   return {select(finite.to(updated.v), updated, updated.with(getPrevious())).v};
 }
 
-SmallVector<Value> SgdOp::decompose(OpBuilder &b) {
-  Expr p = expr(b, getLoc(), getParameter()), g = p.with(getGradient());
-  Expr rate = p.with(getLr()) * p.with(getClip());
-  return {(p - rate.to(p.v) * g).v};
-}
-
-SmallVector<Value> AdamWOp::decompose(OpBuilder &b) {
-  Expr p = expr(b, getLoc(), getParameter());
-  auto scalar = [&](Value v) { return p.with(v); };
-  Expr lr = scalar(getLr()), beta1 = scalar(getBeta1()), beta2 = scalar(getBeta2());
-  Expr g = p.with(getGradient()) * scalar(getClip()).to(p.v);
-  Expr m = beta1.to(p.v) * p.with(getMomentum()) + (1.0 - beta1).to(p.v) * g;
-  Expr v = beta2.to(p.v) * p.with(getVariance()) + (1.0 - beta2).to(p.v) * (g * g);
-  Expr root =
-      sqrt(v) * (1.0 / sqrt(scalar(getBiasCorrection2()))).to(p.v) + scalar(getEps()).to(p.v);
-  Expr step = (lr / scalar(getBiasCorrection1())).to(p.v) * m / root;
-  Expr decayed = getDecay() ? p * (1.0 - lr * scalar(getWeightDecay())).to(p.v) : p;
-  return {(decayed - step).v, m.v, v.v};
+SmallVector<Value> UpdateOp::decompose(OpBuilder &b) {
+  return buildUpdate(*findOptimizer(getOptimizer()), b, getLoc(), getOperands(), getDecay());
 }

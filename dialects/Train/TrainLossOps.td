@@ -132,38 +132,25 @@ def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [ZeroPreservingO
   let assemblyFormat = "$updated `,` $previous `if_finite` $check attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [
-    UpdateOpInterface, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
-  let summary = "parameter - lr * clip * gradient";
+def Train_UpdateOp : Train_TensorOp<"update", "", [InferTypeOpAdaptor, UpdateOpInterface, ZeroPreservingOpInterface,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "An optimizer's update of a parameter and its states";
   let description = [{
-    parameter, gradient and the result have one shape; clip and lr are scalars.
-    Without momentum or weight decay. The gradient may have another float type.
-  }];
-  let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr);
-  let results = (outs Train_Tensor:$updated);
-  let assemblyFormat = "$parameter `,` $gradient `,` $clip `,` $lr attr-dict `:` functional-type(operands, results)";
-}
+    `optimizer` is a row of the table of optimizers (dialects/Train/Optimizer.h), which has
+    the formula. The operands are the parameter, its gradient, the states of the row in its order,
+    and scalars: the factor that clips the gradient, the learning rate, and the row's
+    hyperparameters and bias corrections. The parameter, its gradient, its states and the results
+    have one shape. Weights decay only with `decay`. The gradient may have another float type.
 
-def Train_AdamWOp : Train_EinsumOp<"adamw", "..., ..., ..., ..., , , , , , , ,  -> ..., ..., ...", [
-    UpdateOpInterface, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
-  let summary = "AdamW with decoupled weight decay";
-  let description = [{
-    As torch.optim.AdamW (Loshchilov and Hutter 2019): with g = clip * gradient,
-    p -= lr * weight_decay * p (only with `decay`); m = beta1 m + (1-beta1) g;
-    v = beta2 v + (1-beta2) g^2;
-    p -= lr / bias_correction1 * m / (sqrt(v / bias_correction2) + eps).
-    parameter, gradient, momentum, variance and the results have one shape; the
-    others are scalars. The gradient may have another float type.
+    ```mlir
+    %new, %new_momentum = train.update "lion" decay %w, %g, %momentum, %clip, %lr, %beta1, %beta2, %weight_decay : ...
+    ```
   }];
-  let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_Tensor:$momentum,
-                       Train_Tensor:$variance, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr,
-                       Train_ScalarTensor:$beta1, Train_ScalarTensor:$beta2, Train_ScalarTensor:$eps,
-                       Train_ScalarTensor:$weight_decay, Train_ScalarTensor:$bias_correction1,
-                       Train_ScalarTensor:$bias_correction2, UnitAttr:$decay);
-  let results = (outs Train_Tensor:$updated, Train_Tensor:$new_momentum, Train_Tensor:$new_variance);
+  let arguments = (ins StrAttr:$optimizer, Train_Tensor:$parameter, Train_Tensor:$gradient, Variadic<Train_Tensor>:$others,
+                       UnitAttr:$decay);
+  let results = (outs Train_Tensor:$updated, Variadic<Train_Tensor>:$states);
   let assemblyFormat = [{
-    $parameter `,` $gradient `,` $momentum `,` $variance (`decay` $decay^)? `clip` $clip `lr` $lr `betas` $beta1 `,` $beta2
-    `eps` $eps `weight_decay` $weight_decay `bias_corrections` $bias_correction1 `,` $bias_correction2 attr-dict `:` functional-type(operands, results)
+    $optimizer (`decay` $decay^)? $parameter `,` $gradient `,` $others attr-dict `:` functional-type(operands, results)
   }];
 }
 

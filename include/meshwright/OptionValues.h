@@ -43,7 +43,7 @@ inline Names namesOf(GradientType) {
   return names;
 }
 
-/// The type in which an optimizer keeps its moments.
+/// The type in which an optimizer keeps its states.
 enum class MomentType { f32, bf16 };
 inline Names namesOf(MomentType) {
   static constexpr llvm::StringLiteral names[] = {"f32", "bf16"};
@@ -54,12 +54,6 @@ inline Names namesOf(MomentType) {
 enum class MasterStorage { halves, whole };
 inline Names namesOf(MasterStorage) {
   static constexpr llvm::StringLiteral names[] = {"halves", "whole"};
-  return names;
-}
-
-enum class Optimizer { sgd, adamw };
-inline Names namesOf(Optimizer) {
-  static constexpr llvm::StringLiteral names[] = {"sgd", "adamw"};
   return names;
 }
 
@@ -240,7 +234,6 @@ MESHWRIGHT_PASS_OPTION(::meshwright::MixedPrecision)
 MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
 MESHWRIGHT_PASS_OPTION(::meshwright::MomentType)
 MESHWRIGHT_PASS_OPTION(::meshwright::MasterStorage)
-MESHWRIGHT_PASS_OPTION(::meshwright::Optimizer)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextParallel)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextBalance)
 MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)

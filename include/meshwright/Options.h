@@ -10,6 +10,7 @@
 #include "Exec/Target.h"
 #include "Schedule/PipelineSchedule.h"
 #include "Schedule/RematPolicy.h"
+#include "Train/Optimizer.h"
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/Strategy.h"

@@ -11,7 +11,7 @@
 #define MESHWRIGHT_INTERPRETER_FILES_H
 
 #include "Interpreter/Tensor.h"
-#include "Train/Train.h"
+#include "Train/Optimizer.h"
 #include "common/launch/Options.h" // The executable's command line.
 
 #include "llvm/Support/Error.h"
@@ -40,9 +40,10 @@ llvm::Expected<Tensor> readVariable(llvm::StringRef path, train::VariableOp vari
 llvm::Error writeVariables(llvm::StringRef path,
                            llvm::ArrayRef<std::pair<train::VariableOp, Tensor>> values);
 
-/// Reads the executable's command line; null if that was a call for help, which
+/// Reads the command line of an executable with `optimizer`; null if that was a call for help, which
 /// has been printed.
-llvm::Expected<std::unique_ptr<Options>> parseTrainingOptions(llvm::ArrayRef<std::string> args);
+llvm::Expected<std::unique_ptr<Options>> parseTrainingOptions(const train::Optimizer &optimizer,
+                                                              llvm::ArrayRef<std::string> args);
 
 /// The learning rate of a step.
 double learningRateOf(const Options &options, int64_t step);

@@ -2,12 +2,12 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// AdamW in the order of torch.optim.AdamW's single-tensor loop.
+// An update is the graph of its optimizer's formula, whose ops have models of their own.
 //
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Model.h"
 
-#include "Train/Train.h"
+#include "Train/Optimizer.h"
 
 #include <cmath>
 
@@ -63,31 +63,43 @@ static LogicalResult guard(train::GuardOp, Operands in, Results &results, RankCo
   return success();
 }
 
-static LogicalResult sgd(train::SgdOp op, Operands in, Results &results, RankContext &) {
-  Tensor updated = in[0];
-  double step = in[2].asFloat() * in[3].asFloat(), *p = updated.writeFloats();
-  for (int64_t i = 0; i < updated.size(); ++i)
-    p[i] -= step * in[1].floats()[i];
-  results.push_back(updated);
+/// Runs the ops of `block`, of which each has a model, on the values of its arguments.
+static LogicalResult runGraph(Block &block, llvm::DenseMap<Value, Tensor> &values,
+                              RankContext &context) {
+  for (Operation &op : block) {
+    auto model = dyn_cast<InterpretableOpInterface>(op);
+    if (!model)
+      return op.emitError() << "of an optimizer's formula has no model";
+    TensorList operands, produced;
+    for (Value operand : op.getOperands())
+      operands.push_back(values.lookup(operand));
+    if (failed(model.interpret(operands, produced, context)))
+      return failure();
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), produced))
+      values[result] = value;
+  }
   return success();
 }
 
-static LogicalResult adamW(train::AdamWOp op, Operands in, Results &results, RankContext &) {
-  Tensor parameter = in[0], momentum = in[2], variance = in[3];
-  double clip = in[4].asFloat(), lr = in[5].asFloat(), beta1 = in[6].asFloat(),
-         beta2 = in[7].asFloat(), eps = in[8].asFloat(), decay = in[9].asFloat(),
-         correction1 = in[10].asFloat(), correction2 = in[11].asFloat();
-  double *p = parameter.writeFloats(), *m = momentum.writeFloats(), *v = variance.writeFloats();
-  for (int64_t i = 0; i < parameter.size(); ++i) {
-    double g = clip * in[1].floats()[i];
-    if (op.getDecay())
-      p[i] *= 1 - lr * decay;
-    m[i] += (1 - beta1) * (g - m[i]);
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    double denominator = std::sqrt(v[i]) / std::sqrt(correction2) + eps;
-    p[i] -= lr / correction1 * m[i] / denominator;
+/// All in f64: results alone are rounded.
+static LogicalResult update(train::UpdateOp op, Operands in, Results &results,
+                            RankContext &context) {
+  Block block;
+  llvm::DenseMap<Value, Tensor> values;
+  OpBuilder builder = OpBuilder::atBlockEnd(&block);
+  for (const Tensor &operand : in) {
+    auto type = RankedTensorType::get(operand.shape(), builder.getF64Type());
+    values[block.addArgument(type, op.getLoc())] = operand;
   }
-  results.append({parameter, momentum, variance});
+  SmallVector<Value> updated =
+      train::buildUpdate(*train::findOptimizer(op.getOptimizer()), builder, op.getLoc(),
+                         block.getArguments(), op.getDecay());
+  if (failed(runGraph(block, values, context)))
+    return failure();
+  for (auto [result, value] : llvm::zip_equal(op.getResults(), updated)) {
+    Tensor &tensor = results.emplace_back(result.getType());
+    llvm::copy(values.lookup(value).floats(), tensor.writeFloats());
+  }
   return success();
 }
 
@@ -97,6 +109,5 @@ void interp::attachOptimizerModels(MLIRContext *context) {
   attach<train::ClipFactorOp, clipFactor>(context);
   attach<train::UnscaleOp, unscale>(context);
   attach<train::GuardOp, guard>(context);
-  attach<train::SgdOp, sgd>(context);
-  attach<train::AdamWOp, adamW>(context);
+  attach<train::UpdateOp, update>(context);
 }

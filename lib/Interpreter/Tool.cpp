@@ -230,7 +230,10 @@ static std::string jsonNumber(double value) {
 }
 
 static int runTraining(ModuleOp module, Arguments &arguments) {
-  auto options = parseTrainingOptions(arguments.training);
+  auto optimizer = Training::optimizerOf(module);
+  if (!optimizer)
+    return fail(optimizer.takeError());
+  auto options = parseTrainingOptions(**optimizer, arguments.training);
   if (!options)
     return fail(options.takeError());
   if (!*options)
@@ -250,7 +253,7 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
   auto session = Session::create(module, arguments.random.ranks, arguments.random.precision);
   if (failed(session))
     return 1;
-  auto training = Training::create(*session, std::move(*options));
+  auto training = Training::create(*session, **optimizer, std::move(*options));
   if (!training)
     return fail(training.takeError());
 

@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringSet.h"
 
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace meshwright;
@@ -70,8 +71,20 @@ llvm::Error Training::initialize() {
   return llvm::Error::success();
 }
 
-llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Options> options) {
-  Training training(session, std::move(options));
+llvm::Expected<const train::Optimizer *> Training::optimizerOf(ModuleOp module) {
+  auto name = module->getAttrOfType<StringAttr>(train::optimizerAttr);
+  if (!name)
+    return train::optimizers().front();
+  const train::Optimizer *optimizer = nullptr;
+  if (llvm::Error error = train::parseOption(name.getValue(), optimizer))
+    return llvm::createStringError(train::optimizerAttr + " of the module: " +
+                                   llvm::toString(std::move(error)));
+  return optimizer;
+}
+
+llvm::Expected<Training> Training::create(Session &session, const train::Optimizer &optimizer,
+                                          std::unique_ptr<Options> options) {
+  Training training(session, optimizer, std::move(options));
   ModuleOp module = session.module();
   int64_t vocabulary = 0;
   std::pair<StringRef, int64_t *> sizes[] = {{train::batchAttr, &training.batch},
@@ -139,21 +152,18 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     return value;
   }
   double updates = double(scaler.updates(step) + 1);
-  std::pair<const char *, double> scalars[] = {
-      {"lr", learningRateOf(*options, step)},
-      {"beta1", options->beta1},
-      {"beta2", options->beta2},
-      {"eps", options->eps},
-      {"weight_decay", options->weightDecay},
-      {"grad_clip", options->gradClip},
-      {"bias_correction1", 1 - std::pow(options->beta1, updates)},
-      {"bias_correction2", 1 - std::pow(options->beta2, updates)},
-      {"loss_scale", scaler.scale()}};
-  for (auto [scalar, number] : scalars)
-    if (name == scalar) {
-      *value.writeFloats() = number;
-      return value;
-    }
+  std::map<StringRef, double> scalars = {{"lr", learningRateOf(*options, step)},
+                                         {"grad_clip", options->gradClip},
+                                         {"loss_scale", scaler.scale()}};
+  for (const Options::Hyperparameter &number : options->hyperparameters)
+    scalars[number.name] = number.value;
+  for (const train::BiasCorrection &correction : optimizer->corrections)
+    scalars[correction.name] =
+        1 - std::pow(options->hyperparameter(correction.of.str()), updates);
+  if (auto scalar = scalars.find(name); scalar != scalars.end()) {
+    *value.writeFloats() = scalar->second;
+    return value;
+  }
   if (name == "key") {
     value.writeIntegers()[0] = int32_t(options->seed);
     value.writeIntegers()[1] = int32_t(step);
@@ -243,9 +253,14 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
   return step;
 }
 
-/// Without momentum and clipping AdamW's first moment becomes the gradient, and a step of SGD at
-/// the rate 1 takes the gradient off.
+/// With all hyperparameters 0 and without clipping an average of gradients becomes the gradient.
+/// Without one, a step at the rate 1 takes the gradient off.
 llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
+  auto isAverage = [&](train::VariableOp variable) {
+    return llvm::any_of(optimizer->states, [&](const train::OptimizerState &state) {
+      return state.isAverageOfGradients && variable.getRole() == state.name;
+    });
+  };
   SmallVector<std::pair<train::VariableOp, Tensor>> before;
   llvm::StringSet<> hasMoment, hasMaster;
   for (train::VariableOp variable : session->variables()) {
@@ -253,14 +268,16 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
     if (failed(value))
       return reported("reading a variable");
     before.push_back({variable, *value});
-    if (variable.getRole() == "momentum")
+    if (isAverage(variable))
       hasMoment.insert(variable.getOfAttr().getValue());
     if (variable.getRole() == "master")
       hasMaster.insert(variable.getOfAttr().getValue());
   }
   Options asked = *options;
   LossScaler scale = scaler;
-  options->beta1 = options->gradClip = 0;
+  for (Options::Hyperparameter &number : options->hyperparameters)
+    number.value = 0;
+  options->gradClip = 0;
   options->lr = 1;
   options->warmup = 0;
   options->lrSchedule = "constant";
@@ -272,7 +289,7 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
   Gradients result;
   result.loss = made->loss;
   for (auto &[variable, old] : before) {
-    bool moment = variable.getRole() == "momentum";
+    bool moment = isAverage(variable);
     StringRef of = variable.isParameter() ? variable.getSymName() : variable.getOfAttr().getValue();
     bool updated =
         variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of) &&

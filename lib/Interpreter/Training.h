@@ -21,7 +21,10 @@ class Training {
 public:
   /// The sizes come from the module's attributes. Variables get their initial
   /// values: those of --init, or those every executable starts from.
-  static llvm::Expected<Training> create(Session &session, std::unique_ptr<Options> options);
+  static llvm::Expected<Training> create(Session &session, const train::Optimizer &optimizer,
+                                         std::unique_ptr<Options> options);
+  /// The optimizer of a module, before it has one the default.
+  static llvm::Expected<const train::Optimizer *> optimizerOf(mlir::ModuleOp module);
 
   struct Step {
     double loss, gradNorm, lr;
@@ -42,8 +45,8 @@ public:
   int64_t steps() const;
 
 private:
-  Training(Session &session, std::unique_ptr<Options> options)
-      : session(&session), options(std::move(options)) {}
+  Training(Session &session, const train::Optimizer &optimizer, std::unique_ptr<Options> options)
+      : session(&session), optimizer(&optimizer), options(std::move(options)) {}
 
   llvm::Error initialize();
   llvm::Expected<Gradients> gradientsOfStep(int64_t index);
@@ -56,6 +59,7 @@ private:
                                int64_t microbatch);
 
   Session *session;
+  const train::Optimizer *optimizer;
   std::unique_ptr<Options> options;
   std::unique_ptr<Sequences> sequences;
   int64_t batch = 0, sequence = 0, microbatches = 0;

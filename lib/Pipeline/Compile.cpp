@@ -249,10 +249,13 @@ static Error checkOffloaded(const Offload &offload, ModuleOp module) {
     if (exec::isOnHost(buffer.getType()))
       (buffer.getVariable() ? states : stacks) = true;
   });
-  if (offload.optimizer && !states)
-    return createStringError("--offload " + optionText(offload) +
-                             ": the optimizer keeps no state; adamw does, and so "
-                             "does every optimizer with --precision bf16 or fp16");
+  if (offload.optimizer && !states) {
+    auto keep = make_filter_range(train::optimizers(), [](auto *row) { return !row->states.empty(); });
+    return createStringError(
+        "--offload " + optionText(offload) + ": the optimizer keeps no state; of --optimizer " +
+        llvm::join(map_range(keep, [](auto *row) -> StringRef { return row->name; }), ", ") +
+        " do, and with --precision bf16 or fp16 all do");
+  }
   if (offload.activations && !stacks)
     return createStringError("--offload " + optionText(offload) +
                              ": no layers keep anything for their backward that "

@@ -89,7 +89,7 @@ private:
   void compareOffload(const Probe &best, const Probe &next) {
     Offload given = options.offload;
     const Probe &of = given.any() ? best : next;
-    if (!of.refused.empty() || (!given.any() && options.optimizer == Optimizer::sgd))
+    if (!of.refused.empty() || (!given.any() && options.optimizer->states.empty()))
       return;
     options.offload = {/*optimizer=*/!given.any()};
     std::string with =

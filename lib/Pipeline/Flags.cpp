@@ -20,9 +20,9 @@ static std::string unlessStatesOnHost(const CompileOptions &o) {
 }
 
 static std::string unlessMoments(const CompileOptions &o) {
-  return o.optimizer == Optimizer::adamw
-             ? ""
-             : "--optimizer " + optionText(o.optimizer) + " keeps no moments; leave it out";
+  return o.optimizer->states.empty()
+             ? "--optimizer " + optionText(o.optimizer) + " keeps no moments; leave it out"
+             : "";
 }
 
 /// IR has its precision.
@@ -167,6 +167,13 @@ static std::vector<std::string> targetChoices() {
   std::vector<std::string> names;
   for (const auto &target : exec::getTargets())
     names.push_back(target->getName().str());
+  return names;
+}
+
+static std::vector<std::string> optimizerChoices() {
+  std::vector<std::string> names;
+  for (StringRef name : train::optimizerNames())
+    names.push_back(name.str());
   return names;
 }
 

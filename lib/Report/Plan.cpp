@@ -13,6 +13,7 @@
 #include "MemoryTables.h"
 #include "PredictedTrace.h"
 #include "StepTasks.h"
+#include "Train/Optimizer.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
@@ -96,9 +97,14 @@ llvm::Error PlanBuilder::addModel() {
   plan.precision = precision.empty() ? "f32" : precision;
   auto gradients = module->getAttrOfType<TypeAttr>(train::gradTypeAttr);
   plan.gradDtype = gradients ? typeName(gradients.getValue()) : "f32";
-  plan.optimizer = text(train::optimizerAttr);
-  if (plan.optimizer.empty())
+  std::string name = text(train::optimizerAttr);
+  if (name.empty())
     return missing(train::optimizerAttr);
+  const train::Optimizer *optimizer = nullptr;
+  if (llvm::Error error = train::parseOption(name, optimizer))
+    return createStringError(train::optimizerAttr + " of the module: " +
+                             llvm::toString(std::move(error)));
+  addToPlan(*optimizer, plan);
   return llvm::Error::success();
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "Train/Optimizer.h"
 #include "Train/Passes.h"
 
 using namespace mlir;
@@ -18,9 +19,9 @@ namespace meshwright::train {
 namespace {
 class StepBuilder {
 public:
-  StepBuilder(ModuleOp module, Optimizer optimizer, MomentType moments)
-      : module(module), builder(module.getContext()), adamw(optimizer == Optimizer::adamw),
-        momentType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
+  StepBuilder(ModuleOp module, const Optimizer &optimizer, MomentType moments)
+      : module(module), builder(module.getContext()), optimizer(optimizer),
+        stateType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
 
   LogicalResult build(func::FuncOp gradients);
@@ -43,8 +44,8 @@ private:
 
   ModuleOp module;
   OpBuilder builder;
-  bool adamw;
-  Type momentType; ///< in which AdamW's moments are stored
+  const Optimizer &optimizer;
+  Type stateType; ///< in which states are stored
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
   Value check; ///< where steps may be skipped: not finite when this one is to be
@@ -52,7 +53,7 @@ private:
 } // namespace
 
 Value StepBuilder::scalar(StringRef name) {
-  assert(llvm::is_contained(optimizerInputs, name));
+  assert(isOptimizerInput(name));
   if (BlockArgument argument = inputNamed(step, name))
     return argument;
   auto attrs =
@@ -120,23 +121,28 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
     if (master != parameter)
       set(parameter, CastOp::create(builder, loc, parameter.getType(), updated));
   };
-  if (!adamw) {
-    setWeight(SgdOp::create(builder, loc, weight, gradient, clip, scalar("lr")));
-    return;
-  }
+  // A state is inserted directly behind the parameter.
+  SmallVector<VariableOp> states(optimizer.states.size());
+  for (size_t i = states.size(); i-- > 0;)
+    states[i] = state(parameter, optimizer.states[i].name, stateType);
+  SmallVector<Value> old, operands{weight, gradient};
+  for (VariableOp state : states)
+    old.push_back(get(state));
+  for (Value value : old)
+    operands.push_back(as(builder.getF32Type(), value));
+  operands.append({clip, scalar("lr")});
+  for (StringRef name : optimizer.scalars())
+    operands.push_back(scalar(name));
   // Vectors (norms, biases) are not decayed: what files have as such.
   int64_t rank = parameter.getTensorType().getRank() - parameter.getNumbered();
-  VariableOp variance = state(parameter, "variance", momentType);
-  VariableOp momentum = state(parameter, "momentum", momentType);
-  Value oldMomentum = get(momentum), oldVariance = get(variance);
-  auto update =
-      AdamWOp::create(builder, loc, weight, gradient, as(builder.getF32Type(), oldMomentum),
-                      as(builder.getF32Type(), oldVariance), clip, scalar("lr"), scalar("beta1"),
-                      scalar("beta2"), scalar("eps"), scalar("weight_decay"),
-                      scalar("bias_correction1"), scalar("bias_correction2"), rank >= 2);
+  SmallVector<Type> types{weight.getType()};
+  for (Value value : ArrayRef(operands).slice(2, states.size()))
+    types.push_back(value.getType());
+  auto update = UpdateOp::create(builder, loc, types, optimizer.name, operands[0], operands[1],
+                                 ArrayRef(operands).drop_front(2), rank >= 2);
   setWeight(update.getUpdated());
-  set(momentum, guarded(as(momentType, update.getNewMomentum()), oldMomentum));
-  set(variance, guarded(as(momentType, update.getNewVariance()), oldVariance));
+  for (auto [variable, updated, previous] : llvm::zip_equal(states, update.getStates(), old))
+    set(variable, guarded(as(stateType, updated), previous));
 }
 
 void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
@@ -217,10 +223,10 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     }
     if (failed(checkNameIsFree(getOperation(), "step", "the function of a training step")))
       return signalPassFailure();
-    if (failed(StepBuilder(getOperation(), optimizer, momentsDtype).build(gradients)))
+    if (failed(StepBuilder(getOperation(), *optimizer, momentsDtype).build(gradients)))
       return signalPassFailure();
     getOperation()->setAttr(optimizerAttr,
-                            StringAttr::get(&getContext(), optionText(optimizer.getValue())));
+                            StringAttr::get(&getContext(), optimizer.getValue()->name));
   }
 };
 } // namespace

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_LIB_TRAIN_PASSES_H
 #define MESHWRIGHT_LIB_TRAIN_PASSES_H
 
+#include "Train/Optimizer.h"
 #include "Train/Train.h"
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"

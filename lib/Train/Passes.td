@@ -161,15 +161,15 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
   let summary = "Adds the parameter update";
   let description = [{
     The pass makes `@step`: gradients, their global norm, the clip factor and the update of
-    every parameter. AdamW adds the variables `<parameter>.momentum` and
-    `<parameter>.variance`; weight decay applies to parameters with two or more dimensions
-    (the layer dimension not counted). The learning rate and all other optimizer scalars are
-    inputs of `@step`.
+    every parameter, by the row of `optimizer` in the table of optimizers. Each of the row's
+    states is a variable, as `<parameter>.momentum` and `<parameter>.variance` of AdamW. Weight decay
+    applies to parameters with two or more dimensions (the layer dimension not counted). The learning
+    rate, the row's hyperparameters and its bias corrections are inputs of `@step`.
 
     A parameter in bf16 or f16 gets a third state, `<parameter>.master`, in f32: the update
     reads and writes the master, and the parameter becomes its rounded value. With
-    `moments-dtype` bf16 momentum and variance are stored in bf16: the update computes in f32 and
-    rounds both once.
+    `moments-dtype` bf16 states are stored in bf16: the update computes in f32 and rounds
+    each of them once.
 
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
@@ -183,9 +183,10 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     a router whose logits are not finite makes every gradient no number.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "::meshwright::Optimizer", "::meshwright::Optimizer::adamw", "sgd or adamw">,
+    Option<"optimizer", "optimizer", "const ::meshwright::train::Optimizer *",
+           "::meshwright::train::optimizers().front()", "row of the table of optimizers">,
     Option<"momentsDtype", "moments-dtype", "::meshwright::MomentType", "::meshwright::MomentType::f32",
-           "type in which AdamW's moments are stored: f32 or bf16">,
+           "type in which the optimizer's states are stored: f32 or bf16">,
   ];
 }
 

@@ -148,9 +148,9 @@ LogicalResult ModelVerifier::checkNames() {
     return op->emitError() << what << " is called '" << name << "', as " << whose
                            << " may be; rename it";
   };
-  for (StringRef name : optimizerInputs)
-    if (failed(reserve(name, "an input of the optimizer")))
-      return failure();
+  for (const auto &entry : taken)
+    if (isOptimizerInput(entry.getKey()))
+      return reserve(entry.getKey(), "an input of the optimizer");
   return reserve("grad_norm", "the norm of the gradients");
 }
 

@@ -85,8 +85,8 @@ int main() {
   measure("adamw 39M in place",
           "func.func @k(%p: " BIG ", %g: " BIG ", %m: " BIG ", %v: " BIG ", %c: " S ", %l: " S
           ", %b1: " S ", %b2: " S ", %e: " S ", %w: " S ", %c1: " S ", %c2: " S ") -> (" BIG
-          ", " BIG ", " BIG ") { %0:3 = train.adamw %p, %g, %m, %v decay clip %c lr %l betas %b1, "
-          "%b2 eps %e weight_decay %w bias_corrections %c1, %c2 : (" BIG ", " BIG ", " BIG ", " BIG
+          ", " BIG ", " BIG ") { %0:3 = train.update \"adamw\" decay %p, %g, %m, %v, %c, %l, "
+          "%b1, %b2, %e, %w, %c1, %c2 : (" BIG ", " BIG ", " BIG ", " BIG
           ", " S ", " S ", " S ", " S ", " S ", " S ", " S ", " S ") -> (" BIG ", " BIG ", " BIG
           ") return %0#0, %0#1, %0#2 : " BIG ", " BIG ", " BIG " }",
           1, true);

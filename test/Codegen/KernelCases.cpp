@@ -233,23 +233,35 @@ static const Case cases[] = {
        %0 = train.global_norm %x, %y : ($F, $F) -> $F %1 = train.clip_factor %0, %l : ($F, $F) -> $F
        return %0, %1 : $F, $F })"},
     {"sgd", R"(func.func @k(%p: $XD, %g: $XD, %c: $F, %l: $F) -> $XD {
-       %0 = train.sgd %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD return %0 : $XD })"},
+       %0 = train.update "sgd" %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD return %0 : $XD })"},
     {"adamw",
      R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %v: $XD {test.positive}, %c: $F, %l: $F, %b1: $F, %b2: $F {test.positive},
           %e: $F {test.positive}, %wd: $F, %c1: $F, %c2: $F {test.positive}) -> ($XD, $XD, $XD) {
        %b3 = train.scale %b2 by 0.2 : ($F) -> $F
-       %0:3 = train.adamw %p, %g, %m, %v decay clip %c lr %l betas %b1, %b3 eps %e weight_decay %wd
-           bias_corrections %c1, %c2 : ($XD, $XD, $XD, $XD, $F, $F, $F, $F, $F, $F, $F, $F) -> ($XD, $XD, $XD)
+       %0:3 = train.update "adamw" decay %p, %g, %m, %v, %c, %l, %b1, %b3, %e, %wd,
+           %c1, %c2 : ($XD, $XD, $XD, $XD, $F, $F, $F, $F, $F, $F, $F, $F) -> ($XD, $XD, $XD)
        return %0#0, %0#1, %0#2 : $XD, $XD, $XD })",
      8, 1e-5},
+    {"adam",
+     R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %v: $XD {test.positive}, %c: $F, %l: $F, %b1: $F, %b2: $F {test.positive},
+          %e: $F {test.positive}, %wd: $F, %c1: $F, %c2: $F {test.positive}) -> ($XD, $XD, $XD) {
+       %b3 = train.scale %b2 by 0.2 : ($F) -> $F
+       %0:3 = train.update "adam" decay %p, %g, %m, %v, %c, %l, %b1, %b3, %e, %wd,
+           %c1, %c2 : ($XD, $XD, $XD, $XD, $F, $F, $F, $F, $F, $F, $F, $F) -> ($XD, $XD, $XD)
+       return %0#0, %0#1, %0#2 : $XD, $XD, $XD })",
+     8, 1e-5},
+    {"lion",
+     R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %c: $F, %l: $F, %b1: $F, %b2: $F, %wd: $F) -> ($XD, $XD) {
+       %0:2 = train.update "lion" decay %p, %g, %m, %c, %l, %b1, %b2, %wd : ($XD, $XD, $XD, $F, $F, $F, $F, $F) -> ($XD, $XD)
+       return %0#0, %0#1 : $XD, $XD })"},
     // The same for tensors of several shapes.
     {"many_updates",
      R"(func.func @k(%p: $XD, %g: $XD, %q: $VD, %h: $VD, %r: $XD, %i: $XD, %s: $TD, %j: $TD, %c: $F, %l: $F)
            -> ($XD, $VD, $XD, $TD) {
-       %0 = train.sgd %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD
-       %1 = train.sgd %q, %h, %c, %l : ($VD, $VD, $F, $F) -> $VD
-       %2 = train.sgd %r, %i, %c, %l : ($XD, $XD, $F, $F) -> $XD
-       %3 = train.sgd %s, %j, %c, %l : ($TD, $TD, $F, $F) -> $TD
+       %0 = train.update "sgd" %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       %1 = train.update "sgd" %q, %h, %c, %l : ($VD, $VD, $F, $F) -> $VD
+       %2 = train.update "sgd" %r, %i, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       %3 = train.update "sgd" %s, %j, %c, %l : ($TD, $TD, $F, $F) -> $TD
        return %0, %1, %2, %3 : $XD, $VD, $XD, $TD })"},
     {"many_square_sums", R"(func.func @k(%x: $XD, %y: $VD, %z: $XD, %t: $TD) -> ($F, $F, $F, $F) {
        %0 = train.square_sum %x : ($XD) -> $F %1 = train.square_sum %y : ($VD) -> $F
@@ -416,9 +428,9 @@ static const Case cases[] = {
     // The second update is launched with the first, before what stands between them reads.
     {"updates_around_reader",
      R"(func.func @k(%p: $XD, %g: $XD, %q: $XD, %h: $XD, %c: $F, %l: $F) -> ($XD, tensor<$Sx$Bx$Dxf32>, $XD) {
-       %0 = train.sgd %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       %0 = train.update "sgd" %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD
        %1 = train.transpose_blocks %q : ($XD) -> tensor<$Sx$Bx$Dxf32>
-       %2 = train.sgd %q, %h, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       %2 = train.update "sgd" %q, %h, %c, %l : ($XD, $XD, $F, $F) -> $XD
        return %0, %1, %2 : $XD, tensor<$Sx$Bx$Dxf32>, $XD })"},
     // In bf16 and f16 rows of equal ids are summed before they are added.
     {"embedding_grad_large_table",

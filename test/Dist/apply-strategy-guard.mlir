@@ -10,9 +10,9 @@
 // CHECK: train.contract
 // CHECK: %[[OLD:.*]] = train.get @w : tensor<8x4xf32>
 // ONE: %[[PART:.*]] = dist.constrain %[[OLD]] to #data_R boundary
-// ONE: %[[NEW:.*]] = train.sgd %[[PART]],
+// ONE: %[[NEW:.*]] = train.update "sgd" %[[PART]],
 // ONE: train.guard %[[NEW]], %[[PART]] if_finite
-// THREE: %[[NEW:.*]] = train.sgd %[[OLD]],
+// THREE: %[[NEW:.*]] = train.update "sgd" %[[OLD]],
 // THREE: train.guard %[[NEW]], %[[OLD]] if_finite
 // SERVER: @w.tokens {{.*}} dist.seed = #R}
 
@@ -36,7 +36,7 @@ func.func @step(%x: tensor<2x3x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}
   %tokens = train.tally %mask, %y : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<8xf32>
   %dw = train.contract "b s i, b s j -> i j" %y, %x : (tensor<2x3x8xf32>, tensor<2x3x4xf32>) -> tensor<8x4xf32>
   %old = train.get @w : tensor<8x4xf32>
-  %new = train.sgd %old, %dw, %clip, %lr : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
+  %new = train.update "sgd" %old, %dw, %clip, %lr : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
   %kept = train.guard %new, %old if_finite %norm : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
   train.set @w, %kept : tensor<8x4xf32>
   train.set @w.tokens, %tokens : tensor<8xf32>

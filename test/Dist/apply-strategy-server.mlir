@@ -9,7 +9,7 @@
 // CHECK: %[[RAW:.*]] = train.contract
 // CHECK: %[[GRADIENT:.*]] = dist.constrain %[[RAW]] to #R_R_root_replica-data boundary
 // CHECK: train.reduce sum %[[GRADIENT]]
-// CHECK: train.sgd %{{.*}}, %[[GRADIENT]]
+// CHECK: train.update "sgd" %{{.*}}, %[[GRADIENT]]
 // CHECK: %[[NARROW:.*]] = train.cast
 // CHECK: %[[BACK:.*]] = dist.constrain %[[NARROW]] to #R_R boundary
 // CHECK: train.set @w, %[[BACK]]
@@ -18,7 +18,7 @@
 // LOCAL: %[[RAW:.*]] = train.contract
 // LOCAL: %[[SUM:.*]] = dist.reduce sum %[[RAW]] root 0 over <@mesh {replica, data}> : (tensor<8x4xf32>) -> tensor<8x4xf32>
 // LOCAL: %[[NORM:.*]] = train.reduce sum %[[SUM]]
-// LOCAL: train.sgd %{{.*}}, %[[SUM]]
+// LOCAL: train.update "sgd" %{{.*}}, %[[SUM]]
 // LOCAL: %[[NARROW:.*]] = train.cast %{{.*}} : (tensor<8x4xf32>) -> tensor<8x4xbf16>
 // LOCAL: %[[BACK:.*]] = dist.broadcast %[[NARROW]] root 0 over <@mesh {replica, data}> : (tensor<8x4xbf16>) -> tensor<8x4xbf16>
 // LOCAL: train.set @w, %[[BACK]]
@@ -34,7 +34,7 @@ func.func @step(%x: tensor<4x4xbf16> {dist.seed = #dist.sharding<@mesh, [{replic
   %dw = train.contract "s i, s j -> i j" %y, %x : (tensor<4x8xbf16>, tensor<4x4xbf16>) -> tensor<8x4xf32>
   %norm = train.reduce sum %dw over [0, 1] : (tensor<8x4xf32>) -> tensor<f32>
   %m = train.get @w.master : tensor<8x4xf32>
-  %new = train.sgd %m, %dw, %clip, %lr : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
+  %new = train.update "sgd" %m, %dw, %clip, %lr : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
   train.set @w.master, %new : tensor<8x4xf32>
   %narrow = train.cast %new : (tensor<8x4xf32>) -> tensor<8x4xbf16>
   train.set @w, %narrow : tensor<8x4xbf16>

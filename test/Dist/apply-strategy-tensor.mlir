@@ -146,16 +146,16 @@ func.func @step(%tokens: tensor<4x6xi32> {train.input = "tokens"}, %lr: tensor<f
   %y = train.repeat @layer x 3 carry(%x) each(%n, %q, %k, %v, %o, %u, %d) shared() {train.role = #train.role<forward>} : (tensor<4x6x16xf32>, tensor<3x16xf32>, tensor<3x16x16xf32>, tensor<3x8x16xf32>, tensor<3x8x16xf32>, tensor<3x16x16xf32>, tensor<3x32x16xf32>, tensor<3x16x32xf32>) -> tensor<4x6x16xf32>
   %g = train.embedding_grad %y, %tokens rows 20 : (tensor<4x6x16xf32>, tensor<4x6xi32>) -> tensor<20x16xf32>
   %w = train.get @wte : tensor<20x16xf32>
-  %new = train.sgd %w, %g, %clip, %lr : (tensor<20x16xf32>, tensor<20x16xf32>, tensor<f32>, tensor<f32>) -> tensor<20x16xf32>
+  %new = train.update "sgd" %w, %g, %clip, %lr : (tensor<20x16xf32>, tensor<20x16xf32>, tensor<f32>, tensor<f32>) -> tensor<20x16xf32>
   train.set @wte, %new : tensor<20x16xf32>
   %ng = train.fill 0.0 : () -> tensor<3x16xf32>
-  %nn = train.sgd %n, %ng, %clip, %lr : (tensor<3x16xf32>, tensor<3x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16xf32>
+  %nn = train.update "sgd" %n, %ng, %clip, %lr : (tensor<3x16xf32>, tensor<3x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16xf32>
   train.set @norm, %nn : tensor<3x16xf32>
   %qg = train.fill 0.0 : () -> tensor<3x16x16xf32>
-  %qn = train.sgd %q, %qg, %clip, %lr : (tensor<3x16x16xf32>, tensor<3x16x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16x16xf32>
+  %qn = train.update "sgd" %q, %qg, %clip, %lr : (tensor<3x16x16xf32>, tensor<3x16x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16x16xf32>
   train.set @q, %qn : tensor<3x16x16xf32>
   %og = train.fill 0.0 : () -> tensor<3x16x16xf32>
-  %on = train.sgd %o, %og, %clip, %lr : (tensor<3x16x16xf32>, tensor<3x16x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16x16xf32>
+  %on = train.update "sgd" %o, %og, %clip, %lr : (tensor<3x16x16xf32>, tensor<3x16x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16x16xf32>
   train.set @o, %on : tensor<3x16x16xf32>
   return %y : tensor<4x6x16xf32>
 }

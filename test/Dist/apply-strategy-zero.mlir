@@ -27,7 +27,7 @@
 // THREE: %[[WHOLE:.*]] = dist.constrain %[[STORED]] to #R_R boundary
 // THREE: train.linear %arg0, %[[WHOLE]]
 // CHECK: %[[MASTER:.*]] = train.get @w.master
-// CHECK: train.sgd %[[MASTER]],
+// CHECK: train.update "sgd" %[[MASTER]],
 // CHECK: %[[GUARDED:.*]] = train.guard
 // CHECK: train.set @w.master, %[[GUARDED]]
 // CHECK: %[[NARROW:.*]] = train.cast %[[GUARDED]]
@@ -50,7 +50,7 @@ func.func @step(%x: tensor<2x4xbf16> {dist.seed = #dist.sharding<@mesh, [{data},
   %y = train.linear %x, %w : (tensor<2x4xbf16>, tensor<8x4xbf16>) -> tensor<2x8xbf16>
   %dw = train.contract "s i, s j -> i j" %y, %x : (tensor<2x8xbf16>, tensor<2x4xbf16>) -> tensor<8x4xf32>
   %m = train.get @w.master : tensor<8x4xf32>
-  %new = train.sgd %m, %dw, %clip, %lr : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
+  %new = train.update "sgd" %m, %dw, %clip, %lr : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
   %kept = train.guard %new, %m if_finite %norm : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
   train.set @w.master, %kept : tensor<8x4xf32>
   %narrow = train.cast %kept : (tensor<8x4xf32>) -> tensor<8x4xbf16>

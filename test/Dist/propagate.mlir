@@ -111,8 +111,8 @@ func.func @step(%x: tensor<3x4x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {d
   // CHECK: train.square_sum %[[ALL]]
   %n = train.square_sum %g : (tensor<6x4xf32>) -> tensor<f32>
   %w = train.get @w : tensor<6x4xf32>
-  // CHECK: train.sgd %{{.*}}, %[[ALL]]
-  %new = train.sgd %w, %g, %clip, %lr : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<f32>, tensor<f32>) -> tensor<6x4xf32>
+  // CHECK: train.update "sgd" %{{.*}}, %[[ALL]]
+  %new = train.update "sgd" %w, %g, %clip, %lr : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<f32>, tensor<f32>) -> tensor<6x4xf32>
   train.set @w, %new : tensor<6x4xf32>
   // CHECK-NOT: dist.reshard
   return %n : tensor<f32>

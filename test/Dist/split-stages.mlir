@@ -118,9 +118,9 @@ module {
     %t = train.get @t : tensor<4x4xf32>
     %w0 = train.get @h.0.w : tensor<1x4x4xf32>
     %w1 = train.get @h.1.w : tensor<1x4x4xf32>
-    %ut = train.sgd %t, %r#1, %clip, %lr : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x4xf32>
-    %u0 = train.sgd %w0, %r#2, %clip, %lr : (tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<f32>, tensor<f32>) -> tensor<1x4x4xf32>
-    %u1 = train.sgd %w1, %r#3, %clip, %lr : (tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<f32>, tensor<f32>) -> tensor<1x4x4xf32>
+    %ut = train.update "sgd" %t, %r#1, %clip, %lr : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x4xf32>
+    %u0 = train.update "sgd" %w0, %r#2, %clip, %lr : (tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<f32>, tensor<f32>) -> tensor<1x4x4xf32>
+    %u1 = train.update "sgd" %w1, %r#3, %clip, %lr : (tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<f32>, tensor<f32>) -> tensor<1x4x4xf32>
     train.set @t, %ut : tensor<4x4xf32>
     train.set @h.0.w, %u0 : tensor<1x4x4xf32>
     train.set @h.1.w, %u1 : tensor<1x4x4xf32>
@@ -144,7 +144,7 @@ module {
 // CHECK: train.square_sum %[[LAST]]#
 // CHECK: %[[SQUARES:.*]] = train.add
 // CHECK: dist.all_reduce sum %[[SQUARES]] over <@mesh {pipe}>
-// CHECK: train.sgd %{{.*}}, %[[TIED]]
+// CHECK: train.update "sgd" %{{.*}}, %[[TIED]]
 // CHECK: train.set @t
 // CHECK: train.set @h.0.w
 // CHECK: dist.broadcast %{{.*}} root 1
@@ -159,7 +159,7 @@ module {
 // CHECK: %[[TIED:.*]] = train.add %[[HEAD]], %[[TABLE]]
 // CHECK: %[[SQUARE:.*]] = train.square_sum %{{.*}} : (tensor<1x4x4xf32>)
 // CHECK: dist.all_reduce sum %[[SQUARE]] over <@mesh {pipe}>
-// CHECK: train.sgd %{{.*}}, %[[TIED]]
+// CHECK: train.update "sgd" %{{.*}}, %[[TIED]]
 // CHECK: train.set @t
 // CHECK: train.set @h.1.w
 

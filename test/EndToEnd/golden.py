@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a golden directory's model and compares with its float64 run.
 
-  golden.py GOLDEN WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--gradients] [--repeat] [--mpi] [--traffic] [--no-weights]
+  golden.py GOLDEN[/RUN.json] WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--gradients] [--repeat] [--mpi] [--traffic] [--no-weights]
 
 FLAG: one of the compiler's, as in data=2,tensor=2/2+zero=3+sequence-parallel;
 --gradients: also compare the first gradients, taken from a step of plain SGD;
@@ -73,7 +73,7 @@ def compare(golden, name, repeat=False, mpi=False, gradients=False, traffic=Fals
             print(f", {kind}: same bits", end="")
 
     if gradients:
-        compile(golden.config, "sgd", optimizer="sgd", **size)
+        compile(golden.config, "sgd", **dict(size, optimizer="sgd"))
         train("./sgd", ranks, save="sgd-weights", init=golden.weights, lr=100, grad_clip=0, steps=1, **golden.data)
         error, where = gradient_error(golden.weights, "sgd-weights/latest/model.safetensors", golden.gradients, 100)
         print(f", gradients {error:.1e} at {where}", end="")

@@ -127,20 +127,23 @@ def check_traffic(exe, trace, steps):
 
 
 class Golden:
-    """A directory with a config, weights and the losses a float64 run had."""
+    """A directory with a config, weights and the losses a float64 run had, in golden.json or the file that is named."""
 
-    def __init__(self, directory):
-        self.directory = pathlib.Path(directory).resolve()
+    def __init__(self, path):
+        path = pathlib.Path(path).resolve()
+        self.directory = path if path.is_dir() else path.parent
         self.config = self.directory / "config.json"
         self.weights = self.directory / "model.safetensors"
         self.gradients = self.directory / "grads0.safetensors"
-        self.answers = json.load(open(self.directory / "golden.json"))
+        self.answers = json.loads((path / "golden.json" if path.is_dir() else path).read_text())
         run = self.answers["run"]
         self.size = {name: run[name] for name in ("batch", "seq", "mlm", "mask_id", "aux_loss", "aux_loss_coef", "aux_scope", "z_loss", "router_bias_rate")
                      if name in run}
+        if run["optimizer"] != "adamw":
+            self.size["optimizer"] = run["optimizer"]
         self.data = {"data": self.directory.parent / run["data"], "tokens": run["tokens"]}
         names = ("steps", "lr", "weight_decay", "beta1", "beta2", "eps", "grad_clip")
-        self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names})
+        self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names if name in run})
 
 
 def most(report, *categories, program=0):

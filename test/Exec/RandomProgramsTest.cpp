@@ -83,7 +83,7 @@ protected:
     CompileOptions how;
     how.precision = seed % 3 ? MixedPrecision::bf16 : MixedPrecision::f32;
     how.gradDtype = seed % 3 == 2 ? GradientType::bf16 : GradientType::f32;
-    how.optimizer = seed % 5 ? Optimizer::adamw : Optimizer::sgd;
+    how.optimizer = train::optimizers()[seed % train::optimizers().size()];
     EXPECT_TRUE(succeeded(run(*module, "train-mixed-precision", "symbol-dce", how)));
     return module;
   }

@@ -141,8 +141,8 @@ func.func @update(%p: tensor<8x8xf32>, %g: tensor<8x8xf32>, %q: tensor<8x8xf32>,
   %1 = train.square_sum %h : (tensor<8x8xf32>) -> tensor<f32>
   %2 = train.global_norm %0, %1 : (tensor<f32>, tensor<f32>) -> tensor<f32>
   %3 = train.clip_factor %2, %limit : (tensor<f32>, tensor<f32>) -> tensor<f32>
-  %4 = train.sgd %p, %g, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
-  %5 = train.sgd %q, %h, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %4 = train.update "sgd" %p, %g, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %5 = train.update "sgd" %q, %h, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
   return %4, %5, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>
 }
 
@@ -152,7 +152,7 @@ func.func @update(%p: tensor<8x8xf32>, %g: tensor<8x8xf32>, %q: tensor<8x8xf32>,
 // CHECK-NEXT: exec.launch @{{.*}} ins(%arg1, %arg2, %arg0, %arg3 : {{.*}}) {exec.gradients = array<i64: 0, 1>} ->
 func.func @terms(%p: tensor<8x8xf32>, %g: tensor<8x8xf32>, %h: tensor<8x8xf32>, %s: tensor<f32>) -> tensor<8x8xf32> {
   %0 = train.add %g, %h : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
-  %1 = train.sgd %p, %0, %s, %s : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %1 = train.update "sgd" %p, %0, %s, %s : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
 }
 // CHECK-LABEL: func.func @sum

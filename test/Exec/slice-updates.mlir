@@ -9,7 +9,7 @@
 func.func @update(%w: tensor<3x16xf32> {train.input = "w"}, %g: tensor<3x16xbf16> {train.input = "g"},
                   %m: tensor<3x16xf32> {train.input = "m"}, %v: tensor<3x16xf32> {train.input = "v"},
                   %s: tensor<f32> {train.input = "s"}) -> (tensor<3x16xbf16>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>) {
-  %updated, %momentum, %variance = train.adamw %w, %g, %m, %v decay clip %s lr %s betas %s, %s eps %s weight_decay %s bias_corrections %s, %s
+  %updated, %momentum, %variance = train.update "adamw" decay %w, %g, %m, %v, %s, %s, %s, %s, %s, %s, %s, %s
     : (tensor<3x16xf32>, tensor<3x16xbf16>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)
     -> (tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>)
   %kept = train.guard %updated, %w if_finite %s : (tensor<3x16xf32>, tensor<3x16xf32>, tensor<f32>) -> tensor<3x16xf32>
@@ -24,7 +24,7 @@ func.func @update(%w: tensor<3x16xf32> {train.input = "w"}, %g: tensor<3x16xbf16
 // CHECK: train.repeat @update.part x 3 carry() each({{.*}}) shared(%arg4) {train.role = #train.role<update>}
 // CHECK-SAME: -> (tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xbf16>)
 // CHECK: func.func private @update.part(%arg0: tensor<16xf32>, %arg1: tensor<16xbf16>, %arg2: tensor<16xf32>, %arg3: tensor<16xf32>, %arg4: tensor<f32>)
-// CHECK: train.adamw {{.*}} -> (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>)
+// CHECK: train.update "adamw" {{.*}} -> (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>)
 // CHECK: train.guard
 // CHECK: train.cast {{.*}} -> tensor<16xbf16>
 
@@ -35,7 +35,7 @@ func.func @update(%w: tensor<3x16xf32> {train.input = "w"}, %g: tensor<3x16xbf16
 // CHECK-LABEL: func.func @table
 // CHECK: train.repeat @update.part x 4
 // CHECK-SAME: tensor<4x16xf32>
-// CHECK: train.sgd {{.*}} tensor<1xf32>
+// CHECK: train.update "sgd" {{.*}} tensor<1xf32>
 // CHECK: train.reduce
 // What is a part of its own is repeated once. Of 256 bytes, more than a sixteenth of the bound.
 // LARGE-LABEL: func.func @table
@@ -43,8 +43,8 @@ func.func @update(%w: tensor<3x16xf32> {train.input = "w"}, %g: tensor<3x16xbf16
 // LARGE-SAME: tensor<1x64xf32>
 // CHECK: func.func private @update.part(%arg0: tensor<16xf32>, %arg1: tensor<16xf32>, %arg2: tensor<f32>)
 func.func @table(%w: tensor<1x64xf32>, %g: tensor<1x64xf32>, %b: tensor<1xf32>, %s: tensor<f32>) -> (tensor<1x64xf32>, tensor<1xf32>, tensor<64xf32>) {
-  %0 = train.sgd %w, %g, %s, %s : (tensor<1x64xf32>, tensor<1x64xf32>, tensor<f32>, tensor<f32>) -> tensor<1x64xf32>
-  %1 = train.sgd %b, %b, %s, %s : (tensor<1xf32>, tensor<1xf32>, tensor<f32>, tensor<f32>) -> tensor<1xf32>
+  %0 = train.update "sgd" %w, %g, %s, %s : (tensor<1x64xf32>, tensor<1x64xf32>, tensor<f32>, tensor<f32>) -> tensor<1x64xf32>
+  %1 = train.update "sgd" %b, %b, %s, %s : (tensor<1xf32>, tensor<1xf32>, tensor<f32>, tensor<f32>) -> tensor<1xf32>
   %2 = train.reduce sum %0 over [0] : (tensor<1x64xf32>) -> tensor<64xf32>
   return %0, %1, %2 : tensor<1x64xf32>, tensor<1xf32>, tensor<64xf32>
 }
@@ -57,7 +57,7 @@ func.func @table(%w: tensor<1x64xf32>, %g: tensor<1x64xf32>, %b: tensor<1xf32>, 
 // CHECK: %[[SUM:.*]] = train.reduce
 // CHECK: train.add %{{.*}}, %[[SUM]]
 func.func @late(%w: tensor<64xf32>, %g: tensor<64xf32>, %x: tensor<2x64xf32>, %s: tensor<f32>) -> tensor<64xf32> {
-  %0 = train.sgd %w, %g, %s, %s : (tensor<64xf32>, tensor<64xf32>, tensor<f32>, tensor<f32>) -> tensor<64xf32>
+  %0 = train.update "sgd" %w, %g, %s, %s : (tensor<64xf32>, tensor<64xf32>, tensor<f32>, tensor<f32>) -> tensor<64xf32>
   %1 = train.reduce sum %x over [0] : (tensor<2x64xf32>) -> tensor<64xf32>
   %2 = train.add %0, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   return %2 : tensor<64xf32>
@@ -82,7 +82,7 @@ func.func @late(%w: tensor<64xf32>, %g: tensor<64xf32>, %x: tensor<2x64xf32>, %s
 // LARGE: train.mask %{{.*}} dim 1 below 5 : (tensor<1x4x16xf32>, tensor<i32>)
 func.func @masked(%w: tensor<3x4x16xf32> {train.input = "w"}, %g: tensor<3x4x16xf32> {train.input = "g"}, %b: tensor<i32> {train.input = "b"},
                   %s: tensor<f32> {train.input = "s"}) -> (tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<3x4x16xf32>) {
-  %0 = train.sgd %w, %g, %s, %s : (tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x4x16xf32>
+  %0 = train.update "sgd" %w, %g, %s, %s : (tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x4x16xf32>
   %1 = train.mask %0 offset %b dim 1 below 5 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>
   %2 = train.mask %0 dim 0 below 2 : (tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
   %3 = train.mask %2 offset %b dim 2 below 9 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>

@@ -19,11 +19,18 @@
 using namespace meshwright;
 using namespace testing_process;
 
+/// The options of an executable whose optimizer has a hyperparameter.
+static Options initial() {
+  plan::Header plan;
+  plan.hyperparameters = {{"eps", "", 0.5, {}, {}}};
+  return Options(plan);
+}
+
 static Options parsed(const std::vector<std::string> &arguments) {
   std::vector<const char *> argv{"EXE"};
   for (const std::string &argument : arguments)
     argv.push_back(argument.c_str());
-  Options options;
+  Options options = initial();
   EXPECT_TRUE(parseOptions(int(argv.size()), argv.data(), options));
   return options;
 }
@@ -78,7 +85,7 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--dump", AcrossRanks::Given},         {"--tune", AcrossRanks::Given},
       {"--metrics", AcrossRanks::Free},       {"--ranks", AcrossRanks::Free}};
   std::map<std::string, AcrossRanks> found;
-  for (const FlagValue &flag : flagValues(Options()))
+  for (const FlagValue &flag : flagValues(initial()))
     if (flag.across != AcrossRanks::Same)
       found[flag.name] = flag.across;
   EXPECT_EQ(found, others);
@@ -106,7 +113,7 @@ TEST_F(AgreementTest, EveryOtherFlagIsCompared) {
         std::vector<const char *> argv{"EXE"};
         for (const std::string &argument : arguments)
           argv.push_back(argument.c_str());
-        Options second;
+        Options second = initial();
         parseOptions(int(argv.size()), argv.data(), second);
         EXPECT_THAT(termsThatDiffer(first, second), testing::ElementsAre(flag.name));
         changed = true;

@@ -2,7 +2,8 @@
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=sgd -split-input-file | FileCheck %s --check-prefix=SGD
 // RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adafactor -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=moments-dtype=bf16 -split-input-file | FileCheck %s --check-prefix=NARROW
-// UNKNOWN: --optimizer option: 'adafactor' is not supported; the choices are sgd, adamw
+// RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=lion -split-input-file | FileCheck %s --check-prefix=LION
+// UNKNOWN: --optimizer option: 'adafactor' is not supported; the choices are adamw, adam, lion, sgd
 
 // BEGIN EXAMPLE --train-autodiff --train-accumulate --train-build-optimizer --symbol-dce
 module attributes {train.microbatches = 1 : i64} {
@@ -20,14 +21,27 @@ module attributes {train.microbatches = 1 : i64} {
 // CHECK: train.variable @v.variance
 // CHECK-LABEL: func.func @step
 // CHECK: train.clip_factor
-// CHECK: train.adamw
+// CHECK: train.update "adamw"
 // CHECK: train.set @v,
 // CHECK: train.set @v.momentum,
 // CHECK: train.set @v.variance,
 
 // SGD-LABEL: func.func @step
-// SGD: train.sgd
+// SGD: train.update "sgd"
 // SGD: train.set @v,
+
+// Lion has one state, and its inputs are those of its row.
+// LION: train.variable @v.momentum
+// LION-NOT: variance
+// LION-LABEL: func.func @step
+// LION-SAME: %[[CLIP:arg[0-9]+]]: tensor<f32> {train.input = "grad_clip"}
+// LION-SAME: %[[LR:arg[0-9]+]]: tensor<f32> {train.input = "lr"}, %[[BETA1:arg[0-9]+]]: tensor<f32> {train.input = "beta1"}
+// LION-SAME: %[[BETA2:arg[0-9]+]]: tensor<f32> {train.input = "beta2"}, %[[DECAY:arg[0-9]+]]: tensor<f32> {train.input = "weight_decay"})
+// LION: %[[V:.*]] = train.get @v : tensor<4xf32>
+// LION: %[[M:.*]] = train.get @v.momentum : tensor<4xf32>
+// LION: %[[NEW:.*]], %[[M1:.*]] = train.update "lion" %[[V]], %{{.*}}, %[[M]], %{{.*}}, %[[LR]], %[[BETA1]], %[[BETA2]], %[[DECAY]] :
+// LION: train.set @v, %[[NEW]]
+// LION: train.set @v.momentum, %[[M1]]
 
 // The update computes in f32, and rounds what it stores once.
 // NARROW: train.variable @v.momentum : tensor<4xbf16> state "momentum"
@@ -37,7 +51,7 @@ module attributes {train.microbatches = 1 : i64} {
 // NARROW: %[[V:.*]] = train.get @v.variance : tensor<4xbf16>
 // NARROW-DAG: %[[MOMENTUM:.*]] = train.cast %[[M]] : (tensor<4xbf16>) -> tensor<4xf32>
 // NARROW-DAG: %[[VARIANCE:.*]] = train.cast %[[V]] : (tensor<4xbf16>) -> tensor<4xf32>
-// NARROW: %[[W:.*]], %[[M1:.*]], %[[V1:.*]] = train.adamw %{{.*}}, %{{.*}}, %[[MOMENTUM]], %[[VARIANCE]]
+// NARROW: %[[W:.*]], %[[M1:.*]], %[[V1:.*]] = train.update "adamw" %{{.*}}, %{{.*}}, %[[MOMENTUM]], %[[VARIANCE]]
 // NARROW: train.set @v, %[[W]] : tensor<4xf32>
 // NARROW: %[[M2:.*]] = train.cast %[[M1]] : (tensor<4xf32>) -> tensor<4xbf16>
 // NARROW: train.set @v.momentum, %[[M2]] : tensor<4xbf16>
@@ -74,15 +88,15 @@ module attributes {train.microbatches = 1 : i64} {
 // CHECK: train.square_sum
 // CHECK: %[[NORM:.*]] = train.global_norm
 // CHECK: %[[CLIP:.*]] = train.clip_factor %[[NORM]]
-// CHECK: train.adamw {{.*}} decay clip %[[CLIP]] {{.*}} tensor<3x4x4xf32>
+// CHECK: train.update "adamw" decay {{.*}}, %[[CLIP]], {{.*}} tensor<3x4x4xf32>
 // CHECK: train.set @w,
-// CHECK: train.adamw %{{[0-9]+}}, %{{[0-9#]+}}, %{{[0-9]+}}, %{{[0-9]+}} clip {{.*}} : (tensor<3x4xf32>,
+// CHECK: train.update "adamw" %{{.*}} : (tensor<3x4xf32>,
 // CHECK: train.set @v,
 // CHECK: return %{{.*}}, %[[NORM]]
 
 // SGD-NOT: momentum
-// SGD: train.sgd
-// SGD: train.sgd
+// SGD: train.update "sgd"
+// SGD: train.update "sgd"
 
 // -----
 
@@ -101,13 +115,13 @@ module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.pr
 // CHECK: train.variable @v.master : tensor<4xf32> state "master" of @v
 // CHECK-LABEL: func.func @step
 // CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
-// CHECK: %[[NEW:[^,]*]], %{{.*}}, %{{.*}} = train.adamw %[[MASTER]]
+// CHECK: %[[NEW:[^,]*]], %{{.*}}, %{{.*}} = train.update "adamw" %[[MASTER]]
 // CHECK: train.set @v.master, %[[NEW]]
 // CHECK: %[[ROUNDED:.*]] = train.cast %[[NEW]] : (tensor<4xf32>) -> tensor<4xbf16>
 // CHECK: train.set @v, %[[ROUNDED]]
 
 // SGD: train.variable @v.master
-// SGD: %[[NEW:.*]] = train.sgd
+// SGD: %[[NEW:.*]] = train.update "sgd"
 // SGD: train.set @v.master, %[[NEW]]
 // SGD: train.set @v,
 
@@ -132,14 +146,14 @@ module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.lo
 // CHECK: %[[FACTOR:.*]] = train.unscale %[[CLIP]], %[[SCALE]]
 // CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
 // CHECK: %[[M:.*]] = train.get @v.momentum : tensor<4xf32>
-// CHECK: %[[NEW:[^,]*]], %[[NEWM:[^,]*]], %{{.*}} = train.adamw %[[MASTER]], {{.*}} clip %[[FACTOR]]
+// CHECK: %[[NEW:[^,]*]], %[[NEWM:[^,]*]], %{{.*}} = train.update "adamw" %[[MASTER]], {{.*}}, %[[FACTOR]], 
 // CHECK: %[[KEPT:.*]] = train.guard %[[NEW]], %[[MASTER]] if_finite %[[NORM]]
 // CHECK: train.set @v.master, %[[KEPT]]
 // CHECK: train.cast %[[KEPT]]
 // CHECK: train.guard %[[NEWM]], %[[M]] if_finite %[[NORM]]
 // CHECK: return %{{.*}}, %[[NORM]]
 
-// SGD: train.sgd
+// SGD: train.update "sgd"
 // SGD: train.guard
 
 // -----
@@ -172,7 +186,7 @@ module attributes {train.microbatches = 2 : i64} {
 // CHECK: %[[NORM:.*]] = train.global_norm %[[SQUARE]]
 // CHECK: return %[[SUMS]]#0, %[[NORM]], %[[SUMS]]#1
 
-// SGD: train.sgd
+// SGD: train.update "sgd"
 
 // -----
 

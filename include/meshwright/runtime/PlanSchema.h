@@ -148,6 +148,24 @@ struct Program {
                     v("attention_shares", self.attentionShares);)
 };
 
+//===--- the optimizer ----------------------------------------------------===//
+
+/// A number that a run is given: a flag of the executable, `name` with dashes, and an input of a step.
+struct Hyperparameter {
+  string name, help;
+  double initial = 0;
+  optional<double> most;    ///< absent: any number from 0 on
+  optional<string> decayOf; ///< the state that it lets a step change by its (1 - value)-th part
+  MESHWRIGHT_FIELDS(v("name", self.name); v("help", self.help); v("default", self.initial);
+                    v("most", self.most); v("decay_of", self.decayOf);)
+};
+
+/// An input of a step: 1 - h^t of the hyperparameter h in the t-th update.
+struct BiasCorrection {
+  string name, of;
+  MESHWRIGHT_FIELDS(v("name", self.name); v("of", self.of);)
+};
+
 //===--- variables, inputs and outputs ------------------------------------===//
 
 /// Part of a file tensor's dimension. With a period, of each so many rows those of `runs`, which
@@ -293,6 +311,9 @@ struct Header {
   int64_t version = plan::version;
   string hash; ///< over everything else
   string model, config, target, precision, gradDtype, optimizer;
+  List<string> optimizerStates; ///< roles of variables
+  List<Hyperparameter> hyperparameters;
+  List<BiasCorrection> biasCorrections;
   List<MeshAxis> mesh;
   int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
   optional<double> maskedShare; ///< of tokens, which the model is to predict
@@ -303,7 +324,11 @@ struct Header {
   MESHWRIGHT_FIELDS(v("version", self.version); v(hashKey, self.hash); v("model", self.model);
                     v("config", self.config); v("target", self.target);
                     v("precision", self.precision); v("grad_dtype", self.gradDtype);
-                    v("optimizer", self.optimizer); v("mesh", self.mesh); v("batch", self.batch);
+                    v("optimizer", self.optimizer);
+                    v("optimizer_states", self.optimizerStates);
+                    v("hyperparameters", self.hyperparameters);
+                    v("bias_corrections", self.biasCorrections);
+                    v("mesh", self.mesh); v("batch", self.batch);
                     v("sequence", self.sequence); v("microbatches", self.microbatches);
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
                     v("masked_share", self.maskedShare); v("mask_token", self.maskToken);

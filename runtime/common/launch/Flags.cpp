@@ -15,28 +15,6 @@ using namespace meshwright;
 
 //===--- where flags have an effect -------------------------------------------===//
 
-static std::string unlessAdamW(const Options &, const Plan &plan) {
-  return plan.inputs.count("beta1")
-             ? ""
-             : text("is for executables compiled with --optimizer adamw, this one's optimizer is ",
-                    plan.optimizer, ": leave it out");
-}
-
-/// A step may change the second moment by its (1 - beta2)-th part: of a number in bf16 that
-/// must be more than half of the distance to the next one, which is up to its 128th part.
-static std::string unlessMomentMoves(const Options &options, const Plan &plan) {
-  for (const Variable &variable : plan.variables)
-    if (variable.role == Variable::Variance && variable.type == ElementType::BF16 &&
-        options.beta2 > 0.99)
-      return "moves second moments by less than bf16 can hold (--moments-dtype bf16): give 0.99 or "
-             "less, or compile without --moments-dtype";
-  return unlessAdamW(options, plan);
-}
-
-static std::string unlessDecay(const Options &options, const Plan &plan) {
-  return options.weightDecay == 0 ? "" : unlessAdamW(options, plan);
-}
-
 static std::string unlessRateFalls(const Options &options, const Plan &) {
   return options.lrSchedule != "constant" || options.minLr == 0
              ? ""
@@ -147,20 +125,6 @@ static constexpr Flag flags[] = {
         0, largestSeed),
     {"--shuffle", nullptr, &Options::shuffle,
      "visit the sequences in a new random order each epoch"},
-    Flag{"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment"}
-        .from(0, oneBelow)
-        .unless(unlessAdamW)
-        .kept(),
-    Flag{"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment"}
-        .from(0, oneBelow)
-        .unless(unlessMomentMoves)
-        .kept(),
-    Flag{"--eps", "X", &Options::eps, "added to AdamW's root"}.from(0).unless(unlessAdamW).kept(),
-    Flag{"--weight-decay", "X", &Options::weightDecay,
-         "AdamW's decay of parameters with two or more dimensions"}
-        .from(0)
-        .unless(unlessDecay)
-        .kept(),
     Flag{"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping"}
         .from(0)
         .kept(),
@@ -289,4 +253,18 @@ static constexpr bool knowsFiles() {
 }
 static_assert(knowsFiles(), "a flag of a FILE or a DIR says whether it is read or written");
 
-FlagTable meshwright::flagTable() { return {std::begin(flags), std::end(flags)}; }
+/// Those of the optimizer stand before the clipping of its gradients.
+std::vector<Flag> meshwright::flagTable(const Options &options) {
+  std::vector<Flag> table;
+  for (const Flag &flag : flags) {
+    if (auto real = std::get_if<Flag::Real>(&flag.member); real && *real == &Options::gradClip)
+      for (size_t i = 0; i < options.hyperparameters.size(); ++i) {
+        const Options::Hyperparameter &number = options.hyperparameters[i];
+        table.push_back(Flag{number.flag.c_str(), "X", Flag::Hyperparameter{i}, number.help.c_str()}
+                            .from(0, number.most.value_or(unlimited))
+                            .kept());
+      }
+    table.push_back(flag);
+  }
+  return table;
+}

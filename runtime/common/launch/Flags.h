@@ -27,13 +27,16 @@ struct Flag {
   using Integer = int64_t Options::*;
   using Real = double Options::*;
   using Switch = bool Options::*;
+  struct Hyperparameter {
+    size_t number; ///< of those of the optimizer
+  };
   using Texts = Options::Files Options::*; ///< of a flag that may be repeated
   /// Why the flag changes nothing in this run, and what to do; empty if it does.
   using Idle = std::string (*)(const Options &, const Plan &);
 
   const char *name;
   const char *value; ///< how the help writes the value
-  std::variant<Text, Integer, Real, Switch, Texts> member;
+  std::variant<Text, Integer, Real, Switch, Texts, Hyperparameter> member;
   const char *help;
 
   double least = -unlimited, most = unlimited;
@@ -90,13 +93,9 @@ struct Flag {
   }
 };
 
-/// The flags, in the order of the help.
-struct FlagTable {
-  const Flag *first, *last;
-  const Flag *begin() const { return first; }
-  const Flag *end() const { return last; }
-};
-FlagTable flagTable();
+/// The flags, in the order of the help. Those of the optimizer's hyperparameters are valid as long
+/// as `options`.
+std::vector<Flag> flagTable(const Options &options);
 
 } // namespace meshwright
 

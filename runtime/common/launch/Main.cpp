@@ -149,13 +149,13 @@ static std::string describe() {
 static int run(int argc, char **argv) {
   Launch launch = Launch::detect();
   setFailureProcess(launch.rank, launch.processes);
-  Options options;
+  Plan plan = readPlan(0);
+  Options options(plan);
   if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe,
                     [](const std::string &resume) { return readState(findCheckpoint(resume)).flags; }))
     return 0;
   if (meshwright_processor)
     checkProcessor(meshwright_processor);
-  Plan plan = readPlan(0);
   checkEffects(options, plan);
   // On a device MPI would only introduce the ranks to each other, which TCP does too.
   if (launch.kind == Launch::Mpi && plan.target != "cpu" && getenv("MASTER_ADDR"))

@@ -9,6 +9,7 @@
 
 #include "common/launch/Flags.h"
 #include "common/monitor/Error.h"
+#include "common/plan/Plan.h"
 #include "meshwright/Suggestion.h"
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,25 @@
 #include <glob.h>
 
 using namespace meshwright;
+
+Options::Options(const plan::Header &plan) : optimizer(plan.optimizer) {
+  for (const plan::Hyperparameter &number : plan.hyperparameters) {
+    std::string flag = "--" + number.name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    hyperparameters.push_back({number, flag, number.initial});
+  }
+}
+
+double Options::hyperparameter(const std::string &name) const {
+  for (const Hyperparameter &number : hyperparameters)
+    if (number.name == name)
+      return number.value;
+  fail("the optimizer ", optimizer, " has no hyperparameter ", name);
+}
+
+double Options::biasCorrection(const plan::BiasCorrection &correction, int64_t updates) const {
+  return 1.0 - std::pow(hyperparameter(correction.of), double(updates));
+}
 
 static const char *footer =
     "To evaluate alone: --steps 0 --eval-data FILE, with --init or --resume for the weights; --data "
@@ -82,6 +102,13 @@ static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
     option = add(parseInteger, *member)->default_str(text(options.*(*member)));
   else if (auto member = std::get_if<Flag::Real>(&flag.member))
     option = add(parseReal, *member)->default_str(text(options.*(*member)));
+  else if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+    option = app.add_option_function<std::string>(
+                    flag.name,
+                    [&flag, &value = options.hyperparameters[member->number].value](
+                        const std::string &text) { value = parseReal(flag, text); },
+                    flag.help)
+                 ->default_str(text(options.hyperparameters[member->number].value));
   else if (auto member = std::get_if<Flag::Texts>(&flag.member))
     option = app.add_option(flag.name, options.*(*member), flag.help)->allow_extra_args(false);
   else
@@ -113,6 +140,8 @@ static void checkFlag(const Flag &flag, const Options &options) {
   auto check = [&](auto value) {
     if (double(value) >= flag.least && double(value) <= flag.most)
       return;
+    if (flag.most == flag.least)
+      fail(flag.name, " is ", value, ", but ", flag.help, ": leave it out");
     if (flag.most == oneBelow)
       fail(flag.name, " is ", value, ": it must be at least 0 and less than 1 (in 32 bits)");
     if (std::isinf(flag.most))
@@ -123,6 +152,8 @@ static void checkFlag(const Flag &flag, const Options &options) {
     check(options.*(*member));
   else if (auto member = std::get_if<Flag::Real>(&flag.member))
     check(options.*(*member));
+  else if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+    check(options.hyperparameters[member->number].value);
 }
 
 /// The files or folders that a flag names.
@@ -151,12 +182,21 @@ static std::string valueText(const Flag &flag, const Options &options) {
       return std::string(digits, std::to_chars(digits, std::end(digits), value).ptr);
     }
   };
-  return std::visit([&](auto member) { return words(options.*member); }, flag.member);
+  if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+    return words(options.hyperparameters[member->number].value);
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), Flag::Hyperparameter>)
+          return std::string();
+        else
+          return words(options.*member);
+      },
+      flag.member);
 }
 
 std::vector<FlagValue> meshwright::flagValues(const Options &options) {
   std::vector<FlagValue> values;
-  for (const Flag &flag : flagTable()) {
+  for (const Flag &flag : flagTable(options)) {
     bool isSaved = flag.isKept && !options.resume.empty() && !options.given(flag.name);
     values.push_back(
         {flag.name, flag.across, isSaved ? "" : valueText(flag, options), filesOf(flag, options)});
@@ -166,7 +206,7 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
 
 FlagTexts meshwright::keptFlags(const Options &options) {
   FlagTexts texts;
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : flagTable(options))
     if (flag.isKept)
       texts[flag.name] = valueText(flag, options);
   return texts;
@@ -174,7 +214,7 @@ FlagTexts meshwright::keptFlags(const Options &options) {
 
 std::string meshwright::changedFlags(const Options &options, const FlagTexts &saved) {
   std::string changes;
-  for (const Flag &flag : flagTable()) {
+  for (const Flag &flag : flagTable(options)) {
     auto was = saved.find(flag.name);
     std::string value = valueText(flag, options);
     if (!flag.isKept || was == saved.end() || was->second == value)
@@ -190,7 +230,7 @@ std::string meshwright::changedFlags(const Options &options, const FlagTexts &sa
 std::string meshwright::unsaidFlags(const Options &options, const Plan &plan,
                                     const FlagTexts &saved) {
   std::string names;
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : flagTable(options))
     if (flag.isKept && !options.given(flag.name) && !saved.count(flag.name) &&
         (!flag.idle || flag.idle(options, plan).empty()))
       names += text(names.empty() ? "" : ", ", flag.name, " ", valueText(flag, options));
@@ -209,7 +249,7 @@ static bool isInCheckpoint(const std::string &folder, const std::string &file) {
 /// Refuses to write what is read or written already, the executable itself too.
 static void checkFiles(const Options &options) {
   std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : flagTable(options))
     if (options.given(flag.name))
       for (const std::string &file : filesOf(flag, options))
         files.push_back({flag.name, file, flag.use, flag.writes});
@@ -223,7 +263,18 @@ static void checkFiles(const Options &options) {
              file.flag);
 }
 
-[[noreturn]] static void failUnknown(const std::string &word) {
+/// Which flags the optimizer has, for who asks for those of another.
+static std::string optimizerFlags(const Options &options) {
+  if (options.optimizer.empty())
+    return "";
+  std::string names;
+  for (const Options::Hyperparameter &number : options.hyperparameters)
+    names += (names.empty() ? "" : ", ") + number.flag;
+  return text("; the optimizer of this executable, ", options.optimizer, ", has ",
+              names.empty() ? "none of its own" : names);
+}
+
+[[noreturn]] static void failUnknown(const std::string &word, const Options &options) {
   std::string name = word.substr(0, word.find('='));
   std::error_code ignored;
   if (name.rfind("--", 0) != 0 && std::filesystem::exists(word, ignored))
@@ -234,7 +285,7 @@ static void checkFiles(const Options &options) {
     fail("'", word,
          "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
   std::vector<std::string> names;
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : flagTable(options))
     names.push_back(flag.name + 2);
   std::string near = nearestName(name.substr(2), names);
   if (name == "--learning-rate")
@@ -242,7 +293,7 @@ static void checkFiles(const Options &options) {
   if (name == "--eval-only" || name == "--evaluate" || name == "--eval")
     near = "steps 0 --eval-data FILE";
   fail("there is no flag ", name, near.empty() ? "" : "; did you mean --" + near + "?",
-       near.empty() ? "; see" : " See",
+       near.empty() ? optimizerFlags(options) + "; see" : " See",
        " --help for the flags of this executable, and 'meshwright compile --help' for what is "
        "chosen when a model is compiled");
 }
@@ -314,6 +365,8 @@ static void setValue(const Flag &flag, const std::string &value, Options &option
     options.*(*member) = parseInteger(flag, value);
   else if (auto member = std::get_if<Flag::Real>(&flag.member))
     options.*(*member) = parseReal(flag, value);
+  else if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+    options.hyperparameters[member->number].value = parseReal(flag, value);
   else
     options.*std::get<Flag::Text>(flag.member) = value;
 }
@@ -330,7 +383,7 @@ static void takeSavedFlags(Options &options,
       throw;
     return;
   }
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : flagTable(options))
     if (auto value = saved.find(flag.name);
         flag.isKept && !options.given(flag.name) && value != saved.end())
       setValue(flag, value->second, options);
@@ -357,7 +410,7 @@ static void resolve(Options &options,
     if (isThere)
       options.init = "";
   }
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : flagTable(options))
     if (auto member = std::get_if<Flag::Texts>(&flag.member)) {
       Options::Files files;
       for (const std::string &value : options.*(*member))
@@ -381,7 +434,8 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
   app.footer(footer);
   app.get_formatter()->column_width(34);
-  for (const Flag &flag : flagTable())
+  const std::vector<Flag> table = flagTable(options);
+  for (const Flag &flag : table)
     addFlag(app, flag, options);
   if (version)
     app.set_version_flag("--version", version, "print what this executable was made from");
@@ -399,14 +453,14 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   } catch (const CLI::ParseError &error) {
     // A misspelt flag first: that another is missing may follow from it.
     if (std::vector<std::string> unknown = app.remaining(); !unknown.empty())
-      failUnknown(unknown.front());
+      failUnknown(unknown.front(), options);
     fail(plainly(error.what()), ": see --help for the flags and what they take");
   }
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : table)
     if (app.get_option(flag.name)->count())
       options.givenFlags.insert(flag.name);
   resolve(options, savedFlags);
-  for (const Flag &flag : flagTable())
+  for (const Flag &flag : table)
     if (options.given(flag.name))
       checkFlag(flag, options);
   checkFiles(options);
@@ -419,8 +473,21 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   return true;
 }
 
+/// A step may change a state by its (1 - decay)-th part: of a number in bf16 that must be more than
+/// half of the distance to the next one, which is up to its 128th part.
+static void checkMoves(const Options::Hyperparameter &number, const Plan &plan) {
+  for (const Variable &variable : plan.variables)
+    if (variable.isOptimizerState() && variable.state == number.decayOf &&
+        variable.type == ElementType::BF16 && number.value > 0.99)
+      fail(number.flag, " moves the state ", variable.state,
+           " by less than bf16 can hold (--moments-dtype bf16): give 0.99 or less, or compile "
+           "without --moments-dtype");
+}
+
 void meshwright::checkEffects(const Options &options, const Plan &plan) {
-  for (const Flag &flag : flagTable()) {
+  for (const Options::Hyperparameter &number : options.hyperparameters)
+    checkMoves(number, plan);
+  for (const Flag &flag : flagTable(options)) {
     Flag::Idle check = options.given(flag.name) ? flag.idle : flag.missing;
     if (std::string why = check ? check(options, plan) : ""; !why.empty())
       fail(flag.name, " ", why);

@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_OPTIONS_H
 #define MESHWRIGHT_RUNTIME_COMMON_OPTIONS_H
 
+#include "meshwright/runtime/PlanSchema.h"
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,7 +29,14 @@ struct Options {
   std::string lrSchedule = "constant";
   int64_t seed = 0;
   bool shuffle = false;
-  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, gradClip = 1.0;
+  double gradClip = 1.0;
+  /// Those of the executable's optimizer, with their flags and values.
+  struct Hyperparameter : plan::Hyperparameter {
+    std::string flag;
+    double value;
+  };
+  std::string optimizer;
+  std::vector<Hyperparameter> hyperparameters;
   Files lossMask, evalData, evalLossMask;
   Files documents, evalDocuments; ///< or one token each
   std::string init, save, resume, metrics, trace, dump, tune;
@@ -40,6 +49,13 @@ struct Options {
   int64_t expertTokensEvery = 0, idleExpertSteps = 100; ///< 0: never
   std::string cudaGraphs = "auto";
   int64_t ranks = 0; ///< 0: not given
+
+  Options() = default;
+  /// The flags of an executable whose plan begins so.
+  explicit Options(const plan::Header &plan);
+  double hyperparameter(const std::string &name) const;
+  /// 1 - h^updates of the hyperparameter h.
+  double biasCorrection(const plan::BiasCorrection &correction, int64_t updates) const;
 
   /// Whether the flag `name` ("--seed") was on the command line.
   bool given(const std::string &name) const { return givenFlags.count(name) != 0; }
@@ -80,7 +96,7 @@ std::string changedFlags(const Options &options, const FlagTexts &saved);
 /// line says, and their defaults.
 std::string unsaidFlags(const Options &options, const Plan &plan, const FlagTexts &saved);
 
-/// The options in the arguments, or an Error naming the flag and what it takes.
+/// The options in the arguments, behind those that `options` has, or an Error naming the flag and what it takes.
 /// With --help prints the help made from the flag table (if `printHelp`: one of
 /// several processes does) and returns false, and so with --version what `version` says;
 /// `options` is set if the result is true. `savedFlags` gives those of a checkpoint to resume from;

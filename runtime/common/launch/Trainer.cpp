@@ -195,15 +195,13 @@ void Trainer::fillScalars(int64_t step) {
       *address = float(value);
   };
   set("lr", learningRate(options, step));
-  set("beta1", options.beta1);
-  set("beta2", options.beta2);
-  set("eps", options.eps);
-  set("weight_decay", options.weightDecay);
+  for (const Options::Hyperparameter &number : options.hyperparameters)
+    set(number.name.c_str(), number.value);
   set("grad_clip", options.gradClip);
   // Skipped steps do not count.
   int64_t updates = (scaler ? scaler->updates(step) : step) - state.skipped + 1;
-  set("bias_correction1", 1.0 - std::pow(options.beta1, double(updates)));
-  set("bias_correction2", 1.0 - std::pow(options.beta2, double(updates)));
+  for (const plan::BiasCorrection &correction : plan.biasCorrections)
+    set(correction.name.c_str(), options.biasCorrection(correction, updates));
   if (scaler)
     set("loss_scale", scaler->scale());
   if (int32_t *key = input<int32_t>("key")) {

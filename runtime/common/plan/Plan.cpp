@@ -242,15 +242,14 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
     variable.role = Variable::Parameter;
   else if (entry.role == "master")
     variable.role = Variable::Master;
-  else if (entry.role == "momentum")
-    variable.role = Variable::Momentum;
-  else if (entry.role == "variance")
-    variable.role = Variable::Variance;
   else if (entry.role == "tokens")
     variable.role = Variable::Tokens;
-  else
+  else if (std::count(plan.optimizerStates.begin(), plan.optimizerStates.end(), entry.role)) {
+    variable.role = Variable::State;
+    variable.state = entry.role;
+  } else
     fail("plan: ", path, " has role \"", entry.role,
-         "\", not parameter, master, momentum, variance or tokens");
+         "\", not parameter, master, tokens or one of \"optimizer_states\"");
   variable.type = typeOf(entry.type, path);
   variable.shape = entry.shape;
   variable.localShape = entry.localShape;
@@ -373,7 +372,7 @@ static void findStates(Plan &plan) {
         variable.isHalved = parameter.isHalved = true;
       }
     } else {
-      variable.storage.tensor += variable.role == Variable::Momentum ? ".momentum" : ".variance";
+      variable.storage.tensor += "." + variable.state;
     }
     if (variable.shape != parameter.shape || variable.stacked != parameter.stacked)
       fail("plan: the optimizer state ", variable.name, " has shape ", shapeText(variable.shape),
@@ -390,9 +389,16 @@ static void checkInputs(const Plan &plan) {
       {"sequence_ids", {ElementType::I32, sequences}},
       {"positions", {ElementType::I32, sequences * plan.sequence}},
       {"key", {ElementType::I32, 2}}};
-  for (const char *scalar : {"lr", "beta1", "beta2", "eps", "weight_decay", "grad_clip",
-                             "bias_correction1", "bias_correction2", "loss_scale", "target_weight"})
+  for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight"})
     known[scalar] = {ElementType::F32, 1};
+  for (const plan::Hyperparameter &number : plan.hyperparameters)
+    known[number.name] = {ElementType::F32, 1};
+  for (const plan::BiasCorrection &correction : plan.biasCorrections) {
+    known[correction.name] = {ElementType::F32, 1};
+    if (!known.count(correction.of))
+      fail("plan: \"bias_corrections\" has ", correction.name, " of \"", correction.of,
+           "\", which is none of \"hyperparameters\"");
+  }
   for (const auto &[name, port] : plan.inputs) {
     auto entry = known.find(name);
     if (entry == known.end())

@@ -41,10 +41,11 @@ struct Initializer {
 };
 
 struct Variable {
-  enum Role { Parameter, Master, Momentum, Variance, Tokens };
+  enum Role { Parameter, Master, State, Tokens };
   std::string name;
   Role role = Parameter;
-  std::string of; ///< the parameter a state belongs to
+  std::string state; ///< which state of the optimizer it is
+  std::string of;    ///< the parameter a state belongs to
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape, localShape;
   /// The first dimensions of which each index has a tensor of its own in files: layers of stacked
@@ -74,7 +75,7 @@ struct Variable {
   }
   /// A weight of the model: a parameter or a master.
   bool isWeight() const { return role == Parameter || role == Master; }
-  bool isOptimizerState() const { return role == Momentum || role == Variance; }
+  bool isOptimizerState() const { return role == State; }
 };
 
 /// Where the host finds a rank's variables.

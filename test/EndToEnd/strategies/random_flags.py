@@ -231,7 +231,7 @@ COMPILE = {
     "data-sync": data_sync,
     "precision": among(None, None, "f32", "f32", "bf16", "fp16"),
     "grad-dtype": lambda d: d.pick([None, "f32", "bf16"]) if d["precision"] == "bf16" else d.pick([None, None, "f32"]),
-    "optimizer": among(None, "adamw", "sgd"),
+    "optimizer": among(None, "adamw", "sgd", "adam", "lion"),
     # Rounded moments make differences of f32 as large as those of narrow types.
     "moments-dtype": among(None, "f32", "bf16", when=lambda d: d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16")),
     "dropout": among(None, 0, 0, 0.1, 0.5),
@@ -272,8 +272,9 @@ COMPILE = {
 # --- the flags of executables ---------------------------------------------------
 
 
-def adamw(*values):
-    return among(*values, when=lambda d: d["optimizer"] != "sgd")
+def of(*names):
+    """Whether the optimizer is one of these; adamw is the default."""
+    return lambda d: (d["optimizer"] or "adamw") in names
 
 
 def fp16(*values):
@@ -302,11 +303,11 @@ RUN = {
     "warmup": among(None, None, 0, 1, 2, 5),
     "seed": among(0, 7, 4294967295),
     "shuffle": lambda d: True if d.chance(3) else None,
-    "beta1": adamw(None, 0, 0.5, 0.9),
-    "beta2": adamw(None, 0.5, 0.99),
+    "beta1": among(None, 0, 0.5, 0.9, when=of("adamw", "adam", "lion")),
+    "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion")),
     # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.
-    "eps": adamw(1e-4, 1e-3),
-    "weight-decay": adamw(None, 0, 0.5),
+    "eps": among(1e-4, 1e-3, when=of("adamw", "adam")),
+    "weight-decay": among(None, 0, 0.5, when=of("adamw", "adam", "lion")),
     "grad-clip": among(None, None, 0, 0.05, 10),
     "initial-loss-scale": fp16(None, 1, 1024, 2.0**40),
     "min-loss-scale": fp16(None, 1),

@@ -39,7 +39,7 @@ module attributes {meshwright.phase = "schedule", train.optimizer = "sgd", train
       %norm = train.global_norm %squares : (tensor<f32>) -> tensor<f32>
       %factor = train.clip_factor %norm, %clip : (tensor<f32>, tensor<f32>) -> tensor<f32>
       %w = train.get @wte : tensor<32x16xf32>
-      %new = train.sgd %w, %g, %factor, %lr : (tensor<32x16xf32>, tensor<32x16xf32>, tensor<f32>, tensor<f32>) -> tensor<32x16xf32>
+      %new = train.update "sgd" %w, %g, %factor, %lr : (tensor<32x16xf32>, tensor<32x16xf32>, tensor<f32>, tensor<f32>) -> tensor<32x16xf32>
       train.set @wte, %new : tensor<32x16xf32>
       %none = train.fill 0.0 : () -> tensor<f32>
       %loss = dist.all_reduce sum %none over <@mesh {pipe, data}> : (tensor<f32>) -> tensor<f32>
@@ -98,7 +98,7 @@ module attributes {meshwright.phase = "schedule", train.optimizer = "sgd", train
       %norm = train.global_norm %squares : (tensor<f32>) -> tensor<f32>
       %factor = train.clip_factor %norm, %clip : (tensor<f32>, tensor<f32>) -> tensor<f32>
       %w = train.get @head : tensor<32x16xf32>
-      %new = train.sgd %w, %g, %factor, %lr : (tensor<32x16xf32>, tensor<32x16xf32>, tensor<f32>, tensor<f32>) -> tensor<32x16xf32>
+      %new = train.update "sgd" %w, %g, %factor, %lr : (tensor<32x16xf32>, tensor<32x16xf32>, tensor<f32>, tensor<f32>) -> tensor<32x16xf32>
       train.set @head, %new : tensor<32x16xf32>
       %loss = dist.all_reduce sum %l1 over <@mesh {pipe, data}> : (tensor<f32>) -> tensor<f32>
       return %loss, %norm : tensor<f32>, tensor<f32>

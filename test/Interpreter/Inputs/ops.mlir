@@ -304,24 +304,34 @@ func.func @guard(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>, %c: tensor<f64>) -> t
   return %z : tensor<3x4xf64>
 }
 func.func @sgd_narrow_gradient(%p: tensor<3x4xf32>, %g: tensor<3x4xbf16>, %clip: tensor<f32>, %lr: tensor<f32>) -> tensor<3x4xf32> {
-  %u = train.sgd %p, %g, %clip, %lr : (tensor<3x4xf32>, tensor<3x4xbf16>, tensor<f32>, tensor<f32>) -> tensor<3x4xf32>
+  %u = train.update "sgd" %p, %g, %clip, %lr : (tensor<3x4xf32>, tensor<3x4xbf16>, tensor<f32>, tensor<f32>) -> tensor<3x4xf32>
   return %u : tensor<3x4xf32>
 }
 func.func @sgd(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %clip: tensor<f64>, %lr: tensor<f64>) -> tensor<3x4xf64> {
-  %u = train.sgd %p, %g, %clip, %lr : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>) -> tensor<3x4xf64>
+  %u = train.update "sgd" %p, %g, %clip, %lr : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>) -> tensor<3x4xf64>
   return %u : tensor<3x4xf64>
 }
 func.func @adamw(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %v: tensor<3x4xf64> {test.positive}, %clip: tensor<f64>, %lr: tensor<f64>,
     %b1: tensor<f64>, %b2: tensor<f64>, %eps: tensor<f64>, %wd: tensor<f64>, %c1: tensor<f64>, %c2: tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>) {
-  %u, %nm, %nv = train.adamw %p, %g, %m, %v clip %clip lr %lr betas %b1, %b2 eps %eps weight_decay %wd bias_corrections %c1, %c2
+  %u, %nm, %nv = train.update "adamw" %p, %g, %m, %v, %clip, %lr, %b1, %b2, %eps, %wd, %c1, %c2
       : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>)
   return %u, %nm, %nv : tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>
 }
 func.func @adamw_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %v: tensor<3x4xf64> {test.positive}, %clip: tensor<f64>, %lr: tensor<f64>,
     %b1: tensor<f64>, %b2: tensor<f64>, %eps: tensor<f64>, %wd: tensor<f64>, %c1: tensor<f64>, %c2: tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>) {
-  %u, %nm, %nv = train.adamw %p, %g, %m, %v decay clip %clip lr %lr betas %b1, %b2 eps %eps weight_decay %wd bias_corrections %c1, %c2
+  %u, %nm, %nv = train.update "adamw" decay %p, %g, %m, %v, %clip, %lr, %b1, %b2, %eps, %wd, %c1, %c2
       : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>)
   return %u, %nm, %nv : tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>
+}
+func.func @adam_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %v: tensor<3x4xf64> {test.positive}, %clip: tensor<f64>, %lr: tensor<f64>, %b1: tensor<f64>, %b2: tensor<f64> {test.positive}, %eps: tensor<f64> {test.positive}, %wd: tensor<f64>, %c1: tensor<f64>, %c2: tensor<f64> {test.positive}) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>) {
+  %u, %nm, %nv = train.update "adam" decay %p, %g, %m, %v, %clip, %lr, %b1, %b2, %eps, %wd, %c1, %c2
+      : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>)
+  return %u, %nm, %nv : tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>
+}
+func.func @lion_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %clip: tensor<f64>, %lr: tensor<f64>, %b1: tensor<f64>, %b2: tensor<f64> {test.positive}, %wd: tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>) {
+  %u, %nm = train.update "lion" decay %p, %g, %m, %clip, %lr, %b1, %b2, %wd
+      : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>)
+  return %u, %nm : tensor<3x4xf64>, tensor<3x4xf64>
 }
 
 func.func @embedding_outside(%table: tensor<2x4xf64>, %ids: tensor<3x5xi32>) -> tensor<3x5x4xf64> {

@@ -1,0 +1,120 @@
+//===- Optimizer.h - what an optimizer is -----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// An optimizer is a row: its states, its hyperparameters and the formula of its update.
+// Everything else reads the row: the pass that builds the update, kernels, the interpreter,
+// plans and with them executables, flags and checkpoints. Each row is a file of
+// Optimizers/ and a line of Optimizers.def.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_DIALECTS_TRAIN_OPTIMIZER_H
+#define MESHWRIGHT_DIALECTS_TRAIN_OPTIMIZER_H
+
+#include "Train/Expr.h"
+#include "meshwright/OptionValues.h"
+#include "meshwright/runtime/PlanSchema.h"
+
+#include <optional>
+#include <string>
+
+namespace meshwright::train {
+
+/// A tensor beside each parameter, of its shape, which begins as zeros. Files call it by the
+/// parameter's name, a dot and `name`.
+struct OptimizerState {
+  llvm::StringLiteral name;
+  /// Whether it is an average of gradients: with all hyperparameters 0 the last gradient.
+  bool isAverageOfGradients = false;
+};
+
+/// The largest f32 below 1.
+inline constexpr double belowOne = 1.0 - 0x1p-24;
+
+/// A number that an executable is given when it runs: the step's input `name`, the flag of the
+/// same name with dashes. It is at least 0.
+struct Hyperparameter {
+  llvm::StringLiteral name;
+  double initial;
+  std::optional<double> most; ///< nothing: any number
+  llvm::StringLiteral help;
+  /// The state whose decay it is, if a step may move that by its (1 - decay)-th part only. Where the
+  /// state is stored in bf16, executables refuse decays with which it would not move.
+  llvm::StringLiteral decayOf = "";
+
+  /// One that can only be 0 is no input. Its flag says what the optimizer does not do.
+  bool isInput() const { return most != 0.0; }
+};
+
+/// The step's input `name`, 1 - of^t in the t-th update, by which an average that began at zero is
+/// divided.
+struct BiasCorrection {
+  llvm::StringLiteral name, of;
+};
+
+struct Optimizer;
+
+/// What a formula computes with: values of one element type, scalars of rank 0 and others of the
+/// parameter's shape.
+class UpdateInputs {
+public:
+  UpdateInputs(const Optimizer &optimizer, mlir::OpBuilder &builder, mlir::Location loc,
+               mlir::ValueRange operands, bool decays);
+
+  formula::Expr parameter, gradient, clip, lr;
+  /// Whether weights of this parameter decay: vectors' (norms, biases) do not.
+  bool decays;
+
+  formula::Expr clipped() const { return gradient * clip; }
+  formula::Expr state(llvm::StringRef name) const;
+  /// A hyperparameter or a bias correction.
+  formula::Expr scalar(llvm::StringRef name) const;
+
+private:
+  const Optimizer &optimizer;
+  mlir::ValueRange states, scalars;
+};
+
+/// The parameter after an update, and its states in the order of the row.
+struct Updated {
+  formula::Expr parameter;
+  llvm::SmallVector<formula::Expr, 2> states;
+};
+
+struct Optimizer {
+  llvm::StringLiteral name, summary;
+  llvm::ArrayRef<OptimizerState> states;
+  llvm::ArrayRef<Hyperparameter> hyperparameters;
+  llvm::ArrayRef<BiasCorrection> corrections;
+  /// Builds the update of each element. Zeros must make zeros, as padding needs.
+  Updated (*update)(const UpdateInputs &);
+
+  /// The inputs that the formula reads beside the learning rate, in the order of operands.
+  llvm::SmallVector<llvm::StringRef> scalars() const;
+};
+
+/// All of them; the first is the default.
+llvm::ArrayRef<const Optimizer *> optimizers();
+llvm::SmallVector<llvm::StringRef> optimizerNames();
+/// The row called `name`, or null.
+const Optimizer *findOptimizer(llvm::StringRef name);
+/// Whether an optimizer gives a step an input of that name.
+bool isOptimizerInput(llvm::StringRef name);
+
+/// The values of an update of `optimizer`, with the operands and results of `train.update`.
+llvm::SmallVector<mlir::Value> buildUpdate(const Optimizer &optimizer, mlir::OpBuilder &builder,
+                                           mlir::Location loc, mlir::ValueRange operands,
+                                           bool decays);
+
+/// Writes into a plan what executables read of the row.
+void addToPlan(const Optimizer &optimizer, plan::Header &plan);
+
+// As the value of an option.
+llvm::Error parseOption(llvm::StringRef text, const Optimizer *&optimizer);
+std::string optionText(const Optimizer *optimizer);
+
+} // namespace meshwright::train
+
+MESHWRIGHT_PASS_OPTION(const ::meshwright::train::Optimizer *)
+
+#endif // MESHWRIGHT_DIALECTS_TRAIN_OPTIMIZER_H

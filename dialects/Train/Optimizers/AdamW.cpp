@@ -1,0 +1,27 @@
+//===- AdamW.cpp - Adam with decoupled weight decay -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// As torch.optim.AdamW (Loshchilov and Hutter 2019).
+//
+//===----------------------------------------------------------------------===//
+#include "Moments.h"
+
+using namespace meshwright::train;
+using namespace meshwright::train::formula;
+
+static Updated update(const UpdateInputs &in) {
+  Expr p = in.parameter;
+  Expr decayed = in.decays ? p * (1.0 - in.lr * in.scalar("weight_decay")) : p;
+  return momentStep(in, decayed, in.clipped());
+}
+
+static constexpr Hyperparameter hyperparameters[] = {
+    beta1Row, beta2Row, epsRow,
+    {"weight_decay", 0.1, std::nullopt,
+     "decay of parameters with two or more dimensions, beside the gradient's step"}};
+
+namespace meshwright::train {
+extern const Optimizer adamw = {
+    "adamw", "Adam with decoupled weight decay", moments, hyperparameters, momentCorrections, update};
+} // namespace meshwright::train

@@ -1,0 +1,32 @@
+//===- Lion.cpp - Lion ------------------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2.
+//
+//===----------------------------------------------------------------------===//
+#include "Train/Optimizer.h"
+
+using namespace meshwright::train;
+using namespace meshwright::train::formula;
+
+static Updated update(const UpdateInputs &in) {
+  Expr p = in.parameter, g = in.clipped(), m = in.state("momentum");
+  Expr beta1 = in.scalar("beta1"), beta2 = in.scalar("beta2");
+  Expr direction = sign(beta1 * m + (1.0 - beta1) * g);
+  Expr decayed = in.decays ? p * (1.0 - in.lr * in.scalar("weight_decay")) : p;
+  return {decayed - in.lr * direction, {beta2 * m + (1.0 - beta2) * g}};
+}
+
+static constexpr OptimizerState states[] = {{"momentum", /*isAverageOfGradients=*/true}};
+
+static constexpr Hyperparameter hyperparameters[] = {
+    {"beta1", 0.9, belowOne, "share of the average of gradients in a step's direction"},
+    {"beta2", 0.99, belowOne, "decay of the average of gradients", "momentum"},
+    {"weight_decay", 0.1, std::nullopt,
+     "decay of parameters with two or more dimensions, beside the gradient's step"}};
+
+namespace meshwright::train {
+extern const Optimizer lion = {"lion", "steps of one size along the sign of an average of gradients",
+                               states, hyperparameters, {}, update};
+} // namespace meshwright::train

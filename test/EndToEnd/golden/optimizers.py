@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Optimizers as executables show them: states in checkpoints, runs that go on on another mesh, flags: optimizers.py GOLDEN WORK"""
+import pathlib
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from compare import read_safetensors
+from harness import Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
+
+directory = pathlib.Path(sys.argv[1]).resolve()
+fresh(sys.argv[2])
+MESHES = {"zero": "data=2+zero=1", "tensor": "tensor=2", "pipe": "pipe=2/2", "one": "one"}
+STATES = {"adam": ("momentum", "variance"), "lion": ("momentum",)}
+FLAGS = {"adam": {"beta1", "beta2", "eps", "weight-decay"}, "lion": {"beta1", "beta2", "weight-decay"}, "sgd": {"weight-decay"}}
+
+
+def refused(command, *words):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and all(word in done.stderr for word in words),
+          f"{' '.join(map(str, command))}:\n{done.stdout}{done.stderr}")
+
+
+def go_on(name, golden):
+    """Each mesh goes on from the checkpoint of the one before. Together they have the losses of the float64 run."""
+    tensors, have, before = set(read_safetensors(golden.weights)), [], None
+    for step, (exe, text) in enumerate(MESHES.items()):
+        compile(golden.config, exe, **golden.size, **strategy(text))
+        start = {"init": None, "resume": before} if before else {}
+        steps = golden.run["steps"] if exe == "one" else step + 1
+        before = f"{name}-{exe}"
+        have += train(f"./{exe}", ranks_of(strategy(text)["mesh"]), save=before, **dict(golden.run, steps=steps, **start))
+        saved = set(read_safetensors(f"{before}/latest/optimizer.safetensors"))
+        check(saved == {f"{tensor}.{state}" for tensor in tensors for state in STATES[name]}, f"{name} on {text} saves {sorted(saved)}")
+    error = distance(have, [{"loss": loss} for loss in golden.answers["loss"]])
+    print(f"{name} on {', '.join(MESHES.values())}: loss {error:.1e}", flush=True)
+    check(error <= 1e-5, f"a loss is off by {error:.2e}")
+
+
+for name in STATES:
+    go_on(name, Golden(directory / f"{name}.json"))
+
+# An executable has the flags of its optimizer, with the optimizer's defaults, and no others.
+golden = Golden(directory / "lion.json")
+run = {**golden.data, "steps": 1}
+for name, want in FLAGS.items():
+    compile(golden.config, name, **dict(golden.size, optimizer=name))
+    said = call([f"./{name}", "--help"])
+    have = {flag for flag in FLAGS["adam"] if f"--{flag} X=" in said}
+    check(have == want, f"{name} --help has {have}")
+    for flag in (FLAGS["adam"] | {"rho"}) - want:
+        refused([f"./{name}", *flags({**run, flag: 0.5})], f"there is no flag --{flag}", f", {name}, has --", *want)
+check("--beta2 X=0.99 " in call(["./lion", "--help"]), "the default of --beta2")
+refused(["./sgd", *flags({**run, "weight_decay": 0.1})], "--weight-decay is 0.1, but sgd decays no parameters")
+call(["./sgd", *flags({**run, "weight_decay": 0})])
+refused(["./lion", *flags({**run, "beta2": 1})], "--beta2 is 1", "less than 1")
+# A run goes on with the same optimizer alone.
+refused(["./lion", *flags({**run, "steps": 6, "resume": "adam-one"})], "--optimizer adam", "compiled for lion")
