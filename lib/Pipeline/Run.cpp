@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Program.h"
 
 #include <cerrno>
@@ -22,20 +21,7 @@ static constexpr const char *usage =
     "usage: meshwright run -n N [--mpi] EXE ARGS...\n"
     "  -n N    ranks to start; must equal the executable's mesh\n"
     "  --mpi   start them as processes under mpirun, also as root and with more ranks than cores\n"
-    "          (default: as threads of one process)\n"
-    "Where ranks meet by TCP they prove to each other that they know MESHWRIGHT_SECRET, which is made\n"
-    "for this run if it is not set.\n";
-
-/// Gives the ranks a random secret, unless they have one already.
-static Error makeSecret() {
-  uint8_t bytes[32];
-  if (getentropy(bytes, sizeof(bytes)) != 0)
-    return createStringError("cannot make MESHWRIGHT_SECRET, the system gives no random numbers: "
-                             "%s",
-                             strerror(errno));
-  setenv("MESHWRIGHT_SECRET", llvm::toHex(bytes, /*LowerCase=*/true).c_str(), /*replace=*/0);
-  return Error::success();
-}
+    "          (default: as threads of one process)\n";
 
 Error run(llvm::ArrayRef<std::string> args) {
   std::string ranks;
@@ -58,13 +44,8 @@ Error run(llvm::ArrayRef<std::string> args) {
     return createStringError(llvm::Twine("no executable given\n") + usage);
 
   std::vector<std::string> command;
-  if (mpi) {
-    if (Error error = makeSecret())
-      return error;
-    // By name, so that it is not in anybody's list of processes.
-    command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-x", "MESHWRIGHT_SECRET",
-               "-n",     ranks};
-  }
+  if (mpi)
+    command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks};
   // A bare name is a file here, not something on PATH.
   command.push_back(args[i].find('/') == std::string::npos ? "./" + args[i] : args[i]);
   if (!mpi)

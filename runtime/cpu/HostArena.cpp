@@ -25,10 +25,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Device> meshwright::openDevice(const Plan &, Communicator &, RankStatus &) {
-  return nullptr;
-}
-
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   cpu::reserveBlasBuffers(context.threads);
   return std::make_unique<HostArena>(context.plan.arenaBytes, context.plan.hostBytes);

@@ -42,21 +42,21 @@ struct Call {
   ElementType type;
   std::vector<int64_t> counts; ///< of its tensors
 
-  Communicator &members() const { return *context->groups[size_t(group)]; }
+  MwContext::Membership self() const { return context->memberships[size_t(group)]; }
   int64_t width() const { return bytesOf(type); }
   int64_t bytes() const {
     return std::accumulate(counts.begin(), counts.end(), int64_t(0)) * width();
   }
   /// What the members send each other, as the plan has it; NCCL divides it as it likes.
   int64_t traffic(int root = 0) const {
-    return trafficOf(kind, counts, width(), members().size(), root);
+    return trafficOf(kind, counts, width(), self().size, root);
   }
   /// This member's part of it, where all have the same.
   int64_t evenly(int root = 0) const {
-    int64_t all = traffic(root), size = members().size();
-    return all / size + (members().rank() < all % size);
+    int64_t all = traffic(root), size = self().size;
+    return all / size + (self().rank < all % size);
   }
-  int64_t ifRoot(int root) const { return members().rank() == root ? traffic(root) : 0; }
+  int64_t ifRoot(int root) const { return self().rank == root ? traffic(root) : 0; }
 };
 
 std::vector<int64_t> countsOf(const MwSegment *segments, int64_t count) {
@@ -153,7 +153,7 @@ void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t type, 
   Call call{context, op, group, "all_to_all", ElementType(type), {count}};
   communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     together([&] {
-      for (int peer = 0; peer < call.members().size(); ++peer) {
+      for (int peer = 0; peer < call.self().size; ++peer) {
         MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), typeOf(type), peer,
                 comm, stream);
         MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), typeOf(type), peer,
@@ -166,10 +166,10 @@ void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t type, 
 void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t type, const int32_t *from,
                 const void *input, void *output, int64_t count) {
   Call call{context, op, group, "permute", ElementType(type), {count}};
-  int self = call.members().rank();
+  int self = call.self().rank;
   communicate(call, from[self] == self ? 0 : call.bytes(), [&](ncclComm_t comm, CUstream stream) {
     together([&] {
-      for (int to = 0; to < call.members().size(); ++to)
+      for (int to = 0; to < call.self().size; ++to)
         if (from[to] == self)
           MW_NCCL(ncclSend, input, size_t(count), typeOf(type), to, comm, stream);
       MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), from[self], comm, stream);
@@ -181,8 +181,8 @@ void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t type, con
 void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, const int32_t *table,
                  const MwSegment *segments, int64_t count, void *workspace) {
   Call call{context, op, group, "exchange", ElementType(type), countsOf(segments, count)};
-  ExchangeTable exchange{table, call.members().size()};
-  int groupRank = call.members().rank(), to = exchange.to(groupRank),
+  ExchangeTable exchange{table, call.self().size};
+  int groupRank = call.self().rank, to = exchange.to(groupRank),
       from = exchange.from(groupRank);
   int64_t sent = 0;
   for (int64_t elements : call.counts)
@@ -244,11 +244,11 @@ void mw_reduce(MwContext *context, int32_t op, int32_t group, int32_t type, int3
 void mw_gather(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t root,
                const void *input, void *output, int64_t count) {
   Call call{context, op, group, "gather", ElementType(type), {count}};
-  bool isRoot = call.members().rank() == root;
+  bool isRoot = call.self().rank == root;
   communicate(call, isRoot ? 0 : call.bytes(), [&](ncclComm_t comm, CUstream stream) {
     together([&] {
       MW_NCCL(ncclSend, input, size_t(count), typeOf(type), root, comm, stream);
-      for (int peer = 0; isRoot && peer < call.members().size(); ++peer)
+      for (int peer = 0; isRoot && peer < call.self().size; ++peer)
         MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), typeOf(type), peer,
                 comm, stream);
     });
@@ -258,10 +258,10 @@ void mw_gather(MwContext *context, int32_t op, int32_t group, int32_t type, int3
 void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t root,
                 const void *input, void *output, int64_t count) {
   Call call{context, op, group, "scatter", ElementType(type), {count}};
-  bool isRoot = call.members().rank() == root;
+  bool isRoot = call.self().rank == root;
   communicate(call, call.ifRoot(root), [&](ncclComm_t comm, CUstream stream) {
     together([&] {
-      for (int peer = 0; isRoot && peer < call.members().size(); ++peer)
+      for (int peer = 0; isRoot && peer < call.self().size; ++peer)
         MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), typeOf(type), peer,
                 comm, stream);
       MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), root, comm, stream);

@@ -24,7 +24,7 @@ static CUstream makeStream() {
   return stream;
 }
 
-Communication::Communication(const Plan &plan, Communicator &worldCommunicator, RankStatus &status,
+Communication::Communication(const Plan &plan, RankGroup &worldCommunicator, RankStatus &status,
                              CUstream compute)
     : plan(plan), rank(worldCommunicator.rank()), compute(compute), groups(plan.groups.size()) {
   stream = makeStream();

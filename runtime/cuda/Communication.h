@@ -12,7 +12,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_COMMUNICATION_H
 #define MESHWRIGHT_RUNTIME_CUDA_COMMUNICATION_H
 
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 #include "common/monitor/RankStatus.h"
 #include "common/plan/Plan.h"
 #include "cuda/Libraries.h"
@@ -50,7 +50,7 @@ private:
 class Communication {
 public:
   /// Makes all communicators of the plan. Collective.
-  Communication(const Plan &plan, Communicator &world, RankStatus &status, CUstream compute);
+  Communication(const Plan &plan, RankGroup &world, RankStatus &status, CUstream compute);
   ~Communication();
   Communication(const Communication &) = delete;
   Communication &operator=(const Communication &) = delete;

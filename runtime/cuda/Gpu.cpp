@@ -25,7 +25,7 @@ namespace meshwright::cuda {
 /// Of so many ops the GPU notes one: some 50 of a step of GPT-2 1.5B, or 0.1 ms of 350.
 static constexpr int opsOfMark = 32;
 
-Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator, RankStatus &status)
+Gpu::Gpu(const Plan &plan, RankGroup &worldCommunicator, RankStatus &status)
     : status(status), plan(plan), rank(worldCommunicator.rank()),
       synchronous(getenv("MESHWRIGHT_SYNCHRONOUS") &&
                   environmentNumber("MESHWRIGHT_SYNCHRONOUS", 0) != 0) {
@@ -89,7 +89,7 @@ static std::string listOf(const std::vector<int> &ranks) {
 /// Ranks that see the same GPUs of a machine take them by their numbers there, as the launcher counts
 /// them. Where it counts past the GPUs, because tasks see others each (CUDA_VISIBLE_DEVICES, control
 /// groups, parts of GPUs), they are counted among those that see the same.
-int Gpu::numberOf(Communicator &world, const std::vector<CUuuid> &names, int sharing) const {
+int Gpu::numberOf(RankGroup &world, const std::vector<CUuuid> &names, int sharing) const {
   int room = int(names.size()) * sharing;
   std::string seen;
   for (const CUuuid &name : names)
@@ -110,7 +110,7 @@ int Gpu::numberOf(Communicator &world, const std::vector<CUuuid> &names, int sha
 }
 
 /// Several ranks share a GPU only where MESHWRIGHT_RANKS_PER_GPU allows it, for tests.
-int Gpu::choose(Communicator &world) {
+int Gpu::choose(RankGroup &world) {
   int count = 0, sharing = getenv("MESHWRIGHT_RANKS_PER_GPU")
                                ? environmentNumber("MESHWRIGHT_RANKS_PER_GPU", 1)
                                : 1;
@@ -190,7 +190,7 @@ std::string Gpu::describe() const {
               registered.empty() ? "" : "; the arena in ", registered);
 }
 
-void Gpu::tune(Arena &arena, const std::string &file, Communicator &world) {
+void Gpu::tune(Arena &arena, const std::string &file, RankGroup &world) {
   cuda::tune(*matmuls, *attentions, file,
              {reinterpret_cast<CUdeviceptr>(arena.program()), arenaBytes}, device, stream, world,
              status);
@@ -379,10 +379,3 @@ void Gpu::wait(const std::string &op) {
 }
 
 } // namespace meshwright::cuda
-
-void meshwright::prepareTarget() {} // Each rank opens what it needs.
-
-std::unique_ptr<meshwright::Device>
-meshwright::openDevice(const Plan &plan, Communicator &world, RankStatus &status) {
-  return std::make_unique<cuda::Gpu>(plan, world, status);
-}

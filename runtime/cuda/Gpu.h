@@ -30,7 +30,7 @@ class Gpu : public meshwright::Device {
 public:
   /// The GPU of this rank: the one with its number among the ranks of its machine, or the
   /// only one it sees.
-  Gpu(const Plan &plan, Communicator &world, RankStatus &status);
+  Gpu(const Plan &plan, RankGroup &world, RankStatus &status);
   ~Gpu() override;
 
   static Gpu &of(MwContext *context) { return static_cast<Gpu &>(*context->device); }
@@ -46,7 +46,7 @@ public:
   void read(void *to, const void *from, int64_t bytes) override;
   /// Reads a number by which the program goes on.
   int32_t follow(const int32_t *from);
-  void tune(Arena &arena, const std::string &file, Communicator &world) override;
+  void tune(Arena &arena, const std::string &file, RankGroup &world) override;
   void beginSpan() override;
   void endSpan(Trace &trace, const Trace::Span &span) override;
 
@@ -122,9 +122,9 @@ private:
   };
 
   /// How many ranks share the GPU that is chosen.
-  int choose(Communicator &world);
+  int choose(RankGroup &world);
   /// Of the GPUs called `names`, which this rank sees, the number of its own.
-  int numberOf(Communicator &world, const std::vector<CUuuid> &names, int sharing) const;
+  int numberOf(RankGroup &world, const std::vector<CUuuid> &names, int sharing) const;
   /// An Error with the plan's table unless the GPU has free what `ranks` of them need.
   void checkFree(int64_t ranks) const;
   void enqueueRun(MwContext &context, EntryPoint program, char *arena);

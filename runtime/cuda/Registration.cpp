@@ -25,7 +25,7 @@ static bool haveOneProgram(const Plan &plan, const std::vector<int> &axes, int r
 }
 
 /// The greatest of all ranks' `value`.
-static int32_t most(Communicator &ranks, int32_t value) {
+static int32_t most(RankGroup &ranks, int32_t value) {
   int32_t result = 0;
   ranks.allReduce(ElementType::I32, Reduction::Max, &value, &result, 1);
   return result;
@@ -48,12 +48,12 @@ Registration::Registration(MwContext &context, const Communication &communicatio
   bool anyRefused = most(*context.world, memory.refusal().empty() ? 0 : 1);
   for (size_t number = 0; number < plan.groups.size(); ++number) {
     ncclComm_t comm = communication.group(int32_t(number));
-    if (!comm || context.groups[number]->size() == 1)
+    if (!comm || context.memberships[number].size == 1)
       continue;
     ++communicators;
     ++context.status.enqueued;
-    if (!windows || anyRefused || !haveOneProgram(plan, plan.groups[number], context.rank()) ||
-        !addWindow(context, number, comm))
+    bool may = windows && !anyRefused && haveOneProgram(plan, plan.groups[number], context.rank());
+    if (!addWindow(context, number, comm, may))
       addBuffer(comm);
   }
   for (ncclComm_t pair : pairs) {
@@ -65,17 +65,27 @@ Registration::Registration(MwContext &context, const Communication &communicatio
   sayRefusals(*context.world);
 }
 
-bool Registration::addWindow(MwContext &context, size_t number, ncclComm_t comm) {
+/// Makes a window if this rank's group `may` have one and all of its members can. Every rank of the
+/// world calls it for the same group of the plan, because members have no communicator of their own
+/// but NCCL's.
+bool Registration::addWindow(MwContext &context, size_t number, ncclComm_t comm, bool may) {
   ncclWindow_t window = nullptr;
-  ncclResult_t result = Nccl::load().ncclCommWindowRegister(comm, begin, bytes, &window,
-                                                            NCCL_WIN_COLL_SYMMETRIC);
+  ncclResult_t result = ncclSuccess;
+  if (may)
+    result = Nccl::load().ncclCommWindowRegister(comm, begin, bytes, &window,
+                                                 NCCL_WIN_COLL_SYMMETRIC);
   // Where it has none for these GPUs it says so by a null window alone. NCCL 2.27 and 2.28 register
   // the buffer then and return that as a window, which is used and let go of as one.
   bool made = result == ncclSuccess && window;
-  if (!made)
+  if (may && !made)
     refuse("ncclCommWindowRegister", result);
   // Each rank would choose its way by its own windows.
-  if (most(*context.groups[number], made ? 0 : 1) == 0) {
+  const Plan &plan = context.plan;
+  int32_t mine = made;
+  std::vector<int32_t> all(size_t(context.world->size()));
+  context.world->allGather(ElementType::I32, &mine, all.data(), 1);
+  std::vector<int> members = plan.groupMembers(plan.groups[number], context.rank());
+  if (std::all_of(members.begin(), members.end(), [&](int rank) { return all[size_t(rank)]; })) {
     entries.push_back({comm, window, nullptr});
     return true;
   }
@@ -104,7 +114,7 @@ void Registration::refuse(const std::string &call, ncclResult_t result) {
 }
 
 /// The first rank with one speaks for all.
-void Registration::sayRefusals(Communicator &world) const {
+void Registration::sayRefusals(RankGroup &world) const {
   int size = world.size();
   int32_t first = size - most(world, refusal.empty() ? 0 : size - world.rank());
   if (first == world.rank())

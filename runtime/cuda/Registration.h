@@ -41,11 +41,11 @@ private:
   };
 
   /// As a window of all ranks of group `number`; false where one of them is refused.
-  bool addWindow(MwContext &context, size_t number, ncclComm_t comm);
+  bool addWindow(MwContext &context, size_t number, ncclComm_t comm, bool may);
   /// By this rank alone.
   void addBuffer(ncclComm_t comm);
   void refuse(const std::string &call, ncclResult_t result);
-  void sayRefusals(Communicator &world) const;
+  void sayRefusals(RankGroup &world) const;
 
   void *begin;
   size_t bytes;

@@ -362,7 +362,7 @@ static void take(const Attentions &attentions, size_t number, const std::string 
 }
 
 void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
-          CUdevice device, CUstream stream, Communicator &world, RankStatus &status) {
+          CUdevice device, CUstream stream, RankGroup &world, RankStatus &status) {
   std::string words;
   if (world.rank() == 0)
     words = choice(matmuls, attentions, file, space, device, stream);

@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_TUNE_H
 #define MESHWRIGHT_RUNTIME_CUDA_TUNE_H
 
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 #include "common/monitor/RankStatus.h"
 #include "cuda/Attention.h"
 #include "cuda/Matmul.h"
@@ -23,7 +23,7 @@ namespace meshwright::cuda {
 /// they compute alike has the same bits. The file `cache` is one in the user's cache, to which
 /// executables add what they miss. Collective over `world`.
 void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
-          CUdevice device, CUstream stream, Communicator &world, RankStatus &status);
+          CUdevice device, CUstream stream, RankGroup &world, RankStatus &status);
 
 } // namespace meshwright::cuda
 

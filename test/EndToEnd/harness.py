@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -100,13 +99,6 @@ def train(exe, ranks=1, mpi=False, metrics="metrics.jsonl", **options):
     launcher = ["meshwright", "run", *(["--mpi"] if mpi else []), "-n", ranks]
     call([*launcher, exe, *flags(dict(options, metrics=metrics))])
     return rows(metrics)
-
-
-def free_port():
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def check_traffic(exe, trace, steps):

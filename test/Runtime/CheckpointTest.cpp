@@ -85,7 +85,7 @@ TEST_F(CheckpointTest, DamageIsFound) {
     std::string flipped = good;
     flipped.back() ^= 64;
     writeFile(folder + file, flipped);
-    for (auto [launcher, dataRanks, tensor] : {std::tuple(Mpi, 4, 1), {Tcp, 1, 4}}) {
+    for (auto [launcher, dataRanks, tensor] : {std::tuple(Mpi, 4, 1), {Mpi, 1, 4}}) {
       if (file[1] == 'm')
         continue;
       Result result = resume(launcher, dataRanks, tensor);
@@ -234,7 +234,7 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
   ::signal(SIGINT, SIG_DFL);
   std::string flags = "--lr 0.01 --shuffle --metrics " + path("m.jsonl") + " --save " + path("a");
   for (auto [launcher, signal] :
-       {std::pair(Threads, SIGTERM), {Threads, SIGINT}, {Tcp, SIGTERM}, {Mpi, SIGTERM}}) {
+       {std::pair(Threads, SIGTERM), {Threads, SIGINT}, {Mpi, SIGTERM}}) {
     fs::remove_all(path("a"));
     fs::remove(path("m.jsonl"));
     // The second signal comes within the step.
@@ -300,7 +300,7 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
 
 // An error between two steps leaves the state whole: it is saved, whichever rank has the error.
 TEST_F(CheckpointTest, ErrorsKeepTheLastGoodStep) {
-  for (Launcher launcher : {Threads, Mpi, Tcp}) {
+  for (Launcher launcher : {Threads, Mpi}) {
     std::string tokens(5000, 'a');
     writeFile(path("data.bin"), tokens);
     fs::remove_all(path("a"));
@@ -312,8 +312,7 @@ TEST_F(CheckpointTest, ErrorsKeepTheLastGoodStep) {
     fs::resize_file(path("data.bin"), 100);
     Result result = run.wait();
     EXPECT_EQ(result.code, 1) << result.output;
-    // Ranks without a launcher speak for themselves.
-    EXPECT_LE(occurrences(result.output, "error: "), launcher == Tcp ? 2 : 1) << result.output;
+    EXPECT_EQ(occurrences(result.output, "error: "), 1) << result.output;
     EXPECT_THAT(result.output,
                 HasSubstr("data.bin: has 100 bytes, but had 5000 when it was opened"));
     auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
@@ -411,7 +410,7 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   ASSERT_EQ(go("--steps 8" + flags + " --save-every 4 --save " + path("a")).code, 0);
   auto whole = metrics("m.jsonl");
   std::string resume = "--resume " + path("a/step-00000004");
-  for (Launcher launcher : {Threads, Mpi, Tcp}) {
+  for (Launcher launcher : {Threads, Mpi}) {
     Result result = go(resume, launcher);
     ASSERT_EQ(result.code, 0) << result.output;
     EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
@@ -442,12 +441,11 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
 }
 
 TEST_F(CheckpointTest, StoppedRanksAreMissed) {
-  for (auto [launcher, rank] : {std::pair(Tcp, 0), {Mpi, 1}}) {
+  for (int rank : {0, 1}) {
     fs::remove_all(path("a"));
-    Command run(command("--steps 1000000 --save-every 1 --keep 1 --save " + path("a"), 2, 1,
-                        launcher,
+    Command run(command("--steps 1000000 --save-every 1 --keep 1 --save " + path("a"), 2, 1, Mpi,
                         // MPI's start is a wait too, which takes seconds on a loaded machine.
-                        launcher == Mpi ? "MESHWRIGHT_TIMEOUT=8" : "MESHWRIGHT_TIMEOUT=1"));
+                        "MESHWRIGHT_TIMEOUT=8"));
     auto saving = [&] {
       std::error_code error;
       for (const auto &entry : fs::directory_iterator(path("a"), error))
@@ -461,8 +459,8 @@ TEST_F(CheckpointTest, StoppedRanksAreMissed) {
     // Which process is which rank, its environment says.
     auto isRank = [&](pid_t pid) {
       std::string environment = readFile("/proc/" + std::to_string(pid) + "/environ");
-      std::string name = launcher == Mpi ? "OMPI_COMM_WORLD_RANK=" : "RANK=";
-      return environment.find('\0' + name + std::to_string(rank) + '\0') != std::string::npos;
+      return environment.find(std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) +
+                              '\0') != std::string::npos;
     };
     pid_t stopped = isRank(all[0]) ? all[0] : all[1];
     ASSERT_TRUE(eventually(saving));
@@ -471,8 +469,7 @@ TEST_F(CheckpointTest, StoppedRanksAreMissed) {
     kill(stopped, SIGKILL);
     Result result = run.wait(20);
     EXPECT_NE(result.code, 0);
-    EXPECT_LT(result.seconds, launcher == Mpi ? 30 : 15) << result.output;
-    EXPECT_THAT(result.output, HasSubstr(launcher == Mpi ? "waited longer than 8 s for others"
-                                                         : "waited longer than 1 s for others"));
+    EXPECT_LT(result.seconds, 30) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("waited longer than 8 s for others"));
   }
 }

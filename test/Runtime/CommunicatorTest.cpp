@@ -2,17 +2,14 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Every implementation must pass it: threads and TCP in one process, MPI where the
-// test is started by mpirun. Results are compared with plain loops over all
+// Every implementation must pass it: threads of one process, and MPI where the test is
+// started by mpirun. Results are compared with plain loops over all
 // members' inputs, bitwise.
 //
 //===----------------------------------------------------------------------===//
 #include "common/launch/Agreement.h"
 #include "common/plan/Plan.h"
-#include "cpu/MessageCommunicator.h"
-#include "cpu/MpiTransport.h"
-#include "cpu/Socket.h"
-#include "cpu/TcpTransport.h"
+#include "cpu/MpiCommunicator.h"
 #include "cpu/ThreadCommunicator.h"
 #include "meshwright/runtime/Philox.h"
 #include "meshwright/runtime/Traffic.h"
@@ -29,7 +26,7 @@ using namespace meshwright;
 
 using Body = std::function<void(Communicator &)>;
 
-static std::shared_ptr<Transport> mpiTransport;
+static std::shared_ptr<MpiMessages> mpiMessages;
 
 namespace {
 /// Each harness runs a body once per rank, for the numbers of ranks in counts().
@@ -51,31 +48,13 @@ struct Threads {
   }
 };
 
-struct Tcp {
-  static std::vector<int> counts() { return {1, 2, 3, 4, 8}; }
-  static void run(int ranks, const Body &body) {
-    TcpAddress master{"127.0.0.1", 0, 30};
-    master.port = Socket::listen(Socket::resolve("127.0.0.1", 0)[0]).local().port();
-    std::vector<std::thread> threads;
-    for (int i = 0; i < ranks; ++i)
-      threads.emplace_back([&, i] {
-        RankStatus status(i);
-        MessageCommunicator world(openTcpTransport(i, ranks, master), status);
-        body(world);
-        world.barrier();
-      });
-    for (std::thread &thread : threads)
-      thread.join();
-  }
-};
-
 struct Mpi {
   static std::vector<int> counts() {
-    return mpiTransport ? std::vector<int>{mpiTransport->size()} : std::vector<int>{};
+    return mpiMessages ? std::vector<int>{mpiMessages->size()} : std::vector<int>{};
   }
   static void run(int, const Body &body) {
-    RankStatus status(mpiTransport->rank());
-    MessageCommunicator world(mpiTransport, status);
+    RankStatus status(mpiMessages->rank());
+    MpiCommunicator world(mpiMessages, status);
     body(world);
     world.barrier();
   }
@@ -255,7 +234,7 @@ static void checkSlots(Communicator &comm, ElementType type, int64_t count, uint
     wanted.push_back(part(blocksOf(from), count * me, count));
   Buffer mine = blocksOf(me), got(type, count * n);
   memset(got.at(0), 0x5A, got.bytes.size());
-  bool messages = dynamic_cast<MessageCommunicator *>(&comm);
+  bool messages = dynamic_cast<MpiCommunicator *>(&comm);
   for (int from = 0; from < n; ++from)
     for (int to = 0; to < n; ++to)
       if (from != to) // Messages say before how long they are.
@@ -360,7 +339,7 @@ static void checkScratch(Communicator &comm, const char *op, const std::vector<i
   call(*fresh);
   Scratch planned = scratchOf(op, counts, width, comm.size());
   int64_t most = planned.received + planned.packed;
-  bool messages = dynamic_cast<MessageCommunicator *>(fresh.get());
+  bool messages = dynamic_cast<MpiCommunicator *>(fresh.get());
   EXPECT_LE(fresh->allocatedBytes(), messages ? most : 0) << op;
   if (messages && comm.rank() == 0) {
     EXPECT_EQ(fresh->allocatedBytes(), most) << op;
@@ -468,7 +447,7 @@ static void checkExchange(Communicator &comm, ElementType type, std::vector<int6
   std::unique_ptr<Communicator> fresh = comm.split(everyone);
   fresh->exchange(type, exchange, {segments.data(), segments.size()},
                   adds ? workspace.at(0) : nullptr);
-  bool messages = dynamic_cast<MessageCommunicator *>(fresh.get());
+  bool messages = dynamic_cast<MpiCommunicator *>(fresh.get());
   EXPECT_EQ(fresh->allocatedBytes(), messages ? exchange.packedBytes(me, counts, width) : 0);
   checkTraffic(*fresh, 0, exchange.sentElements(counts) * width, "exchange");
   for (size_t i = 0; i < counts.size(); ++i)
@@ -705,65 +684,14 @@ TYPED_TEST_P(CommunicatorTest, NaNWinsMaximum) {
 REGISTER_TYPED_TEST_SUITE_P(CommunicatorTest, Agreement, OutOfStep, Reductions, Moves, LargeBuffersCrossWindows,
                             SeveralTensors, GroupsOfMeshes, BarrierHolds, NaNWinsMaximum);
 INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorTest, Threads);
-INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, CommunicatorTest, Tcp);
 INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, CommunicatorTest, Mpi);
-
-namespace {
-/// Whose messages take a second, of which parts are seen to come or not.
-class SlowTransport final : public Transport {
-public:
-  SlowTransport(bool moves, RankStatus &status) : moves(moves), status(status) {}
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  std::unique_ptr<Request> startSend(int, int, int, const void *, int64_t) override {
-    return std::make_unique<Request>();
-  }
-  std::unique_ptr<Request> startReceive(int, int, int, void *, int64_t) override {
-    return std::make_unique<Request>();
-  }
-  bool test(Request &) override {
-    longest = std::max(longest, status.wait().seconds);
-    return RankStatus::Clock::now() - begin > std::chrono::seconds(1);
-  }
-  void idle(std::chrono::nanoseconds) override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    ++parts;
-  }
-  uint64_t moved() const override { return moves ? parts : 0; }
-  void abort(int) override {}
-  void finish() override {}
-
-  double longest = 0; ///< wait that the monitor has seen
-
-private:
-  bool moves;
-  RankStatus &status;
-  uint64_t parts = 0;
-  RankStatus::Clock::time_point begin = RankStatus::Clock::now();
-};
-} // namespace
-
-// A message that is long under way is no reason to give up, as long as parts of it come.
-TEST(Waits, PartsOfAMessageExtendTheDeadline) {
-  for (bool moves : {false, true}) {
-    RankStatus status(0);
-    auto transport = std::make_shared<SlowTransport>(moves, status);
-    MessageCommunicator world(transport, status);
-    world.barrier();
-    if (moves) {
-      EXPECT_LT(transport->longest, 0.5);
-    } else {
-      EXPECT_GT(transport->longest, 0.8);
-    }
-  }
-}
 
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   if (const char *size = getenv("OMPI_COMM_WORLD_SIZE"))
-    mpiTransport = openMpiTransport(atoi(size));
+    mpiMessages = std::make_shared<MpiMessages>(atoi(size));
   int result = RUN_ALL_TESTS();
-  if (mpiTransport)
-    mpiTransport->finish();
+  if (mpiMessages)
+    mpiMessages->finish();
   return result;
 }

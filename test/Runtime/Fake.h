@@ -20,7 +20,7 @@ namespace testing_process {
 /// Runs fake_program with a data file and a directory for what it writes.
 class FakeTest : public testing::Test {
 protected:
-  enum Launcher { Threads, Mpi, Tcp, Slurm };
+  enum Launcher { Threads, Mpi };
 
   FakeTest() {
     std::string tokens;
@@ -34,23 +34,14 @@ protected:
   /// The command for `data` x `tensor` ranks; `environment` as NAME=value words.
   std::string command(const std::string &arguments, int data = 1, int tensor = 1,
                       Launcher launcher = Threads, const std::string &environment = "") const {
-    int ranks = data * tensor;
     std::string variables = "export FAKE_DATA=" + std::to_string(data) +
                             " FAKE_TENSOR=" + std::to_string(tensor) + " " + environment + "; ";
     std::string exe =
         std::string(FAKE_PROGRAM) + " --data " + path("data.bin") + " --tokens u8 " + arguments;
-    std::string count = std::to_string(ranks);
+    std::string count = std::to_string(data * tensor);
     if (launcher == Mpi)
       return variables + "exec mpirun --allow-run-as-root --oversubscribe -n " + count + " " + exe;
-    if (launcher == Threads)
-      return variables + "exec " + exe + " --ranks " + count;
-    int port = 20000 + int(getpid() % 20000);
-    std::string size = launcher == Slurm ? "SLURM_STEP_ID=0 SLURM_NTASKS=" : "WORLD_SIZE=";
-    std::string rank = launcher == Slurm ? "SLURM_PROCID=" : "RANK=";
-    return variables + "export MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) + " " +
-           size + count + "; for r in $(seq 1 " + std::to_string(ranks - 1) + "); do " + rank +
-           "$r " + exe + " & done; " + rank + "0 " + exe +
-           "; code=$?; for job in $(jobs -p); do wait $job || code=$?; done; exit $code";
+    return variables + "exec " + exe + " --ranks " + count;
   }
 
   Result train(const std::string &arguments, int data = 1, int tensor = 1,

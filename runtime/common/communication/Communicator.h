@@ -22,13 +22,12 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_COMMUNICATOR_H
 #define MESHWRIGHT_RUNTIME_COMMON_COMMUNICATOR_H
 
-#include "common/plan/ElementType.h"
+#include "common/communication/RankGroup.h"
 #include "meshwright/runtime/Traffic.h"
 
 #include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace meshwright {
@@ -49,8 +48,6 @@ struct Segments {
   }
 };
 
-enum class Reduction : int32_t { Sum = MW_SUM, Max = MW_MAX };
-
 /// What the calls of a program are, by number, so that ranks that are out of step say so
 /// instead of taking each other's data. -1 is none of the program's.
 class Calls {
@@ -66,18 +63,10 @@ public:
   static void check(const Calls *calls, int self, int mine, int peer, int theirs);
 };
 
-class Communicator {
+/// What a program's collectives need of a group, where the host sends them.
+class Communicator : public RankGroup {
 public:
-  Communicator(std::vector<int> members, int rank) : members(std::move(members)), self(rank) {}
-  virtual ~Communicator() = default;
-  Communicator(const Communicator &) = delete;
-  Communicator &operator=(const Communicator &) = delete;
-
-  /// This rank's position in the group, and the group's size.
-  int rank() const { return self; }
-  int size() const { return int(members.size()); }
-  /// The world rank of member `index`.
-  int worldRank(int index) const { return members[size_t(index)]; }
+  using RankGroup::RankGroup;
 
   /// Bytes that this member has sent to others so far, or read from or written to
   /// their memory: summed over a group what `trafficOf` says.
@@ -97,27 +86,21 @@ public:
   /// The calls from here on are part of the program's call number `number`.
   void beginCall(int number) { call = number; }
 
-  /// Waits until every member has come here.
-  virtual void barrier() = 0;
-
-  /// Sends to, or receives from, one member. Messages between two members arrive
-  /// in order. `post` waits until the message before it to that member has been taken
-  /// and then returns at once; its data must stay until `finishSend`, which waits
-  /// for that. `receive` waits for the message.
+  /// Sends to any member. `post` waits until the message before it to that member has been
+  /// taken and then returns at once; its data must stay until `finishSend`, which waits
+  /// for that.
   virtual void post(ElementType type, const void *data, int64_t count, int to) = 0;
   virtual void finishSend(int to) = 0;
   void finishSends() {
     for (int to = 0; to < size(); ++to)
       finishSend(to);
   }
-  void send(ElementType type, const void *data, int64_t count, int to) {
+  void send(ElementType type, const void *data, int64_t count, int to) override {
     post(type, data, count, to);
     finishSend(to);
   }
-  virtual void receive(ElementType type, void *data, int64_t count, int from) = 0;
 
-  /// Every member's `data` becomes that of `root`.
-  virtual void broadcast(ElementType type, void *data, int64_t count, int root) = 0;
+  using RankGroup::broadcast;
   void broadcast(ElementType type, const void *input, void *output, int64_t count, int root) {
     if (self == root && input != output && count > 0)
       std::memcpy(output, input, size_t(count * bytesOf(type)));
@@ -133,11 +116,11 @@ public:
   virtual void reduceScatter(ElementType type, Reduction reduction, Segments segments) = 0;
 
   void allReduce(ElementType type, Reduction reduction, const void *input, void *output,
-                 int64_t count) {
+                 int64_t count) override {
     MwSegment one{input, output, count};
     allReduce(type, reduction, {&one, 1});
   }
-  void allGather(ElementType type, const void *input, void *output, int64_t count) {
+  void allGather(ElementType type, const void *input, void *output, int64_t count) override {
     MwSegment one{input, output, count};
     allGather(type, {&one, 1});
   }
@@ -181,8 +164,6 @@ public:
   static int64_t filledBytes(const void *data, int64_t bytes, int64_t row);
 
 protected:
-  std::vector<int> members;
-  int self;
   int64_t sent = 0;
   const Calls *calls = nullptr;
   int call = -1;

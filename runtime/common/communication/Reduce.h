@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_REDUCE_H
 #define MESHWRIGHT_RUNTIME_COMMON_REDUCE_H
 
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 
 namespace meshwright {
 

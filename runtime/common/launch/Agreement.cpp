@@ -6,8 +6,9 @@
 #include "common/launch/Agreement.h"
 
 #include "common/checkpoint/Checkpoint.h"
+#include "common/checkpoint/Checksum.h"
 #include "common/checkpoint/SafeTensors.h"
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 #include "common/data/Documents.h"
 #include "common/data/MappedFile.h"
 #include "common/launch/Options.h"
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <sodium.h>
 #include <sstream>
 
 using namespace meshwright;
@@ -32,38 +32,24 @@ namespace {
 /// The size and a hash of one file or of several in order.
 class Fingerprint {
 public:
-  Fingerprint() {
-    if (sodium_init() < 0)
-      fail("libsodium cannot start: the system gives no random numbers");
-    crypto_generichash_init(&state, nullptr, 0, sizeof(hash));
-  }
-
   void add(const MappedFile &file) {
     int64_t size = file.size();
     bytes += size;
-    add(&size, sizeof(size));
+    sum.add(&size, sizeof(size));
     if (size <= wholeBytes)
-      return add(file.data(), size_t(size));
+      return sum.add(file.data(), size_t(size));
     for (int64_t i = 0; i < blocks; ++i) {
       auto at = int64_t(__int128(size - blockBytes) * i / (blocks - 1));
-      add(file.data() + at, size_t(blockBytes));
+      sum.add(file.data() + at, size_t(blockBytes));
     }
   }
 
   std::string words() {
-    crypto_generichash_final(&state, hash, sizeof(hash));
-    char digits[2 * 8 + 1];
-    sodium_bin2hex(digits, sizeof(digits), hash, 8);
-    return grouped(uint64_t(bytes)) + " bytes with contents " + digits;
+    return grouped(uint64_t(bytes)) + " bytes with contents " + sum.take().substr(0, 16);
   }
 
 private:
-  void add(const void *data, size_t count) {
-    crypto_generichash_update(&state, static_cast<const unsigned char *>(data), count);
-  }
-
-  crypto_generichash_state state;
-  unsigned char hash[crypto_generichash_BYTES];
+  RunningChecksum sum;
   int64_t bytes = 0;
 };
 } // namespace
@@ -138,7 +124,7 @@ std::vector<Term> meshwright::termsOf(const Plan &plan, const Options &options) 
 }
 
 /// What member `root` says. Text travels as i32 words, padded with zeros.
-static std::string broadcastText(Communicator &world, std::string words, int root) {
+static std::string broadcastText(RankGroup &world, std::string words, int root) {
   auto size = int32_t(words.size());
   world.broadcast(ElementType::I32, &size, 1, root);
   words.resize((size_t(size) + 3) / 4 * 4);
@@ -178,7 +164,7 @@ static int32_t firstDifference(const std::vector<Term> &mine, const std::vector<
   return none;
 }
 
-void meshwright::checkAgreement(Communicator &world, const std::vector<Term> &mine) {
+void meshwright::checkAgreement(RankGroup &world, const std::vector<Term> &mine) {
   constexpr int32_t none = std::numeric_limits<int32_t>::max();
   std::vector<Term> first = unpack(broadcastText(world, pack(mine), 0));
   int32_t differs = firstDifference(mine, first, none);

@@ -16,7 +16,7 @@
 
 namespace meshwright {
 
-class Communicator;
+class RankGroup;
 struct Options;
 struct Plan;
 
@@ -33,7 +33,7 @@ std::vector<Term> termsOf(const Plan &plan, const Options &options);
 
 /// An Error, the same on every rank, that names the first term of which two ranks have different
 /// values, with the ranks and their values. Collective.
-void checkAgreement(Communicator &world, const std::vector<Term> &mine);
+void checkAgreement(RankGroup &world, const std::vector<Term> &mine);
 
 } // namespace meshwright
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Flags.h"
 
+#include "common/launch/Device.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/ExpertTokens.h"
 #include "common/plan/Plan.h"
@@ -59,8 +60,8 @@ static std::string whenPackedEval(const Options &options, const Plan &plan) {
   return options.evalData.empty() ? "" : whenPacked(options, plan);
 }
 
-static std::string unlessGpu(const Options &, const Plan &plan) {
-  return plan.target != "cpu"
+static std::string unlessGpu(const Options &, const Plan &) {
+  return !hostComputes()
              ? ""
              : "is for GPUs, but this executable computes on processors: leave it out, or compile "
                "with --target cuda";

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Launch.h"
 
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 #include "common/launch/Cores.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
@@ -61,34 +61,30 @@ Launch Launch::detect() {
     if (getenv(rank) && getenv("SLURM_NTASKS"))
       return {Mpi, environmentNumber(rank, 0), environmentNumber("SLURM_NTASKS", 1)};
   if (getenv("RANK") && getenv("WORLD_SIZE")) {
-    Launch launch{Tcp, environmentNumber("RANK", 0), environmentNumber("WORLD_SIZE", 1)};
+    Launch launch{Torchrun, environmentNumber("RANK", 0), environmentNumber("WORLD_SIZE", 1)};
     if (launch.rank >= launch.processes)
       fail("RANK is ", launch.rank, " but WORLD_SIZE is ", launch.processes,
            ": ranks are numbered from 0 to WORLD_SIZE - 1");
-    // Without an address several are refused when they are to meet.
-    if (launch.processes > 1 || getenv("MASTER_ADDR"))
+    if (launch.processes > 1)
       return launch;
   }
   // srun gives every task these, so one that started on its own would train alone.
   if (getenv("SLURM_PROCID") && getenv("SLURM_NTASKS"))
     if (int tasks = environmentNumber("SLURM_NTASKS", 1); tasks > 1)
-      return {getenv("MASTER_ADDR") ? SlurmTcp : Slurm, environmentNumber("SLURM_PROCID", 0),
-              tasks};
+      return {Slurm, environmentNumber("SLURM_PROCID", 0), tasks};
   return {};
 }
 
 bool Launch::mayBeThreads() const {
   bool isStep = getenv("SLURM_STEP_ID"); // Not in a batch script.
-  return kind == Threads || kind == Tcp || ((kind == Slurm || kind == SlurmTcp) && !isStep);
+  return kind == Threads || kind == Torchrun || (kind == Slurm && !isStep);
 }
 
-void meshwright::refuseLonelyTask(const Launch &launch) {
+void meshwright::refuseLonelyTask(const Launch &launch, const std::string &what) {
   if (launch.rank != 0)
     _exit(exitFailure);
-  fail("this is one of ", launch.processes,
-       " tasks of Slurm (SLURM_NTASKS), which have neither MPI nor an address to meet at: start "
-       "them with\n    srun --mpi=pmix ...\nor set MASTER_ADDR (and MASTER_PORT) to task 0's "
-       "machine:\n    MASTER_ADDR=$(scontrol show hostnames | head -n 1) srun ...\n"
+  fail("this is one of ", launch.processes, " tasks of Slurm (SLURM_NTASKS), which have no way to "
+       "find each other: start them with\n    srun --mpi=pmix ...\n", what,
        "or start one task (srun -n 1) with --ranks N, which are threads of one process");
 }
 
@@ -98,11 +94,11 @@ void meshwright::checkRankCount(const Plan &plan, const Launch &launch, int64_t 
   if (ranks == wanted)
     return;
   std::string exe = program.find('/') == std::string::npos ? "./" + program : program;
-  std::string command = launch.kind == Launch::Mpi   ? text("mpirun -n ", wanted, " ", exe, " ...")
-                        : launch.kind == Launch::Tcp ? text("WORLD_SIZE=", wanted, " on every rank")
-                        : launch.kind == Launch::SlurmTcp
-                            ? text("srun -n ", wanted, " ", exe, " ...")
-                            : text(exe, " --ranks ", wanted, " ...");
+  std::string command = launch.kind == Launch::Mpi ? text("mpirun -n ", wanted, " ", exe, " ...")
+                        : launch.kind == Launch::Torchrun
+                            ? text("WORLD_SIZE=", wanted, " on every rank")
+                        : launch.kind == Launch::Slurm ? text("srun -n ", wanted, " ", exe, " ...")
+                                                       : text(exe, " --ranks ", wanted, " ...");
   fail("this executable was compiled for ", wanted, wanted == 1 ? " rank" : " ranks", " (mesh ",
        plan.meshText(), ") but was started with ", ranks, ": start it with\n    ", command,
        "\nor compile it for another --mesh");
@@ -110,7 +106,7 @@ void meshwright::checkRankCount(const Plan &plan, const Launch &launch, int64_t 
 
 static int32_t hashOf(const std::string &text) { return int32_t(std::hash<std::string>()(text)); }
 
-Neighbours meshwright::findNeighbours(Communicator &world) {
+Neighbours meshwright::findNeighbours(RankGroup &world) {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
   int32_t mine[2] = {hashOf(name), hashOf(textOf(allowedCores()))};
@@ -124,7 +120,7 @@ Neighbours meshwright::findNeighbours(Communicator &world) {
   return result;
 }
 
-std::vector<int> meshwright::sameOnMachine(Communicator &world, const std::string &words) {
+std::vector<int> meshwright::sameOnMachine(RankGroup &world, const std::string &words) {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
   int32_t mine[2] = {hashOf(name), hashOf(words)};
@@ -148,7 +144,7 @@ static const char *localRankVariable() {
   return nullptr;
 }
 
-int meshwright::localRank(Communicator &world) {
+int meshwright::localRank(RankGroup &world) {
   std::vector<int> here = sameOnMachine(world, "");
   int counted = int(std::count_if(here.begin(), here.end(),
                                   [&](int rank) { return rank < world.rank(); }));

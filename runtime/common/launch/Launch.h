@@ -13,13 +13,12 @@
 namespace meshwright {
 
 struct Plan;
-class Communicator;
+class RankGroup;
 
 /// Who started the ranks, found from the environment.
 struct Launch {
-  /// Tcp: by hand or by torchrun; SlurmTcp: by srun without MPI, with MASTER_ADDR set;
-  /// Slurm: in a Slurm job of several tasks that have no way to meet.
-  enum Kind { Threads, Mpi, Tcp, SlurmTcp, Slurm };
+  /// Torchrun: by its variables, also by hand; Slurm: a task of several of srun, without MPI.
+  enum Kind { Threads, Mpi, Torchrun, Slurm };
   Kind kind = Threads;
   /// Of this process among those of the job; 0 of 1 for threads.
   int rank = 0, processes = 1;
@@ -40,8 +39,8 @@ void checkProcessor(const std::string &needed);
 /// less than `least`.
 int environmentNumber(const char *name, int least);
 
-/// Ends a task of Slurm that cannot find the others: task 0 says what to do.
-[[noreturn]] void refuseLonelyTask(const Launch &launch);
+/// Ends a task of Slurm that has no way to find the others: task 0 says `what` to do.
+[[noreturn]] void refuseLonelyTask(const Launch &launch, const std::string &what);
 
 /// Checks that `ranks` were started, as many as the mesh has; the Error says which
 /// command starts the right number. `program` is argv[0].
@@ -52,15 +51,15 @@ void checkRankCount(const Plan &plan, const Launch &launch, int64_t ranks,
 struct Neighbours {
   int onMachine = 1, onCores = 1;
 };
-Neighbours findNeighbours(Communicator &world);
+Neighbours findNeighbours(RankGroup &world);
 
 /// This rank's number among those of its machine: what the launcher says (LOCAL_RANK,
 /// OMPI_COMM_WORLD_LOCAL_RANK or SLURM_LOCALID), else how many ranks of `world` before this
 /// one are there, as with ranks that are threads of one process. Collective.
-int localRank(Communicator &world);
+int localRank(RankGroup &world);
 
 /// The ranks of `world` on this machine that say the same `words` as this one. Collective.
-std::vector<int> sameOnMachine(Communicator &world, const std::string &words);
+std::vector<int> sameOnMachine(RankGroup &world, const std::string &words);
 
 /// OpenMP threads for each rank when `sharing` ranks have this process's cores:
 /// OMP_NUM_THREADS, else an equal share, at least 1.

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/Checkpoint.h"
 #include "common/launch/Agreement.h"
-#include "common/launch/Binding.h"
 #include "common/launch/Device.h"
 #include "common/launch/Launch.h"
 #include "common/launch/Trainer.h"
@@ -13,9 +12,6 @@
 #include "common/monitor/Failure.h"
 #include "common/monitor/WaitMonitor.h"
 #include "common/plan/PlanHash.h"
-#include "cpu/MessageCommunicator.h"
-#include "cpu/MpiTransport.h"
-#include "cpu/TcpTransport.h"
 #include "cpu/ThreadCommunicator.h"
 #include "meshwright/Version.h"
 
@@ -35,7 +31,7 @@ static Plan readPlan(int64_t rank) {
 
 /// One rank from its communicator to the end of the run, on `cores` if there are any. Returns the
 /// exit code, on which all ranks agree.
-static int trainRank(const Options &options, std::unique_ptr<Communicator> world, int threads,
+static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, int threads,
                      const CoreList &cores, RankStatus &status) {
   // An error ends the process with all of these in place: a device may be computing in the arena,
   // and other ranks may be reading there.
@@ -62,20 +58,13 @@ static int trainRank(const Options &options, std::unique_ptr<Communicator> world
   }
 }
 
-/// The cores of each of so many ranks that have the same cores. A rank with a device chooses by that.
-static std::vector<CoreList> sharesOf(const Plan &plan, int ranks, int threads) {
-  if (plan.target != "cpu")
-    return std::vector<CoreList>(size_t(ranks));
-  return sharesOfMachine(allowedCores(), ranks, threads);
-}
-
 static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
   int ranks = int(options.ranks ? options.ranks : 1);
   checkRankCount(plan, Launch(), ranks, program);
   checkMemory(plan, ranks);
   int threads = threadsPerRank(ranks);
   checkThreads(ranks, threads);
-  std::vector<CoreList> cores = sharesOf(plan, ranks, threads);
+  std::vector<CoreList> cores = sharesOfCores(ranks, threads);
   std::vector<std::unique_ptr<RankStatus>> owned;
   std::vector<RankStatus *> statuses;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -96,32 +85,20 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   return code;
 }
 
-/// Meets the other processes.
-static std::shared_ptr<Transport> openTransport(const Plan &plan, const Launch &launch,
-                                                RankStatus &status) {
-  if (launch.kind == Launch::Mpi) {
-    WaitScope wait(status, "the start of MPI; those are missing that print no such report");
-    return openMpiTransport(launch.processes);
-  }
-  ActivityScope activity(status, "meeting the other ranks");
-  TcpAddress address = TcpAddress::fromEnvironment();
-  address.plan = plan.hash;
-  return openTcpTransport(launch.rank, launch.processes, address);
-}
-
 static int runProcess(const Plan &plan, const Options &options, const Launch &launch,
                        const std::string &program) {
+  checkLaunch(launch);
   if (options.ranks && options.ranks != launch.processes)
     fail("--ranks ", options.ranks, " but ", launch.processes,
          " processes were started: drop --ranks, which starts ranks as threads");
   checkRankCount(plan, launch, launch.processes, program);
   RankStatus status(launch.rank);
   WaitMonitor monitor(plan, {&status}, waitTimeout());
-  std::shared_ptr<Transport> transport = openTransport(plan, launch, status);
-  setFailureProcess(transport->rank(), transport->size());
-  setFailureAbort([transport](int code) { transport->abort(code); });
-  monitor.setLostPeer([transport] { return transport->lostPeer(); });
-  auto world = std::make_unique<MessageCommunicator>(transport, status);
+  Meeting meeting = meetRanks(plan, launch, status);
+  std::unique_ptr<RankGroup> world = std::move(meeting.world);
+  setFailureProcess(world->rank(), world->size());
+  setFailureAbort(meeting.abort);
+  monitor.setLostPeer(meeting.lostPeer);
   Neighbours neighbours = findNeighbours(*world);
   checkMemory(plan, neighbours.onMachine);
   world->barrier(); // Nobody takes memory before all have looked.
@@ -129,12 +106,14 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   checkThreads(1, threads);
   std::vector<int> alike = sameOnMachine(*world, textOf(allowedCores()));
   auto self = std::find(alike.begin(), alike.end(), world->rank()) - alike.begin();
-  CoreList cores = sharesOf(plan, int(alike.size()), threads)[size_t(self)];
+  CoreList cores = sharesOfCores(int(alike.size()), threads)[size_t(self)];
   int code = trainRank(options, std::move(world), threads, cores, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
-  WaitScope wait(status, "the end of all ranks; those are missing that print no such report");
-  transport->finish();
+  if (meeting.finish) {
+    WaitScope wait(status, "the end of all ranks; those are missing that print no such report");
+    meeting.finish();
+  }
   return code;
 }
 
@@ -157,14 +136,9 @@ static int run(int argc, char **argv) {
   if (meshwright_processor)
     checkProcessor(meshwright_processor);
   checkEffects(options, plan);
-  // On a device MPI would only introduce the ranks to each other, which TCP does too.
-  if (launch.kind == Launch::Mpi && plan.target != "cpu" && getenv("MASTER_ADDR"))
-    launch.kind = Launch::Tcp;
   std::string program = argc ? argv[0] : "EXE";
   if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))
     return runThreads(plan, options, program);
-  if (launch.kind == Launch::Slurm)
-    refuseLonelyTask(launch);
   return runProcess(plan, options, launch, program);
 }
 

@@ -45,11 +45,10 @@ static const char *footer =
     "To evaluate alone: --steps 0 --eval-data FILE, with --init or --resume for the weights; --data "
     "is checked\nbut not trained on.\n\n"
     "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
-    "others,\n300). Under mpirun or srun --mpi the ranks are MPI processes; with RANK, WORLD_SIZE, "
-    "MASTER_ADDR and MASTER_PORT\nset they connect by TCP, and so do the tasks of a plain srun "
-    "with "
-    "MASTER_ADDR set; MESHWRIGHT_SECRET,\nthe same random text on every rank, keeps strangers out. "
-    "SIGUSR1 makes every\nrank of a process say what it waits for.";
+    "others,\n300). Under mpirun or srun --mpi ranks are MPI processes. Ranks with GPUs also meet "
+    "without MPI,\nwhere torchrun's RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, or srun "
+    "starts them with\nMASTER_ADDR set. SIGUSR1 makes every rank of a process say what it waits "
+    "for.";
 
 static std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> parts;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/monitor/AttentionShares.h"
 
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 #include "meshwright/runtime/VisiblePairs.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ double AttentionShares::flops(const int32_t *positions) const {
   return sum;
 }
 
-double AttentionShares::imbalance(Communicator &world, double flops) const {
+double AttentionShares::imbalance(RankGroup &world, double flops) const {
   size_t count = plan.programs.size();
   std::vector<double> mine(2 * count), most(count), sums(2 * count);
   mine[plan.program] = flops;

@@ -16,7 +16,7 @@
 
 namespace meshwright {
 
-class Communicator;
+class RankGroup;
 
 class AttentionShares {
 public:
@@ -31,7 +31,7 @@ public:
 
   /// The most of a rank over the mean, in the program where that is largest, if this rank has
   /// `flops`. Collective.
-  double imbalance(Communicator &world, double flops) const;
+  double imbalance(RankGroup &world, double flops) const;
 
 private:
   /// Where this rank's queries and keys begin, of a share.

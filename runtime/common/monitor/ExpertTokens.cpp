@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/monitor/ExpertTokens.h"
 
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Sharding.h"
 #include "meshwright/runtime/StorageName.h"
@@ -75,7 +75,7 @@ std::vector<ArenaRange> ExpertTokens::ranges() const {
   return ranges;
 }
 
-std::vector<LayerTokens> ExpertTokens::gather(Communicator &world,
+std::vector<LayerTokens> ExpertTokens::gather(RankGroup &world,
                                               const VariableAddresses &addresses) const {
   std::vector<float> mine;
   for (const Counter &counter : counters) {

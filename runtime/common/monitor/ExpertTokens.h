@@ -18,7 +18,7 @@
 
 namespace meshwright {
 
-class Communicator;
+class RankGroup;
 
 /// Of one layer, numbered as in the model.
 struct LayerTokens {
@@ -46,7 +46,7 @@ public:
   std::vector<ArenaRange> ranges() const;
 
   /// The counts of the layers of all ranks, in the order of layers. Collective.
-  std::vector<LayerTokens> gather(Communicator &world, const VariableAddresses &addresses) const;
+  std::vector<LayerTokens> gather(RankGroup &world, const VariableAddresses &addresses) const;
 
   /// Takes note of the step that has been made and says what is worth a word, once for each
   /// expert: each layer's first rank does.

@@ -10,7 +10,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_ROUNDS_H
 #define MESHWRIGHT_RUNTIME_COMMON_ROUNDS_H
 
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 
 namespace meshwright {
 
@@ -20,7 +20,7 @@ public:
   static constexpr int64_t part = int64_t(256) << 20;
 
   /// As many rounds as the rank of `world` needs that has the most work. Collective.
-  Rounds(Communicator &world, int64_t bytes) : world(world) {
+  Rounds(RankGroup &world, int64_t bytes) : world(world) {
     auto mine = int32_t((bytes + part - 1) / part);
     world.allReduce(ElementType::I32, Reduction::Max, &mine, &left, 1);
   }
@@ -43,7 +43,7 @@ private:
     world.barrier();
   }
 
-  Communicator &world;
+  RankGroup &world;
   int32_t left = 0;
   int64_t open = 0;
 };

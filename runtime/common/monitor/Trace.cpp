@@ -6,7 +6,7 @@
 #include "common/monitor/Trace.h"
 
 #include "common/checkpoint/OutputFile.h"
-#include "common/communication/Communicator.h"
+#include "common/communication/RankGroup.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -91,7 +91,7 @@ std::string Trace::json(int rank) const {
 
 // Text travels as i32 words, four bytes to a word, padded with spaces: JSON does
 // not mind them.
-void Trace::write(const Trace &mine, Communicator &world, OutputFile *file) {
+void Trace::write(const Trace &mine, RankGroup &world, OutputFile *file) {
   std::string events = mine.json(world.rank());
   events.resize((events.size() + 3) / 4 * 4, ' ');
   // Ranks meet after each part, so that none waits for more than one (Rounds.h).

@@ -18,7 +18,7 @@
 
 namespace meshwright {
 
-class Communicator;
+class RankGroup;
 class OutputFile;
 
 class Trace {
@@ -68,7 +68,7 @@ public:
   std::map<std::string, int64_t> copiedBytes;
 
   /// Gathers every rank's spans and writes them to `file`, which rank 0 has opened. Collective.
-  static void write(const Trace &mine, Communicator &world, OutputFile *file);
+  static void write(const Trace &mine, RankGroup &world, OutputFile *file);
 
 private:
   std::string json(int rank) const;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/plan/Arena.h"
 
+#include "common/launch/Device.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Plan.h"
 
@@ -57,7 +58,7 @@ int64_t meshwright::availableMemory() {
 
 void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
   // A device's memory is looked at where it is taken.
-  bool computes = plan.target == "cpu";
+  bool computes = hostComputes();
   auto bytesOf = [&](const Program &program) {
     return (computes ? program.arenaBytes : 0) + program.hostBytes;
   };

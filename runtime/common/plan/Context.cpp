@@ -38,12 +38,15 @@ private:
 };
 } // namespace
 
-MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommunicator, int threads,
+MwContext::MwContext(const Plan &plan, std::unique_ptr<RankGroup> all, int threads,
                      RankStatus &status)
-    : plan(plan), world(std::move(worldCommunicator)), threads(std::max(1, threads)),
-      status(status) {
-  for (const auto &axes : plan.groups)
-    groups.push_back(world->split(plan.groupMembers(axes, world->rank())));
+    : plan(plan), world(std::move(all)), threads(std::max(1, threads)), status(status) {
+  for (const auto &axes : plan.groups) {
+    std::vector<int> members = plan.groupMembers(axes, world->rank());
+    auto self = std::find(members.begin(), members.end(), world->rank()) - members.begin();
+    memberships.push_back({int(self), int(members.size())});
+  }
+  groups = splitGroups(plan, *world);
   calls = std::make_unique<PlanCalls>(plan);
   for (auto &group : groups)
     group->setCalls(calls.get());
@@ -109,5 +112,5 @@ char *mw_host_arena(MwContext *context) { return context->hostArena; }
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }
 
 int64_t mw_group_rank(const MwContext *context, int32_t group) {
-  return context->groups[size_t(group)]->rank();
+  return context->memberships[size_t(group)].rank;
 }

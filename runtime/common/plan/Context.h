@@ -23,7 +23,7 @@
 
 /// The state of a rank, which generated code passes with every call.
 struct MwContext {
-  MwContext(const meshwright::Plan &plan, std::unique_ptr<meshwright::Communicator> world,
+  MwContext(const meshwright::Plan &plan, std::unique_ptr<meshwright::RankGroup> world,
             int threads, meshwright::RankStatus &status);
 
   ~MwContext();
@@ -34,10 +34,15 @@ struct MwContext {
   void run(meshwright::EntryPoint program, char *arena);
 
   const meshwright::Plan &plan;
-  std::unique_ptr<meshwright::Communicator> world;
+  std::unique_ptr<meshwright::RankGroup> world;
   /// Null where the host computes.
   std::unique_ptr<meshwright::Device> device;
-  /// One per entry of the plan's "groups".
+  /// This rank's place in each group of the plan.
+  struct Membership {
+    int rank, size;
+  };
+  std::vector<Membership> memberships;
+  /// Of each group, where the host sends what the program does; empty where a device does.
   std::vector<std::unique_ptr<meshwright::Communicator>> groups;
   /// Where the program's current op comes from, for errors; null before the first.
   const char *opName = nullptr, *opLocation = nullptr;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains random models with random flags on threads, MPI or TCP, against the same model on one rank: losses, norms of
+"""Trains random models with random flags on threads or MPI, against the same model on one rank: losses, norms of
 gradients, losses on evaluation data, and some go on from the other's checkpoint. random_flags.py draws the flags.
 
   random_strategies.py WORK FIRST COUNT [cuda] [-j N]
@@ -28,7 +28,7 @@ import traceback
 import unittest.mock
 
 sys.path.append(sys.path[0] + "/..")
-from harness import ROOT, check, check_traffic, flags, free_port, fresh, rows
+from harness import ROOT, check, check_traffic, flags, fresh, rows
 from random_flags import check_reach, draw
 from random_configs import DECODERS, ENCODERS, experts_of, has_routers, heads_of, random_config, set_dropout
 
@@ -208,12 +208,8 @@ def start(exe, d, ranks, options):
         command(["./one", *words], env=environment)
     elif d.run["ranks"] or d.cuda:
         command(["./many", *words, "--ranks", ranks], env=environment)
-    elif d.run["seed"]:
-        command(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, "./many", *words], env=environment)
     else:
-        environment |= {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        script = 'for r in $(seq 1 $((WORLD_SIZE - 1))); do RANK=$r "$@" & done; RANK=0 "$@"; s=$?; wait; exit $s'
-        command(["bash", "-c", script, "bash", "./many", *words], env=environment)
+        command(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, "./many", *words], env=environment)
     return rows(f"{exe}.jsonl")
 
 

@@ -1,18 +1,20 @@
-//===- MessageCommunicator.cpp - collectives over messages ----------------===//
+//===- MpiCommunicator.cpp - collectives of MPI processes -----------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/MessageCommunicator.h"
+#include "cpu/MpiCommunicator.h"
 
 #include "common/communication/Reduce.h"
+#include "common/launch/Device.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Sharding.h"
 #include "meshwright/runtime/Traffic.h"
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <sched.h>
+#include <unistd.h>
 
 using namespace meshwright;
 
@@ -20,47 +22,48 @@ using namespace meshwright;
 // the members gather, so that it does not send everything size() - 1 times.
 static constexpr int64_t directBroadcastBytes = 64 * 1024;
 
-static std::vector<int> firstNumbers(int count) {
-  std::vector<int> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiMessages> mpi, RankStatus &status)
+    : MpiCommunicator(mpi, status, firstRanks(mpi->size()), mpi->rank(), std::make_shared<int>(0)) {
 }
-
-MessageCommunicator::MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status)
-    : MessageCommunicator(transport, status, firstNumbers(transport->size()), transport->rank(),
-                          std::make_shared<int>(0)) {}
 
 // Every process creates its communicators in the same order (split is collective),
 // so counting them gives all members of a group the same channel.
-MessageCommunicator::MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status,
-                                         std::vector<int> members, int rank,
-                                         std::shared_ptr<int> channels)
-    : Communicator(std::move(members), rank), transport(std::move(transport)), status(status),
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiMessages> mpi, RankStatus &status,
+                                 std::vector<int> members, int rank, std::shared_ptr<int> channels)
+    : Communicator(std::move(members), rank), mpi(std::move(mpi)), status(status),
       nextChannel(std::move(channels)), channel((*nextChannel)++), posted(this->members.size()) {}
 
-std::unique_ptr<Communicator> MessageCommunicator::split(const std::vector<int> &positions) {
+std::unique_ptr<Communicator> MpiCommunicator::split(const std::vector<int> &positions) {
   auto found = std::find(positions.begin(), positions.end(), rank());
   if (found == positions.end())
     fail("rank ", worldRank(rank()), " splits off a group that it is not in");
   std::vector<int> ranks;
   for (int position : positions)
     ranks.push_back(worldRank(position));
-  return std::unique_ptr<Communicator>(new MessageCommunicator(
-      transport, status, std::move(ranks), int(found - positions.begin()), nextChannel));
+  return std::unique_ptr<Communicator>(new MpiCommunicator(
+      mpi, status, std::move(ranks), int(found - positions.begin()), nextChannel));
+}
+
+// MPI has no wait with a time-out, so this is a compromise between quick answers
+// and leaving the core alone.
+static void idle(std::chrono::nanoseconds waited) {
+  if (waited < std::chrono::milliseconds(1))
+    sched_yield();
+  else
+    usleep(waited < std::chrono::milliseconds(100) ? 20 : 500);
 }
 
 /// Polls until all requests are done. Never blocks in the library, so that wait
 /// reports and time-outs work; backs off so that a waiting rank leaves its core to
 /// those it waits for.
-void MessageCommunicator::waitAll(Requests &requests) {
+void MpiCommunicator::waitAll(Requests &requests) {
   using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   Clock::time_point begin = {}, reported = {};
   int64_t polls = 0;
-  auto state = [&] { return std::pair(requests.size(), transport->moved()); };
-  auto before = state();
+  size_t before = requests.size();
   while (true) {
-    auto done = [&](auto &request) { return transport->test(*request.second); };
+    auto done = [&](auto &request) { return mpi->test(*request.second); };
     requests.erase(std::remove_if(requests.begin(), requests.end(), done), requests.end());
     if (requests.empty())
       break;
@@ -74,52 +77,52 @@ void MessageCommunicator::waitAll(Requests &requests) {
       for (const auto &request : requests)
         if (std::find(peers.begin(), peers.end(), request.first) == peers.end())
           peers.push_back(request.first);
-      // Whatever has come extends the deadline.
-      if (auto after = state(); after != before) {
+      // Each message that has come extends the deadline.
+      if (requests.size() != before) {
         status.clearWaiting();
-        before = after;
+        before = requests.size();
       }
       status.setWaiting(std::move(peers));
       reported = now;
     }
-    transport->idle(now - begin);
+    idle(now - begin);
   }
   if (reported != Clock::time_point())
     status.clearWaiting();
 }
 
 /// Starts all messages, the receives first.
-void MessageCommunicator::start(const std::vector<Message> &messages, Requests &requests) {
+void MpiCommunicator::start(const std::vector<Message> &messages, Requests &requests) {
   for (Message::Direction direction : {Message::Receive, Message::Send})
     for (const Message &message : messages) {
       if (message.direction != direction)
         continue;
       int peer = worldRank(message.peer);
-      for (int64_t at = 0; at < message.bytes; at += Transport::maxMessageBytes) {
-        int64_t bytes = std::min(Transport::maxMessageBytes, message.bytes - at);
+      for (int64_t at = 0; at < message.bytes; at += MpiMessages::maxMessageBytes) {
+        int64_t bytes = std::min(MpiMessages::maxMessageBytes, message.bytes - at);
         char *data = static_cast<char *>(message.data) + at;
         sent += direction == Message::Send ? bytes : 0;
         requests.push_back({peer, direction == Message::Receive
-                                      ? transport->startReceive(peer, channel, call, data, bytes)
-                                      : transport->startSend(peer, channel, call, data, bytes)});
+                                      ? mpi->startReceive(peer, channel, call, data, bytes)
+                                      : mpi->startSend(peer, channel, call, data, bytes)});
       }
     }
 }
 
-void MessageCommunicator::exchange(const std::vector<Message> &messages) {
+void MpiCommunicator::exchange(const std::vector<Message> &messages) {
   Requests requests;
   start(messages, requests);
   waitAll(requests);
 }
 
-void MessageCommunicator::sendPart(std::vector<Message> &messages, int peer, const void *data,
-                                   int64_t bytes) const {
+void MpiCommunicator::sendPart(std::vector<Message> &messages, int peer, const void *data,
+                               int64_t bytes) const {
   if (peer != rank() && bytes > 0)
     messages.push_back({Message::Send, peer, const_cast<void *>(data), bytes});
 }
 
-void MessageCommunicator::receivePart(std::vector<Message> &messages, int peer, void *data,
-                                      int64_t bytes) const {
+void MpiCommunicator::receivePart(std::vector<Message> &messages, int peer, void *data,
+                                  int64_t bytes) const {
   if (peer != rank() && bytes > 0)
     messages.push_back({Message::Receive, peer, data, bytes});
 }
@@ -133,14 +136,14 @@ static void grow(std::vector<char> &memory, int64_t bytes) {
 }
 
 /// Where a part of `bytes` bytes is received from member `index`.
-char *MessageCommunicator::scratchFor(int index, int64_t bytes) {
+char *MpiCommunicator::scratchFor(int index, int64_t bytes) {
   grow(received, bytes * size());
   return received.data() + index * bytes;
 }
 
 /// output = the reduction of `own` and the others' parts in scratch memory.
-void MessageCommunicator::reduceParts(ElementType type, Reduction reduction, const void *own,
-                                      void *output, int64_t count) const {
+void MpiCommunicator::reduceParts(ElementType type, Reduction reduction, const void *own,
+                                  void *output, int64_t count) const {
   int64_t width = bytesOf(type);
   std::vector<const void *> inputs(members.size());
   for (int64_t at = 0; at < count; at += reduceBlockElements) {
@@ -153,7 +156,7 @@ void MessageCommunicator::reduceParts(ElementType type, Reduction reduction, con
   }
 }
 
-void MessageCommunicator::barrier() {
+void MpiCommunicator::barrier() {
   // Dissemination: after round k everyone knows of 2^(k+1) members (Hensgen, Finkel
   // and Manber, 1988).
   for (int distance = 1; distance < size(); distance *= 2) {
@@ -163,22 +166,22 @@ void MessageCommunicator::barrier() {
   }
 }
 
-void MessageCommunicator::post(ElementType type, const void *data, int64_t count, int to) {
+void MpiCommunicator::post(ElementType type, const void *data, int64_t count, int to) {
   finishSend(to);
   std::vector<Message> messages;
   sendPart(messages, to, data, count * bytesOf(type));
   start(messages, posted[size_t(to)]);
 }
 
-void MessageCommunicator::finishSend(int to) { waitAll(posted[size_t(to)]); }
+void MpiCommunicator::finishSend(int to) { waitAll(posted[size_t(to)]); }
 
-void MessageCommunicator::receive(ElementType type, void *data, int64_t count, int from) {
+void MpiCommunicator::receive(ElementType type, void *data, int64_t count, int from) {
   std::vector<Message> messages;
   receivePart(messages, from, data, count * bytesOf(type));
   exchange(messages);
 }
 
-void MessageCommunicator::broadcast(ElementType type, void *data, int64_t count, int root) {
+void MpiCommunicator::broadcast(ElementType type, void *data, int64_t count, int root) {
   int64_t bytes = count * bytesOf(type);
   char *bytesData = static_cast<char *>(data);
   std::vector<Message> messages;
@@ -208,8 +211,8 @@ void MessageCommunicator::broadcast(ElementType type, void *data, int64_t count,
   exchange(messages);
 }
 
-void MessageCommunicator::reduce(ElementType type, Reduction reduction, const void *input,
-                                 void *output, int64_t count, int root) {
+void MpiCommunicator::reduce(ElementType type, Reduction reduction, const void *input, void *output,
+                             int64_t count, int root) {
   int64_t width = bytesOf(type), window = windowElements(width, size());
   const char *in = static_cast<const char *>(input);
   char *out = static_cast<char *>(output);
@@ -245,8 +248,8 @@ void MessageCommunicator::reduce(ElementType type, Reduction reduction, const vo
 /// tensors, input and output are copies: first every tensor's first part, then
 /// every tensor's second, and so on.
 template <typename Move>
-void MessageCommunicator::forEachPack(ElementType type, Segments segments, int64_t inputParts,
-                                      int64_t outputParts, Move move) {
+void MpiCommunicator::forEachPack(ElementType type, Segments segments, int64_t inputParts,
+                                  int64_t outputParts, Move move) {
   int64_t width = bytesOf(type);
   // Bounded as a whole: what is sent does not depend on packs where there are parts.
   for (Pack pack : packsOf(segments.counts(), width * std::max(inputParts, outputParts))) {
@@ -274,26 +277,26 @@ void MessageCommunicator::forEachPack(ElementType type, Segments segments, int64
   }
 }
 
-void MessageCommunicator::allReduce(ElementType type, Reduction reduction, Segments segments) {
+void MpiCommunicator::allReduce(ElementType type, Reduction reduction, Segments segments) {
   forEachPack(type, segments, 1, 1, [&](const void *input, void *output, int64_t count) {
     allReduceOne(type, reduction, input, output, count);
   });
 }
 
-void MessageCommunicator::allGather(ElementType type, Segments segments) {
+void MpiCommunicator::allGather(ElementType type, Segments segments) {
   forEachPack(type, segments, 1, size(), [&](const void *input, void *output, int64_t count) {
     allGatherOne(type, input, output, count);
   });
 }
 
-void MessageCommunicator::reduceScatter(ElementType type, Reduction reduction, Segments segments) {
+void MpiCommunicator::reduceScatter(ElementType type, Reduction reduction, Segments segments) {
   forEachPack(type, segments, size(), 1, [&](const void *input, void *output, int64_t count) {
     reduceScatterOne(type, reduction, input, output, count);
   });
 }
 
-void MessageCommunicator::allReduceOne(ElementType type, Reduction reduction, const void *input,
-                                       void *output, int64_t count) {
+void MpiCommunicator::allReduceOne(ElementType type, Reduction reduction, const void *input,
+                                   void *output, int64_t count) {
   int64_t width = bytesOf(type), window = windowElements(width, size()) * size();
   if (count > 0 && isDirect(count, width, size())) {
     // One exchange instead of two: everyone gets everything and reduces it.
@@ -329,8 +332,8 @@ void MessageCommunicator::allReduceOne(ElementType type, Reduction reduction, co
   }
 }
 
-void MessageCommunicator::allGatherOne(ElementType type, const void *input, void *output,
-                                       int64_t count) {
+void MpiCommunicator::allGatherOne(ElementType type, const void *input, void *output,
+                                   int64_t count) {
   int64_t bytes = count * bytesOf(type);
   char *out = static_cast<char *>(output);
   std::vector<Message> messages;
@@ -343,8 +346,8 @@ void MessageCommunicator::allGatherOne(ElementType type, const void *input, void
   exchange(messages);
 }
 
-void MessageCommunicator::reduceScatterOne(ElementType type, Reduction reduction, const void *input,
-                                           void *output, int64_t count) {
+void MpiCommunicator::reduceScatterOne(ElementType type, Reduction reduction, const void *input,
+                                       void *output, int64_t count) {
   int64_t width = bytesOf(type), window = windowElements(width, size());
   const char *in = static_cast<const char *>(input);
   for (int64_t at = 0; at < count; at += window) {
@@ -360,8 +363,8 @@ void MessageCommunicator::reduceScatterOne(ElementType type, Reduction reduction
   }
 }
 
-void MessageCommunicator::allToAll(ElementType type, const void *input, void *output,
-                                   int64_t count, int64_t row) {
+void MpiCommunicator::allToAll(ElementType type, const void *input, void *output, int64_t count,
+                               int64_t row) {
   int64_t bytes = count * bytesOf(type);
   const char *in = static_cast<const char *>(input);
   char *out = static_cast<char *>(output);
@@ -390,8 +393,8 @@ void MessageCommunicator::allToAll(ElementType type, const void *input, void *ou
     std::memset(out + i * bytes + theirs[size_t(i)], 0, size_t(bytes - theirs[size_t(i)]));
 }
 
-void MessageCommunicator::gather(ElementType type, const void *input, void *output, int64_t count,
-                                 int root) {
+void MpiCommunicator::gather(ElementType type, const void *input, void *output, int64_t count,
+                             int root) {
   int64_t bytes = count * bytesOf(type);
   char *out = static_cast<char *>(output);
   std::vector<Message> messages;
@@ -406,8 +409,8 @@ void MessageCommunicator::gather(ElementType type, const void *input, void *outp
   exchange(messages);
 }
 
-void MessageCommunicator::scatter(ElementType type, const void *input, void *output, int64_t count,
-                                  int root) {
+void MpiCommunicator::scatter(ElementType type, const void *input, void *output, int64_t count,
+                              int root) {
   int64_t bytes = count * bytesOf(type);
   const char *in = static_cast<const char *>(input);
   std::vector<Message> messages;
@@ -422,8 +425,8 @@ void MessageCommunicator::scatter(ElementType type, const void *input, void *out
   exchange(messages);
 }
 
-void MessageCommunicator::permute(ElementType type, const void *input, void *output, int64_t count,
-                                  const std::vector<std::pair<int, int>> &pairs) {
+void MpiCommunicator::permute(ElementType type, const void *input, void *output, int64_t count,
+                              const std::vector<std::pair<int, int>> &pairs) {
   int64_t bytes = count * bytesOf(type);
   std::vector<Message> messages;
   bool receives = false;
@@ -445,8 +448,8 @@ void MessageCommunicator::permute(ElementType type, const void *input, void *out
 // Small tensors travel together in packs. What is received lies in the same order on
 // both sides, so sums need no unpacking: their packs arrive behind one another in the
 // workspace.
-void MessageCommunicator::exchange(ElementType type, ExchangeTable table, Segments segments,
-                                   void *workspace) {
+void MpiCommunicator::exchange(ElementType type, ExchangeTable table, Segments segments,
+                               void *workspace) {
   int64_t width = bytesOf(type);
   int to = table.to(rank()), from = table.from(rank());
   bool adds = table.reduction() >= 0;
@@ -509,4 +512,14 @@ void MessageCommunicator::exchange(ElementType type, ExchangeTable table, Segmen
       }
       scratch += bytes;
     }
+}
+
+Meeting meshwright::meetByMpi(int processes, RankStatus &status) {
+  WaitScope wait(status, "the start of MPI; those are missing that print no such report");
+  auto mpi = std::make_shared<MpiMessages>(processes);
+  Meeting meeting;
+  meeting.world = std::make_unique<MpiCommunicator>(mpi, status);
+  meeting.abort = [mpi](int code) { mpi->abort(code); };
+  meeting.finish = [mpi] { mpi->finish(); };
+  return meeting;
 }

@@ -1,33 +1,34 @@
-//===- MessageCommunicator.h - collectives over messages ------------------===//
+//===- MpiCommunicator.h - collectives of MPI processes -------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Collectives of ranks that are processes, over any Transport. Reductions send each
-// member the part it reduces, from every other member, so that it can add in member
-// order whatever arrives first; that moves as many bytes as a ring does. Vectors
-// are taken in windows, which bounds the scratch memory. Small tensors of one call
-// are copied together and moved as one.
+// Collectives of ranks that are processes, made of MPI's messages: MPI's own collectives
+// add in an order of their own and block. Reductions send each member the part it
+// reduces, from every other member, so that it can add in member order whatever
+// arrives first; that moves as many bytes as a ring does. Vectors are taken in
+// windows, which bounds the scratch memory. Small tensors of one call are copied
+// together and moved as one.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
-#define MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
+#ifndef MESHWRIGHT_RUNTIME_CPU_MPICOMMUNICATOR_H
+#define MESHWRIGHT_RUNTIME_CPU_MPICOMMUNICATOR_H
 
 #include "common/communication/Communicator.h"
 #include "common/monitor/RankStatus.h"
-#include "cpu/Transport.h"
+#include "cpu/MpiMessages.h"
 
 namespace meshwright {
 
-class MessageCommunicator : public Communicator {
+class MpiCommunicator : public Communicator {
 public:
-  /// The world of `transport`.
-  MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status);
+  /// The world of `mpi`.
+  MpiCommunicator(std::shared_ptr<MpiMessages> mpi, RankStatus &status);
 
   std::unique_ptr<Communicator> split(const std::vector<int> &positions) override;
   int64_t allocatedBytes() const override {
     return int64_t(received.capacity() + packed.capacity());
   }
-  void setCalls(const Calls *known) override { transport->setCalls(known); }
+  void setCalls(const Calls *known) override { mpi->setCalls(known); }
   void barrier() override;
   void post(ElementType type, const void *data, int64_t count, int to) override;
   void finishSend(int to) override;
@@ -44,8 +45,7 @@ public:
   void scatter(ElementType type, const void *input, void *output, int64_t count, int root) override;
   void permute(ElementType type, const void *input, void *output, int64_t count,
                const std::vector<std::pair<int, int>> &pairs) override;
-  void exchange(ElementType type, ExchangeTable table, Segments segments,
-                void *workspace) override;
+  void exchange(ElementType type, ExchangeTable table, Segments segments, void *workspace) override;
 
 private:
   /// One of a set of messages that go at the same time. Null data: no message.
@@ -56,8 +56,8 @@ private:
     int64_t bytes;
   };
 
-  MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status,
-                      std::vector<int> members, int rank, std::shared_ptr<int> channels);
+  MpiCommunicator(std::shared_ptr<MpiMessages> mpi, RankStatus &status, std::vector<int> members,
+                  int rank, std::shared_ptr<int> channels);
 
   void allReduceOne(ElementType type, Reduction reduction, const void *input, void *output,
                     int64_t count);
@@ -69,7 +69,7 @@ private:
                    Move move);
 
   /// Messages under way, with the world ranks of the peers.
-  using Requests = std::vector<std::pair<int, std::unique_ptr<Transport::Request>>>;
+  using Requests = std::vector<std::pair<int, std::unique_ptr<MpiMessages::Request>>>;
   void start(const std::vector<Message> &messages, Requests &requests);
   void exchange(const std::vector<Message> &messages);
   void waitAll(Requests &requests);
@@ -79,7 +79,7 @@ private:
   void receivePart(std::vector<Message> &messages, int peer, void *data, int64_t bytes) const;
   char *scratchFor(int index, int64_t bytes);
 
-  std::shared_ptr<Transport> transport;
+  std::shared_ptr<MpiMessages> mpi;
   RankStatus &status;
   /// The number of the next channel; shared by all communicators of the process.
   std::shared_ptr<int> nextChannel;
@@ -92,4 +92,4 @@ private:
 
 } // namespace meshwright
 
-#endif // MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
+#endif // MESHWRIGHT_RUNTIME_CPU_MPICOMMUNICATOR_H
