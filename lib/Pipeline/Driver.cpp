@@ -9,6 +9,7 @@
 #include "meshwright/Register.h"
 #include "meshwright/Report.h"
 #include "meshwright/Suggestion.h"
+#include "meshwright/Tokenize.h"
 #include "meshwright/Version.h"
 #include "meshwright/runtime/ShortMessage.h"
 
@@ -31,6 +32,8 @@ static constexpr const char *usage =
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
     "  meshwright diff A B                         compare two plans\n"
+    "  meshwright tokenize TEXT... -o DIR          write the tokens of text for an executable to train on\n"
+    "  meshwright tokenizer train TEXT...          make a tokenizer from text\n"
     "  meshwright run -n N EXE ARGS...             start an executable's ranks\n"
     "  meshwright plot FILE.jsonl... [-o SVG]      draw the losses that --metrics wrote, or with\n"
     "                                              --experts the loads of experts\n"
@@ -39,7 +42,7 @@ static constexpr const char *usage =
     "  meshwright --version                        show the version\n";
 
 static const std::vector<std::string> commands = {"compile", "fit", "inspect", "models", "schedule",
-                                                  "diff",    "run", "plot",    "replay", "help"};
+                                                  "diff",    "run", "plot",    "replay", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
   static constexpr const char *modelsUsage =
@@ -176,6 +179,10 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     return listModels(args);
   if (command == "schedule")
     return showSchedule(args, llvm::outs());
+  if (command == "tokenize")
+    return tokenize(args, llvm::outs());
+  if (command == "tokenizer")
+    return makeTokenizer(args, llvm::outs());
   if (command == "run")
     return run(args);
   std::string meant = nearestName(command, commands);

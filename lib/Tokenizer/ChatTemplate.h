@@ -1,0 +1,46 @@
+//===- ChatTemplate.h - conversations as text ----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TOKENIZER_CHATTEMPLATE_H
+#define MESHWRIGHT_TOKENIZER_CHATTEMPLATE_H
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace meshwright::tokenizer {
+
+/// A part of a conversation's text, which is encoded by itself: at inference the prompt is too.
+struct ChatPart {
+  std::string text;
+  bool counts = false; ///< whether its tokens count as targets
+};
+
+/// What is written around the messages of a conversation, by their roles.
+class ChatTemplate {
+public:
+  /// One that is known by name, or that of a JSON file. An Error if it is neither.
+  static ChatTemplate load(const std::string &nameOrPath);
+
+  /// The text of `messages`, an array of objects with "role" and "content", in parts of which every
+  /// second one counts. An Error saying what message the template has no place for.
+  std::vector<ChatPart> render(const nlohmann::json &messages) const;
+
+private:
+  struct Role {
+    std::string prefix, suffix;
+    bool learned = false; ///< whether what it says, and its suffix, are to be predicted
+  };
+  static ChatTemplate parse(const nlohmann::json &spec);
+
+  std::string begin, end;
+  bool trims = false; ///< leaves out spaces around a message's content
+  std::map<std::string, Role> roles;
+};
+
+} // namespace meshwright::tokenizer
+
+#endif // MESHWRIGHT_TOKENIZER_CHATTEMPLATE_H

@@ -1,0 +1,312 @@
+//===- TokenizeCommand.cpp - the `tokenize` command ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Tokenizer/ChatTemplate.h"
+#include "Tokenizer/CommandLine.h"
+#include "Tokenizer/Core/Error.h"
+#include "Tokenizer/Portions.h"
+#include "Tokenizer/ShardWriter.h"
+#include "meshwright/Options.h"
+#include "meshwright/Tokenize.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace meshwright {
+
+using namespace tokenizer;
+namespace fs = std::filesystem;
+
+static constexpr const char *usage =
+    "usage: meshwright tokenize FILE|DIR... --tokenizer FILE|DIR|bytes -o DIR [flags]\n"
+    "  Writes the tokens of text to DIR/tokens-00000.bin and so on, for an executable's --data. A file is\n"
+    "  a document; of one that ends in .jsonl each line is one, an object that has its text as `text`.\n"
+    "  DIR also gets the tokenizer, which checkpoints take with them.\n"
+    "  --tokenizer FILE|DIR|bytes  a tokenizer.json of Hugging Face (BPE), a SentencePiece model, a folder\n"
+    "                              with either, or bytes: each byte is a token\n"
+    "  -o DIR                      where tokens go\n"
+    "  --field NAME                what has the text in lines of JSONL (text)\n"
+    "  --documents                 also write where documents begin, for executables compiled with --packed\n"
+    "  --begin-token TOKEN|none    put before each document; default: what the tokenizer puts there\n"
+    "  --end-token TOKEN|none      put behind each document; default: the tokenizer's end of documents\n"
+    "  --special-as-text           encode special tokens that are in the text, such as <|endoftext|>, as\n"
+    "                              the text that they are\n"
+    "  --chat NAME|FILE            lines of JSONL are conversations, `messages` with roles and contents:\n"
+    "                              chatml, llama3, gemma, or a file with what is written around them. What\n"
+    "                              the assistant says counts as targets, in DIR/tokens-00000.mask, for\n"
+    "                              --loss-mask\n"
+    "  --messages NAME             what has the messages in lines of JSONL (messages)\n"
+    "  --shard-tokens N            a file ends with the first document that reaches N tokens (100000000)\n"
+    "  --threads N                 threads that encode (all cores)\n";
+
+namespace {
+
+struct TokenizeOptions {
+  std::vector<std::string> inputs;
+  std::string tokenizer, folder, field = "text", begin, end, chat, messages = "messages";
+  bool documents = false, specialAsText = false;
+  int64_t shardTokens = 100'000'000, threads = defaultThreads();
+};
+
+/// What becomes of a portion: documents in a row, of which the first may go on from the portion before.
+struct Encoded {
+  std::vector<int32_t> ids;
+  std::vector<uint8_t> mask;
+  std::vector<size_t> ends; ///< of documents, in `ids`
+  size_t empty = 0;         ///< documents without text, which are left out
+};
+
+/// Encodes portions on one thread.
+class PortionEncoder {
+public:
+  PortionEncoder(const TokenizeOptions &options, const Corpus &corpus, const Tokenizer &tokenizer,
+                 const std::vector<int32_t> &begin, const std::vector<int32_t> &end,
+                 const ChatTemplate *chat)
+      : options(options), corpus(corpus), begin(begin), end(end), chat(chat),
+        encoder(tokenizer.makeEncoder(options.specialAsText)), reader(corpus, options.field) {}
+
+  Encoded operator()(const Portion &portion) {
+    Encoded result;
+    if (chat) {
+      PortionReader::eachLine(portion, [&](std::string_view line) { addChat(portion, line, result); });
+      return result;
+    }
+    reader.each(portion, [&](const TextPart &part) {
+      if (part.text.empty()) {
+        ++result.empty;
+        return;
+      }
+      if (part.beginsDocument)
+        result.ids.insert(result.ids.end(), begin.begin(), begin.end());
+      encoder->encode(part.text, result.ids, part.beginsDocument);
+      if (!part.endsDocument)
+        return;
+      result.ids.insert(result.ids.end(), end.begin(), end.end());
+      result.ends.push_back(result.ids.size());
+    });
+    return result;
+  }
+
+private:
+  void addChat(const Portion &portion, std::string_view line, Encoded &result) {
+    nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    auto found = object.is_object() ? object.find(options.messages) : object.end();
+    std::string place = corpus.place(portion.file, line.data());
+    if (object.is_discarded())
+      fail(place, ": is no JSON, or not in UTF-8; each line of a .jsonl file is an object");
+    if (found == object.end() || !found->is_array() || found->empty())
+      fail(place, ": has no \"", options.messages, "\" that is an array of messages; give --messages with "
+           "the one that has them");
+    auto add = [&](const std::vector<int32_t> &ids) {
+      result.ids.insert(result.ids.end(), ids.begin(), ids.end());
+    };
+    add(begin);
+    result.mask.resize(result.ids.size(), 0);
+    try {
+      bool first = true;
+      for (const ChatPart &part : chat->render(*found)) {
+        encoder->encode(part.text, result.ids, first);
+        first = false;
+        result.mask.resize(result.ids.size(), part.counts);
+      }
+    } catch (const tokenizer::Error &error) {
+      fail(place, ": ", error.what());
+    }
+    add(end);
+    result.mask.resize(result.ids.size(), 0);
+    result.ends.push_back(result.ids.size());
+  }
+
+  const TokenizeOptions &options;
+  const Corpus &corpus;
+  const std::vector<int32_t> &begin, &end;
+  const ChatTemplate *chat;
+  std::unique_ptr<Encoder> encoder;
+  PortionReader reader;
+};
+
+} // namespace
+
+/// The tokens that `flag` puts at an end of documents.
+static std::vector<int32_t> tokensAt(const std::string &flag, const std::string &value,
+                                     const Tokenizer &tokenizer,
+                                     const std::vector<int32_t> &otherwise) {
+  if (value.empty())
+    return otherwise;
+  if (value == "none")
+    return {};
+  std::optional<int32_t> id = tokenizer.idOf(value);
+  if (!id)
+    fail(flag, " ", value, " is no token of the tokenizer; name one of its special tokens as its file "
+         "has them, or none");
+  return {*id};
+}
+
+static TokenizeOptions parse(llvm::ArrayRef<std::string> args) {
+  TokenizeOptions options;
+  parseFlags(args,
+             {{"--tokenizer", &options.tokenizer},
+              {"-o", &options.folder},
+              {"--field", &options.field},
+              {"--documents", &options.documents},
+              {"--begin-token", &options.begin},
+              {"--end-token", &options.end},
+              {"--special-as-text", &options.specialAsText},
+              {"--chat", &options.chat},
+              {"--messages", &options.messages},
+              {"--shard-tokens", NumberFlag{&options.shardTokens, 1, INT64_MAX}},
+              {"--threads", NumberFlag{&options.threads, 1, 1024}}},
+             options.inputs, usage);
+  if (options.inputs.empty())
+    fail("no text given\n", usage);
+  if (options.tokenizer.empty())
+    fail("--tokenizer is missing: give a tokenizer.json, a SentencePiece model, or bytes");
+  if (options.folder.empty())
+    fail("-o is missing: it says which folder tokens go to");
+  if (!options.chat.empty() && options.specialAsText)
+    fail("--special-as-text would encode the marks of --chat as text: leave one of them out");
+  if (options.chat.empty() && options.messages != "messages")
+    fail("--messages is for conversations: give --chat too, or leave it out");
+  return options;
+}
+
+/// Makes the folder; an Error if tokens are in it.
+static void prepare(const std::string &folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    fail("cannot make the folder '", folder, "': ", error.message());
+  for (fs::directory_iterator file(folder, error), end; !error && file != end; file.increment(error)) {
+    std::string name = file->path().filename().string();
+    if (name.rfind("tokens-", 0) == 0)
+      fail("'", folder, "' holds ", name, " of an earlier run, which would pass for a part of this one: "
+           "remove it, or name another folder for -o");
+  }
+  if (error)
+    fail("cannot read the folder '", folder, "': ", error.message());
+}
+
+/// The file that `path`, the value of --tokenizer, names.
+static fs::path fileOf(const std::string &path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error))
+    return path;
+  fs::path json = fs::path(path) / "tokenizer.json";
+  return fs::is_regular_file(json, error) ? json : fs::path(path) / "tokenizer.model";
+}
+
+/// Puts the tokenizer beside the tokens; the checksum of its file.
+static uint64_t copyTokenizer(const TokenizeOptions &options) {
+  fs::path from = fileOf(options.tokenizer);
+  std::ifstream file(from, std::ios::binary);
+  std::string contents((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  bool isJson = contents.find_first_not_of(" \t\r\n") != contents.npos &&
+                contents[contents.find_first_not_of(" \t\r\n")] == '{';
+  fs::path to = fs::path(options.folder) / (isJson ? "tokenizer.json" : "tokenizer.model");
+  std::error_code error;
+  if (!fs::equivalent(from, to, error)) {
+    fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+    if (error)
+      fail("cannot write '", to.string(), "': ", error.message());
+  }
+  return XXH3_64bits(contents.data(), contents.size());
+}
+
+static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
+  bool bytes = options.tokenizer == "bytes";
+  std::unique_ptr<Tokenizer> tokenizer = loadTokenizer(options.tokenizer);
+  std::optional<ChatTemplate> chat;
+  if (!options.chat.empty())
+    chat = ChatTemplate::load(options.chat);
+
+  // A template has what conversations begin and end with.
+  std::vector<int32_t> begin, end;
+  if (!chat) {
+    begin = tokenizer->before();
+    end = tokenizer->behind();
+    if (end.empty() && tokenizer->endToken())
+      end = {*tokenizer->endToken()};
+  }
+  begin = tokensAt("--begin-token", options.begin, *tokenizer, begin);
+  end = tokensAt("--end-token", options.end, *tokenizer, end);
+  if (end.empty() && options.end.empty() && !chat && !bytes)
+    fail("the tokenizer does not say which token ends documents: give --end-token with it, or --end-token "
+         "none");
+
+  Corpus corpus(options.inputs, bytes);
+  for (size_t i = 0; chat && i < corpus.files(); ++i)
+    if (!corpus.isJsonLines(i))
+      fail("'", corpus.path(i), "' is no .jsonl file: --chat reads conversations from lines of JSONL");
+  prepare(options.folder);
+
+  ShardWriter::Options shards;
+  shards.folder = options.folder;
+  shards.shardTokens = uint64_t(options.shardTokens);
+  shards.documents = options.documents;
+  shards.mask = chat.has_value();
+  int64_t vocabulary = tokenizer->vocabulary();
+  shards.header.vocabulary = int32_t(vocabulary);
+  shards.header.tokenBytes = vocabulary <= 1 << 8 ? 1 : vocabulary <= 1 << 16 ? 2 : 4;
+  shards.header.endToken = end.empty() ? -1 : end.back();
+  shards.header.tokenizer = bytes ? 0 : copyTokenizer(options);
+  ShardWriter writer(shards);
+
+  ProgressBar progress(corpus.bytes());
+  size_t empty = 0, counted = 0;
+  forEachPortion<Encoded>(
+      corpus, *tokenizer, int(options.threads), progress,
+      [&] {
+        return PortionEncoder(options, corpus, *tokenizer, begin, end, chat ? &*chat : nullptr);
+      },
+      [&](const Encoded &encoded) {
+        size_t done = 0;
+        auto add = [&](size_t to) {
+          writer.add(encoded.ids.data() + done, encoded.mask.data() + (chat ? done : 0), to - done);
+          done = to;
+        };
+        for (size_t each : encoded.ends) {
+          add(each);
+          writer.endDocument();
+        }
+        add(encoded.ids.size());
+        empty += encoded.empty;
+        for (uint8_t each : encoded.mask)
+          counted += each;
+      });
+  writer.finish();
+  if (writer.tokens() == 0)
+    fail("there is no text in ", corpus.files(), " files, so nothing was written");
+
+  double seconds = progress.seconds();
+  os << llvm::formatv("{0:N} tokens (u{1}, vocabulary {2}) of {3:N} documents in {4} {5}, {6:f2} bytes a "
+                      "token\n",
+                      writer.tokens(), 8 * shards.header.tokenBytes, vocabulary, writer.documents(),
+                      writer.shards(), writer.shards() == 1 ? "file" : "files",
+                      double(corpus.bytes()) / double(writer.tokens()));
+  if (chat)
+    os << llvm::formatv("{0:N} tokens count as targets\n", counted);
+  if (empty)
+    os << llvm::formatv("{0:N} documents without text were left out\n", empty);
+  os << llvm::formatv("{0:f1} MB in {1:f1} s, {2:f1} MB/s\n", double(corpus.bytes()) / 1e6, seconds,
+                      double(corpus.bytes()) / 1e6 / std::max(seconds, 1e-9));
+}
+
+llvm::Error tokenize(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
+  if (llvm::is_contained(args, "-h") || llvm::is_contained(args, "--help"))
+    return llvm::make_error<HelpRequested>(usage);
+  try {
+    run(parse(args), os);
+  } catch (const tokenizer::Error &error) {
+    return llvm::createStringError(error.what());
+  }
+  return llvm::Error::success();
+}
+
+} // namespace meshwright
