@@ -7,8 +7,8 @@
 #include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 
-#include "meshwright/NonFinite.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/NonFinite.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"

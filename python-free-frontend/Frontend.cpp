@@ -7,7 +7,7 @@
 
 #include "Model.h"
 #include "Train/Train.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include "mlir/IR/Verifier.h"
 

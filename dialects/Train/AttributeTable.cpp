@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/AttributeTable.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/Suggestion.h"
 
 using namespace mlir;
 using namespace meshwright;

@@ -29,7 +29,7 @@
 #ifndef MESHWRIGHT_INTERPRETER_H
 #define MESHWRIGHT_INTERPRETER_H
 
-#include "Interpreter/Tensor.h"
+#include "meshwright/Tensor.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -11,7 +11,7 @@
 #define MESHWRIGHT_OPTIONVALUES_H
 
 #include "meshwright/Bytes.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -121,6 +121,37 @@ inline Names namesOf(ResidualChoice) {
   static constexpr llvm::StringLiteral names[] = {"auto", "least", "written"};
   return names;
 }
+
+namespace dist {
+/// How all_reduce is done.
+enum class CollectiveAlgorithm {
+  /// No messages: the runtime's own.
+  Native,
+  /// Of those below, the one that is fastest by the alpha-beta model.
+  Auto,
+  /// All send to rank 0, which sends the sum to all (Li et al. 2014).
+  ParameterServer,
+  /// The same, one after another.
+  Sequential,
+  /// Parts go round twice: summed on the first way, complete on the second
+  /// (Patarasuk and Yuan 2009).
+  Ring,
+  /// Everyone sends everything to everyone.
+  Parallel,
+  /// Partners at distance 1, 2, 4 .. exchange everything (Thakur et al. 2005).
+  Doubling,
+  /// Partners at distance n/2, n/4 .. exchange halves, then the same backwards
+  /// (Rabenseifner 2004).
+  HalvingDoubling,
+};
+
+inline Names namesOf(CollectiveAlgorithm) {
+  static constexpr llvm::StringLiteral names[] = {
+      "native", "auto", "parameter-server", "sequential", "ring", "parallel", "doubling",
+      "halving-doubling"};
+  return names;
+}
+} // namespace dist
 
 /// An error that says that `text` is none of `names`.
 template <typename Choices> std::string notAmong(llvm::StringRef text, const Choices &names) {
@@ -240,5 +271,6 @@ MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
 MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)
 MESHWRIGHT_PASS_OPTION(::meshwright::LossParts)
+MESHWRIGHT_PASS_OPTION(::meshwright::dist::CollectiveAlgorithm)
 
 #endif // MESHWRIGHT_OPTIONVALUES_H

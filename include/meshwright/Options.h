@@ -6,13 +6,12 @@
 #ifndef MESHWRIGHT_OPTIONS_H
 #define MESHWRIGHT_OPTIONS_H
 
-#include "Dist/Collectives/CollectiveAlgorithms.h"
 #include "Exec/Target.h"
-#include "Schedule/PipelineSchedule.h"
-#include "Schedule/RematPolicy.h"
 #include "Train/Optimizer.h"
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
+#include "meshwright/PipelineSchedule.h"
+#include "meshwright/RematPolicy.h"
 #include "meshwright/Strategy.h"
 #include "meshwright/runtime/FileArguments.h"
 

@@ -8,8 +8,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
-#include "Schedule/PipelineSchedule.h"
-#include "Schedule/RematPolicy.h"
+#include "meshwright/PipelineSchedule.h"
+#include "meshwright/RematPolicy.h"
 
 #include <memory>
 #include <vector>

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/Communication.h"
+#include "meshwright/Communication.h"
 
 #include "Dist/Dist.h"
 

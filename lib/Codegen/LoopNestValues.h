@@ -10,7 +10,7 @@
 #ifndef MESHWRIGHT_CODEGEN_LOOPNESTVALUES_H
 #define MESHWRIGHT_CODEGEN_LOOPNESTVALUES_H
 
-#include "Codegen/KernelLoops.h"
+#include "meshwright/KernelLoops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

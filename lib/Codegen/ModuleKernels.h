@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_MODULEKERNELS_H
 #define MESHWRIGHT_CODEGEN_MODULEKERNELS_H
 
-#include "Codegen/KernelLoops.h"
+#include "meshwright/KernelLoops.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"

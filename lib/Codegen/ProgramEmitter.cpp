@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/ProgramEmitter.h"
-#include "Codegen/LocationText.h"
 #include "Dist/Programs.h"
+#include "meshwright/LocationText.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"

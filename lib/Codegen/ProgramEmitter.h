@@ -10,8 +10,8 @@
 #ifndef MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
 #define MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
 
-#include "Codegen/Communication.h"
 #include "Codegen/ModuleKernels.h"
+#include "meshwright/Communication.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 

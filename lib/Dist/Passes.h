@@ -6,11 +6,10 @@
 #ifndef MESHWRIGHT_LIB_DIST_PASSES_H
 #define MESHWRIGHT_LIB_DIST_PASSES_H
 
-#include "Dist/Collectives/CollectiveAlgorithms.h"
 #include "Dist/Dist.h"
-#include "Schedule/PipelineSchedule.h"
-#include "Schedule/RematPolicy.h"
 #include "meshwright/PhasePass.h"
+#include "meshwright/PipelineSchedule.h"
+#include "meshwright/RematPolicy.h"
 #include "meshwright/Strategy.h"
 
 namespace meshwright::dist {

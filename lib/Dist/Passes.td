@@ -330,7 +330,7 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
   let description = [{
     The schedules are naive, gpipe, 1f1b, interleaved:V (the number of microbatches is a
     multiple of the stages), zb-h1 (at least as many microbatches as stages), zb-h2 and
-    zb-v (at least twice the stages minus one), dualpipe-v (at least twice the stages); `lib/Schedule/PipelineSchedule.h` names
+    zb-v (at least twice the stages minus one), dualpipe-v (at least twice the stages); `meshwright/PipelineSchedule.h` names
     their sources. `@eval` runs the forward tasks in the same order.
 
     A value is sent right after the call that makes it and received right before the call

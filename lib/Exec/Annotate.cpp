@@ -6,8 +6,8 @@
 #include "Exec/Kernels/RowSpace.h"
 #include "Exec/Memory/InPlaceAliases.h"
 #include "Exec/Memory/Liveness.h"
-#include "Exec/Memory/MemoryProfile.h"
 #include "meshwright/Annotations.h"
+#include "meshwright/MemoryProfile.h"
 
 using namespace mlir;
 using namespace meshwright;

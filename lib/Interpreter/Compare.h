@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_INTERPRETER_COMPARE_H
 #define MESHWRIGHT_INTERPRETER_COMPARE_H
 
-#include "Interpreter/Session.h"
+#include "meshwright/Session.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"

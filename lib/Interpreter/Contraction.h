@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_INTERPRETER_CONTRACTION_H
 #define MESHWRIGHT_INTERPRETER_CONTRACTION_H
 
-#include "Interpreter/Tensor.h"
+#include "meshwright/Tensor.h"
 
 #include "Train/ShardingRule.h"
 

@@ -10,9 +10,9 @@
 #ifndef MESHWRIGHT_INTERPRETER_FILES_H
 #define MESHWRIGHT_INTERPRETER_FILES_H
 
-#include "Interpreter/Tensor.h"
 #include "Train/Optimizer.h"
 #include "common/launch/Options.h" // The executable's command line.
+#include "meshwright/Tensor.h"
 
 #include "llvm/Support/Error.h"
 

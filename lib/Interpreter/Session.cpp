@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Interpreter/Session.h"
+#include "meshwright/Session.h"
 
 #include "Dist/Programs.h"
 

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Interpreter/Tool.h"
+#include "meshwright/InterpretTool.h"
 
 #include "Dist/Programs.h"
 #include "Interpreter/Compare.h"

@@ -7,9 +7,9 @@
 #define MESHWRIGHT_INTERPRETER_TRAINING_H
 
 #include "Interpreter/Files.h"
-#include "Interpreter/Session.h"
 #include "common/data/LossScaler.h"
 #include "common/data/TokenMask.h"
+#include "meshwright/Session.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -8,10 +8,10 @@
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 #include "meshwright/Report.h"
-#include "meshwright/Suggestion.h"
 #include "meshwright/Tokenize.h"
-#include "meshwright/Version.h"
 #include "meshwright/runtime/ShortMessage.h"
+#include "meshwright/runtime/Suggestion.h"
+#include "meshwright/runtime/Version.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Config/llvm-config.h"

@@ -3,9 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/InputFile.h"
 #include "meshwright/Options.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/InputFile.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

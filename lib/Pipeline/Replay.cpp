@@ -10,13 +10,13 @@
 //===----------------------------------------------------------------------===//
 #include "ReplayFiles.h"
 
-#include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
-#include "Interpreter/Session.h"
 #include "meshwright/InputFile.h"
+#include "meshwright/LocationText.h"
 #include "meshwright/Pipeline.h"
+#include "meshwright/Session.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"

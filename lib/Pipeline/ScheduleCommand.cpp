@@ -3,11 +3,11 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Schedule/PipelineSchedule.h"
-#include "Report/MeasuredTasks.h"
-#include "Report/TimelinePicture.h"
 #include "meshwright/Codegen.h"
+#include "meshwright/MeasuredTasks.h"
 #include "meshwright/Pipeline.h"
+#include "meshwright/PipelineSchedule.h"
+#include "meshwright/TimelinePicture.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

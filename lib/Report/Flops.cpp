@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "Flops.h"
 
-#include "Codegen/LocationText.h"
 #include "Dist/AttentionPairs.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
+#include "meshwright/LocationText.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/runtime/VisiblePairs.h"
 

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "MeasuredTasks.h"
+#include "meshwright/MeasuredTasks.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "MemoryTables.h"
 
-#include "Codegen/LocationText.h"
+#include "meshwright/LocationText.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

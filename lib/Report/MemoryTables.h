@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_LIB_REPORT_MEMORYTABLES_H
 #define MESHWRIGHT_LIB_REPORT_MEMORYTABLES_H
 
-#include "Exec/Memory/MemoryProfile.h"
+#include "meshwright/MemoryProfile.h"
 #include "meshwright/Report.h"
 
 #include "llvm/Support/raw_ostream.h"

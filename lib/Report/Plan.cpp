@@ -3,8 +3,6 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/Communication.h"
-#include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
@@ -14,6 +12,8 @@
 #include "PredictedTrace.h"
 #include "StepTasks.h"
 #include "Train/Optimizer.h"
+#include "meshwright/Communication.h"
+#include "meshwright/LocationText.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "PredictedTrace.h"
 
-#include "Codegen/Communication.h"
-#include "Codegen/LocationText.h"
 #include "Dist/Programs.h"
 #include "Kernels.h"
+#include "meshwright/Communication.h"
+#include "meshwright/LocationText.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -8,8 +8,8 @@
 #include "StepTasks.h"
 #include "Tables.h"
 #include "TextTable.h"
-#include "TimelinePicture.h"
 #include "meshwright/Report.h"
+#include "meshwright/TimelinePicture.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"

@@ -11,7 +11,7 @@
 #define MESHWRIGHT_LIB_REPORT_STEPTASKS_H
 
 #include "Flops.h"
-#include "Schedule/PipelineSchedule.h"
+#include "meshwright/PipelineSchedule.h"
 #include "meshwright/runtime/PlanSchema.h"
 
 namespace meshwright::report {

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Report/TimelinePicture.h"
+#include "meshwright/TimelinePicture.h"
 
 #include "Report/Palette.h"
 

@@ -7,10 +7,10 @@
 #include "Page.h"
 #include "StepTasks.h"
 #include "Tables.h"
-#include "TimelinePicture.h"
 #include "meshwright/OutputFolder.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
+#include "meshwright/TimelinePicture.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

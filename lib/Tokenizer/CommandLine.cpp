@@ -6,7 +6,7 @@
 #include "Tokenizer/CommandLine.h"
 
 #include "Tokenizer/Core/Error.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include <algorithm>
 #include <charconv>

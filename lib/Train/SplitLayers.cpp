@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
-#include "Schedule/RematPolicy.h"
 #include "Train/Passes.h"
+#include "meshwright/RematPolicy.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"

@@ -6,8 +6,8 @@
 #ifndef MESHWRIGHT_TEST_CODEGEN_KERNELINPUT_H
 #define MESHWRIGHT_TEST_CODEGEN_KERNELINPUT_H
 
-#include "Codegen/KernelLoops.h"
 #include "Reference.h"
+#include "meshwright/KernelLoops.h"
 
 #include "mlir/IR/OwningOpRef.h"
 

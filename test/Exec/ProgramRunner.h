@@ -13,7 +13,7 @@
 #define MESHWRIGHT_TEST_EXEC_PROGRAMRUNNER_H
 
 #include "Exec/Exec.h"
-#include "Interpreter/Session.h"
+#include "meshwright/Session.h"
 
 namespace meshwright::exec {
 

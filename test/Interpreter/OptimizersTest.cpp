@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Optimizer.h"
-#include "Interpreter/Session.h"
+#include "meshwright/Session.h"
 #include "meshwright/Register.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Interpreter/Session.h"
 #include "meshwright/Register.h"
+#include "meshwright/Session.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Interpreter/Tensor.h"
+#include "meshwright/Tensor.h"
 #include "common/plan/ElementType.h"
 
 #include "mlir/IR/Builders.h"

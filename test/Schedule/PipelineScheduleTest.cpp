@@ -6,7 +6,7 @@
 // said of orders that cannot run.
 //
 //===----------------------------------------------------------------------===//
-#include "Schedule/PipelineSchedule.h"
+#include "meshwright/PipelineSchedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CPU_KERNELEMITTER_H
 #define MESHWRIGHT_CODEGEN_CPU_KERNELEMITTER_H
 
-#include "Codegen/KernelLoops.h"
+#include "meshwright/KernelLoops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 

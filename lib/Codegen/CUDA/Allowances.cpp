@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Allowances.h"
-#include "Codegen/Communication.h"
 #include "Exec/Exec.h"
+#include "meshwright/Communication.h"
 #include "meshwright/runtime/cuda/ArenaPages.h"
 #include "meshwright/runtime/cuda/NcclChannels.h"
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Attentions.h"
 #include "Codegen/CUDA/Alignments.h"
-#include "Codegen/LocationText.h"
+#include "meshwright/LocationText.h"
 #include "meshwright/PlanJson.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CUDA_KERNELEMITTER_H
 #define MESHWRIGHT_CODEGEN_CUDA_KERNELEMITTER_H
 
-#include "Codegen/KernelLoops.h"
+#include "meshwright/KernelLoops.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 

@@ -19,7 +19,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CUDA_LAUNCHSHAPE_H
 #define MESHWRIGHT_CODEGEN_CUDA_LAUNCHSHAPE_H
 
-#include "Codegen/KernelLoops.h"
+#include "meshwright/KernelLoops.h"
 
 namespace meshwright::codegen::cuda {
 

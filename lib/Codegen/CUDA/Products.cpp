@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Products.h"
-#include "Codegen/LocationText.h"
+#include "meshwright/LocationText.h"
 #include "meshwright/runtime/cuda/ABI.h"
 
 using namespace mlir;

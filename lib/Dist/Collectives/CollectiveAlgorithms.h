@@ -20,33 +20,6 @@
 
 namespace meshwright::dist {
 
-enum class CollectiveAlgorithm {
-  /// No messages: the runtime's own.
-  Native,
-  /// Of those below, the one that is fastest by the alpha-beta model.
-  Auto,
-  /// All send to rank 0, which sends the sum to all (Li et al. 2014).
-  ParameterServer,
-  /// The same, one after another.
-  Sequential,
-  /// Parts go round twice: summed on the first way, complete on the second
-  /// (Patarasuk and Yuan 2009).
-  Ring,
-  /// Everyone sends everything to everyone.
-  Parallel,
-  /// Partners at distance 1, 2, 4 .. exchange everything (Thakur et al. 2005).
-  Doubling,
-  /// Partners at distance n/2, n/4 .. exchange halves, then the same backwards
-  /// (Rabenseifner 2004).
-  HalvingDoubling,
-};
-
-inline Names namesOf(CollectiveAlgorithm) {
-  static constexpr llvm::StringLiteral names[] = {
-      "native", "auto", "parameter-server", "sequential", "ring", "parallel", "doubling",
-      "halving-doubling"};
-  return names;
-}
 /// Those that messages are written for.
 llvm::ArrayRef<CollectiveAlgorithm> collectiveAlgorithms();
 
@@ -86,7 +59,5 @@ AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t ranks
 double secondsOf(const AllReduceMessages &messages, double bytes, double latency, double bandwidth);
 
 } // namespace meshwright::dist
-
-MESHWRIGHT_PASS_OPTION(::meshwright::dist::CollectiveAlgorithm)
 
 #endif // MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H

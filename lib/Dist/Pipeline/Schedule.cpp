@@ -13,8 +13,8 @@
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
 #include "Dist/Verify/VerifyTasks.h"
-#include "Schedule/PipelineSchedule.h"
 #include "StagePrograms.h"
+#include "meshwright/PipelineSchedule.h"
 
 #include <deque>
 #include <map>

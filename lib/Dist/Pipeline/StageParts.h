@@ -19,7 +19,7 @@
 #define MESHWRIGHT_LIB_DIST_STAGEPARTS_H
 
 #include "Dist/Dist.h"
-#include "Schedule/PipelineSchedule.h"
+#include "meshwright/PipelineSchedule.h"
 
 #include "llvm/ADT/DenseMap.h"
 

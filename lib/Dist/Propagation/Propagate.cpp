@@ -8,7 +8,7 @@
 #include "Dist/Propagation/Propagation.h"
 #include "Dist/Propagation/ValueBinding.h"
 #include "RootFlow.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Strategy/Seeds.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -6,7 +6,7 @@
 #include "VerifyTasks.h"
 
 #include "Dist/Programs.h"
-#include "Schedule/PipelineSchedule.h"
+#include "meshwright/PipelineSchedule.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Schedule.h"
 
-#include "Codegen/KernelLoops.h"
 #include "Exec/Passes.h"
+#include "meshwright/KernelLoops.h"
 
 using namespace mlir;
 using namespace meshwright;

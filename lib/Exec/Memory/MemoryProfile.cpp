@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "MemoryProfile.h"
+#include "meshwright/MemoryProfile.h"
 
 #include "Dist/Programs.h"
 #include "Liveness.h"

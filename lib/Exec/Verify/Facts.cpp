@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "Facts.h"
 
-#include "Codegen/KernelLoops.h"
 #include "Dist/AttentionPairs.h"
 #include "Dist/Dist.h"
+#include "meshwright/KernelLoops.h"
 #include "meshwright/runtime/VisiblePairs.h"
 
 using namespace mlir;

@@ -15,7 +15,7 @@
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
 #include "common/plan/Context.h"
-#include "meshwright/NonFinite.h"
+#include "meshwright/runtime/NonFinite.h"
 
 #include <cmath>
 #include <cstdio>

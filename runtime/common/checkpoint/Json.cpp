@@ -6,7 +6,7 @@
 #include "common/checkpoint/Json.h"
 
 #include "common/monitor/Error.h"
-#include "meshwright/NonFinite.h"
+#include "meshwright/runtime/NonFinite.h"
 
 #include <set>
 

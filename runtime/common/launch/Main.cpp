@@ -13,7 +13,7 @@
 #include "common/monitor/WaitMonitor.h"
 #include "common/plan/PlanHash.h"
 #include "cpu/ThreadCommunicator.h"
-#include "meshwright/Version.h"
+#include "meshwright/runtime/Version.h"
 
 #include <algorithm>
 #include <csignal>

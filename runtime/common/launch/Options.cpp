@@ -10,7 +10,7 @@
 #include "common/launch/Flags.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Plan.h"
-#include "meshwright/Suggestion.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

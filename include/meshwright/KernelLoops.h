@@ -15,8 +15,8 @@
 // are the target's.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_CODEGEN_KERNELLOOPS_H
-#define MESHWRIGHT_CODEGEN_KERNELLOOPS_H
+#ifndef MESHWRIGHT_KERNELLOOPS_H
+#define MESHWRIGHT_KERNELLOOPS_H
 
 #include "Exec/Target.h"
 #include "Train/Train.h"
@@ -165,4 +165,4 @@ void forEachEvaluation(const LoopNest &nest,
 
 } // namespace meshwright::codegen
 
-#endif // MESHWRIGHT_CODEGEN_KERNELLOOPS_H
+#endif // MESHWRIGHT_KERNELLOOPS_H

@@ -6,8 +6,8 @@
 // exec-number-collectives has given both their numbers, the rows of the plan's tables.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_CODEGEN_COMMUNICATION_H
-#define MESHWRIGHT_CODEGEN_COMMUNICATION_H
+#ifndef MESHWRIGHT_COMMUNICATION_H
+#define MESHWRIGHT_COMMUNICATION_H
 
 #include "Exec/Exec.h"
 #include "meshwright/runtime/Traffic.h"
@@ -59,4 +59,4 @@ private:
 
 } // namespace meshwright::codegen
 
-#endif // MESHWRIGHT_CODEGEN_COMMUNICATION_H
+#endif // MESHWRIGHT_COMMUNICATION_H

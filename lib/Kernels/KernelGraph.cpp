@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/KernelGraph.h"
+#include "Kernels/KernelGraph.h"
 
 using namespace mlir;
 using namespace meshwright;

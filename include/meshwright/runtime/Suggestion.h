@@ -5,8 +5,8 @@
 // For the messages of the compiler and of executables alike, so without LLVM.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_SUGGESTION_H
-#define MESHWRIGHT_SUGGESTION_H
+#ifndef MESHWRIGHT_RUNTIME_SUGGESTION_H
+#define MESHWRIGHT_RUNTIME_SUGGESTION_H
 
 #include <algorithm>
 #include <cctype>
@@ -122,4 +122,4 @@ inline std::string axisCalled(std::string_view word) {
 
 } // namespace meshwright
 
-#endif // MESHWRIGHT_SUGGESTION_H
+#endif // MESHWRIGHT_RUNTIME_SUGGESTION_H

@@ -13,8 +13,8 @@
 // weight task after it: then backward makes the gradient of the chunk's input only.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_LIB_SCHEDULE_PIPELINESCHEDULE_H
-#define MESHWRIGHT_LIB_SCHEDULE_PIPELINESCHEDULE_H
+#ifndef MESHWRIGHT_PIPELINESCHEDULE_H
+#define MESHWRIGHT_PIPELINESCHEDULE_H
 
 #include "meshwright/OptionValues.h"
 
@@ -173,4 +173,4 @@ std::vector<HeldAtBackward> heldAtBackward(const PipelineSchedule &schedule, int
 
 MESHWRIGHT_PASS_OPTION(::meshwright::schedule::ScheduleKind)
 
-#endif // MESHWRIGHT_LIB_SCHEDULE_PIPELINESCHEDULE_H
+#endif // MESHWRIGHT_PIPELINESCHEDULE_H

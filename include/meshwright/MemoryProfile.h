@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_LIB_EXEC_MEMORYPROFILE_H
-#define MESHWRIGHT_LIB_EXEC_MEMORYPROFILE_H
+#ifndef MESHWRIGHT_MEMORYPROFILE_H
+#define MESHWRIGHT_MEMORYPROFILE_H
 
 #include "Exec/Exec.h"
 
@@ -64,4 +64,4 @@ std::map<std::string, MemoryProfile> profileMemory(mlir::ModuleOp program);
 
 } // namespace meshwright::exec
 
-#endif // MESHWRIGHT_LIB_EXEC_MEMORYPROFILE_H
+#endif // MESHWRIGHT_MEMORYPROFILE_H

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/KernelSchedule.h"
+#include "Kernels/KernelSchedule.h"
 
 using namespace mlir;
 using namespace meshwright;

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_LIB_SCHEDULE_REMATPOLICY_H
-#define MESHWRIGHT_LIB_SCHEDULE_REMATPOLICY_H
+#ifndef MESHWRIGHT_REMATPOLICY_H
+#define MESHWRIGHT_REMATPOLICY_H
 
 #include "meshwright/OptionValues.h"
 
@@ -70,4 +70,4 @@ inline constexpr double flopsPerByteSent = 1040;
 
 MESHWRIGHT_PASS_OPTION(::meshwright::RematPolicy)
 
-#endif // MESHWRIGHT_LIB_SCHEDULE_REMATPOLICY_H
+#endif // MESHWRIGHT_REMATPOLICY_H

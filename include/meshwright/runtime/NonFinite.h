@@ -6,8 +6,8 @@
 // have them. For the compiler and executables alike, so without LLVM.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_NONFINITE_H
-#define MESHWRIGHT_NONFINITE_H
+#ifndef MESHWRIGHT_RUNTIME_NONFINITE_H
+#define MESHWRIGHT_RUNTIME_NONFINITE_H
 
 #include <initializer_list>
 #include <string>
@@ -37,4 +37,4 @@ inline std::string withoutNonFinite(std::string text) {
 
 } // namespace meshwright
 
-#endif // MESHWRIGHT_NONFINITE_H
+#endif // MESHWRIGHT_RUNTIME_NONFINITE_H

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_VERSION_H
-#define MESHWRIGHT_VERSION_H
+#ifndef MESHWRIGHT_RUNTIME_VERSION_H
+#define MESHWRIGHT_RUNTIME_VERSION_H
 
 namespace meshwright {
 
@@ -12,4 +12,4 @@ inline constexpr char version[] = "0.1.0";
 
 } // namespace meshwright
 
-#endif // MESHWRIGHT_VERSION_H
+#endif // MESHWRIGHT_RUNTIME_VERSION_H

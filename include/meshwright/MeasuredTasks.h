@@ -3,10 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_LIB_REPORT_MEASUREDTASKS_H
-#define MESHWRIGHT_LIB_REPORT_MEASUREDTASKS_H
+#ifndef MESHWRIGHT_MEASUREDTASKS_H
+#define MESHWRIGHT_MEASUREDTASKS_H
 
-#include "Schedule/PipelineSchedule.h"
+#include "meshwright/PipelineSchedule.h"
 
 namespace meshwright::report {
 
@@ -28,4 +28,4 @@ llvm::Expected<MeasuredTasks> readMeasured(llvm::StringRef path,
 
 } // namespace meshwright::report
 
-#endif // MESHWRIGHT_LIB_REPORT_MEASUREDTASKS_H
+#endif // MESHWRIGHT_MEASUREDTASKS_H

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_INTERPRETER_TENSOR_H
-#define MESHWRIGHT_INTERPRETER_TENSOR_H
+#ifndef MESHWRIGHT_TENSOR_H
+#define MESHWRIGHT_TENSOR_H
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -99,4 +99,4 @@ Difference difference(const Tensor &a, const Tensor &b);
 
 } // namespace meshwright::interp
 
-#endif // MESHWRIGHT_INTERPRETER_TENSOR_H
+#endif // MESHWRIGHT_TENSOR_H

@@ -3,10 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
-#define MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
+#ifndef MESHWRIGHT_TIMELINEPICTURE_H
+#define MESHWRIGHT_TIMELINEPICTURE_H
 
-#include "Schedule/PipelineSchedule.h"
+#include "meshwright/PipelineSchedule.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -27,4 +27,4 @@ void drawTimelineSvg(const schedule::Timeline &timeline, llvm::StringRef caption
 
 } // namespace meshwright
 
-#endif // MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
+#endif // MESHWRIGHT_TIMELINEPICTURE_H

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_INTERPRETER_TOOL_H
-#define MESHWRIGHT_INTERPRETER_TOOL_H
+#ifndef MESHWRIGHT_INTERPRETTOOL_H
+#define MESHWRIGHT_INTERPRETTOOL_H
 
 #include "mlir/IR/DialectRegistry.h"
 
@@ -15,4 +15,4 @@ int interpretMain(int argc, char **argv, mlir::DialectRegistry &registry);
 
 } // namespace meshwright::interp
 
-#endif // MESHWRIGHT_INTERPRETER_TOOL_H
+#endif // MESHWRIGHT_INTERPRETTOOL_H

@@ -3,10 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H
-#define MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H
+#ifndef MESHWRIGHT_LIB_KERNELS_KERNELSCHEDULE_H
+#define MESHWRIGHT_LIB_KERNELS_KERNELSCHEDULE_H
 
-#include "Codegen/KernelLoops.h"
+#include "meshwright/KernelLoops.h"
 
 namespace meshwright::codegen {
 
@@ -18,4 +18,4 @@ void setChunks(LoopNest &nest, int64_t chunks);
 
 } // namespace meshwright::codegen
 
-#endif // MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H
+#endif // MESHWRIGHT_LIB_KERNELS_KERNELSCHEDULE_H

@@ -3,9 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/KernelLoops.h"
-#include "Codegen/KernelGraph.h"
-#include "Codegen/KernelSchedule.h"
+#include "meshwright/KernelLoops.h"
+#include "Kernels/KernelGraph.h"
+#include "Kernels/KernelSchedule.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
 

@@ -7,8 +7,8 @@
 // from before and after partitioning can be run alike and compared.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_INTERPRETER_SESSION_H
-#define MESHWRIGHT_INTERPRETER_SESSION_H
+#ifndef MESHWRIGHT_SESSION_H
+#define MESHWRIGHT_SESSION_H
 
 #include "Dist/Dist.h"
 #include "meshwright/Interpreter.h"
@@ -68,4 +68,4 @@ private:
 
 } // namespace meshwright::interp
 
-#endif // MESHWRIGHT_INTERPRETER_SESSION_H
+#endif // MESHWRIGHT_SESSION_H

@@ -3,10 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_CODEGEN_KERNELGRAPH_H
-#define MESHWRIGHT_CODEGEN_KERNELGRAPH_H
+#ifndef MESHWRIGHT_LIB_KERNELS_KERNELGRAPH_H
+#define MESHWRIGHT_LIB_KERNELS_KERNELGRAPH_H
 
-#include "Codegen/KernelLoops.h"
+#include "meshwright/KernelLoops.h"
 
 #include <map>
 
@@ -99,4 +99,4 @@ bool isRowReduce(mlir::Operation *op);
 
 } // namespace meshwright::codegen
 
-#endif // MESHWRIGHT_CODEGEN_KERNELGRAPH_H
+#endif // MESHWRIGHT_LIB_KERNELS_KERNELGRAPH_H
