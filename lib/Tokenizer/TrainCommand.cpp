@@ -68,7 +68,7 @@ private:
 };
 } // namespace
 
-static void train(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
+static void trainTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   std::vector<std::string> inputs;
   std::string path, pattern = "llama3", specialText = "<|endoftext|>", field = "text";
   int64_t vocabulary = 0, leastCount = 2, threads = defaultThreads();
@@ -134,7 +134,7 @@ llvm::Error makeTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &o
                                                        "' is no command, but 'tokenizer train' is") +
                                    "\n" + usage);
   try {
-    train(args.drop_front(), os);
+    trainTokenizer(args.drop_front(), os);
   } catch (const tokenizer::Error &error) {
     return llvm::createStringError(error.what());
   }
