@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/plan/Arena.h"
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 #include "cpu/BlasBuffers.h"
 
 using namespace meshwright;

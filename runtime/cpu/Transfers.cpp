@@ -6,7 +6,7 @@
 // program all the same, so that it waits for what it would wait for on a GPU.
 //
 //===----------------------------------------------------------------------===//
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 
 #include <cstring>
 

@@ -13,7 +13,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_REGISTRATION_H
 #define MESHWRIGHT_RUNTIME_CUDA_REGISTRATION_H
 
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 #include "cuda/ArenaMemory.h"
 #include "cuda/Communication.h"
 

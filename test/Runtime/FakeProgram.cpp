@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "FakeProgram.h"
 
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,9 +7,9 @@
 
 #include "PlanText.h"
 #include "common/checkpoint/Weights.h"
-#include "common/plan/Context.h"
 #include "common/plan/Plan.h"
 #include "common/plan/Sharding.h"
+#include "common/train/Context.h"
 #include "cpu/ThreadCommunicator.h"
 #include "meshwright/runtime/Normal.h"
 

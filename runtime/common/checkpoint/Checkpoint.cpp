@@ -14,7 +14,7 @@
 #include "common/checkpoint/SaveFolder.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 #include "meshwright/runtime/NonFinite.h"
 
 #include <cmath>

@@ -7,7 +7,7 @@
 
 #include "common/checkpoint/TensorCopy.h"
 #include "common/monitor/Error.h"
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 
 #include <algorithm>
 #include <map>

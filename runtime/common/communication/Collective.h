@@ -8,7 +8,7 @@
 
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 
 #include <exception>
 

@@ -7,11 +7,11 @@
 #include "common/launch/Agreement.h"
 #include "common/launch/Device.h"
 #include "common/launch/Launch.h"
-#include "common/launch/Trainer.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
 #include "common/monitor/WaitMonitor.h"
 #include "common/plan/PlanHash.h"
+#include "common/train/Trainer.h"
 #include "cpu/ThreadCommunicator.h"
 #include "meshwright/runtime/Version.h"
 
@@ -52,7 +52,7 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
       context->cores = textOf(cores);
     if (!options.trace.empty())
       context->trace = std::make_unique<Trace>();
-    return trainer.emplace(*context, options).run();
+    return trainer.emplace(*context, options).train();
   } catch (const std::exception &error) {
     endAllRanks(error);
   }

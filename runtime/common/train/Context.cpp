@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/plan/Context.h"
+#include "common/train/Context.h"
 
 #include "common/launch/Cores.h"
 #include "common/launch/Threads.h"

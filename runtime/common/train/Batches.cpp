@@ -1,0 +1,195 @@
+//===- Batches.cpp - what a run reads -------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/train/Batches.h"
+
+#include "common/launch/Launch.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Rounds.h"
+
+#include <algorithm>
+
+using namespace meshwright;
+
+Batches::Batches(Run &run)
+    : run(run), plan(run.plan), options(run.options),
+      data({"--data", options.data}, {"--loss-mask", options.lossMask},
+           {"--documents", options.documents}, options.tokens, plan.sequence, plan.vocabulary) {}
+
+void Batches::openEvalData() {
+  evalData =
+      std::make_unique<TokenData>(TokenData::Files{"--eval-data", options.evalData},
+                                  TokenData::Files{"--eval-loss-mask", options.evalLossMask},
+                                  TokenData::Files{"--eval-documents", options.evalDocuments},
+                                  options.tokens, plan.sequence, plan.vocabulary);
+  evalSequences = evalData->sequences();
+  // Not multiplied, which could overflow.
+  if (options.evalBatches && options.evalBatches <= evalSequences / plan.batch)
+    evalSequences = options.evalBatches * plan.batch;
+  if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
+    return;
+  int64_t whole = evalSequences / plan.batch;
+  fail(evalData->name(), ": its ", evalSequences, " sequences are no multiple of the batch of ",
+       plan.batch,
+       ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
+       whole ? text("give --eval-batches ", whole) : "name a longer file");
+}
+
+void Batches::check() {
+  int64_t sequences = data.sequences(plan.batch);
+  if (!options.evalData.empty())
+    openEvalData();
+  checkTokens();
+  checkTargets(data, sequences);
+  if (evalData)
+    checkTargets(*evalData, evalSequences);
+}
+
+/// Finds tokens that the model does not know, and masks that are none, before it trains on the
+/// others. The ranks of a machine share its files out.
+void Batches::checkTokens() {
+  TraceScope span(run.context.trace.get(), "check tokens", "io");
+  std::vector<int> here = sameOnMachine(*run.context.world, "");
+  int64_t part = std::find(here.begin(), here.end(), run.context.rank()) - here.begin();
+  for (const TokenData *source : {&data, evalData.get()}) {
+    if (!source)
+      continue;
+    Rounds rounds(*run.context.world, source->bytes() / int64_t(here.size()));
+    source->check(part, int64_t(here.size()), run.context.threads,
+                  [&](int64_t bytes) { rounds.done(bytes); });
+    rounds.finish();
+    for (const std::string &word : {source->unused(), run.isRoot() ? source->doubt() : ""})
+      if (!word.empty())
+        run.note(word);
+  }
+}
+
+/// Refuses data of which no target counts: the loss would be 0 for ever. The ranks of a machine
+/// look through a part each, which ends at the first target that counts.
+void Batches::checkTargets(const TokenData &source, int64_t sequences) {
+  if (!source.leavesOut())
+    return;
+  std::vector<int> here = sameOnMachine(*run.context.world, "");
+  auto part = int64_t(std::find(here.begin(), here.end(), run.context.rank()) - here.begin());
+  auto parts = int64_t(here.size());
+  int64_t end = sequences * (part + 1) / parts;
+  DataOrder inOrder(source.sequences(), false, 0);
+  Rounds rounds(*run.context.world, sequences / parts * plan.sequence);
+  int32_t found = 0;
+  for (int64_t i = sequences * part / parts; i < end && !found; ++i) {
+    found = source.countTargets(inOrder, i, 1) > 0;
+    rounds.done(plan.sequence);
+  }
+  rounds.finish();
+  int32_t anywhere = 0;
+  run.context.world->allReduce(ElementType::I32, Reduction::Max, &found, &anywhere, 1);
+  if (anywhere)
+    return;
+  fail(source.leavingOut(), ": no target of the ", sequences, " sequences of ", source.name(),
+       " counts, so each loss would be 0: ",
+       source.hasMasks() ? "check that the mask is of this file; its byte is 1 for each token that "
+                           "counts as a target"
+                         : "check that the documents are of this file; the first token of a "
+                           "document is no target, "
+                           "so some must have two");
+}
+
+void Batches::start() {
+  const TrainingState &state = run.state;
+  order = std::make_unique<DataOrder>(data.sequences(), state.shuffle, uint64_t(state.seed));
+  if (plan.maskedShare) {
+    trainingMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary);
+    evaluationMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary, true);
+  }
+  if (AttentionShares::areCounted(plan))
+    shares.emplace(plan, run.context.rank());
+}
+
+void Batches::fill(int64_t step) {
+  if (filled != run.state.position)
+    fill(data, *order, run.state.position, step);
+}
+
+// What has been uploaded is the device's, so the host's copy is free.
+void Batches::fillAhead(int64_t step) {
+  fill(data, *order, run.state.position + plan.batch, step);
+  filled = run.state.position + plan.batch;
+}
+
+void Batches::fillEvaluation(int64_t first) {
+  filled = -1; // Its tokens take their place.
+  fill(*evalData, DataOrder(evalData->sequences(), false, 0), first, std::nullopt, evalSequences);
+}
+
+std::optional<double> Batches::attentionImbalance(double flops) const {
+  if (!shares)
+    return std::nullopt;
+  return shares->imbalance(*run.context.world, flops);
+}
+
+/// Says once of training and once of evaluations that a batch has no targets: so it may be meant,
+/// or the mask, or the documents, are another file's.
+void Batches::noteNoTargets(std::optional<int64_t> step) {
+  bool &said = step ? saidNoTargets : saidNoEvalTargets;
+  std::string from = (step ? data : *evalData).leavingOut();
+  if (!said)
+    run.note(step
+                 ? text(from, ": no target of step ", *step,
+                        " counts, so its loss is 0; other such steps are not mentioned")
+                 : text(from,
+                        ": no target of a batch counts, so it adds nothing to the mean; other such "
+                        "batches are not mentioned"));
+  said = true;
+}
+
+/// Writes this rank's part of the batch that starts at `position` of `order`: data
+/// rank d of D has the d-th contiguous batch / D, its microbatches one after the
+/// other. Sequences from `end` on have no targets, so that they count for nothing.
+void Batches::fill(const TokenData &source, const DataOrder &order, int64_t position,
+                   std::optional<int64_t> step, int64_t end) {
+  std::vector<int64_t> coordinates = plan.coordinates(run.context.rank());
+  int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
+  int32_t *tokens = run.input<int32_t>("tokens"), *targets = run.input<int32_t>("targets");
+  int32_t *ids = run.input<int32_t>("sequence_ids"), *positions = run.input<int32_t>("positions");
+  std::vector<int32_t> unused(size_t(3 * plan.sequence)); // Programs need not take all three.
+  int32_t *otherTargets = unused.data() + plan.sequence, *others = otherTargets + plan.sequence;
+  const std::optional<TokenMask> &mask = step ? trainingMask : evaluationMask;
+  std::array<uint32_t, 2> key = {uint32_t(run.state.seed), uint32_t(step.value_or(0))};
+  // An evaluation's choices do not depend on the batch, a step's not on where it is in the data.
+  int64_t base = step ? 0 : position;
+  flops = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
+    int32_t *wanted = targets ? targets + i * plan.sequence : otherTargets;
+    int32_t *places = positions ? positions + i * plan.sequence : others;
+    if (position + first + i < end) {
+      source.read(order.at(position + first + i), inputs, wanted, places);
+      if (mask)
+        mask->apply(key, base + first + i, plan.sequence, inputs, wanted);
+    } else {
+      std::fill_n(inputs, plan.sequence, 0);
+      std::fill_n(wanted, plan.sequence, noTarget);
+      std::fill_n(places, plan.sequence, 0);
+    }
+    if (shares && step)
+      flops += shares->flops(places);
+    if (ids)
+      ids[i] = int32_t(first + i);
+  }
+  // The program divides by all targets itself unless it asks for their weight.
+  counted = plan.batch * plan.sequence;
+  if (!plan.inputNames.count("target_weight"))
+    return;
+  int64_t sequences = std::min(plan.batch, end - position);
+  if (mask)
+    counted = mask->count(key, base, sequences, plan.sequence);
+  else
+    counted = source.countTargets(order, position, sequences);
+  if (source.leavesOut() && counted == 0)
+    noteNoTargets(step);
+  if (float *weight = run.input<float>("target_weight"))
+    *weight = counted ? float(1.0 / double(counted)) : 0.0f;
+}

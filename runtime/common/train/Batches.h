@@ -1,0 +1,76 @@
+//===- Batches.h - what a run reads ---------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_BATCHES_H
+#define MESHWRIGHT_RUNTIME_COMMON_BATCHES_H
+
+#include "common/data/DataOrder.h"
+#include "common/data/TokenData.h"
+#include "common/data/TokenMask.h"
+#include "common/monitor/AttentionShares.h"
+#include "common/train/Run.h"
+
+#include <limits>
+#include <memory>
+#include <optional>
+
+namespace meshwright {
+
+/// Fills the inputs of programs with sequences of --data and --eval-data.
+class Batches {
+public:
+  /// Opens the files.
+  explicit Batches(Run &run);
+
+  /// Finds what may not be in them. Collective.
+  void check();
+  /// After the run has its state, which says in which order the data comes.
+  void start();
+
+  const TokenData &training() const { return data; }
+  bool hasEvaluation() const { return evalData != nullptr; }
+  int64_t evaluationSequences() const { return evalSequences; }
+
+  /// The batch of `step`, which the run comes to next, unless it is there already.
+  void fill(int64_t step);
+  /// That of the step after the one that a device is at.
+  void fillAhead(int64_t step);
+  /// The evaluation's batch that begins with its sequence `first`.
+  void fillEvaluation(int64_t first);
+
+  /// Of the batch that was filled in last: the targets that count, over all ranks, and the
+  /// operations of this rank's attention in a step.
+  int64_t countedTargets() const { return counted; }
+  double attentionFlops() const { return flops; }
+  /// Where ranks divide documents: the most of one rank's `flops` over the mean. Collective.
+  std::optional<double> attentionImbalance(double flops) const;
+
+private:
+  void openEvalData();
+  void checkTokens();
+  void checkTargets(const TokenData &source, int64_t sequences);
+  /// `step` numbers the choice of masked tokens; without it they are those of an evaluation.
+  void fill(const TokenData &source, const DataOrder &order, int64_t position,
+            std::optional<int64_t> step, int64_t end = std::numeric_limits<int64_t>::max());
+  void noteNoTargets(std::optional<int64_t> step);
+
+  Run &run;
+  const Plan &plan;
+  const Options &options;
+  TokenData data;
+  std::unique_ptr<DataOrder> order;
+  std::optional<TokenMask> trainingMask, evaluationMask; ///< of encoders
+  std::unique_ptr<TokenData> evalData;
+  int64_t evalSequences = 0;             ///< of evalData, how many an evaluation takes
+  std::optional<AttentionShares> shares; ///< where ranks divide documents
+  bool saidNoTargets = false, saidNoEvalTargets = false;
+  int64_t counted = 0;
+  double flops = 0;
+  int64_t filled = -1; ///< the position whose tokens the host has in the program's inputs
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_BATCHES_H

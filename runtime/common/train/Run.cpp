@@ -1,0 +1,125 @@
+//===- Run.cpp - how a run begins, anew or from a checkpoint --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/train/Run.h"
+
+#include "common/checkpoint/Weights.h"
+#include "common/launch/Launch.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Rounds.h"
+
+#include <cstdio>
+
+using namespace meshwright;
+
+void Run::note(const std::string &message) const {
+  if (isRoot())
+    fprintf(stderr, "note: %s\n", message.c_str());
+}
+
+float Run::output(const char *name) const {
+  return *arena->at<float>(plan.outputs.at(name).offset);
+}
+
+void Run::startState(const TokenData &data) {
+  state.seed = options.seed;
+  state.shuffle = options.shuffle;
+  if (!options.resume.empty())
+    resumeState(data);
+  firstStep = state.step;
+  state.tokens = data.tokens();
+  state.fileTokens = options.data.size() > 1 ? data.tokensByFile() : std::vector<int64_t>();
+  state.batch = plan.batch;
+  state.flags = keptFlags(options);
+  startLossScaling();
+}
+
+void Run::resumeState(const TokenData &data) {
+  checkpoint = findCheckpoint(options.resume);
+  TrainingState saved = readState(checkpoint);
+  checkSameModel(plan, checkpoint);
+  if (options.given("--seed") && options.seed != saved.seed)
+    fail("--seed ", options.seed, ": the checkpoint ", checkpoint, " was trained with --seed ",
+         saved.seed, ": drop --seed, it is taken from the checkpoint");
+  if (options.shuffle && !saved.shuffle)
+    fail("--shuffle: the checkpoint ", checkpoint,
+         " was trained without it: drop --shuffle to go on with the same order of the data");
+  if (saved.tokens != data.tokens())
+    note(text(data.name(), options.data.size() == 1 ? " has " : " have ",
+              grouped(uint64_t(data.tokens())), " tokens, the data of the checkpoint ", checkpoint,
+              " had ", grouped(uint64_t(saved.tokens))));
+  else if (std::vector<int64_t> counts = data.tokensByFile();
+           counts != (saved.fileTokens.empty() ? std::vector{saved.tokens} : saved.fileTokens))
+    note(text(data.name(),
+              ": the tokens lie in other files, or in another order, than those of the "
+              "checkpoint ",
+              checkpoint, ", so its sequences are others: it goes on after ",
+              grouped(uint64_t(saved.position)), " of them"));
+  if (saved.batch != plan.batch)
+    note(text("the batch of the checkpoint ", checkpoint, " was ", saved.batch,
+              " sequences, this executable's is ", plan.batch, ": it goes on after ",
+              grouped(uint64_t(saved.position)), " sequences of the data, at step ", saved.step));
+  if (std::string changes = changedFlags(options, saved.flags); !changes.empty())
+    note(changes);
+  if (std::string unsaid = unsaidFlags(options, plan, saved.flags); !unsaid.empty())
+    note(text("the checkpoint ", checkpoint,
+              " is of a version that does not say what its run was given, so these are defaults: ",
+              unsaid));
+  state = saved;
+}
+
+void Run::startLossScaling() {
+  if (!plan.inputs.count("loss_scale")) {
+    state.lossScale.reset();
+    return;
+  }
+  if (state.lossScale && options.given("--initial-loss-scale"))
+    fail("--initial-loss-scale: the checkpoint ", checkpoint,
+         " says how the loss is scaled: leave it out");
+  LossScale start;
+  start.scale = options.initialLossScale;
+  scaler = LossScaler(state.lossScale.value_or(start), options.lossScaleWindow, options.hysteresis,
+                      options.minLossScale);
+  state.lossScale = scaler->saved();
+}
+
+void Run::loadWeights() {
+  arena = makeArena(context);
+  context.hostArena = arena->onHost();
+  if (!options.tune.empty())
+    context.device->tune(*arena, options.tune, *context.world);
+  TraceScope span(context.trace.get(), "load weights", "io");
+  // A device has zeros where nothing is filled in. Part by part, so that the host never holds all.
+  auto handOn = [this](const Variable &variable, const char *data, int64_t bytes) {
+    if (variable.onHost)
+      return;
+    int64_t begin = data - arena->data();
+    upload({begin, begin + bytes});
+    arena->forget(begin, begin + bytes);
+  };
+  WeightTarget target{plan, context.rank(), arena->variables(), context.threads, handOn};
+  target.sharing = sameOnMachine(*context.world, "");
+  Rounds rounds(*context.world, weightBytes(target));
+  target.rounds = &rounds;
+  std::string extra;
+  if (!checkpoint.empty()) {
+    CheckpointIds ids = readIds(checkpoint);
+    if (ids.model.empty())
+      note(text("the checkpoint ", checkpoint,
+                " is of a version without checksums: damage to it "
+                "would not be found"));
+    readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume",
+                ids.model);
+    readWeights(target, WeightKind::OptimizerStates, checkpoint + "/optimizer.safetensors",
+                "--resume", ids.optimizer);
+  } else if (!options.init.empty()) {
+    extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
+  } else {
+    initializeWeights(target, uint64_t(options.seed));
+  }
+  rounds.finish();
+  if (!extra.empty())
+    note(extra);
+}

@@ -1,0 +1,66 @@
+//===- Run.h - what the parts of a training run share ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_RUN_H
+#define MESHWRIGHT_RUNTIME_COMMON_RUN_H
+
+#include "common/checkpoint/Checkpoint.h"
+#include "common/data/LossScaler.h"
+#include "common/data/TokenData.h"
+#include "common/launch/Options.h"
+#include "common/plan/Arena.h"
+#include "common/train/Context.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace meshwright {
+
+/// A rank's run: what it was given, its tensors, and what a checkpoint keeps beside them.
+struct Run {
+  Run(MwContext &context, const Options &options)
+      : context(context), plan(context.plan), options(options) {}
+
+  bool isRoot() const { return context.rank() == 0; }
+  /// Rank 0 says it.
+  void note(const std::string &message) const;
+
+  /// The memory of input `name`, or null if the program does not use it.
+  template <typename T> T *input(const char *name) const {
+    auto found = plan.inputs.find(name);
+    return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
+  }
+  float output(const char *name) const;
+  void upload(ArenaRange range) { arena->upload(range.begin, range.end); }
+  void download(ArenaRange range) { arena->download(range.begin, range.end); }
+  /// Runs a program on the inputs that the host has written.
+  void start(EntryPoint program) {
+    upload(Plan::rangeOf(plan.inputs));
+    context.run(program, arena->program());
+  }
+
+  /// Begins the state, from --resume or anew, for training on `data`.
+  void startState(const TokenData &data);
+  /// Allocates the arena and fills its variables. Collective.
+  void loadWeights();
+
+  MwContext &context;
+  const Plan &plan;
+  const Options &options;
+  TrainingState state;
+  std::string checkpoint;           ///< the one to go on from, or empty
+  int64_t firstStep = 0;            ///< that this run makes
+  std::optional<LossScaler> scaler; ///< in fp16
+  std::unique_ptr<Arena> arena;
+
+private:
+  void resumeState(const TokenData &data);
+  void startLossScaling();
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_RUN_H

@@ -1,0 +1,55 @@
+//===- StepReport.h - what a run says of its steps ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_STEPREPORT_H
+#define MESHWRIGHT_RUNTIME_COMMON_STEPREPORT_H
+
+#include "common/monitor/ExpertTokens.h"
+#include "common/monitor/Metrics.h"
+#include "common/train/Run.h"
+
+#include <memory>
+#include <optional>
+
+namespace meshwright {
+
+/// Reads what a step has computed, and writes --metrics, the progress line and --trace.
+class StepReport {
+public:
+  explicit StepReport(Run &run);
+
+  /// Finds out before the weights are read whether the run can write what it will.
+  void check() const;
+  /// Opens the files: last of all, so that a start that fails leaves them as they were.
+  void open();
+
+  /// The results of the step that has run, which is `step`, skipped ones said to be so. Collective.
+  StepMetrics read(int64_t step);
+  /// Fails where a step's loss, or gradient, is not finite and the step was not skipped.
+  void checkFinite(const StepMetrics &result);
+  void write(const StepMetrics &result);
+  /// The progress line.
+  void show(const StepMetrics &result);
+  void endLine();
+  /// Writes the trace and closes the metrics. Collective.
+  void close();
+
+private:
+  std::optional<int32_t> mostRounds() const;
+  void readExperts(StepMetrics &result);
+  void readScale(StepMetrics &result);
+
+  Run &run;
+  std::unique_ptr<MetricsFile> metrics;
+  std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
+  std::optional<Progress> progress;
+  std::optional<ExpertTokens> experts;         ///< of models that have some
+  int64_t failures = 0;                        ///< steps in a row that routers have failed in
+  static constexpr int64_t failuresInARow = 3; ///< so many end the run
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_STEPREPORT_H

@@ -1,0 +1,209 @@
+//===- Trainer.cpp - one rank's training run ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/train/Trainer.h"
+
+#include "common/data/LearningRate.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/StopSignal.h"
+#include "common/train/Evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+
+using namespace meshwright;
+
+Trainer::Trainer(MwContext &context, const Options &options)
+    : run(context, options), context(context), plan(context.plan), options(options), batches(run),
+      saving(run), report(run) {
+  ActivityScope activity(context.status, "preparing the run");
+  batches.check();
+  if (context.device)
+    context.device->useGraphs(options.cudaGraphs);
+  run.startState(batches.training());
+  if (!options.dump.empty())
+    checkDump();
+  batches.start();
+  saving.open();
+  report.check();
+  run.loadWeights();
+  context.world->barrier(); // Every rank has what it needs.
+  report.open();
+}
+
+void Trainer::checkDump() const {
+  if (!Dump::isPossible())
+    fail("--dump ", options.dump,
+         ": this executable does not say what it computes: compile it with --replay");
+  if (options.dumpStep < run.state.step || options.dumpStep >= options.steps)
+    fail("--dump-step ", options.dumpStep, ": this run makes the steps from ", run.state.step,
+         " to before ", options.steps, ": name one of them");
+}
+
+void Trainer::fillScalars(int64_t step) {
+  auto set = [&](const char *name, double value) {
+    if (float *address = run.input<float>(name))
+      *address = float(value);
+  };
+  set("lr", learningRate(options, step));
+  for (const Options::Hyperparameter &number : options.hyperparameters)
+    set(number.name.c_str(), number.value);
+  set("grad_clip", options.gradClip);
+  // Skipped steps do not count.
+  int64_t updates = (run.scaler ? run.scaler->updates(step) : step) - run.state.skipped + 1;
+  for (const plan::BiasCorrection &correction : run.plan.biasCorrections)
+    set(correction.name.c_str(), options.biasCorrection(correction, updates));
+  if (run.scaler)
+    set("loss_scale", run.scaler->scale());
+  if (int32_t *key = run.input<int32_t>("key")) {
+    key[0] = int32_t(run.state.seed);
+    key[1] = int32_t(step);
+  }
+}
+
+void Trainer::startStep(int64_t step) {
+  context.status.step = step;
+  if (context.trace)
+    context.trace->recording =
+        step >= options.traceFrom &&
+        (options.traceSteps == 0 || step < options.traceFrom + options.traceSteps);
+  TraceScope span(context.trace.get(), "read data", "io");
+  ActivityScope activity(context.status, "reading data");
+  saving.attempt([&] { batches.fill(step); });
+}
+
+StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
+  const double attention = batches.attentionFlops(); // before the next step's tokens are read
+  fillScalars(step);
+  {
+    TraceScope span(context.trace.get(), "step", "step", step);
+    ActivityScope activity(context.status, "computing a step");
+    if (!options.dump.empty() && step == options.dumpStep) {
+      context.dump = std::make_unique<Dump>(options.dump, plan, context.rank(), step);
+      run.download(plan.variableRange());
+      context.dump->before(run.arena->variables());
+    }
+    context.expertRounds.reset();
+    run.start(meshwright_step);
+    // While a device is still at this step.
+    if (context.device && step + 1 < options.steps)
+      saving.attempt([&] { batches.fillAhead(step + 1); });
+    run.download(Plan::rangeOf(plan.outputs));
+    if (context.dump) {
+      run.download(plan.variableRange());
+      context.dump->after(run.arena->variables());
+      context.dump.reset();
+    }
+  }
+  run.state.position += plan.batch;
+  run.state.step = step + 1;
+  StepMetrics result = report.read(step);
+  result.attentionImbalance = batches.attentionImbalance(attention);
+  result.lr = learningRate(options, step);
+  double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  result.stepMs = seconds * 1e3;
+  result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
+  return result;
+}
+
+/// What a run does that has no step to make.
+void Trainer::evaluateOnly() {
+  if (!batches.hasEvaluation())
+    return;
+  Evaluation evaluation = evaluate(run, batches, saving);
+  StepMetrics result;
+  result.step = run.state.step;
+  result.evaluatedOnly = true;
+  result.evalLoss = evaluation.loss;
+  report.write(result);
+  if (run.isRoot())
+    printf("eval loss %.4f after %ld steps, over %s tokens\n", evaluation.loss,
+           long(run.state.step), grouped(uint64_t(evaluation.targets)).c_str());
+}
+
+/// The bytes of the rank that needs most, "up to" where programs differ.
+static std::string mostText(const Plan &plan, int64_t Program::*bytes) {
+  int64_t most = 0;
+  bool differ = false;
+  for (const Program &program : plan.programs) {
+    differ |= program.*bytes != plan.programs.front().*bytes;
+    most = std::max(most, program.*bytes);
+  }
+  return most ? (differ ? "up to " : "") + grouped(uint64_t(most)) : "";
+}
+
+void Trainer::sayHello() const {
+  std::string onHost = mostText(plan, &Program::hostBytes);
+  if (!onHost.empty())
+    onHost = " and " + onHost + " on the host";
+  std::string cores = context.cores.empty() ? "" : " on cores " + context.cores;
+  printf("meshwright: %s, %ld %s (%s), %d %s each%s, arena %s bytes%s, data %s%s\n",
+         plan.model.c_str(), long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks",
+         plan.meshText().c_str(), context.threads, context.threads == 1 ? "thread" : "threads",
+         cores.c_str(), mostText(plan, &Program::arenaBytes).c_str(), onHost.c_str(),
+         run.state.shuffle ? "shuffled" : "in file order",
+         run.checkpoint.empty() ? "" : (", resumed from " + run.checkpoint).c_str());
+  if (context.device)
+    printf("%s\n", context.device->describe().c_str());
+  if (run.state.step >= options.steps && options.steps > 0)
+    printf("nothing to train: %ld of %ld steps are done\n", long(run.state.step),
+           long(options.steps));
+  fflush(stdout);
+}
+
+int Trainer::runSteps() {
+  for (int64_t step = run.state.step; step < options.steps; ++step) {
+    auto begin = Clock::now();
+    startStep(step);
+    if (int stopped = saving.agree())
+      return stopped;
+    StepMetrics result = trainStep(step, begin);
+    report.checkFinite(result);
+    bool last = step + 1 == options.steps;
+    if (batches.hasEvaluation() &&
+        (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
+      result.evalLoss = evaluate(run, batches, saving).loss;
+    saving.attempt([&] { report.write(result); });
+    report.show(result);
+    if (options.saveEvery && (step + 1) % options.saveEvery == 0)
+      saving.save();
+  }
+  saving.agree(); // The last step may have left an error.
+  return 0;
+}
+
+int Trainer::train() {
+  if (run.isRoot())
+    sayHello();
+  if (run.state.step >= options.steps)
+    evaluateOnly();
+  std::optional<StopRequests> listening;
+  if (saving.stopsLater())
+    listening.emplace(!run.isRoot() ? nullptr
+                      : options.save.empty()
+                          ? "writing the trace after this step; again to end at once"
+                          : "saving after this step; again to end at once");
+  int stopped = runSteps();
+  saving.save();
+  report.close();
+  // For good: after the barrier the other ranks may end at any time.
+  context.status.activity = "finishing";
+  context.status.ending = true;
+  context.world->barrier();
+  int64_t saved = saving.savedStep();
+  if (run.isRoot() && (saved >= 0 || stopped))
+    report.endLine();
+  if (run.isRoot() && saved >= 0)
+    printf("saved %s/%s\n", options.save.c_str(), checkpointName(saved).c_str());
+  if (!stopped)
+    return 0;
+  if (run.isRoot())
+    fprintf(stderr, "stopped by %s after %ld of %ld steps%s%s\n",
+            stopped == SIGTERM ? "SIGTERM" : "SIGINT", long(run.state.step), long(options.steps),
+            options.save.empty() ? "" : ": go on with --resume ", options.save.c_str());
+  return 128 + stopped; // As shells have it of a process that a signal has ended.
+}

@@ -1,0 +1,53 @@
+//===- Trainer.h - one rank's training run --------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_TRAINER_H
+#define MESHWRIGHT_RUNTIME_COMMON_TRAINER_H
+
+#include "common/train/Batches.h"
+#include "common/train/Run.h"
+#include "common/train/Saving.h"
+#include "common/train/StepReport.h"
+
+#include <chrono>
+
+namespace meshwright {
+
+/// The steps of a run.
+class Trainer {
+public:
+  /// Opens files, allocates the arena and fills the variables. Collective. Files that
+  /// the run writes are opened last: a start that fails leaves them as they were.
+  Trainer(MwContext &context, const Options &options);
+
+  /// Runs the steps. Collective. Returns the exit code: not 0 if a signal has ended the run
+  /// before its last step.
+  int train();
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  void checkDump() const;
+  void sayHello() const;
+  void evaluateOnly();
+  /// Runs the steps until the last or a signal, which it returns, or 0.
+  int runSteps();
+  /// Reads the data of `step`.
+  void startStep(int64_t step);
+  void fillScalars(int64_t step);
+  StepMetrics trainStep(int64_t step, Clock::time_point begin);
+
+  Run run;
+  MwContext &context;
+  const Plan &plan;
+  const Options &options;
+  Batches batches;
+  Saving saving;
+  StepReport report;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_TRAINER_H
