@@ -43,7 +43,9 @@ class Session:
     def __init__(self, options):
         self.carried, self.out = options.carried.resolve(), options.out.resolve()
         listed = json.loads((self.carried / "runs.json").read_text())
-        self.target, self.runs, self.launch, self.pack = listed["target"], listed["runs"], options.launch, options.pack
+        self.target, self.runs, self.pack = listed["target"], listed["runs"], options.pack
+        # Processes without MPI are for ranks with GPUs.
+        self.launch = "threads" if self.target == "cpu" else options.launch
         self.python, self.at_once = options.python, options.at_once
         self.out.mkdir(parents=True, exist_ok=True)
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-gpu-"))

@@ -55,7 +55,7 @@ void Trainer::fillScalars(int64_t step) {
   set("grad_clip", options.gradClip);
   // Skipped steps do not count.
   int64_t updates = (run.scaler ? run.scaler->updates(step) : step) - run.state.skipped + 1;
-  for (const plan::BiasCorrection &correction : run.plan.biasCorrections)
+  for (const plan::BiasCorrection &correction : plan.biasCorrections)
     set(correction.name.c_str(), options.biasCorrection(correction, updates));
   if (run.scaler)
     set("loss_scale", run.scaler->scale());
