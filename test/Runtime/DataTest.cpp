@@ -19,6 +19,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 #include <set>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 using namespace meshwright;
 using namespace testing_process;
@@ -70,6 +72,23 @@ TEST(TokenFile, SkipsTheHeader) {
   EXPECT_THAT(targets, testing::ElementsAre(600, 128001));
 }
 
+/// A file as `meshwright tokenize` writes it.
+static std::string shardOf(const std::vector<uint16_t> &tokens, const std::vector<uint64_t> &documents) {
+  TokenShardHeader header;
+  header.tokenBytes = 2;
+  header.vocabulary = 50257;
+  header.tokens = tokens.size();
+  header.documents = documents.size();
+  std::vector<uint64_t> sums;
+  for (size_t i = 0; i < tokens.size(); i += TokenShardHeader::blockTokens)
+    sums.push_back(XXH3_64bits(&tokens[i], 2 * std::min<size_t>(tokens.size() - i, TokenShardHeader::blockTokens)));
+  auto head = [&] { return std::string(reinterpret_cast<const char *>(&header), sizeof(header)); };
+  std::string tail = bytesOf(documents) + bytesOf(sums), summed = head() + tail;
+  header.checksum = XXH3_64bits(summed.data(), summed.size());
+  std::string zeros(header.documentsBegin() - header.tokensEnd(), 0);
+  return head() + bytesOf(tokens) + zeros + tail;
+}
+
 /// What `check` says of a file; empty if nothing.
 template <typename Check> static std::string complaint(Check check) {
   try {
@@ -78,6 +97,71 @@ template <typename Check> static std::string complaint(Check check) {
     return error.what();
   }
   return "";
+}
+
+TEST(TokenFile, ReadsShards) {
+  TemporaryDirectory scratch;
+  writeFile(scratch.path("s"), shardOf({500, 600, 50256, 7, 8}, {0, 3}));
+  EXPECT_TRUE(TokenFile::hasDocuments(scratch.path("s")));
+  TokenFile file(scratch.path("s"), "--data", "u8"); // Its type is its own.
+  EXPECT_EQ(file.tokens(), 5);
+  EXPECT_EQ(file.tokenizer(), "");
+  int32_t inputs[4], targets[4], positions[4];
+  file.read(0, 4, 50257, inputs, targets);
+  EXPECT_THAT(targets, testing::ElementsAre(600, 50256, 7, 8));
+  file.checkFormat(50257);
+  file.checkTokens(50257, 0, 1, 1);
+  EXPECT_THAT(complaint([&] { file.checkTokens(50256, 0, 1, 1); }),
+              testing::HasSubstr("token 2 (at byte 1028) is 50256, but the model's vocabulary has 50256: the file "
+                                 "was made with a tokenizer of 50257 tokens"));
+  Documents documents(file, "--data");
+  EXPECT_EQ(documents.bytes(), 16);
+  documents.check(0, 1);
+  documents.apply(0, 4, inputs, positions, targets);
+  EXPECT_THAT(positions, testing::ElementsAre(0, 1, 2, 0));
+  EXPECT_THAT(targets, testing::ElementsAre(600, 50256, noTarget, 8));
+  // As one source of sequences.
+  EXPECT_TRUE(haveDocuments({scratch.path("s"), scratch.path("s")}));
+  TokenData data({"--data", {scratch.path("s")}}, {}, {"--documents", {}, true}, "u16", 4, 50257);
+  data.read(0, inputs, targets, positions);
+  EXPECT_THAT(positions, testing::ElementsAre(0, 1, 2, 0));
+  EXPECT_EQ(data.leavingOut(), "the documents of --data " + scratch.path("s"));
+
+  writeFile(scratch.path("none"), shardOf({1, 2, 3}, {}));
+  EXPECT_FALSE(haveDocuments({scratch.path("s"), scratch.path("none")}));
+  EXPECT_FALSE(TokenFile::hasDocuments(scratch.path("nowhere")));
+  TokenFile none(scratch.path("none"), "--data", "u16");
+  EXPECT_THAT(complaint([&] { Documents(none, "--data"); }), testing::HasSubstr("does not say where its documents begin"));
+}
+
+TEST(TokenFile, FindsDamageInShards) {
+  TemporaryDirectory scratch;
+  std::vector<uint16_t> tokens(3'000'000, 7);
+  const std::string good = shardOf(tokens, {0, 10, 2'999'999});
+  auto said = [&](std::string bytes) {
+    writeFile(scratch.path("f"), bytes);
+    return complaint([&] {
+      TokenFile file(scratch.path("f"), "--data", "u16");
+      for (int part = 0; part < 3; ++part)
+        file.checkTokens(65536, part, 3, 2);
+    });
+  };
+  auto flipped = [&](size_t at) {
+    std::string bytes = good;
+    bytes[at] ^= 1;
+    return bytes;
+  };
+  EXPECT_EQ(said(good), "");
+  EXPECT_THAT(said(flipped(1024 + 2 * 1'100'000)),
+              testing::HasSubstr("tokens 1048576 to 2097151 are not what their checksum was made of"));
+  EXPECT_THAT(said(flipped(1024 + 2 * 2'999'999)), testing::HasSubstr("tokens 2097152 to 2999999"));
+  EXPECT_THAT(said(flipped(good.size() - 1)), testing::HasSubstr("its header or its documents are not"));
+  EXPECT_THAT(said(flipped(good.size() - 40)), testing::HasSubstr("its header or its documents are not"));
+  EXPECT_THAT(said(flipped(48)), testing::HasSubstr("its header or its documents are not"));
+  EXPECT_THAT(said(flipped(4)), testing::HasSubstr("its header has version 0, but version 1 is read"));
+  EXPECT_THAT(said(flipped(16)), testing::HasSubstr("its header announces 3000001 tokens"));
+  EXPECT_THAT(said(good.substr(0, good.size() - 8)), testing::HasSubstr("truncated or damaged"));
+  EXPECT_THAT(said(good.substr(0, 100)), testing::HasSubstr("100 bytes, less than its header's 1024"));
 }
 
 TEST(TokenFile, ChecksTheWholeRangeInParts) {

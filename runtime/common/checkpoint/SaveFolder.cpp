@@ -6,6 +6,7 @@
 #include "common/checkpoint/SaveFolder.h"
 
 #include "common/checkpoint/OutputFile.h"
+#include "common/data/MappedFile.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
 #include "meshwright/runtime/FileArguments.h"
@@ -185,8 +186,20 @@ void SaveFolder::pointLatest(const std::string &name) const {
          ": remove what is in its place");
 }
 
+void SaveFolder::accompany(const std::string &path) {
+  MappedFile file(path, "--data");
+  copyName = fs::path(path).filename();
+  copyText.assign(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+}
+
 void SaveFolder::publish(const std::string &name, int64_t keep) {
   std::string partial = partialName(name);
+  if (!copyName.empty()) {
+    OutputFile copy(partial + "/" + copyName);
+    copy.write(copyText);
+    copy.sync();
+    copy.close();
+  }
   syncDirectory(partial);
   renameInto(partial, directory + "/" + name);
   dropFailureCleanup(partial);

@@ -30,6 +30,9 @@ public:
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
 
+  /// Puts a copy of the file at `path` into each checkpoint from now on.
+  void accompany(const std::string &path);
+
   /// Makes the directory in which the checkpoint `name` is to be written.
   std::string begin(const std::string &name);
   /// Gives that directory its name, points "latest" to it, and then removes all but the
@@ -49,6 +52,7 @@ private:
   std::string directory;
   std::string suffix; ///< of this run's partial names
   std::set<std::string> othersHere;
+  std::string copyName, copyText; ///< of the file that accompanies checkpoints
   int file = -1;
   bool isLocked = false;
 };

@@ -43,7 +43,15 @@ Documents::Documents(const std::string &value, const std::string &flag, const To
          "\")");
 }
 
+Documents::Documents(const TokenFile &tokens, const std::string &flag)
+    : prefix(flag + " " + tokens.path() + ": "), tokens(tokens) {
+  if (tokens.documents() == 0)
+    fail(prefix, "does not say where its documents begin: make it with 'meshwright tokenize --documents'");
+}
+
 uint64_t Documents::start(int64_t number) const {
+  if (!index)
+    return tokens.documentStart(number);
   uint64_t value = 0;
   // Not from the mapping, which the file's end may have left.
   index->read(number * int64_t(sizeof(value)), &value, sizeof(value));
@@ -58,11 +66,13 @@ void Documents::failStart(int64_t number, const std::string &why) const {
 
 void Documents::check(int64_t part, int64_t parts,
                       const std::function<void(int64_t bytes)> &done) const {
-  if (!index)
+  if (token)
     return;
   constexpr int64_t block = 1 << 23;
   auto at = [&](int64_t number) {
     uint64_t value = 0;
+    if (!index)
+      return start(number);
     std::memcpy(&value, index->data() + number * int64_t(sizeof(value)), sizeof(value));
     return value;
   };

@@ -18,13 +18,16 @@ namespace meshwright {
 std::optional<int64_t> documentToken(const std::string &text);
 
 /// Where the documents of a file of tokens begin: after each end-of-document token, or where an index
-/// says so, little-endian u64 that ascend. A document that goes on from the sequence before begins
+/// says so, little-endian u64 that ascend, in a file of its own or in that of the tokens. A document that goes on from the sequence before begins
 /// anew with its own sequence.
 class Documents {
 public:
   /// `value` of `flag` is a token, which must be below `vocabulary`, or the file of an index.
   Documents(const std::string &value, const std::string &flag, const TokenFile &tokens,
             int64_t vocabulary);
+
+  /// Those that `tokens`, given by `flag`, says itself; an Error if it says nothing of them.
+  Documents(const TokenFile &tokens, const std::string &flag);
 
   /// Reads the `part`-th of `parts` equal pieces of the index; an Error naming the first start there
   /// that is not above the one before it and below the number of tokens. `done` is told of the bytes
@@ -40,11 +43,13 @@ public:
   /// What may be wrong with the token, though it is one: that many tokens are not it. Else empty.
   std::string doubt() const;
 
-  int64_t bytes() const { return index ? index->size() : 0; }
+  int64_t bytes() const { return token ? 0 : starts() * int64_t(sizeof(uint64_t)); }
 
 private:
   uint64_t start(int64_t number) const;
-  int64_t starts() const { return index->size() / int64_t(sizeof(uint64_t)); }
+  int64_t starts() const {
+    return index ? index->size() / int64_t(sizeof(uint64_t)) : tokens.documents();
+  }
   [[noreturn]] void failStart(int64_t number, const std::string &why) const;
   /// Whether each of tokens 1 to `length` of sequence `sequence`, counted from its first, begins a
   /// document.
@@ -52,7 +57,7 @@ private:
 
   std::string prefix; ///< "--documents starts.bin: "
   std::optional<int64_t> token;
-  std::unique_ptr<MappedFile> index; ///< null with a token
+  std::unique_ptr<MappedFile> index; ///< null with a token, or where the file of tokens has it
   const TokenFile &tokens;
 };
 

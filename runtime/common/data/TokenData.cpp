@@ -11,6 +11,10 @@
 
 using namespace meshwright;
 
+bool meshwright::haveDocuments(const std::vector<std::string> &files) {
+  return !files.empty() && std::all_of(files.begin(), files.end(), TokenFile::hasDocuments);
+}
+
 std::string TokenData::nameOf(const Files &files) {
   size_t others = files.paths.size() - 1;
   return text(files.flag, " ", files.paths.front(),
@@ -40,7 +44,9 @@ TokenData::TokenData(const Files &tokens, const Files &masks, const Files &docum
     first += part.sequences;
     if (!masks.paths.empty())
       part.mask = std::make_unique<LossMask>(masks.paths[i], masks.flag, part.tokens);
-    if (!documents.paths.empty())
+    if (documents.inTokens)
+      part.documents = std::make_unique<Documents>(part.tokens, tokens.flag);
+    else if (!documents.paths.empty())
       part.documents = std::make_unique<Documents>(documents.paths[sameToken ? 0 : i],
                                                    documents.flag, part.tokens, vocabulary);
   }
@@ -143,4 +149,8 @@ int64_t TokenData::countTargets(const DataOrder &order, int64_t position,
   return counted;
 }
 
-std::string TokenData::leavingOut() const { return nameOf(masks.paths.empty() ? documents : masks); }
+std::string TokenData::leavingOut() const {
+  if (masks.paths.empty() && documents.inTokens)
+    return "the documents of " + name();
+  return nameOf(masks.paths.empty() ? documents : masks);
+}

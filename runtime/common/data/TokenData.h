@@ -17,6 +17,9 @@
 
 namespace meshwright {
 
+/// Whether all of the files say where their documents begin.
+bool haveDocuments(const std::vector<std::string> &files);
+
 /// Files of tokens as one source of sequences: those of the first file, then those of the second,
 /// and so on. A sequence and its targets are of one file; what a file has beyond its last whole
 /// sequence is not used. Each file may have a loss mask and documents of its own.
@@ -26,6 +29,7 @@ public:
   struct Files {
     std::string flag;
     std::vector<std::string> paths;
+    bool inTokens = false; ///< of documents: each file of tokens says where its own begin
   };
 
   /// Maps the files. There are as many masks as token files, or none, and so of documents, or one
@@ -53,6 +57,9 @@ public:
   /// Copies sequence `index` and its targets, those that do not count being `noTarget`; where there
   /// are documents, also the positions of its tokens in theirs.
   void read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const;
+
+  /// The tokenizer's file, as the first file of tokens says.
+  std::string tokenizer() const { return parts.front().tokens.tokenizer(); }
 
   /// How many targets count in `sequences` sequences from `position` of `order` on.
   int64_t countTargets(const DataOrder &order, int64_t position, int64_t sequences) const;

@@ -9,8 +9,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string_view>
 #include <vector>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 using namespace meshwright;
 
@@ -31,6 +35,10 @@ TokenFile::TokenFile(const std::string &path, const std::string &flag, const std
   int32_t magic = 0;
   if (file.size() >= 4)
     std::memcpy(&magic, file.data(), 4);
+  if (magic == TokenShardHeader::itsMagic) {
+    readShard();
+    return;
+  }
   for (const HeaderKind &kind : headerKinds)
     if (magic == kind.magic) {
       readHeader(kind.version, kind.type);
@@ -61,6 +69,73 @@ void TokenFile::readHeader(int32_t version, const std::string &itsType) {
     fail(prefix, "its llm.c header announces ", header[2], " tokens, ",
          start + int64_t(header[2]) * width, " bytes with the header, but the file has ",
          file.size(), ": it is truncated or damaged; write it again");
+}
+
+void TokenFile::readShard() {
+  constexpr const char *remedy = ": it is truncated or damaged; make it again with 'meshwright tokenize'";
+  if (file.size() < TokenShardHeader::bytes)
+    fail(prefix, "has the magic number of a file of 'meshwright tokenize' but ", file.size(),
+         " bytes, less than its header's ", TokenShardHeader::bytes, remedy);
+  TokenShardHeader header;
+  std::memcpy(&header, file.data(), sizeof(header));
+  if (header.version != TokenShardHeader::itsVersion)
+    fail(prefix, "its header has version ", header.version, ", but version ",
+         TokenShardHeader::itsVersion, " is read: make it again with this version's 'meshwright tokenize'");
+  // No sum of sizes below overflows.
+  auto size = uint64_t(file.size());
+  bool fits = header.tokens <= size && header.documents <= size &&
+              (header.tokenBytes == 1 || header.tokenBytes == 2 || header.tokenBytes == 4);
+  if (!fits || header.fileBytes() != size)
+    fail(prefix, "its header announces ", header.tokens, " tokens of ", header.tokenBytes, " bytes and ",
+         header.documents, " documents, but the file has ", size, " bytes", remedy);
+  std::string summed(size_t(TokenShardHeader::bytes), 0);
+  TokenShardHeader withoutSum = header;
+  withoutSum.checksum = 0;
+  std::memcpy(summed.data(), &withoutSum, sizeof(withoutSum));
+  summed.append(reinterpret_cast<const char *>(file.data()) + header.documentsBegin(),
+                size - header.documentsBegin());
+  if (XXH3_64bits(summed.data(), summed.size()) != header.checksum)
+    fail(prefix, "its header or its documents are not what their checksum was made of", remedy);
+  shard = header;
+  width = header.tokenBytes;
+  type = text("u", 8 * width);
+  start = TokenShardHeader::bytes;
+  count = int64_t(header.tokens);
+}
+
+bool TokenFile::hasDocuments(const std::string &path) {
+  TokenShardHeader header;
+  std::ifstream file(path, std::ios::binary);
+  return file.read(reinterpret_cast<char *>(&header), sizeof(header)) &&
+         header.magic == TokenShardHeader::itsMagic && header.documents > 0;
+}
+
+std::string TokenFile::tokenizer() const {
+  if (!shard || !shard->tokenizer)
+    return "";
+  std::filesystem::path folder = std::filesystem::path(file.path()).parent_path();
+  for (const char *name : {"tokenizer.json", "tokenizer.model"}) {
+    std::string path = (folder / name).string();
+    std::ifstream stream(path, std::ios::binary);
+    std::string contents((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+    if (XXH3_64bits(contents.data(), contents.size()) == shard->tokenizer)
+      return path;
+  }
+  fail(prefix, "the tokenizer that it was made with is not beside it, which checkpoints are to get a copy "
+       "of: copy it from where 'meshwright tokenize' wrote the file");
+}
+
+uint64_t TokenFile::documentStart(int64_t number) const {
+  uint64_t value = 0;
+  // Not from the mapping, which the file's end may have left.
+  file.read(int64_t(shard->documentsBegin()) + number * int64_t(sizeof(value)), &value, sizeof(value));
+  return value;
+}
+
+uint64_t TokenFile::blockSum(int64_t number) const {
+  uint64_t value = 0;
+  std::memcpy(&value, file.data() + shard->blocksBegin() + uint64_t(number) * sizeof(value), sizeof(value));
+  return value;
 }
 
 int64_t TokenFile::sequences(int64_t length, int64_t batch) const {
@@ -109,6 +184,8 @@ static bool areBelow(const unsigned char *bytes, int64_t size, int64_t width, ui
 }
 
 void TokenFile::checkFormat(int64_t vocabulary) const {
+  if (shard)
+    return;
   constexpr std::string_view numpy = "\x93NUMPY";
   const unsigned char *tokens = file.data() + start;
   int64_t size = count * width;
@@ -149,13 +226,13 @@ template <typename T> static uint32_t largestOf(const unsigned char *bytes, int6
 
 void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int threads,
                             const std::function<void(int64_t bytes)> &done) const {
-  if (width < 4 && vocabulary >= int64_t(1) << (8 * width))
+  if (!shard && width < 4 && vocabulary >= int64_t(1) << (8 * width))
     return;
-  constexpr int64_t block = 1 << 20, atOnce = 64;
+  constexpr int64_t block = TokenShardHeader::blockTokens, atOnce = 64;
   int64_t blocks = (count + block - 1) / block, end = blocks * (part + 1) / parts;
   for (int64_t first = blocks * part / parts; first < end; first += atOnce) {
-    int64_t last = std::min(end, first + atOnce), bad = last;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
+    int64_t last = std::min(end, first + atOnce), bad = last, damaged = last;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad, damaged)
     for (int64_t b = first; b < last; ++b) {
       const unsigned char *at = file.data() + start + b * block * width;
       int64_t tokens = std::min(block, count - b * block);
@@ -164,7 +241,13 @@ void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int
                                       : largestOf<uint32_t>(at, tokens);
       if (largest >= vocabulary)
         bad = std::min(bad, b);
+      if (shard && XXH3_64bits(at, size_t(tokens * width)) != blockSum(b))
+        damaged = std::min(damaged, b);
     }
+    if (damaged < last)
+      fail(prefix, "tokens ", damaged * block, " to ", std::min(count, (damaged + 1) * block) - 1,
+           " are not what their checksum was made of: the file is damaged; make it again with 'meshwright "
+           "tokenize'");
     for (int64_t i = bad * block; bad < last && i < count; ++i)
       if (int64_t value = decode(file.data() + start + i * width); value >= vocabulary)
         failToken(i, value, vocabulary);
@@ -183,8 +266,10 @@ bool TokenFile::has(int64_t token, int64_t most) const {
 void TokenFile::failToken(int64_t position, int64_t value, int64_t vocabulary) const {
   fail(prefix, "token ", position, " (at byte ", start + position * width, ") is ", value,
        ", but the model's vocabulary has ", vocabulary,
-       ": check that the file was made with this model's tokenizer and that --tokens ", type,
-       " is right");
+       shard ? text(": the file was made with a tokenizer of ", shard->vocabulary,
+                    " tokens; use this model's tokenizer")
+             : text(": check that the file was made with this model's tokenizer and that --tokens ", type,
+                    " is right"));
 }
 
 int64_t TokenFile::decode(const unsigned char *at) const {

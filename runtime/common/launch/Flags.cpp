@@ -48,16 +48,21 @@ static std::string unlessPacked(const Options &, const Plan &plan) {
                "documents: compile with --packed, or leave it out";
 }
 
-static std::string whenPacked(const Options &, const Plan &plan) {
-  return plan.inputNames.count("positions")
+/// Files of `meshwright tokenize --documents` say themselves where documents begin.
+static std::string whenUndivided(const Options::Files &files, const Plan &plan) {
+  return plan.inputNames.count("positions") && !haveDocuments(files)
              ? "is needed by this executable, compiled with --packed: give the token that ends "
-               "documents, or a file with the numbers of their first tokens; or compile without "
-               "--packed"
+               "documents, or a file with the numbers of their first tokens, or files of tokens by "
+               "'meshwright tokenize --documents'; or compile without --packed"
              : "";
 }
 
+static std::string whenPacked(const Options &options, const Plan &plan) {
+  return whenUndivided(options.data, plan);
+}
+
 static std::string whenPackedEval(const Options &options, const Plan &plan) {
-  return options.evalData.empty() ? "" : whenPacked(options, plan);
+  return options.evalData.empty() ? "" : whenUndivided(options.evalData, plan);
 }
 
 static std::string unlessGpu(const Options &, const Plan &) {
@@ -87,12 +92,12 @@ static constexpr double largestSeed = 4294967295.0;
 
 static constexpr Flag flags[] = {
     Flag{"--data", "FILE|DIR|GLOB", &Options::data,
-         "tokens to train on: plain little-endian ones, or a llm.c file; given several times, or of a "
-         "folder (its *.bin) or a pattern such as 'tokens/*.bin', several files in order, those of a "
+         "tokens to train on: files of 'meshwright tokenize', plain little-endian tokens, or a llm.c file; "
+         "given several times, or of a folder (its *.bin) or a pattern such as 'tokens/*.bin', several files in order, those of a "
          "folder or pattern by name. Sequences do not cross files"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data"}
+    Flag{"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data, unless the file says it"}
         .oneOf("u8|u16|u32"),
     Flag{"--loss-mask", "FILE|DIR|GLOB", &Options::lossMask,
          "a byte for each token of --data: 1 if it counts as a target, 0 if it does not; one file for "
@@ -103,7 +108,8 @@ static constexpr Flag flags[] = {
     Flag{
         "--documents", "ID|FILE|DIR|GLOB", &Options::documents,
         "of what was compiled with --packed: the token that ends documents in --data, or for each of "
-        "its files one of the numbers of their first tokens, u64 that ascend"}
+        "its files one of the numbers of their first tokens, u64 that ascend; default: as files of "
+        "'meshwright tokenize --documents' say"}
         .file(FileUse::Input)
         .unless(unlessPacked)
         .neededBy(whenPacked)

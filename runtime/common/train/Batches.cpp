@@ -16,13 +16,17 @@ using namespace meshwright;
 Batches::Batches(Run &run)
     : run(run), plan(run.plan), options(run.options),
       data({"--data", options.data}, {"--loss-mask", options.lossMask},
-           {"--documents", options.documents}, options.tokens, plan.sequence, plan.vocabulary) {}
+           {"--documents", options.documents,
+            plan.inputNames.count("positions") && options.documents.empty()},
+           options.tokens, plan.sequence, plan.vocabulary) {}
 
 void Batches::openEvalData() {
   evalData =
       std::make_unique<TokenData>(TokenData::Files{"--eval-data", options.evalData},
                                   TokenData::Files{"--eval-loss-mask", options.evalLossMask},
-                                  TokenData::Files{"--eval-documents", options.evalDocuments},
+                                  TokenData::Files{"--eval-documents", options.evalDocuments,
+                                                   plan.inputNames.count("positions") &&
+                                                       options.evalDocuments.empty()},
                                   options.tokens, plan.sequence, plan.vocabulary);
   evalSequences = evalData->sequences();
   // Not multiplied, which could overflow.

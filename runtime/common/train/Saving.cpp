@@ -11,12 +11,14 @@
 
 using namespace meshwright;
 
-void Saving::open() {
+void Saving::open(const TokenData &data) {
   const Options &options = run.options;
   if (!run.isRoot() || options.save.empty())
     return;
   prepareDirectory(options.save, "--save");
   folder = std::make_unique<SaveFolder>(options.save, run.checkpoint);
+  if (std::string tokenizer = data.tokenizer(); !tokenizer.empty())
+    folder->accompany(tokenizer);
   if (const std::set<std::string> &others = folder->others(); !others.empty())
     run.note(
         text("--save ", options.save, " has checkpoints of another run, up to ", *others.rbegin(),

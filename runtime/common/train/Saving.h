@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_SAVING_H
 
 #include "common/checkpoint/SaveFolder.h"
+#include "common/data/TokenData.h"
 #include "common/monitor/Error.h"
 #include "common/train/Run.h"
 
@@ -20,8 +21,8 @@ class Saving {
 public:
   explicit Saving(Run &run) : run(run) {}
 
-  /// Takes the folder of --save, on rank 0.
-  void open();
+  /// Takes the folder of --save, on rank 0. Checkpoints get a copy of the tokenizer of `data`.
+  void open(const TokenData &data);
 
   /// Saves the state, unless it is saved. Collective.
   void save();

@@ -28,7 +28,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (!options.dump.empty())
     checkDump();
   batches.start();
-  saving.open();
+  saving.open(batches.training());
   report.check();
   run.loadWeights();
   context.world->barrier(); // Every rank has what it needs.
