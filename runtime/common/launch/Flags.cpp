@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Flags.h"
 
+#include "common/data/TokenData.h"
 #include "common/launch/Device.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/ExpertTokens.h"
