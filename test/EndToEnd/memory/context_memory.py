@@ -183,85 +183,104 @@ def check_imbalance():
 
 PAGE = """# Context parallelism
 
-A mesh axis `context` divides sequences, for lengths that one device has no memory for. Its ranks hold the same parameters and
-are data-parallel as far as gradients and ZeRO go. Everything but attention works on the part of the sequence that a rank has;
-`--context-parallel` says what attention does, whose queries look at keys of the whole sequence.
+The mesh axis `context` divides each sequence, for sequences that are too long for the memory of one device. Ranks along this axis hold
+the same parameters and count as data-parallel ranks for gradient synchronization and ZeRO. All ops except attention work on a rank's
+own part of the sequence. In attention a query needs keys from the whole sequence; `--context-parallel` selects how it gets them.
 
     meshwright compile config.json --seq 131072 --mesh context=8,tensor=2 --context-parallel ulysses --zero 3 ...
 
-| | attention of a rank has | forward | backward |
+| | a rank computes attention of | communication in the forward | in the backward |
 |---|---|---|---|
-| `gather` | its queries, all heads; keys and values of the whole sequence | all-gathers of k and v; half of q, and of the output back | the same and half of dq, then reduce-scatters of dk and dv |
-| `ring` | its queries, all heads; keys and values of two ranks at a time | permutes of k and v; half of q, k and v, and of the output back | the same and half of dq, dk and dv; permutes of dk and dv in f32 |
+| `gather` | its queries, all heads; keys and values of the whole sequence | all-gathers of k and v; permutes of half of q and half of the output | the same and half of dq, then reduce-scatters of dk and dv |
+| `ring` | its queries, all heads; keys and values of two ranks at a time | permutes of k and v; permutes of half of q, k, v and the output | the same and half of dq, dk and dv; permutes of dk and dv in f32 |
 | `ulysses` | the whole sequence, its heads | all-to-alls of q, k, v and the output | all-to-alls of the output, its gradient, dq, dk and dv |
-| `hybrid` | queries of U ranks, its heads; keys and values of two times U ranks | as `ulysses` among U ranks, then as `ring` among R | the same |
+| `hybrid` | the queries of U ranks, its heads; keys and values of 2U ranks | as `ulysses` among U ranks, then as `ring` among R | the same |
 
-`auto`, which is the default, is `ring`, or `hybrid` for a mesh axis `context=RxU`.
+The default, `auto`, is `ring`, or `hybrid` for a mesh axis `context=RxU`.
 
-`gather` (Grattafiori et al. 2024, for Llama 3): attention divides its queries. Keys and values are gathered before attention, and given up
-after it; the layer keeps its part of them for the backward, which gathers them again and adds their gradients where they belong. What
-depends on a position, the causal mask, windows, linear biases and dropout, reckons from a query's place in the whole sequence
-(`query_offset` of `train.attention`). Any number of ranks will do for any number of heads. On GPUs attention is made by generated
-kernels, since cuDNN's that are used here begin at position 0.
+## All-gather
 
-**Balance.** The last rank's queries see most keys: without more, it computes causal attention for up to twice the mean, and the others wait. With
-`--context-balance zigzag`, the default of `gather`, `ring` and `hybrid`, ranks p and N - 1 - p exchange the second halves of their queries before attention, and what was
-computed of them after it, forward and backward (`dist-balance-attention`). Of 2N chunks rank p has 2p and 2 (N - 1 - p) + 1, which see as
-much as any other such pair:
+`gather` (Grattafiori et al. 2024, for Llama 3): each rank computes its own queries against all-gathered keys and values, which are
+freed afterwards. A layer saves only its own part of them; the backward gathers them again and reduce-scatters their gradients.
+Everything that depends on positions (the causal mask, sliding windows, linear biases, dropout) uses a query's index in the whole
+sequence (`query_offset` of `train.attention`). The number of ranks is independent of the number of heads. On GPUs, generated kernels
+compute this attention, because the cuDNN operations used here start at position 0.
+
+## Load balancing of causal attention
+
+Without load balancing, the last rank's queries see the most keys: it computes up to twice the mean of causal attention, and the other
+ranks wait for it. With `--context-balance zigzag`, the default of `gather`, `ring` and `hybrid`, ranks p and N - 1 - p exchange the
+second halves of their queries before attention, and return the results afterwards, in the forward and in the backward
+(`dist-balance-attention`). Of 2N chunks of queries, rank p computes chunks 2p and 2 (N - 1 - p) + 1; all such pairs see equally many keys:
 
         tokens     0 1 | 2 3 | 4 5 | 6 7 | 8 9 | a b | c d | e f        4 ranks, 16 tokens
         rank        0     0     1     1     2     2     3     3         holds them
-        rank        0     3     1     2     2     1     3     0         computes their attention, all with the same number of pairs
+        rank        0     3     1     2     2     1     3     0         computes their attention; all ranks compute equally many pairs
 
-Attention is two calls of half of the queries each. Keys, positions, the data, and everything outside attention are as without it, so any windows, biases, dropout and
-padding go with it. It is left out where it would gain less than 2%: where nothing is causal, or where a window makes all ranks alike. The calls' pairs of a query and a key
-are counted at compile time (`meshwright-opt --dist-count-attention` writes them). What it sends falls with N, what `gather` sends beside does not: `none`
-is for few ranks with slow links between them, and short sequences. `flops` in the plan is the mean over ranks, and `attention_imbalance` what the rank with most attention
-computes over the mean, forward and backward, counted: `inspect` and reports say so too. With windows that differ from layer to layer it is of all layers of a step together.
+Attention becomes two calls, each with half of the queries. Keys, positions, the data and everything outside attention do not change, so
+load balancing works with any window, bias, dropout or padding. It is omitted where it would gain less than 2%: where attention is not
+causal, or where a window gives all ranks the same work. The pairs of query and key in each call are counted at compile time
+(`meshwright-opt --dist-count-attention` writes them into the IR). The volume of the exchange falls with N, while the volume of the
+all-gathers does not: use `none` for short sequences, or for few ranks with slow links. In the plan, `flops` is the mean over ranks, and
+`attention_imbalance` is the attention of the most loaded rank divided by the mean, forward and backward together; `inspect` and reports show both.
+If windows differ between layers, it covers all layers of a step.
 
-With `--context-balance striped` (Brandon et al. 2023) rank p gets the queries p, p + N, p + 2N, .. in one all-to-all, and the same keys and values for a ring:
+With `--context-balance striped` (striped attention, Brandon et al. 2023) rank p receives queries p, p + N, p + 2N, .. in one all-to-all,
+and for a ring the same keys and values:
 
         tokens     0 1 2 3 | 4 5 6 7 | 8 9 a b | c d e f                4 ranks, 16 tokens
         rank           0   |    1    |    2    |    3                   holds them
         rank       0 1 2 3   0 1 2 3   0 1 2 3   0 1 2 3                computes their attention
 
-Attention is one call for each step of a ring, a triangle with its diagonal or without, so the last rank has (N - 1) / (S + 1) more than the mean. Every part of a sequence is spread over all
-ranks, so it also balances windows, and documents of packed sequences (`--packed`), which begin anywhere: zigzag does not. It sends (N - 1) / N of what a rank has, where zigzag sends half, and no step of a ring
-is left out because of a window. Each rank's tokens must divide by N, or the command is refused: those of a `--seq` padded to a multiple
-of N, so with N = 3 of 16 to 18 but not of 19 to 21. With `hybrid` the tokens of U ranks must divide by R. A call's queries and keys say how far apart they are (`query_stride`, `key_stride`
-of `train.attention`). `--target stablehlo` refuses it.
+Attention is one call for each step of a ring: a triangle with or without its diagonal, so the last rank has (N - 1) / (S + 1) more than
+the mean. Since every part of a sequence is spread over all ranks, striping also balances windows, and the documents of packed sequences
+(`--packed`), which start anywhere; zigzag balances neither. It sends (N - 1) / N of a rank's queries where zigzag sends half, and no step
+of a ring can be skipped because of a window. The number of tokens per rank must be divisible by N, otherwise the command is refused. What
+counts is `--seq` padded to a multiple of N: with N = 3, sequences of 16 to 18 tokens work, 19 to 21 do not. With `hybrid`, the tokens of
+U ranks must be divisible by R. The distances between a call's queries and between its keys are attributes (`query_stride` and `key_stride` of
+`train.attention`). `--target stablehlo` refuses striping.
 
-`ring` (Liu et al. 2023): as `gather`, but keys and values go from rank to rank instead (`dist-ring-attention`). In step t rank p has those of rank p - t and
-computes what its queries see of them, while those of p - t - 1 arrive. The results of a step are merged with those before by their log-sum-exp, in f32; in the backward
-what is added up for keys and values goes along in f32, and home at the end:
+## Ring attention
+
+`ring` (Liu et al. 2023) computes the same as `gather`, but keys and values are passed from rank to rank instead (`dist-ring-attention`).
+In step t, rank p holds the keys and values of rank p - t and computes its queries' attention to them, while those of p - t - 1 arrive. The
+results of a step are merged with the earlier ones by their log-sum-exp, in f32. In the backward, the accumulated gradients of keys and
+values travel along in f32 and return to their owner at the end:
 
         step        0    1    2    3            4 ranks: whose keys and values a rank has
         rank 0      0    3    2    1
         rank 1      1    0    3    2            rank 1 sends what it has to rank 2, and so on
-        rank 2      2    1    0    3            dk and dv of 0 are begun by rank 1 in step 1, go to 2 and 3 in steps 2 and 3,
+        rank 2      2    1    0    3            dk and dv of 0 start at rank 1 in step 1, go to 2 and 3 in steps 2 and 3,
         rank 3      3    2    1    0            and then to 0, which adds its own
 
-A rank never has keys and values of more than two ranks, so a sequence of any length has room for them on enough ranks. On GPUs it sends while it
-computes, as with `--overlap on` elsewhere. Steps of which no query of any rank sees anything, because of a window, are left out, and parts go straight to where they are
-looked at next: with a window on both sides to a few ranks before and a few behind.
-For balance ranks p and N - 1 - p exchange the second halves of keys and values too: then of the four pairs of a chunk of queries and a chunk of keys, two are
-visible in every step and on every rank, and the calls of the other two return at once.
+A rank never holds the keys and values of more than two ranks, so a sequence of any length fits, given enough ranks. On GPUs, communication
+overlaps computation, as `--overlap on` does elsewhere. Steps in which a window hides all keys from all queries are skipped, and keys and
+values are sent directly to the rank that needs them next: with a two-sided window, to a few ranks before and after.
+For load balancing, ranks p and N - 1 - p also exchange the second halves of keys and values. Then two of the four pairs of a chunk of queries
+and a chunk of keys are visible in every step on every rank, and the calls of the other two pairs return immediately.
 
-On GPUs generated kernels make the calls of a ring, as those of `gather`: they leave results in f32, and merge them as they leave them. cuDNN's attention rounds its result to
-bf16, which would add a rounding a step.
+On GPUs, generated kernels compute each step of a ring, as with `gather`. They write f32 results and merge them as they write them. cuDNN's
+attention rounds its result to bf16, which would add one rounding per step.
 
-**Latent heads** (DeepSeek-V2 and V3, MiniCPM3) have keys and values of all heads made of one latent and one rotary key a token. With `ring` these go around, and each rank makes keys and
-values of them again in each step; backwards their gradients go around, and gradients of the weights between are added up over steps where they are. The layer keeps them too, not keys and values.
-The pass looks for no such model: it takes the cheapest cut through whatever keys and values are made of, with the price of a byte in FLOPs that rematerialization has, if less than half
-is sent. Of DeepSeek-V2-Lite on 8 ranks a rank sends {latent} MB of a layer in a step in place of {expanded}, and computes {again} more.
+**Multi-head latent attention** (DeepSeek-V2 and V3, MiniCPM3) derives the keys and values of all heads from one latent and one rotary key per
+token. With `ring` the latents and rotary keys travel around the ring, and each rank recomputes keys and values from them in each step. In the
+backward their gradients travel, and the gradients of the projection weights in between accumulate locally over the steps. A layer also saves
+the latents instead of keys and values. The pass does not look for particular models: it takes the cheapest cut through the ops that compute
+keys and values, at the price in FLOPs per byte that rematerialization uses, if less than half as much is then sent. For DeepSeek-V2-Lite on 8 ranks, a rank sends {latent} MB per layer
+and step instead of {expanded} MB, and computes {again} more.
 
-`ulysses` (Jacobs et al. 2023): attention divides its heads instead, of key heads first. Queries, keys, values and attention's output
-change hands, each in one all-to-all, forward and backward. Context and tensor together must divide the heads evenly; beyond the
-number of key heads, ranks share them. All ranks compute alike. On GPUs cuDNN serves, which has faster kernels than the generated ones on the GPUs it is made for.
+## Ulysses
 
-`hybrid` (Fang and Zhao 2024), for `--mesh context=RxU`: of the R U ranks each U neighbours exchange sequences for heads as in `ulysses`, so that they have R long
-parts of the sequence; with the same heads, R ranks of different neighbourhoods are a ring. U is limited by heads, R by what a step of the ring computes, and a ring of R steps sends
-keys and values of 1/U of the heads. Key heads fewer than U are shared: neighbours that share one gather it before it goes around.
+`ulysses` (Jacobs et al. 2023): attention is divided by heads instead, by key-value heads first. All-to-alls redistribute queries, keys, values and the
+output of attention, one for each, in the forward and in the backward. The product of `context` and `tensor` must divide the number of heads; if it exceeds the number of
+key-value heads, ranks share them. All ranks have equal work. On GPUs cuDNN computes attention; its kernels are faster than the generated ones on the GPUs that they are written for.
+
+## Hybrid
+
+`hybrid` (USP, Fang and Zhao 2024), for `--mesh context=RxU`: of the R U ranks, each group of U neighbours exchanges sequence parts for heads as `ulysses` does, so that
+it holds one of R long parts of the sequence; the R ranks that then have the same heads form a ring. U is limited by the number of heads, R by the
+computation available in a ring step; a ring of R steps sends keys and values of 1/U of the heads. If there are fewer key-value heads than U, the neighbours that share one
+gather it before it enters the ring.
 
         context=2x2, 4 heads        tokens of layers      attention: queries     heads     keys in step 0, 1
         rank 0 = (0, 0)             1st quarter           1st half               0 1       1st half, 2nd half
@@ -269,27 +288,30 @@ keys and values of 1/U of the heads. Key heads fewer than U are shared: neighbou
         rank 2 = (1, 0)             3rd quarter           2nd half               0 1       2nd half, 1st half
         rank 3 = (1, 1)             4th quarter           2nd half               2 3       2nd half, 1st half
 
-All are seeds (`lib/Dist/Strategy/SequenceSeeds.cpp`), and a ring a rewrite of what they give, so they go with tensor and sequence parallelism, ZeRO, pipelines, a
-parameter server, rematerialization and offload, and with windows and dropout. Sequences that do not divide are padded.
+## Combinations, and which to choose
 
-Take `ulysses` where ranks are many and the heads divide, on GPUs in bf16 wherever they do, `gather` where ranks are few, heads do not divide, or key heads are few: what it
-sends does not depend on the number of heads. Take `ring` where keys and values of the whole sequence have no room, or where
-attention is long enough to hide what is sent, and `hybrid` where heads divide among some of the ranks alone.
+All four are sharding seeds (`lib/Dist/Strategy/SequenceSeeds.cpp`), and a ring is a rewrite of the partitioned program. They therefore combine with tensor and sequence
+parallelism, ZeRO, pipelines, a parameter server, activation checkpointing and offload, and with windows and dropout. Sequences that do not divide evenly are padded.
 
-Llama 3 8B in bf16, one sequence of {sequence:,} tokens, as plans have it (`test/EndToEnd/memory/context_memory.py`): GB of activations that a rank
-keeps, and MB that a rank sends in a layer, forward.
+- `ulysses`: for many ranks, if the heads divide evenly; on GPUs in bf16 whenever they do.
+- `gather`: for few ranks, for heads that do not divide, or for few key-value heads; its volume does not depend on the number of heads.
+- `ring`: when the keys and values of the whole sequence do not fit, or when attention takes long enough to hide the communication.
+- `hybrid`: when the heads divide only among some of the ranks.
 
-| ranks | `ulysses`: GB | MB | `gather`: GB | MB | and for balance | `ring`: GB | MB | and for balance |
+Llama 3 8B in bf16, one sequence of {sequence:,} tokens, from plans (`test/EndToEnd/memory/context_memory.py`): GB of activations that a rank
+saves, and MB that a rank sends per layer in the forward; "balance" is the additional volume of load balancing.
+
+| ranks | `ulysses`: GB | MB | `gather`: GB | MB | balance | `ring`: GB | MB | balance |
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
-Activations are 1/N. With `ulysses` (N-1)/N^2 B S (2 h + 2 h_kv) elements are sent while N ranks divide the 8 key heads. Beyond, the ranks
-that share a key head each keep its keys and values, and gather them. With `gather` (N-1)/N B S 2 h_kv are sent forward, and twice that
-backward; for balance B S h / N forward, and twice that backward. With `ring` the same, B S h_kv / N more for balance forward and twice that backward,
-and gradients of keys and values have 4 bytes an element.
+Activations are 1/N. `ulysses` sends (N-1)/N^2 B S (2 h + 2 h_kv) elements as long as N divides the 8 key-value heads. Beyond that, the ranks
+that share a key-value head each save its keys and values, and gather them. `gather` sends (N-1)/N B S 2 h_kv in the forward and twice that in the
+backward; load balancing adds B S h / N in the forward and twice that in the backward. `ring` sends the same; load balancing adds a further B S h_kv / N in the forward and
+twice that in the backward, and gradients of keys and values take 4 bytes per element.
 
-On 16 GPUs with `ring` a rank needs, with all that its plan sets aside for CUDA, {zero3:,} bytes with `--zero 3`, of which {parts}.
-With `--zero 0` it is {zero0:,}.
+On 16 GPUs with `ring`, a rank needs {zero3:,} bytes with `--zero 3`, including everything that its plan reserves for CUDA: {parts}.
+With `--zero 0` it needs {zero0:,}.
 """
 
 if __name__ == "__main__":
