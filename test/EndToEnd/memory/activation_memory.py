@@ -33,23 +33,23 @@ FORMULAS = {
 # What a layer computes, their bytes and ours in sbh, whether tensor ranks have parts of it without sequence parallelism,
 # and what we do instead. Their sums are the formula of `none`; ours must be the plan's.
 LINES = [
-    ("input of the layer, of the first norm", "2", 2, 2, False, "kept"),
-    ("output of the norm, input of the projections to q, k, v", "2", 2, 0, False,
-     "computed again: the norm runs in the backward's kernel, which reads the norm's input anyway"),
-    ("q and k", "4", 4, 4, True, "kept"),
-    ("v", "2", 2, 2, True, "kept"),
+    ("input of the layer and of the first norm", "2", 2, 2, False, "saved"),
+    ("output of the norm, input of the q, k, v projections", "2", 2, 0, False,
+     "recomputed: the norm is fused into a kernel of the backward, which reads the norm's input anyway"),
+    ("q and k", "4", 4, 4, True, "saved"),
+    ("v", "2", 2, 2, True, "saved"),
     ("softmax of the scores", "2as/h", None, 0, True,
-     "never stored (Dao et al. 2022): the backward computes scores again, block by block"),
-    ("what dropout leaves of it", "2as/h", None, 0, True, "never stored either"),
-    ("mask of that dropout", "as/h", None, 0, True, "never stored: computed again from key, layer and element"),
-    ("log of the sums of exponentials of each row, in f32", "", 0, None, True, "kept: what the backward makes the softmax from, 4a/h"),
-    ("output of attention, input of its projection", "2", 2, 2, True, "kept"),
-    ("mask of the dropout behind it", "1", 1, 0, False, "computed again"),
-    ("sum with the layer's input, input of the second norm", "2", 2, 2, False, "kept"),
-    ("output of the norm, input of the MLP", "2", 2, 0, False, "computed again, as the first"),
-    ("inner values of the MLP, input of gelu", "8", 8, 8, True, "kept"),
-    ("gelu of them", "8", 8, 0, True, "computed again, in one kernel with the derivative"),
-    ("mask of the last dropout", "1", 1, 0, False, "computed again"),
+     "never stored (FlashAttention, Dao et al. 2022): the backward recomputes scores, block by block"),
+    ("softmax after dropout", "2as/h", None, 0, True, "never stored either"),
+    ("mask of that dropout", "as/h", None, 0, True, "never stored: recomputed from key, layer and element"),
+    ("log-sum-exp of each row of scores, in f32", "", 0, None, True, "saved: the backward recomputes the softmax from it, 4a/h"),
+    ("output of attention, input of its projection", "2", 2, 2, True, "saved"),
+    ("mask of the dropout after it", "1", 1, 0, False, "recomputed"),
+    ("residual sum, input of the second norm", "2", 2, 2, False, "saved"),
+    ("output of the norm, input of the MLP", "2", 2, 0, False, "recomputed, like the first"),
+    ("hidden values of the MLP, input of gelu", "8", 8, 8, True, "saved"),
+    ("output of gelu", "8", 8, 0, True, "recomputed, in one kernel with the derivative"),
+    ("mask of the last dropout", "1", 1, 0, False, "recomputed"),
 ]
 
 
@@ -95,21 +95,21 @@ os.chdir(tempfile.mkdtemp())
 rows = measure()
 check(sum(line[2] or 0 for line in LINES) == 34, "the list is not the paper's")
 if sys.argv[1:] == ["table"]:
-    print(f"""# What a layer keeps for its backward
+    print(f"""# Activation memory of a layer
 
-Bytes of activations that a layer leaves on a rank, from plans in bf16, beside the formulas of Korthikanti et al. (2022) for GPT in
-half precision: s tokens in each of b sequences, width h, a heads, t tensor ranks. Their 22B model (h = 6144, a = 64, b = 4) and
-175B model (h = 12288, a = 96, b = 1), s = {S}, t = {T}, dropout everywhere. `test/EndToEnd/memory/activation_memory.py` makes this page,
-and fails when a plan has more than the formula or anything else than the list below.
+Bytes of activations that a layer saves for its backward, per rank, from plans in bf16, beside the formulas of Korthikanti et al. (2022) for GPT in
+half precision: s tokens in each of b sequences, width h, a heads, t tensor-parallel ranks. The models are the paper's 22B (h = 6144, a = 64, b = 4) and
+175B (h = 12288, a = 96, b = 1), with s = {S}, t = {T} and dropout everywhere. `test/EndToEnd/memory/activation_memory.py` makes this page,
+and fails if a plan has more than the formula or differs from the list below.
 
-""" + table(["model", "parallel, `--remat`", "formula", "sbh", "ours", "MiB", "ours"], rows) + f"""
-Where nothing else is said, `--remat` is `none`. `selective` keeps the same here: what costs memory traffic alone is computed again
-under `none` too, and no product of a GPT is so cheap that `selective` would do it twice. `full` keeps the layer's input, of which each rank has a
-part under sequence parallelism.
+""" + table(["model", "parallelism, `--remat`", "formula", "sbh", "Meshwright", "MiB", "Meshwright"], rows) + f"""
+Unless stated otherwise, `--remat` is `none`. `selective` saves the same activations here: ops that cost only memory traffic are recomputed
+under `none` too, and no matrix product of a GPT is cheap enough for `selective` to recompute it. `full` saves the layer's input, which
+sequence parallelism shards.
 
-What makes the differences, in sbh for t = 1:
+Where the differences come from, in sbh for t = 1:
 
-""" + table(["value", "theirs", "ours", "what we do"], [(what, theirs, "4a/h" if ours is None else ours or "", why)
+""" + table(["value", "paper", "Meshwright", "what Meshwright does"], [(what, theirs, "4a/h" if ours is None else ours or "", why)
                                                        for what, theirs, _, ours, _, why in LINES]).rstrip())
 else:
     for row in rows:

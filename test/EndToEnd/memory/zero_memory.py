@@ -97,25 +97,25 @@ os.chdir(tempfile.mkdtemp())
 count, each = bytes_each()
 models = largest()
 if sys.argv[1:] == ["table"]:
-    print(f"""# What ZeRO leaves on a rank
+    print(f"""# ZeRO: memory per rank
 
-A model's state, as plans for data={RANKS} have it: weights and gradients in bf16, AdamW with whole f32 masters (`--masters whole`). Rajbhandari et al.
-(2020) count 2 + 2 + 12 bytes a parameter, of which level 1 divides the 12 by the number of ranks, level 2 the gradients' 2
-too, level 3 all. `test/EndToEnd/memory/zero_memory.py` makes these tables from `--report`s and fails when one is more than 1% off.
+The memory of a model's states per rank, from plans for data={RANKS}: weights and gradients in bf16, AdamW with complete f32 master weights (`--masters whole`).
+Rajbhandari et al. (2020) count 2 + 2 + 12 bytes per parameter: ZeRO stage 1 divides the 12 bytes of optimizer states by the number of ranks, stage 2 also the 2 bytes of gradients,
+stage 3 (FSDP) everything. `test/EndToEnd/memory/zero_memory.py` makes these tables from `--report` and fails if a plan differs by more than 1%.
 
-Bytes a parameter on a rank when memory is fullest, of a GPT-2 with 36 layers of width 4096 ({count / 1e9:.3f} thousand million
-parameters), and what that makes of 7.5 thousand million:
+Bytes per parameter on a rank at peak memory, for a GPT-2 with 36 layers of width 4096 ({count / 1e9:.3f} billion
+parameters), and the resulting GB for 7.5 billion parameters, beside the paper's:
 
-""" + table(["--zero", "parameters", "gradients", "optimizer", "all three", "formula", "GB", "their GB", "whole plan"], each) + f"""
-`--grad-dtype f32` has 4 bytes for gradients: 18 at level 0. The batch has two microbatches, so that gradients are
-accumulated; with one, a gradient that is summed in bf16 takes the memory of its parameter, and the plan counts it as that. What
-plans have beyond the formula: parts begin at multiples of 64 bytes, which shows in norms and biases. The whole plan is a
-rank's arena: besides the state what is sent and received at a time (at level 3 a layer), and the inside of matrix products.
+""" + table(["--zero", "parameters", "gradients", "optimizer", "sum", "formula", "GB", "paper's GB", "whole plan"], each) + f"""
+With `--grad-dtype f32` gradients take 4 bytes, which makes 18 at stage 0. The batch has two microbatches, so that gradients are
+accumulated; with one microbatch, a gradient that is reduced in bf16 reuses the memory of its parameter, and the plan counts it as parameter memory. Plans
+exceed the formula slightly, because shards are aligned to 64 bytes, which matters for norms and biases. The whole plan is a
+rank's arena: it also holds communication buffers (at stage 3, those of one layer) and the workspaces of matrix products.
 
-The largest models whose state 80 GB (decimal) hold, to the layer:
+The largest models whose states fit into 80 GB (decimal), to the layer:
 
-""" + table(["--zero", "10^9 by the formula", "width", "layers fit", "10^9 parameters", "GB of state", "GB of the plan",
-             "do not fit", "10^9 parameters", "GB of state"], models).rstrip())
+""" + table(["--zero", "10^9 by the formula", "width", "layers that fit", "10^9 parameters", "GB of states", "GB of the plan",
+             "layers that do not", "10^9 parameters", "GB of states"], models).rstrip())
 else:
     for row in (*each, *models):
         print(*row)
