@@ -93,118 +93,129 @@ static constexpr double largestSeed = 4294967295.0;
 
 static constexpr Flag flags[] = {
     Flag{"--data", "FILE|DIR|GLOB", &Options::data,
-         "tokens to train on: files of 'meshwright tokenize', plain little-endian tokens, or a llm.c file; "
-         "given several times, or of a folder (its *.bin) or a pattern such as 'tokens/*.bin', several files in order, those of a "
-         "folder or pattern by name. Sequences do not cross files"}
+         "training data: files of 'meshwright tokenize', little-endian token ids (as nanoGPT writes "
+         "them), or an llm.c file with its header. May be repeated, and may be a folder (its *.bin) or "
+         "a pattern such as 'tokens/*.bin', whose files are read in order of their names. Sequences "
+         "do not cross files"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data, unless the file says it"}
+    Flag{"--tokens", "TYPE", &Options::tokens,
+         "integer type of the tokens in --data and --eval-data, unless a file says it; u8 reads each "
+         "byte of a file as a token"}
         .oneOf("u8|u16|u32"),
-    Flag{"--loss-mask", "FILE|DIR|GLOB", &Options::lossMask,
-         "a byte for each token of --data: 1 if it counts as a target, 0 if it does not; one file for "
-         "each of --data"}
+    Flag{
+        "--loss-mask", "FILE|DIR|GLOB", &Options::lossMask,
+        "loss mask: one byte per token of --data, 1 if the token counts as a target, 0 if the loss "
+        "ignores it; one file for each of --data"}
         .file(FileUse::Input)
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
-    Flag{
-        "--documents", "ID|FILE|DIR|GLOB", &Options::documents,
-        "of what was compiled with --packed: the token that ends documents in --data, or for each of "
-        "its files one of the numbers of their first tokens, u64 that ascend; default: as files of "
-        "'meshwright tokenize --documents' say"}
+    Flag{"--documents", "ID|FILE|DIR|GLOB", &Options::documents,
+         "document boundaries of packed sequences (--packed): the id of the end-of-document token "
+         "in --data, or one file for each of --data with the indices of the documents' first "
+         "tokens, ascending u64; default: as files of 'meshwright tokenize --documents' say"}
         .file(FileUse::Input)
         .unless(unlessPacked)
         .neededBy(whenPacked)
         .onRanks(AcrossRanks::SameDocuments),
     Flag{"--steps", "N", &Options::steps,
-         "optimizer steps in all, those before --resume included; cosine and linear end there; 0: none, to "
-         "evaluate alone. Required without --resume"}
+         "total number of optimizer steps, including those before --resume; cosine and linear "
+         "schedules end there; 0: only evaluate. Required without --resume"}
         .from(0)
         .kept(),
-    Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0).kept(),
-    Flag{"--min-lr", "RATE", &Options::minLr, "rate at which cosine and linear end"}
+    Flag{"--lr", "RATE", &Options::lr, "peak learning rate"}.from(0).kept(),
+    Flag{"--min-lr", "RATE", &Options::minLr,
+         "minimum learning rate: the value at which the cosine and linear schedules end"}
         .from(0)
         .unless(unlessRateFalls)
         .kept(),
-    Flag{"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W"}.from(0).kept(),
-    Flag{"--lr-schedule", "NAME", &Options::lrSchedule, "how the rate goes on after the warm-up"}
+    Flag{"--warmup", "W", &Options::warmup,
+         "learning-rate warm-up: steps t < W run at lr * (t + 1) / W"}
+        .from(0)
+        .kept(),
+    Flag{"--lr-schedule", "NAME", &Options::lrSchedule,
+         "learning-rate schedule (decay) after the warm-up"}
         .oneOf("constant|cosine|linear")
         .kept(),
-    Flag{"--seed", "N", &Options::seed, "seed of initial weights, --shuffle and dropout"}.from(
-        0, largestSeed),
+    Flag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle and dropout"}
+        .from(0, largestSeed),
     {"--shuffle", nullptr, &Options::shuffle,
-     "visit the sequences in a new random order each epoch"},
-    Flag{"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping"}
+     "visit the sequences in a new random order in each epoch"},
+    Flag{"--grad-clip", "X", &Options::gradClip,
+         "gradient clipping: maximum global gradient norm; 0: no clipping"}
         .from(0)
         .kept(),
     Flag{"--initial-loss-scale", "X", &Options::initialLossScale,
-         "fp16: factor of the loss at the start"}
+         "fp16 dynamic loss scaling: initial scale"}
         .from(1)
         .unless(unlessFp16),
-    Flag{"--min-loss-scale", "X", &Options::minLossScale, "fp16: least factor of the loss"}
+    Flag{"--min-loss-scale", "X", &Options::minLossScale,
+         "fp16 dynamic loss scaling: minimum scale"}
         .from(1)
         .unless(unlessFp16)
         .kept(),
     Flag{"--loss-scale-window", "N", &Options::lossScaleWindow,
-         "fp16: good steps in a row after which the factor doubles"}
+         "fp16 dynamic loss scaling: consecutive steps without overflow after which the scale "
+         "doubles"}
         .from(1)
         .unless(unlessFp16)
         .kept(),
     Flag{"--hysteresis", "N", &Options::hysteresis,
-         "fp16: overflows after which the factor is halved"}
+         "fp16 dynamic loss scaling: number of overflows after which the scale is halved"}
         .from(1)
         .unless(unlessFp16)
         .kept(),
     Flag{"--resume", "DIR|auto", &Options::resume,
-         "go on from the latest checkpoint in DIR, or from the checkpoint DIR; auto: from the "
-         "latest in --save's folder, or as a new run where there is none, so that the same command "
-         "starts "
-         "a run and goes on with it. --steps and what says how the optimizer steps are the "
-         "checkpoint's where they are not given"}
+         "resume from the latest checkpoint in DIR, or from the checkpoint DIR itself; auto: from "
+         "the latest in the folder of --save, or start a new run if there is none, so that the "
+         "same command starts and resumes a run. --steps and the optimizer's flags default to the "
+         "checkpoint's values"}
         .file(FileUse::InputFolder)
         .onRanks(AcrossRanks::SameCheckpoint),
     Flag{"--init", "FILE|DIR", &Options::init,
-         "initial weights: a safetensors file, the index of several, or a folder with one of these"}
+         "initial weights, for fine-tuning: a safetensors file, the index of a sharded one, or a "
+         "folder with one of these"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameWeights),
     Flag{"--save", "DIR", &Options::save,
-         "write checkpoints into this folder, one at the end of the run, also after SIGTERM or "
+         "write checkpoints into this folder: one at the end of the run, also after SIGTERM or "
          "SIGINT"}
         .file(FileUse::OutputFolder, ".lock .others latest step-*"),
     Flag{"--save-every", "K", &Options::saveEvery,
-         "also write one after every K steps; 0: only at the end"}
+         "also write a checkpoint after every K steps; 0: only at the end"}
         .from(0)
         .with("--save"),
     Flag{"--keep", "N", &Options::keep,
-         "keep the N checkpoints of the run that were written last, remove older ones; 0: all"}
+         "keep the last N checkpoints and delete older ones; 0: keep all"}
         .from(0)
         .with("--save"),
     Flag{"--metrics", "FILE", &Options::metrics,
-         "write a line of JSON for each step: loss, rate, time and so on"}
+         "log metrics: one line of JSON per step with loss, learning rate, time and so on"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
     Flag{"--expert-tokens-every", "N", &Options::expertTokensEvery,
-         "after every N steps, --metrics also has how many of the step's tokens chose each expert "
-         "of "
-         "each layer; 0: never"}
+         "after every N steps, also log the load of experts to --metrics: how many of the step's "
+         "tokens were routed to each expert of each layer; 0: never"}
         .from(0)
         .with("--metrics")
         .unless(unlessExperts),
     Flag{"--idle-expert-steps", "K", &Options::idleExpertSteps,
-         "warn of an expert that no token has chosen for K steps; 0: never"}
+         "warn about an expert to which no token was routed for K steps; 0: never"}
         .from(0)
         .unless(unlessExperts),
     Flag{"--eval-data", "FILE|DIR|GLOB", &Options::evalData,
-         "tokens to evaluate on, all of them, at the end of the run; several files as of --data"}
+         "evaluation (validation) data: the loss over all its tokens is computed at the end of "
+         "the run; files as for --data"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
     Flag{"--eval-loss-mask", "FILE|DIR|GLOB", &Options::evalLossMask,
-         "a byte for each token of --eval-data, as --loss-mask has them"}
+         "loss mask for --eval-data, in the format of --loss-mask"}
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
     Flag{"--eval-documents", "ID|FILE|DIR|GLOB", &Options::evalDocuments,
-         "where the documents of --eval-data end or begin, as --documents has it"}
+         "document boundaries of --eval-data, in the format of --documents"}
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessPacked)
@@ -215,38 +226,43 @@ static constexpr Flag flags[] = {
         .from(0)
         .with("--eval-data"),
     Flag{"--eval-batches", "N", &Options::evalBatches,
-         "evaluate on the first N batches at most; 0: on all"}
+         "evaluate at most the first N batches; 0: all"}
         .from(0)
         .with("--eval-data"),
     Flag{"--trace", "FILE", &Options::trace,
-         "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"}
+         "profile: write a timeline of each rank for Perfetto or chrome://tracing; at most "
+         "1048576 spans per rank"}
         .file(FileUse::Output),
-    Flag{"--trace-from", "K", &Options::traceFrom, "trace from step K on (the first step is 0)"}
+    Flag{"--trace-from", "K", &Options::traceFrom, "first step to trace (steps count from 0)"}
         .from(0)
         .with("--trace")
         .unless(unlessTraced),
-    Flag{"--trace-steps", "N", &Options::traceSteps, "trace N steps; 0: all"}.from(0).with(
-        "--trace"),
+    Flag{"--trace-steps", "N", &Options::traceSteps, "number of steps to trace; 0: all"}
+        .from(0)
+        .with("--trace"),
     Flag{"--dump", "DIR", &Options::dump,
-         "write all that one step reads and computes, for `meshwright replay DIR`"}
+         "write all inputs and results of one step, for `meshwright replay DIR`"}
         .file(FileUse::OutputFolder, "rank-* program.mlir")
         .onRanks(AcrossRanks::Given),
-    Flag{"--dump-step", "K", &Options::dumpStep, "dump step K (the first step is 0)"}.from(0).with(
+    Flag{"--dump-step", "K", &Options::dumpStep, "step to dump (steps count from 0)"}.from(0).with(
         "--dump"),
     Flag{"--cuda-graphs", "MODE", &Options::cudaGraphs,
-         "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no "
-         "messages, as pipelines do"}
+         "run each step on the GPU as a CUDA graph; auto: if it can be captured and has no "
+         "point-to-point messages, as pipelines have"}
         .oneOf("on|off|auto")
         .unless(unlessGpu),
     Flag{"--tune", "FILE", &Options::tune,
-         "GPUs: use the fastest algorithms of products and attention. FILE has them, or they are "
-         "timed now and written there; cache: a file for this kind of GPU, driver and libraries in "
-         "the user's cache, which all executables share"}
+         "autotune: use the fastest cuBLASLt and cuDNN algorithms for matrix products and "
+         "attention. They are read from FILE, or timed now and written there; cache: a file in "
+         "the user's cache for this kind of GPU, driver and libraries, which all executables "
+         "share"}
         .file(FileUse::Output)
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),
-    Flag{"--ranks", "N", &Options::ranks, "run N ranks as threads of this process"}.from(1).onRanks(
-        AcrossRanks::Free),
+    Flag{"--ranks", "N", &Options::ranks,
+         "run N ranks as threads of this process (without MPI or torchrun)"}
+        .from(1)
+        .onRanks(AcrossRanks::Free),
 };
 
 /// Whether each flag whose value is a file or a folder says how the run uses it.
