@@ -123,24 +123,25 @@ public:
          /*planned=*/false},
         {"attention",
          "HOW",
-         "what computes attention on GPUs: cudnn, generated kernels, or auto (cudnn where it can, "
-         "generated kernels elsewhere)",
+         "implementation of flash attention on GPUs: cudnn, generated kernels, or auto (cudnn where "
+         "it can, generated kernels elsewhere)",
          "auto",
          "attention",
          /*planned=*/true,
          {"auto", "cudnn", "generated"}},
         {"deterministic",
          "HOW",
-         "off: cudnn may add gradients of attention in any order, which takes less time and "
-         "memory, unless several ranks compute the same ones; on: the same bits in every run",
+         "reproducibility of attention gradients: on: bitwise equal in every run; off: cudnn may "
+         "add them in any order, which takes less time and memory, unless several ranks compute "
+         "the same ones",
          "off",
          "deterministic",
          /*planned=*/true,
          {"on", "off"}},
         {"epilogues", "LIST",
-         "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, "
-         "gelu-grad, bias-grad between commas, or none; auto: all for sm_90 and later, those "
-         "without gelu for earlier ones",
+         "epilogues that cuBLASLt fuses into matrix products, comma-separated: bias, addend, gelu, "
+         "gelu-grad, bias-grad, or none; auto: all for sm_90 and later, those without gelu for "
+         "earlier ones",
          "auto", "epilogues"}};
     return flags;
   }
