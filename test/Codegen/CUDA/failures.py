@@ -53,11 +53,11 @@ def main():
     def arguments(path, steps):
         return [str(path), "--data", str(data), "--tokens", "u8", "--steps", str(steps), "--lr", "1e-3"]
 
-    def ranks(path, steps, variables, **more):
+    def ranks(path, steps, variables, flags=(), **more):
         """Starts two ranks as processes; their exit codes and what they say."""
         common, port = environment(**more), free_port()
         files = [open(options.folder / f"said-{rank}", "w+") for rank in range(2)]
-        processes = [subprocess.Popen(arguments(path, steps), env={**common, **variables(rank, port)},
+        processes = [subprocess.Popen([*arguments(path, steps), *flags], env={**common, **variables(rank, port)},
                                       stdout=subprocess.DEVNULL, stderr=files[rank]) for rank in range(2)]
         until, ended = time.monotonic() + 60, [0.0, 0.0]
         while not all(ended) and time.monotonic() < until:
@@ -100,6 +100,15 @@ def main():
                            *arguments(path, 3)], env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "captured a CUDA graph" in done.stderr, done
     print("mpirun: ranks meet", flush=True)
+
+    # What ranks save comes together over their connections to rank 0.
+    zero, save = compile("zero", "--mesh", "data=2", "--zero", "3"), options.folder / "save"
+    shutil.rmtree(save, ignore_errors=True)
+    codes, said = ranks(zero, 2, torchrun, ["--save", str(save)])
+    assert codes == [0, 0] and os.readlink(save / "latest") == "step-00000002", (codes, said)
+    codes, said = ranks(zero, 3, torchrun, ["--resume", str(save), "--save", str(save)])
+    assert codes == [0, 0] and os.readlink(save / "latest") == "step-00000003", (codes, said)
+    print("RANK: ranks save and resume", flush=True)
 
     # Tasks of which each sees GPUs of its own, also where their numbers are greater.
     def isolated(rank, port):
