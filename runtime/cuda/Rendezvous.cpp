@@ -40,9 +40,9 @@ struct Answer {
 };
 
 /// Rank 0 while it waits for the others.
-class Host {
+class RankZero {
 public:
-  Host(const MasterAddress &master, const std::string &plan, int size, RankStatus &status);
+  RankZero(const MasterAddress &master, const std::string &plan, int size, RankStatus &status);
   Connections run();
 
 private:
@@ -155,11 +155,12 @@ static Socket listenAt(const MasterAddress &master) {
        errnoText(errno), ": ", ownPort, ", a free one");
 }
 
-Host::Host(const MasterAddress &master, const std::string &plan, int size, RankStatus &status)
+RankZero::RankZero(const MasterAddress &master, const std::string &plan, int size,
+                   RankStatus &status)
     : endpoint(text(master.host, ":", master.port)), plan(plan), status(status),
       listener(listenAt(master)), ranks(size_t(size)) {}
 
-std::vector<int> Host::missing() const {
+std::vector<int> RankZero::missing() const {
   std::vector<int> result;
   for (size_t rank = 1; rank < ranks.size(); ++rank)
     if (!ranks[rank].isOpen())
@@ -167,7 +168,7 @@ std::vector<int> Host::missing() const {
   return result;
 }
 
-Connections Host::run() {
+Connections RankZero::run() {
   ActivityScope activity(status, kept("meeting the other ranks at " + endpoint));
   for (std::vector<int> left = missing(); !left.empty(); left = missing()) {
     status.setWaiting(left);
@@ -190,7 +191,7 @@ Connections Host::run() {
 
 /// Waits until something has come. A rank that has been met is one of this job, which cannot go on
 /// without it.
-void Host::wait() {
+void RankZero::wait() {
   std::vector<pollfd> entries;
   for (const Socket &rank : ranks) // poll ignores descriptors below 0.
     entries.push_back({rank.descriptor(), POLLRDHUP, 0});
@@ -203,7 +204,7 @@ void Host::wait() {
       throw LostRank(int(rank));
 }
 
-void Host::takeIn() {
+void RankZero::takeIn() {
   while (true) {
     pollfd entry = {listener.descriptor(), POLLIN, 0};
     if (poll(&entry, 1, 0) <= 0)
@@ -221,7 +222,7 @@ void Host::takeIn() {
 }
 
 /// Why a rank that says `hello` is not one of this job; empty if it is.
-std::string Host::refusalOf(const Hello &hello) const {
+std::string RankZero::refusalOf(const Hello &hello) const {
   std::string claim = text("it says it is rank ", hello.rank, " of ", hello.size);
   // What has come from elsewhere is said only as far as it looks like a hash.
   std::string theirs;
@@ -242,7 +243,7 @@ std::string Host::refusalOf(const Hello &hello) const {
 }
 
 /// Whether the visitor is one no longer.
-bool Host::isDone(Visitor &visitor) {
+bool RankZero::isDone(Visitor &visitor) {
   char *bytes = reinterpret_cast<char *>(&visitor.hello);
   int64_t count =
       visitor.socket.receive(bytes + visitor.received, sizeof(Hello) - visitor.received);
@@ -274,7 +275,7 @@ bool Host::isDone(Visitor &visitor) {
   return true;
 }
 
-void Host::note(const Visitor &visitor, const std::string &why) {
+void RankZero::note(const Visitor &visitor, const std::string &why) {
   fprintf(stderr, "note: rank 0 drops the connection from %s: %s\n", visitor.from.c_str(),
           why.c_str());
 }
@@ -361,7 +362,7 @@ Meeting meshwright::cuda::meetAt(const MasterAddress &master, const std::string 
   Connections met;
   {
     ActivityScope activity(status, "meeting the other ranks");
-    met = rank == 0 ? Host(master, plan, size, status).run()
+    met = rank == 0 ? RankZero(master, plan, size, status).run()
                     : meetMaster(master, plan, rank, size, status);
   }
   auto connections = std::make_shared<Connections>(std::move(met));
