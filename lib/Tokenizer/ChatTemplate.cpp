@@ -65,8 +65,9 @@ ChatTemplate ChatTemplate::parse(const Json &spec) {
                           learned};
   }
   if (!learns)
-    fail("none of its roles has \"learn\": true, so no token would count; the role assistant has it "
-         "unless it says otherwise");
+    fail(
+        "none of its roles has \"learn\": true, so no token would count; the role assistant has it "
+        "unless it says otherwise");
   return result;
 }
 
@@ -77,13 +78,16 @@ ChatTemplate ChatTemplate::load(const std::string &nameOrPath) {
   std::ifstream file(nameOrPath);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (!file || text.empty())
-    fail("--chat ", nameOrPath, " is neither a readable file nor one of the templates ", listed(known));
+    fail("--chat ", nameOrPath, " is neither a readable file nor one of the templates ",
+         listed(known));
   Json spec = Json::parse(text, nullptr, false);
   if (spec.is_discarded()) {
     bool isJinja = text.find("{%") != text.npos || text.find("{{") != text.npos;
     fail("--chat ", nameOrPath, " is ", isJinja ? "a Jinja template, which is not run" : "no JSON",
-         ": name one of ", listed(known), ", or write a file such as {\"begin\": \"<s>\", \"roles\": "
-         "{\"user\": {\"prefix\": \"[INST] \", \"suffix\": \" [/INST]\"}, \"assistant\": {\"prefix\": "
+         ": name one of ", listed(known),
+         ", or write a file such as {\"begin\": \"<s>\", \"roles\": "
+         "{\"user\": {\"prefix\": \"[INST] \", \"suffix\": \" [/INST]\"}, \"assistant\": "
+         "{\"prefix\": "
          "\" \", \"suffix\": \"</s>\"}}}");
   }
   try {
@@ -113,15 +117,17 @@ std::vector<ChatPart> ChatTemplate::render(const Json &messages) const {
     const Json &message = messages[i];
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string() ||
         !message.contains("content"))
-      fail("message ", i, " is ", message.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80),
+      fail("message ", i, " is ",
+           message.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80),
            ", which is no object with \"role\" and \"content\"");
     std::string name = message["role"];
     auto role = roles.find(name);
     if (role == roles.end())
-      fail("message ", i, " has the role \"", name, "\", for which the template has no text; it has ",
-           listed(roles));
+      fail("message ", i, " has the role \"", name,
+           "\", for which the template has no text; it has ", listed(roles));
     if (!message["content"].is_string())
-      fail("message ", i, " has content that is no string: messages in parts and calls of tools are not "
+      fail("message ", i,
+           " has content that is no string: messages in parts and calls of tools are not "
            "supported; write what the model should see as its content");
     std::string content = message["content"];
     add(role->second.prefix, false);

@@ -15,7 +15,9 @@
 
 namespace meshwright::tokenizer {
 
-int64_t defaultThreads() { return std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 256); }
+int64_t defaultThreads() {
+  return std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 256);
+}
 
 void parseFlags(const std::vector<std::string> &args, const FlagTable &flags,
                 std::vector<std::string> &rest, const std::string &usage) {
@@ -32,7 +34,8 @@ void parseFlags(const std::vector<std::string> &args, const FlagTable &flags,
       for (const auto &[name, target] : flags)
         names.push_back(name);
       std::string meant = nearestName(word, names);
-      fail("unknown option '", word, "'", meant.empty() ? "\n" + usage : "; did you mean '" + meant + "'?");
+      fail("unknown option '", word, "'",
+           meant.empty() ? "\n" + usage : "; did you mean '" + meant + "'?");
     }
     if (!given.insert(word).second)
       fail(word, " is given twice");

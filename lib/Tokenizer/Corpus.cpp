@@ -35,11 +35,14 @@ struct OtherFormat {
 static constexpr OtherFormat otherFormats[] = {
     {"\x1f\x8b", "compressed by gzip", "decompress it first (gunzip)"},
     {"\x28\xb5\x2f\xfd", "compressed by Zstandard", "decompress it first (unzstd)"},
-    {"\xfd" "7zXZ", "compressed by xz", "decompress it first (unxz)"},
+    {"\xfd"
+     "7zXZ",
+     "compressed by xz", "decompress it first (unxz)"},
     {"BZh", "compressed by bzip2", "decompress it first (bunzip2)"},
     {"PK\x03\x04", "a ZIP archive", "unpack it first (unzip)"},
-    {"PAR1", "a Parquet file", "write its text as JSONL first, e.g. pandas.read_parquet(FILE).to_json("
-                               "\"text.jsonl\", orient=\"records\", lines=True)"},
+    {"PAR1", "a Parquet file",
+     "write its text as JSONL first, e.g. pandas.read_parquet(FILE).to_json("
+     "\"text.jsonl\", orient=\"records\", lines=True)"},
     {"\xff\xfe", "UTF-16 text", "convert it first (iconv -f UTF-16 -t UTF-8)"},
     {"\xfe\xff", "UTF-16 text", "convert it first (iconv -f UTF-16 -t UTF-8)"},
     {"%PDF-", "a PDF file", "extract its text first (pdftotext)"}};
@@ -143,7 +146,8 @@ bool Corpus::next(const Tokenizer &tokenizer, Portion &portion) {
     else if (size_t line = source.text.find('\n', from); line != source.text.npos)
       end = line + 1;
   }
-  portion = {file, source.text.substr(offset, end - offset), offset == 0, end == source.text.size()};
+  portion = {file, source.text.substr(offset, end - offset), offset == 0,
+             end == source.text.size()};
   offset = end;
   return true;
 }

@@ -24,16 +24,16 @@ struct TextPart {
 /// What one thread encodes at a time.
 struct Portion {
   size_t file = 0;
-  std::string_view bytes;                      ///< lines of JSON, or text
-  bool beginsFile = false, endsFile = false;   ///< whether it is their first or their last
+  std::string_view bytes;                    ///< lines of JSON, or text
+  bool beginsFile = false, endsFile = false; ///< whether it is their first or their last
 };
 
 /// The files of a command line: each file that is no JSONL is a document, each line of one that is
 /// JSONL, by its ending, is another.
 class Corpus {
 public:
-  /// Finds and maps the files; those of folders are taken in the order of their paths. An Error naming
-  /// one that is no text, unless `anyBytes`.
+  /// Finds and maps the files; those of folders are taken in the order of their paths. An Error
+  /// naming one that is no text, unless `anyBytes`.
   Corpus(const std::vector<std::string> &paths, bool anyBytes);
   ~Corpus();
 
@@ -42,7 +42,8 @@ public:
   bool isJsonLines(size_t file) const { return sources[file].isJsonLines; }
   const std::string &path(size_t file) const { return sources[file].path; }
 
-  /// The next portion, cut where `tokenizer` allows, or false after the last. Of one thread at a time.
+  /// The next portion, cut where `tokenizer` allows, or false after the last. Of one thread at a
+  /// time.
   bool next(const Tokenizer &tokenizer, Portion &portion);
 
   /// "FILE, line N" of what `at` points to.
@@ -64,14 +65,17 @@ private:
 /// as `field`; an Error naming a line that has none.
 class PortionReader {
 public:
-  PortionReader(const Corpus &corpus, std::string field) : corpus(corpus), field(std::move(field)) {}
+  PortionReader(const Corpus &corpus, std::string field)
+      : corpus(corpus), field(std::move(field)) {}
 
   template <typename Each> void each(const Portion &portion, Each &&take) {
     if (!corpus.isJsonLines(portion.file)) {
       take(TextPart{portion.bytes, portion.beginsFile, portion.endsFile});
       return;
     }
-    eachLine(portion, [&](std::string_view line) { take(TextPart{textOf(portion, line), true, true}); });
+    eachLine(portion, [&](std::string_view line) {
+      take(TextPart{textOf(portion, line), true, true});
+    });
   }
 
   /// Calls `take` with each line that is not empty.

@@ -34,9 +34,9 @@ private:
   Clock::time_point start = Clock::now(), last = start;
 };
 
-/// Makes a Result of each portion of a corpus, on `threads` threads, and takes them in order. `makeWorker`
-/// makes, for each thread, a function of a portion that returns its Result. The first Error, by the
-/// order of portions as far as they were begun, ends it and is thrown.
+/// Makes a Result of each portion of a corpus, on `threads` threads, and takes them in order.
+/// `makeWorker` makes, for each thread, a function of a portion that returns its Result. The first
+/// Error, by the order of portions as far as they were begun, ends it and is thrown.
 template <typename Result, typename MakeWorker, typename Take>
 void forEachPortion(Corpus &corpus, const Tokenizer &tokenizer, int threads, ProgressBar &progress,
                     MakeWorker &&makeWorker, Take &&take) {

@@ -15,8 +15,8 @@
 
 namespace meshwright::tokenizer {
 
-/// Writes tokens to files `tokens-00000.bin`, .. of a folder, each with a TokenShardHeader, and with
-/// a loss mask beside each, `tokens-00000.mask`. A file gets its name when it is whole.
+/// Writes tokens to files `tokens-00000.bin`, .. of a folder, each with a TokenShardHeader, and
+/// with a loss mask beside each, `tokens-00000.mask`. A file gets its name when it is whole.
 class ShardWriter {
 public:
   struct Options {

@@ -26,24 +26,35 @@ namespace fs = std::filesystem;
 
 static constexpr const char *usage =
     "usage: meshwright tokenize FILE|DIR... --tokenizer FILE|DIR|bytes -o DIR [flags]\n"
-    "  Writes the tokens of text to DIR/tokens-00000.bin and so on, for an executable's --data. A file is\n"
-    "  a document; of one that ends in .jsonl each line is one, an object that has its text as `text`.\n"
+    "  Writes the tokens of text to DIR/tokens-00000.bin and so on, for an executable's --data. A "
+    "file is\n"
+    "  a document; of one that ends in .jsonl each line is one, an object that has its text as "
+    "`text`.\n"
     "  DIR also gets the tokenizer, which checkpoints take with them.\n"
-    "  --tokenizer FILE|DIR|bytes  a tokenizer.json of Hugging Face (BPE), a SentencePiece model, a folder\n"
+    "  --tokenizer FILE|DIR|bytes  a tokenizer.json of Hugging Face (BPE), a SentencePiece model, "
+    "a folder\n"
     "                              with either, or bytes: each byte is a token\n"
     "  -o DIR                      where tokens go\n"
     "  --field NAME                what has the text in lines of JSONL (text)\n"
-    "  --documents                 also write where documents begin, for executables compiled with --packed\n"
-    "  --begin-token TOKEN|none    put before each document; default: what the tokenizer puts there\n"
-    "  --end-token TOKEN|none      put behind each document; default: the tokenizer's end of documents\n"
-    "  --special-as-text           encode special tokens that are in the text, such as <|endoftext|>, as\n"
+    "  --documents                 also write where documents begin, for executables compiled with "
+    "--packed\n"
+    "  --begin-token TOKEN|none    put before each document; default: what the tokenizer puts "
+    "there\n"
+    "  --end-token TOKEN|none      put behind each document; default: the tokenizer's end of "
+    "documents\n"
+    "  --special-as-text           encode special tokens that are in the text, such as "
+    "<|endoftext|>, as\n"
     "                              the text that they are\n"
-    "  --chat NAME|FILE            lines of JSONL are conversations, `messages` with roles and contents:\n"
-    "                              chatml, llama3, gemma, or a file with what is written around them. What\n"
-    "                              the assistant says counts as targets, in DIR/tokens-00000.mask, for\n"
+    "  --chat NAME|FILE            lines of JSONL are conversations, `messages` with roles and "
+    "contents:\n"
+    "                              chatml, llama3, gemma, or a file with what is written around "
+    "them. What\n"
+    "                              the assistant says counts as targets, in DIR/tokens-00000.mask, "
+    "for\n"
     "                              --loss-mask\n"
     "  --messages NAME             what has the messages in lines of JSONL (messages)\n"
-    "  --shard-tokens N            a file ends with the first document that reaches N tokens (100000000)\n"
+    "  --shard-tokens N            a file ends with the first document that reaches N tokens "
+    "(100000000)\n"
     "  --threads N                 threads that encode (all cores)\n";
 
 namespace {
@@ -55,7 +66,8 @@ struct TokenizeOptions {
   int64_t shardTokens = 100'000'000, threads = defaultThreads();
 };
 
-/// What becomes of a portion: documents in a row, of which the first may go on from the portion before.
+/// What becomes of a portion: documents in a row, of which the first may go on from the portion
+/// before.
 struct Encoded {
   std::vector<int32_t> ids;
   std::vector<uint8_t> mask;
@@ -75,7 +87,8 @@ public:
   Encoded operator()(const Portion &portion) {
     Encoded result;
     if (chat) {
-      PortionReader::eachLine(portion, [&](std::string_view line) { addChat(portion, line, result); });
+      PortionReader::eachLine(portion,
+                              [&](std::string_view line) { addChat(portion, line, result); });
       return result;
     }
     reader.each(portion, [&](const TextPart &part) {
@@ -102,7 +115,8 @@ private:
     if (object.is_discarded())
       fail(place, ": is no JSON, or not in UTF-8; each line of a .jsonl file is an object");
     if (found == object.end() || !found->is_array() || found->empty())
-      fail(place, ": has no \"", options.messages, "\" that is an array of messages; give --messages with "
+      fail(place, ": has no \"", options.messages,
+           "\" that is an array of messages; give --messages with "
            "the one that has them");
     auto add = [&](const std::vector<int32_t> &ids) {
       result.ids.insert(result.ids.end(), ids.begin(), ids.end());
@@ -144,7 +158,8 @@ static std::vector<int32_t> tokensAt(const std::string &flag, const std::string 
     return {};
   std::optional<int32_t> id = tokenizer.idOf(value);
   if (!id)
-    fail(flag, " ", value, " is no token of the tokenizer; name one of its special tokens as its file "
+    fail(flag, " ", value,
+         " is no token of the tokenizer; name one of its special tokens as its file "
          "has them, or none");
   return {*id};
 }
@@ -183,10 +198,12 @@ static void prepare(const std::string &folder) {
   fs::create_directories(folder, error);
   if (error)
     fail("cannot make the folder '", folder, "': ", error.message());
-  for (fs::directory_iterator file(folder, error), end; !error && file != end; file.increment(error)) {
+  for (fs::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
     std::string name = file->path().filename().string();
     if (name.rfind("tokens-", 0) == 0)
-      fail("'", folder, "' holds ", name, " of an earlier run, which would pass for a part of this one: "
+      fail("'", folder, "' holds ", name,
+           " of an earlier run, which would pass for a part of this one: "
            "remove it, or name another folder for -o");
   }
   if (error)
@@ -237,13 +254,15 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
   begin = tokensAt("--begin-token", options.begin, *tokenizer, begin);
   end = tokensAt("--end-token", options.end, *tokenizer, end);
   if (end.empty() && options.end.empty() && !chat && !bytes)
-    fail("the tokenizer does not say which token ends documents: give --end-token with it, or --end-token "
+    fail("the tokenizer does not say which token ends documents: give --end-token with it, or "
+         "--end-token "
          "none");
 
   Corpus corpus(options.inputs, bytes);
   for (size_t i = 0; chat && i < corpus.files(); ++i)
     if (!corpus.isJsonLines(i))
-      fail("'", corpus.path(i), "' is no .jsonl file: --chat reads conversations from lines of JSONL");
+      fail("'", corpus.path(i),
+           "' is no .jsonl file: --chat reads conversations from lines of JSONL");
   prepare(options.folder);
 
   ShardWriter::Options shards;
@@ -285,11 +304,12 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
     fail("there is no text in ", corpus.files(), " files, so nothing was written");
 
   double seconds = progress.seconds();
-  os << llvm::formatv("{0:N} tokens (u{1}, vocabulary {2}) of {3:N} documents in {4} {5}, {6:f2} bytes a "
-                      "token\n",
-                      writer.tokens(), 8 * shards.header.tokenBytes, vocabulary, writer.documents(),
-                      writer.shards(), writer.shards() == 1 ? "file" : "files",
-                      double(corpus.bytes()) / double(writer.tokens()));
+  os << llvm::formatv(
+      "{0:N} tokens (u{1}, vocabulary {2}) of {3:N} documents in {4} {5}, {6:f2} bytes a "
+      "token\n",
+      writer.tokens(), 8 * shards.header.tokenBytes, vocabulary, writer.documents(),
+      writer.shards(), writer.shards() == 1 ? "file" : "files",
+      double(corpus.bytes()) / double(writer.tokens()));
   if (chat)
     os << llvm::formatv("{0:N} tokens count as targets\n", counted);
   if (empty)

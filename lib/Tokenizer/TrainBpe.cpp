@@ -23,7 +23,8 @@ using Pair = std::pair<int32_t, int32_t>;
 
 struct PairHash {
   size_t operator()(Pair pair) const {
-    return (uint64_t(uint32_t(pair.first)) << 32 | uint32_t(pair.second)) * 0x9e3779b97f4a7c15u >> 7;
+    return (uint64_t(uint32_t(pair.first)) << 32 | uint32_t(pair.second)) * 0x9e3779b97f4a7c15u >>
+           7;
   }
 };
 
@@ -40,7 +41,8 @@ struct Candidate {
 
 class Trainer {
 public:
-  Trainer(const WordCounts &counts, std::vector<std::string> tokens, const std::array<int32_t, 256> &bytes);
+  Trainer(const WordCounts &counts, std::vector<std::string> tokens,
+          const std::array<int32_t, 256> &bytes);
   void run(int64_t vocabulary, int64_t leastCount);
 
   TrainedBpe result;
@@ -85,8 +87,8 @@ void Trainer::change(Pair pair, int64_t by, uint32_t word) {
     places.push_back(word);
 }
 
-/// Makes `token` of the pair in its words. As in Hugging Face's trainer, the count of the pair itself
-/// stays: a later pair of tokens with the same texts finds it.
+/// Makes `token` of the pair in its words. As in Hugging Face's trainer, the count of the pair
+/// itself stays: a later pair of tokens with the same texts finds it.
 void Trainer::merge(const Candidate &top, int32_t token) {
   auto [left, right] = top.pair;
   for (uint32_t number : top.words) {
@@ -131,7 +133,8 @@ void Trainer::run(int64_t vocabulary, int64_t leastCount) {
     }
     if (top.count < std::max<int64_t>(leastCount, 1))
       break;
-    std::string text = result.tokens[size_t(top.pair.first)] + result.tokens[size_t(top.pair.second)];
+    std::string text =
+        result.tokens[size_t(top.pair.first)] + result.tokens[size_t(top.pair.second)];
     auto [found, isNew] = ids.emplace(text, int32_t(result.tokens.size()));
     if (isNew)
       result.tokens.push_back(text);
@@ -146,9 +149,8 @@ TrainedBpe trainBpe(const WordCounts &words, int64_t vocabulary, uint64_t leastC
   std::vector<std::string> tokens = special;
   std::vector<int> order(256);
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [](int a, int b) {
-    return characterOfByte(uint8_t(a)) < characterOfByte(uint8_t(b));
-  });
+  std::sort(order.begin(), order.end(),
+            [](int a, int b) { return characterOfByte(uint8_t(a)) < characterOfByte(uint8_t(b)); });
   std::array<int32_t, 256> bytes;
   for (int byte : order) {
     bytes[size_t(byte)] = int32_t(tokens.size());
@@ -182,15 +184,19 @@ using Json = nlohmann::ordered_json;
 
 /// Adds what divides text.
 static void addSplit(Json &file, std::string_view pattern) {
-  Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true},
+  Json bytes = {{"type", "ByteLevel"},
+                {"add_prefix_space", false},
+                {"trim_offsets", true},
                 {"use_regex", pattern == "gpt2"}};
   file["normalizer"] = pattern == "qwen2" ? Json{{"type", "NFC"}} : Json();
   if (pattern == "gpt2") {
     file["pre_tokenizer"] = bytes;
     return;
   }
-  Json split = {{"type", "Split"}, {"pattern", {{"Regex", patternNamed(pattern)}}},
-                {"behavior", "Isolated"}, {"invert", false}};
+  Json split = {{"type", "Split"},
+                {"pattern", {{"Regex", patternNamed(pattern)}}},
+                {"behavior", "Isolated"},
+                {"invert", false}};
   file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", Json::array({split, bytes})}};
 }
 
@@ -200,27 +206,43 @@ std::string splitSpec(std::string_view pattern) {
   return spec.dump();
 }
 
-std::string tokenizerJson(const TrainedBpe &trained, std::string_view pattern, size_t specialTokens) {
+std::string tokenizerJson(const TrainedBpe &trained, std::string_view pattern,
+                          size_t specialTokens) {
   Json added = Json::array();
   for (size_t id = 0; id < specialTokens; ++id)
-    added.push_back({{"id", id}, {"content", trained.tokens[id]}, {"single_word", false},
-                     {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}});
-  Json file = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added}};
+    added.push_back({{"id", id},
+                     {"content", trained.tokens[id]},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  Json file = {
+      {"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added}};
   addSplit(file, pattern);
   file["post_processor"] = nullptr;
-  file["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true},
+  file["decoder"] = {{"type", "ByteLevel"},
+                     {"add_prefix_space", true},
+                     {"trim_offsets", true},
                      {"use_regex", true}};
   // An ordered object looks through all of its keys for each new one.
   std::string vocab;
   for (size_t id = 0; id < trained.tokens.size(); ++id)
-    vocab += (id ? ",\n      " : "{\n      ") + Json(trained.tokens[id]).dump() + ": " + std::to_string(id);
+    vocab += (id ? ",\n      " : "{\n      ") + Json(trained.tokens[id]).dump() + ": " +
+             std::to_string(id);
   Json merges = Json::array();
   for (auto [left, right] : trained.merges)
     merges.push_back({trained.tokens[size_t(left)], trained.tokens[size_t(right)]});
-  file["model"] = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr},
-                   {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr},
-                   {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false},
-                   {"vocab", 0}, {"merges", merges}};
+  file["model"] = {{"type", "BPE"},
+                   {"dropout", nullptr},
+                   {"unk_token", nullptr},
+                   {"continuing_subword_prefix", nullptr},
+                   {"end_of_word_suffix", nullptr},
+                   {"fuse_unk", false},
+                   {"byte_fallback", false},
+                   {"ignore_merges", false},
+                   {"vocab", 0},
+                   {"merges", merges}};
   std::string text = file.dump(2) + "\n", place = "\"vocab\": 0";
   return text.replace(text.rfind(place, text.find("\"merges\"")), place.size(),
                       "\"vocab\": " + vocab + "\n    }");

@@ -27,7 +27,8 @@ static constexpr const char *usage =
     "  Makes a byte-level BPE tokenizer from text, as Hugging Face's tokenizers make and read it.\n"
     "  --vocab N                 how many tokens: special ones, 256 bytes and what merges make\n"
     "  -o FILE                   where it goes\n"
-    "  --pattern NAME            how text is divided into words: gpt2, llama3, qwen2 or o200k (llama3)\n"
+    "  --pattern NAME            how text is divided into words: gpt2, llama3, qwen2 or o200k "
+    "(llama3)\n"
     "  --special TOKEN[,TOKEN]   special tokens, which come first (<|endoftext|>)\n"
     "  --min-frequency N         merge only what occurs N times (2)\n"
     "  --field NAME              what has the text in lines of JSONL (text)\n"
@@ -98,8 +99,8 @@ static void trainTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &
     begin = end + 1;
   }
   if (vocabulary <= 256 + int64_t(special.size()))
-    fail("--vocab ", vocabulary, " leaves no merges: ", special.size(), " special tokens and 256 bytes are ",
-         256 + special.size(), " already");
+    fail("--vocab ", vocabulary, " leaves no merges: ", special.size(),
+         " special tokens and 256 bytes are ", 256 + special.size(), " already");
 
   Corpus corpus(inputs, false);
   // Tells where text may be cut.
@@ -116,23 +117,26 @@ static void trainTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &
   if (words.empty())
     fail("there is no text in ", corpus.files(), " files");
   TrainedBpe trained = trainBpe(words, vocabulary, uint64_t(leastCount), special);
-  if (llvm::Error error = writeFileAtomically(tokenizerJson(trained, pattern, special.size()), path))
+  if (llvm::Error error =
+          writeFileAtomically(tokenizerJson(trained, pattern, special.size()), path))
     fail(llvm::toString(std::move(error)));
   os << llvm::formatv("{0:N} tokens, {1:N} of them merges, from {2:N} words of {3:f1} MB\n",
                       trained.tokens.size(), trained.merges.size(), words.size(),
                       double(corpus.bytes()) / 1e6);
   if (int64_t(trained.tokens.size()) < vocabulary)
-    os << llvm::formatv("that is fewer than --vocab {0}: no other pair occurs {1} times; give more text\n",
-                        vocabulary, leastCount);
+    os << llvm::formatv(
+        "that is fewer than --vocab {0}: no other pair occurs {1} times; give more text\n",
+        vocabulary, leastCount);
 }
 
 llvm::Error makeTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (llvm::is_contained(args, "-h") || llvm::is_contained(args, "--help"))
     return llvm::make_error<HelpRequested>(usage);
   if (args.empty() || args[0] != "train")
-    return llvm::createStringError((args.empty() ? "tokenizer needs 'train'" : "'tokenizer " + args[0] +
-                                                       "' is no command, but 'tokenizer train' is") +
-                                   "\n" + usage);
+    return llvm::createStringError(
+        (args.empty() ? "tokenizer needs 'train'"
+                      : "'tokenizer " + args[0] + "' is no command, but 'tokenizer train' is") +
+        "\n" + usage);
   try {
     trainTokenizer(args.drop_front(), os);
   } catch (const tokenizer::Error &error) {

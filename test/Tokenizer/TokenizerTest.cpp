@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Inputs.h"
 #include "Tokenizer/Core/Tokenizer.h"
+#include "Inputs.h"
 #include "Tokenizer/Core/Unicode.h"
 
 #include <gmock/gmock.h>
@@ -45,21 +45,25 @@ TEST_P(Kind, GivesTheIdsOfItsLibrary) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Kind,
-                         testing::Values("gpt2.json", "llama3.json", "qwen2.json", "o200k.json", "deepseek.json",
-                                         "starcoder.json", "mixture.json", "llama2.json", "metaspace.json",
-                                         "bpe.model", "unigram.model"));
+                         testing::Values("gpt2.json", "llama3.json", "qwen2.json", "o200k.json",
+                                         "deepseek.json", "starcoder.json", "mixture.json",
+                                         "llama2.json", "metaspace.json", "bpe.model",
+                                         "unigram.model"));
 
 TEST(Tokenizer, DecodesWhatItEncodes) {
-  for (const char *name : {"gpt2.json", "llama3.json", "o200k.json", "llama2.json", "metaspace.json", "bpe.model"}) {
+  for (const char *name :
+       {"gpt2.json", "llama3.json", "o200k.json", "llama2.json", "metaspace.json", "bpe.model"}) {
     std::unique_ptr<Tokenizer> tokenizer = loadTokenizer(inputPath(name));
     std::string text = "It's 1234 na\xc3\xafve \xe4\xb8\xad\xe6\x96\x87 words, \xf0\x9f\x99\x82!\n";
     EXPECT_EQ(tokenizer->decode(encode(*tokenizer, text)), text) << name;
-    EXPECT_THAT(complaint([&] { tokenizer->decode({1 << 20}); }), HasSubstr("has no token 1048576")) << name;
+    EXPECT_THAT(complaint([&] { tokenizer->decode({1 << 20}); }), HasSubstr("has no token 1048576"))
+        << name;
   }
 }
 
 TEST(Tokenizer, MergesLongWordsAsShortOnes) {
-  // Beyond 64 symbols words are merged with a heap. With a word mark before each, they are the same.
+  // Beyond 64 symbols words are merged with a heap. With a word mark before each, they are the
+  // same.
   std::unique_ptr<Tokenizer> tokenizer = loadTokenizer(inputPath("gpt2.json"));
   std::string word = "internationalization", longWord;
   std::vector<int32_t> once = encode(*tokenizer, word);
@@ -108,25 +112,38 @@ template <typename Change> static std::string said(Change change) {
 
 TEST(Tokenizer, RefusesOtherKindsByName) {
   EXPECT_EQ(said([](json &) {}), "");
-  EXPECT_THAT(said([](json &spec) { spec["model"]["type"] = "WordPiece"; }),
-              HasSubstr("cannot use 't.json': its model is WordPiece, which is not supported: BPE is"));
-  EXPECT_THAT(said([](json &spec) { spec["model"]["type"] = "Unigram"; }), HasSubstr("give its tokenizer.model"));
-  EXPECT_THAT(said([](json &spec) { spec["model"]["dropout"] = 0.1; }), HasSubstr("\"dropout\": 0.1"));
-  EXPECT_THAT(said([](json &spec) { spec["normalizer"] = {{"type", "BertNormalizer"}}; }),
-              HasSubstr("its normalizer BertNormalizer is not supported: NFC, "));
-  EXPECT_THAT(said([](json &spec) { spec["normalizer"] = {{"type", "Precompiled"}}; }),
+  EXPECT_THAT(
+      said([](json &spec) { spec["model"]["type"] = "WordPiece"; }),
+      HasSubstr("cannot use 't.json': its model is WordPiece, which is not supported: BPE is"));
+  EXPECT_THAT(said([](json &spec) { spec["model"]["type"] = "Unigram"; }),
               HasSubstr("give its tokenizer.model"));
-  EXPECT_THAT(said([](json &spec) { spec["pre_tokenizer"] = {{"type", "UnicodeScripts"}}; }),
+  EXPECT_THAT(said([](json &spec) { spec["model"]["dropout"] = 0.1; }),
+              HasSubstr("\"dropout\": 0.1"));
+  EXPECT_THAT(said([](json &spec) {
+                spec["normalizer"] = {{"type", "BertNormalizer"}};
+              }),
+              HasSubstr("its normalizer BertNormalizer is not supported: NFC, "));
+  EXPECT_THAT(said([](json &spec) {
+                spec["normalizer"] = {{"type", "Precompiled"}};
+              }),
+              HasSubstr("give its tokenizer.model"));
+  EXPECT_THAT(said([](json &spec) {
+                spec["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
+              }),
               HasSubstr("its pre-tokenizer UnicodeScripts is not supported: ByteLevel, "));
   EXPECT_THAT(said([](json &spec) {
                 json bytes = spec["pre_tokenizer"];
-                spec["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {bytes, {{"type", "Digits"}}}}};
+                spec["pre_tokenizer"] = {{"type", "Sequence"},
+                                         {"pretokenizers", {bytes, {{"type", "Digits"}}}}};
               }),
               HasSubstr("Digits after ByteLevel"));
-  EXPECT_THAT(said([](json &spec) { spec["post_processor"] = {{"type", "Other"}}; }),
+  EXPECT_THAT(said([](json &spec) {
+                spec["post_processor"] = {{"type", "Other"}};
+              }),
               HasSubstr("its post-processor Other is not supported"));
   EXPECT_THAT(said([](json &spec) {
-                spec["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Isolated"}};
+                spec["pre_tokenizer"] = {
+                    {"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Isolated"}};
               }),
               HasSubstr("missing closing parenthesis"));
 }
@@ -135,13 +152,21 @@ TEST(Tokenizer, RefusesDamagedFiles) {
   EXPECT_THAT(said([](json &spec) { spec.erase("model"); }), HasSubstr("is no tokenizer.json"));
   EXPECT_THAT(said([](json &spec) { spec["model"]["merges"].push_back("no pair at all"); }),
               HasSubstr("the merge \"no pair at all\", which is no pair of tokens"));
-  EXPECT_THAT(said([](json &spec) { spec["model"]["merges"].push_back({"zzz", "qqq"}); }),
+  EXPECT_THAT(said([](json &spec) {
+                spec["model"]["merges"].push_back({"zzz", "qqq"});
+              }),
               HasSubstr("but no token \"zzz\""));
-  EXPECT_THAT(said([](json &spec) { spec["model"]["vocab"]["a"] = -1; }), HasSubstr("the id -1 for \"a\""));
-  EXPECT_THAT(said([](json &spec) { spec["model"]["vocab"]["a"] = 1 << 30; }), HasSubstr("its largest id is"));
-  EXPECT_THAT(said([](json &spec) { spec["added_tokens"][0]["content"] = "a"; }), HasSubstr("but in the vocab the id"));
-  EXPECT_THAT(said([](json &spec) { spec["model"]["byte_fallback"] = 3; }), HasSubstr("\"byte_fallback\" is 3"));
-  EXPECT_THAT(complaint([] { loadTokenizer("/nowhere/tokenizer.json"); }), HasSubstr("there is no such file"));
+  EXPECT_THAT(said([](json &spec) { spec["model"]["vocab"]["a"] = -1; }),
+              HasSubstr("the id -1 for \"a\""));
+  EXPECT_THAT(said([](json &spec) { spec["model"]["vocab"]["a"] = 1 << 30; }),
+              HasSubstr("its largest id is"));
+  EXPECT_THAT(said([](json &spec) { spec["added_tokens"][0]["content"] = "a"; }),
+              HasSubstr("but in the vocab the id"));
+  EXPECT_THAT(said([](json &spec) { spec["model"]["byte_fallback"] = 3; }),
+              HasSubstr("\"byte_fallback\" is 3"));
+  EXPECT_THAT(complaint([] { loadTokenizer("/nowhere/tokenizer.json"); }),
+              HasSubstr("there is no such file"));
   EXPECT_THAT(complaint([] { loadTokenizer(inputPath("train.txt")); }), HasSubstr("is no JSON"));
-  EXPECT_THAT(complaint([] { makeSentencePieceTokenizer("\n\1\0", "m"); }), HasSubstr("cannot use 'm': SentencePiece says"));
+  EXPECT_THAT(complaint([] { makeSentencePieceTokenizer("\n\1\0", "m"); }),
+              HasSubstr("cannot use 'm': SentencePiece says"));
 }

@@ -19,7 +19,8 @@ static std::vector<std::string> merges(const TrainedBpe &trained) {
 }
 
 TEST(TrainBpe, MergesTheMostFrequentPairFirst) {
-  TrainedBpe trained = trainBpe({{"low", 5}, {"lower", 2}, {"newest", 6}, {"widest", 3}}, 262, 1, {"<end>"});
+  TrainedBpe trained =
+      trainBpe({{"low", 5}, {"lower", 2}, {"newest", 6}, {"widest", 3}}, 262, 1, {"<end>"});
   EXPECT_EQ(trained.tokens.size(), 262u);
   EXPECT_EQ(trained.tokens[0], "<end>");
   EXPECT_EQ(trained.tokens[1], "!"); // the first of the characters that stand for bytes

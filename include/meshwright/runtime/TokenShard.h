@@ -30,7 +30,8 @@ struct TokenShardHeader {
   int32_t vocabulary = 0; ///< ids that the tokenizer has
   uint64_t tokens = 0;
   uint64_t documents = 0; ///< how many starts follow the tokens; 0: documents are not known
-  uint64_t checksum = 0;  ///< XXH3 (64 bits) of the header, this field being 0, and all behind the tokens
+  /// XXH3 (64 bits) of the header, this field being 0, and of all behind the tokens.
+  uint64_t checksum = 0;
   uint64_t tokenizer = 0; ///< XXH3 (64 bits) of the tokenizer's file; 0: tokens are bytes
   int32_t endToken = -1;  ///< ends each document; -1: none does
   int32_t unused[243] = {};

@@ -21,8 +21,9 @@ void AddedTokens::add(AddedToken token) {
     shared = token.text;
   while (token.text.compare(0, shared.size(), shared) != 0)
     shared.pop_back();
-  auto place = std::lower_bound(tokens.begin(), tokens.end(), token.text,
-                                [](const AddedToken &a, const std::string &b) { return a.text > b; });
+  auto place =
+      std::lower_bound(tokens.begin(), tokens.end(), token.text,
+                       [](const AddedToken &a, const std::string &b) { return a.text > b; });
   if (place == tokens.end() || place->text != token.text)
     tokens.insert(place, std::move(token));
 }
@@ -48,8 +49,9 @@ const AddedToken *AddedTokens::longestAt(std::string_view text) const {
 static bool isWord(const char *at) {
   uint32_t c = nextCodePoint(at);
   utf8proc_category_t category = utf8proc_category(int32_t(c));
-  return charClasses()[c] & (Letter | Mark) || c == 0x200c || c == 0x200d || category == UTF8PROC_CATEGORY_ND ||
-         category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC;
+  return charClasses()[c] & (Letter | Mark) || c == 0x200c || c == 0x200d ||
+         category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
+         category == UTF8PROC_CATEGORY_PC;
 }
 
 void AddedTokens::divide(std::string_view whole, bool specialAsText,

@@ -20,7 +20,8 @@ namespace meshwright::tokenizer {
 
 /// Printable bytes are themselves; the others follow from U+0100 on, in order.
 static bool isPrintable(uint32_t byte) {
-  return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff);
+  return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) ||
+         (byte >= 0xae && byte <= 0xff);
 }
 
 uint32_t characterOfByte(uint8_t byte) {
@@ -129,15 +130,15 @@ void BpeModel::readMerges(const Json &merges) {
         left = text.substr(0, blank);
         right = text.substr(blank + 1);
       }
-    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+               merge[1].is_string()) {
       left = merge[0];
       right = merge[1];
     }
     if (left.empty() || right.empty())
       fail("its BPE model has the merge ", merge.dump(), ", which is no pair of tokens");
-    std::string joined = left + (right.compare(0, prefix.size(), prefix) == 0
-                                     ? right.substr(prefix.size())
-                                     : right);
+    std::string joined =
+        left + (right.compare(0, prefix.size(), prefix) == 0 ? right.substr(prefix.size()) : right);
     int32_t first = idOf(left, merge), second = idOf(right, merge);
     int32_t result = first < 0 || second < 0 ? -1 : idOf(joined, merge);
     if (result < 0)
@@ -204,9 +205,8 @@ void BpeModel::addSymbols(std::string_view word, std::vector<int32_t> &symbols) 
         add(found->second);
         continue;
       }
-      if (byteFallback && std::all_of(text.begin(), text.end(), [&](char byte) {
-            return byteSymbols[uint8_t(byte)] >= 0;
-          })) {
+      if (byteFallback && std::all_of(text.begin(), text.end(),
+                                      [&](char byte) { return byteSymbols[uint8_t(byte)] >= 0; })) {
         // As `tokenizers`, which does not end a run of unknown characters here.
         for (char byte : text)
           symbols.push_back(byteSymbols[uint8_t(byte)]);
@@ -240,7 +240,8 @@ void BpeModel::mergeShort(std::vector<int32_t> &symbols) const {
     std::copy(symbols.begin() + long(best) + 2, symbols.begin() + long(count) + 1,
               symbols.begin() + long(best) + 1);
     if (best + 2 < count + 1)
-      std::copy(merges.begin() + long(best) + 1, merges.begin() + long(count), merges.begin() + long(best));
+      std::copy(merges.begin() + long(best) + 1, merges.begin() + long(count),
+                merges.begin() + long(best));
     if (best > 0)
       merges[best - 1] = find(symbols[best - 1], symbols[best]);
     if (best + 1 < count)
@@ -278,7 +279,8 @@ void BpeModel::mergeLong(std::vector<int32_t> &symbols) const {
     queue.pop();
     Node &node = nodes[size_t(top.at)];
     // Others may have merged with either since.
-    if (symbols[size_t(top.at)] != top.left || node.next < 0 || symbols[size_t(node.next)] != top.right)
+    if (symbols[size_t(top.at)] != top.left || node.next < 0 ||
+        symbols[size_t(node.next)] != top.right)
       continue;
     symbols[size_t(top.at)] = find(top.left, top.right)->result;
     int32_t gone = node.next;

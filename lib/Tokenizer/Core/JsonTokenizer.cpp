@@ -42,8 +42,8 @@ private:
   void readTemplate(const Json &spec);
   void readDecoder(const Json &spec);
 
-  std::unique_ptr<Normalizer> normalizer;       ///< null: none
-  std::unique_ptr<PreTokenizer> preTokenizer;   ///< null: none
+  std::unique_ptr<Normalizer> normalizer;     ///< null: none
+  std::unique_ptr<PreTokenizer> preTokenizer; ///< null: none
   bool isByteLevel = false, dividesAtMarks = false, mayCutLines = false;
   std::unique_ptr<BpeModel> model;
   AddedTokens rawTokens, normalizedTokens;
@@ -52,7 +52,7 @@ private:
   std::vector<bool> isMark;       ///< by id
   std::vector<std::string> marks; ///< their texts
   std::vector<int32_t> beforeText, behindText;
-  std::string cannotDecode;       ///< why, if it cannot
+  std::string cannotDecode; ///< why, if it cannot
   bool decodesWordMarks = false, stripsBlank = false;
 };
 
@@ -79,7 +79,9 @@ public:
       return inNormalized(whole, beginsText);
     owner.rawTokens.divide(
         whole, specialAsText,
-        [&](std::string_view part) { inNormalized(part, beginsText && part.data() == whole.data()); },
+        [&](std::string_view part) {
+          inNormalized(part, beginsText && part.data() == whole.data());
+        },
         addToken);
   }
 
@@ -121,17 +123,20 @@ private:
 
 JsonTokenizer::JsonTokenizer(const Json &spec) {
   if (!spec.is_object() || !spec.contains("model"))
-    fail("is no tokenizer.json of Hugging Face's tokenizers, which is an object with a \"model\"; a "
-         "vocab.json alone says too little");
+    fail(
+        "is no tokenizer.json of Hugging Face's tokenizers, which is an object with a \"model\"; a "
+        "vocab.json alone says too little");
   const Json &itsModel = spec["model"];
   if (!itsModel.is_object())
     fail("its model is ", itsModel.dump().substr(0, 80), ", which is no object");
   // Old files have no type; BPE's have merges.
-  std::string kind = get(itsModel, "type", std::string(itsModel.contains("merges") ? "BPE" : "no type"));
+  std::string kind =
+      get(itsModel, "type", std::string(itsModel.contains("merges") ? "BPE" : "no type"));
   if (kind != "BPE")
     fail("its model is ", kind, ", which is not supported: BPE is",
-         kind == "Unigram" ? ", and Unigram from SentencePiece's own file, so give its tokenizer.model"
-                           : "");
+         kind == "Unigram"
+             ? ", and Unigram from SentencePiece's own file, so give its tokenizer.model"
+             : "");
   normalizer = makeNormalizer(spec.value("normalizer", Json()));
   preTokenizer = makePreTokenizer(spec.value("pre_tokenizer", Json()), isByteLevel);
   model = std::make_unique<BpeModel>(itsModel, isByteLevel);
@@ -177,7 +182,8 @@ void JsonTokenizer::addTokens(const Json &spec) {
     auto [place, isNew] = ids.emplace(token.text, int32_t(id));
     if (id < 0 || id > INT32_MAX || place->second != id)
       fail("its added token ", Json(token.text).dump(), " has the id ", id,
-           isNew ? ", which is no id" : ", but in the vocab the id " + std::to_string(place->second));
+           isNew ? ", which is no id"
+                 : ", but in the vocab the id " + std::to_string(place->second));
     token.id = int32_t(id);
     if (token.special)
       marks.push_back(token.text);
@@ -216,11 +222,13 @@ void JsonTokenizer::readTemplate(const Json &spec) {
     for (const char *key : {"cls", "sep"}) {
       const Json &pair = arrayOf(spec, key, "post-processor");
       if (pair.size() != 2 || !pair[1].is_number_integer())
-        fail("its post-processor has the ", key, " ", pair.dump(), ", which is no token and its id");
+        fail("its post-processor has the ", key, " ", pair.dump(),
+             ", which is no token and its id");
       (key[0] == 'c' ? beforeText : behindText).push_back(pair[1].get<int32_t>());
     }
   } else if (type != "ByteLevel") { // That one changes offsets alone.
-    fail("its post-processor ", type, " is not supported: TemplateProcessing, ByteLevel, "
+    fail("its post-processor ", type,
+         " is not supported: TemplateProcessing, ByteLevel, "
          "BertProcessing, RobertaProcessing and Sequence are");
   }
 }
@@ -256,7 +264,9 @@ std::optional<int32_t> JsonTokenizer::endToken() const {
   if (!behindText.empty())
     return behindText.back();
   for (const char *name : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>",
-                           "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", "[EOS]"})
+                           "<\xef\xbd\x9c"
+                           "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+                           "[EOS]"})
     if (auto id = idOf(name); id && isMark[size_t(*id)])
       return id;
   return std::nullopt;
@@ -268,7 +278,8 @@ std::unique_ptr<Encoder> JsonTokenizer::makeEncoder(bool specialAsText) const {
 
 std::string JsonTokenizer::decode(const std::vector<int32_t> &given) const {
   if (!cannotDecode.empty())
-    fail("its decoder ", cannotDecode, " is not supported: ByteLevel, Metaspace and a Sequence of "
+    fail("its decoder ", cannotDecode,
+         " is not supported: ByteLevel, Metaspace and a Sequence of "
          "Replace, ByteFallback, Fuse and Strip are");
   std::string result, bytes;
   for (int32_t id : given) {
@@ -311,7 +322,8 @@ size_t JsonTokenizer::cut(std::string_view text, size_t from) const {
 std::unique_ptr<Tokenizer> makeJsonTokenizer(const std::string &contents, const std::string &path) {
   Json spec = Json::parse(contents, nullptr, false);
   if (spec.is_discarded())
-    fail("'", path, "' is no JSON: give a tokenizer.json, a SentencePiece tokenizer.model, or 'bytes'");
+    fail("'", path,
+         "' is no JSON: give a tokenizer.json, a SentencePiece tokenizer.model, or 'bytes'");
   try {
     return std::make_unique<JsonTokenizer>(spec);
   } catch (const Error &error) {

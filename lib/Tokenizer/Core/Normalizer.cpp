@@ -48,10 +48,9 @@ protected:
 private:
   void appendPart(std::string_view text, std::string &to) const {
     utf8proc_uint8_t *result = nullptr;
-    utf8proc_ssize_t size =
-        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t *>(text.data()),
-                     utf8proc_ssize_t(text.size()), &result,
-                     utf8proc_option_t(options | UTF8PROC_STABLE));
+    utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t *>(text.data()),
+                                         utf8proc_ssize_t(text.size()), &result,
+                                         utf8proc_option_t(options | UTF8PROC_STABLE));
     if (size < 0)
       fail("cannot normalize text of ", text.size(), " bytes: ", utf8proc_errmsg(size));
     to.append(reinterpret_cast<const char *>(result), size_t(size));
@@ -197,7 +196,8 @@ public:
   std::string_view apply(std::string_view text, std::string &storage) const override {
     std::string other;
     for (const auto &step : steps) {
-      bool inStorage = text.data() >= storage.data() && text.data() <= storage.data() + storage.size();
+      bool inStorage =
+          text.data() >= storage.data() && text.data() <= storage.data() + storage.size();
       text = step->apply(text, inStorage ? other : storage);
       if (inStorage && text.data() >= other.data() && text.data() <= other.data() + other.size()) {
         size_t begin = size_t(text.data() - other.data());
@@ -247,7 +247,8 @@ std::unique_ptr<Normalizer> makeNormalizer(const Json &spec) {
   if (type == "Replace")
     return std::make_unique<Replace>(makeSpecPattern(spec, "normalizer Replace"),
                                      get(spec, "content", std::string()));
-  fail("its normalizer ", type, " is not supported: NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
+  fail("its normalizer ", type,
+       " is not supported: NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
        "StripAccents, Prepend, Replace and Sequence are",
        type == "Precompiled" ? "; for a SentencePiece model give its tokenizer.model" : "");
 }

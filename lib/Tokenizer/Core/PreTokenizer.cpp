@@ -29,7 +29,8 @@ public:
       const char *from = at;
       uint32_t c = nextCodePoint(at);
       // Punctuation is all of ASCII's signs too, $ and + for example.
-      if (classes[c] & any || (asciiSigns && c > ' ' && c < 0x7f && !(classes[c] & (Letter | Number))))
+      if (classes[c] & any ||
+          (asciiSigns && c > ' ' && c < 0x7f && !(classes[c] & (Letter | Number))))
         found.emplace_back(size_t(from - text.data()), size_t(at - text.data()));
     }
   }
@@ -199,7 +200,8 @@ static Behavior behaviorOf(const Json &spec, const char *otherwise) {
   for (auto [known, behavior] : names)
     if (name == known)
       return behavior;
-  fail("its pre-tokenizer has the behavior ", name, ", which is none of Removed, Isolated, "
+  fail("its pre-tokenizer has the behavior ", name,
+       ", which is none of Removed, Isolated, "
        "MergedWithPrevious, MergedWithNext and Contiguous");
 }
 
@@ -214,14 +216,15 @@ static void addMetaspace(const Json &spec, Steps &steps) {
   if (scheme != "never")
     steps.push_back(std::make_unique<Prefix>(replacement, scheme == "first"));
   if (get(spec, "split", true))
-    steps.push_back(std::make_unique<Split>(makeLiteralPattern(replacement),
-                                            Behavior::MergedWithNext, false));
+    steps.push_back(
+        std::make_unique<Split>(makeLiteralPattern(replacement), Behavior::MergedWithNext, false));
 }
 
 static void addSteps(const Json &spec, Steps &steps, bool &isByteLevel) {
   std::string type = typeOf(spec, "pre-tokenizer");
   if (isByteLevel)
-    fail("its pre-tokenizer has ", type, " after ByteLevel, which is not supported: ByteLevel must be "
+    fail("its pre-tokenizer has ", type,
+         " after ByteLevel, which is not supported: ByteLevel must be "
          "the last step");
   auto add = [&](std::unique_ptr<SplitPattern> pattern, Behavior behavior, bool invert = false) {
     steps.push_back(std::make_unique<Split>(std::move(pattern), behavior, invert));
@@ -239,9 +242,8 @@ static void addSteps(const Json &spec, Steps &steps, bool &isByteLevel) {
     add(makeSpecPattern(spec, "pre-tokenizer Split"), behaviorOf(spec, "Isolated"),
         get(spec, "invert", false));
   } else if (type == "Digits") {
-    add(std::make_unique<ClassPattern>(Number), get(spec, "individual_digits", false)
-                                                    ? Behavior::Isolated
-                                                    : Behavior::Contiguous);
+    add(std::make_unique<ClassPattern>(Number),
+        get(spec, "individual_digits", false) ? Behavior::Isolated : Behavior::Contiguous);
   } else if (type == "Punctuation") {
     add(std::make_unique<ClassPattern>(Punctuation, true), behaviorOf(spec, "Isolated"));
   } else if (type == "WhitespaceSplit") {
@@ -253,7 +255,8 @@ static void addSteps(const Json &spec, Steps &steps, bool &isByteLevel) {
   } else if (type == "Metaspace") {
     addMetaspace(spec, steps);
   } else {
-    fail("its pre-tokenizer ", type, " is not supported: ByteLevel, Split, Digits, Punctuation, "
+    fail("its pre-tokenizer ", type,
+         " is not supported: ByteLevel, Split, Digits, Punctuation, "
          "Whitespace, WhitespaceSplit, Metaspace and Sequence are");
   }
 }

@@ -18,7 +18,7 @@ namespace meshwright::tokenizer {
 /// Parts of a text, which merges do not cross.
 struct Pieces {
   std::vector<std::string_view> list;
-  std::deque<std::string> owned; ///< those that are no part of the text
+  std::deque<std::string> owned;   ///< those that are no part of the text
   const char *textBegin = nullptr; ///< where a piece begins that begins the whole text
 
   // What steps need while they divide; kept, so that it is allocated once.

@@ -14,8 +14,10 @@ namespace meshwright::tokenizer {
 /// The pattern as PCRE2 means what Oniguruma does, which tokenizer.json is written for: \s without
 /// U+180E, \w with marks, all connectors, and what Oniguruma has from Latin-1.
 static std::string translated(const std::string &regex) {
-  static constexpr const char *space = R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-  static constexpr const char *word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+  static constexpr const char *space =
+      R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+  static constexpr const char *word =
+      R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
   std::string result;
   bool inClass = false;
   for (size_t i = 0; i < regex.size(); ++i) {
@@ -26,7 +28,9 @@ static std::string translated(const std::string &regex) {
       continue;
     }
     char kind = regex[++i];
-    const char *set = kind == 's' || kind == 'S' ? space : kind == 'w' || kind == 'W' ? word : nullptr;
+    const char *set = kind == 's' || kind == 'S'   ? space
+                      : kind == 'w' || kind == 'W' ? word
+                                                   : nullptr;
     bool negated = kind == 'S' || kind == 'W';
     if (!set)
       result += {'\\', kind};
@@ -53,8 +57,8 @@ public:
     if (!code) {
       PCRE2_UCHAR message[256] = {};
       pcre2_get_error_message(error, message, sizeof(message));
-      fail("the pattern ", regex, " is none that PCRE2 knows: ",
-           reinterpret_cast<const char *>(message));
+      fail("the pattern ", regex,
+           " is none that PCRE2 knows: ", reinterpret_cast<const char *>(message));
     }
     pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE); // Slower without, where there is none.
   }

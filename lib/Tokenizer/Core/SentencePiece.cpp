@@ -37,7 +37,8 @@ public:
     return isIt ? std::optional<int32_t>(id) : std::nullopt;
   }
   std::vector<int32_t> before() const override {
-    return processor.bos_id() < 0 ? std::vector<int32_t>() : std::vector<int32_t>{processor.bos_id()};
+    return processor.bos_id() < 0 ? std::vector<int32_t>()
+                                  : std::vector<int32_t>{processor.bos_id()};
   }
   std::optional<int32_t> endToken() const override {
     return processor.eos_id() < 0 ? std::nullopt : std::optional<int32_t>(processor.eos_id());

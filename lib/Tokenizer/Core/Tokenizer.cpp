@@ -53,7 +53,8 @@ std::unique_ptr<Tokenizer> loadTokenizer(const std::string &path) {
   std::error_code error;
   fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
-    fail("cannot read '", path, "': there is no such file; give a tokenizer.json, a SentencePiece "
+    fail("cannot read '", path,
+         "': there is no such file; give a tokenizer.json, a SentencePiece "
          "tokenizer.model, or 'bytes'");
   if (fs::is_directory(status)) {
     for (const char *name : {"tokenizer.json", "tokenizer.model"})
@@ -71,8 +72,8 @@ std::unique_ptr<Tokenizer> loadTokenizer(const std::string &path) {
   if (file.bad() || contents.empty())
     fail("'", path, contents.empty() ? "' is empty" : "' cannot be read");
   // Models of SentencePiece begin with a field of protocol buffers.
-  if (contents[0] == '\n' && contents.size() > 1 && uint8_t(contents[1]) < 0x80 && contents[1] != '{' &&
-      contents.find('\0') != contents.npos)
+  if (contents[0] == '\n' && contents.size() > 1 && uint8_t(contents[1]) < 0x80 &&
+      contents[1] != '{' && contents.find('\0') != contents.npos)
     return makeSentencePieceTokenizer(contents, path);
   return makeJsonTokenizer(contents, path);
 }

@@ -46,13 +46,13 @@ public:
   /// The token that ends a document, if the tokenizer has one and says which.
   virtual std::optional<int32_t> endToken() const { return std::nullopt; }
 
-  /// The first place from `from` on where `text` may be cut and its parts encoded one by one; its size if
-  /// there is none.
+  /// The first place from `from` on where `text` may be cut and its parts encoded one by one; its
+  /// size if there is none.
   virtual size_t cut(std::string_view text, size_t /*from*/) const { return text.size(); }
 };
 
-/// The tokenizer in a file, a tokenizer.json or a SentencePiece model, or the one called "bytes". An
-/// Error saying why that is none.
+/// The tokenizer in a file, a tokenizer.json or a SentencePiece model, or the one called "bytes".
+/// An Error saying why that is none.
 std::unique_ptr<Tokenizer> loadTokenizer(const std::string &path);
 
 /// Of the contents of a tokenizer.json, which came from `path`.

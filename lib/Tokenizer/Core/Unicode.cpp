@@ -13,8 +13,8 @@ namespace meshwright::tokenizer {
 
 static bool isWhiteSpace(uint32_t c) {
   return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
-         c == 0x205f || c == 0x3000;
+         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+         c == 0x3000;
 }
 
 /// Whether NFC replaces the character where it is alone.
@@ -23,11 +23,12 @@ static bool isReplaced(uint32_t c) {
   if (property->decomp_type != 0 || property->decomp_seqindex == UINT16_MAX)
     return false;
   int32_t buffer[8];
-  utf8proc_ssize_t size = utf8proc_decompose_char(int32_t(c), buffer, 8, UTF8PROC_DECOMPOSE, nullptr);
+  utf8proc_ssize_t size =
+      utf8proc_decompose_char(int32_t(c), buffer, 8, UTF8PROC_DECOMPOSE, nullptr);
   if (size < 1 || size > 8)
     return true;
-  size = utf8proc_normalize_utf32(buffer, size,
-                                  utf8proc_option_t(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  size =
+      utf8proc_normalize_utf32(buffer, size, utf8proc_option_t(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   return size != 1 || buffer[0] != int32_t(c);
 }
 

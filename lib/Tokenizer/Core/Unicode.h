@@ -14,14 +14,14 @@ namespace meshwright::tokenizer {
 
 /// What split patterns ask of a character, as bits.
 enum CharClass : uint8_t {
-  Letter = 1,      ///< \p{L}
-  Number = 2,      ///< \p{N}
-  Space = 4,       ///< the property White_Space, what \s is in Oniguruma and in Rust
-  Mark = 8,        ///< \p{M}
-  Upper = 16,      ///< [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
-  Lower = 32,      ///< [\p{Ll}\p{Lm}\p{Lo}\p{M}]
-  Punctuation = 64,///< \p{P}
-  MayCompose = 128 ///< NFC may change it, or what is before it
+  Letter = 1,       ///< \p{L}
+  Number = 2,       ///< \p{N}
+  Space = 4,        ///< the property White_Space, what \s is in Oniguruma and in Rust
+  Mark = 8,         ///< \p{M}
+  Upper = 16,       ///< [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+  Lower = 32,       ///< [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+  Punctuation = 64, ///< \p{P}
+  MayCompose = 128  ///< NFC may change it, or what is before it
 };
 
 /// The classes of every code point, as utf8proc's version of Unicode has them.
