@@ -125,7 +125,8 @@ void train::addToPlan(const Optimizer &optimizer, plan::Header &plan) {
   for (const OptimizerState &state : optimizer.states)
     plan.optimizerStates.push_back(state.name.str());
   for (const Hyperparameter &number : optimizer.hyperparameters) {
-    plan::Hyperparameter entry{number.name.str(), number.help.str(), number.initial, number.most, {}};
+    plan::Hyperparameter entry{
+        number.name.str(), number.help.str(), number.initial, number.most, {}};
     if (!number.decayOf.empty())
       entry.decayOf = number.decayOf.str();
     plan.hyperparameters.push_back(entry);

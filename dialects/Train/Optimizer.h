@@ -38,8 +38,8 @@ struct Hyperparameter {
   double initial;
   std::optional<double> most; ///< nothing: any number
   llvm::StringLiteral help;
-  /// The state whose decay it is, if a step may move that by its (1 - decay)-th part only. Where the
-  /// state is stored in bf16, executables refuse decays with which it would not move.
+  /// The state whose decay it is, if a step may move that by its (1 - decay)-th part only. Where
+  /// the state is stored in bf16, executables refuse decays with which it would not move.
   llvm::StringLiteral decayOf = "";
 
   /// One that can only be 0 is no input. Its flag says what the optimizer does not do.

@@ -86,7 +86,8 @@ static LogicalResult update(train::UpdateOp op, Operands in, Results &results,
                             RankContext &context) {
   Block block;
   llvm::DenseMap<Value, Tensor> values;
-  OpBuilder builder = OpBuilder::atBlockEnd(&block);
+  OpBuilder builder(op.getContext());
+  builder.setInsertionPointToEnd(&block);
   for (const Tensor &operand : in) {
     auto type = RankedTensorType::get(operand.shape(), builder.getF64Type());
     values[block.addArgument(type, op.getLoc())] = operand;

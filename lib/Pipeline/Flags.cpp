@@ -161,7 +161,7 @@ static std::string optionText(const exec::Target *target) {
   return (target ? *target : exec::getDefaultTarget()).getName().str();
 }
 
-//===--- what targets add ------------------------------------------------------===//
+//===--- what targets and optimizers add ---------------------------------------===//
 
 static std::vector<std::string> targetChoices() {
   std::vector<std::string> names;
@@ -175,6 +175,15 @@ static std::vector<std::string> optimizerChoices() {
   for (StringRef name : train::optimizerNames())
     names.push_back(name.str());
   return names;
+}
+
+static const char *optimizerHelp() {
+  static const std::string help =
+      "what updates parameters: " +
+      join(map_range(train::optimizers(),
+                     [](auto *row) { return (row->name + " (" + row->summary + ")").str(); }),
+           ", ");
+  return help.c_str();
 }
 
 static std::vector<std::string> emissions() {

@@ -41,7 +41,8 @@ static void adam(Element &e, double g) {
   double &m = e.states["momentum"], &v = e.states["variance"];
   m += (1 - beta1) * (g - m);
   v = beta2 * v + (1 - beta2) * g * g;
-  double corrected = m / (1 - std::pow(beta1, e.t)), root = std::sqrt(v / (1 - std::pow(beta2, e.t)));
+  double corrected = m / (1 - std::pow(beta1, e.t)),
+         root = std::sqrt(v / (1 - std::pow(beta2, e.t)));
   e.p -= e.lr * corrected / (root + e.numbers["eps"]);
 }
 
@@ -80,9 +81,10 @@ static std::string functionText(const train::Optimizer &row, bool decays, int64_
   std::string count = std::to_string(1 + row.states.size()), values;
   for (size_t i = 0; i < 1 + row.states.size(); ++i)
     values += (i ? ", %u#" : "%u#") + std::to_string(i);
-  return "func.func @update(" + arguments + ") -> (" + results + ") { %u:" + count + " = train.update \"" +
-         row.name.str() + "\" " + (decays ? "decay " : "") + names + " : (" + types + ") -> (" +
-         results + ") return " + (count == "1" ? "%u" : values) + " : " + results + " }";
+  return "func.func @update(" + arguments + ") -> (" + results + ") { %u:" + count +
+         " = train.update \"" + row.name.str() + "\" " + (decays ? "decay " : "") + names + " : (" +
+         types + ") -> (" + results + ") return " + (count == "1" ? "%u" : values) + " : " +
+         results + " }";
 }
 
 static Tensor tensorOf(Type element, ArrayRef<int64_t> shape, ArrayRef<double> values) {
@@ -111,7 +113,8 @@ TEST(Optimizers, AreAsPublished) {
       for (double p : {1.0, -0.5, 0.0, 3.0}) {
         Element &e = elements.emplace_back(Element{p, {}, {}, lr, 0, 0});
         for (const train::Hyperparameter &number : row->hyperparameters)
-          e.numbers[number.name.str()] = number.name == "weight_decay" && number.isInput() ? 0.3 : number.initial;
+          e.numbers[number.name.str()] =
+              number.name == "weight_decay" && number.isInput() ? 0.3 : number.initial;
         e.decay = decays ? e.numbers["weight_decay"] : 0;
       }
       for (const std::vector<double> &gradient : gradients) {
@@ -122,7 +125,8 @@ TEST(Optimizers, AreAsPublished) {
             values.push_back(value(e));
           return tensorOf(f64, {4}, values);
         };
-        TensorList arguments = {column([](Element &e) { return e.p; }), tensorOf(f64, {4}, gradient)};
+        TensorList arguments = {column([](Element &e) { return e.p; }),
+                                tensorOf(f64, {4}, gradient)};
         for (const train::OptimizerState &state : row->states)
           arguments.push_back(column([&](Element &e) { return e.states[state.name.str()]; }));
         for (Element &e : elements)
@@ -141,7 +145,8 @@ TEST(Optimizers, AreAsPublished) {
             interpreter.run(module->lookupSymbol<func::FuncOp>("update"), {arguments}, results)));
         for (auto [i, e] : llvm::enumerate(elements)) {
           formula->second(e, clip * gradient[i]);
-          EXPECT_NEAR(results[0][0].floats()[i], e.p, 1e-13) << "parameter " << i << ", update " << e.t;
+          EXPECT_NEAR(results[0][0].floats()[i], e.p, 1e-13)
+              << "parameter " << i << ", update " << e.t;
           for (auto [s, state] : llvm::enumerate(row->states))
             EXPECT_NEAR(results[0][s + 1].floats()[i], e.states[state.name.str()], 1e-13)
                 << state.name.str() << " " << i << ", update " << e.t;

@@ -37,9 +37,8 @@ module attributes {train.microbatches = 1 : i64} {
 // LION-SAME: %[[CLIP:arg[0-9]+]]: tensor<f32> {train.input = "grad_clip"}
 // LION-SAME: %[[LR:arg[0-9]+]]: tensor<f32> {train.input = "lr"}, %[[BETA1:arg[0-9]+]]: tensor<f32> {train.input = "beta1"}
 // LION-SAME: %[[BETA2:arg[0-9]+]]: tensor<f32> {train.input = "beta2"}, %[[DECAY:arg[0-9]+]]: tensor<f32> {train.input = "weight_decay"})
-// LION: %[[V:.*]] = train.get @v : tensor<4xf32>
 // LION: %[[M:.*]] = train.get @v.momentum : tensor<4xf32>
-// LION: %[[NEW:.*]], %[[M1:.*]] = train.update "lion" %[[V]], %{{.*}}, %[[M]], %{{.*}}, %[[LR]], %[[BETA1]], %[[BETA2]], %[[DECAY]] :
+// LION: %[[NEW:.*]], %[[M1:.*]] = train.update "lion" %{{.*}}, %{{.*}}, %[[M]], %{{.*}}, %[[LR]], %[[BETA1]], %[[BETA2]], %[[DECAY]] :
 // LION: train.set @v, %[[NEW]]
 // LION: train.set @v.momentum, %[[M1]]
 
@@ -51,11 +50,11 @@ module attributes {train.microbatches = 1 : i64} {
 // NARROW: %[[V:.*]] = train.get @v.variance : tensor<4xbf16>
 // NARROW-DAG: %[[MOMENTUM:.*]] = train.cast %[[M]] : (tensor<4xbf16>) -> tensor<4xf32>
 // NARROW-DAG: %[[VARIANCE:.*]] = train.cast %[[V]] : (tensor<4xbf16>) -> tensor<4xf32>
-// NARROW: %[[W:.*]], %[[M1:.*]], %[[V1:.*]] = train.update "adamw" %{{.*}}, %{{.*}}, %[[MOMENTUM]], %[[VARIANCE]]
+// NARROW: %[[W:.*]], %[[NEW:.*]]:2 = train.update "adamw" %{{.*}}, %{{.*}}, %[[MOMENTUM]], %[[VARIANCE]]
 // NARROW: train.set @v, %[[W]] : tensor<4xf32>
-// NARROW: %[[M2:.*]] = train.cast %[[M1]] : (tensor<4xf32>) -> tensor<4xbf16>
+// NARROW: %[[M2:.*]] = train.cast %[[NEW]]#0 : (tensor<4xf32>) -> tensor<4xbf16>
 // NARROW: train.set @v.momentum, %[[M2]] : tensor<4xbf16>
-// NARROW: %[[V2:.*]] = train.cast %[[V1]] : (tensor<4xf32>) -> tensor<4xbf16>
+// NARROW: %[[V2:.*]] = train.cast %[[NEW]]#1 : (tensor<4xf32>) -> tensor<4xbf16>
 // NARROW: train.set @v.variance, %[[V2]] : tensor<4xbf16>
 
 // -----
@@ -115,7 +114,7 @@ module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.pr
 // CHECK: train.variable @v.master : tensor<4xf32> state "master" of @v
 // CHECK-LABEL: func.func @step
 // CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
-// CHECK: %[[NEW:[^,]*]], %{{.*}}, %{{.*}} = train.update "adamw" %[[MASTER]]
+// CHECK: %[[NEW:[^,]*]], %{{.*}}:2 = train.update "adamw" %[[MASTER]]
 // CHECK: train.set @v.master, %[[NEW]]
 // CHECK: %[[ROUNDED:.*]] = train.cast %[[NEW]] : (tensor<4xf32>) -> tensor<4xbf16>
 // CHECK: train.set @v, %[[ROUNDED]]
@@ -146,11 +145,11 @@ module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.lo
 // CHECK: %[[FACTOR:.*]] = train.unscale %[[CLIP]], %[[SCALE]]
 // CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
 // CHECK: %[[M:.*]] = train.get @v.momentum : tensor<4xf32>
-// CHECK: %[[NEW:[^,]*]], %[[NEWM:[^,]*]], %{{.*}} = train.update "adamw" %[[MASTER]], {{.*}}, %[[FACTOR]], 
+// CHECK: %[[NEW:[^,]*]], %[[STATES:.*]]:2 = train.update "adamw" %[[MASTER]], {{.*}}, %[[FACTOR]],
 // CHECK: %[[KEPT:.*]] = train.guard %[[NEW]], %[[MASTER]] if_finite %[[NORM]]
 // CHECK: train.set @v.master, %[[KEPT]]
 // CHECK: train.cast %[[KEPT]]
-// CHECK: train.guard %[[NEWM]], %[[M]] if_finite %[[NORM]]
+// CHECK: train.guard %[[STATES]]#0, %[[M]] if_finite %[[NORM]]
 // CHECK: return %{{.*}}, %[[NORM]]
 
 // SGD: train.update "sgd"

@@ -49,7 +49,7 @@ module attributes {train.microbatches = 2 : i64} {
 // CHECK: %[[SUMS:.*]]:{{[0-9]+}} = train.repeat @microbatch x 2
 // CHECK: %[[NORM:.*]] = train.global_norm
 // CHECK: %[[OLD:.*]] = train.get @h.gate : tensor<4x3x8xf32>
-// CHECK: %[[NEW:[^,]*]], %{{.*}}, %{{.*}} = train.update "adamw" %[[OLD]]
+// CHECK: %[[NEW:[^,]*]], %{{.*}}:2 = train.update "adamw" decay %[[OLD]]
 // CHECK: %[[KEPT:.*]] = train.guard %[[NEW]], %[[OLD]] if_finite %[[NORM]]
 // CHECK: train.set @h.gate, %[[KEPT]]
 // CHECK: train.set @h.gate.tokens, %[[SUMS]]#1

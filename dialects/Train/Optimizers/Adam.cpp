@@ -12,12 +12,13 @@ using namespace meshwright::train::formula;
 
 static Updated update(const UpdateInputs &in) {
   Expr g = in.clipped();
-  return momentStep(in, in.parameter,
-                    in.decays ? g + in.scalar("weight_decay") * in.parameter : g);
+  return momentStep(in, in.parameter, in.decays ? g + in.scalar("weight_decay") * in.parameter : g);
 }
 
 static constexpr Hyperparameter hyperparameters[] = {
-    beta1Row, beta2Row, epsRow,
+    beta1Row,
+    beta2Row,
+    epsRow,
     {"weight_decay", 0, std::nullopt,
      "multiple of parameters with two or more dimensions that is added to their gradients"}};
 

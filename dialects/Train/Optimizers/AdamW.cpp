@@ -17,11 +17,14 @@ static Updated update(const UpdateInputs &in) {
 }
 
 static constexpr Hyperparameter hyperparameters[] = {
-    beta1Row, beta2Row, epsRow,
+    beta1Row,
+    beta2Row,
+    epsRow,
     {"weight_decay", 0.1, std::nullopt,
      "decay of parameters with two or more dimensions, beside the gradient's step"}};
 
 namespace meshwright::train {
-extern const Optimizer adamw = {
-    "adamw", "Adam with decoupled weight decay", moments, hyperparameters, momentCorrections, update};
+extern const Optimizer adamw = {"adamw",           "Adam with decoupled weight decay",
+                                moments,           hyperparameters,
+                                momentCorrections, update};
 } // namespace meshwright::train

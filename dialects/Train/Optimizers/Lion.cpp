@@ -27,6 +27,8 @@ static constexpr Hyperparameter hyperparameters[] = {
      "decay of parameters with two or more dimensions, beside the gradient's step"}};
 
 namespace meshwright::train {
-extern const Optimizer lion = {"lion", "steps of one size along the sign of an average of gradients",
-                               states, hyperparameters, {}, update};
+extern const Optimizer lion = {
+    "lion", "steps of one size along the sign of an average of gradients",
+    states, hyperparameters,
+    {},     update};
 } // namespace meshwright::train

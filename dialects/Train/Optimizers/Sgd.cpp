@@ -16,6 +16,6 @@ static constexpr Hyperparameter hyperparameters[] = {
     {"weight_decay", 0, 0.0, "sgd decays no parameters"}};
 
 namespace meshwright::train {
-extern const Optimizer sgd = {"sgd", "gradient descent without momentum or weight decay", {},
-                              hyperparameters, {}, update};
+extern const Optimizer sgd = {
+    "sgd", "gradient descent without momentum or weight decay", {}, hyperparameters, {}, update};
 } // namespace meshwright::train

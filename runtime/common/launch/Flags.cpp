@@ -91,26 +91,26 @@ static std::string unlessTraced(const Options &options, const Plan &) {
 // The key of dropout has 32 bits for the seed and 32 for the step.
 static constexpr double largestSeed = 4294967295.0;
 
-static constexpr Flag flags[] = {
-    Flag{"--data", "FILE|DIR|GLOB", &Options::data,
+static constexpr RunFlag flags[] = {
+    RunFlag{"--data", "FILE|DIR|GLOB", &Options::data,
          "training data: files of 'meshwright tokenize', little-endian token ids (as nanoGPT writes "
          "them), or an llm.c file with its header. May be repeated, and may be a folder (its *.bin) or "
          "a pattern such as 'tokens/*.bin', whose files are read in order of their names. Sequences "
          "do not cross files"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--tokens", "TYPE", &Options::tokens,
+    RunFlag{"--tokens", "TYPE", &Options::tokens,
          "integer type of the tokens in --data and --eval-data, unless a file says it; u8 reads each "
          "byte of a file as a token"}
         .oneOf("u8|u16|u32"),
-    Flag{
+    RunFlag{
         "--loss-mask", "FILE|DIR|GLOB", &Options::lossMask,
         "loss mask: one byte per token of --data, 1 if the token counts as a target, 0 if the loss "
         "ignores it; one file for each of --data"}
         .file(FileUse::Input)
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--documents", "ID|FILE|DIR|GLOB", &Options::documents,
+    RunFlag{"--documents", "ID|FILE|DIR|GLOB", &Options::documents,
          "document boundaries of packed sequences (--packed): the id of the end-of-document token "
          "in --data, or one file for each of --data with the indices of the documents' first "
          "tokens, ascending u64; default: as files of 'meshwright tokenize --documents' say"}
@@ -118,140 +118,140 @@ static constexpr Flag flags[] = {
         .unless(unlessPacked)
         .neededBy(whenPacked)
         .onRanks(AcrossRanks::SameDocuments),
-    Flag{"--steps", "N", &Options::steps,
+    RunFlag{"--steps", "N", &Options::steps,
          "total number of optimizer steps, including those before --resume; cosine and linear "
          "schedules end there; 0: only evaluate. Required without --resume"}
         .from(0)
         .kept(),
-    Flag{"--lr", "RATE", &Options::lr, "peak learning rate"}.from(0).kept(),
-    Flag{"--min-lr", "RATE", &Options::minLr,
+    RunFlag{"--lr", "RATE", &Options::lr, "peak learning rate"}.from(0).kept(),
+    RunFlag{"--min-lr", "RATE", &Options::minLr,
          "minimum learning rate: the value at which the cosine and linear schedules end"}
         .from(0)
         .unless(unlessRateFalls)
         .kept(),
-    Flag{"--warmup", "W", &Options::warmup,
+    RunFlag{"--warmup", "W", &Options::warmup,
          "learning-rate warm-up: steps t < W run at lr * (t + 1) / W"}
         .from(0)
         .kept(),
-    Flag{"--lr-schedule", "NAME", &Options::lrSchedule,
+    RunFlag{"--lr-schedule", "NAME", &Options::lrSchedule,
          "learning-rate schedule (decay) after the warm-up"}
         .oneOf("constant|cosine|linear")
         .kept(),
-    Flag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle and dropout"}
+    RunFlag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle and dropout"}
         .from(0, largestSeed),
     {"--shuffle", nullptr, &Options::shuffle,
      "visit the sequences in a new random order in each epoch"},
-    Flag{"--grad-clip", "X", &Options::gradClip,
+    RunFlag{"--grad-clip", "X", &Options::gradClip,
          "gradient clipping: maximum global gradient norm; 0: no clipping"}
         .from(0)
         .kept(),
-    Flag{"--initial-loss-scale", "X", &Options::initialLossScale,
+    RunFlag{"--initial-loss-scale", "X", &Options::initialLossScale,
          "fp16 dynamic loss scaling: initial scale"}
         .from(1)
         .unless(unlessFp16),
-    Flag{"--min-loss-scale", "X", &Options::minLossScale,
+    RunFlag{"--min-loss-scale", "X", &Options::minLossScale,
          "fp16 dynamic loss scaling: minimum scale"}
         .from(1)
         .unless(unlessFp16)
         .kept(),
-    Flag{"--loss-scale-window", "N", &Options::lossScaleWindow,
+    RunFlag{"--loss-scale-window", "N", &Options::lossScaleWindow,
          "fp16 dynamic loss scaling: consecutive steps without overflow after which the scale "
          "doubles"}
         .from(1)
         .unless(unlessFp16)
         .kept(),
-    Flag{"--hysteresis", "N", &Options::hysteresis,
+    RunFlag{"--hysteresis", "N", &Options::hysteresis,
          "fp16 dynamic loss scaling: number of overflows after which the scale is halved"}
         .from(1)
         .unless(unlessFp16)
         .kept(),
-    Flag{"--resume", "DIR|auto", &Options::resume,
+    RunFlag{"--resume", "DIR|auto", &Options::resume,
          "resume from the latest checkpoint in DIR, or from the checkpoint DIR itself; auto: from "
          "the latest in the folder of --save, or start a new run if there is none, so that the "
          "same command starts and resumes a run. --steps and the optimizer's flags default to the "
          "checkpoint's values"}
         .file(FileUse::InputFolder)
         .onRanks(AcrossRanks::SameCheckpoint),
-    Flag{"--init", "FILE|DIR", &Options::init,
+    RunFlag{"--init", "FILE|DIR", &Options::init,
          "initial weights, for fine-tuning: a safetensors file, the index of a sharded one, or a "
          "folder with one of these"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameWeights),
-    Flag{"--save", "DIR", &Options::save,
+    RunFlag{"--save", "DIR", &Options::save,
          "write checkpoints into this folder: one at the end of the run, also after SIGTERM or "
          "SIGINT"}
         .file(FileUse::OutputFolder, ".lock .others latest step-*"),
-    Flag{"--save-every", "K", &Options::saveEvery,
+    RunFlag{"--save-every", "K", &Options::saveEvery,
          "also write a checkpoint after every K steps; 0: only at the end"}
         .from(0)
         .with("--save"),
-    Flag{"--keep", "N", &Options::keep,
+    RunFlag{"--keep", "N", &Options::keep,
          "keep the last N checkpoints and delete older ones; 0: keep all"}
         .from(0)
         .with("--save"),
-    Flag{"--metrics", "FILE", &Options::metrics,
+    RunFlag{"--metrics", "FILE", &Options::metrics,
          "log metrics: one line of JSON per step with loss, learning rate, time and so on"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
-    Flag{"--expert-tokens-every", "N", &Options::expertTokensEvery,
+    RunFlag{"--expert-tokens-every", "N", &Options::expertTokensEvery,
          "after every N steps, also log the load of experts to --metrics: how many of the step's "
          "tokens were routed to each expert of each layer; 0: never"}
         .from(0)
         .with("--metrics")
         .unless(unlessExperts),
-    Flag{"--idle-expert-steps", "K", &Options::idleExpertSteps,
+    RunFlag{"--idle-expert-steps", "K", &Options::idleExpertSteps,
          "warn about an expert to which no token was routed for K steps; 0: never"}
         .from(0)
         .unless(unlessExperts),
-    Flag{"--eval-data", "FILE|DIR|GLOB", &Options::evalData,
+    RunFlag{"--eval-data", "FILE|DIR|GLOB", &Options::evalData,
          "evaluation (validation) data: the loss over all its tokens is computed at the end of "
          "the run; files as for --data"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--eval-loss-mask", "FILE|DIR|GLOB", &Options::evalLossMask,
+    RunFlag{"--eval-loss-mask", "FILE|DIR|GLOB", &Options::evalLossMask,
          "loss mask for --eval-data, in the format of --loss-mask"}
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
-    Flag{"--eval-documents", "ID|FILE|DIR|GLOB", &Options::evalDocuments,
+    RunFlag{"--eval-documents", "ID|FILE|DIR|GLOB", &Options::evalDocuments,
          "document boundaries of --eval-data, in the format of --documents"}
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessPacked)
         .neededBy(whenPackedEval)
         .onRanks(AcrossRanks::SameDocuments),
-    Flag{"--eval-every", "K", &Options::evalEvery,
+    RunFlag{"--eval-every", "K", &Options::evalEvery,
          "also evaluate after every K steps; 0: only at the end"}
         .from(0)
         .with("--eval-data"),
-    Flag{"--eval-batches", "N", &Options::evalBatches,
+    RunFlag{"--eval-batches", "N", &Options::evalBatches,
          "evaluate at most the first N batches; 0: all"}
         .from(0)
         .with("--eval-data"),
-    Flag{"--trace", "FILE", &Options::trace,
+    RunFlag{"--trace", "FILE", &Options::trace,
          "profile: write a timeline of each rank for Perfetto or chrome://tracing; at most "
          "1048576 spans per rank"}
         .file(FileUse::Output),
-    Flag{"--trace-from", "K", &Options::traceFrom, "first step to trace (steps count from 0)"}
+    RunFlag{"--trace-from", "K", &Options::traceFrom, "first step to trace (steps count from 0)"}
         .from(0)
         .with("--trace")
         .unless(unlessTraced),
-    Flag{"--trace-steps", "N", &Options::traceSteps, "number of steps to trace; 0: all"}
+    RunFlag{"--trace-steps", "N", &Options::traceSteps, "number of steps to trace; 0: all"}
         .from(0)
         .with("--trace"),
-    Flag{"--dump", "DIR", &Options::dump,
+    RunFlag{"--dump", "DIR", &Options::dump,
          "write all inputs and results of one step, for `meshwright replay DIR`"}
         .file(FileUse::OutputFolder, "rank-* program.mlir")
         .onRanks(AcrossRanks::Given),
-    Flag{"--dump-step", "K", &Options::dumpStep, "step to dump (steps count from 0)"}.from(0).with(
+    RunFlag{"--dump-step", "K", &Options::dumpStep, "step to dump (steps count from 0)"}.from(0).with(
         "--dump"),
-    Flag{"--cuda-graphs", "MODE", &Options::cudaGraphs,
+    RunFlag{"--cuda-graphs", "MODE", &Options::cudaGraphs,
          "run each step on the GPU as a CUDA graph; auto: if it can be captured and has no "
          "point-to-point messages, as pipelines have"}
         .oneOf("on|off|auto")
         .unless(unlessGpu),
-    Flag{"--tune", "FILE", &Options::tune,
+    RunFlag{"--tune", "FILE", &Options::tune,
          "autotune: use the fastest cuBLASLt and cuDNN algorithms for matrix products and "
          "attention. They are read from FILE, or timed now and written there; cache: a file in "
          "the user's cache for this kind of GPU, driver and libraries, which all executables "
@@ -259,7 +259,7 @@ static constexpr Flag flags[] = {
         .file(FileUse::Output)
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),
-    Flag{"--ranks", "N", &Options::ranks,
+    RunFlag{"--ranks", "N", &Options::ranks,
          "run N ranks as threads of this process (without MPI or torchrun)"}
         .from(1)
         .onRanks(AcrossRanks::Free),
@@ -267,7 +267,7 @@ static constexpr Flag flags[] = {
 
 /// Whether each flag whose value is a file or a folder says how the run uses it.
 static constexpr bool knowsFiles() {
-  for (const Flag &flag : flags) {
+  for (const RunFlag &flag : flags) {
     std::string_view value = flag.value ? flag.value : "";
     bool named = value.find("FILE") != value.npos || value.find("DIR") != value.npos;
     if (named != (flag.use != FileUse::None))
@@ -278,13 +278,13 @@ static constexpr bool knowsFiles() {
 static_assert(knowsFiles(), "a flag of a FILE or a DIR says whether it is read or written");
 
 /// Those of the optimizer stand before the clipping of its gradients.
-std::vector<Flag> meshwright::flagTable(const Options &options) {
-  std::vector<Flag> table;
-  for (const Flag &flag : flags) {
-    if (auto real = std::get_if<Flag::Real>(&flag.member); real && *real == &Options::gradClip)
+std::vector<RunFlag> meshwright::flagTable(const Options &options) {
+  std::vector<RunFlag> table;
+  for (const RunFlag &flag : flags) {
+    if (auto real = std::get_if<RunFlag::Real>(&flag.member); real && *real == &Options::gradClip)
       for (size_t i = 0; i < options.hyperparameters.size(); ++i) {
         const Options::Hyperparameter &number = options.hyperparameters[i];
-        table.push_back(Flag{number.flag.c_str(), "X", Flag::Hyperparameter{i}, number.help.c_str()}
+        table.push_back(RunFlag{number.flag.c_str(), "X", RunFlag::Hyperparameter{i}, number.help.c_str()}
                             .from(0, number.most.value_or(unlimited))
                             .kept());
       }

@@ -22,7 +22,8 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 // The programs compute with 32-bit floats; this is the largest one below 1.
 constexpr double oneBelow = 1.0 - 0x1p-24;
 
-struct Flag {
+/// `Flag` is the compiler's, which meshwright-interpret links too.
+struct RunFlag {
   using Text = std::string Options::*;
   using Integer = int64_t Options::*;
   using Real = double Options::*;
@@ -49,44 +50,44 @@ struct Flag {
   FileUse use = FileUse::None; ///< of a FILE or DIR
   const char *writes = "";     ///< as of FileArgument
 
-  constexpr Flag from(double least, double most = unlimited) const {
-    Flag flag = *this;
+  constexpr RunFlag from(double least, double most = unlimited) const {
+    RunFlag flag = *this;
     flag.least = least;
     flag.most = most;
     return flag;
   }
-  constexpr Flag oneOf(const char *choices) const {
-    Flag flag = *this;
+  constexpr RunFlag oneOf(const char *choices) const {
+    RunFlag flag = *this;
     flag.choices = choices;
     return flag;
   }
-  constexpr Flag with(const char *other) const {
-    Flag flag = *this;
+  constexpr RunFlag with(const char *other) const {
+    RunFlag flag = *this;
     flag.needs = other;
     return flag;
   }
-  constexpr Flag unless(Idle why) const {
-    Flag flag = *this;
+  constexpr RunFlag unless(Idle why) const {
+    RunFlag flag = *this;
     flag.idle = why;
     return flag;
   }
-  constexpr Flag neededBy(Idle why) const {
-    Flag flag = *this;
+  constexpr RunFlag neededBy(Idle why) const {
+    RunFlag flag = *this;
     flag.missing = why;
     return flag;
   }
-  constexpr Flag kept() const {
-    Flag flag = *this;
+  constexpr RunFlag kept() const {
+    RunFlag flag = *this;
     flag.isKept = true;
     return flag;
   }
-  constexpr Flag onRanks(AcrossRanks across) const {
-    Flag flag = *this;
+  constexpr RunFlag onRanks(AcrossRanks across) const {
+    RunFlag flag = *this;
     flag.across = across;
     return flag;
   }
-  constexpr Flag file(FileUse use, const char *writes = "") const {
-    Flag flag = *this;
+  constexpr RunFlag file(FileUse use, const char *writes = "") const {
+    RunFlag flag = *this;
     flag.use = use;
     flag.writes = writes;
     return flag;
@@ -95,7 +96,7 @@ struct Flag {
 
 /// The flags, in the order of the help. Those of the optimizer's hyperparameters are valid as long
 /// as `options`.
-std::vector<Flag> flagTable(const Options &options);
+std::vector<RunFlag> flagTable(const Options &options);
 
 } // namespace meshwright
 

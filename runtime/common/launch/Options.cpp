@@ -59,7 +59,7 @@ static std::vector<std::string> split(const std::string &text, char separator) {
 }
 
 /// The whole number `value`, as plain decimal digits.
-static int64_t parseInteger(const Flag &flag, const std::string &value) {
+static int64_t parseInteger(const RunFlag &flag, const std::string &value) {
   int64_t number = 0;
   const char *end = value.data() + value.size();
   auto [stop, error] = std::from_chars(value.data(), end, number);
@@ -72,7 +72,7 @@ static int64_t parseInteger(const Flag &flag, const std::string &value) {
 }
 
 /// The number `value`, which the program will hold as a 32-bit float.
-static double parseReal(const Flag &flag, const std::string &value) {
+static double parseReal(const RunFlag &flag, const std::string &value) {
   double number = 0;
   const char *end = value.data() + value.size();
   auto [stop, error] = std::from_chars(value.data(), end, number);
@@ -85,48 +85,48 @@ static double parseReal(const Flag &flag, const std::string &value) {
   return number;
 }
 
-static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
+static void addFlag(CLI::App &app, const RunFlag &flag, Options &options) {
   auto add = [&](auto parse, auto member) {
     return app.add_option_function<std::string>(
         flag.name,
         [=, &flag, &options](const std::string &value) { options.*member = parse(flag, value); },
         flag.help);
   };
-  if (auto member = std::get_if<Flag::Switch>(&flag.member)) {
+  if (auto member = std::get_if<RunFlag::Switch>(&flag.member)) {
     app.add_flag(flag.name, options.*(*member), flag.help);
     return;
   }
   CLI::Option *option;
-  if (auto member = std::get_if<Flag::Integer>(&flag.member))
+  if (auto member = std::get_if<RunFlag::Integer>(&flag.member))
     option = add(parseInteger, *member)->default_str(text(options.*(*member)));
-  else if (auto member = std::get_if<Flag::Real>(&flag.member))
+  else if (auto member = std::get_if<RunFlag::Real>(&flag.member))
     option = add(parseReal, *member)->default_str(text(options.*(*member)));
-  else if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+  else if (auto member = std::get_if<RunFlag::Hyperparameter>(&flag.member))
     option = app.add_option_function<std::string>(
                     flag.name,
                     [&flag, &value = options.hyperparameters[member->number].value](
                         const std::string &text) { value = parseReal(flag, text); },
                     flag.help)
                  ->default_str(text(options.hyperparameters[member->number].value));
-  else if (auto member = std::get_if<Flag::Texts>(&flag.member))
+  else if (auto member = std::get_if<RunFlag::Texts>(&flag.member))
     option = app.add_option(flag.name, options.*(*member), flag.help)->allow_extra_args(false);
   else
-    option = app.add_option(flag.name, options.*std::get<Flag::Text>(flag.member), flag.help)
+    option = app.add_option(flag.name, options.*std::get<RunFlag::Text>(flag.member), flag.help)
                  ->capture_default_str();
   option->type_name(flag.choices ? flag.choices : flag.value);
 }
 
-static void checkFlag(const Flag &flag, const Options &options) {
+static void checkFlag(const RunFlag &flag, const Options &options) {
   if (flag.needs && !options.given(flag.needs))
     fail(flag.name, " needs ", flag.needs, ": give both");
   auto checkGiven = [&](const std::string &value) {
     if (value.empty())
       fail(flag.name, " is empty: give ", flag.value);
   };
-  if (auto member = std::get_if<Flag::Texts>(&flag.member))
+  if (auto member = std::get_if<RunFlag::Texts>(&flag.member))
     for (const std::string &value : options.*(*member))
       checkGiven(value);
-  if (auto member = std::get_if<Flag::Text>(&flag.member)) {
+  if (auto member = std::get_if<RunFlag::Text>(&flag.member)) {
     const std::string &value = options.*(*member);
     checkGiven(value);
     if (!flag.choices)
@@ -147,25 +147,25 @@ static void checkFlag(const Flag &flag, const Options &options) {
       fail(flag.name, " is ", value, ": it must be at least ", flag.least);
     fail(flag.name, " is ", value, ": it must be from ", flag.least, " to ", int64_t(flag.most));
   };
-  if (auto member = std::get_if<Flag::Integer>(&flag.member))
+  if (auto member = std::get_if<RunFlag::Integer>(&flag.member))
     check(options.*(*member));
-  else if (auto member = std::get_if<Flag::Real>(&flag.member))
+  else if (auto member = std::get_if<RunFlag::Real>(&flag.member))
     check(options.*(*member));
-  else if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+  else if (auto member = std::get_if<RunFlag::Hyperparameter>(&flag.member))
     check(options.hyperparameters[member->number].value);
 }
 
 /// The files or folders that a flag names.
-static Options::Files filesOf(const Flag &flag, const Options &options) {
-  if (auto member = std::get_if<Flag::Texts>(&flag.member))
+static Options::Files filesOf(const RunFlag &flag, const Options &options) {
+  if (auto member = std::get_if<RunFlag::Texts>(&flag.member))
     return options.*(*member);
-  if (auto member = std::get_if<Flag::Text>(&flag.member); member && flag.use != FileUse::None)
+  if (auto member = std::get_if<RunFlag::Text>(&flag.member); member && flag.use != FileUse::None)
     return {options.*(*member)};
   return {};
 }
 
 /// The value of a flag as text, as short as says it exactly.
-static std::string valueText(const Flag &flag, const Options &options) {
+static std::string valueText(const RunFlag &flag, const Options &options) {
   auto words = [](auto value) {
     if constexpr (std::is_same_v<decltype(value), std::string>) {
       return value;
@@ -181,11 +181,11 @@ static std::string valueText(const Flag &flag, const Options &options) {
       return std::string(digits, std::to_chars(digits, std::end(digits), value).ptr);
     }
   };
-  if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+  if (auto member = std::get_if<RunFlag::Hyperparameter>(&flag.member))
     return words(options.hyperparameters[member->number].value);
   return std::visit(
       [&](auto member) {
-        if constexpr (std::is_same_v<decltype(member), Flag::Hyperparameter>)
+        if constexpr (std::is_same_v<decltype(member), RunFlag::Hyperparameter>)
           return std::string();
         else
           return words(options.*member);
@@ -195,7 +195,7 @@ static std::string valueText(const Flag &flag, const Options &options) {
 
 std::vector<FlagValue> meshwright::flagValues(const Options &options) {
   std::vector<FlagValue> values;
-  for (const Flag &flag : flagTable(options)) {
+  for (const RunFlag &flag : flagTable(options)) {
     bool isSaved = flag.isKept && !options.resume.empty() && !options.given(flag.name);
     values.push_back(
         {flag.name, flag.across, isSaved ? "" : valueText(flag, options), filesOf(flag, options)});
@@ -205,7 +205,7 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
 
 FlagTexts meshwright::keptFlags(const Options &options) {
   FlagTexts texts;
-  for (const Flag &flag : flagTable(options))
+  for (const RunFlag &flag : flagTable(options))
     if (flag.isKept)
       texts[flag.name] = valueText(flag, options);
   return texts;
@@ -213,13 +213,13 @@ FlagTexts meshwright::keptFlags(const Options &options) {
 
 std::string meshwright::changedFlags(const Options &options, const FlagTexts &saved) {
   std::string changes;
-  for (const Flag &flag : flagTable(options)) {
+  for (const RunFlag &flag : flagTable(options)) {
     auto was = saved.find(flag.name);
     std::string value = valueText(flag, options);
     if (!flag.isKept || was == saved.end() || was->second == value)
       continue;
     changes += text(changes.empty() ? "" : "; ", flag.name, " ", value, ", was ", was->second);
-    auto member = std::get_if<Flag::Integer>(&flag.member);
+    auto member = std::get_if<RunFlag::Integer>(&flag.member);
     if (member && *member == &Options::steps && options.lrSchedule != "constant")
       changes += text(", where ", options.lrSchedule, " ends");
   }
@@ -229,7 +229,7 @@ std::string meshwright::changedFlags(const Options &options, const FlagTexts &sa
 std::string meshwright::unsaidFlags(const Options &options, const Plan &plan,
                                     const FlagTexts &saved) {
   std::string names;
-  for (const Flag &flag : flagTable(options))
+  for (const RunFlag &flag : flagTable(options))
     if (flag.isKept && !options.given(flag.name) && !saved.count(flag.name) &&
         (!flag.idle || flag.idle(options, plan).empty()))
       names += text(names.empty() ? "" : ", ", flag.name, " ", valueText(flag, options));
@@ -248,7 +248,7 @@ static bool isInCheckpoint(const std::string &folder, const std::string &file) {
 /// Refuses to write what is read or written already, the executable itself too.
 static void checkFiles(const Options &options) {
   std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
-  for (const Flag &flag : flagTable(options))
+  for (const RunFlag &flag : flagTable(options))
     if (options.given(flag.name))
       for (const std::string &file : filesOf(flag, options))
         files.push_back({flag.name, file, flag.use, flag.writes});
@@ -284,7 +284,7 @@ static std::string optimizerFlags(const Options &options) {
     fail("'", word,
          "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
   std::vector<std::string> names;
-  for (const Flag &flag : flagTable(options))
+  for (const RunFlag &flag : flagTable(options))
     names.push_back(flag.name + 2);
   std::string near = nearestName(name.substr(2), names);
   if (name == "--learning-rate")
@@ -359,15 +359,15 @@ static bool hasCheckpoint(const std::string &folder) {
   return false;
 }
 
-static void setValue(const Flag &flag, const std::string &value, Options &options) {
-  if (auto member = std::get_if<Flag::Integer>(&flag.member))
+static void setValue(const RunFlag &flag, const std::string &value, Options &options) {
+  if (auto member = std::get_if<RunFlag::Integer>(&flag.member))
     options.*(*member) = parseInteger(flag, value);
-  else if (auto member = std::get_if<Flag::Real>(&flag.member))
+  else if (auto member = std::get_if<RunFlag::Real>(&flag.member))
     options.*(*member) = parseReal(flag, value);
-  else if (auto member = std::get_if<Flag::Hyperparameter>(&flag.member))
+  else if (auto member = std::get_if<RunFlag::Hyperparameter>(&flag.member))
     options.hyperparameters[member->number].value = parseReal(flag, value);
   else
-    options.*std::get<Flag::Text>(flag.member) = value;
+    options.*std::get<RunFlag::Text>(flag.member) = value;
 }
 
 /// Gives the flags that are left out the values of the checkpoint's run.
@@ -382,7 +382,7 @@ static void takeSavedFlags(Options &options,
       throw;
     return;
   }
-  for (const Flag &flag : flagTable(options))
+  for (const RunFlag &flag : flagTable(options))
     if (auto value = saved.find(flag.name);
         flag.isKept && !options.given(flag.name) && value != saved.end())
       setValue(flag, value->second, options);
@@ -409,8 +409,8 @@ static void resolve(Options &options,
     if (isThere)
       options.init = "";
   }
-  for (const Flag &flag : flagTable(options))
-    if (auto member = std::get_if<Flag::Texts>(&flag.member)) {
+  for (const RunFlag &flag : flagTable(options))
+    if (auto member = std::get_if<RunFlag::Texts>(&flag.member)) {
       Options::Files files;
       for (const std::string &value : options.*(*member))
         for (std::string &file : filesNamed(flag.name, value))
@@ -433,8 +433,8 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
   app.footer(footer);
   app.get_formatter()->column_width(34);
-  const std::vector<Flag> table = flagTable(options);
-  for (const Flag &flag : table)
+  const std::vector<RunFlag> table = flagTable(options);
+  for (const RunFlag &flag : table)
     addFlag(app, flag, options);
   if (version)
     app.set_version_flag("--version", version, "print what this executable was made from");
@@ -455,11 +455,11 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
       failUnknown(unknown.front(), options);
     fail(plainly(error.what()), ": see --help for the flags and what they take");
   }
-  for (const Flag &flag : table)
+  for (const RunFlag &flag : table)
     if (app.get_option(flag.name)->count())
       options.givenFlags.insert(flag.name);
   resolve(options, savedFlags);
-  for (const Flag &flag : table)
+  for (const RunFlag &flag : table)
     if (options.given(flag.name))
       checkFlag(flag, options);
   checkFiles(options);
@@ -486,8 +486,8 @@ static void checkMoves(const Options::Hyperparameter &number, const Plan &plan) 
 void meshwright::checkEffects(const Options &options, const Plan &plan) {
   for (const Options::Hyperparameter &number : options.hyperparameters)
     checkMoves(number, plan);
-  for (const Flag &flag : flagTable(options)) {
-    Flag::Idle check = options.given(flag.name) ? flag.idle : flag.missing;
+  for (const RunFlag &flag : flagTable(options)) {
+    RunFlag::Idle check = options.given(flag.name) ? flag.idle : flag.missing;
     if (std::string why = check ? check(options, plan) : ""; !why.empty())
       fail(flag.name, " ", why);
   }

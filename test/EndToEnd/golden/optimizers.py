@@ -22,14 +22,15 @@ def refused(command, *words):
 
 
 def go_on(name, golden):
-    """Each mesh goes on from the checkpoint of the one before. Together they have the losses of the float64 run."""
-    tensors, have, before = set(read_safetensors(golden.weights)), [], None
+    """Each mesh goes on from the checkpoint of the one before, and the file of metrics with it, which in the end has the losses
+    of the float64 run."""
+    tensors, before = set(read_safetensors(golden.weights)), None
     for step, (exe, text) in enumerate(MESHES.items()):
         compile(golden.config, exe, **golden.size, **strategy(text))
         start = {"init": None, "resume": before} if before else {}
         steps = golden.run["steps"] if exe == "one" else step + 1
         before = f"{name}-{exe}"
-        have += train(f"./{exe}", ranks_of(strategy(text)["mesh"]), save=before, **dict(golden.run, steps=steps, **start))
+        have = train(f"./{exe}", ranks_of(strategy(text)["mesh"]), save=before, **dict(golden.run, steps=steps, **start))
         saved = set(read_safetensors(f"{before}/latest/optimizer.safetensors"))
         check(saved == {f"{tensor}.{state}" for tensor in tensors for state in STATES[name]}, f"{name} on {text} saves {sorted(saved)}")
     error = distance(have, [{"loss": loss} for loss in golden.answers["loss"]])
