@@ -74,10 +74,6 @@ mlir::ArrayAttr groupOf(mlir::Operation *op);
 /// The attribute of a module that says its target, a TargetAttr.
 inline constexpr llvm::StringLiteral targetAttr = "exec.target";
 
-/// How often an op runs in one run of its program or function, of which it is a part: in each
-/// iteration of the loops around it, of those that an `exec.when` chooses in these alone.
-int64_t runsOf(mlir::Operation *op);
-
 /// Bytes of a tensor or memref of static shape.
 int64_t bytesOf(mlir::Type type);
 

@@ -17,6 +17,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+defvar OwnFlops = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
 
 /// Row-major memory without gaps, of static shape.
 def Exec_Memory : And<[StaticShapeMemRefOf<[F32, BF16, F16, F64, I32, I16, I8, I1]>.predicate,
@@ -77,7 +78,7 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator
   }];
 }
 
-def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments,
+def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments, TripCountOpInterface,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a private program";
   let description = [{
@@ -102,6 +103,7 @@ def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments,
 }
 
 def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
+    DeclareOpInterfaceMethods<TripCountOpInterface, ["getTripCount"]>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Runs its body a fixed number of times, or as often as data says";
   let description = [{
@@ -139,13 +141,6 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
                                  CArg<"::mlir::Value", "{}">:$times)>];
   let extraClassDeclaration = [{
     ::mlir::Block &getBlock() { return getBody().front(); }
-    /// How many iterations can run.
-    int64_t getPossibleIterations() { return int64_t(getCount()) - int64_t(getFrom()); }
-    /// How many iterations work is counted for: where data says how many run, the first, which may
-    /// stand before the loop.
-    int64_t getCountedIterations() {
-      return !getTimes() ? int64_t(getCount()) : getFrom() == 0 ? 1 : 0;
-    }
     /// The iteration's number.
     ::mlir::BlockArgument getIndex() { return getBlock().getArgument(0); }
     /// The carried values and slices inside the body.
@@ -161,7 +156,8 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
   }];
 }
 
-def Exec_WhenOp : Exec_Op<"when", [NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
+def Exec_WhenOp : Exec_Op<"when", [NoTerminator, SingleBlock, RecursiveMemoryEffects,
+    DeclareOpInterfaceMethods<TripCountOpInterface, ["getTripCount"]>]> {
   let summary = "Runs its body in some iterations of the loop around it";
   let description = [{
     The body runs in the iterations from `begin` to before `end`. Memory form.
@@ -363,7 +359,7 @@ def Exec_StoreOffsetOp : Exec_Op<"store_offset"> {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments,
+def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, OwnFlops,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Runs a generated kernel";
@@ -437,7 +433,7 @@ def Exec_ProductOp : Exec_Op<"product", [AttrSizedOperandSegments, Pure, Contrac
   }];
 }
 
-def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
+def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments, OwnFlops,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "C = alpha op(A) op(B) + beta C";
   let description = [{
@@ -487,10 +483,15 @@ def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
   }];
 }
 
-class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandSegments]> {
+class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandSegments, OwnFlops]> {
   defvar shapeCode = [{
     /// The runtime's description of this call; pointers are null.
     MwAttention getAttention();
+    /// Floating-point operations for one pair of a query and a key, in all heads of the batch.
+    double getFlopsOfPair();
+    /// Pairs of which the query sees the key, on average over devices that divide queries or
+    /// keys, because these share a program.
+    double getVisiblePairs();
   }];
   let extraClassDeclaration = shapeCode;
   let hasVerifier = 1;
@@ -610,7 +611,7 @@ def Exec_RowsOfRoundOp : Exec_Op<"rows_of_round"> {
   let hasVerifier = 1;
 }
 
-def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul"> {
+def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul", [OwnFlops]> {
   let summary = "mw_grouped_matmul";
   let description = [{
     x: [x, b, m, k], weight: [x e, n, k], with `transposed` [x e, k, n], y: [x, b, m, n], of one of
@@ -633,7 +634,8 @@ def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul"> {
   }];
 }
 
-def Exec_GroupedMatmulGradOp : Exec_Op<"grouped_matmul_grad", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Exec_GroupedMatmulGradOp : Exec_Op<"grouped_matmul_grad", [OwnFlops,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "mw_grouped_matmul_grad";
   let description = [{
     dy: [x, b, m, o], x: [x, b, m, i], experts: [x, b, m] i32, result: [x e, o, i].

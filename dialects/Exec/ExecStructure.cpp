@@ -221,6 +221,12 @@ void LoopOp::print(OpAsmPrinter &p) {
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/tensors);
 }
 
+double LoopOp::getTripCount(train::Rounds rounds) {
+  if (getTimes() && rounds == train::Rounds::Expected)
+    return getFrom() == 0 ? 1 : 0; // The first may stand before the loop.
+  return double(int64_t(getCount()) - int64_t(getFrom()));
+}
+
 LogicalResult LoopOp::verify() {
   Block &block = getBlock();
   if (int64_t(getCount()) < 1)
@@ -282,6 +288,23 @@ void WhenOp::build(OpBuilder &builder, OperationState &state, Value index, int64
   properties.setEnd(builder.getI64IntegerAttr(end));
   state.addOperands(index);
   state.addRegion()->emplaceBlock();
+}
+
+double WhenOp::getTripCount(train::Rounds) {
+  LoopOp loop = getLoop();
+  int64_t begin = 0, end = int64_t(loop.getCount());
+  auto restrictTo = [&](WhenOp when) {
+    begin = std::max<int64_t>(begin, when.getBegin());
+    end = std::max(begin, std::min<int64_t>(end, when.getEnd()));
+  };
+  // Conditions on the same loop leave a share of the iterations that those around them leave.
+  for (auto outer = (*this)->getParentOfType<WhenOp>(); outer;
+       outer = outer->getParentOfType<WhenOp>())
+    if (outer.getLoop() == loop)
+      restrictTo(outer);
+  int64_t around = end - begin;
+  restrictTo(*this);
+  return around ? double(end - begin) / double(around) : 0;
 }
 
 LogicalResult WhenOp::verify() {

@@ -99,16 +99,6 @@ struct Epilogue {
   unsigned factor = 0; ///< BiasGrad: 0 is A, 1 is B
 };
 
-/// What a device does a second at most, by its maker's numbers: for what parts of a step take
-/// beside each other, not for how long a step takes.
-struct DeviceRates {
-  std::string device = "a device with one rate for everything"; ///< whose numbers these are
-  double flops = 1e12;       ///< of f32, products too
-  double narrowFlops = 1e12; ///< of products and attention of 16 bits
-  double memoryBytes = 1e12; ///< read and written
-  double sentBytes = 1e12;   ///< to other devices of its machine
-};
-
 /// The files that an object is linked with.
 struct RuntimeFiles {
   const char *archive;  ///< static library, in the runtime's folder
@@ -136,8 +126,6 @@ public:
   //===--- schedules --------------------------------------------------------===//
 
   virtual ScheduleLimits getScheduleLimits() const { return {64, 16384, INT64_MAX}; }
-  /// Fewest rows of a product that is as fast, row by row, as one of more rows.
-  virtual int64_t getProductRows() const { return 1024; }
   /// Bytes that rows of matrices should begin at multiples of; dist-pad sees to it.
   virtual int64_t getRowAlignment() const { return 1; }
   /// Whether --overlap auto is on.
@@ -182,8 +170,11 @@ public:
     return 0;
   }
 
-  /// The rates of a device that programs with these parameters are for.
-  virtual DeviceRates getDeviceRates(Parameters parameters) const { return {}; }
+  //===--- costs ------------------------------------------------------------===//
+
+  /// The device that programs with these parameters are for where nothing else says it: a name
+  /// in the table of `lib/Cost/CostTable.cpp`. Passes ask that table what things cost.
+  virtual llvm::StringRef getDefaultDevice(Parameters parameters) const = 0;
 
   //===--- the plan ---------------------------------------------------------===//
 

@@ -109,8 +109,12 @@ mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type element);
 
 /// One operation per element of the largest operand or result.
 double defaultFlops(mlir::Operation *op);
-/// Bytes of all operands and results.
-int64_t defaultBytes(mlir::Operation *op);
+/// How many iterations a loop is taken to run whose number data decides, such as the rounds in
+/// which rows reach their experts.
+enum class Rounds {
+  Expected, ///< one, which is all that balanced routing needs
+  Most      ///< as many as can run
+};
 /// Twice the product of all factor sizes of the op's rule.
 double contractionFlops(mlir::Operation *op);
 

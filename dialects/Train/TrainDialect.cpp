@@ -231,17 +231,6 @@ double train::defaultFlops(Operation *op) {
   return double(most);
 }
 
-int64_t train::defaultBytes(Operation *op) {
-  int64_t bytes = 0;
-  auto add = [&](Type type) {
-    bytes +=
-        elements(type) * llvm::divideCeil(cast<RankedTensorType>(type).getElementTypeBitWidth(), 8);
-  };
-  llvm::for_each(op->getOperandTypes(), add);
-  llvm::for_each(op->getResultTypes(), add);
-  return bytes;
-}
-
 double train::contractionFlops(Operation *op) {
   double product = 2;
   for (const Factor &factor : cast<ShardingRuleOpInterface>(op).getShardingRule().factors)

@@ -55,16 +55,30 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
   let description = [{
     The cost of one execution. A multiply-add counts as two FLOPs; a contraction
     counts its products, attention its two products over the visible part, and every
-    other op one FLOP per output element unless it says otherwise. Bytes are a lower
-    bound: each operand is read and each result written once. FLOPs are a double,
-    because those of a large model's step exceed 2^63.
+    other op one FLOP per output element unless it says otherwise. FLOPs are a double,
+    because those of a large model's step exceed 2^63. Ops of the memory form, on floor 3,
+    have it too; `lib/Cost` adds up what functions and programs do.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [
     InterfaceMethod<"Floating-point operations.", "double", "getFlops", (ins), "",
-                    [{ return ::meshwright::train::defaultFlops($_op); }]>,
-    InterfaceMethod<"Bytes read and written.", "int64_t", "getBytes", (ins), "",
-                    [{ return ::meshwright::train::defaultBytes($_op); }]>];
+                    [{ return ::meshwright::train::defaultFlops($_op); }]>];
+}
+
+def TripCountOpInterface : OpInterface<"TripCountOpInterface"> {
+  let description = [{
+    An op that runs other code: a function or a program that it names, or its own region.
+    The op says how often; `lib/Cost/TripCount.h` is what passes and reports ask.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [
+    InterfaceMethod<[{
+      How often the code runs in one run of the op. A fraction where a condition takes some
+      of the iterations of a loop around it.
+    }], "double", "getTripCount", (ins "::meshwright::train::Rounds":$rounds), "",
+    [{ return 1; }]>,
+    InterfaceMethod<"The function or program that runs; null where it is the op's region.",
+                    "::mlir::FlatSymbolRefAttr", "getCalleeAttr", (ins), "", [{ return {}; }]>];
 }
 
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {

@@ -82,7 +82,8 @@ def Train_SetOp : Train_Op<"set", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 }
 
 def Train_RepeatOp : Train_Op<"repeat", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<TripCountOpInterface, ["getTripCount"]>]> {
   let summary = "Calls one function several times in a row";
   let description = [{
     Calls `callee` `count` times (JAX calls this a scan). The callee's arguments

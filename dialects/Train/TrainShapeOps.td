@@ -14,7 +14,7 @@ defvar IsPrimitive = DeclareOpInterfaceMethods<PrimitiveOpInterface>;
 // Shape
 //===----------------------------------------------------------------------===//
 
-def Train_ReshapeOp : Train_TensorOp<"reshape", "", [DeclareOpInterfaceMethods<VJPOpInterface>]> {
+def Train_ReshapeOp : Train_TensorOp<"reshape", "", [DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
   let summary = "Same elements in row-major order under another shape";
   let description = [{
     As [b, s, heads*d] to [b, s, heads, d] and back; as many elements in as out.

@@ -147,6 +147,10 @@ LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyAccess(*this, getVariableAttr(), getValue().getType(), symbols);
 }
 
+double RepeatOp::getTripCount(Rounds rounds) {
+  return getTimes() && rounds == Rounds::Expected ? 1 : double(getCount());
+}
+
 func::FuncOp RepeatOp::lookupCallee(SymbolTableCollection &symbols) {
   return symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
 }

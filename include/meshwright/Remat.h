@@ -14,10 +14,15 @@
 #include <memory>
 #include <vector>
 
+namespace meshwright::cost {
+struct Device;
+}
+
 namespace meshwright {
 
 /// A policy and its costs on one device and microbatch, by the graph of the layers:
-/// the largest sum of bytes held, and FLOPs run again, collectives as flopsPerByteSent.
+/// the largest sum of bytes held, and FLOPs run again, with bytes that collectives send as those of
+/// the device's flopsPerByteSent.
 struct RematCandidate {
   RematPolicy policy;
   double bytes = 0, cost = 0;
@@ -29,7 +34,8 @@ class RematEstimates {
 public:
   /// `held`: whenever a backward begins; a model without stages has one chunk. With `anyGroups` groups may leave a tail, else
   /// they divide the layers.
-  RematEstimates(mlir::ModuleOp module, std::vector<schedule::HeldAtBackward> held, bool anyGroups);
+  RematEstimates(mlir::ModuleOp module, std::vector<schedule::HeldAtBackward> held, bool anyGroups,
+                 const cost::Device &device);
   ~RematEstimates();
 
   /// Every policy with a name, and each policy with a price that no other one beats in

@@ -62,10 +62,6 @@ LayerGroups groupsOf(int64_t every, int64_t count);
 /// The price of `selective`.
 inline constexpr double selectivePrice = 16;
 
-/// FLOPs that a byte a device sends is worth: what an accelerator computes while it
-/// sends one (A100: 312 TFLOPS in bf16, 300 GB/s of NVLink each way).
-inline constexpr double flopsPerByteSent = 1040;
-
 } // namespace meshwright
 
 MESHWRIGHT_PASS_OPTION(::meshwright::RematPolicy)

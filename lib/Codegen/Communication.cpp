@@ -6,6 +6,7 @@
 #include "meshwright/Communication.h"
 
 #include "Dist/Dist.h"
+#include "meshwright/Cost/TripCount.h"
 
 #include "meshwright/runtime/Traffic.h"
 
@@ -37,7 +38,7 @@ private:
     counts[program][entry] += times;
     program.walk([&](exec::CallOp call) {
       add(entry, symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr()),
-          times * exec::runsOf(call));
+          times * cost::runsOf(call));
     });
   }
   SymbolTableCollection symbols;
@@ -110,7 +111,7 @@ Communication::Communication(ModuleOp module)
       entry.scratch = scratchOf(std::string_view(entry.getName()), counts, width, entry.members);
     }
     for (auto &[program, times] : calls.counts[op->getParentOfType<exec::ProgramOp>()])
-      entry.runs.push_back({program.getSymName(), times * exec::runsOf(op)});
+      entry.runs.push_back({program.getSymName(), times * cost::runsOf(op)});
     collectives.push_back(std::move(entry));
   });
   llvm::sort(collectives, [](const Collective &a, const Collective &b) {

@@ -9,6 +9,7 @@
 #include "Dist/Remat/LayerPairs.h"
 #include "Dist/Strategy/IndexClasses.h"
 #include "meshwright/Annotations.h"
+#include "meshwright/Cost/CostTable.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -85,7 +86,7 @@ static LogicalResult annotateReshards(ModuleOp module) {
 static LogicalResult annotateRecompute(ModuleOp module) {
   Builder b(module.getContext());
   for (const LayerPair &pair : findLayerPairs(module)) {
-    LayerGraph layer(pair);
+    LayerGraph layer(pair, *cost::DeviceChoice());
     for (auto [op, node] : llvm::zip(layer.ops, layer.graph.ops))
       if (node.cost < anyPrice)
         op->setAttr("dist.flops", b.getF64FloatAttr(node.cost));

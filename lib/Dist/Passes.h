@@ -6,10 +6,11 @@
 #ifndef MESHWRIGHT_LIB_DIST_PASSES_H
 #define MESHWRIGHT_LIB_DIST_PASSES_H
 
+#include "meshwright/Cost/CostTable.h"
 #include "Dist/Dist.h"
-#include "meshwright/PhasePass.h"
 #include "meshwright/PipelineSchedule.h"
 #include "meshwright/RematPolicy.h"
+#include "meshwright/PhasePass.h"
 #include "meshwright/Strategy.h"
 
 namespace meshwright::dist {

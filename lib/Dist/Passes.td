@@ -194,7 +194,7 @@ def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
     travels in their place, and every device makes keys and values of it again in each step. In the
     gradient, what travels is the gradient of that, and those of the weights between are added up over
     steps. What is sent is a minimum cut through the ops that treat all tokens alike, at
-    the price of a byte in FLOPs (`flopsPerByteSent`), and only if it is less than half of
+    the price of a byte in FLOPs of `device` (`Device::flopsPerByteSent`), and only if it is less than half of
     keys and values. Backwards of layers then keep what is sent, not keys and values.
 
     Steps at the end in which no query of any device sees a key, because of a window, are left out,
@@ -207,7 +207,8 @@ def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
   }];
   let options = [
     Option<"contextBalance", "context-balance", "::meshwright::ContextBalance",
-           "::meshwright::ContextBalance::zigzag", "zigzag, striped, or none: nothing is exchanged">];
+           "::meshwright::ContextBalance::zigzag", "zigzag, striped, or none: nothing is exchanged">,
+    Option<"device", "device", "::meshwright::cost::DeviceChoice", "", "the device whose FLOPs a byte sent is worth">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
@@ -297,9 +298,9 @@ def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
     the same other coordinates. Devices that hold the same value, as the devices along
     `tensor` do without sequence parallelism, can each send a part of it, which the
     receivers gather (Narayanan et al. 2021b). They do so where a cost model says that it
-    takes less time: along axes that the mesh names after `pipe`, with the bandwidths
-    `between` stages and `inside` a stage and the latency of each message and of each
-    round of the gather's ring. `scatter-gather` says `never`, `cheaper` or `always`.
+    takes less time: along axes that the mesh names after `pipe`, with the links of `device`
+    or, where they are given, the bandwidths `between` stages and `inside` a stage and the latency of
+    each message and of each round of the gather's ring. `scatter-gather` says `never`, `cheaper` or `always`.
 
     After the last microbatch a stage reduces its gradients and updates its variables. A
     variable that several stages read is stored by all of them (tied embeddings): the
@@ -317,11 +318,12 @@ def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
     Option<"schedule", "schedule", "::meshwright::schedule::ScheduleKind", "", "the schedule, as for dist-schedule">,
     Option<"scatterGather", "scatter-gather", "std::string", "\"cheaper\"",
            "when devices with copies of a value each send one part of it: never, cheaper or always">,
-    Option<"between", "between", "double", "25e9",
-           "bytes a second a device sends to another stage (an InfiniBand link of 200 Gb/s)">,
-    Option<"inside", "inside", "double", "300e9",
-           "bytes a second it sends along the axes after pipe (NVLink of an A100)">,
-    Option<"latency", "latency", "double", "1e-5", "seconds a message takes at least">];
+    Option<"device", "device", "::meshwright::cost::DeviceChoice", "", "the device whose links these are">,
+    Option<"between", "between", "double", "0",
+           "bytes a second a device sends to another stage; 0: through the device's network">,
+    Option<"inside", "inside", "double", "0",
+           "bytes a second it sends along the axes after pipe; 0: as within the device's machine">,
+    Option<"latency", "latency", "double", "0", "seconds a message takes at least; 0: those of the device's links">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
 
@@ -365,7 +367,8 @@ def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {
     - `price:P`: the set of values for which recomputed FLOPs plus P times kept bytes are
       least, by a minimum cut through the layer's graph (Jain et al. 2020; Chillee et al.
       2022). Bytes and FLOPs are those of one device; a byte that a collective sends again
-      counts as 1040 FLOPs. So results of collectives, contractions and attention are the
+      counts as the FLOPs of products of 16 bits that `device` computes while it sends one to another of its
+      machine: 1040 on an A100. So results of collectives, contractions and attention are the
       last to be recomputed, norms and activations the first. Values that the backward has
       anyway (parameters, values that all layers share) cost nothing;
     - `selective`: `price:16`. No contraction that sums over 64 elements or more and no
@@ -399,7 +402,9 @@ def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {
   }];
   let options = [ListOption<"policies", "policy", "::meshwright::RematPolicy",
                             "none, full, every:K, sqrt, selective, price:P or every:K+price:P; "
-                            "or one for each chunk, separated by commas">];
+                            "or one for each chunk, separated by commas">,
+    Option<"device", "device", "::meshwright::cost::DeviceChoice", "",
+           "the device whose FLOPs a byte sent again is worth">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
@@ -482,7 +487,7 @@ def DistDecomposeCollectives : PhasePass<"dist-decompose-collectives", "schedule
   let summary = "Writes all_reduce as messages between pairs of devices";
   let description = [{
     The pass writes each `all_reduce` as `dist.exchange` ops by a known algorithm
-    (`lib/Dist/Collectives/CollectiveAlgorithms.h`): parameter-server, sequential, ring, parallel,
+    (`lib/Dist/Collectives/CollectiveAlgorithms`): parameter-server, sequential, ring, parallel,
     doubling, halving-doubling, or the fastest of these by the alpha-beta model (`auto`).
     `native` leaves them to the runtime. If the number of pieces does not divide the
     elements, the last pieces are shorter. The tensors of a bucket share messages.
@@ -492,8 +497,9 @@ def DistDecomposeCollectives : PhasePass<"dist-decompose-collectives", "schedule
   let options = [
     Option<"algorithm", "algorithm", "::meshwright::dist::CollectiveAlgorithm",
            "::meshwright::dist::CollectiveAlgorithm::Native", "the algorithm, or native or auto">,
-    Option<"latency", "latency", "double", "1e-5", "for auto: seconds a round takes at least">,
-    Option<"bandwidth", "bandwidth", "double", "1e10", "for auto: bytes a device moves a second">];
+    Option<"device", "device", "::meshwright::cost::DeviceChoice", "", "for auto: the device whose network messages take">,
+    Option<"latency", "latency", "double", "0", "for auto: seconds a round takes at least; 0: the network's">,
+    Option<"bandwidth", "bandwidth", "double", "0", "for auto: bytes a device moves a second; 0: the network's">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 

@@ -7,6 +7,7 @@
 // compilation tries the present candidates of all stages.
 //
 //===----------------------------------------------------------------------===//
+#include "DefaultDevice.h"
 #include "Remedies.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
@@ -104,6 +105,9 @@ Error Chooser::findStages() {
   if (!local)
     return local.takeError();
   int64_t count = options.mesh.size(options.mesh.named("pipe"));
+  Expected<cost::DeviceChoice> device = deviceOf(options);
+  if (!device)
+    return device.takeError();
   stages.resize(count);
   if (count == 1) {
     stages[0].held = {{0, {1}}};
@@ -118,8 +122,8 @@ Error Chooser::findStages() {
   for (StageSearch &stage : stages) {
     stage.onHost = options.offload.activations;
     // Layers that do not fill a group are split off on floor 1.
-    stage.estimates =
-        std::make_unique<RematEstimates>(**local, stage.held, /*anyGroups=*/from == Phase::train);
+    stage.estimates = std::make_unique<RematEstimates>(
+        **local, stage.held, /*anyGroups=*/from == Phase::train, **device);
     stage.candidates = stage.estimates->candidates();
   }
   return Error::success();

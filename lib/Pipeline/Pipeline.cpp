@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
 #include "AttributeLifetimes.h"
+#include "DefaultDevice.h"
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
 #include "Exec/Passes.h"
@@ -153,6 +154,9 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   auto every = llvm::map_to_vector(*remat, [](const RematPolicy &policy) { return policy.every; });
   bool groups = llvm::any_of(every, [](int64_t layers) { return layers != 1; });
   const exec::Target &target = o.getTarget();
+  Expected<cost::DeviceChoice> device = deviceOf(o);
+  if (!device)
+    return device.takeError();
   bool overlaps =
       o.overlap == Overlap::automatic ? target.overlapsByDefault() : o.overlap == Overlap::on;
   bool loops = o.collectiveMatmul == Toggle::on;
@@ -185,15 +189,15 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
 
   order.phase(Phase::local);
   order.add(dist::createDistPartition());
-  order.add(dist::createDistRingAttention({o.contextBalance}));
+  order.add(dist::createDistRingAttention({o.contextBalance, *device}));
   order.add(dist::createDistBalanceAttention({o.contextBalance}));
   order.add(dist::createDistCountAttention());
-  order.add(dist::createDistDivideLoss({o.lossParts, target.getProductRows()}));
+  order.add(dist::createDistDivideLoss({o.lossParts, (*device)->productRows}));
   order.add(createCanonicalizerPass());
 
   order.phase(Phase::stages);
-  order.add(dist::createDistRematerialize({llvm::to_vector(*remat)}));
-  order.add(dist::createDistSplitStages({o.schedule}));
+  order.add(dist::createDistRematerialize({llvm::to_vector(*remat), *device}));
+  order.add(dist::createDistSplitStages({o.schedule, "cheaper", *device}));
   order.add(dist::createDistSplitServers());
 
   order.phase(Phase::schedule);
@@ -203,7 +207,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0}), loops, "--collective-matmul");
   order.add(dist::createDistLoopCollectives(), loops, "--collective-matmul");
   order.add(dist::createDistOptimizeCollectives());
-  order.add(dist::createDistDecomposeCollectives({o.collectiveAlgorithm}));
+  order.add(dist::createDistDecomposeCollectives({o.collectiveAlgorithm, *device}));
   order.verify(dist::createDistVerifyCommunication());
 
   order.phase(Phase::exec);

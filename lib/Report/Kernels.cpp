@@ -7,7 +7,9 @@
 #include "Tables.h"
 
 #include "Dist/Dist.h"
+#include "Exec/Exec.h"
 #include "Train/Train.h"
+#include "meshwright/Cost/MovedBytes.h"
 #include "meshwright/Report.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -21,99 +23,6 @@ using namespace meshwright;
 using namespace meshwright::report;
 
 //===----------------------------------------------------------------------===//
-// Bytes
-//===----------------------------------------------------------------------===//
-
-static int64_t bytesOfElements(Type type, int64_t elements) {
-  return elements * type.getIntOrFloatBitWidth() / 8;
-}
-
-static int64_t tensorBytes(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return bytesOfElements(tensor.getElementType(), tensor.getNumElements());
-}
-
-/// What a kernel reads of an argument: all of it, unless it takes rows or a part out of it.
-static int64_t readBytes(BlockArgument argument) {
-  int64_t bytes = 0, whole = tensorBytes(argument.getType());
-  for (OpOperand &use : argument.getUses()) {
-    Operation *user = use.getOwner();
-    auto gather = dyn_cast<train::GatherRowsOp>(user);
-    if ((gather && gather.getTable() == argument) || isa<train::DynamicSliceOp>(user))
-      bytes += tensorBytes(user->getResult(0).getType());
-    else
-      return whole;
-  }
-  return std::min(bytes, whole);
-}
-
-/// Rows of the target that are added to, if no two ids are the same.
-static int64_t touchedBytes(train::ScatterRowsOp scatter) {
-  auto rows = cast<RankedTensorType>(scatter.getX().getType());
-  return bytesOfElements(cast<RankedTensorType>(scatter.getType()).getElementType(),
-                         rows.getNumElements());
-}
-
-static MovedBytes movedByLaunch(exec::LaunchOp launch, func::FuncOp kernel) {
-  MovedBytes moved;
-  Operation *end = kernel.getBody().front().getTerminator();
-  for (auto [argument, memory] : llvm::zip(kernel.getArguments(), launch.getInputs())) {
-    int64_t bytes = readBytes(argument);
-    for (auto [value, target] : llvm::zip(end->getOperands(), launch.getOutputs())) {
-      // Rows that are added to memory where it is: those that are touched.
-      auto scatter = value.getDefiningOp<train::ScatterRowsOp>();
-      if (scatter && scatter.getInit() == argument && target == memory)
-        bytes = std::min(bytes, touchedBytes(scatter));
-    }
-    moved.read += bytes;
-  }
-  for (auto [value, target] : llvm::zip(end->getOperands(), launch.getOutputs())) {
-    int64_t bytes = tensorBytes(value.getType());
-    auto scatter = value.getDefiningOp<train::ScatterRowsOp>();
-    if (scatter && llvm::is_contained(launch.getInputs(), target))
-      bytes = std::min(bytes, touchedBytes(scatter));
-    moved.written += bytes;
-  }
-  return moved;
-}
-
-/// What the target says that a call of attention leaves in scratch memory and reads there.
-template <typename Op> static MovedBytes inScratch(Op op) {
-  exec::TargetAttr target = exec::targetOf(op);
-  int64_t bytes = target.getTarget().getAttentionScratchTraffic(
-      op.getAttention(), isa<exec::AttentionGradOp>(op), op.getLibraryAttr(),
-      target.getParameters());
-  return {bytes, bytes};
-}
-
-/// Of library calls. Workspaces, which are bytes, are scratch memory.
-static MovedBytes movedByCall(Operation *op) {
-  MovedBytes moved = llvm::TypeSwitch<Operation *, MovedBytes>(op)
-                    .Case<exec::AttentionOp, exec::AttentionGradOp>(
-                        [](auto attention) { return inScratch(attention); })
-                    .Default(MovedBytes{});
-  SmallVector<MemoryEffects::EffectInstance> effects;
-  if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
-    interface.getEffects(effects);
-  for (MemoryEffects::EffectInstance &effect : effects) {
-    auto *operand = effect.getEffectValue<OpOperand *>();
-    auto type = operand ? dyn_cast<MemRefType>(operand->get().getType()) : MemRefType();
-    if (!type || type.getElementType().isInteger(8))
-      continue;
-    int64_t bytes = bytesOfElements(type.getElementType(), type.getNumElements());
-    (isa<MemoryEffects::Write>(effect.getEffect()) ? moved.written : moved.read) += bytes;
-  }
-  return moved;
-}
-
-MovedBytes report::movedBy(Operation *op, SymbolTableCollection &symbols) {
-  auto launch = dyn_cast<exec::LaunchOp>(op);
-  return launch ? movedByLaunch(launch, symbols.lookupNearestSymbolFrom<func::FuncOp>(
-                                            op, launch.getKernelAttr()))
-                : movedByCall(op);
-}
-
-//===----------------------------------------------------------------------===//
 // The step
 //===----------------------------------------------------------------------===//
 
@@ -125,14 +34,14 @@ struct Row {
 
 class Collector {
 public:
-  explicit Collector(FlopCounter &flops) : flops(flops) {}
-  void walk(Block &block, double times);
+  explicit Collector(cost::FlopCounter &flops) : flops(flops) {}
+  void walk(Block &block);
   std::vector<plan::Kernel> take();
 
 private:
   void add(Operation *op, double times);
 
-  FlopCounter &flops;
+  cost::FlopCounter &flops;
   SymbolTableCollection symbols;
   llvm::MapVector<std::string, Row, std::map<std::string, unsigned>> rows;
 };
@@ -140,7 +49,7 @@ private:
 
 void Collector::add(Operation *op, double times) {
   plan::Kernel row;
-  MovedBytes moved = movedBy(op, symbols);
+  cost::MovedBytes moved = cost::movedBy(op, symbols);
   if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
     auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
     row.op = launch.getKernel().str();
@@ -174,20 +83,11 @@ void Collector::add(Operation *op, double times) {
   rows.insert({key, Row{row}}).first->second.times += times;
 }
 
-void Collector::walk(Block &block, double times) {
-  for (Operation &op : block) {
-    if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-      if (int64_t count = loop.getCountedIterations())
-        walk(loop.getBlock(), times * double(count));
-    } else if (auto when = dyn_cast<exec::WhenOp>(op))
-      walk(when.getBlock(), times * double(when.getEnd() - when.getBegin()) /
-                                double(when.getLoop().getCount()));
-    else if (auto call = dyn_cast<exec::CallOp>(op))
-      walk(symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr()).getBlock(),
-           times);
-    else if (!isa<dist::CollectiveOpInterface>(op))
-      add(&op, times);
-  }
+void Collector::walk(Block &block) {
+  cost::forEachRun(block, cost::Rounds::Expected, symbols, [&](Operation *op, double runs) {
+    if (!isa<dist::CollectiveOpInterface>(op))
+      add(op, runs);
+  });
 }
 
 std::vector<plan::Kernel> Collector::take() {
@@ -199,11 +99,11 @@ std::vector<plan::Kernel> Collector::take() {
   return list;
 }
 
-std::vector<plan::Kernel> report::kernelsOf(ModuleOp program, FlopCounter &flops) {
+std::vector<plan::Kernel> report::kernelsOf(ModuleOp program, cost::FlopCounter &flops) {
   Collector collector(flops);
   for (auto entry : program.getOps<exec::ProgramOp>())
     if (entry.getSymName() == "step")
-      collector.walk(entry.getBlock(), 1);
+      collector.walk(entry.getBlock());
   return collector.take();
 }
 

@@ -5,14 +5,15 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
+#include "DividedWork.h"
 #include "Exec/Exec.h"
-#include "Flops.h"
 #include "Kernels.h"
 #include "MemoryTables.h"
 #include "PredictedTrace.h"
 #include "StepTasks.h"
 #include "Train/Optimizer.h"
 #include "meshwright/Communication.h"
+#include "meshwright/Cost/Flops.h"
 #include "meshwright/LocationText.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
@@ -62,7 +63,7 @@ private:
   dist::Mesh mesh;
   llvm::DenseMap<Operation *, int64_t> ranks; ///< of each program
   Plan plan;
-  report::FlopCounter flops;
+  cost::FlopCounter flops;
 };
 } // namespace
 
@@ -210,25 +211,18 @@ static std::vector<plan::MemoryLine> linesOf(ModuleOp program, StringRef attribu
   return lines;
 }
 
-/// Adds what `times` runs of a block copy between host and device, in all of its loops and calls.
-static void addCopies(Block &block, int64_t times, plan::CopiedBytes &sum) {
-  for (Operation &op : block) {
-    if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-      addCopies(loop.getBlock(), times * loop.getPossibleIterations(), sum);
-    } else if (auto when = dyn_cast<exec::WhenOp>(op)) {
-      // So many of the iterations of the loop around it, once for each of those of other loops.
-      int64_t iterations = when.getLoop().getCount();
-      int64_t taken = std::min<int64_t>(when.getEnd(), iterations) - int64_t(when.getBegin());
-      addCopies(when.getBlock(), times / iterations * std::max<int64_t>(0, taken), sum);
-    } else if (auto call = dyn_cast<exec::CallOp>(op)) {
-      auto callee = SymbolTable::lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
-      addCopies(callee.getBlock(), times, sum);
-    } else if (std::optional<exec::Queue> queue = exec::queueOf(&op)) {
-      if (auto copy = dyn_cast<exec::CopyOp>(op))
-        (queue == exec::Queue::ToHost ? sum.toHost : sum.toDevice) +=
-            times * exec::bytesOf(copy.getSource().getType());
-    }
-  }
+/// What a run of a block copies between host and device, in all of its loops and calls.
+static plan::CopiedBytes copiedBy(Block &block) {
+  plan::CopiedBytes sum;
+  SymbolTableCollection symbols;
+  cost::forEachRun(block, cost::Rounds::Most, symbols, [&](Operation *op, double runs) {
+    std::optional<exec::Queue> queue = exec::queueOf(op);
+    auto copy = dyn_cast<exec::CopyOp>(op);
+    if (queue && copy)
+      (queue == exec::Queue::ToHost ? sum.toHost : sum.toDevice) +=
+          std::llround(runs) * exec::bytesOf(copy.getSource().getType());
+  });
+  return sum;
 }
 
 llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forReport) {
@@ -262,7 +256,7 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forRe
     entry.copiedBytes.emplace();
     for (auto step : program.getOps<exec::ProgramOp>())
       if (!step.isPrivate())
-        addCopies(step.getBlock(), 1, (*entry.copiedBytes)[step.getSymName().str()]);
+        (*entry.copiedBytes)[step.getSymName().str()] = copiedBy(step.getBlock());
     if (entry.hostBytes > plan.hostBytes) {
       plan.hostBytes = entry.hostBytes;
       plan.hostMemory = entry.hostMemory;
@@ -333,7 +327,7 @@ void PlanBuilder::addCommunication() {
     for (auto loop = collective.op->getParentOfType<exec::LoopOp>(); loop;
          loop = loop->getParentOfType<exec::LoopOp>())
       if (loop.getTimes())
-        row.rounds = row.rounds.value_or(1) * loop.getPossibleIterations();
+        row.rounds = row.rounds.value_or(1) * int64_t(cost::tripCount(loop, cost::Rounds::Most));
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
       row.peer = *cast<exec::MemoryCollectiveOpInterface>(collective.op).getRootOrPeer();
   };

@@ -8,6 +8,8 @@
 #include "Dist/Programs.h"
 #include "Kernels.h"
 #include "meshwright/Communication.h"
+#include "meshwright/Cost/CostTable.h"
+#include "meshwright/Cost/MovedBytes.h"
 #include "meshwright/LocationText.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -65,8 +67,8 @@ private:
 
   codegen::Communication communication;
   SymbolTableCollection symbols;
-  FlopCounter flops;
-  exec::DeviceRates rates;
+  cost::FlopCounter flops;
+  cost::DeviceChoice device;
   llvm::StringSet<> between; ///< axes along which programs differ
   std::vector<Runner> runners;
   std::map<Channel, std::deque<double>> mail; ///< when messages arrive
@@ -78,7 +80,7 @@ private:
 
 Predictor::Predictor(ModuleOp module) : communication(module) {
   exec::TargetAttr target = exec::targetOf(dist::programsOf(module).front());
-  rates = target.getTarget().getDeviceRates(target.getParameters());
+  device = cost::getDevice(target.getTarget().getDefaultDevice(target.getParameters()));
   for (ModuleOp program : dist::programsOf(module)) {
     Runner runner;
     runner.module = program;
@@ -95,20 +97,26 @@ Predictor::Predictor(ModuleOp module) : communication(module) {
 
 double Predictor::communicatesFor(Operation *op) const {
   const codegen::Collective *collective = collectiveAt(op);
-  return 1e6 * double(collective->groupBytes) / double(collective->members) / rates.sentBytes;
+  return 1e6 * double(collective->groupBytes) / double(collective->members) /
+         device->machine.bandwidth;
 }
 
 double Predictor::computesFor(Operation *op) {
   if (exec::queueOf(op))
     return 0; // Copies to and from the host run beside what computes.
-  MovedBytes moved = movedBy(op, symbols);
-  // Products and attention say by their first operand what they multiply.
-  auto type = op->getNumOperands() && !isa<exec::LaunchOp>(op)
-                  ? dyn_cast<MemRefType>(op->getOperand(0).getType())
-                  : MemRefType();
-  bool narrow = type && type.getElementTypeBitWidth() == 16;
-  return 1e6 * std::max(flops.of(op) / (narrow ? rates.narrowFlops : rates.flops),
-                        double(moved.read + moved.written) / rates.memoryBytes);
+  cost::MovedBytes moved = cost::movedBy(op, symbols);
+  double bytes = double(moved.read + moved.written), count = flops.of(op);
+  const cost::Rate *rate = &device->kernels;
+  if (!isa<exec::LaunchOp>(op)) {
+    // Library calls say by their first operand what they multiply.
+    auto type =
+        op->getNumOperands() ? dyn_cast<MemRefType>(op->getOperand(0).getType()) : MemRefType();
+    const cost::RatesByType &rates = isa<exec::AttentionOp>(op)       ? device->attention
+                                     : isa<exec::AttentionGradOp>(op) ? device->attentionGrad
+                                                                      : device->products;
+    rate = &rates.ofBits(type ? type.getElementTypeBitWidth() : 32);
+  }
+  return 1e6 * std::max(rate->seconds(count), device->memory.seconds(bytes));
 }
 
 bool Predictor::joinsPrograms(exec::MemoryCollectiveOpInterface op) const {
@@ -156,16 +164,17 @@ void Predictor::runOp(int64_t number, Operation &op, bool show) {
     return;
   }
   if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-    if (loop.getCountedIterations() == 0)
+    double iterations = cost::tripCount(loop);
+    if (iterations == 0)
       return;
     double network = runner.network;
     runBlock(number, loop.getBlock(), show);
     // The others take as long as the first.
-    double others = double(loop.getCountedIterations()) - 1;
+    double others = iterations - 1;
     runner.now += others * (runner.now - begin);
     runner.network += others * std::max(0.0, runner.network - std::max(network, begin));
     if (show)
-      event(number, computing, "loop x " + std::to_string(loop.getCountedIterations()), op, begin,
+      event(number, computing, "loop x " + std::to_string(int64_t(iterations)), op, begin,
             runner.now);
     return;
   }
@@ -280,9 +289,11 @@ llvm::Expected<std::string> Predictor::run() {
                                      runner.module.getSymName().value_or("main") +
                                      " waits for ever");
   std::string times = llvm::formatv(
-      "relative, no forecast: what the peak rates of {0} allow, {1:e2} operations of f32 and {2:e2} "
+      "relative, no forecast: what the peak rates of {0} allow, {1:e2} operations of f32 and "
+      "{2:e2} "
       "of 16 bits, {3:e2} bytes of memory and {4:e2} bytes sent a second, without latency",
-      rates.device, rates.flops, rates.narrowFlops, rates.memoryBytes, rates.sentBytes);
+      device->description, device->kernels.peak(), device->products.narrow.peak(),
+      device->memory.peak(), device->machine.bandwidth);
   return llvm::formatv("{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"title\":\"A step as planned, in "
                        "relative times\",\"times\":{0}},\"traceEvents\":[\n",
                        llvm::json::Value(times))

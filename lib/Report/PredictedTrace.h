@@ -15,7 +15,7 @@ namespace meshwright::report {
 
 /// Trace events of one step of a module at phase exec: a process for each program, with a
 /// track for what it computes and one for what it communicates. Times are relative: those that
-/// the rates of the target's device (`exec::Target::getDeviceRates`) allow, without latency, so
+/// the rates of the target's device (`exec::Target::getDefaultDevice`) allow, without latency, so
 /// they compare parts of a step with each other, not with a clock, and the trace says so. Of a loop
 /// the first iteration shows its ops, of the tasks that call one function the first.
 /// An error if programs wait for each other for ever.

@@ -6,6 +6,7 @@
 #include "StepTasks.h"
 
 #include "Dist/Programs.h"
+#include "Exec/Exec.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -34,7 +35,7 @@ static bool isBarrier(Operation &op, const llvm::StringSet<> &between) {
                       [&](StringRef axis) { return between.contains(axis); });
 }
 
-void report::addTasks(ModuleOp program, ArrayRef<ModuleOp> programs, FlopCounter &flops,
+void report::addTasks(ModuleOp program, ArrayRef<ModuleOp> programs, cost::FlopCounter &flops,
                       plan::Program &entry) {
   auto step = program.lookupSymbol<exec::ProgramOp>("step");
   if (!step)

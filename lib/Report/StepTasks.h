@@ -10,7 +10,7 @@
 #ifndef MESHWRIGHT_LIB_REPORT_STEPTASKS_H
 #define MESHWRIGHT_LIB_REPORT_STEPTASKS_H
 
-#include "Flops.h"
+#include "meshwright/Cost/Flops.h"
 #include "meshwright/PipelineSchedule.h"
 #include "meshwright/runtime/PlanSchema.h"
 
@@ -19,7 +19,7 @@ namespace meshwright::report {
 /// Adds to `entry` its order of tasks, and the operations of these and of what follows them,
 /// if `program`, one of `programs`, is a stage.
 void addTasks(mlir::ModuleOp program, llvm::ArrayRef<mlir::ModuleOp> programs,
-              FlopCounter &flops, plan::Program &entry);
+              cost::FlopCounter &flops, plan::Program &entry);
 
 struct StepTasks {
   schedule::PipelineSchedule schedule;

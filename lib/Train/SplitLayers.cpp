@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "Train/Passes.h"
+#include "meshwright/Cost/Flops.h"
 #include "meshwright/RematPolicy.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -91,14 +92,6 @@ static SplitPoints balance(ArrayRef<Cost> costs, int64_t parts) {
   return splitRow(costs, parts, uneven, std::plus<double>()).second;
 }
 
-static double flopsOf(Block &block) {
-  double flops = 0;
-  for (Operation &op : block)
-    if (auto cost = dyn_cast<CostOpInterface>(op))
-      flops += cost.getFlops();
-  return flops;
-}
-
 //===--- splitting --------------------------------------------------------------===//
 
 namespace {
@@ -145,20 +138,17 @@ private:
 SmallVector<Cost> LayerSplitter::costs() {
   SmallVector<Cost> costs;
   DenseSet<Value> afterLayers;
+  cost::FlopCounter flops;
   Cost before, after;
   for (Operation &op : loss.getBody().front()) {
     bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return afterLayers.contains(v); });
     Cost here;
-    if (auto cost = dyn_cast<CostOpInterface>(op))
-      here.flops = cost.getFlops();
+    here.flops = flops.of(&op);
     for (Value operand : op.getOperands())
       if (auto get = operand.getDefiningOp<GetOp>())
         here.bytes +=
             double(get.getType().getNumElements()) * get.getType().getElementTypeBitWidth() / 8;
     auto repeat = dyn_cast<RepeatOp>(op);
-    if (repeat)
-      here.flops = double(repeat.getCount()) *
-                   flopsOf(symbols.lookup<func::FuncOp>(repeat.getCallee()).getBody().front());
     if (repeat && !repeat.getTimes()) {
       double count = double(repeat.getCount());
       costs.append(repeat.getCount(), {here.flops / count, here.bytes / count});

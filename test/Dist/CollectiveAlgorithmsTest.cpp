@@ -107,7 +107,7 @@ TEST(CollectiveAlgorithms, RoundsAndVolumes) {
 
 TEST(CollectiveAlgorithms, CostModel) {
   AllReduceMessages ring = allReduceMessages(CollectiveAlgorithm::Ring, 4);
-  EXPECT_DOUBLE_EQ(secondsOf(ring, 8e9, 1e-3, 1e9), 6e-3 + 12);
+  EXPECT_DOUBLE_EQ(secondsOf(ring, 8e9, cost::Link{1e-3, 1e9}), 6e-3 + 12);
 }
 
 TEST(CollectiveAlgorithms, Names) {

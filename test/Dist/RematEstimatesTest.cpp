@@ -6,6 +6,7 @@
 #include "meshwright/Remat.h"
 
 #include "Dist/Dist.h"
+#include "meshwright/Cost/CostTable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -65,7 +66,7 @@ protected:
     module = parseSourceString<ModuleOp>(twoChunks, &context);
   }
   RematEstimates estimates(std::vector<HeldAtBackward> held, bool anyGroups = true) {
-    return RematEstimates(*module, std::move(held), anyGroups);
+    return RematEstimates(*module, std::move(held), anyGroups, cost::getDevice("a100-sxm"));
   }
   static const RematCandidate *find(const std::vector<RematCandidate> &all, StringRef name) {
     const auto *found = llvm::find_if(

@@ -35,6 +35,7 @@ namespace {
 class RowsTarget : public Target {
 public:
   StringRef getName() const override { return "rows"; }
+  StringRef getDefaultDevice(Parameters) const override { return "epyc-9654"; }
   int64_t getRowAlignment() const override { return 16; }
 };
 

@@ -22,6 +22,7 @@ namespace {
 class ToyTarget : public Target {
 public:
   StringRef getName() const override { return "toy"; }
+  StringRef getDefaultDevice(Parameters) const override { return "a100-sxm"; }
   ScheduleLimits getScheduleLimits() const override { return {/*maxChunks=*/3, 1, INT64_MAX}; }
   int64_t getRowAlignment() const override { return 64; }
   unsigned getMostLaunchOperands() const override { return 24; }

@@ -6,6 +6,7 @@
 #include "Codegen/CUDA/Allowances.h"
 #include "Exec/Exec.h"
 #include "meshwright/Communication.h"
+#include "meshwright/Cost/TripCount.h"
 #include "meshwright/runtime/cuda/ArenaPages.h"
 #include "meshwright/runtime/cuda/NcclChannels.h"
 
@@ -68,7 +69,8 @@ static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
   int64_t nodes = 0;
   for (Operation &op : block) {
     if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-      nodes += loop.getPossibleIterations() * nodesOf(loop.getBlock(), symbols);
+      nodes +=
+          int64_t(cost::tripCount(loop, cost::Rounds::Most)) * nodesOf(loop.getBlock(), symbols);
     } else if (auto when = dyn_cast<exec::WhenOp>(op)) {
       nodes += nodesOf(when.getBlock(), symbols);
     } else if (auto call = dyn_cast<exec::CallOp>(op)) {

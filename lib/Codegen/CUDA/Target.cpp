@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Allowances.h"
 #include "Codegen/CUDA/Attentions.h"
-#include "Codegen/CUDA/DeviceRates.h"
+#include "Codegen/CUDA/DefaultDevice.h"
 #include "Codegen/CUDA/Experts.h"
 #include "Codegen/CUDA/Lowering.h"
 #include "meshwright/runtime/cuda/ABI.h"
@@ -163,8 +163,6 @@ public:
   }
 
   exec::ScheduleLimits getScheduleLimits() const override { return cuda::scheduleLimits; }
-  /// Kernels that use tensor cores well read nothing else.
-  int64_t getProductRows() const override { return 4096; }
   int64_t getRowAlignment() const override { return 16; }
   /// What communicates needs no core that computes.
   bool overlapsByDefault() const override { return true; }
@@ -228,8 +226,8 @@ public:
     return cuda::leastScratchTraffic(shape, backward, library, CUDAParameters(parameters).archs);
   }
 
-  exec::DeviceRates getDeviceRates(DictionaryAttr parameters) const override {
-    return cuda::ratesOf(CUDAParameters(parameters).archs.front());
+  StringRef getDefaultDevice(DictionaryAttr parameters) const override {
+    return cuda::deviceOf(CUDAParameters(parameters).archs.front());
   }
 
   std::vector<plan::Allowance> getAllowances(ModuleOp program,

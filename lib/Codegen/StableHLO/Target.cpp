@@ -16,6 +16,9 @@ namespace {
 class StableHLOTarget : public exec::Target {
 public:
   StringRef getName() const override { return "stablehlo"; }
+  // The compilers that read the text know their devices; the partitioned program is as for this
+  // one.
+  StringRef getDefaultDevice(Parameters) const override { return "a100-sxm"; }
   ArrayRef<StringLiteral> getExits() const override {
     static constexpr StringLiteral exits[] = {"step", "dist", "local"};
     return exits;

@@ -191,9 +191,8 @@ double AllReduceMessages::total() const {
   return vectors(*this, sum);
 }
 
-double secondsOf(const AllReduceMessages &messages, double bytes, double latency,
-                 double bandwidth) {
-  return messages.rounds() * latency + messages.busiest() * bytes / bandwidth;
+double secondsOf(const AllReduceMessages &messages, double bytes, const cost::Link &link) {
+  return link.seconds(messages.busiest() * bytes, messages.rounds());
 }
 
 } // namespace meshwright::dist

@@ -10,6 +10,7 @@
 #ifndef MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H
 #define MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H
 
+#include "meshwright/Cost/Device.h"
 #include "meshwright/OptionValues.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -54,9 +55,9 @@ struct AllReduceMessages {
 /// fold the ranks beyond the last power of two onto others.
 AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t ranks);
 
-/// Seconds by the alpha-beta model (Hockney 1994): each round costs `latency`, each
-/// byte through the busiest rank 1 / `bandwidth`.
-double secondsOf(const AllReduceMessages &messages, double bytes, double latency, double bandwidth);
+/// Seconds by the alpha-beta model (Hockney 1994): each round costs a message's latency, and all
+/// bytes of the busiest rank go through one link.
+double secondsOf(const AllReduceMessages &messages, double bytes, const cost::Link &link);
 
 } // namespace meshwright::dist
 

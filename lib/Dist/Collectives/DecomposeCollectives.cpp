@@ -75,8 +75,13 @@ private:
     for (Type type : op->getOperandTypes())
       bytes += double(cast<RankedTensorType>(type).getNumElements()) *
                getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+    cost::Link link = device->network;
+    if (latency > 0)
+      link.latency = latency;
+    if (bandwidth > 0)
+      link.bandwidth = bandwidth;
     auto seconds = [&](CollectiveAlgorithm a) {
-      return secondsOf(allReduceMessages(a, ranks), bytes, latency, bandwidth);
+      return secondsOf(allReduceMessages(a, ranks), bytes, link);
     };
     return *llvm::min_element(collectiveAlgorithms(), [&](auto a, auto b) {
       return seconds(a) < seconds(b);

@@ -164,7 +164,7 @@ Origins::Origins(ArrayRef<Value> wanted) {
   llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 }
 
-KeyExpansion KeyExpansion::cheapest(Value k, Value v) {
+KeyExpansion KeyExpansion::cheapest(Value k, Value v, const cost::Device &device) {
   KeyExpansion itself(k, v), expansion(k, v);
   SmallVector<Value> wanted{k};
   if (k != v)
@@ -175,11 +175,11 @@ KeyExpansion KeyExpansion::cheapest(Value k, Value v) {
                                  llvm::is_contained(wanted, value)};
   });
   for (auto [node, op] : llvm::zip(graph.ops, origins.ops))
-    node.cost = costOfOp(op);
+    node.cost = costOfOp(op, device);
   int64_t all = 0;
   for (Value value : wanted)
     all += bytesOf(value.getType());
-  RecomputeChoice choice = cheapestChoice(graph, flopsPerByteSent);
+  RecomputeChoice choice = cheapestChoice(graph, device.flopsPerByteSent());
   if (choice.kept.none() || 2 * choice.bytes >= all)
     return itself;
   expansion.sources.clear();
@@ -308,7 +308,7 @@ void GradientFlow::add(Operation &op) {
 }
 
 KeyGradient KeyGradient::cheapest(const KeyExpansion &expansion, Value dk, Value dv,
-                                  Operation *attention) {
+                                  Operation *attention, const cost::Device &device) {
   KeyGradient asTheyAre(dk, dv), gradient(dk, dv);
   GradientFlow flow(expansion, dk, dv, attention);
   // What is needed after the ring travels, or is computed of what does.
@@ -332,14 +332,14 @@ KeyGradient KeyGradient::cheapest(const KeyExpansion &expansion, Value dk, Value
     if (wanted.contains(op->getResult(0))) {
       wanted.insert(op->operand_begin(), op->operand_end());
       gradient.moved.ops.push_back(op);
-      cost += costOfOp(op);
+      cost += costOfOp(op, device);
     }
   std::reverse(gradient.moved.ops.begin(), gradient.moved.ops.end());
   for (auto [value, dim] : flow.dims)
     if (dim >= 0)
       gradient.moved.dims[value] = dim;
   int64_t all = bytesOf(wide(dk.getType())) + bytesOf(wide(dv.getType()));
-  bool gains = cost <= flopsPerByteSent * double(all - choice.bytes);
+  bool gains = cost <= device.flopsPerByteSent() * double(all - choice.bytes);
   return gains && !gradient.travel.empty() && !gradient.moved.ops.empty() ? gradient : asTheyAre;
 }
 
@@ -404,8 +404,9 @@ void KeyGradient::eraseDead() const {
 
 /// Of what `pair` keeps, keys and values of `expansions` are computed again from what they are made
 /// of, and all else stays.
-static void keepSources(LayerPair &pair, ArrayRef<KeyExpansion> expansions) {
-  LayerGraph layer(pair);
+static void keepSources(LayerPair &pair, ArrayRef<KeyExpansion> expansions,
+                        const cost::Device &device) {
+  LayerGraph layer(pair, device);
   RecomputeGraph graph = layer.graph;
   llvm::SmallDenseSet<Operation *> expanding;
   for (const KeyExpansion &expansion : expansions)
@@ -444,7 +445,8 @@ static void keepSources(LayerPair &pair, ArrayRef<KeyExpansion> expansions) {
   eliminateCommonSubExpressions(rewriter, dominance, backward);
 }
 
-void dist::keepKeySources(ModuleOp module, llvm::function_ref<bool(train::AttentionOp)> isRing) {
+void dist::keepKeySources(ModuleOp module, llvm::function_ref<bool(train::AttentionOp)> isRing,
+                          const cost::Device &device) {
   for (LayerPair &pair : findLayerPairs(module)) {
     SmallVector<KeyExpansion> expansions;
     pair.forwardFunction().walk([&](train::AttentionOp op) {
@@ -452,11 +454,11 @@ void dist::keepKeySources(ModuleOp module, llvm::function_ref<bool(train::Attent
         return;
       KeyExpansion expansion =
           KeyExpansion::cheapest(gatheredOf(op.getK()).gather->getOperand(0),
-                                 gatheredOf(op.getV()).gather->getOperand(0));
+                                 gatheredOf(op.getV()).gather->getOperand(0), device);
       if (!expansion.isTrivial())
         expansions.push_back(expansion);
     });
     if (!expansions.empty())
-      keepSources(pair, expansions);
+      keepSources(pair, expansions, device);
   }
 }

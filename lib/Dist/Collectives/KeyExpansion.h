@@ -11,6 +11,7 @@
 #ifndef MESHWRIGHT_LIB_DIST_KEYEXPANSION_H
 #define MESHWRIGHT_LIB_DIST_KEYEXPANSION_H
 
+#include "meshwright/Cost/Device.h"
 #include "Dist/Dist.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -35,7 +36,7 @@ struct KeyExpansion {
   KeyExpansion(mlir::Value k, mlir::Value v);
   /// What is cheapest to send and to compute keys and values from again, if that is less than half
   /// of them; else themselves.
-  static KeyExpansion cheapest(mlir::Value k, mlir::Value v);
+  static KeyExpansion cheapest(mlir::Value k, mlir::Value v, const cost::Device &device);
 
   bool isTrivial() const { return made.ops.empty(); }
   int64_t dim(mlir::Value source) const { return made.dims.at(source); }
@@ -56,7 +57,7 @@ struct KeyGradient {
   /// on each device; else as they are. `attention` is where these are computed: what ops read
   /// beside is, or can be, computed before it.
   static KeyGradient cheapest(const KeyExpansion &expansion, mlir::Value dk, mlir::Value dv,
-                              mlir::Operation *attention);
+                              mlir::Operation *attention, const cost::Device &device);
 
   bool isTrivial() const { return moved.ops.empty(); }
   /// Terms of `travel` and then of `stay`, in f32 at least, of gradients of keys and values that
@@ -77,7 +78,8 @@ struct KeyGradient {
 /// Lets backwards of layers keep what keys and values of attention that `isRing` are made of, where a
 /// ring is to send that, in place of keys and values.
 void keepKeySources(mlir::ModuleOp module,
-                    llvm::function_ref<bool(train::AttentionOp)> isRing);
+                    llvm::function_ref<bool(train::AttentionOp)> isRing,
+                    const cost::Device &device);
 
 } // namespace meshwright::dist
 

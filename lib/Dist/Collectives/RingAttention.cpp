@@ -38,7 +38,8 @@ using RingBlock = SmallVector<Value>;
 /// The ring of one op.
 template <typename Op> class Ring {
 public:
-  Ring(Op op, const Mesh &mesh) : op(op), mesh(mesh), b(op), loc(op.getLoc()) {}
+  Ring(Op op, const Mesh &mesh, const cost::Device &device)
+      : op(op), mesh(mesh), device(device), b(op), loc(op.getLoc()) {}
 
   /// Whether devices have parts of the keys. Others, as those of a table, are none of a sequence, and all
   /// have them.
@@ -112,6 +113,7 @@ protected:
 
   Op op;
   const Mesh &mesh;
+  const cost::Device &device;
   OpBuilder b;
   Location loc;
   Gathered k, v;
@@ -221,7 +223,7 @@ template <typename Op> Value Ring<Op>::from(Value x, int64_t by) {
 
 template <typename Op> void Ring<Op>::findSources() {
   Value ownK = ownPart(k), ownV = ownPart(v);
-  expansion = mayExpand() ? KeyExpansion::cheapest(ownK, ownV) : KeyExpansion(ownK, ownV);
+  expansion = mayExpand() ? KeyExpansion::cheapest(ownK, ownV, device) : KeyExpansion(ownK, ownV);
 }
 
 template <typename Op> SmallVector<RingBlock> Ring<Op>::ownBlocks() {
@@ -366,7 +368,7 @@ public:
     });
     KeyGradient gradient(parts.front().value, parts.back().value);
     if (!asTheyAre)
-      gradient = KeyGradient::cheapest(expansion, gradient.dk, gradient.dv, op);
+      gradient = KeyGradient::cheapest(expansion, gradient.dk, gradient.dv, op, device);
     gradient.hoistOperands(op);
     SmallVector<RingBlock> blocks = ownBlocks(), own(count), travelling(count);
     SmallVector<int64_t> places(count); // steps that `travelling` is of
@@ -472,8 +474,9 @@ private:
     if (!meshOp->removeDiscardableAttr(DistDialect::ringAttr))
       return;
     Mesh mesh = meshOp.getMesh();
-    keepKeySources(getOperation(),
-                   [&](train::AttentionOp op) { return ForwardRing(op, mesh).mayExpand(); });
+    keepKeySources(
+        getOperation(),
+        [&](train::AttentionOp op) { return ForwardRing(op, mesh, *device).mayExpand(); }, *device);
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<train::AttentionOp, train::AttentionGradOp>(op))
@@ -481,14 +484,14 @@ private:
     });
     for (Operation *op : ops) {
       if (auto attention = dyn_cast<train::AttentionOp>(op)) {
-        ForwardRing ring(attention, mesh);
+        ForwardRing ring(attention, mesh, *device);
         if (!ring.dividesKeys())
           continue;
         if (failed(ring.match(contextBalance)))
           return signalPassFailure();
         ring.build();
       } else {
-        BackwardRing ring(cast<train::AttentionGradOp>(op), mesh);
+        BackwardRing ring(cast<train::AttentionGradOp>(op), mesh, *device);
         if (!ring.dividesKeys())
           continue;
         if (failed(ring.match(contextBalance)) || failed(ring.build()))

@@ -9,12 +9,11 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-double LinkSpeeds::whole(double bytes) const { return latency + bytes / between; }
+double StageLinks::whole(double bytes) const { return between.seconds(bytes); }
 
-double LinkSpeeds::shared(double bytes, int64_t devices) const {
-  double others = double(devices - 1);
-  return latency + bytes / double(devices) / between + others * latency +
-         bytes * others / double(devices) / inside;
+double StageLinks::shared(double bytes, int64_t devices) const {
+  double part = bytes / double(devices), others = double(devices - 1);
+  return between.seconds(part) + inside.seconds(others * part, others);
 }
 
 /// The axes along which devices have the same `value`, as dist-partition says.
@@ -31,7 +30,7 @@ static Axes replicatedAxes(Value value, const Mesh &mesh) {
 
 llvm::DenseMap<Value, StageInputs::Shares> dist::findShares(const PartFunctions &functions,
                                                             MeshOp mesh, GroupAttr pipeline,
-                                                            std::optional<LinkSpeeds> speeds) {
+                                                            std::optional<StageLinks> links) {
   Mesh shape = mesh.getMesh();
   unsigned pipe = pipeline.on(shape)[0];
   llvm::DenseMap<Value, StageInputs::Shares> shares;
@@ -39,7 +38,7 @@ llvm::DenseMap<Value, StageInputs::Shares> dist::findShares(const PartFunctions 
     for (Value value : function.results) {
       Axes axes = replicatedAxes(value, shape);
       // Axes further in are the faster ones.
-      llvm::erase_if(axes, [&](unsigned axis) { return speeds ? axis <= pipe : axis == pipe; });
+      llvm::erase_if(axes, [&](unsigned axis) { return links ? axis <= pipe : axis == pipe; });
       int64_t devices = shape.size(axes);
       auto type = cast<RankedTensorType>(value.getType());
       ArrayRef<int64_t> sizes = type.getShape();
@@ -47,7 +46,7 @@ llvm::DenseMap<Value, StageInputs::Shares> dist::findShares(const PartFunctions 
       if (devices == 1 || dim == sizes.end())
         continue;
       double bytes = double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
-      if (!speeds || speeds->shared(bytes, devices) < speeds->whole(bytes))
+      if (!links || links->shared(bytes, devices) < links->whole(bytes))
         shares[value] = {GroupAttr::from(pipeline.getMesh(), shape, axes), dim - sizes.begin()};
     }
   return shares;

@@ -37,8 +37,8 @@ enum class Sharing { never, cheaper, always };
 class Splitter {
 public:
   Splitter(ModuleOp module, MeshOp mesh, unsigned axis, schedule::ScheduleKind kind,
-           Sharing sharing, LinkSpeeds speeds)
-      : module(module), mesh(mesh), kind(kind), sharing(sharing), speeds(speeds),
+           Sharing sharing, StageLinks links)
+      : module(module), mesh(mesh), kind(kind), sharing(sharing), links(links),
         stages(mesh.getMesh().axes[axis].size), stageOf(schedule::assignChunks(kind, stages)),
         group(GroupAttr::from(FlatSymbolRefAttr::get(mesh), mesh.getMesh(), {axis})) {}
 
@@ -57,7 +57,7 @@ private:
   MeshOp mesh;
   schedule::ScheduleKind kind;
   Sharing sharing;
-  LinkSpeeds speeds;
+  StageLinks links;
   int64_t stages;
   SmallVector<int64_t> stageOf; ///< of each chunk
   GroupAttr group;
@@ -190,7 +190,7 @@ LogicalResult Splitter::run() {
   llvm::DenseMap<Value, StageInputs::Shares> countShares;
   auto share = [&](const PartFunctions &functionsOf) {
     return findShares(functionsOf, mesh, group,
-                      sharing == Sharing::cheaper ? std::optional(speeds) : std::nullopt);
+                      sharing == Sharing::cheaper ? std::optional(links) : std::nullopt);
   };
   if (sharing != Sharing::never) {
     for (auto [functionsOf, sharesOf] : llvm::zip(parts, shares))
@@ -289,7 +289,14 @@ private:
       module.emitError("scatter-gather '") << scatterGather << "' must be never, cheaper or always";
       return signalPassFailure();
     }
-    if (failed(Splitter(module, mesh, axis, schedule, *sharing, {between, inside, latency}).run()))
+    StageLinks links{device->network, device->machine};
+    if (between > 0)
+      links.between.bandwidth = between;
+    if (inside > 0)
+      links.inside.bandwidth = inside;
+    if (latency > 0)
+      links.between.latency = links.inside.latency = latency;
+    if (failed(Splitter(module, mesh, axis, schedule, *sharing, links).run()))
       signalPassFailure();
   }
 };

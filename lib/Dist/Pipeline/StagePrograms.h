@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_LIB_DIST_STAGEPROGRAMS_H
 #define MESHWRIGHT_LIB_DIST_STAGEPROGRAMS_H
 
+#include "meshwright/Cost/Device.h"
 #include "StageParts.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -66,9 +67,8 @@ struct StageInputs {
 };
 
 /// How long a message to another stage takes, in seconds.
-struct LinkSpeeds {
-  double between, inside; ///< bytes a second to another stage, and among the devices of one
-  double latency;
+struct StageLinks {
+  cost::Link between, inside; ///< to another stage, and among the devices of one
 
   /// Each device sends the whole value.
   double whole(double bytes) const;
@@ -77,10 +77,10 @@ struct LinkSpeeds {
 };
 
 /// For each value that one part passes to another and that devices should send in parts: the
-/// first dimension that their number divides. Without `speeds` all values that can be divided.
+/// first dimension that their number divides. Without `links` all values that can be divided.
 llvm::DenseMap<mlir::Value, StageInputs::Shares> findShares(const PartFunctions &functions,
                                                             MeshOp mesh, GroupAttr pipeline,
-                                                            std::optional<LinkSpeeds> speeds);
+                                                            std::optional<StageLinks> links);
 
 /// Adds the function of `stage` to its program: one call for each part and microbatch. Ops
 /// carry the name of their task.

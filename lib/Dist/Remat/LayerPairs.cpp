@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "LayerPairs.h"
 
+#include "meshwright/Cost/TripCount.h"
+
 #include "meshwright/Remat.h"
 
 using namespace mlir;
@@ -60,25 +62,24 @@ SmallVector<LayerPair> meshwright::dist::findLayerPairs(ModuleOp module) {
 
 //===--- costs --------------------------------------------------------------===//
 
-double meshwright::dist::costOfOp(Operation *op) {
-  // How often a repeat with `times` runs is data: what it computes is counted as of one iteration.
+double meshwright::dist::costOfOp(Operation *op, const cost::Device &device) {
   if (auto repeat = dyn_cast<train::RepeatOp>(op))
-    return (repeat.getTimes() ? 1 : double(repeat.getCount())) * costOfFunction(calleeOf(repeat));
+    return cost::tripCount(repeat) * costOfFunction(calleeOf(repeat), device);
   if (!isMemoryEffectFree(op))
     return anyPrice;
   if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
     GroupAttr group = collective.getGroupAttr();
     Mesh mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, group.getMesh()).getMesh();
-    return flopsPerByteSent * double(collective.getSentBytes(mesh.size(group.on(mesh))));
+    return device.flopsPerByteSent() * double(collective.getSentBytes(mesh.size(group.on(mesh))));
   }
   auto cost = dyn_cast<train::CostOpInterface>(op);
-  return cost && !isa<train::ReshapeOp>(op) ? cost.getFlops() : 0;
+  return cost ? cost.getFlops() : 0;
 }
 
-double meshwright::dist::costOfFunction(func::FuncOp function) {
+double meshwright::dist::costOfFunction(func::FuncOp function, const cost::Device &device) {
   double cost = 0;
   for (Operation &op : function.getBody().front().without_terminator())
-    cost += costOfOp(&op);
+    cost += costOfOp(&op, device);
   return cost;
 }
 
@@ -94,7 +95,7 @@ static bool isThereAnyway(Value value) {
   return isa<BlockArgument>(value) || value.getDefiningOp<train::GetOp>();
 }
 
-LayerGraph::LayerGraph(const LayerPair &pair) {
+LayerGraph::LayerGraph(const LayerPair &pair, const cost::Device &device) {
   train::RepeatOp forward = pair.forward, backward = pair.backward;
   Block &body = pair.forwardFunction().getBody().front();
   unsigned carries = forward.getCarry().size(), firstEach = forward.getCalleeArgument(carries);
@@ -114,7 +115,7 @@ LayerGraph::LayerGraph(const LayerPair &pair) {
                                 llvm::is_contained(backward->getOperands(), outside))));
   }
   for (Operation &op : body.without_terminator()) {
-    RecomputeGraph::Op node{costOfOp(&op), {}};
+    RecomputeGraph::Op node{costOfOp(&op, device), {}};
     for (Value operand : op.getOperands())
       node.operands.push_back(values[operand]);
     for (Value result : op.getResults())

@@ -10,6 +10,7 @@
 #ifndef MESHWRIGHT_LIB_DIST_LAYERPAIRS_H
 #define MESHWRIGHT_LIB_DIST_LAYERPAIRS_H
 
+#include "meshwright/Cost/Device.h"
 #include "Dist/Dist.h"
 #include "RecomputeGraph.h"
 
@@ -38,14 +39,15 @@ int64_t chunkCount(mlir::ModuleOp module);
 /// The bytes of a tensor of this type.
 int64_t bytesOf(mlir::Type type);
 
-/// What running an op again costs in FLOPs; infinity if it cannot.
-double costOfOp(mlir::Operation *op);
+/// What running an op again costs on `device` in FLOPs, bytes that it sends by what those are worth;
+/// infinity if it cannot.
+double costOfOp(mlir::Operation *op, const cost::Device &device);
 /// ... all of a function.
-double costOfFunction(mlir::func::FuncOp function);
+double costOfFunction(mlir::func::FuncOp function, const cost::Device &device);
 
 /// A layer's forward as the graph of what may be kept or run again for its backward.
 struct LayerGraph {
-  explicit LayerGraph(const LayerPair &pair);
+  LayerGraph(const LayerPair &pair, const cost::Device &device);
 
   RecomputeGraph graph;
   llvm::MapVector<mlir::Value, unsigned> values; ///< of the forward function

@@ -70,7 +70,7 @@ static Kept keptBy(int64_t every, int64_t count) {
 }
 
 RematEstimates::RematEstimates(ModuleOp module, std::vector<schedule::HeldAtBackward> held,
-                               bool anyGroups)
+                               bool anyGroups, const cost::Device &device)
     : held(std::move(held)), layers(std::make_unique<Layers>()) {
   int64_t most = 1;
   for (LayerPair &pair : findLayerPairs(module)) {
@@ -81,8 +81,8 @@ RematEstimates::RematEstimates(ModuleOp module, std::vector<schedule::HeldAtBack
       continue;
     layers->runs.push_back({pair.chunk,
                             pair.count(),
-                            LayerGraph(pair),
-                            costOfFunction(pair.forwardFunction()),
+                            LayerGraph(pair, device),
+                            costOfFunction(pair.forwardFunction(), device),
                             {},
                             {}});
     most = std::max(most, pair.count());

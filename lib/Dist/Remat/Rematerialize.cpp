@@ -35,7 +35,7 @@ static LogicalResult refuseTail(const RematPolicy &policy, LayerPair &pair) {
          << llvm::join(workable, ", ");
 }
 
-static LogicalResult apply(const RematPolicy &policy, LayerPair &pair) {
+static LogicalResult apply(const RematPolicy &policy, LayerPair &pair, const cost::Device &device) {
   if (policy.every == 1 && !policy.price)
     return success();
   LayerGroups groups = groupsOf(policy.every, pair.count());
@@ -44,10 +44,10 @@ static LogicalResult apply(const RematPolicy &policy, LayerPair &pair) {
   if (groups.size > 1)
     groupLayers(pair, groups.size);
   if (policy.price) {
-    LayerGraph layer(pair);
+    LayerGraph layer(pair, device);
     applyChoice(pair, layer, cheapestChoice(layer.graph, *policy.price));
   } else if (groups.size == 1) {
-    LayerGraph layer(pair);
+    LayerGraph layer(pair, device);
     applyChoice(pair, layer, cheapestChoice(layer.graph, anyPrice));
   }
   return success();
@@ -79,7 +79,8 @@ struct DistRematerialize : dist::impl::DistRematerializeBase<DistRematerialize> 
              << chunks << (chunks == 1 ? " chunk" : " chunks") << " of layers, but "
              << policies.size() << " policies of rematerialization; give one, or one for each";
     for (LayerPair &pair : findLayerPairs(getOperation()))
-      if (!policies.empty() && failed(apply(policies[policies.size() > 1 ? pair.chunk : 0], pair)))
+      if (!policies.empty() &&
+          failed(apply(policies[policies.size() > 1 ? pair.chunk : 0], pair, *device)))
         return failure();
     return success();
   }

@@ -11,6 +11,7 @@
 #include "Dist/Passes.h"
 #include "PaddingZeros.h"
 #include "SeededClasses.h"
+#include "meshwright/Cost/Flops.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -25,21 +26,9 @@ namespace meshwright::dist {
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// FLOPs of products and attention in one run of a function. How often rounds run is data: once.
-static double flopsOf(func::FuncOp function, ModuleOp module) {
-  double flops = 0;
-  function.walk([&](Operation *op) {
-    auto cost = dyn_cast<train::CostOpInterface>(op);
-    if (auto repeat = dyn_cast<train::RepeatOp>(op)) {
-      auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
-      flops += (repeat.getTimes() ? 1 : double(repeat.getCount())) * flopsOf(callee, module);
-    } else if (auto call = dyn_cast<func::CallOp>(op)) {
-      flops += flopsOf(module.lookupSymbol<func::FuncOp>(call.getCallee()), module);
-    } else if (cost && !isa<train::KernelOpInterface, train::ReshapeOp>(op)) {
-      flops += cost.getFlops();
-    }
-  });
-  return flops;
+/// FLOPs of products and attention in one run of a function.
+static double flopsOf(func::FuncOp function) {
+  return cost::FlopCounter(cost::FlopCounter::Products).of(function.getBody().front());
 }
 
 /// "1.25%", of how much `padded` is more than `logical`.
@@ -78,7 +67,7 @@ public:
     if (failed(findShapes(*structure)))
       return failure();
     func::FuncOp step = module.lookupSymbol<func::FuncOp>("step");
-    double logicalFlops = step ? flopsOf(step, module) : 0;
+    double logicalFlops = step ? flopsOf(step) : 0;
     // What ops say about themselves is read while types are still logical.
     for (func::FuncOp function : structure->functions)
       function.walk([&](Operation *op) {
@@ -103,7 +92,7 @@ public:
     }
     updateSizes(module);
     if (logicalFlops > 0)
-      sayCost(logicalFlops, flopsOf(step, module));
+      sayCost(logicalFlops, flopsOf(step));
     return maskPadding(module, logical);
   }
 

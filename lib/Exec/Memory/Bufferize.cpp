@@ -11,6 +11,7 @@
 #include "LowerToMemory.h"
 
 #include "Dist/Dist.h"
+#include "meshwright/Cost/TripCount.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
@@ -32,7 +33,7 @@ namespace meshwright::exec {
 static void coalesceCopies(func::FuncOp function, BufferCoalescing &coalescing) {
   SmallVector<std::pair<int64_t, CopyOp>> copies;
   function.walk([&](CopyOp copy) {
-    copies.push_back({runsOf(copy) * bytesOf(copy.getSource().getType()), copy});
+    copies.push_back({cost::runsOf(copy) * bytesOf(copy.getSource().getType()), copy});
   });
   llvm::stable_sort(copies, [](auto &a, auto &b) { return a.first > b.first; });
   for (auto &[cost, copy] : copies)

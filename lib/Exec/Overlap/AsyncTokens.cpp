@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "AsyncTokens.h"
 #include "Exec/Verify/ProgramWalk.h"
+#include "meshwright/Cost/TripCount.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -28,7 +29,7 @@ int64_t exec::freeAsyncToken(ProgramOp program) {
 /// Whether `op`, beside which `started` runs, is inside a loop that seldom runs and `started` is not.
 static bool runsSeldom(Operation *op, Operation *started) {
   for (auto loop = op->getParentOfType<LoopOp>(); loop; loop = loop->getParentOfType<LoopOp>())
-    if (loop.getCountedIterations() == 0 && !loop->isAncestor(started))
+    if (cost::tripCount(loop) == 0 && !loop->isAncestor(started))
       return true;
   return false;
 }

@@ -66,7 +66,8 @@ static bool isExchangeOfRows(Operation *op, int64_t minBytes) {
 /// Whether `op` is work of a library, of more than an operation for each number that it makes.
 static bool isProduct(Operation *op) {
   auto cost = dyn_cast<train::CostOpInterface>(op);
-  return cost && !isa<train::KernelOpInterface>(op) && cost.getFlops() > train::defaultFlops(op);
+  return cost && !isa<train::KernelOpInterface, LaunchOp>(op) &&
+         cost.getFlops() > train::defaultFlops(op);
 }
 
 /// Moves `op` to before `target`, with what it needs of the ops from there on, unless a product or

@@ -1,0 +1,80 @@
+//===- Device.h - what a device and its links can do ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The one object that passes and reports ask what something costs, in seconds, bytes and
+// floating-point operations (FLOPs). CostTable.cpp has the numbers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_COST_DEVICE_H
+#define MESHWRIGHT_COST_DEVICE_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace meshwright::cost {
+
+/// A rate that depends on how much is done at once, such as FLOPs a second by the FLOPs of a call.
+class Rate {
+public:
+  struct Point {
+    double size, rate;
+  };
+  /// The same rate for every size.
+  Rate(double rate) : points{{1, rate}} {}
+  /// By ascending size. Between points time is a power of size; a larger size has the last rate.
+  /// A smaller one takes as long as the first, which is what a call takes at least.
+  Rate(std::initializer_list<Point> points) : points(points) {}
+
+  double at(double size) const;
+  double seconds(double size) const { return size > 0 ? size / at(size) : 0; }
+  /// Of the largest sizes.
+  double peak() const { return points.back().rate; }
+  llvm::ArrayRef<Point> getPoints() const { return points; }
+
+private:
+  llvm::SmallVector<Point, 1> points;
+};
+
+/// A way to other devices.
+struct Link {
+  double latency;   ///< seconds that a message takes however short it is
+  double bandwidth; ///< bytes a second that a device sends, in one direction
+
+  /// Seconds for `bytes` in so many messages, one after the other (Hockney 1994).
+  double seconds(double bytes, double messages = 1) const {
+    return messages * latency + bytes / bandwidth;
+  }
+};
+
+/// Rates by the type of operands.
+struct RatesByType {
+  Rate f32;
+  Rate narrow; ///< bf16 and f16, with sums in f32
+
+  const Rate &ofBits(unsigned bits) const { return bits <= 16 ? narrow : f32; }
+};
+
+struct Device {
+  std::string name;        ///< in options and cluster files
+  std::string description; ///< "an H100 SXM"
+  /// FLOPs a second by the FLOPs of a call: of matrix products, attention and its gradient, ...
+  RatesByType products, attention, attentionGrad;
+  Rate kernels;  ///< ... and generated kernels, which compute in f32
+  Rate memory;   ///< bytes a second, read and written, by the bytes of a kernel
+  double launch; ///< seconds from a kernel to the next one beside what they do
+  /// Fewest rows of a product that is as fast, row by row, as one of more rows.
+  int64_t productRows;
+  Link machine; ///< to devices of its own machine
+  Link network; ///< to devices of others
+
+  /// FLOPs that a byte a device sends is worth: what it computes in products of 16 bits while it
+  /// sends one to another device of its machine.
+  double flopsPerByteSent() const { return products.narrow.peak() / machine.bandwidth; }
+};
+
+} // namespace meshwright::cost
+
+#endif // MESHWRIGHT_COST_DEVICE_H
