@@ -30,6 +30,9 @@ inline constexpr llvm::StringLiteral coordinatesAttr = "dist.coordinates";
 /// name, "F3.1". Calls keep it to the end.
 inline constexpr llvm::StringLiteral taskAttr = "dist.task";
 
+/// The attribute of a stage's program: the largest number of forward tasks whose results it keeps.
+inline constexpr llvm::StringLiteral heldAttr = "dist.held";
+
 /// The coordinates that one entry of a `dist.coordinates` gives: those of an integer or of a
 /// list of integers; empty where it is neither.
 llvm::SmallVector<int64_t> coordinatesOf(mlir::Attribute entry);

@@ -526,7 +526,8 @@ def DistVerifyCommunication : PhasePass<"dist-verify-communication", "schedule">
     stage never keeps results of more forward tasks for later backward and weight tasks
     than its schedule says (`dist.held`); each value that a task makes for another stage
     is sent once for every microbatch, to tasks of the same microbatch; and every boundary
-    between chunks is crossed in each direction.
+    between chunks is crossed in each direction. It shares no code with the passes that make
+    stages and order their tasks.
   }];
   let options = [Option<"capacity", "capacity", "int64_t", "1",
                         "messages of a channel that may be in flight to a device; 0: none">];

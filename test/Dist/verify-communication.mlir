@@ -46,6 +46,19 @@ func.func @unknown() {
 
 // -----
 
+dist.mesh @mesh ["a" = 2]
+// expected-error @+1 {{calls itself, directly or through others}}
+func.func @first(%x: tensor<4xf32>) {
+  func.call @second(%x) : (tensor<4xf32>) -> ()
+  return
+}
+func.func private @second(%x: tensor<4xf32>) {
+  func.call @first(%x) : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
 // What one sends both ways at once, each way has room for.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
 module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {

@@ -316,3 +316,25 @@ module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : 
     return
   }
 }
+
+// -----
+
+// A call's task is read from its name.
+dist.mesh @mesh ["pipe" = 2]
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2]
+  func.func private @forward() {
+    return
+  }
+  func.func @step() {
+    // expected-error @below {{'F0.-1' is no task; one looks like F3.1, B3.1 or W3.1, microbatch 3 of chunk 1}}
+    func.call @forward() {dist.task = "F0.-1"} : () -> ()
+    return
+  }
+}
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2]
+  func.func @step() {
+    return
+  }
+}

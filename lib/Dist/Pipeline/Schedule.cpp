@@ -12,7 +12,6 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
-#include "Dist/Verify/VerifyTasks.h"
 #include "StagePrograms.h"
 #include "meshwright/PipelineSchedule.h"
 

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
-#include "Dist/Propagation/ValueBinding.h"
 #include "Dist/Verify/CommunicationSimulator.h"
 #include "Dist/Verify/VerifyTasks.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -20,17 +20,50 @@ namespace meshwright::dist {
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
 
+/// Follows the calls and repetitions of `function`, which `callers` are on the way to: those that
+/// cannot be followed could hide a collective.
+static LogicalResult followCalls(func::FuncOp function, const SymbolTable &symbols,
+                                 llvm::SetVector<Operation *> &callers,
+                                 llvm::DenseSet<Operation *> &done) {
+  if (done.contains(function))
+    return success();
+  if (!callers.insert(function))
+    return function.emitOpError("calls itself, directly or through others");
+  WalkResult result = function.walk([&](Operation *op) {
+    auto call = dyn_cast<func::CallOp>(op);
+    auto repeat = dyn_cast<train::RepeatOp>(op);
+    if (!call && !repeat)
+      return WalkResult::advance();
+    StringRef name = call ? call.getCallee() : repeat.getCallee();
+    auto callee = symbols.lookup<func::FuncOp>(name);
+    if (!callee || callee.isExternal()) {
+      op->emitOpError("calls @") << name << ", which is not a function with a body";
+      return WalkResult::interrupt();
+    }
+    return failed(followCalls(callee, symbols, callers, done)) ? WalkResult::interrupt()
+                                                               : WalkResult::advance();
+  });
+  callers.pop_back();
+  done.insert(function);
+  return failure(result.wasInterrupted());
+}
+
 /// Each collective of a program stands where every device that runs it comes by.
 static LogicalResult verifyControlFlow(ModuleOp program) {
   MeshOp mesh = lookupMesh(program);
-  // Calls that cannot be followed could hide a collective.
-  if (!mesh || failed(structureOf(program)))
+  if (!mesh)
     return failure();
+  SymbolTable symbols(program);
+  llvm::SetVector<Operation *> callers;
+  llvm::DenseSet<Operation *> done;
+  for (auto function : program.getOps<func::FuncOp>())
+    if (!function.isExternal() && failed(followCalls(function, symbols, callers, done)))
+      return failure();
   WalkResult result = program.walk([&](Operation *op) {
-    for (Value value : op->getResults())
+    for (OpResult value : op->getResults())
       if (dist::shardingOf(value.getType())) {
-        op->emitOpError() << describe(value) << " still has a sharding, " << value.getType()
-                          << "; run dist-partition first";
+        op->emitOpError("result ") << value.getResultNumber() << " still has a sharding, "
+                                   << value.getType() << "; run dist-partition first";
         return WalkResult::interrupt();
       }
     auto collective = dyn_cast<CollectiveOpInterface>(op);

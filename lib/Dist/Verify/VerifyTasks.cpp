@@ -6,7 +6,6 @@
 #include "VerifyTasks.h"
 
 #include "Dist/Programs.h"
-#include "meshwright/PipelineSchedule.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -17,10 +16,14 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using schedule::Task;
-using schedule::TaskKind;
 
 namespace {
+/// What the name of a task says: "F3.1" is forward of microbatch 3 in chunk 1; B is backward, W weight.
+struct Task {
+  StringRef name;
+  char kind;
+  int64_t microbatch, chunk;
+};
 using TaskCalls = llvm::MapVector<Operation *, Task>;
 
 /// Sender, receiver, number, and the group's identity.
@@ -31,14 +34,27 @@ struct Messages {
 };
 } // namespace
 
+static std::optional<Task> readTask(StringRef name) {
+  Task task{name, name.empty() ? '\0' : name.front(), 0, 0};
+  auto [microbatch, chunk] = name.drop_front(!name.empty()).split('.');
+  auto isNumber = [](StringRef text, int64_t &number) {
+    return !text.empty() && llvm::all_of(text, llvm::isDigit) && !text.getAsInteger(10, number);
+  };
+  bool fine = StringRef("FBW").contains(task.kind) && isNumber(microbatch, task.microbatch) &&
+              isNumber(chunk, task.chunk);
+  return fine ? std::optional(task) : std::nullopt;
+}
+
 /// The calls of tasks in their order.
 static FailureOr<TaskCalls> callsOf(func::FuncOp function) {
   TaskCalls calls;
   for (auto call : function.getBody().front().getOps<func::CallOp>())
     if (auto name = call->getAttrOfType<StringAttr>(taskAttr)) {
-      llvm::Expected<Task> task = Task::parse(name);
+      std::optional<Task> task = readTask(name);
       if (!task)
-        return call.emitOpError(llvm::toString(task.takeError()));
+        return call.emitOpError("'") << name.getValue()
+                                     << "' is no task; one looks like F3.1, B3.1 or W3.1, "
+                                        "microbatch 3 of chunk 1";
       calls[call] = *task;
     }
   return calls;
@@ -55,12 +71,12 @@ static LogicalResult verifyHeld(func::FuncOp function, const TaskCalls &calls) {
   // forward task: they are nothing that is kept for a backward one.
   std::map<Operation *, SmallVector<Operation *>> endingAt;
   for (auto &[op, task] : calls) {
-    if (task.kind != TaskKind::forward)
+    if (task.kind != 'F')
       continue;
     Operation *last = nullptr;
     for (Operation *user : op->getUsers()) {
       auto reader = calls.find(user);
-      if (reader != calls.end() && reader->second.kind != TaskKind::forward &&
+      if (reader != calls.end() && reader->second.kind != 'F' &&
           (!last || last->isBeforeInBlock(user)))
         last = user;
     }
@@ -77,7 +93,7 @@ static LogicalResult verifyHeld(func::FuncOp function, const TaskCalls &calls) {
     if (int64_t(held.size()) > claim.getInt()) {
       InFlightDiagnostic error = op->emitOpError("runs while the stage keeps results of ")
                                  << held.size() << " forward tasks, ";
-      llvm::interleaveComma(held, error, [&](Operation *kept) { error << calls.lookup(kept).str(); });
+      llvm::interleaveComma(held, error, [&](Operation *kept) { error << calls.lookup(kept).name; });
       return error << "; its schedule allows " << claim.getInt() << " at most";
     }
     for (Operation *done : endingAt[op])
@@ -126,7 +142,7 @@ public:
       for (auto &[op, task] : tasks) {
         microbatches = std::max(microbatches, task.microbatch + 1);
         stageOf[task.chunk] = stage;
-        hasBackward |= task.kind == TaskKind::backward;
+        hasBackward |= task.kind == 'B';
       }
   }
 
@@ -155,20 +171,20 @@ LogicalResult Crossings::add(const Channel &channel, Messages &messages) {
     for (const Task &reader : readers) {
       if (reader.microbatch != maker->microbatch) {
         InFlightDiagnostic error = recv.emitOpError("gives ")
-                                   << reader.str() << " what " << maker->str()
+                                   << reader.name << " what " << maker->name
                                    << " has made, which is another microbatch's";
         error.attachNote(send.getLoc()) << "sent here";
         return error;
       }
-      if (maker->kind == TaskKind::forward && reader.kind == TaskKind::forward)
+      if (maker->kind == 'F' && reader.kind == 'F')
         forward.insert({maker->chunk, reader.chunk});
-      if (maker->kind == TaskKind::backward && reader.kind == TaskKind::backward)
+      if (maker->kind == 'B' && reader.kind == 'B')
         backward.insert({maker->chunk, reader.chunk});
     }
     auto [known, isNew] = carried.insert({maker->microbatch, send});
     if (!isNew) {
       InFlightDiagnostic error = send.emitOpError("sends what ")
-                                 << maker->str() << " has made a second time";
+                                 << maker->name << " has made a second time";
       error.attachNote(known->second.getLoc()) << "the first time";
       return error;
     }

@@ -10,9 +10,6 @@
 
 namespace meshwright::dist {
 
-/// The attribute of a stage's program: the largest number of forward tasks whose results it keeps.
-inline constexpr llvm::StringLiteral heldAttr = "dist.held";
-
 /// Checks `entries`, the entry function of each program, if their calls are tasks of a
 /// pipeline's schedule:
 ///
