@@ -493,21 +493,24 @@ def ExecVerify : PhasePass<"exec-verify", "exec"> {
   let summary = "Checks that floor 3 is complete";
   let description = [{
     The verifier of the floor: programs hold no tensors; every buffer has an aligned offset
-    inside the arena; buffers that are live together do not overlap, except for stacks that share
-    memory slot by slot: the pass runs through all iterations of a program that has such stacks, and no op
-    may read where another buffer has been written since; nothing is read before it is written; no launch, call or matmul writes over an operand that it may not overwrite; private
-    programs write their `outs` and not their `ins`; and buffers that persist have the same
-    offset in all programs.
+    inside the arena; buffers that persist have the same offset in all programs, and no other
+    buffer shares their memory; no launch, call or matmul writes over an operand that it may not
+    overwrite; and private programs write their `outs` and not their `ins`.
 
-    The pass walks through programs as they would run, with first and last iterations of loops,
-    and with the addresses of the buffers. While an asynchronous collective runs, only other
-    communication may write its operands or touch its results, and none may run when the program
-    ends. Copies between host and device are ordered among those of one direction, so a copy in
-    the other direction or communication may not touch such memory either. Only copies and calls
-    use memory of the host. If the device has a copy of such memory, the older of the two is not
-    read, and changes that a program makes in a copy of a variable or of an `inouts` are copied
-    back. Collectives of the whole module have different ids, from 0 on, and `exec.groups`
-    lists every group once; axes, parts, roots, peers and permutations are those of the mesh.
+    The pass then runs every program without values but with the addresses of its buffers, by
+    code that shares nothing with the passes before it. All iterations of loops run, except those
+    that find memory as an earlier one did and touch the same bytes; a loop with `times` may end
+    after any number of them. No op may read bytes that nothing has written, or that another
+    buffer has been written to since; so buffers share memory exactly where that does no harm.
+    While an asynchronous collective runs, only other communication may write its operands or
+    touch its results, and none may run when the program ends. Copies between host and device are
+    ordered among those of one direction, so a copy in the other direction or communication may
+    not touch such memory either. Only copies and calls use memory of the host. If the device has a
+    copy of such memory, the older of the two is not read, and changes that a program makes in a
+    copy of a variable or of an `inouts` are copied back.
+
+    Collectives of the whole module have different ids, from 0 on, and `exec.groups` lists every
+    group once; axes, parts, roots, peers and permutations are those of the mesh.
 
     What passes wrote down is derived again: loop chunks, workspace and in-place operands of a kernel from
     its loop nests, workspaces of library calls from their shapes, pairs of queries and keys from where

@@ -273,8 +273,8 @@ module attributes {exec.arena_bytes = 256 : i64} {
     %z = exec.buffer "z" output output "z" offset 192 : memref<16xf32>
     // expected-note @below {{it is started here}}
     exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
-    // expected-error @below {{touches memory of collective 0, which may still run}}
     exec.loop %i = 3 times(%n : memref<i32>) from 1 {
+      // expected-error @below {{touches memory of collective 0, which may still run}}
       exec.copy %y to %z : memref<16xf32> to memref<16xf32>
     }
     exec.wait 0

@@ -5,9 +5,9 @@ module attributes {exec.arena_bytes = 192 : i64} {
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
-    // expected-error @+1 {{'b' overlaps 'a', which is live with it}}
     %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
     exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    // expected-error @+1 {{reads 'a' where 'b' has been written over it}}
     exec.copy %a to %b : memref<16xf32> to memref<16xf32>
   }
 }
@@ -214,14 +214,43 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // -----
 
-// Live together, by one element.
+// Memory that outlives the program, by one element.
 module attributes {exec.arena_bytes = 256 : i64} {
   func.func private @k(%x: tensor<17xf32>) -> tensor<17xf32> attributes {exec.kernel} { return %x : tensor<17xf32> }
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<17xf32>
-    // expected-error @below {{'a' overlaps 'x', which is live with it}}
+    // expected-error @below {{'a' overlaps 'x', which outlives the program}}
     %a = exec.buffer "a" temporary offset 64 : memref<17xf32>
     exec.launch @k ins(%x : memref<17xf32>) outs(%a : memref<17xf32>)
+  }
+}
+
+// -----
+
+// Two that do.
+module attributes {exec.arena_bytes = 256 : i64} {
+  train.variable @a : tensor<17xf32>
+  train.variable @b : tensor<16xf32>
+  exec.program @step {
+    %a = exec.buffer "a" parameter variable @a offset 0 : memref<17xf32>
+    // expected-error @below {{'b' overlaps 'a', which outlives the program}}
+    %b = exec.buffer "b" parameter variable @b offset 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+// A byte that nothing has written.
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %a = exec.buffer "a" temporary offset 64 : memref<17xf32>
+    %y = exec.buffer "y" output output "y" offset 192 : memref<16xf32>
+    %first = exec.view %a : memref<17xf32> -> memref<16xf32>
+    %second = exec.view %a from 1 : memref<17xf32> -> memref<16xf32>
+    exec.copy %x to %first : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{reads 'a' before anything is written there}}
+    exec.copy %second to %y : memref<16xf32> to memref<16xf32>
   }
 }
 
@@ -234,10 +263,10 @@ module attributes {exec.arena_bytes = 256 : i64} {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %c = exec.buffer "c" temporary offset 64 : memref<16xf32>
     %t = exec.buffer "t" temporary offset 128 : memref<16xf32>
-    // expected-error @below {{'u' overlaps 'c', which is live with it}}
     %u = exec.buffer "u" temporary offset 64 : memref<16xf32>
     exec.launch @k ins(%x : memref<16xf32>) outs(%c : memref<16xf32>)
     exec.loop %i = 2 {
+      // expected-error @below {{reads 'c' where 'u' has been written over it}}
       exec.launch @k ins(%c : memref<16xf32>) outs(%t : memref<16xf32>)
       exec.launch @k ins(%t : memref<16xf32>) outs(%c : memref<16xf32>)
       exec.launch @k ins(%x : memref<16xf32>) outs(%u : memref<16xf32>)
@@ -377,9 +406,9 @@ module attributes {exec.arena_bytes = 192 : i64} {
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
-    // expected-error @+1 {{'a' overlaps 'b', which is live with it}}
     %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
     exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    // expected-error @+1 {{reads 'a' where 'b' has been written over it}}
     exec.copy %a to %b : memref<16xf32> to memref<16xf32>
   }
 }
@@ -423,7 +452,6 @@ module attributes {exec.arena_bytes = 512 : i64} {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
     %acts = exec.buffer "acts" activation offset 128 : memref<4x16xf32>
-    // expected-error @below {{'grads' overlaps 'acts', which is live with it}}
     %grads = exec.buffer "grads" gradient offset 128 : memref<4x16xf32>
     exec.loop %i = 4 {
       %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
@@ -432,6 +460,7 @@ module attributes {exec.arena_bytes = 512 : i64} {
     exec.loop %i = 4 reverse {
       %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
       %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      // expected-error @below {{reads 'acts' where 'grads' has been written over it}}
       exec.copy %a to %g : memref<16xf32> to memref<16xf32>
     }
     exec.loop %i = 4 {
@@ -449,7 +478,6 @@ module attributes {exec.arena_bytes = 512 : i64} {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
     %acts = exec.buffer "acts" activation offset 128 : memref<4x16xf32>
-    // expected-error @below {{'grads' overlaps 'acts', which is live with it}}
     %grads = exec.buffer "grads" gradient offset 192 : memref<4x16xf32>
     exec.loop %i = 4 {
       %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
@@ -458,6 +486,7 @@ module attributes {exec.arena_bytes = 512 : i64} {
     exec.loop %i = 4 {
       %a = exec.slot %acts[%i] : memref<4x16xf32> -> memref<16xf32>
       %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      // expected-error @below {{reads 'acts' where 'grads' has been written over it}}
       exec.copy %a to %g : memref<16xf32> to memref<16xf32>
     }
     exec.loop %i = 4 {
@@ -475,7 +504,6 @@ module attributes {exec.arena_bytes = 512 : i64} {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
     %grads = exec.buffer "grads" gradient offset 128 : memref<4x16xf32>
-    // expected-error @below {{'t' overlaps 'grads', which is live with it}}
     %t = exec.buffer "t" temporary offset 192 : memref<16xf32>
     exec.loop %i = 4 reverse {
       %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
@@ -485,6 +513,7 @@ module attributes {exec.arena_bytes = 512 : i64} {
     }
     exec.loop %i = 4 {
       %g = exec.slot %grads[%i] : memref<4x16xf32> -> memref<16xf32>
+      // expected-error @below {{reads 'grads' where 't' has been written over it}}
       exec.copy %g to %y : memref<16xf32> to memref<16xf32>
     }
   }

@@ -25,17 +25,3 @@ int64_t exec::scratchBytes(Operation *call) {
       })
       .Default(int64_t(0));
 }
-
-LogicalResult exec::verifyScratch(Operation *call) {
-  return llvm::TypeSwitch<Operation *, LogicalResult>(call)
-      .Case<AttentionOp, AttentionGradOp, RouteOp, GroupedMatmulOp, GroupedMatmulGradOp>(
-          [](auto op) -> LogicalResult {
-            int64_t wanted = scratchBytes(op);
-            int64_t given = op.getWorkspace() ? bytesOf(op.getWorkspace().getType()) : 0;
-            if (given >= wanted)
-              return success();
-            return op.emitOpError("gives ") << given << " bytes of workspace where " << wanted
-                                            << " are needed";
-          })
-      .Default(success());
-}

@@ -13,9 +13,6 @@ namespace meshwright::exec {
 /// Bytes of workspace that the library call `call` of the memory form may write; 0 for other ops.
 int64_t scratchBytes(mlir::Operation *call);
 
-/// Checks that a library call has as much.
-mlir::LogicalResult verifyScratch(mlir::Operation *call);
-
 } // namespace meshwright::exec
 
 #endif // MESHWRIGHT_LIB_EXEC_SCRATCH_H

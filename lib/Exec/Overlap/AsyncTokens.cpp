@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AsyncTokens.h"
-#include "Exec/Verify/ProgramWalk.h"
+#include "ProgramWalk.h"
 #include "meshwright/Cost/TripCount.h"
 
 using namespace mlir;
@@ -40,7 +40,7 @@ llvm::DenseSet<int64_t> exec::insertWaits(ProgramOp program) {
     if (std::optional<int64_t> number = asyncTokenOf(op); number && isa<MemoryCollectiveOpInterface>(op))
       idle.insert(*number);
   });
-  ProgramWalk walk(program, /*inArena=*/false);
+  ProgramWalk walk(program);
   auto put = [&](OpBuilder builder, Location loc, int64_t number) {
     walk.step(WaitOp::create(builder, loc, number));
   };

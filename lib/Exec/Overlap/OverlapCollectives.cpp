@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "AsyncTokens.h"
 #include "Exec/Passes.h"
-#include "Exec/Verify/ProgramWalk.h"
 #include "OverlapBuckets.h"
 #include "OverlapLoops.h"
+#include "ProgramWalk.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
@@ -60,7 +60,7 @@ static bool sendsOn(Operation *op, const ProgramWalk &walk) {
 /// Moves an asynchronous op up to where its operands are there, if no other communication
 /// stands before it.
 static void hoist(Operation *op) {
-  ProgramWalk walk(op->getParentOfType<ProgramOp>(), /*inArena=*/false);
+  ProgramWalk walk(op->getParentOfType<ProgramOp>());
   if (sendsOn(op, walk))
     return;
   SmallVector<PartAccess> mine = walk.accesses(op);

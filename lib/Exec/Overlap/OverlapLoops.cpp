@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "OverlapLoops.h"
 #include "AsyncTokens.h"
-#include "Exec/Verify/ProgramWalk.h"
+#include "ProgramWalk.h"
 
 #include "Dist/Programs.h"
 
@@ -196,7 +196,7 @@ std::optional<SmallVector<Use>> LoopOverlap::uses(Value root) {
 
 /// Whether the loop writes to `root`.
 bool LoopOverlap::isWritten(Value root) {
-  ProgramWalk walk(program, /*inArena=*/false);
+  ProgramWalk walk(program);
   WalkResult result = loop.walk([&](Operation *op) {
     bool writes = llvm::any_of(walk.accesses(op), [&](const PartAccess &access) {
       return access.writes && access.root == root;
@@ -315,7 +315,7 @@ bool LoopOverlap::commute(ArrayRef<Operation *> late, Operation *before) {
       break;
     op.walk([&](Operation *nested) { others.push_back(nested); });
   }
-  ProgramWalk walk(program, /*inArena=*/false);
+  ProgramWalk walk(program);
   for (int64_t i = 0; i + 1 < count; ++i) {
     SmallVector<PartAccess> mine;
     walk.setIteration(loop, by > 0 ? i : count - 1 - i);
@@ -336,7 +336,7 @@ void LoopOverlap::defer(MemoryCollectiveOpInterface op) {
     return;
   // What has to come after it, and after that: it runs in the next iteration.
   SmallVector<Operation *> late;
-  ProgramWalk walk(program, /*inArena=*/false);
+  ProgramWalk walk(program);
   SmallVector<PartAccess> touched = walk.accesses(op);
   for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
     SmallVector<PartAccess> mine = walk.accesses(next);

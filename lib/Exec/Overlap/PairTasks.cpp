@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
-#include "Exec/Verify/ProgramWalk.h"
 #include "OverlapLoops.h"
+#include "ProgramWalk.h"
 
 #include "Dist/Programs.h"
 
@@ -67,7 +67,7 @@ private:
 } // namespace
 
 SmallVector<SmallVector<Operation *>> Half::segments(int64_t minBytes) {
-  ProgramWalk walk(program, /*inArena=*/false);
+  ProgramWalk walk(program);
   SmallVector<SmallVector<Operation *>> segments(1);
   Accesses inFlight; // of collectives that nothing of the other half has run beside yet
   for (Operation &op : loop.getBlock().without_terminator()) {
@@ -229,7 +229,7 @@ static CallOp nextBackward(CallOp forward) {
 /// The ops between the two that have to run before them, so that the two may run as one; nothing if
 /// they may not.
 static std::optional<SmallVector<Operation *>> opsBefore(CallOp forward, CallOp backward) {
-  ProgramWalk walk(forward->getParentOfType<ProgramOp>(), /*inArena=*/false);
+  ProgramWalk walk(forward->getParentOfType<ProgramOp>());
   Accesses ofForward = walk.accesses(forward), ofBackward = walk.accesses(backward), late;
   if (conflict(ofForward, ofBackward))
     return std::nullopt;

@@ -10,6 +10,8 @@
 #include "meshwright/KernelLoops.h"
 #include "meshwright/runtime/VisiblePairs.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
@@ -121,4 +123,34 @@ LogicalResult exec::verifyAttentionFacts(Operation *op) {
   if (auto backward = dyn_cast<AttentionGradOp>(op))
     return ::verifyAttentionFacts(backward);
   return success();
+}
+
+LogicalResult exec::verifyScratchMemory(Operation *op) {
+  const Target &target = targetOf(op).getTarget();
+  auto check = [](auto call, int64_t needed) -> LogicalResult {
+    int64_t given = call.getWorkspace() ? bytesOf(call.getWorkspace().getType()) : 0;
+    if (given >= needed)
+      return success();
+    return call.emitOpError("gives ") << given << " bytes of workspace where " << needed
+                                      << " are needed";
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](AttentionOp call) {
+        return check(call, target.getAttentionWorkspace(call.getAttention(), /*backward=*/false,
+                                                        call.getLibraryAttr()));
+      })
+      .Case([&](AttentionGradOp call) {
+        return check(call, target.getAttentionWorkspace(call.getAttention(), /*backward=*/true,
+                                                        call.getLibraryAttr()));
+      })
+      .Case([&](RouteOp call) { return check(call, target.getRouteWorkspace(call.getShape())); })
+      .Case([&](GroupedMatmulOp call) {
+        return check(call, target.getGroupedWorkspace(call.getShape(), call.getGroups(),
+                                                      /*gradient=*/false));
+      })
+      .Case([&](GroupedMatmulGradOp call) {
+        return check(call, target.getGroupedWorkspace(call.getShape(), call.getGroups(),
+                                                      /*gradient=*/true));
+      })
+      .Default(success());
 }

@@ -20,6 +20,9 @@ mlir::LogicalResult verifyKernelFacts(mlir::func::FuncOp kernel, const ScheduleL
 /// Checks what a call of attention says of the devices that divide it; nothing of other ops.
 mlir::LogicalResult verifyAttentionFacts(mlir::Operation *op);
 
+/// Checks that a library call has as much scratch memory as its target needs for its shape.
+mlir::LogicalResult verifyScratchMemory(mlir::Operation *op);
+
 } // namespace meshwright::exec
 
 #endif // MESHWRIGHT_LIB_EXEC_VERIFY_FACTS_H

@@ -4,14 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Communication.h"
-#include "Exec/Memory/Liveness.h"
-#include "Exec/Memory/Scratch.h"
-#include "Exec/Offload/HostCopies.h"
 #include "Exec/Passes.h"
 #include "Facts.h"
-#include "Overlaps.h"
-#include "ProgramWalk.h"
-#include "SharedMemory.h"
+#include "Run.h"
 
 #include "Dist/Programs.h"
 #include "Train/Sizes.h"
@@ -27,12 +22,17 @@ namespace meshwright::exec {
 #include "Exec/Passes.h.inc"
 } // namespace meshwright::exec
 
-/// Whether `memory` is part of a buffer, or of a program's argument.
-static bool isPlanned(Value memory) {
+/// What `memory` is part of.
+static Value wholeOf(Value memory) {
   while (isa_and_nonnull<SlotOp, ViewOp, WindowOp>(memory.getDefiningOp()))
     memory = memory.getDefiningOp()->getOperand(0);
-  return memory.getDefiningOp<BufferOp>() ||
-         isa<ProgramOp>(memory.getParentBlock()->getParentOp());
+  return memory;
+}
+
+/// Whether `memory` is part of a buffer, or of a program's argument.
+static bool isPlanned(Value memory) {
+  Value whole = wholeOf(memory);
+  return whole.getDefiningOp<BufferOp>() || isa<ProgramOp>(whole.getParentBlock()->getParentOp());
 }
 
 namespace {
@@ -40,27 +40,24 @@ class ProgramVerifier {
 public:
   /// With the sizes of the arena and of the host's.
   ProgramVerifier(ProgramOp program, int64_t arena, int64_t host)
-      : program(program), liveness(program), arena(arena), host(host) {}
+      : program(program), arena(arena), host(host) {}
 
   LogicalResult run() {
-    if (failed(checkOps()) || failed(checkArguments()) || failed(checkBuffers()))
+    if (failed(checkOps()) || failed(checkBuffers()) || failed(checkWrites()) ||
+        failed(checkTokens()))
       return failure();
-    if (failed(checkOverlaps()) || failed(checkAsync()))
-      return failure();
-    return HostCopies(program).verify();
+    return verifyRun(program);
   }
 
 private:
   LogicalResult checkOps();
   LogicalResult checkLaunch(LaunchOp launch);
   LogicalResult checkCall(CallOp call);
-  LogicalResult checkArguments();
   LogicalResult checkBuffers();
-  LogicalResult checkOverlaps();
-  LogicalResult checkAsync();
+  LogicalResult checkWrites();
+  LogicalResult checkTokens();
 
   ProgramOp program;
-  ProgramLiveness liveness;
   int64_t arena, host;
   SymbolTableCollection symbols;
 };
@@ -81,7 +78,7 @@ LogicalResult ProgramVerifier::checkOps() {
         }
     if (auto call = dyn_cast<CallOp>(op); call && failed(checkCall(call)))
       return WalkResult::interrupt();
-    if (failed(verifyScratch(op)) || failed(verifyAttentionFacts(op)))
+    if (failed(verifyScratchMemory(op)) || failed(verifyAttentionFacts(op)))
       return WalkResult::interrupt();
     auto launch = dyn_cast<LaunchOp>(op);
     return launch && failed(checkLaunch(launch)) ? WalkResult::interrupt() : WalkResult::advance();
@@ -135,24 +132,29 @@ LogicalResult ProgramVerifier::checkCall(CallOp call) {
   return success();
 }
 
-LogicalResult ProgramVerifier::checkArguments() {
-  for (BlockArgument argument : program.getInputs())
-    for (Access &access : liveness.accesses(argument))
-      if (access.writes)
-        return access.op->emitOpError("writes argument ")
-               << argument.getArgNumber() << " of " << program.getSymNameAttr()
-               << ", which is one of its 'ins'";
-  for (BlockArgument argument : program.getOutputs()) {
-    Operation *uninitialized = nullptr;
-    if (!liveness.range(argument, &uninitialized))
-      return program.emitOpError("does not write argument ")
-             << argument.getArgNumber() << ", which is one of its 'outs'";
-    if (uninitialized)
-      return uninitialized->emitOpError("reads argument ")
-             << argument.getArgNumber() << " of " << program.getSymNameAttr()
-             << ", one of its 'outs', before anything is written there";
-  }
-  return success();
+/// Nothing writes inputs, of the program or of those that call it.
+LogicalResult ProgramVerifier::checkWrites() {
+  WalkResult result = program.walk([&](MemoryEffectOpInterface op) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    op.getEffects(effects);
+    for (MemoryEffects::EffectInstance &effect : effects) {
+      auto *operand = effect.getEffectValue<OpOperand *>();
+      if (!operand || !isa<MemoryEffects::Write>(effect.getEffect()) ||
+          !isa<MemRefType>(operand->get().getType()))
+        continue;
+      Value whole = wholeOf(operand->get());
+      if (auto buffer = whole.getDefiningOp<BufferOp>(); buffer && buffer.getInput())
+        return op->emitOpError("writes the input '") << buffer.getName() << "'",
+               WalkResult::interrupt();
+      if (llvm::is_contained(program.getInputs(), whole))
+        return op->emitOpError("writes argument ")
+                   << cast<BlockArgument>(whole).getArgNumber() << " of "
+                   << program.getSymNameAttr() << ", which is one of its 'ins'",
+               WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult ProgramVerifier::checkBuffers() {
@@ -174,15 +176,6 @@ LogicalResult ProgramVerifier::checkBuffers() {
       return buffer.emitOpError("'")
              << buffer.getName() << "' ends at " << offset + buffer.getBytes()
              << ", outside the " << (inHost ? "host's " : "") << "arena of " << size << " bytes";
-    Operation *uninitialized = nullptr;
-    (void)liveness.range(buffer, &uninitialized);
-    if (uninitialized && !buffer.getVariable() && !buffer.getInput())
-      return uninitialized->emitOpError("reads '")
-             << buffer.getName() << "' before anything is written there";
-    if (buffer.getInput())
-      for (Access &access : liveness.accesses(buffer))
-        if (access.writes)
-          return access.op->emitOpError("writes the input '") << buffer.getName() << "'";
   }
   WalkResult result = program.walk([&](Operation *op) {
     if (isa<BufferOp>(op) && op->getBlock() != &program.getBody().front()) {
@@ -199,70 +192,8 @@ LogicalResult ProgramVerifier::checkBuffers() {
   return failure(result.wasInterrupted());
 }
 
-/// No byte belongs to two buffers at once. Of stacks that a loop fills and empties liveness says
-/// where they may share memory; that they do no harm there is found out again, by a walk.
-LogicalResult ProgramVerifier::checkOverlaps() {
-  struct Life {
-    BufferOp buffer;
-    Lifetime time;
-    PlacedBuffer place;
-    bool onHost;
-  };
-  std::vector<Life> lives;
-  for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-    std::optional<Lifetime> life = Lifetime{buffer.getBytes(), 0, liveness.size()};
-    if (!buffer.isPersistent())
-      life = liveness.life(buffer);
-    if (life)
-      lives.push_back({buffer, *life,
-                       {int64_t(*buffer.getOffset()), life->size, life->begin, life->end},
-                       isOnHost(buffer.getType())});
-  }
-  auto refuse = [](const Life &a, const Life &b) {
-    return BufferOp(b.buffer).emitOpError("'")
-           << BufferOp(b.buffer).getName() << "' overlaps '" << BufferOp(a.buffer).getName()
-           << "', which is live with it";
-  };
-  // Most are live as a whole. Of stacks that are filled and emptied there are few, each held
-  // against all others.
-  SmallVector<size_t> stacks;
-  for (bool onHost : {false, true}) {
-    SmallVector<size_t> numbers;
-    SmallVector<PlacedBuffer> wholes;
-    for (auto [i, life] : llvm::enumerate(lives)) {
-      if (life.onHost != onHost)
-        continue;
-      if (life.time.filled || life.time.emptied) {
-        stacks.push_back(i);
-        continue;
-      }
-      numbers.push_back(i);
-      wholes.push_back(life.place);
-    }
-    if (auto overlap = findOverlap(wholes))
-      return refuse(lives[numbers[overlap->first]], lives[numbers[overlap->second]]);
-  }
-  llvm::SetVector<BufferOp> shared;
-  for (size_t i : stacks)
-    for (auto [j, other] : llvm::enumerate(lives)) {
-      bool isStack = other.time.filled || other.time.emptied;
-      if (i == j || (isStack && j < i) || other.onHost != lives[i].onHost)
-        continue;
-      const Life &a = lives[std::min(i, j)], &b = lives[std::max(i, j)];
-      if (!a.time.overlaps(b.time) || !a.place.sharesBytes(b.place))
-        continue;
-      int64_t apart = b.place.offset - a.place.offset;
-      auto forbidden = a.time.forbids(b.time);
-      if (forbidden && forbidden->first < apart && apart < forbidden->second)
-        return refuse(a, b);
-      shared.insert(a.buffer);
-      shared.insert(b.buffer);
-    }
-  return shared.empty() ? success() : verifySharedMemory(program, shared.getArrayRef());
-}
-
-/// No op may touch the memory of an asynchronous op before the program has waited for it.
-LogicalResult ProgramVerifier::checkAsync() {
+/// Waits are for what is started, whatever data says.
+LogicalResult ProgramVerifier::checkTokens() {
   llvm::DenseMap<int64_t, SmallVector<Operation *, 2>> started;
   WalkResult result = program.walk([&](Operation *op) {
     std::optional<int64_t> number = asyncTokenOf(op);
@@ -295,26 +226,7 @@ LogicalResult ProgramVerifier::checkAsync() {
       }
     return WalkResult::advance();
   });
-  if (result.wasInterrupted() || started.empty())
-    return failure(result.wasInterrupted());
-
-  ProgramWalk walk(program, /*inArena=*/true);
-  bool fine = walk.run([&](Operation *op) {
-    for (const PendingOp *other : walk.conflicts(op)) {
-      bool copy = isa<CopyOp>(other->op);
-      InFlightDiagnostic error = op->emitOpError("touches memory of ")
-                                 << (copy ? "copy " : "collective ") << other->number
-                                 << ", which may still run";
-      error.attachNote(other->op->getLoc()) << "it is started here";
-      return false;
-    }
-    walk.step(op);
-    return true;
-  });
-  if (fine && !walk.pending.empty())
-    return walk.pending.front().op->emitOpError("is started as ")
-           << walk.pending.front().number << " and may still run when the program ends";
-  return success(fine);
+  return failure(result.wasInterrupted());
 }
 
 /// Bytes by category are those of a moment: as many as are live, and no more than the arena has.
@@ -382,8 +294,14 @@ static LogicalResult verifyProgram(ModuleOp module) {
   }
   for (auto &buffers : outlived) {
     llvm::sort(buffers, [](auto &a, auto &b) { return a.begin < b.begin; });
-    for (size_t i = 1; i < buffers.size(); ++i)
-      buffers[i].largestEnd = std::max(buffers[i].end, buffers[i - 1].largestEnd);
+    for (size_t i = 1; i < buffers.size(); ++i) {
+      const Outlived &before = buffers[i - 1];
+      if (buffers[i].begin < before.end)
+        return buffers[i].buffer.emitOpError("'")
+               << buffers[i].buffer.getName() << "' overlaps '"
+               << BufferOp(before.buffer).getName() << "', which outlives the program";
+      buffers[i].largestEnd = std::max(buffers[i].end, before.largestEnd);
+    }
   }
   for (auto program : module.getOps<ProgramOp>()) {
     if (program.isPrivate())

@@ -19,16 +19,11 @@ bool ProgramWalk::run(function_ref<bool(Operation *)> visit) {
 
 bool ProgramWalk::run(LoopOp loop, function_ref<bool(Operation *)> visit) {
   int64_t first = loop.getFrom(), count = loop.getCount();
-  int64_t skipped = takesAll && takesAll(loop)
-                        ? 0
-                        : std::max<int64_t>(0, count - first - atBegin - atEnd) / turns * turns;
+  int64_t skipped = std::max<int64_t>(0, count - first - atBegin - atEnd) / turns * turns;
   int64_t before = loop.getReverse() ? count - skipped - atBegin : first + atBegin;
   for (int64_t i = first; i < count; ++i) {
-    if (i == before && skipped > 0) {
+    if (i == before)
       i += skipped;
-      if (onSkip)
-        onSkip();
-    }
     iterations[loop.getIndex()] = loop.getReverse() ? count - 1 - i : i;
     if (!run(loop.getBlock(), visit))
       return false;
@@ -57,10 +52,6 @@ bool ProgramWalk::run(Block &block, function_ref<bool(Operation *)> visit) {
 PartAccess ProgramWalk::partOf(Value memory) const {
   int64_t bytes = bytesOf(memory.getType());
   Operation *op = memory.getDefiningOp();
-  if (auto buffer = dyn_cast_or_null<BufferOp>(op); buffer && inArena) {
-    int64_t offset = buffer.getOffset().value_or(0);
-    return {Value(), offset, offset + bytes, false, isOnHost(buffer.getType())};
-  }
   if (!isa_and_nonnull<SlotOp, ViewOp, WindowOp>(op))
     return {memory, 0, bytes, false};
   PartAccess base = partOf(op->getOperand(0));

@@ -8,21 +8,17 @@
 
 #include "Exec/Exec.h"
 
-#include <functional>
-
 namespace meshwright::exec {
 
-/// Bytes that an op reads or writes: of the arena (root null), of the host's arena, of a
-/// buffer or of an argument of the program.
+/// Bytes that an op reads or writes of a buffer or of an argument of the program.
 struct PartAccess {
   mlir::Value root;
   int64_t begin, end;
   bool writes;
-  bool onHost = false;
 
   /// Whether the order of the two matters.
   bool conflicts(const PartAccess &other) const {
-    return root == other.root && onHost == other.onHost && begin < other.end && other.begin < end &&
+    return root == other.root && begin < other.end && other.begin < end &&
            (writes || other.writes);
   }
 };
@@ -37,11 +33,10 @@ struct PendingOp {
   bool runs = true;
 };
 
+/// How the passes of this folder read a program. `exec-verify` does not: it judges them.
 class ProgramWalk {
 public:
-  /// `inArena`: accesses have the offsets of buffers in the arena; otherwise each buffer is
-  /// memory of its own.
-  ProgramWalk(ProgramOp program, bool inArena) : program(program), inArena(inArena) {}
+  explicit ProgramWalk(ProgramOp program) : program(program) {}
 
   /// Calls `visit` for all ops except structure and ops that name memory, in the order in which
   /// the program runs them, and for a loop with `times`, which reads that, before its iterations,
@@ -50,12 +45,6 @@ public:
   /// that iterations keep using double buffers in turn. An op that `visit` inserts before its
   /// argument is visited in later iterations only.
   bool run(llvm::function_ref<bool(mlir::Operation *)> visit);
-
-  /// Whether no iterations of a loop are left out.
-  std::function<bool(LoopOp)> takesAll;
-
-  /// Called where iterations of a loop are left out, before the next one.
-  std::function<void()> onSkip;
 
   /// Makes `iteration` the present one of `loop`.
   void setIteration(LoopOp loop, int64_t iteration) { iterations[loop.getIndex()] = iteration; }
@@ -80,7 +69,6 @@ private:
   PartAccess partOf(mlir::Value memory) const;
 
   ProgramOp program;
-  bool inArena;
   llvm::DenseMap<mlir::Value, int64_t> iterations; ///< by loop's number
 };
 
