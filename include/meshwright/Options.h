@@ -8,6 +8,7 @@
 
 #include "Exec/Target.h"
 #include "Train/Optimizer.h"
+#include "meshwright/HelpRequested.h"
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/PipelineSchedule.h"
@@ -98,16 +99,6 @@ llvm::Expected<CompileOptions> parseCompileOptions(llvm::ArrayRef<std::string> a
 /// Refuses values that are well formed but for which nothing is built in yet,
 /// naming the value and what works.
 llvm::Error checkSupported(const CompileOptions &options);
-
-/// Help was asked for; not a failure.
-class HelpRequested : public llvm::ErrorInfo<HelpRequested> {
-public:
-  explicit HelpRequested(std::string text) : text(std::move(text)) {}
-  void log(llvm::raw_ostream &os) const override { os << text; }
-  std::error_code convertToErrorCode() const override { return {}; }
-  static char ID;
-  std::string text;
-};
 
 } // namespace meshwright
 

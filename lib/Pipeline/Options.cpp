@@ -23,8 +23,6 @@ using namespace llvm;
 
 namespace meshwright {
 
-char HelpRequested::ID;
-
 namespace {
 /// The texts of flags, by name: several of a list, one of others.
 using Texts = std::map<std::string, std::vector<std::string>>;

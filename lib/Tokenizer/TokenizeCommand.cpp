@@ -8,7 +8,7 @@
 #include "Tokenizer/Core/Error.h"
 #include "Tokenizer/Portions.h"
 #include "Tokenizer/ShardWriter.h"
-#include "meshwright/Options.h"
+#include "meshwright/HelpRequested.h"
 #include "meshwright/Tokenize.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -11,7 +11,7 @@
 #include "Tokenizer/Portions.h"
 #include "Tokenizer/TrainBpe.h"
 #include "meshwright/Codegen.h"
-#include "meshwright/Options.h"
+#include "meshwright/HelpRequested.h"
 #include "meshwright/Tokenize.h"
 
 #include "llvm/Support/FormatVariadic.h"
