@@ -67,7 +67,7 @@ def Dist_DimAttr : Dist_Attr<"Dim", "dim"> {
 
 def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
     DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
-  let summary = "Where the elements of a tensor are";
+  let summary = "The sharding of a tensor";
   let description = [{
     `#dist.sharding<@mesh, [ {data}, {}, {tensor} ]>`: dimension 0 is sharded into as
     many equal parts as axis data has devices, dimension 2 likewise along tensor; over
@@ -110,7 +110,7 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
 }
 
 def Dist_GroupAttr : Dist_Attr<"Group", "group"> {
-  let summary = "The devices a collective runs among";
+  let summary = "The group of devices of a collective";
   let description = [{
     `#dist.group<@mesh {data, tensor}>`: devices that differ along these axes
     only, numbered with the first axis major.

@@ -70,19 +70,19 @@ def Exec_Category : I32EnumAttr<"Category", "what a buffer is for", [
   let genSpecializedAttr = 0;
 }
 def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category"> {
-  let summary = "What a buffer is for";
+  let summary = "The category of a buffer";
   let description = [{
     Variables are `parameter` or `optimizer`; the values that update them, and the sums
-    and shards of these, are `gradient`; values that layers keep for their backward, or
-    that one called function computes for another, are `activation`; `workspace` is memory
-    for the inside of one op; everything else is `temporary`.
+    and shards of these, are `gradient`; values that layers save for their backward, or
+    that one called function computes for another, are `activation`; `workspace` is scratch memory
+    of one op; everything else is `temporary`.
   }];
   let assemblyFormat = "`` $value"; // ops put the space before it
 }
 
 def Exec_TargetAttr : AttrDef<Exec_Dialect, "Target"> {
   let mnemonic = "target";
-  let summary = "What a module is compiled for";
+  let summary = "The target of a module";
   let description = [{
     The name of a registered target, and its parameters in parsed form: architectures, a
     processor, choices of libraries. Parameters that are absent have their defaults. A

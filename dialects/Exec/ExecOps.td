@@ -43,7 +43,7 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator
     A `private` program is called by others, with `exec.call`. Its arguments are memory of
     the caller: it reads `ins`, reads and writes `inouts`, and writes `outs`. Its own
     buffers have offsets from the start of a workspace of `exec.arena_bytes` that the
-    caller gives; it has no buffers that outlive a call.
+    caller provides; it has no persistent buffers.
 
     ```mlir
     exec.program @eval {
@@ -105,7 +105,7 @@ def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments, TripCountOpInterfac
 def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
     DeclareOpInterfaceMethods<TripCountOpInterface, ["getTripCount"]>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "Runs its body a fixed number of times, or as often as data says";
+  let summary = "Runs its body a fixed or data-dependent number of times";
   let description = [{
     The first argument of the body, of type index, is the number of the iteration: 0 to
     `count`-1, downwards with `reverse`. In the memory form it is the only one.
@@ -238,7 +238,7 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure, DeclareOpInterfaceMethods<SymbolUse
   let description = [{
     With the type `memref<.., "host">` it is a range of the host's arena, see
     `exec-offload`. `name` is unique in its program. `variable`, `input` and `output` mark
-    memory that outlives the program and is the same in every program. `offset`, in bytes
+    persistent memory, which is the same in every program. `offset`, in bytes
     from the start of the arena and a multiple of 64, is set by `exec-assign-offsets`.
   }];
   let arguments = (ins StrAttr:$name, Exec_CategoryAttr:$category,
@@ -390,7 +390,7 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, OwnFlops,
 //===----------------------------------------------------------------------===//
 
 def Exec_ProductOp : Exec_Op<"product", [AttrSizedOperandSegments, Pure, ContractionOpInterface]> {
-  let summary = "A sum of products and what is done with it before it is written";
+  let summary = "A matrix product with its epilogue";
   let description = [{
     Tensor form; in the memory form an `exec.matmul` with the same operands. The einsum
     `rule` as of `train.contract`, its two factors, and then, on f32 sums:
@@ -768,8 +768,8 @@ def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "mw_wait: waits for an asynchronous collective or copy";
   let description = [{
     A collective, or a copy from or to the host, with the attribute
-    `exec.async_token = n : i64` is asynchronous: it starts where it stands and runs while the
-    program goes on. `exec.wait n` returns when the latest op with that async token has
+    `exec.async_token = n : i64` is asynchronous: the op starts it, and it overlaps the
+    following ops. `exec.wait n` returns when the latest op with that async token has
     ended. Since the ops of a queue end in the order in which they start, all earlier ops
     of its queue have ended then, too; the queues are communication, copies to the device
     and copies to the host. Without such an op it returns at once. Until then only later ops of the

@@ -15,8 +15,8 @@ def Train_Dialect : Dialect {
   let cppNamespace = "::meshwright::train";
   let summary = "Floor 1: what is computed, on global tensors";
   let description = [{
-    A transformer's training graph, at the level at which a person draws it. Values are
-    static-shaped tensors, whole (floor 1) or one device's part of them (after
+    The training graph of a transformer, in terms of its layers. Values are
+    tensors of static shape, global (floor 1) or local to one device (after
     partitioning: same ops, smaller shapes). Parameters are symbols; a layer that
     repeats is one function that `train.repeat` calls once per layer.
   }];
@@ -40,7 +40,7 @@ class Train_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 }
 
 def Train_InitAttr : Train_Attr<"Init", "init"> {
-  let summary = "How a variable starts when no file gives it";
+  let summary = "The initial value of a variable";
   let description = [{
     `#train.init<"normal", 2.0e-02 : f64>`: mean 0 and that standard deviation;
     `#train.init<"constant", 1.0 : f64>`: that value everywhere.
@@ -51,7 +51,7 @@ def Train_InitAttr : Train_Attr<"Init", "init"> {
 }
 
 def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
-  let summary = "Where a variable lives in a safetensors file";
+  let summary = "The location of a variable in a safetensors file";
   let description = [{
     `#train.storage<"transformer.h.{layer}.attn.c_attn.weight", transpose = true,
     dim = 1, offset = 0, full = 2304>`: of the file's tensor take, along its
@@ -83,7 +83,7 @@ def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
   let genSpecializedAttr = 0;
 }
 def Train_ReduceKindAttr : EnumAttr<Train_Dialect, Train_ReduceKind, "reduction"> {
-  let summary = "How values are put together";
+  let summary = "The kind of a reduction";
   let description = [{ `sum` or `max`, element by element. }];
   let assemblyFormat = "`` $value"; // ops put the space before it
 }
@@ -97,15 +97,15 @@ def Train_Role : I32EnumAttr<"Role", "what a repetition does in a step", [
   let genSpecializedAttr = 0;
 }
 def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
-  let summary = "What a repetition, or the function that it calls, does in a step";
+  let summary = "The role of a repeat, or of the function that it calls, in a step";
   let description = [{
-    `#train.role<forward>` or `backward` of layers; `weight`: the part of a backward that gradients
-    of weights alone need; `update` of parameters; `microbatch`: all that one microbatch does; `round`: a
-    part of the rows of experts, inside of a layer; `count`: the forward of one microbatch that counts
-    beforehand what is of the whole batch; `loss`: the logits of some tokens, their loss and, where
-    it trains, their gradients.
+    `#train.role<forward>` or `backward` of layers; `weight`: the part of a backward that computes
+    only weight gradients; `update` of parameters; `microbatch`: everything for one microbatch; `round`: an
+    all-to-all round of experts inside a layer; `count`: the counting pass of one microbatch
+    (`train-count-batch`); `loss`: the logits of a chunk of tokens, their loss and, in
+    training, their gradients.
     Passes read it from the attribute `train.role`. Loops that floor 3
-    adds have none. If several pipeline chunks read a parameter, the `train.add` of their sums of
+    adds have no role. If several pipeline chunks read a parameter, the `train.add` of their sums of
     its gradient is an `update` too.
   }];
   let assemblyFormat = "`<` $value `>`";

@@ -94,12 +94,12 @@ def Train_LogSumExpOp : Train_EinsumOp<"log_sum_exp", "... v! -> ...", [
 
 def Train_TallyOp : Train_EinsumOp<"tally", "~b s e, b s e -> e", [
     ConstantOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
-  let summary = "How many tokens have chosen each expert";
+  let summary = "The number of tokens routed to each expert";
   let description = [{
-    mask: [b, s, e], 1 where a token has chosen an expert, else 0; logits: [b, s, e], what it
-    was chosen by. y: [e], the sum of the mask over all tokens, exact up to 2^24. The count of an
-    expert with a logit that is infinite or not a number is not a number, so a router that fails
-    says so. No gradient passes.
+    mask: [b, s, e], 1 where a token is routed to an expert, else 0; logits: [b, s, e], those of
+    the router. y: [e], the sum of the mask over all tokens, exact up to 2^24. The count of an
+    expert with a logit that is infinite or NaN is NaN, which reveals a router that fails. No
+    gradient passes.
   }];
   let arguments = (ins Train_Tensor:$mask, Train_Tensor:$logits);
   let results = (outs Train_Tensor:$y);
@@ -109,9 +109,10 @@ def Train_TallyOp : Train_EinsumOp<"tally", "~b s e, b s e -> e", [
 def Train_BatchSumOp : Train_EinsumOp<"batch_sum", "~... -> ...", [ConstantOpInterface]> {
   let summary = "The sum of a value over all microbatches of the step";
   let description = [{
-    x: any shape, a value of one microbatch that no `train.batch_sum` before it has helped to compute; y:
-    its sum over all microbatches. So y is known only after the forward of all of them.
-    `train-count-batch` makes a pass of that, and no op is left. No gradient passes.
+    x: any shape, a value of one microbatch that does not depend on another `train.batch_sum`; y:
+    its sum over all microbatches, which is known only after the forward of all of them.
+    `train-count-batch` turns that into a separate counting pass and removes the op. No gradient
+    passes.
   }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
@@ -122,10 +123,11 @@ def Train_BalanceOp : Train_EinsumOp<"balance", "... e!, ... e! -> ... e!", [
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "bias + rate * sign(mean of tokens - tokens)";
   let description = [{
-    bias: [..., e], what each expert's score has added where experts are chosen; tokens: [..., e],
-    how many have chosen it in a global batch. An expert that more tokens than the mean have chosen
-    gets a smaller bias, one that fewer have a larger one (Wang et al. 2024). The sign is that of
-    sum(tokens) - e * tokens, which is exact for counts below 2^24 / e; 0 of what is not a number.
+    Auxiliary-loss-free load balancing (Wang et al. 2024). bias: [..., e], added to the scores of
+    experts for top-k routing; tokens: [..., e], the number of tokens of a global batch routed to
+    each expert. The bias of an expert with more tokens than the mean falls, that of one with fewer
+    rises. The sign is that of sum(tokens) - e * tokens, which is exact for counts below 2^24 / e; 0
+    for NaN.
   }];
   let arguments = (ins Train_Tensor:$bias, Train_Tensor:$tokens, F64Attr:$rate);
   let results = (outs Train_Tensor:$updated);
@@ -140,26 +142,25 @@ def Train_BalanceOp : Train_EinsumOp<"balance", "... e!, ... e! -> ... e!", [
 def Train_RouteOp : Train_TensorOp<"route",
     "b (g s!) e! -> k! b (g s!), k! b (g s!), x! b (g m!), x! b (g m!)",
     [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>]> {
-  let summary = "Puts the tokens' choices into the order of their experts";
+  let summary = "Sorts the tokens' routing choices by expert";
   let description = [{
-    mask: [b, s, e], not 0 where a token has chosen an expert, k times a token at most.
-    - chosen: [k, b, s], the experts of each token, ascending; e where there are fewer;
-    - rows: [k, b, s], the row of each choice, as an index into [x, b, m]; -1 where there is
-      none;
-    - choices: [x, b, m], of each row its choice, as an index into [k, b, s]; -1 of a slot
+    mask: [b, s, e], not 0 where a token is routed to an expert, at most k times per token.
+    - chosen: [k, b, s], the experts of each token, ascending; e where there are fewer than k;
+    - rows: [k, b, s], the row of each choice, as an index into [x, b, m]; -1 if it has none;
+    - choices: [x, b, m], the choice of each row, as an index into [k, b, s]; -1 for a slot
       without a row;
-    - experts: [x, b, m], of each row its expert, counted from the first of its block; e / x of a
+    - experts: [x, b, m], the expert of each row, counted from the first of its block; e / x for a
       slot without a row.
     x = `blocks` divides e, and m = `slots` is enough for all rows that the s tokens may have in a
     block, s min(k, e / x). All results are i32.
 
-    With a `capacity` above 0 an expert takes the first so many of a sequence's tokens that choose
-    it, in the order of positions; the choices of the others have no row (Fedus et al. 2021). Then
+    With a `capacity` above 0, an expert takes the first `capacity` tokens of a sequence that are
+    routed to it, in the order of positions; the other choices have no row (Fedus et al. 2021). Then
     (e / x) capacity slots are enough too.
 
-    With a `piece` above 0, which divides s, a sequence is s / piece pieces of so many tokens, which may be
-    on different devices: g = s / piece divides m. What a capacity drops depends on the whole sequence, so there
-    are no pieces then.
+    With a `piece` above 0, which divides s, a sequence consists of s / piece pieces of `piece`
+    tokens, which may be on different devices: g = s / piece divides m. Tokens that a capacity drops
+    depend on the whole sequence, so `piece` and `capacity` exclude each other.
   }];
   let arguments = (ins Train_Tensor:$mask, I64Attr:$k, I64Attr:$blocks, I64Attr:$slots,
                        DefaultValuedAttr<I64Attr, "0">:$capacity,
@@ -173,11 +174,11 @@ def Train_RouteOp : Train_TensorOp<"route",
 
 def Train_RoundsOp : Train_TensorOp<"rounds", "x! b m! -> ", [
     InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>]> {
-  let summary = "How many rounds of fewer slots have all rows";
+  let summary = "The number of all-to-all rounds for all rows";
   let description = [{
-    choices: [x, b, m] of `train.route`. With `slots` slots a sequence in a round, the rows of the
-    fullest block take rounds = ceil(rows / (b slots)), an i32 without dimensions, 0 if there are
-    no rows. Of devices that have different tokens it is the maximum. With `all`, which is m then, a device may
+    choices: [x, b, m] of `train.route`. With `slots` slots per sequence in a round, the rows of the
+    fullest block need rounds = ceil(rows / (b slots)), an i32 without dimensions, 0 if there are
+    no rows. For devices with different tokens it is the maximum. With `all`, which is m then, a device may
     have pieces of a sequence, with the same share of a round's slots as of all (the rule is "x! b m -> ").
   }];
   let arguments = (ins Train_Ids:$choices, I64Attr:$slots, DefaultValuedAttr<I64Attr, "0">:$all);
@@ -189,13 +190,13 @@ def Train_RoundsOp : Train_TensorOp<"rounds", "x! b m! -> ", [
 def Train_RowsOfRoundOp : Train_TensorOp<"rows_of_round",
     ", k! b (g s!), x! b (g m!), x! b (g m!) -> k! b (g s!), x! b (g c!), x! b (g c!)",
     [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>]> {
-  let summary = "The rows of each block that one round has";
+  let summary = "The rows of each block that belong to one round";
   let description = [{
-    round: an i32 without dimensions, at least 0; it is 0 if it is left out. rows: [k, b, s],
+    round: an i32 without dimensions, at least 0; 0 if it is omitted. rows: [k, b, s],
     choices: [x, b, m] and experts: [x, b, m] of `train.route`. Of each block, round r has the b c rows
-    from r b c on, with c = `slots`. A round of `parts` parts with c slots each has `parts` times as
-    many rows; part p has the p-th of equal shares of those that are there, rounded up. Results are
-    as those of `train.route` with c slots a sequence: rows of other rounds and parts are -1,
+    from r b c on, with c = `slots`. A round of `parts` chunks with c slots each has `parts` times as
+    many rows; chunk p has the p-th of equal shares of the rows present, rounded up. Results are
+    those of `train.route` with c slots per sequence: rows of other rounds and chunks are -1,
     slots without a row have the choice -1 and an expert that the block does not have. `piece` is that of
     `train.route`; g = s / piece divides c.
   }];
@@ -214,10 +215,10 @@ def Train_RowsOfRoundOp : Train_TensorOp<"rows_of_round",
 def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SlotsOpInterface>,
     DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
-  let summary = "A row for each choice";
+  let summary = "Dispatch: a row for each routing choice";
   let description = [{
-    x: [b, s, h], one row a token for all of its choices, or [k, b, s, h], one a
-    choice; choices: [x, b, m] and rows: [k, b, s] as `train.route` gave them.
+    x: [b, s, h], one row per token for all of its choices, or [k, b, s, h], one per
+    choice; choices: [x, b, m] and rows: [k, b, s] from `train.route`.
     y: [x, b, m, h], y[row] = x[choices[row]], 0 without a choice. Its gradient is
     `train.collect`, summed over the choices where they share a row. `piece` is that of `train.route`.
   }];
@@ -231,9 +232,9 @@ def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor, Decla
 def Train_CollectOp : Train_TensorOp<"collect", "~x! b (g m!) h, k! b (g s!), x! b (g m!) -> k! b (g s!) h", [
     InferTypeOpAdaptor, DeclareOpInterfaceMethods<SlotsOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
-  let summary = "The row of each choice";
+  let summary = "Combine: the row of each routing choice";
   let description = [{
-    x: [x, b, m, h], rows: [k, b, s] and choices: [x, b, m] as `train.route` gave them.
+    x: [x, b, m, h], rows: [k, b, s] and choices: [x, b, m] from `train.route`.
     y: [k, b, s, h], y[choice] = x[rows[choice]], 0 without a row: the inverse of
     `train.dispatch`, which is its gradient. `piece` is that of `train.route`.
   }];
@@ -250,13 +251,13 @@ def Train_CollectOp : Train_TensorOp<"collect", "~x! b (g m!) h, k! b (g s!), x!
 
 def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAdaptor,
     ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
-  let summary = "y = x W^T by the matrix of each row's expert";
+  let summary = "Grouped GEMM: y = x W^T with the matrix of each row's expert";
   let description = [{
     x: [x, b, m, in], weight: [x e, out, in], experts: [x, b, m] i32;
     y: [x, b, m, out], y[row] = weight[block(row) e + experts[row]] x[row], 0 for an expert
     outside [0, e). With `transposed` the weight is [x e, in, out]. Element types as x;
-    sums in f32 at least. Consecutive rows of one expert are one product (grouped GEMM, Gale et al. 2023).
-    `filled` is the share of slots that rows fill on average: operations are counted by it.
+    sums in f32 at least. Consecutive rows of one expert are one product (Gale et al. 2023).
+    `filled` is the average share of slots that rows fill, by which FLOPs are counted.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Ids:$experts, UnitAttr:$transposed,
                        DefaultValuedAttr<F64Attr, "1.0">:$filled);
@@ -269,7 +270,7 @@ def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAda
 def Train_GroupedLinearGradOp : Train_TensorOp<"grouped_linear_grad", "~x b m o, ~x b m i, @e x b m -> (x e) o i", [
     AccumulatingOpInterface, SumOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>],
     OwnFlops, "equalButFloats"> {
-  let summary = "Gradient of experts' matrices: a sum of products of rows for each";
+  let summary = "Gradients of the experts' matrices: a sum of products of rows for each";
   let description = [{
     dy: [x, b, m, o], x: [x, b, m, i], experts: [x, b, m] as of `train.grouped_linear`,
     result: [x e, o, i] with x e = `count`, 0 for an expert without rows. `init` is added to

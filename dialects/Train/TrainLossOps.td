@@ -20,9 +20,9 @@ def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, @v ... -> , 
     logits: [..., v], targets: [...] i32. loss = scale * sum over tokens
     of (lse - logits[target]); with scale = 1 / tokens of the global batch, the
     sum over devices and microbatches is the mean. lse: [...], the log of the sum
-    of exponentials, kept for the gradient so that probabilities never are. Both are
-    f32 where the logits are narrower. A target outside [0, v) adds no loss (torch's
-    ignore_index) and its lse is infinite, of which the gradient makes 0.
+    of exponentials, saved for the gradient instead of probabilities. Both are
+    f32 if the logits are narrower. A target outside [0, v) adds no loss (torch's
+    ignore_index), and its lse is infinite, which makes its gradient 0.
   }];
   let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, F64Attr:$scale);
   let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
@@ -100,8 +100,8 @@ def Train_GlobalNormOp : Train_TensorOp<"global_norm", "", [InferTypeOpAdaptor, 
 def Train_ClipFactorOp : Train_EinsumOp<"clip_factor", ", -> ", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "min(1, limit / (norm + 1e-6)), or 1 when limit is 0";
   let description = [{
-    Scalars; what gradients are multiplied by, as torch.nn.utils.clip_grad_norm_
-    does.
+    Scalars; the factor of gradients in gradient clipping, as in
+    torch.nn.utils.clip_grad_norm_.
   }];
   let arguments = (ins Train_ScalarTensor:$norm, Train_ScalarTensor:$limit);
   let results = (outs Train_ScalarTensor:$factor);
@@ -111,8 +111,8 @@ def Train_ClipFactorOp : Train_EinsumOp<"clip_factor", ", -> ", [DeclareOpInterf
 def Train_UnscaleOp : Train_EinsumOp<"unscale", "~..., -> ...", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "x / scale: undoes loss scaling";
   let description = [{
-    x of any shape, scale a scalar: what the loss was multiplied by so that gradients
-    stay inside f16's range (Micikevicius et al. 2018).
+    x of any shape, scale a scalar: the loss scale, which keeps gradients
+    in the range of f16 (Micikevicius et al. 2018).
   }];
   let arguments = (ins Train_Tensor:$x, Train_ScalarTensor:$scale);
   let results = (outs Train_Tensor:$y);
@@ -124,8 +124,8 @@ def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [ZeroPreservingO
   let summary = "The new value if a scalar is finite, else the old one";
   let description = [{
     updated, previous and the result have one shape; check is a scalar, such as the
-    global norm of the gradients: infinite or not a number when one of them is. How a
-    step that overflows is skipped.
+    global gradient norm, which is infinite or NaN if any gradient is. This skips
+    the updates of a step that overflows.
   }];
   let arguments = (ins Train_Tensor:$updated, Train_Tensor:$previous, Train_ScalarTensor:$check);
   let results = (outs Train_Tensor:$y);

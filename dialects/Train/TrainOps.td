@@ -17,21 +17,21 @@ include "Train/TrainShapeOps.td"
 //===----------------------------------------------------------------------===//
 
 def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "State that outlives a step";
+  let summary = "Persistent state: a parameter or an optimizer state";
   let description = [{
     A parameter, or a state of one (`of`). `stacked` variables hold one
     slice a layer along their first dimension. The type has a static shape. Read with
     `train.get`, written with `train.set`. `role` says which state it is exactly when `of` names a
     parameter: `momentum`, `variance` or `master` of the optimizer, of the parameter's shape, or
-    `tokens`, how many tokens of the last step chose each expert, of the shape of the router's weight
-    without its last dimension. The storage
+    `tokens`, the number of tokens of the last step routed to each expert, of the shape of the router's
+    weight without its last dimension. The storage
     name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the
     model's layer K. Without a storage name it is the variable's, with `.{layer}` behind it
     if the variable is stacked. With `experts K` the first dimension behind that of layers counts
     experts, of which a token uses K; with `{expert}` in its storage name each of them has a tensor of
     its own. With `{head}` in it the first dimension behind that of layers counts heads, each with such
-    a tensor. Without `init` a variable offsets at 0, but the state
-    `master` offsets as its parameter.
+    a tensor. Without `init` a variable starts at 0, but the state
+    `master` starts as its parameter.
 
     ```mlir
     train.variable @h.ln_1.weight : tensor<12x768xf32> stacked
@@ -84,7 +84,7 @@ def Train_SetOp : Train_Op<"set", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 def Train_RepeatOp : Train_Op<"repeat", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<TripCountOpInterface, ["getTripCount"]>]> {
-  let summary = "Calls one function several times in a row";
+  let summary = "Calls one function repeatedly, like a scan";
   let description = [{
     Calls `callee` `count` times (JAX calls this a scan). The callee's arguments
     are, in order: the iteration's number (`tensor<i32>`, only with `indexed`),
@@ -259,7 +259,7 @@ def Train_LayerNormGradOp : Train_EinsumOp<"layer_norm_grad", "~... d!, ... d!, 
   let summary = "Gradients of LayerNorm's input, weight and bias";
   let description = [{
     From dy and x, both [..., d]: dx like x, dweight and dbias: [d], sums of any
-    float type. Mean and variance are computed again: the row is at hand anyway.
+    float type. Mean and variance are recomputed, since the row is read anyway.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, Train_Epsilon:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight, Train_Tensor:$dbias);
@@ -282,7 +282,7 @@ def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -
   let summary = "Gradients of RMSNorm's input and weight";
   let description = [{
     From dy and x, both [..., d]: dx like x, dweight: [d], a sum of any float type.
-    The row's mean square is computed again.
+    The row's mean square is recomputed.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, Train_Epsilon:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight);
@@ -300,12 +300,12 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s f!, s f!", [
   let summary = "Cosines and sines of rotary position angles";
   let description = [{
     angle[s, f] = s * frequencies[f]; results [positions, frequencies], scaled by
-    `scale` (1 but for some long-context variants). A frequency of 0 turns nothing and
-    is not scaled: of heads of which a part turns, the rest has it. Frequencies are the
-    model's, scaling for long context already applied (Su et al. 2021). Angles
-    and tables are computed in the result's element type from frequencies that
-    are not rounded before: in f64 nothing passes through f32, which is what the
-    float64 reference runs do (their losses agree to the last bit). `offset`
+    `scale` (1 except for some long-context variants). A frequency of 0 rotates nothing and
+    is not scaled: partial rotary embeddings use it for the rest of a head. Frequencies are the
+    model's, with scaling for long context already applied (Su et al. 2021). Angles
+    and tables are computed in the result's element type from unrounded
+    frequencies: in f64 nothing passes through f32, as in the
+    float64 reference runs (their losses agree to the last bit). `offset`
     (tensor<i32>) is the position of the first row, 0 without it: the tables of a
     part of the positions. With `positions` [b, s] in place of it, which restart in
     packed sequences, angle[b, s, f] = positions[b, s] * frequencies[f] and results are
@@ -327,9 +327,9 @@ def Train_RopeOp : Train_TensorOp<"rope", "~b s h d!, s f!, s f! -> b s h d!", [
   let description = [{
     x: [b, s, heads, d], cos, sin: [s, d/2], or [b, s, d/2] where sequences have positions of
     their own. With x = (a, c) split in halves along
-    d: y = (a cos - c sin, c cos + a sin). `inverse` turns the other way, which is
-    also the gradient. The tables keep f32 whatever x is: rounded to bf16, positions
-    that are close would turn alike.
+    d: y = (a cos - c sin, c cos + a sin). `inverse` rotates in the other direction, which is
+    also the gradient. The tables stay in f32 whatever x is: rounded to bf16, nearby
+    positions would have equal angles.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$cos, Train_Tensor:$sin, UnitAttr:$inverse);
   let results = (outs Train_Tensor:$y);
@@ -377,8 +377,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     slopes[h] * (key - query position) is added to scores, after the cap (ALiBi, Press et
     al. 2022); they are constants. `sinks` [heads]: each softmax has one more score, its
     head's, whose value is 0 (gpt-oss). `lse`: [b, heads, s], the
-    logarithm of the softmax's denominator, kept for the gradient in f32 at least;
-    so are scores, softmax and sums, whatever the element type of q. With
+    logarithm of the softmax's denominator, saved for the gradient. It is computed in f32 at least,
+    and so are scores, softmax and sums, whatever the element type of q. With
     `dropout` > 0: `ids` [b] numbers each sequence in the step's batch and `key`
     [2] is the step's random key; the mask is a function of (key, stream,
     sequence, head, query, key position). Scores are never stored (Dao et al.
@@ -389,21 +389,21 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     document alone. The op is `causal` then, so these are begin <= key <= query (Krell et
     al. 2021). Queries behind the last key, which are padding, are in its document.
 
-    The head is counted in the logical global tensor. Where q holds a part of its
+    Heads are counted in the logical global tensor. If q holds a part of its
     heads or is padded, `heads` is their logical number (0: as many as q has) and
-    `head_offset` (tensor<i32>) the first one's number. `queries` and `query_offset` say
-    the same of positions of queries: q may hold a part of a sequence, whose keys are
-    whole. Queries are `query_stride` positions apart, keys `key_stride`.
+    `head_offset` (tensor<i32>) the index of the first. `queries` and `query_offset` are
+    the same for positions of queries: q may hold a part of a sequence whose keys are
+    complete. Queries are `query_stride` positions apart, keys `key_stride`.
 
-    Of a part of the keys, which `key_offset` is the position of the first of and `keys`
-    the number of all, the results are partial and in f32 at least, and never rounded:
+    If k and v hold a part of the keys, `key_offset` is the position of the first and `keys`
+    the number of all. Then the results are partial, in f32 at least, and never rounded:
     out is the mean over these keys, lse the logarithm of their part of the denominator,
     -inf for a query that sees none of them. `before` are the results for other keys, which
-    go in as one more key with the score before_lse and the value before: so parts follow each
-    other in any order, and the last result is that of all (Liu et al. 2023, Ring Attention).
-    `positions` are of all keys. `pairs` is how many pairs of a query and a key are visible, in one head of
-    one sequence, as a mean over devices, which see unlike parts; without it they are counted. What
-    makes an op so runs behind differentiation.
+    are merged like one more key with the score before_lse and the value before: parts can follow each
+    other in any order, and the last result is that of all keys (ring attention, Liu et al. 2023).
+    `positions` are those of all keys. `pairs` is the number of visible query-key pairs in one head of
+    one sequence, as a mean over devices, which may see different numbers; without it they are counted.
+    Passes that introduce these attributes run after differentiation.
   }];
   let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
@@ -434,8 +434,8 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
   let description = [{
     dout, out: [b, s, heads, e], the other operands and the attributes as
     `train.attention` had them, lse as it gave it; dq, dk, dv like q, k, v, and dsinks
-    like sinks where there are any. Scores are computed again, tile by tile, from q, k
-    and lse (Dao et al. 2022). With `key_offset`, k and v are a part of the keys; out and lse
+    like sinks where there are any. Scores are recomputed, tile by tile, from q, k
+    and lse (FlashAttention, Dao et al. 2022). With `key_offset`, k and v are a part of the keys; out and lse
     are of all. dk and dv are of the part, dq is what the part adds to it; all are in f32 at
     least, to be added up. With delta = sum(dout out), dsinks is the sum of
     -exp(sink - lse) delta over sequences and queries.

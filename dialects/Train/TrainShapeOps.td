@@ -32,8 +32,8 @@ def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpIn
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "Some rows of a tensor";
   let description = [{
-    x: [.., n, ..] to [.., rows, ..] along dimension `dim`, the first if it does not
-    say: `rows` rows from row `from` on, the first if it does not say: the positions a
+    x: [.., n, ..] to [.., rows, ..] along dimension `dim` (default 0):
+    `rows` rows from row `from` (default 0) on: for example the positions that a
     sequence uses, a part of each head, or a tensor without its padding. Refuses more rows
     than there are.
   }];
@@ -55,12 +55,12 @@ def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpIn
 def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<SizedOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>, IsPrimitive]> {
-  let summary = "Rows of one value around a tensor: with zeros the gradient of slice";
+  let summary = "Pads a tensor with rows of one value: with zeros the gradient of slice";
   let description = [{
-    x: [.., n, ..] to [.., rows, ..] along dimension `dim`, the first if it does not
-    say: x begins at row `from`, the first if it does not say, and the other rows are
-    `value`, 0 if it does not say; i32 ids that point nowhere are -1. A sum of tensors that
-    are padded with zeros to rows of their own is their concatenation. Refuses too few rows.
+    x: [.., n, ..] to [.., rows, ..] along dimension `dim` (default 0):
+    x begins at row `from` (default 0), and the other rows are
+    `value` (default 0); i32 ids that select no row are -1. The sum of tensors that
+    are padded with zeros to disjoint rows is their concatenation. Refuses too few rows.
   }];
   let arguments = (ins Train_Any:$x, I64Attr:$rows, DefaultValuedAttr<I64Attr, "0">:$dim,
                        DefaultValuedAttr<I64Attr, "0">:$value, DefaultValuedAttr<I64Attr, "0">:$from);

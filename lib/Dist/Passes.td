@@ -16,7 +16,7 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
   let summary = "Writes the mesh and the strategy's seed shardings";
   let description = [{
     Adds `dist.mesh @mesh` and the `dist.seed` attributes from which propagation derives
-    every other sharding. Beside each seed stands a `dist.reason`: the strategy's name, or
+    every other sharding. Each seed has a `dist.reason`: the strategy's name, or
     a dictionary with one name for each axis.
 
     - The batch of the inputs tokens, targets, positions and sequence_ids is sharded over the axes
@@ -58,16 +58,16 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
   }];
   let options = [
     Option<"mesh", "mesh", "::meshwright::dist::Mesh", "", "axes outermost first, e.g. data=4,tensor=2">,
-    Option<"zero", "zero", "int64_t", "0", "ZeRO level 0 to 3">,
+    Option<"zero", "zero", "int64_t", "0", "ZeRO stage 0 to 3">,
     Option<"dataSync", "data-sync", "::meshwright::DataSync", "::meshwright::DataSync::allReduce",
-           "how gradients are added and parameters updated: all-reduce or parameter-server">,
+           "gradient synchronization: all-reduce or parameter-server">,
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
            "shard the residual stream along the sequence over the tensor axis">,
     Option<"tensor2d", "tensor-2d", "bool", "false",
            "tensor=RxC: R shards inner dimensions, C the residual stream">,
     Option<"contextParallel", "context-parallel", "::meshwright::ContextParallel",
            "::meshwright::ContextParallel::none",
-           "what attention shards where context shards sequences: its queries (gather, ring), its heads (ulysses), or both (hybrid)">];
+           "how attention is sharded over context: by queries (gather, ring), by heads (ulysses), or by both (hybrid)">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
@@ -101,8 +101,8 @@ def DistPad : PhasePass<"dist-pad", "dist"> {
     in finer parts than ops compute with (ZeRO) is padded for both, if the finer number
     of parts is a multiple of the other.
 
-    A remark says which indices grow, and how many more FLOPs of products and attention, and bytes
-    of variables, that is.
+    A remark lists the indices that grow, and the additional FLOPs of products and attention, and
+    bytes of variables.
 
     Values in the padding are finite. Before an op that sums over the index and whose
     operands are not known to be zero in the padding, and before an op that takes a
@@ -180,30 +180,32 @@ def DistPartition : PhasePass<"dist-partition", "local"> {
 }
 
 def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
-  let summary = "Lets keys and values travel from device to device instead of gathering them";
+  let summary = "Passes keys and values from device to device instead of gathering them";
   let description = [{
-    Ring Attention (Liu et al. 2023), where the mesh says `dist.ring`, which the pass removes: attention
-    that reads keys and values gathered from n devices becomes n calls, one for each device's part. In step t a device has the part of the device t
-    ranks before it, which a `dist.permute` brought while the step before was computed; so a
-    device never has more than two parts. A call takes the results of the calls before it and
-    merges them with its own (`before` of `train.attention`), in f32. In the gradient, sums for
-    keys and values travel with them, in f32 too, from the second step on, and home after the last.
-    As many bytes of keys and values are sent as a gather sends; their gradients are f32.
+    The pass implements ring attention (Liu et al. 2023) if the mesh has `dist.ring`, which the
+    pass removes: attention that reads keys and values gathered from n devices becomes n calls, one
+    for each device's part. In step t a device has the part of the device t ranks before it, which a
+    `dist.permute` transferred during the previous step, so a device never holds more than two
+    parts. A call takes the results of the previous calls and merges them with its own (`before` of
+    `train.attention`), in f32. In the backward, the accumulated gradients of keys and values travel
+    with them, in f32 too, from the second step on, and return to their owner after the last. The
+    volume of keys and values is that of an all-gather; their gradients are f32.
 
-    Where keys and values are made of something narrow, such as latent heads (DeepSeek-AI 2024), that
-    travels in their place, and every device makes keys and values of it again in each step. In the
-    gradient, what travels is the gradient of that, and those of the weights between are added up over
-    steps. What is sent is a minimum cut through the ops that treat all tokens alike, at
-    the price of a byte in FLOPs of `device` (`Device::flopsPerByteSent`), and only if it is less than half of
-    keys and values. Backwards of layers then keep what is sent, not keys and values.
+    If keys and values are derived from something narrower, such as the latents of multi-head latent
+    attention (DeepSeek-AI 2024), that is sent instead, and every device recomputes keys and values
+    from it in each step. In the backward, its gradient travels, and gradients of the weights in
+    between are accumulated over the steps. The values to send are a minimum cut through the ops
+    that treat all tokens alike, at the price of a byte in FLOPs of `device`
+    (`Device::flopsPerByteSent`), if that is less than half of keys and values. Layers then save the values that are sent instead of keys and
+    values.
 
-    Steps at the end in which no query of any device sees a key, because of a window, are left out,
-    and so are calls of pairs of which no device sees anything. With `context-balance=zigzag`,
-    where that gains 2% or more, devices p and n - 1 - p exchange the second halves of their
-    queries, and of their keys and values (see `dist-balance-attention`): in every step each device
-    has as much to compute as any other then. With `context-balance=striped` device p gets the
+    Final steps in which a window hides all keys from all queries are omitted,
+    and so are calls for pairs that no device needs. With `context-balance=zigzag`,
+    if that gains 2% or more, devices p and n - 1 - p exchange the second halves of their
+    queries, and of their keys and values (see `dist-balance-attention`): all devices then have
+    equal work in every step. With `context-balance=striped` device p receives the
     queries, keys and values p, p + n, p + 2n, .. instead, by an all-to-all (Brandon et al. 2023):
-    in every step each device has one triangle of pairs, with its diagonal or without.
+    in every step each device computes one triangle of pairs, with or without its diagonal.
   }];
   let options = [
     Option<"contextBalance", "context-balance", "::meshwright::ContextBalance",
@@ -213,20 +215,20 @@ def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
 }
 
 def DistBalanceAttention : PhasePass<"dist-balance-attention", "local"> {
-  let summary = "Gives each device as much causal attention as the others";
+  let summary = "Balances causal attention over devices";
   let description = [{
-    Where n devices divide the queries of causal attention, the last one's see most keys: up
-    to twice the mean. Each device's queries become two chunks, of which the devices p and
-    n - 1 - p exchange the second: of 2n chunks the device p computes the chunks 2p and
-    2 (n - 1 - p) + 1, in two calls (`dist.permute`, `train.attention`). Results go back
-    where they belong; gradients of keys and values are added. So positions, masks and random
-    numbers, which a call finds by its `query_offset`, are as before, and no other op knows of it.
-    With `context-balance=striped` device p computes the queries p, p + n, p + 2n, .. in one call with
-    `query_stride`, and an all-to-all before and after it.
+    If n devices divide the queries of causal attention, those of the last device see the most keys: up
+    to twice the mean. The pass splits each device's queries into two chunks, of which devices p and
+    n - 1 - p exchange the second: of 2n chunks, device p computes chunks 2p and
+    2 (n - 1 - p) + 1, in two calls (`dist.permute`, `train.attention`). Results are returned to
+    their owners; gradients of keys and values are added. Positions, masks and random
+    numbers, which a call derives from its `query_offset`, do not change, and no other op is affected.
+    With `context-balance=striped` device p computes queries p, p + n, p + 2n, .. in one call with
+    `query_stride`, between two all-to-alls.
 
-    An exchange takes place where the device with most pairs of a query and a key has at
-    least 2% less of them with it: not where nothing is masked, or where a window makes all
-    queries but the first see as much. The pairs are counted when the pass runs.
+    Queries are exchanged if that reduces the number of query-key pairs on the most loaded device by at
+    least 2%: not if nothing is masked, or if a window gives all queries but the first the same
+    number of keys. The pass counts the pairs;
     `dist-count-attention` writes them. The pass refuses stripes of parts that n does not divide.
   }];
   let options = [
@@ -236,43 +238,43 @@ def DistBalanceAttention : PhasePass<"dist-balance-attention", "local"> {
 }
 
 def DistDivideLoss : PhasePass<"dist-divide-loss", "local"> {
-  let summary = "Computes the loss of a rank's tokens part by part";
+  let summary = "Computes cross-entropy in chunks of tokens (fused linear cross-entropy)";
   let description = [{
-    The logits of a large vocabulary are the largest tensor of many steps, and nothing but the loss
-    and its gradient reads them. The pass makes a loop of the product that makes them and all
-    that reads them: each iteration computes the logits of a part of the tokens, their part of the loss,
-    the gradient of these logits, and from it the part's rows of the activations' gradient; the
-    loss and the head's gradients are added up. So the logits of one part are in memory, forward and
-    backward stand in one loop, and nothing is computed twice (Hsu et al. 2024, Liger Kernel). In
+    The logits of a large vocabulary are the largest tensor of many steps, and only the loss
+    and its gradient read them. The pass turns the product that computes them, and all of its
+    readers, into a loop: each iteration computes the logits of a chunk of the tokens, their contribution to the loss,
+    the gradient of these logits, and from it the chunk's rows of the activations' gradient; the
+    loss and the gradients of the head are accumulated. Only one chunk of logits is live, forward and
+    backward are in one loop, and nothing is recomputed (Hsu et al. 2024, Liger Kernel). In
     evaluation the loop has the forward alone. `train.role` of the loop and its function is `loss`.
 
-    What belongs to the loop follows from factor tables: rows are the indices of the product's first
-    operand, columns those of its second; every op that reads or makes a value with both belongs
-    to it, and so does what lies on the way between two such ops or from one to the loss, as all-reduces of maxima
-    and sums where a vocabulary is sharded. A loss is a scalar that is a sum over all rows. Tokens are
-    counted as the rank has them, over all of its sequences, so shardings do not matter, and
-    parts are contiguous in memory. Gradients are added up in their own type, as over microbatches,
-    in whose accumulators `exec-fuse-accumulate` lets the loop begin.
+    Factor tables determine the ops of the loop: rows are the indices of the product's first
+    operand, columns those of its second; every op that reads or computes a value with both belongs
+    to the loop, and so do ops on a path between two such ops or from one to the loss, such as all-reduces of maxima
+    and sums if the vocabulary is sharded. A loss is a scalar that is a sum over all rows. Tokens are
+    those of the rank, over all of its sequences, so shardings do not matter, and
+    chunks are contiguous in memory. Gradients are accumulated in their own type, as over microbatches;
+    `exec-fuse-accumulate` lets the loop start from the microbatches' accumulators.
 
-    With `parts` not given the pass takes as many as leave each at least `least-rows` tokens, and
-    divides logits of 64 MiB or more. It refuses `parts` that do not divide the tokens, and more than one
-    where no loss of the step can be divided: an op at the logits has no factor table, needs the tokens whole, or
+    Without `parts` the pass divides logits of 64 MiB or more into as many chunks as leave at least `least-rows` tokens in each.
+    It refuses `parts` that do not divide the tokens, and more than one
+    if no loss of the step can be divided: an op at the logits has no factor table, needs all tokens at once, or
     reads a token's index.
   }];
   let options = [
-    Option<"parts", "parts", "::meshwright::LossParts", "::meshwright::LossParts()", "parts of the tokens, or auto">,
-    Option<"leastRows", "least-rows", "int64_t", "1024", "tokens that auto leaves in a part, at least">];
+    Option<"parts", "parts", "::meshwright::LossParts", "::meshwright::LossParts()", "number of chunks, or auto">,
+    Option<"leastRows", "least-rows", "int64_t", "1024", "minimum number of tokens in a chunk, for auto">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
 def DistCountAttention : PhasePass<"dist-count-attention", "local"> {
-  let summary = "Says how many pairs of a query and a key each device has";
+  let summary = "Counts the query-key pairs that each device computes";
   let description = [{
-    Where n devices divide the queries of attention, they may see unlike numbers of keys. `dist.pairs`
-    says of each call how many pairs of both are visible on each device, in one head of one sequence.
+    If n devices divide the queries of attention, their queries may see different numbers of keys. `dist.pairs`
+    of each call is the number of visible query-key pairs on each device, in one head of one sequence.
     The plan adds them up over a step: `attention_imbalance`. Documents of packed sequences are
-    not known yet; each sequence counts as one. `dist.first_queries` and `dist.first_keys` say where the
-    parts of the devices of group `dist.divided_over` begin: for a run of packed sequences, which knows their
+    not known at compile time; each sequence counts as one document. `dist.first_queries` and `dist.first_keys` give the positions
+    at which the parts of the devices of group `dist.divided_over` begin: for runs with packed sequences, which know the
     documents, and for `exec-verify`.
   }];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
@@ -317,32 +319,31 @@ def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
   let options = [
     Option<"schedule", "schedule", "::meshwright::schedule::ScheduleKind", "", "the schedule, as for dist-schedule">,
     Option<"scatterGather", "scatter-gather", "std::string", "\"cheaper\"",
-           "when devices with copies of a value each send one part of it: never, cheaper or always">,
+           "scatter/gather: devices with copies of a value each send one part of it: never, cheaper or always">,
     Option<"device", "device", "::meshwright::cost::DeviceChoice", "", "the device whose links these are">,
     Option<"between", "between", "double", "0",
-           "bytes a second a device sends to another stage; 0: through the device's network">,
+           "bytes per second that a device sends to another stage; 0: through the device's network">,
     Option<"inside", "inside", "double", "0",
-           "bytes a second it sends along the axes after pipe; 0: as within the device's machine">,
-    Option<"latency", "latency", "double", "0", "seconds a message takes at least; 0: those of the device's links">];
+           "bytes per second that it sends along the axes after pipe; 0: as within the device's machine">,
+    Option<"latency", "latency", "double", "0", "minimum seconds per message; 0: those of the device's links">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
 
 def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
-  let summary = "Puts the tasks of pipeline stages into the order of a schedule";
+  let summary = "Orders the tasks of pipeline stages by a schedule";
   let description = [{
     The schedules are naive, gpipe, 1f1b, interleaved:V (the number of microbatches is a
     multiple of the stages), zb-h1 (at least as many microbatches as stages), zb-h2 and
     zb-v (at least twice the stages minus one), dualpipe-v (at least twice the stages); `meshwright/PipelineSchedule.h` names
     their sources. `@eval` runs the forward tasks in the same order.
 
-    A value is sent right after the call that makes it and received right before the call
-    that reads it. The programs end when one message may be in flight from a stage to
-    another: where stages would wait for one another in a circle, one of them receives
-    earlier.
+    A value is sent right after the call that computes it and received right before the call
+    that reads it. The programs terminate even if only one message may be in flight from one stage to
+    another: if stages would wait for each other in a cycle, one of them receives earlier.
 
-    With `pairs` dualpipe-v puts the forward and the backward task that are meant to run beside each
-    other side by side if both have as many layers with collectives, of whatever size: both receive before the first and send after the
-    second, so that `exec-pair-tasks` can make one of the two.
+    With `pairs`, dualpipe-v places the forward and the backward task that should overlap
+    next to each other if both have equally many layers with collectives, of whatever size: both
+    receive before the first and send after the second, so that `exec-pair-tasks` can merge them.
 
     Programs with the attribute `dist.order = ["F0.0", "F1.0", "B0.0", ...]` (forward of
     microbatch 0 in chunk 0, ...) run their tasks in that order instead. The pass refuses
@@ -353,44 +354,44 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
     Option<"schedule", "schedule", "::meshwright::schedule::ScheduleKind", "",
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v">,
     Option<"pairs", "pairs", "bool", "false",
-           "whether pairs of tasks of dualpipe-v receive before both and send after both">];
+           "dualpipe-v: pairs of tasks receive before both and send after both">];
 }
 
 def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {
-  let summary = "Recomputes activations in the backward instead of keeping them";
+  let summary = "Activation checkpointing: recomputes activations in the backward instead of saving them";
   let description = [{
     The pass works on pairs of repeats, a forward and a backward by their `train.role`: the
     first stacks results slice by slice, and only the second reads them.
-    `policy` says which values are still kept:
+    `policy` selects the values that are still saved:
 
     - `none`: the same values as before;
-    - `price:P`: the set of values for which recomputed FLOPs plus P times kept bytes are
-      least, by a minimum cut through the layer's graph (Jain et al. 2020; Chillee et al.
+    - `price:P`: the set of values that minimizes recomputed FLOPs plus P times the bytes
+      saved, by a minimum cut through the layer's graph (Jain et al. 2020; Chillee et al.
       2022). Bytes and FLOPs are those of one device; a byte that a collective sends again
       counts as the FLOPs of products of 16 bits that `device` computes while it sends one to another of its
-      machine: 1040 on an A100. So results of collectives, contractions and attention are the
-      last to be recomputed, norms and activations the first. Values that the backward has
+      machine: 1040 on an A100. Results of collectives, contractions and attention are therefore the
+      last to be recomputed, norms and activation functions the first. Values that the backward has
       anyway (parameters, values that all layers share) cost nothing;
     - `selective`: `price:16`. No contraction that sums over 64 elements or more and no
-      attention runs again (compare Korthikanti et al. 2022);
-    - `full`: only the input of each layer; the whole layer runs again;
+      attention is recomputed (compare Korthikanti et al. 2022);
+    - `full`: only the input of each layer; the whole layer is recomputed;
     - `every:K`: only the input of every K-th layer. Both repeats become repeats of groups
-      of K layers. The backward of a group first runs the forward of its layers again and
-      keeps what their backwards read. Layers that do not fill a group form a shorter group
+      of K layers. The backward of a group first recomputes the forward of its layers and
+      saves what their backwards read. Layers that do not fill a group form a shorter group
       at the end, a run of its own that `train-split-layers` has split off;
-    - `sqrt`: `every:K` with the K for which K plus the number of groups is least, so that
+    - `sqrt`: `every:K` with the K that minimizes K plus the number of groups, so that
       memory grows with the square root of the depth (Chen et al. 2016);
-    - `every:K+price:P`: both; with a price the layers of a group keep less, too.
+    - `every:K+price:P`: both; with a price the layers of a group save less, too.
 
     A recomputed op yields exactly its first result, dropout included: its random numbers
-    are a function of key, layer and element. It stands in another function than the first
+    are a function of key, layer and element. It is in another function than the first
     op, so that no pass can merge the two as common subexpressions. Contractions, attention
-    and repeats that run again have the attribute `train.recomputed`; the plan counts their
-    FLOPs apart, by its value: none here, "rounds" of experts (`train-autodiff`), "latents" of a
+    and repeats that are recomputed have the attribute `train.recomputed`; the plan counts their
+    FLOPs separately, by its value: none here, "rounds" of experts (`train-autodiff`), "latents" of a
     ring (`dist-ring-attention`).
 
-    Ops that may not run twice (because they have effects), and ops that depend on them,
-    keep their results. So do stacks that an op between the two repeats reads.
+    Results of ops that may not run twice (because they have effects), and of ops that depend on
+    them, are saved. So are stacks that an op between the two repeats reads.
 
     The pass runs before `dist-split-stages`: the layers of a pipeline chunk are pairs of
     their own, with the chunk's policy if `policy` names one for each chunk, and the kept
@@ -444,11 +445,11 @@ def DistOptimizeCollectives : PhasePass<"dist-optimize-collectives", "schedule">
   }];
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
-           "Most bytes that several tensors of one call have together">];
+           "bucket size: maximum total bytes of the tensors of one call">];
 }
 
 def DistLoopCollectives : PhasePass<"dist-loop-collectives", "schedule"> {
-  let summary = "Turns a collective and the products that need it into one loop of both";
+  let summary = "Collective matmul: turns a collective and the products that depend on it into one loop";
   let description = [{
     The transformation is that of Wang et al., Overlap Communication with Dependent
     Computation via Decomposition (ASPLOS 2023). Over a group of n devices a product (any
@@ -475,7 +476,7 @@ def DistLoopCollectives : PhasePass<"dist-loop-collectives", "schedule"> {
     `dist-decompose-collectives`.
   }];
   let options = [Option<"maxDevices", "max-devices", "int64_t", "16",
-                        "devices of the largest group that gets a loop">];
+                        "size of the largest group whose collectives become loops">];
   let statistics = [
     Statistic<"gathers", "all-gathers", "all_gathers that became loops">,
     Statistic<"scatters", "reduce-scatters", "reduce_scatters that became loops">,
@@ -484,7 +485,7 @@ def DistLoopCollectives : PhasePass<"dist-loop-collectives", "schedule"> {
 }
 
 def DistDecomposeCollectives : PhasePass<"dist-decompose-collectives", "schedule"> {
-  let summary = "Writes all_reduce as messages between pairs of devices";
+  let summary = "Decomposes all_reduce into messages between pairs of devices";
   let description = [{
     The pass writes each `all_reduce` as `dist.exchange` ops by a known algorithm
     (`lib/Dist/Collectives/CollectiveAlgorithms`): parameter-server, sequential, ring, parallel,
@@ -498,13 +499,13 @@ def DistDecomposeCollectives : PhasePass<"dist-decompose-collectives", "schedule
     Option<"algorithm", "algorithm", "::meshwright::dist::CollectiveAlgorithm",
            "::meshwright::dist::CollectiveAlgorithm::Native", "the algorithm, or native or auto">,
     Option<"device", "device", "::meshwright::cost::DeviceChoice", "", "for auto: the device whose network messages take">,
-    Option<"latency", "latency", "double", "0", "for auto: seconds a round takes at least; 0: the network's">,
-    Option<"bandwidth", "bandwidth", "double", "0", "for auto: bytes a device moves a second; 0: the network's">];
+    Option<"latency", "latency", "double", "0", "for auto: minimum seconds per round; 0: the network's">,
+    Option<"bandwidth", "bandwidth", "double", "0", "for auto: bytes per second of a device; 0: the network's">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
 def DistVerifyCommunication : PhasePass<"dist-verify-communication", "schedule"> {
-  let summary = "Proves that the communication of all devices matches and ends";
+  let summary = "Proves that the communication of all devices matches and is free of deadlock";
   let description = [{
     If all devices run one program and exchange no messages, the order of collectives
     agrees if every device runs every collective. The pass checks that: each collective

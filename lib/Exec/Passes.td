@@ -18,8 +18,8 @@ class PhasePass<string argument, string phase>
 def ExecSliceCollectives : PhasePass<"exec-slice-collectives", "exec"> {
   let summary = "Gathers and scatters stacked tensors slice by slice";
   let description = [{
-    If the parts of a tensor are pieces of its rows, one collective over the whole tensor
-    needs as much memory again, in which the parts lie one after the other. For the stacked
+    If the shards of a tensor are pieces of its rows, one collective over the whole tensor
+    needs as much memory again for contiguous shards. For the stacked
     weights of layers, sharded along a dimension of the layer, that would be a second copy
     of all of them. The pass turns an `all_gather` or a `reduce_scatter` of one such tensor
     into a repeat over its first dimension: the parts of one slice are contiguous, or need
@@ -47,21 +47,21 @@ def ExecContiguousCollectives : PhasePass<"exec-contiguous-collectives", "exec">
 }
 
 def ExecFuseAccumulate : PhasePass<"exec-fuse-accumulate", "exec"> {
-  let summary = "Adds gradients to their accumulators where they are computed";
+  let summary = "Fuses gradient accumulation into the ops that compute gradients";
   let description = [{
     If one term of a sum is a contraction or an embedding gradient, and nothing else reads
     either term, the other term becomes that op's `init`: the matrix library and the scatter
-    kernel add to memory as cheaply as they write it. A loop that adds up gradients of a loss part by part
-    (`dist-divide-loss`) begins at the other term instead of at zeros. Sums with zeros are removed.
+    kernel add to memory as cheaply as they write it. A loop that accumulates the gradients of a chunked loss
+    (`dist-divide-loss`) starts from the other term instead of from zeros. Sums with zeros are removed.
   }];
 }
 
 def ExecSliceUpdates : PhasePass<"exec-slice-updates", "exec"> {
-  let summary = "Updates variables part by part";
+  let summary = "Splits optimizer updates into slices";
   let description = [{
     The optimizer's update of a variable becomes a repeat over equal parts of it, as few as
-    are no larger than `part-bytes`, counted in f32. So its states can pass through a device
-    that has no room for all of them (`exec-offload`). A variable smaller than that is one
+    are no larger than `part-bytes`, counted in f32. Its states can then stream through a device
+    that cannot hold all of them (`exec-offload`). A variable smaller than that is one
     part, and one smaller than a sixteenth of it stays as it is: the launches of several such
     updates may become one (`exec-merge-launches`), whose states then pass together. Parts are
     runs of elements in memory, whatever the shape: layers of a stack, rows of a table, or
@@ -94,7 +94,7 @@ def ExecAssignTarget : PhasePass<"exec-assign-target", "exec"> {
 }
 
 def ExecFuseEpilogues : PhasePass<"exec-fuse-epilogues", "exec"> {
-  let summary = "Lets the matrix library compute the op after a product";
+  let summary = "Fuses ops into the epilogues of matrix products";
   let description = [{
     The pass works for targets whose library has epilogues. If only one op reads the result of
     a product and stands in the same block, the product absorbs it and becomes an
@@ -161,7 +161,7 @@ def ExecDecomposeKernels : PhasePass<"exec-decompose-kernels", "exec"> {
 }
 
 def ExecMergeLaunches : PhasePass<"exec-merge-launches", "exec"> {
-  let summary = "Merges launches that do the same to different tensors";
+  let summary = "Merges launches that perform the same operation on different tensors";
   let description = [{
     Launches of kernels that do the same to each element of tensors of one shape each, and
     that do not depend on each other, become one launch of one kernel: the updates of all
@@ -197,9 +197,9 @@ def ExecScheduleKernels : PhasePass<"exec-schedule-kernels", "exec"> {
     f32, bf16, f16 and i32, and arithmetic in bf16 or f16.
   }];
   let options = [
-    Option<"maxChunks", "max-chunks", "int64_t", "0", "Most chunks of a loop nest, if not 0">,
+    Option<"maxChunks", "max-chunks", "int64_t", "0", "maximum number of chunks of a loop nest, if not 0">,
     Option<"chunkWork", "chunk-work", "int64_t", "0",
-           "Least work of a chunk, if not 0, in elements times an eighth of their instructions">];
+           "minimum work of a chunk, if not 0, in elements times an eighth of their instructions">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
@@ -212,29 +212,29 @@ def ExecInlineRepeats : PhasePass<"exec-inline-repeats", "exec"> {
     stays: its callee is compiled once, and the variables that it reads become arguments. The
     pass refuses writes of variables inside repeated and called functions.
 
-    The first of several rounds of experts' rows (`train.role` round, `times`) comes before the loop of the others, which
-    seldom run: so collectives of that round can run beside what stands around it, such as experts that all tokens share.
+    The first all-to-all round of experts (`train.role` round, `times`) is peeled off the loop of the others, which
+    seldom run, so that collectives of that round can overlap surrounding ops, such as shared experts.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
 def ExecOrder : PhasePass<"exec-order", "exec"> {
-  let summary = "Orders operations so that less memory is live";
+  let summary = "Orders operations to reduce peak memory";
   let description = [{
     The pass keeps program order, but moves an op down to its first reader if the op's result
-    is larger than the operands that only this op keeps alive. So recomputed activations appear
-    where the backward needs them and not all at its start. An op moves past a loop only if the
-    most that the block holds on the way does not grow: the gradient of a head is made before the
-    layers' backward, which makes room for it, and not after it, when the gradients of all layers
-    and the logits would be there together. What computes with a part that goes
-    around a ring stays where the next one is under way. The pass runs on tensors, before
+    is larger than the operands that only this op keeps alive. Activations are therefore recomputed
+    where the backward needs them, not all at its start. An op moves past a loop only if that does
+    not increase peak memory on the way: the gradient of a head is computed before the
+    layers' backward, not after it, when the gradients of all layers
+    and the logits would be live together. An op that computes with a part in ring attention stays
+    where it overlaps the transfer of the next part. The pass runs on tensors, before
     bufferization, because in-place updates restrict which ops may move.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
 def ExecAssignValueIds : PhasePass<"exec-assign-value-ids", "exec"> {
-  let summary = "Gives values ids and keeps the program for comparison";
+  let summary = "Numbers values, and stores the program for replay";
   let description = [{
     Every launch, product, attention and collective gets an id, `exec.value_id`. After each of
     them `exec-bufferize` inserts an `exec.observe` with that id for each result, so that an
@@ -248,7 +248,7 @@ def ExecAssignValueIds : PhasePass<"exec-assign-value-ids", "exec"> {
 }
 
 def ExecChooseLibraries : PhasePass<"exec-choose-libraries", "exec"> {
-  let summary = "Lets the target choose which library computes a call of attention";
+  let summary = "Selects the library that computes each call of attention";
   let description = [{
     If the target has a library for attention beside generated kernels, and that library can
     compute a call, the op gets the attribute `exec.library`, which only the target reads: how
@@ -260,7 +260,7 @@ def ExecChooseLibraries : PhasePass<"exec-choose-libraries", "exec"> {
 }
 
 def ExecBufferize : PhasePass<"exec-bufferize", "exec"> {
-  let summary = "Gives every value its memory";
+  let summary = "Assigns a buffer to every value";
   let description = [{
     `@step` and `@eval` become `exec.program`s. Each variable, input and output has its
     buffer; a read of a variable names its buffer, a slice of a stack is a slot of its buffer,
@@ -296,15 +296,15 @@ def ExecBufferize : PhasePass<"exec-bufferize", "exec"> {
 }
 
 def ExecOffload : PhasePass<"exec-offload", "exec"> {
-  let summary = "Moves memory to the host, and copies parts of it to the device and back";
+  let summary = "CPU offload: moves buffers to host memory and copies parts of them to the device and back";
   let description = [{
     Memory that moves gets the type `memref<.., "host">`. Ops that compute use buffers on the
     device instead, and asynchronous copies connect the two:
 
     - `optimizer`: the states of the optimizer. If a loop updates a variable part by part
-      (`exec-slice-updates`), each state has three buffers on the device, which parts use in
-      turn: while one part is updated, the next one is on its way to the device and the
-      previous one on its way back, in two queues. A variable that is updated at once is copied
+      (`exec-slice-updates`), each state has three buffers on the device, which slices use in
+      turn: while one slice is updated, the next one is copied to the device and the
+      previous one back, in two queues. A variable that is updated at once is copied
       as a whole.
     - `activations`: stacks into which one loop writes one slot an iteration and which later
       loops read: the residuals of layers. A slot is copied to the host as soon as it is
@@ -325,101 +325,101 @@ def ExecOffload : PhasePass<"exec-offload", "exec"> {
 }
 
 def ExecHalveMasters : PhasePass<"exec-halve-masters", "exec"> {
-  let summary = "Keeps of masters what their parameters do not hold";
+  let summary = "Stores only the lower halves of master weights";
   let description = [{
-    The 32 bits of a master are the 16 of its value rounded to bf16, shifted left by 16, plus a
-    number from -32768 to 32767: its lower half. Where the parameter is that rounded value, the
-    pass gives the master's variable and buffer the type i16, for the lower half alone. The
-    kernel that updates a master gets the parameter as one more input, adds the halves to the
-    master that there was, and divides the new one in two. So no bit of a master is lost, and an
-    update moves 2 bytes less a parameter and reads as many as before. Half-way cases are rounded
-    away from zero; to even would not say which half a master was in.
+    The 32 bits of a master weight are the 16 bits of its value rounded to bf16, shifted left by 16, plus a
+    number from -32768 to 32767: its lower half. If the parameter is that rounded value, the
+    pass changes the type of the master's variable and buffer to i16, for the lower half alone. The
+    kernel that updates a master weight gets the parameter as one more input, combines the halves into the
+    f32 value, and splits the new value again. No bit of a master weight is lost, and an
+    update writes 2 bytes less per parameter and reads as many as before. Ties are rounded
+    away from zero, because rounding to even would not determine in which half a master weight was.
 
-    The pass leaves masters whole where an op other than a launch touches one or writes its
-    parameter, such as a collective that gathers parts of it (ZeRO 1 and 2), where the launch
-    has either only in part or the kernel reads the parameter besides, where they are memory of
-    the host, where another launch of the kernel does something else there, and of kernels that
-    would have more operands than the target allows a launch. Masters of parameters in f16 are
-    whole: f16 has not the exponents of f32.
+    The pass leaves master weights whole in these cases: an op other than a launch accesses them or writes the
+    parameter, such as a collective that gathers its shards (ZeRO 1 and 2); the launch
+    has only part of either, or the kernel also reads the parameter; they are in
+    host memory; another launch of the kernel uses these operands differently; or the kernel
+    would have more operands than the target allows a launch. Master weights of f16 parameters stay
+    whole, because f16 does not have the exponents of f32.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect", "::mlir::arith::ArithDialect"];
 }
 
 def ExecCarryInSlots : PhasePass<"exec-carry-in-slots", "exec"> {
-  let summary = "Leaves carried values in the slots that keep them";
+  let summary = "Keeps carried values in the slots that save them";
   let description = [{
-    A loop over layers keeps the value that it carries for the backward: each iteration copies
-    it to its slot of a stack. The pass gives the stack one slot more and drops the copy. The
+    A loop over layers saves its carried value for the backward: each iteration copies
+    it to its slot of a stack. The pass gives the stack one more slot and removes the copy. The
     first value is then written to slot 0, iteration i reads slot i and writes the next value to
-    slot i + 1, and what follows the loop reads the last slot.
+    slot i + 1, and ops after the loop read the last slot.
 
-    The pass leaves loops as they are that run downwards, whose carried value or stack is memory
-    of a caller, of the host or of a variable, where an asynchronous op or an op in place touches
-    one of the two, or where the stack is still read when the first value is written.
+    The pass does not change loops that run downwards, whose carried value or stack is memory
+    of a caller, of the host or of a variable, in which an asynchronous or in-place op accesses
+    one of the two, or whose stack is still read when the first value is written.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
 def ExecFillWaits : PhasePass<"exec-fill-waits", "exec"> {
-  let summary = "Puts products beside exchanges of experts' rows";
+  let summary = "Hides the latency of the experts' all-to-alls behind matrix products";
   let description = [{
-    The first op that needs what an exchange of rows (`dist.slots`) brings usually stands right
-    behind it. If products come later that do not need it, such as those of experts that all tokens
-    share, they move to before that op, with what they are made of, so that
-    `exec-overlap-collectives` lets the exchange run beside them: the dispatch beside the shared experts.
-    Their results live longer for that. An exchange of fewer than `min-bytes` would not be asynchronous,
-    so it stays as it is. So does one that has products beside it. Products go to the largest exchange
-    that they may stand beside. Products of a ring (`--collective-matmul`) stay between its permutes. Nothing
-    moves into loops: of rows that go in rounds only the first, which stands before the others' loop, has shared experts beside it.
+    The first op that reads the result of an all-to-all of rows (`dist.slots`) usually follows
+    it directly. Later matrix products that do not depend on it, such as those of shared experts,
+    move before that op, together with the ops that compute their operands, so that
+    `exec-overlap-collectives` can overlap the dispatch with them.
+    Their results are live longer. An all-to-all of fewer than `min-bytes` would not be asynchronous,
+    so it is skipped. So is one that already overlaps products. Products move to the largest all-to-all
+    that they can overlap. Products of a collective matmul (`--collective-matmul`) stay between its permutes. Nothing
+    moves into loops: if rows are sent in rounds, only the first round, which is before the loop of the others, overlaps shared experts.
 
-    Small exchanges of the same group that need no product, of experts' numbers and weights, go before the large one,
-    since a rank's exchanges run one after the other and they would wait for it. Small is what moves fewer than `min-bytes`,
-    or a sixteenth of the large one.
-    Of rows in several parts (`--expert-parts`) all are on their way while the first is computed with: another large
-    exchange of the same group that needs no product moves to before the first op that needs the first part, and the products of
-    one part move behind what is sent of another's results.
+    Small all-to-alls of the same group that depend on no product, those of expert numbers and weights, move before the large one,
+    because a rank's all-to-alls run one after the other, and they would wait for it. An all-to-all is small if it moves fewer than `min-bytes`,
+    or less than a sixteenth of the large one.
+    If rows are sent in several chunks (`--expert-parts`), all chunks are in flight while the first is computed: another large
+    all-to-all of the same group that depends on no product moves before the first op that reads the first chunk, and the products of
+    one chunk move after the all-to-all that returns the results of another.
 
-    At last an exchange itself moves, with small ones, to before products in front of it that it does not need, but past no
-    other collective of at least `min-bytes`: in a backward the shared experts' products stand in front of the dispatch.
-    The pass runs on tensors, where data alone says what may move.
+    Finally, an all-to-all itself moves, with small ones, before preceding products that it does not depend on, but past no
+    other collective of at least `min-bytes`: in a backward the products of shared experts precede the dispatch.
+    The pass runs on tensors, where only data dependences restrict what may move.
   }];
   let options = [
-    Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest exchanges that get something beside them">,
+    Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest all-to-alls that are overlapped">,
   ];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
 def ExecPairTasks : PhasePass<"exec-pair-tasks", "exec"> {
-  let summary = "Runs a forward and a backward task as one, each beside the other's collectives";
+  let summary = "Merges a forward and a backward task, so that each hides the other's collectives";
   let description = [{
-    A pipeline stage that does a forward and then a backward task of two microbatches, with no
-    message in between, calls one program for both. Their loops over layers become one loop, whose
-    body alternates between the two: wherever one needs what a collective of at least `min-bytes`
-    brings, the other goes on, so that `exec-overlap-collectives` lets the collective run beside it.
-    Of experts the dispatch and the return of one task run beside attention and products of the other
-    (DeepSeek-AI 2024), of `tensor` the all-reduces. The backward begins.
+    If a pipeline stage runs a forward and then a backward task of two microbatches, with no
+    message in between, it calls one program for both. Their loops over layers become one loop, whose
+    body alternates between the two: when one needs the result of a collective of at least `min-bytes`,
+    the other continues, so that `exec-overlap-collectives` can overlap the collective with it.
+    With expert parallelism, dispatch and combine of one task overlap attention and products of the other
+    (DeepSeek-AI 2024); with `tensor`, so do the all-reduces. The backward task comes first.
 
-    Tasks stay apart if either writes what the other uses, if no two of their loops have as many
-    iterations and something that waits for a collective (rounds of rows behind the first are a loop of
-    their own), or if they copy to or from the host meanwhile. `dist-schedule` puts such tasks side by
-    side with `pairs`. The programs of the tasks alone stay too, for calls elsewhere and for
-    their number of operations: `exec.pair` names them. A pair needs the memory of both tasks.
+    Tasks are not merged if either writes what the other uses, if they have no two loops with equally many
+    iterations that wait for a collective (all rounds of experts after the first are a loop of
+    their own), or if they copy to or from the host in between. `dist-schedule` places such tasks next to
+    each other with `pairs`. The programs of the single tasks remain, for other calls and for
+    FLOP counts: `exec.pair` names them. A pair needs the memory of both tasks.
   }];
   let options = [
-    Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest collectives that something runs beside">,
+    Option<"minBytes", "min-bytes", "int64_t", smallestAsynchronous, "bytes of the smallest collectives that are overlapped">,
   ];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
 def ExecOverlapCollectives : PhasePass<"exec-overlap-collectives", "exec"> {
-  let summary = "Lets collectives run while the program computes";
+  let summary = "Makes collectives asynchronous, to overlap communication with computation";
   let description = [{
-    A collective of at least `min-bytes` becomes asynchronous: it only starts where it stands,
-    and an `exec.wait` stands before the first op that may not run before it has ended, which is
-    an op that writes its operands or touches its results. In a loop that may be an op of the
-    next iteration. The start moves up as far as data and other communication allow, but for a permute
-    that sends on what another brings, which stays: so of parts that go around a ring a device holds
-    two. If no op would compute meanwhile, nothing changes.
+    A collective of at least `min-bytes` becomes asynchronous: the op only starts it,
+    and an `exec.wait` precedes the first op that must run after its end, which is
+    an op that writes its operands or accesses its results. In a loop that may be an op of the
+    next iteration. The start moves up as far as data dependences and other communication allow, except for a permute
+    that forwards the result of another, which stays in place, so that a device holds only
+    two parts of a ring. If no computation would overlap, nothing changes.
 
     In a loop without inner loops, such as the loop over layers, iterations overlap
     (`OverlapLoops`). A collective that gathers memory which the loop does not write
@@ -448,7 +448,7 @@ def ExecOverlapCollectives : PhasePass<"exec-overlap-collectives", "exec"> {
 }
 
 def ExecAssignOffsets : PhasePass<"exec-assign-offsets", "exec"> {
-  let summary = "Gives every buffer its offset in one arena";
+  let summary = "Assigns every buffer an offset in one arena";
   let description = [{
     Variables, inputs and outputs come first, at the same offsets in every program. All other
     buffers get offsets by their live intervals: the programs run one after the other, so that
@@ -460,25 +460,25 @@ def ExecAssignOffsets : PhasePass<"exec-assign-offsets", "exec"> {
     `exec.live_bytes` and `exec.memory`.
 
     A stack that a loop empties, such as the layers' activations in the backward, and one that the same loop
-    fills, such as their gradients, share memory slot by slot: the gradients of a layer may lie where activations
-    of later layers were, whose backward has run. A value that lives inside an iteration may
-    have the slot that the loop fills last, if it is not needed when that is filled, or the one that it
-    empties first. This takes a loop of a fixed number of iterations, at most 1,024, that reaches a stack
-    by the slots of its own iterations alone, and no asynchronous ops on it; other stacks live as a whole.
+    fills, such as their gradients, share memory slot by slot: the gradients of a layer may be placed where activations
+    of later layers were, whose backward has run. A value that is live only inside an iteration may
+    use the slot that the loop fills last, if it is dead when that slot is filled, or the slot that the loop
+    empties first. This requires a loop with a fixed number of iterations, at most 1,024, that accesses a stack
+    only through the slots of its own iterations, and no asynchronous ops on it; other stacks are live as a whole.
 
     A private program is handled before its callers, with offsets from the start of a workspace
     and the same three attributes; each call gets a workspace of that size, which is live during
     the call alone. Buffers that are live at the peak of the callee count by category at the peak
     of the caller.
 
-    The pass refuses a variable, input or output of different types in two programs, and memory
-    of the host that a private program has for itself.
+    The pass refuses a variable, input or output with different types in two programs, and host
+    memory that belongs to a private program.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
 def ExecNumberCollectives : PhasePass<"exec-number-collectives", "exec"> {
-  let summary = "Gives collectives and groups of ranks their numbers";
+  let summary = "Numbers collectives and groups of ranks";
   let description = [{
     The pass works on the whole module, because ranks of all programs share groups. Each
     collective gets `exec.collective`, its row in the plan, in the order of programs and of the
@@ -512,9 +512,9 @@ def ExecVerify : PhasePass<"exec-verify", "exec"> {
     Collectives of the whole module have different ids, from 0 on, and `exec.groups` lists every
     group once; axes, parts, roots, peers and permutations are those of the mesh.
 
-    What passes wrote down is derived again: loop chunks, workspace and in-place operands of a kernel from
-    its loop nests, workspaces of library calls from their shapes, pairs of queries and keys from where
-    devices begin. Sizes of the module are those of its inputs, variables are parts of their global types, and
+    Facts that passes recorded are derived again: loop chunks, workspace and in-place operands of a kernel from
+    its loop nests, workspaces of library calls from their shapes, query-key pairs from the positions at which
+    devices begin. Sizes of the module are those of its inputs, variables are shards of their global types, and
     each row of a file's tensor belongs to one parameter.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];

@@ -13,19 +13,19 @@ class PhasePass<string argument, string phase>
     : PassBase<argument, "::meshwright::PhasePass<::meshwright::Phase::" # phase # ">">;
 
 def TrainVerifyModel : PhasePass<"train-verify-model", "train"> {
-  let summary = "Checks what passes rely on beyond single ops in a model";
+  let summary = "Checks the properties of a model that passes rely on, beyond those of single ops";
   let description = [{
     The pass refuses models that later passes would misread. Functions that `train.repeat` calls
     have a body, do not repeat themselves, are private, and neither read nor write variables:
-    `@loss` reads them and passes them on. A function is repeated a given number of times or as
-    often as data says, not both. No tensor is without elements. Variables, inputs and outputs
+    `@loss` reads them and passes them on. A function is repeated either a fixed or a
+    data-dependent number of times, not both. No tensor is empty. Variables, inputs and outputs
     have different names, and no two parameters are stored in the same rows of a file's tensor.
     Each router's tokens are counted by one result.
   }];
 }
 
 def TrainSplitLayers : PhasePass<"train-split-layers", "step"> {
-  let summary = "Splits the layers into runs, one or more for each chunk of a pipeline";
+  let summary = "Splits the layers into the chunks of a pipeline";
   let description = [{
     If a chunk begins inside the layers that a `train.repeat` of `@loss` runs, the repeat
     becomes two, each with its own function and its own stacked variables, so that
@@ -35,20 +35,20 @@ def TrainSplitLayers : PhasePass<"train-split-layers", "step"> {
     whole repeats to stages.
 
     The split points are `cuts`, the first layers of the chunks after the first. Without
-    them the pass chooses those that make the most expensive chunk cheapest, and among
-    these the most even ones in FLOPs and in bytes of parameters (dynamic programming over
-    the layers; the embedding counts to the first layer, the head to the last). If
+    them the pass chooses those that minimize the cost of the most expensive chunk, and among
+    these the ones that balance FLOPs and bytes of parameters best (dynamic programming over
+    the layers; the embedding counts towards the first layer, the head towards the last). If
     there are several chunks, each repeat has the number of its chunk in `train.chunk`.
 
-    `every` says how many layers rematerialization groups: one number, or one for each
-    chunk. Layers at the end of a run that do not fill a group become a run of their own,
-    which is a shorter group.
+    `every` is the number of layers in a group of activation checkpointing: one number, or one
+    for each chunk. Layers at the end of a run that do not fill a group become a run of their
+    own, which is a shorter group.
 
     The pass refuses more chunks than layers, and split points that are not ascending layer
     numbers, one fewer than chunks.
   }];
   let options = [
-    Option<"chunks", "chunks", "int64_t", "1", "chunks in all: pipeline stages times chunks of a stage">,
+    Option<"chunks", "chunks", "int64_t", "1", "total number of chunks: pipeline stages times chunks per stage">,
     Option<"cuts", "cuts", "::meshwright::LayerNumbers", "", "first layers of the chunks after the first, e.g. 2,4">,
     ListOption<"every", "every", "int64_t",
            "layers of a group, 0 for the square root of the layers; one number, or one for each chunk, e.g. 3,1">];
@@ -84,20 +84,21 @@ def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
 }
 
 def TrainCountBatch : PhasePass<"train-count-batch", "step"> {
-  let summary = "Counts what is of the whole batch before its microbatches are trained on";
+  let summary = "Computes statistics of the whole batch before the first microbatch is trained on";
   let description = [{
-    A `train.batch_sum` is the sum of a value, such as how many tokens chose each expert, over all
-    microbatches. With one microbatch it is that value. With several the pass makes `@loss.counts`, the part of `@loss`
-    that these values need, which returns them; in `@loss` their sums become arguments, marked
-    `train.batch_sum = N` for result N. `train-accumulate` runs `@loss.counts` for all microbatches before
-    it trains on the first. Where layers have a `train.batch_sum`, functions `@layer.counts` stack
-    its operand, and layers get slices of the sums.
+    A `train.batch_sum` is the sum of a value, such as the number of tokens routed to each expert,
+    over all microbatches. With one microbatch it is that value. With several, the pass creates
+    `@loss.counts`, the part of `@loss` on which these values depend, which returns them; in `@loss`
+    their sums become arguments, marked `train.batch_sum = N` for result N. `train-accumulate` runs
+    `@loss.counts` for all microbatches before it trains on the first. If layers have a
+    `train.batch_sum`, functions `@layer.counts` stack its operand, and layers receive slices of the
+    sums.
 
-    What layers carry beside that and nothing else needs, such as sums of losses, is not computed. The
-    counts are of the same forward that is differentiated, with the same dropout.
+    Other values that layers carry, such as sums of losses, are not computed. The counts come from
+    the same forward that is differentiated, with the same dropout.
 
-    The pass refuses a `train.batch_sum` of what another one helped to compute, and one in a function
-    that layers repeat themselves.
+    The pass refuses a `train.batch_sum` that depends on another one, and one in a function that
+    layers themselves repeat.
   }];
 }
 
@@ -111,14 +112,14 @@ def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
     `@layer.backward`, which a reversed `train.repeat` calls. Both repeats and both functions
     say which they are: `train.role` is `forward` or `backward`.
 
-    Residuals are results of costly ops (contractions, attention) and carried values, as
-    far as the backward needs them. A memory-bound value (norm, activation, bias) is
-    recomputed in the backward if its operands are kept anyway. If an operand would have to
-    be kept for it, the smaller of both is kept, and the value itself if the forward writes
-    it to memory anyway (because it has several users, or a library call among them). So
-    neither norm outputs nor activation outputs take memory. With `residuals` `written` they
-    do: the pass keeps what the forward writes to memory anyway and the backward would write
-    again, for an op that is not fused with it.
+    Residuals, the values saved for the backward, are the results of costly ops (contractions,
+    attention) and carried values that the backward needs. A memory-bound value (norm,
+    activation function, bias) is recomputed in the backward if its operands are saved anyway.
+    If an operand would have to be saved for it, the smaller of the two is saved, or the value
+    itself if the forward writes it to memory anyway (because it has several users, or a library
+    call among them). Outputs of norms and activation functions therefore take no memory. With
+    `residuals` `written` they do: the pass saves what the forward writes to memory anyway and
+    the backward would write again, for an op that is not fused with it.
 
     The gradient of a parameter has the type that the module's `train.grad_type` names (the
     parameter's own type without it). A gradient that is a sum is rounded to that type;
@@ -129,16 +130,18 @@ def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
     (`ConstantOpInterface`), such as counts of tokens, and a bias with a `train.balance_rate` has
     no gradient.
 
-    Of a repeat whose count is a value (`times`) nothing is kept: its backward runs as many
-    iterations, in the same order, and computes again what it needs. So an iteration may not need
-    what is carried, and one that reads its number may only add to it. Gradients of what its
-    iterations share are added up in f32 and rounded, if at all, after the last one.
+    Nothing is saved for a repeat whose count is a value (`times`): its backward runs as many
+    iterations, in the same order, and recomputes what it needs. Therefore an iteration may not
+    depend on carried values, and one that reads its index may only add to them. Gradients of
+    values that its iterations share are accumulated in f32 and rounded, if at all, after the last
+    iteration.
 
-    The pass refuses others, and ops without a derivative on a path from a parameter to the loss.
+    The pass refuses other repeats of this kind, and ops without a derivative on a path from a
+    parameter to the loss.
   }];
   let options = [
     Option<"residuals", "residuals", "::meshwright::ResidualChoice", "::meshwright::ResidualChoice::automatic",
-           "values kept that are cheap to compute again: least, written; auto is least">];
+           "cheap values that are saved instead of recomputed: least, written; auto is least">];
 }
 
 def TrainAccumulate : PhasePass<"train-accumulate", "step"> {
@@ -151,14 +154,14 @@ def TrainAccumulate : PhasePass<"train-accumulate", "step"> {
     backward function, slice by slice, so that no second set of gradients exists. The pass
     also makes `@eval`, which computes the loss alone, without dropout and without counts of tokens.
 
-    Arguments marked `train.batch_sum` get the sums of `@loss.counts` over all microbatches, from a loop
-    of its own before the other, whose role is `count`. `@eval` has zeros there: what is made of them is in no
-    evaluation's loss.
+    Arguments marked `train.batch_sum` receive the sums of `@loss.counts` over all microbatches,
+    from a separate loop before the other one, whose role is `count`. `@eval` has zeros there,
+    because losses that depend on them are not part of an evaluation's loss.
   }];
 }
 
 def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
-  let summary = "Adds the parameter update";
+  let summary = "Adds the optimizer";
   let description = [{
     The pass makes `@step`: gradients, their global norm, the clip factor and the update of
     every parameter, by the row of `optimizer` in the table of optimizers. Each of the row's
@@ -166,21 +169,21 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     applies to parameters with two or more dimensions (the layer dimension not counted). The learning
     rate, the row's hyperparameters and its bias corrections are inputs of `@step`.
 
-    A parameter in bf16 or f16 gets a third state, `<parameter>.master`, in f32: the update
-    reads and writes the master, and the parameter becomes its rounded value. With
-    `moments-dtype` bf16 states are stored in bf16: the update computes in f32 and rounds
-    each of them once.
+    A parameter in bf16 or f16 gets one more state, its master weights `<parameter>.master` in
+    f32: the update reads and writes the master, and the parameter becomes its rounded value. With
+    `moments-dtype` bf16, the optimizer's states are stored in bf16: the update computes in f32 and
+    rounds each of them once.
 
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
     `grad_norm` are those of an unscaled loss. If the norm is not finite, because a gradient
     overflowed on some device, `train.guard` leaves every variable unchanged.
 
-    Counts of tokens (results of `@loss` marked `train.tokens_of = @router`, one a layer of each of
-    its experts) are kept in the state `<router>.tokens`. Where they balance a bias
-    (`train.balances = @bias`), `train.balance` moves it at the rate that `train.balance_rate` of
-    the bias says. A model with such counts guards its variables without loss scaling too:
-    a router whose logits are not finite makes every gradient no number.
+    Counts of tokens (results of `@loss` marked `train.tokens_of = @router`, one per layer and
+    expert) are stored in the state `<router>.tokens`. If they balance a bias
+    (`train.balances = @bias`), `train.balance` updates it at the rate `train.balance_rate` of
+    the bias. A model with such counts guards its variables without loss scaling too, because
+    a router whose logits are not finite makes every gradient NaN.
   }];
   let options = [
     Option<"optimizer", "optimizer", "const ::meshwright::train::Optimizer *",
@@ -196,8 +199,8 @@ def TrainVerify : PhasePass<"train-verify", "step"> {
     The verifier of the floor: `@step` and `@eval` exist and name their inputs and outputs, states have
     the shapes of their parameters,
     `@step` writes every parameter, `@eval` writes no variable, repeats have a `train.role`,
-    all layers or none have a `train.chunk`, what masks tokens is a share and a token whose
-    targets `@step` counts, no `train.batch_sum` is left, and no op belongs to another floor.
+    all layers or none have a `train.chunk`, tokens are masked by a share and a mask token and
+    `@step` counts their targets, no `train.batch_sum` is left, and no op belongs to another floor.
   }];
 }
 
