@@ -62,8 +62,8 @@ static Error plot(llvm::ArrayRef<std::string> args) {
   static constexpr const char *plotUsage =
       "usage: meshwright plot FILE.jsonl... [-o FILE.svg]\n"
       "       meshwright plot --experts FILE.jsonl [-o FILE.svg]\n"
-      "  Draws the losses of --metrics files on the terminal, and as SVG with -o. With --experts it\n"
-      "  shows how evenly tokens choose experts, which --expert-tokens-every adds to such a file: a\n"
+      "  Draws the loss curves of --metrics files on the terminal, and as SVG with -o. --experts\n"
+      "  shows the load balance of experts, which --expert-tokens-every adds to such a file: a\n"
       "  table of the first and the last step, and with -o each expert's load over time.\n";
   bool experts = false;
   std::vector<std::string> files;
@@ -99,7 +99,7 @@ static Error plot(llvm::ArrayRef<std::string> args) {
 static Error compare(llvm::ArrayRef<std::string> args, bool &differ) {
   static constexpr const char *diffUsage =
       "usage: meshwright diff A B\n"
-      "  Shows what the plans of A and B say differently: memory, shardings, communication, work.\n"
+      "  Shows the differences between two plans: memory, shardings, communication, FLOPs.\n"
       "  A and B are executables or files of 'inspect --json' or '--report'. Exits with 0 if\n"
       "  the plans are the same, 1 if they differ, 2 if they cannot be compared.\n";
   for (const std::string &arg : args) {
@@ -121,12 +121,12 @@ static Error compare(llvm::ArrayRef<std::string> args, bool &differ) {
 static Error replayDump(llvm::ArrayRef<std::string> args, bool &diverges) {
   static constexpr const char *replayUsage =
       "usage: meshwright replay DIR\n"
-      "  Checks a step that an executable compiled with --replay has written with --dump DIR: runs\n"
-      "  its program in f64 from the same inputs, each op on what the executable gave it, and names\n"
-      "  the first op, over all ranks, whose value is not what it should be. Allowed is what moving\n"
-      "  operands and result by 2^-15 (f32), 2^-8 (f16) or 2^-5 (bf16) of their size makes, by the\n"
-      "  narrowest type of the op or in its kernel, and f16 by 2^-24 besides. Exits with 0 if all\n"
-      "  agree, 1 if one diverges, 2 if that cannot be told.\n";
+      "  Checks a step that an executable compiled with --replay wrote with --dump DIR: interprets\n"
+      "  its program in f64 from the same inputs, each op on the operands that the executable had,\n"
+      "  and names the first op, over all ranks, whose result diverges. The tolerance is the effect\n"
+      "  of changing operands and result by 2^-15 (f32), 2^-8 (f16) or 2^-5 (bf16) of their size,\n"
+      "  for the narrowest type of the op or in its kernel; f16 also by 2^-24. Exits with 0 if all\n"
+      "  results agree, 1 if one diverges, 2 if the dump cannot be checked.\n";
   for (const std::string &arg : args) {
     if (arg == "-h" || arg == "--help")
       return llvm::make_error<HelpRequested>(replayUsage);

@@ -20,9 +20,9 @@ namespace meshwright {
 
 static constexpr const char *usage =
     "usage: meshwright fit MODEL --largest batch|seq|layers --memory-limit BYTES [flags]\n"
-    "  Finds the largest batch, sequence or number of layers whose plan is within the bytes that a\n"
-    "  rank may use, e.g. 70GiB. Flags are those of 'meshwright compile', but for those that say what to\n"
-    "  write and --assert; nothing is written.\n";
+    "  Finds the largest batch size, sequence length or number of layers whose plan fits the memory\n"
+    "  budget of a rank, e.g. 70GiB. Flags are those of 'meshwright compile', except --assert and those\n"
+    "  for output; nothing is written.\n";
 
 namespace {
 /// What one value of the quantity comes to.

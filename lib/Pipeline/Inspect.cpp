@@ -92,13 +92,13 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     if (arg == "-h" || arg == "--help")
       return llvm::make_error<HelpRequested>(
           (usage + "\n"
-                   "  Shows a plan, as tables or as JSON (docs/plan.md): that of an executable, or of a file\n"
-                   "  that --json has written here, or 'meshwright compile --report' as report.json.\n"
-                   "  --kernels shows what each kernel, product and attention of a step reads, writes and\n"
-                   "  computes on one rank. With rates that were measured, of copies within the device's\n"
-                   "  memory (bytes read and written a second) and of matrix products (operations a\n"
-                   "  second), also the time that none can beat: the larger of both. Where an assembler made\n"
-                   "  kernels, also registers of a thread and spilled bytes, by architecture.\n")
+                   "  Shows a plan, as tables or as JSON (docs/plan.md), of an executable, of the output of\n"
+                   "  --json, or of the report.json of 'meshwright compile --report'.\n"
+                   "  --kernels lists the bytes that each kernel, matrix product and attention of a step\n"
+                   "  reads and writes on one rank, and its FLOPs. With measured rates of copies within device\n"
+                   "  memory (bytes read and written per second) and of matrix products (FLOP/s), it adds the\n"
+                   "  roofline time, a lower bound: the larger of the two. For kernels that ptxas assembled it\n"
+                   "  also lists registers per thread and spilled bytes, by architecture.\n")
               .str());
     if (arg == "--json") {
       json = true;

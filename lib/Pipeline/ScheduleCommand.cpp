@@ -25,12 +25,12 @@ static constexpr const char *usage =
     "usage: meshwright schedule NAME --stages P --microbatches M [--costs F,B,W | --trace FILE]\n"
     "                           [-o FILE.svg]\n"
     "  Draws a pipeline schedule on the terminal, and as SVG with -o: naive, gpipe, 1f1b,\n"
-    "  interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v. A task is named by what it does (F forward,\n"
-    "  B backward, W gradients of weights), its microbatch, and its chunk where a stage has several. "
-    "Costs\n  are the times of the three in a chunk, in any unit (default: 1,1,1); what does not split "
-    "backward takes\n  B + W for it. A trace, written by an executable's --trace, gives each chunk "
-    "the times it took,\n  in ms, and the step that follows from them is shown beside the measured "
-    "one.\n";
+    "  interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v. A task is named by its kind (F forward,\n"
+    "  B backward, W weight gradients), its microbatch, and its chunk if a stage has several.\n"
+    "  --costs are the times of the three kinds in a chunk, in any unit (default: 1,1,1); schedules\n"
+    "  that do not split the backward take B + W for it. --trace takes the measured times of each\n"
+    "  chunk, in ms, from a trace that an executable wrote with --trace, and compares the predicted\n"
+    "  step with the measured one.\n";
 
 /// Draws the timeline with the times of a trace and compares it with the step measured.
 static Expected<schedule::Timeline> predict(const schedule::PipelineSchedule &schedule,

@@ -221,7 +221,7 @@ Attention becomes two calls, each with half of the queries. Keys, positions, the
 load balancing works with any window, bias, dropout or padding. It is omitted where it would gain less than 2%: where attention is not
 causal, or where a window gives all ranks the same work. The pairs of query and key in each call are counted at compile time
 (`meshwright-opt --dist-count-attention` writes them into the IR). The volume of the exchange falls with N, while the volume of the
-all-gathers does not: use `none` for short sequences, or for few ranks with slow links. In the plan, `flops` is the mean over ranks, and
+all-gathers does not: use `none` for few ranks with slow links and short sequences. In the plan, `flops` is the mean over ranks, and
 `attention_imbalance` is the attention of the most loaded rank divided by the mean, forward and backward together; `inspect` and reports show both.
 If windows differ between layers, it covers all layers of a step.
 
