@@ -25,7 +25,7 @@ struct InputKind {
   bool isMapped = false;
 };
 
-inline constexpr InputKind recipeInput{"a recipe", 4}, configInput{"a model description", 16},
+inline constexpr InputKind recipeInput{"a recipe", 4}, clusterInput{"a cluster", 4}, configInput{"a model description", 16},
     jsonInput{"a JSON file", 256}, traceInput{"a trace", 4096}, irInput{"IR", 4096},
     planInput{"an executable or a plan", 4096}, metricsInput{"a file of metrics", 16384},
     indexInput{"the index of a dump", 4096}, dumpInput{"a dump", uint64_t(1) << 30, true};

@@ -8,6 +8,7 @@
 
 #include "Exec/Target.h"
 #include "Train/Optimizer.h"
+#include "meshwright/Cost/Cluster.h"
 #include "meshwright/HelpRequested.h"
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"

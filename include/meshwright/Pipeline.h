@@ -76,6 +76,10 @@ llvm::Error compile(const CompileOptions &options, mlir::MLIRContext &context,
 llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                 llvm::raw_ostream &os);
 
+/// `meshwright predict MODEL --cluster CLUSTER ...`: how long a step takes there, and why.
+llvm::Error predict(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
+                    llvm::raw_ostream &os);
+
 /// `meshwright inspect EXE`: the executable's plan as tables or as JSON, or its kernels.
 llvm::Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_REPORT_H
 #define MESHWRIGHT_REPORT_H
 
+#include "meshwright/Cost/Cluster.h"
 #include "meshwright/runtime/PlanSchema.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -45,8 +46,10 @@ struct Plan : plan::Plan {
   std::string predictedTrace;                 ///< of a step
 };
 
-/// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`.
-llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false);
+/// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`: times in
+/// it are those on `cluster`, or relative without one.
+llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false,
+                               const cost::Cluster *cluster = nullptr);
 
 /// The text of `plan` that an executable carries.
 std::string planText(const plan::Plan &plan);

@@ -23,6 +23,10 @@ static constexpr double messageLatency = 10e-6;
 /// (bench/results/h100/rates.json, `launches`), and taken for other GPUs too.
 static constexpr double gpuLaunch = 1.6e-6;
 
+/// Copies between a GPU and pinned memory of the host: 4.9 us at least, and of PCIe's 64 GB/s in one
+/// direction 54.8 (the same file, `transfers`), a share that is taken for other GPUs too.
+static constexpr double hostLatency = 4.9e-6, pcieShare = 54.8 / 64;
+
 /// cuBLASLt's products in bf16 with 4,096 rows reach nine tenths of the rate of those with 8,192
 /// (the same file, `products`).
 static constexpr int64_t gpuProductRows = 4096;
@@ -30,16 +34,16 @@ static constexpr int64_t gpuProductRows = 4096;
 /// Peak rates as a data sheet has them, the same for every size; attention at the rate of products.
 static Device peak(const char *name, const char *description, double flops, double narrowFlops,
                    double memory, double launch, int64_t productRows, double machine,
-                   double network) {
+                   double network, Link host, double capacity) {
   RatesByType products{flops, narrowFlops};
   Link inside{messageLatency, machine}, between{messageLatency, network};
-  return {name,   description, products,    products, products, Rate(flops),
-          memory, launch,      productRows, inside,   between};
+  return {name,   description, products,    products, products, Rate(flops), memory,
+          launch, productRows, inside,      between,  host,     capacity, flops, narrowFlops};
 }
 static Device gpu(const char *name, const char *description, double flops, double narrowFlops,
-                  double memory, double machine, double network) {
+                  double memory, double machine, double network, double pcie, double capacity) {
   return peak(name, description, flops, narrowFlops, memory, gpuLaunch, gpuProductRows, machine,
-              network);
+              network, {hostLatency, pcieShare * pcie}, capacity);
 }
 
 /// GPUs for data centers as NVIDIA's data sheets describe them. f32 is that of the cores for
@@ -56,19 +60,21 @@ static std::vector<Device> makeDevices() {
       // of 200 Gb/s a socket. What a launch costs, which is a call there, and from how many rows on
       // products are at their best has not been measured: nothing, and 1,024.
       peak("epyc-9654", "a socket with an EPYC 9654", 96 * 32 * 3.55e9, 96 * 64 * 3.55e9, 460.8e9,
-           0, 1024, 230.4e9, 25e9),
-      // A100 80GB SXM (2021): FP32 19.5 and BF16 312 TFLOPS, 2,039 GB/s, NVLink 600 GB/s; DGX A100.
-      gpu("a100-sxm", "an A100 80GB SXM", 19.5e12, 312e12, 2.039e12, 300e9, 25e9),
-      // A40 (2020): FP32 37.4 and BF16 149.7 TFLOPS, 696 GB/s, NVLink 112.5 GB/s.
-      gpu("a40", "an A40", 37.4e12, 149.7e12, 696e9, 56.25e9, 25e9),
-      // L40S (2023): FP32 91.6 and BF16 362.05 TFLOPS, 864 GB/s, PCIe 4.0 x16 64 GB/s.
-      gpu("l40s", "an L40S", 91.6e12, 362.05e12, 864e9, 32e9, 25e9),
-      // H100 SXM (2023): FP32 67 and BF16 1,979 TFLOPS with sparsity, 3.35 TB/s, NVLink 900 GB/s;
-      // DGX H100.
-      gpu("h100-sxm", "an H100 SXM", 67e12, 989.5e12, 3.35e12, 450e9, 50e9),
+           0, 1024, 230.4e9, 25e9, {0, 230.4e9}, 0),
+      // A100 80GB SXM (2021): FP32 19.5 and BF16 312 TFLOPS, 2,039 GB/s, NVLink 600 GB/s, PCIe 4.0
+      // x16; DGX A100.
+      gpu("a100-sxm", "an A100 80GB SXM", 19.5e12, 312e12, 2.039e12, 300e9, 25e9, 32e9, 80e9),
+      // A40 (2020): 48 GB, FP32 37.4 and BF16 149.7 TFLOPS, 696 GB/s, NVLink 112.5 GB/s, PCIe 4.0
+      // x16.
+      gpu("a40", "an A40", 37.4e12, 149.7e12, 696e9, 56.25e9, 25e9, 32e9, 48e9),
+      // L40S (2023): 48 GB, FP32 91.6 and BF16 362.05 TFLOPS, 864 GB/s, PCIe 4.0 x16 64 GB/s.
+      gpu("l40s", "an L40S", 91.6e12, 362.05e12, 864e9, 32e9, 25e9, 32e9, 48e9),
+      // H100 SXM (2023): 80 GB, FP32 67 and BF16 1,979 TFLOPS with sparsity, 3.35 TB/s, NVLink 900
+      // GB/s, PCIe 5.0 x16 128 GB/s; DGX H100.
+      gpu("h100-sxm", "an H100 SXM", 67e12, 989.5e12, 3.35e12, 450e9, 50e9, 64e9, 80e9),
       // HGX B200, of each GPU (Blackwell architecture brief, 2024): FP32 80 and BF16 2,250 TFLOPS
-      // dense, 8 TB/s, NVLink 1.8 TB/s; DGX B200.
-      gpu("b200-hgx", "a B200 of HGX", 80e12, 2250e12, 8e12, 900e9, 50e9)};
+      // dense, 180 GB, 8 TB/s, NVLink 1.8 TB/s, PCIe 5.0 x16; DGX B200.
+      gpu("b200-hgx", "a B200 of HGX", 80e12, 2250e12, 8e12, 900e9, 50e9, 64e9, 180e9)};
 
   // An H100 SXM as measured (bench/results/h100/rates.json): square products of cuBLASLt with 1,024
   // to 8,192 rows, bf16 and f32; cuDNN's causal attention with heads of 128 and sequences of 1,024,
@@ -80,9 +86,9 @@ static std::vector<Device> makeDevices() {
   measured.products = {Rate{{2.147e9, 37.8e12}, {1.374e11, 50.9e12}},
                        Rate{{2.147e9, 247.4e12}, {1.718e10, 723.4e12}, {1.0995e12, 750.9e12}}};
   measured.attention.narrow =
-      Rate{{6.87e10, 390.7e12}, {1.374e11, 492.1e12}, {5.498e11, 594.5e12}, {2.199e12, 646.7e12}};
+      Rate{{1024, 390.7e12}, {2048, 492.1e12}, {8192, 594.5e12}, {16384, 646.7e12}};
   measured.attentionGrad.narrow =
-      Rate{{1.718e11, 232.5e12}, {3.436e11, 340.3e12}, {1.374e12, 495.7e12}, {5.498e12, 538.3e12}};
+      Rate{{1024, 232.5e12}, {2048, 340.3e12}, {8192, 495.7e12}, {16384, 538.3e12}};
   measured.memory = Rate{{2.097e6, 0.3661e12}, {8.389e6, 1.1808e12}, {1.342e8, 2.8359e12},
                          {5.369e8, 2.9418e12}, {2.147e9, 2.9963e12}, {8.59e9, 3.011e12}};
   devices.push_back(measured);

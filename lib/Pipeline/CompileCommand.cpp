@@ -139,7 +139,7 @@ Error CompileCommand::checkPlan() {
   bool isChecked = !options.report.empty() || !options.assertions.empty() || hasLimit();
   if (!(to == Phase::exec && isChecked) && (emittedPhase || isTargetText()))
     return Error::success();
-  Expected<Plan> built = buildPlan(*module, !options.report.empty());
+  Expected<Plan> built = buildPlan(*module, !options.report.empty(), options.cluster.cluster.get());
   if (!built)
     return built.takeError();
   plan = std::move(*built);

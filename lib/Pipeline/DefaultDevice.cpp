@@ -13,6 +13,8 @@ using namespace mlir;
 using namespace meshwright;
 
 llvm::Expected<cost::DeviceChoice> meshwright::deviceOf(const CompileOptions &options) {
+  if (options.cluster)
+    return options.cluster->devices.front().device;
   const exec::Target &target = options.getTarget();
   // Parameters are attributes, and passes are made before there is a module.
   MLIRContext context(MLIRContext::Threading::DISABLED);

@@ -11,8 +11,9 @@
 
 namespace meshwright {
 
-/// The device whose costs passes take: the default of the target that `options` name, with the
-/// flags of the target that they have. An error if these cannot be read.
+/// The device whose costs passes take: the first of --cluster, else the default of the target that
+/// `options` name, with the flags of the target that they have. An error if these cannot be read.
+/// It lives as long as `options`.
 llvm::Expected<cost::DeviceChoice> deviceOf(const CompileOptions &options);
 
 } // namespace meshwright

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "OutputFiles.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Report.h"
 
@@ -153,23 +154,6 @@ static int64_t fewestLayers(const CompileOptions &options) {
   return stages * options.schedule.chunksPerStage;
 }
 
-/// Refuses flags that ask for what fit does not do. What a recipe says of an executable is left out.
-static Error dropUnused(CompileOptions &options) {
-  for (const Flag &flag : compileFlags()) {
-    bool writes = flag.use == FileUse::Output || flag.use == FileUse::OutputFolder;
-    if (!writes && !llvm::is_contained({"emit", "assert"}, StringRef(flag.name)))
-      continue;
-    if (options.given.count(flag.name) && !options.fromRecipe.count(flag.name))
-      return createStringError(
-          llvm::Twine("--") + flag.name + " " + flag.text(options) + " changes nothing: fit " +
-          (flag.name == StringRef("assert")
-               ? "holds plans to --memory-limit alone; give it to 'meshwright compile'"
-               : "writes nothing; give it to 'meshwright compile'"));
-  }
-  options.dumpIr.clear();
-  return Error::success();
-}
-
 Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
   std::vector<std::string> rest;
   std::string largest;
@@ -194,7 +178,7 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
   Expected<CompileOptions> options = parseCompileOptions(rest);
   if (!options)
     return options.takeError();
-  if (Error error = dropUnused(*options))
+  if (Error error = refuseOutput(*options, "fit"))
     return error;
   if (llvm::sys::path::extension(options->model) == ".mlir")
     return createStringError("'" + options->model + "' has its sizes in its types; fit needs a "

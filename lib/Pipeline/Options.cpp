@@ -303,6 +303,11 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     }
   if (!model.empty())
     options.model = model;
+  if (options.cluster && !options.target)
+    if (!(options.target = exec::findTarget(options.cluster->target)))
+      return createStringError("cluster " + options.cluster->name + ": its target '" +
+                               options.cluster->target + "' must be one of " +
+                               exec::targetNames());
   ArrayRef<StringLiteral> exits = options.getTarget().getExits();
   if (!exits.empty() && !options.given.count("emit"))
     options.emit = exits.back().str();

@@ -18,6 +18,10 @@ std::string outputPath(const CompileOptions &options);
 /// Refuses files of the command line that are one file and not only read.
 llvm::Error checkFiles(const CompileOptions &options);
 
+/// Refuses flags of output where `command` writes nothing; what a recipe says of an executable is
+/// left out.
+llvm::Error refuseOutput(CompileOptions &options, llvm::StringRef command);
+
 /// Makes the folder that --`flag` names; an error if nothing can be written there.
 llvm::Error prepareFolder(llvm::StringRef flag, llvm::StringRef folder);
 

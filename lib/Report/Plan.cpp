@@ -430,11 +430,12 @@ std::string meshwright::planHash(plan::Plan plan) {
   return llvm::formatv("{0:x-16}", llvm::xxh3_64bits(plan::hashedText(planText(plan)))).str();
 }
 
-llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport) {
+llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport,
+                                          const cost::Cluster *cluster) {
   llvm::Expected<Plan> plan = PlanBuilder(module).build(forReport);
   if (!plan || !forReport)
     return plan;
-  llvm::Expected<std::string> trace = report::predictTrace(module);
+  llvm::Expected<std::string> trace = report::predictTrace(module, cluster);
   if (!trace)
     return trace.takeError();
   plan->predictedTrace = std::move(*trace);

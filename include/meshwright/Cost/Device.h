@@ -27,9 +27,12 @@ public:
   /// By ascending size. Between points time is a power of size; a larger size has the last rate.
   /// A smaller one takes as long as the first, which is what a call takes at least.
   Rate(std::initializer_list<Point> points) : points(points) {}
+  Rate(llvm::ArrayRef<Point> points) : points(points) {}
 
   double at(double size) const;
   double seconds(double size) const { return size > 0 ? size / at(size) : 0; }
+  /// The rate between two points; outside of them that of the nearest.
+  double between(double size) const;
   /// Of the largest sizes.
   double peak() const { return points.back().rate; }
   llvm::ArrayRef<Point> getPoints() const { return points; }
@@ -60,8 +63,9 @@ struct RatesByType {
 struct Device {
   std::string name;        ///< in options and cluster files
   std::string description; ///< "an H100 SXM"
-  /// FLOPs a second by the FLOPs of a call: of matrix products, attention and its gradient, ...
-  RatesByType products, attention, attentionGrad;
+  RatesByType products; ///< FLOPs a second of matrix products by the FLOPs of a call, ...
+  /// ... of attention and its gradient by the keys of a sequence, ...
+  RatesByType attention, attentionGrad;
   Rate kernels;  ///< ... and generated kernels, which compute in f32
   Rate memory;   ///< bytes a second, read and written, by the bytes of a kernel
   double launch; ///< seconds from a kernel to the next one beside what they do
@@ -69,6 +73,10 @@ struct Device {
   int64_t productRows;
   Link machine; ///< to devices of its own machine
   Link network; ///< to devices of others
+  Link host;    ///< to the memory of the host
+  double capacity = 0; ///< bytes of memory; 0: not known
+  /// FLOPs a second of products that a data sheet promises, which utilization is measured against.
+  double peakF32 = 0, peakNarrow = 0;
 
   /// FLOPs that a byte a device sends is worth: what it computes in products of 16 bits while it
   /// sends one to another device of its machine.

@@ -265,6 +265,8 @@ COMPILE = {
     "dump-ir": lambda d: "ir" if d.chance(8 if d.stages > 2 else 64) else None,
     "explain-sharding": lambda d: "tokens" if d.chance(32) else None,
     "report": lambda d: "report" if d.chance(24) else None,
+    # Its device is the one that this target's programs are for without it.
+    "cluster": lambda d: "cpu" if not d.cuda and d.chance(8) else None,
     "assert": lambda d: "peak<=64GiB" if d.chance(24) else None,
     "loss-parts": loss_parts,
 }

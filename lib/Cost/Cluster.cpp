@@ -1,0 +1,114 @@
+//===- Cluster.cpp - devices, and the links between them --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Cost/Cluster.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace meshwright::cost;
+using llvm::StringRef;
+
+int64_t Cluster::devicesPerUnit(size_t level) const {
+  int64_t count = 1;
+  for (size_t inner = 0; inner < level; ++inner)
+    count *= levels[inner].count;
+  return count;
+}
+
+std::optional<int64_t> Cluster::size() const {
+  if (levels.back().count == 0)
+    return std::nullopt;
+  return devicesPerUnit(levels.size());
+}
+
+const Device &Cluster::deviceAt(int64_t number) const {
+  int64_t end = 0;
+  for (const Devices &type : devices) {
+    end += type.count;
+    if (number < end)
+      return type.device;
+  }
+  return devices.back().device;
+}
+
+const Level &Cluster::between(int64_t a, int64_t b) const {
+  for (size_t level = levels.size() - 1; level > 0; --level)
+    if (a / devicesPerUnit(level) != b / devicesPerUnit(level))
+      return levels[level];
+  return levels.front();
+}
+
+GroupLayout Cluster::layoutOf(llvm::ArrayRef<int64_t> ranks) const {
+  GroupLayout layout;
+  layout.members = ranks.size();
+  int64_t outside = 1;
+  // From the outermost level on: how many of its units hold members.
+  for (size_t level = levels.size(); level-- > 0;) {
+    llvm::SmallSet<int64_t, 16> held;
+    for (int64_t rank : ranks)
+      held.insert(rank / devicesPerUnit(level));
+    int64_t units = std::max<int64_t>(1, held.size() / outside);
+    layout.units.insert(layout.units.begin(), units);
+    if (outside == 1 && units > 1) {
+      layout.level = level;
+      layout.membersPerUnit = std::max<int64_t>(1, layout.members / units);
+    }
+    outside = held.size();
+  }
+  return layout;
+}
+
+/// Steps of an algorithm, each of which waits for the one before.
+static double stepsOf(const CollectiveAlgorithm &algorithm, StringRef collective,
+                      const GroupLayout &layout) {
+  double rounds = collective == "all_reduce" ? 2 : 1;
+  switch (algorithm.pattern) {
+  case CollectiveAlgorithm::Pattern::ring:
+    return rounds * double(layout.members - 1);
+  case CollectiveAlgorithm::Pattern::tree:
+    return rounds * std::log2(double(layout.units[layout.level]));
+  case CollectiveAlgorithm::Pattern::direct:
+    return double(layout.units[layout.level] - 1);
+  }
+  llvm_unreachable("an unknown pattern");
+}
+
+double Cluster::collectiveSeconds(StringRef collective, double bytes,
+                                  const GroupLayout &layout) const {
+  if (layout.members < 2)
+    return 0;
+  const Level &outer = levels[layout.level];
+  bool isDirect = collective == "all_to_all";
+  // A ring passes each boundary of units on as many adapters as there are members in a unit.
+  // Of what a member sends to all others, only their part outside its unit leaves it.
+  double outside = isDirect ? double(layout.members - layout.membersPerUnit) /
+                                  double(layout.members - 1)
+                            : 1.0 / double(layout.membersPerUnit);
+  // The levels inside carry what stays, and of a ring everything.
+  double inside = 0;
+  if (layout.level > 0 && layout.membersPerUnit > 1)
+    inside = bytes * (isDirect ? 1 - outside : 1) / levels[layout.level - 1].link.bandwidth;
+  auto seconds = [&](double latency, double bandwidth) {
+    return latency + std::max(bytes * outside / bandwidth, inside);
+  };
+  std::optional<double> least;
+  for (const CollectiveAlgorithm &algorithm : outer.algorithms) {
+    if (!llvm::is_contained(algorithm.collectives, collective))
+      continue;
+    double latency = algorithm.base + algorithm.step * stepsOf(algorithm, collective, layout);
+    double time = seconds(latency, algorithm.bandwidth.between(double(layout.members)));
+    least = std::min(time, least.value_or(time));
+  }
+  if (least)
+    return *least;
+  CollectiveAlgorithm messages;
+  messages.pattern = isDirect ? CollectiveAlgorithm::Pattern::direct
+                              : CollectiveAlgorithm::Pattern::ring;
+  return seconds(outer.link.latency * stepsOf(messages, collective, layout), outer.link.bandwidth);
+}

@@ -1,0 +1,183 @@
+//===- ClusterFile.cpp - cluster files --------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "TomlReader.h"
+#include "meshwright/Cost/Cluster.h"
+#include "meshwright/Cost/CostTable.h"
+#include "meshwright/InputFile.h"
+#include "meshwright/OptionValues.h"
+
+using namespace meshwright;
+using namespace meshwright::cost;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::StringRef;
+
+namespace {
+class ClusterReader : public TomlReader {
+public:
+  using TomlReader::TomlReader;
+  Cluster read(const toml::table &table);
+
+private:
+  CollectiveAlgorithm algorithm(const toml::table &table);
+  Level level(const toml::table &table, bool isLast);
+  Cluster::Devices devices(const toml::table &table, bool isLast);
+};
+} // namespace
+
+CollectiveAlgorithm ClusterReader::algorithm(const toml::table &table) {
+  expectOnly(table, {"name", "collectives", "pattern", "base", "step", "bandwidth", "source"});
+  CollectiveAlgorithm algorithm;
+  algorithm.name = text(table, "name");
+  text(table, "source");
+  static const llvm::SmallVector<StringRef> known = {"all_reduce", "all_gather", "reduce_scatter",
+                                                     "all_to_all", "broadcast",  "reduce"};
+  if (const toml::node *node = find(table, "collectives", true)) {
+    if (const toml::array *array = node->as_array())
+      for (auto &&item : *array) {
+        std::string name = item.value_or(std::string());
+        if (!llvm::is_contained(known, StringRef(name)))
+          fail(item, "'collectives' " + notAmong(name, known));
+        algorithm.collectives.push_back(name);
+      }
+    if (algorithm.collectives.empty())
+      fail(*node, "'collectives' must be a list of names, such as [\"all_reduce\"]");
+  }
+  if (std::string pattern = text(table, "pattern"); !pattern.empty()) {
+    static const llvm::SmallVector<StringRef> patterns = {"ring", "tree", "direct"};
+    if (auto found = llvm::find(patterns, StringRef(pattern)); found != patterns.end())
+      algorithm.pattern = CollectiveAlgorithm::Pattern(found - patterns.begin());
+    else
+      fail(*table.get("pattern"), "'pattern' " + notAmong(pattern, patterns));
+  }
+  algorithm.base = number(table, "base", false);
+  algorithm.step = number(table, "step", false);
+  if (std::optional<Rate> bandwidth = rate(table, "bandwidth", true))
+    algorithm.bandwidth = *bandwidth;
+  return algorithm;
+}
+
+Level ClusterReader::level(const toml::table &table, bool isLast) {
+  expectOnly(table, {"name", "count", "latency", "bandwidth", "source", "algorithms"});
+  Level level;
+  level.name = text(table, "name");
+  text(table, "source");
+  level.count = count(table, "count", !isLast);
+  level.link = {number(table, "latency"), number(table, "bandwidth")};
+  if (level.link.bandwidth == 0)
+    fail(table, "'bandwidth' must be positive");
+  for (const toml::table *entry : tables(table, "algorithms", false))
+    level.algorithms.push_back(algorithm(*entry));
+  return level;
+}
+
+Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
+  expectOnly(table, {"name", "like", "count", "memory", "products", "attention", "attention_grad",
+                     "kernels", "memory_bandwidth", "launch", "host", "peak", "description",
+                     "source"});
+  // Without a row to take it from, everything must be said.
+  std::string like = text(table, "like", false);
+  const Device *row = like.empty() ? nullptr : findDevice(like);
+  if (!like.empty() && !row)
+    fail(*table.get("like"), "'like' " + notAmong(like, llvm::map_to_vector(
+                                 getDevices(), [](const Device &d) { return StringRef(d.name); })));
+  if (!row)
+    for (StringRef key : {"name", "memory", "products", "memory_bandwidth", "launch", "host",
+                          "source"})
+      find(table, key, true);
+  Cluster::Devices devices{row ? *row : getDevices().front()};
+  Device &device = devices.device;
+  if (std::string name = text(table, "name", false); !name.empty())
+    device.name = name;
+  if (std::string description = text(table, "description", false); !description.empty())
+    device.description = description;
+  else if (!row)
+    device.description = device.name;
+  text(table, "source", false);
+  devices.count = count(table, "count", !isLast);
+  if (double bytes = number(table, "memory", false))
+    device.capacity = bytes;
+  rates(table, "products", device.products, /*complete=*/!row);
+  if (!row) {
+    device.attention = device.attentionGrad = device.products;
+    device.kernels = device.products.f32;
+    device.productRows = 1;
+  }
+  rates(table, "attention", device.attention);
+  rates(table, "attention_grad", device.attentionGrad);
+  if (std::optional<Rate> kernels = rate(table, "kernels"))
+    device.kernels = *kernels;
+  if (std::optional<Rate> memory = rate(table, "memory_bandwidth"))
+    device.memory = *memory;
+  if (table.get("launch"))
+    device.launch = number(table, "launch");
+  if (const toml::node *node = find(table, "host", false)) {
+    const toml::table *host = node->as_table();
+    if (!host) {
+      fail(*node, "'host' must be a table with latency and bandwidth");
+    } else {
+      expectOnly(*host, {"latency", "bandwidth"});
+      device.host = {number(*host, "latency"), number(*host, "bandwidth")};
+    }
+  }
+  // Where nothing says what is promised, the most that was measured counts.
+  RatesByType promised{row ? device.peakF32 : device.products.f32.peak(),
+                       row ? device.peakNarrow : device.products.narrow.peak()};
+  rates(table, "peak", promised);
+  device.peakF32 = promised.f32.peak();
+  device.peakNarrow = promised.narrow.peak();
+  return devices;
+}
+
+Cluster ClusterReader::read(const toml::table &table) {
+  expectOnly(table, {"name", "description", "target", "devices", "levels"});
+  Cluster cluster;
+  cluster.name = text(table, "name");
+  cluster.target = text(table, "target");
+  cluster.description = text(table, "description", false);
+  auto types = tables(table, "devices", true), links = tables(table, "levels", true);
+  for (const toml::table *entry : links)
+    cluster.levels.push_back(level(*entry, entry == links.back()));
+  for (const toml::table *entry : types) {
+    cluster.devices.push_back(devices(*entry, entry == types.back()));
+    if (failed())
+      break;
+    // Passes know two links: inside a machine and between machines.
+    cluster.devices.back().device.machine = cluster.levels.front().link;
+    cluster.devices.back().device.network = cluster.levels.back().link;
+  }
+  return cluster;
+}
+
+llvm::Expected<Cluster> cost::readCluster(StringRef text, StringRef file) {
+  ClusterReader reader(file);
+  Cluster cluster;
+  if (Error error = reader.parse(text, [&](auto &table) { cluster = reader.read(table); }))
+    return std::move(error);
+  return cluster;
+}
+
+Error cost::parseOption(StringRef text, ClusterChoice &choice) {
+  choice.text = text.str();
+  auto keep = [&](llvm::Expected<Cluster> cluster) -> Error {
+    if (!cluster)
+      return cluster.takeError();
+    choice.cluster = std::make_shared<const Cluster>(std::move(*cluster));
+    return Error::success();
+  };
+  for (const NamedCluster &known : getClusters())
+    if (known.name == text)
+      return keep(readCluster(known.text, text));
+  if (!text.ends_with(".toml") && !text.contains('/'))
+    return createStringError(notAmong(text, llvm::map_to_vector(getClusters(), [](auto &known) {
+                               return known.name;
+                             })) +
+                             "; a file's name ends in .toml");
+  auto file = readInput(text, clusterInput);
+  if (!file)
+    return createStringError("cannot read '" + text + "': " + toString(file.takeError()));
+  return keep(readCluster((*file)->getBuffer(), text));
+}

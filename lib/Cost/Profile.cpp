@@ -1,0 +1,56 @@
+//===- Profile.cpp - how another system's steps differ ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Cost/Profile.h"
+
+#include "TomlReader.h"
+#include "meshwright/InputFile.h"
+#include "meshwright/OptionValues.h"
+
+using namespace meshwright;
+using namespace meshwright::cost;
+using llvm::createStringError;
+using llvm::StringRef;
+
+static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
+  TomlReader reader(file);
+  Profile profile;
+  auto read = [&](const toml::table &table) {
+    reader.expectOnly(table, {"name", "description", "source", "products", "kernels",
+                              "communication", "launch", "message"});
+    profile.name = reader.text(table, "name");
+    profile.description = reader.text(table, "description", false);
+    reader.text(table, "source");
+    for (auto [key, value] : {std::pair<StringRef, double *>("products", &profile.products),
+                              {"kernels", &profile.kernels},
+                              {"communication", &profile.communication},
+                              {"launch", &profile.launch},
+                              {"message", &profile.message}})
+      if (table.get(std::string_view(key)))
+        *value = reader.number(table, key);
+  };
+  if (llvm::Error error = reader.parse(text, read))
+    return std::move(error);
+  return profile;
+}
+
+llvm::Expected<Profile> cost::readProfile(StringRef nameOrFile) {
+  if (nameOrFile == Profile().name)
+    return Profile();
+  for (const NamedProfile &known : getProfiles())
+    if (known.name == nameOrFile)
+      return parseProfile(known.text, nameOrFile);
+  if (!nameOrFile.ends_with(".toml")) {
+    auto names =
+        llvm::map_to_vector(getProfiles(), [](const NamedProfile &known) { return known.name; });
+    names.insert(names.begin(), "meshwright");
+    return createStringError("--profile " + notAmong(nameOrFile, names) +
+                             "; a file's name ends in .toml");
+  }
+  auto file = readInput(nameOrFile, clusterInput);
+  if (!file)
+    return createStringError("cannot read '" + nameOrFile + "': " + toString(file.takeError()));
+  return parseProfile((*file)->getBuffer(), nameOrFile);
+}

@@ -1,0 +1,161 @@
+//===- Predict.cpp - the `predict` command -----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "OutputFiles.h"
+#include "meshwright/Pipeline.h"
+#include "meshwright/Report.h"
+#include "meshwright/StepTime.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+
+namespace meshwright {
+
+static std::string usage() {
+  std::string text =
+      "usage: meshwright predict MODEL --cluster FILE|NAME [flags] [--profile FILE|NAME] [--json]\n"
+      "  Compiles the model and simulates a step of the program on a cluster: step time, tokens per\n"
+      "  second, MFU, peak memory, and what the time goes to. Flags are those of 'meshwright\n"
+      "  compile', except --assert and those for output; nothing is written.\n"
+      "  --profile predicts another system from our program: how its kernels and overheads differ.\n"
+      "  Clusters by name; docs/clusters.md describes files:\n";
+  for (const cost::NamedCluster &known : cost::getClusters()) {
+    Expected<cost::Cluster> cluster = cost::readCluster(known.text, known.name);
+    text += llvm::formatv("    {0,-14} {1}\n", known.name,
+                          cluster ? cluster->description : toString(cluster.takeError()))
+                .str();
+  }
+  text += "  Profiles by name:\n";
+  for (const cost::NamedProfile &known : cost::getProfiles()) {
+    Expected<cost::Profile> profile = cost::readProfile(known.name);
+    text += llvm::formatv("    {0,-14} {1}\n", known.name,
+                          profile ? profile->description : toString(profile.takeError()))
+                .str();
+  }
+  return text;
+}
+
+namespace {
+/// What is said of a step.
+struct Prediction {
+  Prediction(const Plan &plan, const StepTime &step, const cost::Cluster &cluster,
+             const cost::Profile &profile)
+      : plan(plan), cluster(cluster), profile(profile), parts(step.mean()), seconds(step.seconds),
+        ranks(double(ranksOf(plan))) {
+    tokensPerDevice = double(plan.batch) * double(plan.sequence) / seconds / ranks;
+    const cost::Device &device = cluster.devices.front().device;
+    peakRate = plan.precision == "f32" ? device.peakF32 : device.peakNarrow;
+    modelFlops = plan.flops - plan.recomputedFlops;
+    mfu = modelFlops / (ranks * peakRate * seconds);
+    capacity = device.capacity;
+  }
+  bool fits() const { return capacity == 0 || double(plan.deviceBytes) <= capacity; }
+  llvm::json::Object json() const;
+  void print(llvm::raw_ostream &os) const;
+
+  const Plan &plan;
+  const cost::Cluster &cluster;
+  const cost::Profile &profile;
+  TimeParts parts;
+  double seconds, ranks, tokensPerDevice, peakRate, modelFlops, mfu, capacity;
+};
+} // namespace
+
+llvm::json::Object Prediction::json() const {
+  llvm::json::Object breakdown;
+  parts.forEach([&](llvm::StringRef name, double part) { breakdown[name.str()] = part; });
+  llvm::json::Object object{{"cluster", cluster.name},
+                            {"profile", profile.name},
+                            {"devices", int64_t(ranks)},
+                            {"step_s", seconds},
+                            {"tokens_per_s_per_device", tokensPerDevice},
+                            {"mfu", mfu},
+                            {"model_flops", modelFlops},
+                            {"peak_flops_per_device", peakRate},
+                            {"peak_bytes", plan.deviceBytes},
+                            {"breakdown", std::move(breakdown)}};
+  if (capacity > 0) {
+    object["device_memory_bytes"] = capacity;
+    object["fits"] = fits();
+  }
+  return object;
+}
+
+/// Seconds as people say them: "1.234 s", "5.678 ms".
+static std::string timeText(double seconds) {
+  auto [factor, unit] = seconds >= 1      ? std::pair(1.0, "s")
+                        : seconds >= 1e-3 ? std::pair(1e3, "ms")
+                                          : std::pair(1e6, "us");
+  return llvm::formatv("{0:F3} {1}", seconds * factor, unit).str();
+}
+
+void Prediction::print(llvm::raw_ostream &os) const {
+  os << llvm::formatv("step {0} on {2} devices of {1}: {3:N0} tokens/s a device, MFU {4:P1}\n",
+                      timeText(seconds), cluster.name, int64_t(ranks), int64_t(tokensPerDevice), mfu);
+  if (!profile.description.empty())
+    os << "  as " << profile.description << "\n";
+  os << llvm::formatv("  MFU = {0:e3} FLOPs of a step{1} / ({2} devices x {3:e3} FLOP/s x {4})\n",
+                      modelFlops,
+                      plan.recomputedFlops > 0 ? ", those computed again left out" : "",
+                      int64_t(ranks), peakRate, timeText(seconds));
+  os << llvm::formatv("peak {0:F2} GB a device", double(plan.deviceBytes) / 1e9);
+  if (capacity > 0)
+    os << llvm::formatv(" of {0:F2} GB{1}", capacity / 1e9, fits() ? "" : ": it does not fit");
+  os << "\nwhat a step's time goes to, mean over all devices:\n";
+  parts.forEach([&](llvm::StringRef name, double part) {
+    if (part >= 5e-5 * seconds)
+      os << llvm::formatv("  {0,-32}{1,12}{2,8:P1}\n", name, timeText(part), part / seconds);
+  });
+}
+
+Error predict(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
+  std::vector<std::string> rest;
+  std::string profileName = cost::Profile().name;
+  bool json = false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "-h" || args[i] == "--help")
+      return llvm::make_error<HelpRequested>(usage());
+    if (args[i] == "--json")
+      json = true;
+    else if (args[i] == "--profile" && i + 1 < args.size())
+      profileName = args[++i];
+    else
+      rest.push_back(args[i]);
+  }
+  Expected<cost::Profile> profile = cost::readProfile(profileName);
+  if (!profile)
+    return profile.takeError();
+  Expected<CompileOptions> options = parseCompileOptions(rest);
+  if (!options)
+    return options.takeError();
+  if (Error error = refuseOutput(*options, "predict"))
+    return error;
+  if (!options->cluster)
+    return createStringError("--cluster is missing: it says where the step runs\n" + usage());
+  // Notes are for people, and JSON for programs.
+  Expected<OwningOpRef<ModuleOp>> module =
+      compileTo(Phase::exec, *options, context, json ? llvm::errs() : os);
+  if (!module)
+    return module.takeError();
+  Expected<Plan> plan = buildPlan(**module);
+  if (!plan)
+    return plan.takeError();
+  Expected<StepTime> step = predictStep(**module, *options->cluster, *profile);
+  if (!step)
+    return step.takeError();
+  Prediction prediction(*plan, *step, *options->cluster, *profile);
+  if (json)
+    os << llvm::formatv("{0:2}\n", llvm::json::Value(prediction.json()));
+  else
+    prediction.print(os);
+  return Error::success();
+}
+
+} // namespace meshwright

@@ -1,0 +1,532 @@
+//===- StepSimulation.cpp - how long a step takes ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "StepSimulation.h"
+
+#include "Dist/Dist.h"
+#include "Dist/Programs.h"
+#include "Exec/Exec.h"
+#include "meshwright/Communication.h"
+#include "meshwright/Cost/Flops.h"
+#include "meshwright/Cost/MovedBytes.h"
+
+#include "llvm/ADT/StringSet.h"
+
+#include <deque>
+#include <set>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::report;
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+void TimeParts::forEach(llvm::function_ref<void(StringRef, double)> visit) const {
+  visit("products", products);
+  visit("attention", attention);
+  visit("kernels", kernels);
+  visit("optimizer", optimizer);
+  visit("launches", launches);
+  visit("copies", copies);
+  for (auto &[axes, seconds] : communication)
+    visit("communication[" + axes + "]", seconds);
+  visit("bubble", bubble);
+}
+
+double TimeParts::sum() const {
+  double sum = 0;
+  forEach([&](StringRef, double seconds) { sum += seconds; });
+  return sum;
+}
+
+void TimeParts::add(const TimeParts &other, double factor) {
+  for (auto part : {&TimeParts::products, &TimeParts::attention, &TimeParts::kernels,
+                    &TimeParts::optimizer, &TimeParts::launches, &TimeParts::copies,
+                    &TimeParts::bubble})
+    this->*part += factor * other.*part;
+  for (auto &[axes, seconds] : other.communication)
+    communication[axes] += factor * seconds;
+}
+
+TimeParts StepTime::mean() const {
+  TimeParts mean;
+  double ranks = 0;
+  for (const Program &program : programs)
+    ranks += double(program.ranks);
+  for (const Program &program : programs)
+    mean.add(program.parts, double(program.ranks) / ranks);
+  return mean;
+}
+
+cost::Cluster report::machineOf(const cost::Device &device) {
+  cost::Cluster cluster;
+  cluster.name = device.name;
+  cluster.description = device.description;
+  cluster.devices.push_back({device, 0});
+  cluster.devices.front().device.launch = 0;
+  cluster.levels.push_back({"machine", 0, {0, device.machine.bandwidth}, {}});
+  return cluster;
+}
+
+//===----------------------------------------------------------------------===//
+// The simulation
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The moments up to which the resources of a program are in use.
+struct Clocks {
+  double now = 0; ///< of the stream that computes
+  SmallVector<double> links; ///< of each level of the cluster
+  double copies[2] = {0, 0}; ///< from the host, and to it
+  std::map<int64_t, double> started; ///< ends of what an async token is of
+
+  void forEach(const Clocks &other, llvm::function_ref<void(double &, double)> visit) {
+    visit(now, other.now);
+    for (auto [mine, its] : llvm::zip(links, other.links))
+      visit(mine, its);
+    for (int way : {0, 1})
+      visit(copies[way], other.copies[way]);
+    for (auto &[token, end] : started)
+      if (auto found = other.started.find(token); found != other.started.end())
+        visit(end, found->second);
+  }
+};
+
+/// One program on its way through its step.
+struct Runner {
+  ModuleOp module;
+  Block *block = nullptr; ///< of @step
+  Block::iterator next;
+  int64_t device = 0; ///< that of its first rank
+  Clocks clocks;
+  TimeParts parts;
+  std::map<int64_t, std::string> axes; ///< of tokens
+  llvm::DenseSet<Operation *> shown; ///< callees whose ops have been
+};
+
+/// What an op that computes takes.
+struct Cost {
+  double TimeParts::*part = nullptr;
+  double seconds = 0;
+  bool isLaunched = false;
+};
+
+class Simulation {
+public:
+  Simulation(ModuleOp module, const cost::Cluster &cluster, const cost::Profile &profile,
+             EventObserver observe);
+  llvm::Expected<StepTime> run();
+
+private:
+  /// By sender, receiver and channel.
+  using Channel = std::tuple<int64_t, int64_t, int64_t>;
+  struct Message {
+    double arrival, duration;
+  };
+
+  /// Goes on with a program as far as it comes.
+  bool advance(int64_t number);
+  /// Whether the op of the step itself could run: messages and meetings of programs wait.
+  bool runTop(int64_t number, Operation &op);
+  void runBlock(int64_t number, Block &block, bool show);
+  void runLoop(int64_t number, exec::LoopOp loop, bool show);
+  void runOp(int64_t number, Operation &op, bool show);
+  void communicate(int64_t number, Operation &op, double from, bool show);
+  void copy(int64_t number, Operation &op);
+  /// Lets a program wait until `until`, for `what` at most `most` seconds, and else for others.
+  void wait(Runner &runner, double until, double &what, double most);
+
+  /// The collective that an op is, or null.
+  const codegen::Collective *collectiveAt(Operation *op) const {
+    std::optional<int64_t> number = exec::collectiveOf(op);
+    return number ? &communication.collectives[*number] : nullptr;
+  }
+  std::string axesOf(const codegen::Collective &collective) const {
+    return llvm::join(communication.groups[collective.group], ",");
+  }
+  /// The devices of a group that has the first rank of a program.
+  SmallVector<int64_t> groupOf(const Runner &runner, const codegen::Collective &collective) const;
+  const cost::GroupLayout &layoutOf(int64_t number, const codegen::Collective &collective);
+  Cost costOf(const Runner &runner, Operation *op);
+  bool joinsPrograms(exec::MemoryCollectiveOpInterface op) const;
+  void tell(int64_t number, SimulatedEvent::Track track, StringRef name, Operation &op,
+            double begin, double end, bool show) {
+    if (show && end > begin)
+      observe({track, number, &op, name.str(), begin, end});
+  }
+
+  codegen::Communication communication;
+  const cost::Cluster &cluster;
+  const cost::Profile &profile;
+  EventObserver observe;
+  SymbolTableCollection symbols;
+  cost::FlopCounter flops;
+  dist::Mesh mesh;
+  llvm::StringSet<> between; ///< axes along which programs differ
+  std::vector<Runner> runners;
+  llvm::DenseMap<Value, int64_t> iterations; ///< of loops that run, by their index
+  llvm::DenseMap<Operation *, Cost> costs;
+  std::map<std::pair<int64_t, unsigned>, cost::GroupLayout> layouts; ///< by program and group
+  std::map<Channel, std::deque<Message>> mail;
+  /// Programs that have come to their next common collective, and when.
+  std::map<int64_t, double> waiting;
+};
+} // namespace
+
+Simulation::Simulation(ModuleOp module, const cost::Cluster &cluster, const cost::Profile &profile,
+                       EventObserver observe)
+    : communication(module), cluster(cluster), profile(profile), observe(observe) {
+  for (auto op : module.getOps<dist::MeshOp>())
+    mesh = op.getMesh();
+  for (ModuleOp program : dist::programsOf(module)) {
+    Runner runner;
+    runner.module = program;
+    runner.clocks.links.resize(cluster.levels.size());
+    if (auto step = program.lookupSymbol<exec::ProgramOp>("step")) {
+      runner.block = &step.getBlock();
+      runner.next = runner.block->begin();
+    }
+    while (runner.device + 1 < mesh.size() && !dist::runsOn(program, mesh, runner.device))
+      ++runner.device;
+    runners.push_back(std::move(runner));
+    if (auto at = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr))
+      for (NamedAttribute entry : at)
+        between.insert(entry.getName());
+  }
+}
+
+SmallVector<int64_t> Simulation::groupOf(const Runner &runner,
+                                         const codegen::Collective &collective) const {
+  dist::Axes axes;
+  for (StringRef name : communication.groups[collective.group])
+    if (int axis = mesh.find(name); axis >= 0)
+      axes.push_back(axis);
+  return mesh.group(runner.device, axes);
+}
+
+const cost::GroupLayout &Simulation::layoutOf(int64_t number,
+                                              const codegen::Collective &collective) {
+  auto [entry, isNew] = layouts.try_emplace({number, collective.group});
+  if (isNew)
+    entry->second = cluster.layoutOf(groupOf(runners[number], collective));
+  return entry->second;
+}
+
+/// The memory that a value is a part of.
+static exec::BufferOp bufferOf(Value memory) {
+  while (Operation *op = memory.getDefiningOp()) {
+    if (auto buffer = dyn_cast<exec::BufferOp>(op))
+      return buffer;
+    if (!isa<exec::SlotOp, exec::ViewOp, exec::WindowOp>(op))
+      return nullptr;
+    memory = op->getOperand(0);
+  }
+  return nullptr;
+}
+
+/// Launches of the update read a state, or write a parameter.
+static bool isUpdate(exec::LaunchOp launch) {
+  auto isOf = [](Value operand, exec::Category category) {
+    exec::BufferOp buffer = bufferOf(operand);
+    return buffer && buffer.getCategory() == category;
+  };
+  return llvm::any_of(launch->getOperands(),
+                      [&](Value v) { return isOf(v, exec::Category::Optimizer); }) ||
+         llvm::any_of(launch.getOutputs(),
+                      [&](Value v) { return isOf(v, exec::Category::Parameter); });
+}
+
+/// The keys of a sequence, of a call of attention.
+static std::optional<int64_t> keysOf(Operation *op) {
+  Value keys;
+  if (auto call = dyn_cast<exec::AttentionOp>(op))
+    keys = call.getK();
+  else if (auto call = dyn_cast<exec::AttentionGradOp>(op))
+    keys = call.getK();
+  if (!keys)
+    return std::nullopt;
+  return cast<MemRefType>(keys.getType()).getDimSize(1);
+}
+
+Cost Simulation::costOf(const Runner &runner, Operation *op) {
+  auto [entry, isNew] = costs.try_emplace(op);
+  if (!isNew)
+    return entry->second;
+  const cost::Device &device = cluster.deviceAt(runner.device);
+  cost::MovedBytes moved = cost::movedBy(op, symbols);
+  double bytes = double(moved.read + moved.written), count = flops.of(op);
+  Cost cost{&TimeParts::kernels};
+  double computes = device.kernels.seconds(count);
+  if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
+    if (isUpdate(launch))
+      cost.part = &TimeParts::optimizer;
+  } else if (count > 0) {
+    // Library calls say by their first operand what they multiply.
+    unsigned bits = cast<MemRefType>(op->getOperand(0).getType()).getElementTypeBitWidth();
+    if (std::optional<int64_t> keys = keysOf(op)) {
+      cost.part = &TimeParts::attention;
+      const cost::RatesByType &rates =
+          isa<exec::AttentionOp>(op) ? device.attention : device.attentionGrad;
+      computes = count / rates.ofBits(bits).between(double(*keys));
+    } else {
+      cost.part = &TimeParts::products;
+      computes = device.products.ofBits(bits).seconds(count);
+    }
+  }
+  bool isProduct = cost.part == &TimeParts::products || cost.part == &TimeParts::attention;
+  cost.seconds = std::max(computes, device.memory.seconds(bytes)) *
+                 (isProduct ? profile.products : profile.kernels);
+  cost.isLaunched = cost.seconds > 0;
+  return costs[op] = cost;
+}
+
+bool Simulation::joinsPrograms(exec::MemoryCollectiveOpInterface op) const {
+  return llvm::any_of(op.getAxes().getAsValueRange<StringAttr>(),
+                      [&](StringRef axis) { return between.contains(axis); });
+}
+
+void Simulation::wait(Runner &runner, double until, double &what, double most) {
+  double waited = std::max(0.0, until - runner.clocks.now);
+  what += std::min(waited, most);
+  runner.parts.bubble += std::max(0.0, waited - most);
+  runner.clocks.now += waited;
+}
+
+void Simulation::communicate(int64_t number, Operation &op, double from, bool show) {
+  Runner &runner = runners[number];
+  const codegen::Collective &collective = *collectiveAt(&op);
+  const cost::GroupLayout &layout = layoutOf(number, collective);
+  double &link = runner.clocks.links[layout.level];
+  double bytes = double(collective.groupBytes) / double(collective.members);
+  double seconds = profile.communication *
+                   cluster.collectiveSeconds(collective.getName(), bytes, layout);
+  double begin = std::max(from, link), end = begin + seconds;
+  link = end;
+  std::string axes = axesOf(collective);
+  if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
+    runner.clocks.started[*token] = end;
+    runner.axes[*token] = axes;
+  } else {
+    wait(runner, end, runner.parts.communication[axes], end - from);
+  }
+  tell(number, SimulatedEvent::Communicating, op.getName().stripDialect(), op, begin, end, show);
+}
+
+void Simulation::copy(int64_t number, Operation &op) {
+  Runner &runner = runners[number];
+  double &queue = runner.clocks.copies[exec::queueOf(&op) == exec::Queue::ToHost];
+  double bytes = double(cost::movedBy(&op, symbols).written);
+  queue = std::max(queue, runner.clocks.now) +
+          cluster.deviceAt(runner.device).host.seconds(bytes);
+  if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
+    runner.clocks.started[*token] = queue;
+    runner.axes.erase(*token);
+  } else {
+    wait(runner, queue, runner.parts.copies, queue);
+  }
+}
+
+/// How many iterations of a loop, in their order, are done when an exec.when in it begins or ends,
+/// and at the loop's end.
+static std::set<int64_t> changesOf(exec::LoopOp loop, int64_t iterations) {
+  std::set<int64_t> changes{iterations};
+  loop.getBlock().walk([&](exec::WhenOp when) {
+    if (when.getLoop() == loop)
+      for (int64_t at : {int64_t(when.getBegin()), int64_t(when.getEnd())})
+        if (at > 0 && at < iterations)
+          changes.insert(loop.getReverse() ? iterations - at : at);
+  });
+  return changes;
+}
+
+void Simulation::runLoop(int64_t number, exec::LoopOp loop, bool show) {
+  // Two iterations fill what reaches from one into the next; those like them take as long as the
+  // third.
+  constexpr int64_t simulated = 3;
+  Runner &runner = runners[number];
+  double begin = runner.clocks.now;
+  int64_t iterations = std::llround(cost::tripCount(loop)), done = 0;
+  for (int64_t change : changesOf(loop, iterations)) {
+    Clocks before;
+    TimeParts parts;
+    for (int64_t i = 0; i < simulated && done < change; ++i, ++done) {
+      before = runner.clocks;
+      parts = runner.parts;
+      this->iterations[loop.getIndex()] = loop.getReverse() ? iterations - 1 - done : done;
+      runBlock(number, loop.getBlock(), show && done == 0);
+    }
+    auto others = double(change - done);
+    if (others == 0)
+      continue;
+    runner.clocks.forEach(before, [&](double &mine, double its) { mine += others * (mine - its); });
+    TimeParts grown = runner.parts;
+    grown.add(parts, -1);
+    runner.parts.add(grown, others);
+    done = change;
+  }
+  tell(number, SimulatedEvent::Computing, "loop x " + std::to_string(iterations), *loop, begin,
+       runner.clocks.now, show);
+}
+
+void Simulation::runOp(int64_t number, Operation &op, bool show) {
+  Runner &runner = runners[number];
+  double begin = runner.clocks.now;
+  if (exec::collectiveOf(&op))
+    return communicate(number, op, begin, show);
+  if (exec::queueOf(&op))
+    return copy(number, op);
+  if (auto waits = dyn_cast<exec::WaitOp>(op)) {
+    int64_t token = waits.getAsyncToken();
+    auto axes = runner.axes.find(token);
+    double &what = axes == runner.axes.end() ? runner.parts.copies
+                                             : runner.parts.communication[axes->second];
+    double end = runner.clocks.started[token];
+    return wait(runner, end, what, end);
+  }
+  if (auto loop = dyn_cast<exec::LoopOp>(op))
+    return runLoop(number, loop, show);
+  if (auto call = dyn_cast<exec::CallOp>(op)) {
+    auto callee = symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+    runBlock(number, callee.getBlock(), show && runner.shown.insert(callee).second);
+    auto task = op.getAttrOfType<StringAttr>(dist::taskAttr);
+    return tell(number, SimulatedEvent::Computing, task ? task.getValue() : call.getCallee(), op,
+                begin, runner.clocks.now, show);
+  }
+  if (auto when = dyn_cast<exec::WhenOp>(op)) {
+    int64_t iteration = iterations[when.getIndex()];
+    if (iteration < int64_t(when.getBegin()) || iteration >= int64_t(when.getEnd()))
+      return;
+  }
+  for (Region &region : op.getRegions())
+    runBlock(number, region.front(), show);
+  if (op.getNumRegions())
+    return;
+  Cost cost = costOf(runner, &op);
+  if (!cost.isLaunched)
+    return;
+  double launch = cluster.deviceAt(runner.device).launch + profile.launch;
+  runner.parts.*cost.part += cost.seconds;
+  runner.parts.launches += launch;
+  runner.clocks.now += cost.seconds + launch;
+  auto kernel = dyn_cast<exec::LaunchOp>(op);
+  tell(number, SimulatedEvent::Computing, kernel ? kernel.getKernel() : op.getName().stripDialect(),
+       op, begin, runner.clocks.now, show);
+}
+
+void Simulation::runBlock(int64_t number, Block &block, bool show) {
+  for (Operation &op : block)
+    runOp(number, op, show);
+}
+
+bool Simulation::runTop(int64_t number, Operation &op) {
+  Runner &runner = runners[number];
+  auto meeting = dyn_cast<exec::MemoryCollectiveOpInterface>(op);
+  if (!meeting || !joinsPrograms(meeting)) {
+    runOp(number, op, /*show=*/true);
+    return true;
+  }
+  const codegen::Collective &collective = *collectiveAt(&op);
+  // Programs are at their coordinates along the axis that tells them apart.
+  auto linkTo = [&](int64_t peer) -> size_t {
+    return &cluster.between(runner.device, runners[peer].device) - cluster.levels.data();
+  };
+  if (auto send = dyn_cast<exec::SendOp>(op)) {
+    size_t level = linkTo(send.getTo());
+    double &link = runner.clocks.links[level];
+    double seconds = cluster.levels[level].link.seconds(double(collective.groupBytes)) +
+                     profile.message;
+    double begin = std::max(runner.clocks.now, link);
+    link = begin + seconds;
+    mail[{number, send.getTo(), send.getChannel()}].push_back({link, seconds});
+    tell(number, SimulatedEvent::Communicating, "send", op, begin, link, /*show=*/true);
+    return true;
+  }
+  if (auto recv = dyn_cast<exec::RecvOp>(op)) {
+    auto &messages = mail[{recv.getFrom(), number, recv.getChannel()}];
+    if (messages.empty())
+      return false;
+    Message message = messages.front();
+    messages.pop_front();
+    double begin = runner.clocks.now;
+    wait(runner, message.arrival, runner.parts.communication[axesOf(collective)],
+         message.duration);
+    tell(number, SimulatedEvent::Communicating, "recv", op, begin, runner.clocks.now,
+         /*show=*/true);
+    return true;
+  }
+  // The last to come lets all go.
+  waiting[number] = runner.clocks.now;
+  if (waiting.size() < runners.size())
+    return false;
+  double latest = 0;
+  for (auto [at, time] : waiting)
+    latest = std::max(latest, time);
+  for (auto [at, time] : waiting) {
+    Operation &own = *runners[at].next;
+    double none = 0;
+    if (!exec::asyncTokenOf(&own))
+      wait(runners[at], latest, none, 0);
+    communicate(at, own, latest, /*show=*/true);
+    if (at != number)
+      ++runners[at].next;
+  }
+  waiting.clear();
+  return true;
+}
+
+bool Simulation::advance(int64_t number) {
+  Runner &runner = runners[number];
+  bool progress = false;
+  while (runner.block && runner.next != runner.block->end() && !waiting.count(number)) {
+    if (!runTop(number, *runner.next))
+      break;
+    ++runner.next;
+    progress = true;
+  }
+  return progress;
+}
+
+llvm::Expected<StepTime> Simulation::run() {
+  if (std::optional<int64_t> size = cluster.size(); size && *size < mesh.size())
+    return llvm::createStringError("the mesh has " + Twine(mesh.size()) + " devices, but " +
+                                   cluster.name + " only " + Twine(*size));
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (size_t number = 0; number < runners.size(); ++number)
+      progress |= advance(number);
+  }
+  StepTime step;
+  for (Runner &runner : runners) {
+    if (runner.block && runner.next != runner.block->end())
+      return llvm::createStringError("no time can be predicted: '" +
+                                     runner.next->getName().getStringRef() + "' of program " +
+                                     runner.module.getSymName().value_or("main") +
+                                     " waits for ever");
+    step.seconds = std::max(step.seconds, runner.clocks.now);
+  }
+  for (Runner &runner : runners) {
+    double none = 0;
+    wait(runner, step.seconds, none, 0); // for the slowest
+    int64_t ranks = 0;
+    for (int64_t rank = 0; rank < mesh.size(); ++rank)
+      ranks += dist::runsOn(runner.module, mesh, rank);
+    step.programs.push_back({runner.module.getSymName().value_or("every rank").str(),
+                             std::max<int64_t>(1, ranks), runner.parts});
+  }
+  return step;
+}
+
+llvm::Expected<StepTime> report::simulateStep(ModuleOp module, const cost::Cluster &cluster,
+                                              const cost::Profile &profile,
+                                              EventObserver observe) {
+  return Simulation(module, cluster, profile, observe).run();
+}
+
+llvm::Expected<StepTime> meshwright::predictStep(ModuleOp module, const cost::Cluster &cluster,
+                                                 const cost::Profile &profile) {
+  return report::simulateStep(module, cluster, profile, [](const SimulatedEvent &) {});
+}

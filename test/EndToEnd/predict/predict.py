@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""What `meshwright predict` says follows from the cluster's numbers: predict.py CONFIG WORK"""
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import call, check, compile, flags, fresh
+
+config = pathlib.Path(sys.argv[1]).resolve()
+fresh(sys.argv[2])
+
+
+def cluster(products=1e12, memory=1e12, launch=0, latency=0, inside=1e11, outside=1e10, count=2, more=""):
+    pathlib.Path("c.toml").write_text(f"""
+name = "test"
+target = "cuda"
+[[devices]]
+name = "device"
+memory = 1e9
+products = {{f32 = {products}, bf16 = {2 * products}}}
+kernels = 1e15
+memory_bandwidth = {memory}
+launch = {launch}
+host = {{latency = 0, bandwidth = 1e10}}
+source = "a test"
+{more}
+[[levels]]
+name = "inside"
+count = {count}
+latency = {latency}
+bandwidth = {inside}
+source = "a test"
+[[levels]]
+name = "outside"
+latency = {latency}
+bandwidth = {outside}
+source = "a test"
+""")
+
+
+def predict(*words, profile=None, **options):
+    options = {"batch": 8, "seq": 16, **options}
+    command = ["meshwright", "predict", config, "--cluster", "c.toml", "--json", *flags(options), *words]
+    result = json.loads(call(command + (["--profile", profile] if profile else [])))
+    parts = result["breakdown"]
+    check(abs(sum(parts.values()) / result["step_s"] - 1) < 1e-9, f"{options}: parts add up to {sum(parts.values())}, not {result['step_s']}")
+    check(min(parts.values()) >= 0, f"{options}: {parts}")
+    return result
+
+
+def near(a, b, what, within=1e-9):
+    check(abs(a - b) <= within * max(abs(a), abs(b)), f"{what}: {a} is not {b}")
+
+
+# One rank: operations at the rate of products, bytes at that of memory, launches beside them.
+cluster()
+base = predict()
+check(base["fits"] and base["devices"] == 1 and base["cluster"] == "test", base)
+near(base["mfu"], base["model_flops"] / 1e12 / base["step_s"], "MFU")
+near(base["tokens_per_s_per_device"], 8 * 16 / base["step_s"], "tokens")
+cluster(products=0.25e12, memory=1e15)
+slow = predict()["breakdown"]
+cluster(products=0.125e12, memory=1e15)
+near(predict()["breakdown"]["products"], 2 * slow["products"], "products at half the rate")
+cluster(memory=0.5e12)
+near(predict()["breakdown"]["kernels"], 2 * base["breakdown"]["kernels"], "kernels at half the bandwidth")
+cluster(launch=1e-6)
+first = predict()["breakdown"]["launches"]
+check(first / 1e-6 >= 30 and abs(first / 1e-6 - round(first / 1e-6)) < 1e-6, f"{first} s are no whole number of launches")
+
+# Collectives take latency and bandwidth of the level that their group spans, unless something hides them.
+for mesh, axes, level in (("tensor=2", "tensor", "inside"), ("data=2,replica=2", "data,replica", "outside")):
+    mesh = dict(mesh=mesh)
+    cluster(inside=1e29, outside=1e29)
+    free = predict(overlap="off", **mesh)
+    near(sum(v for k, v in free["breakdown"].items() if k.startswith("communication")), 0, "no latency and any bandwidth", 1e-12)
+    cluster(**{"inside": 1e29, "outside": 1e29, level: 1e8})
+    whole = predict(overlap="off", **mesh)["breakdown"][f"communication[{axes}]"]
+    cluster(**{"inside": 1e29, "outside": 1e29, level: 0.5e8})
+    near(predict(overlap="off", **mesh)["breakdown"][f"communication[{axes}]"], 2 * whole, f"{axes} at half the bandwidth")
+    cluster(latency=1e-3, inside=1e29, outside=1e29)
+    check(predict(overlap="off", **mesh)["breakdown"][f"communication[{axes}]"] > 1e-3, "latencies count")
+cluster(inside=1e9, outside=1e9)
+apart, hidden = predict(mesh="data=2", zero=3, overlap="off"), predict(mesh="data=2", zero=3, overlap="on")
+check(hidden["step_s"] < apart["step_s"], f"with overlap {hidden['step_s']} s, without {apart['step_s']} s")
+
+# Pipelines have the bubble of their schedule: (p - 1) / (M + p - 1) where stages are equal, and less with more microbatches.
+cluster(inside=1e29, outside=1e29)
+shares = []
+for microbatches in (2, 4, 8):
+    step = predict(mesh="pipe=2", schedule="gpipe", microbatches=microbatches)
+    shares.append(step["breakdown"]["bubble"] / step["step_s"])
+check(shares[0] > shares[1] > shares[2] > 0, f"bubbles {shares}")
+check(abs(shares[0] - 1 / 3) < 0.15, f"bubble {shares[0]} of two microbatches on two stages")
+naive = predict(mesh="pipe=2", schedule="naive", microbatches=4)
+near(naive["step_s"], predict(mesh="pipe=2", schedule="1f1b", microbatches=4)["step_s"] * 8 / 5, "naive and 1f1b", 0.1)
+
+# Where ranks lie decides: neighbours are in a machine.
+cluster(inside=1e9, outside=1e7)
+for axis, inner, outer in (("tensor", "data=2,tensor=2", "tensor=2,data=2"), ("data", "tensor=2,data=2", "data=2,tensor=2")):
+    waits = [predict(mesh=mesh, overlap="off")["breakdown"][f"communication[{axis}]"] for mesh in (inner, outer)]
+    check(waits[0] < waits[1] / 20, f"{axis} inside a machine and between machines: {waits}")
+
+# Profiles change what they say.
+cluster(launch=1e-6)
+pathlib.Path("p.toml").write_text('name = "p"\nsource = "a test"\nproducts = 2\nkernels = 3\nlaunch = 1e-6\n')
+own, other = predict()["breakdown"], predict(profile="p.toml")["breakdown"]
+near(other["products"], 2 * own["products"], "products of a profile")
+near(other["kernels"], 3 * own["kernels"], "kernels of a profile")
+near(other["launches"], 2 * own["launches"], "launches of a profile")
+
+# The text says the same; --report has a trace of that time.
+said = call(["meshwright", "predict", config, "--cluster", "c.toml", "--batch", 8, "--seq", 16])
+number, unit = said.split("step ")[1].split()[:2]
+near(float(number) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit], predict()["step_s"], "the step in words", 0.01)
+check("MFU =" in said and "what a step's time goes to" in said, said)
+compile(config, "e.mlir", emit="exec", report="report", cluster="c.toml", target="cuda", batch=8, seq=16)
+trace = json.load(open("report/trace.json"))
+check(trace["otherData"]["title"] == "A step as predicted on test", trace["otherData"])
+near(max(e["ts"] + e["dur"] for e in trace["traceEvents"] if e["ph"] == "X") / 1e6, predict()["step_s"], "the trace", 1e-6)
+
+# What cannot be predicted is refused.
+cluster(count=2)
+pathlib.Path("small.toml").write_text(pathlib.Path("c.toml").read_text().split('[[levels]]\nname = "outside"')[0])
+pathlib.Path("away.toml").write_text(pathlib.Path("c.toml").read_text().replace('"cuda"', '"tpu"'))
+pathlib.Path("q.toml").write_text('name = "q"\nsource = "a test"\nproduct = 2\n')
+for words, why in (
+        (["--cluster", "small.toml", "--mesh", "data=4"], "the mesh has 4 devices, but test only 2"),
+        (["--cluster", "away.toml"], "its target 'tpu' must be one of"),
+        (["--cluster", "dgx-h10"], "did you mean dgx-h100"),
+        (["--cluster", "none.toml"], "cannot read 'none.toml'"),
+        (["--cluster", "/dev/zero"], "pipe or a device"),
+        (["--cluster", "c.toml", "--profile", "q.toml"], "unknown key 'product'"),
+        (["--cluster", "c.toml", "--profile", "nanotorn"], "did you mean nanotron"),
+        (["--cluster", "c.toml", "-o", "x"], "predict writes nothing"),
+        (["--cluster", "c.toml", "--assert", "peak<=1GiB"], "predict checks nothing"),
+        ([], "--cluster is missing")):
+    done = subprocess.run(["meshwright", "predict", config, "--batch", "8", "--seq", "16", *words], capture_output=True, text=True)
+    check(done.returncode == 1 and why in done.stderr, f"{words}: {done.returncode} {done.stderr}")
