@@ -76,15 +76,22 @@ static std::vector<Device> makeDevices() {
       // dense, 180 GB, 8 TB/s, NVLink 1.8 TB/s, PCIe 5.0 x16; DGX B200.
       gpu("b200-hgx", "a B200 of HGX", 80e12, 2250e12, 8e12, 900e9, 50e9, 64e9, 180e9)};
 
-  // An H100 SXM as measured (bench/results/h100/rates.json): square products of cuBLASLt with 1,024
-  // to 8,192 rows, bf16 and f32; cuDNN's causal attention with heads of 128 and sequences of 1,024,
-  // 2,048, 8,192 and 16,384; copies of 1 MiB to 4 GiB, of which each byte is read and written.
+  // An H100 SXM as measured (bench/results/h100/rates.json): products of cuBLASLt, in bf16 the median
+  // of those of about as many FLOPs among the shapes of published models, in f32 square ones of 1,024
+  // and 4,096 rows; cuDNN's causal attention with heads of 128 and sequences of 1,024, 2,048, 8,192
+  // and 16,384; copies of 1 MiB to 4 GiB, of which each byte is read and written.
   // Links and attention in f32 were not measured.
   Device measured = *llvm::find_if(devices, [](auto &d) { return d.name == "h100-sxm"; });
   measured.name = "h100-sxm-measured";
   measured.description = "an H100 SXM as measured";
   measured.products = {Rate{{2.147e9, 37.8e12}, {1.374e11, 50.9e12}},
-                       Rate{{2.147e9, 247.4e12}, {1.718e10, 723.4e12}, {1.0995e12, 750.9e12}}};
+                       Rate{{2.147e9, 247.4e12},
+                            {8.59e9, 557.6e12},
+                            {1.718e10, 626.5e12},
+                            {6.872e10, 666.4e12},
+                            {2.749e11, 684.8e12},
+                            {1.1e12, 691.2e12},
+                            {2.2e12, 705.0e12}}};
   measured.attention.narrow =
       Rate{{1024, 390.7e12}, {2048, 492.1e12}, {8192, 594.5e12}, {16384, 646.7e12}};
   measured.attentionGrad.narrow =
