@@ -308,14 +308,14 @@ static Value buildTemperatures(ModelGraph &g, const Model &m) {
   FullPrecision full(g.builder);
   int64_t every = m.everyPosition;
   Value table;
-  for (int64_t n = 0; n * every <= g.sequence; ++n) {
+  for (int64_t n = 0; n * every <= g.positionCount(); ++n) {
     // The position whose number from 1 on is n * every is the first of this piece.
     int64_t begin = std::max<int64_t>(n * every - 1, 0);
-    int64_t end = std::min((n + 1) * every - 1, g.sequence);
+    int64_t end = std::min((n + 1) * every - 1, g.positionCount());
     if (begin == end)
       continue;
     Value piece = g.fill(1 + m.temperature * std::log1p(double(n)), {end - begin, 1});
-    piece = g.pad(piece, 0, begin, g.sequence);
+    piece = g.pad(piece, 0, begin, g.positionCount());
     table = table ? g.add(table, piece) : piece;
   }
   Value scales = g.positionRows(table, g.sequence);

@@ -246,22 +246,26 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Va
 
 //===--- the module ---------------------------------------------------------===//
 
+static int64_t tokensAtOnce(const ModelOptions &options) {
+  return options.tokens ? options.tokens : options.sequence;
+}
+
 /// A module with an empty @loss.
 static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
                                         const ModelOptions &options, bool withDropout) {
   Location location = FileLineColLoc::get(&context, path, 0, 0);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   OpBuilder builder = OpBuilder::atBlockBegin(module->getBody());
-  int64_t rows = options.batch / options.microbatches;
+  int64_t rows = options.batch / options.microbatches, tokens = tokensAtOnce(options);
   SmallVector<std::pair<StringRef, Type>> inputs = {
-      {"tokens", integers(&context, {rows, options.sequence})},
-      {"targets", integers(&context, {rows, options.sequence})}};
+      {"tokens", integers(&context, {rows, tokens})},
+      {"targets", integers(&context, {rows, tokens})}};
   if (withDropout) {
     inputs.push_back({"sequence_ids", integers(&context, {rows})});
     inputs.push_back({"key", integers(&context, {2})});
   }
   if (options.packed)
-    inputs.push_back({"positions", integers(&context, {rows, options.sequence})});
+    inputs.push_back({"positions", integers(&context, {rows, tokens})});
   inputs.push_back({"target_weight", floats(&context, {})});
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
@@ -286,7 +290,7 @@ ModelGraph::ModelGraph(MLIRContext &context, StringRef path, const ModelOptions 
 ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, bool withDropout)
     : FunctionGraph(cast<func::FuncOp>(made->getBody()->front()), streamCount),
       module(std::move(made)), rows(options.batch / options.microbatches),
-      sequence(options.sequence), tokens(function.getArgument(0)), targets(function.getArgument(1)),
+      sequence(tokensAtOnce(options)), tokens(function.getArgument(0)), targets(function.getArgument(1)),
       targetWeight(function.getArguments().back()), options(options) {
   if (withDropout) {
     ids = function.getArgument(2);

@@ -159,11 +159,13 @@ public:
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
   int64_t rows; ///< sequences of a microbatch
-  int64_t sequence;
+  int64_t sequence; ///< tokens of each
   Value tokens, targets;
   Value targetWeight; ///< of each target that counts
   /// Of all microbatches.
   int64_t tokensOfBatch() const { return options.batch * sequence; }
+  /// That a sequence may have, of which the program may read a part at once.
+  int64_t positionCount() const { return options.sequence; }
 
   /// The value of a new variable.
   Value weight(const Weight &weight);

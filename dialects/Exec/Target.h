@@ -200,6 +200,8 @@ public:
   /// machine's.
   virtual std::string getHostProcessor(Parameters parameters) const { return ""; }
   virtual RuntimeFiles getRuntimeFiles() const { return {}; }
+  /// Whether executables have a decoder, which generates tokens.
+  virtual bool generates() const { return false; }
   /// The values of --emit that this target adds for a module at phase exec.
   virtual llvm::ArrayRef<llvm::StringLiteral> getEmissions() const { return {}; }
   /// The text of an exit or an emission.

@@ -31,6 +31,11 @@ struct CodegenOptions {
   std::string plan;
   /// The program in the tensor form, which executables that dump steps carry; or empty.
   std::string program;
+  /// Why the executable has no decoder; or empty.
+  std::string noDecoder;
+  /// Whether the object is that of a decoder, which exports `meshwright_decoder_X` for each
+  /// `meshwright_X`.
+  bool isDecoder = false;
 };
 
 /// Makes the targets of this build known (Exec/Target.h). May be called again.
@@ -46,7 +51,8 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CodegenOptions &o
 /// Optimised LLVM IR for `machine` of a module of the LLVM dialect.
 mlir::FailureOr<std::unique_ptr<llvm::Module>> translateToLLVM(mlir::ModuleOp lowered,
                                                                llvm::LLVMContext &context,
-                                                               llvm::TargetMachine &machine);
+                                                               llvm::TargetMachine &machine,
+                                                               bool isDecoder = false);
 
 /// The same IR as text. Errors go to the module's location.
 mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp lowered, const CodegenOptions &options = {});
@@ -65,9 +71,9 @@ struct LinkOptions {
   std::string runtime;
 };
 
-/// Links `object` (bytes) with the runtime into the executable `output`, which
+/// Links `objects` (bytes) with the runtime into the executable `output`, which
 /// appears complete or not at all. The error names the file and quotes the linker.
-llvm::Error linkExecutable(llvm::StringRef object, llvm::StringRef output,
+llvm::Error linkExecutable(llvm::ArrayRef<std::string> objects, llvm::StringRef output,
                            const LinkOptions &options);
 
 /// Writes `bytes` to `output` by way of a temporary file beside it.

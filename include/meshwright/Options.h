@@ -35,6 +35,7 @@ struct CompileOptions {
 #include "meshwright/Options.def"
 
   std::string model;            ///< config.json, or .mlir at any floor; of a folder, the file in it
+  int64_t tokensAtOnce = 0;     ///< of a sequence that the program reads, no flag; 0: all
   int64_t layers = 0;           ///< replaces the model's number of layers, no flag; 0: the model's
   exec::FlagValues targetFlags; ///< those of targets that were given
   /// From the recipe's table [seeds]: patterns of parameters' names and shardings.

@@ -114,7 +114,8 @@ static std::string neededFeatures(const llvm::TargetMachine &machine) {
 
 FailureOr<std::unique_ptr<llvm::Module>> meshwright::translateToLLVM(ModuleOp lowered,
                                                                      llvm::LLVMContext &context,
-                                                                     llvm::TargetMachine &machine) {
+                                                                     llvm::TargetMachine &machine,
+                                                                     bool isDecoder) {
   std::unique_ptr<llvm::Module> result = translateModuleToLLVMIR(lowered, context, "step");
   if (!result)
     return lowered.emitError("translation to LLVM IR failed");
@@ -135,6 +136,16 @@ FailureOr<std::unique_ptr<llvm::Module>> meshwright::translateToLLVM(ModuleOp lo
     // Vectors are as wide as they are written.
     function.addFnAttr("prefer-vector-width", std::to_string(vectorLanes(machine) * 32));
     function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+
+  if (isDecoder) {
+    for (llvm::GlobalVariable &text : result->globals())
+      if (StringRef name = text.getSection(); name.consume_front(".meshwright."))
+        text.setSection(".meshwright.decoder_" + name.str());
+    for (llvm::GlobalValue &symbol : result->global_values())
+      if (StringRef name = symbol.getName();
+          !symbol.isDeclaration() && name.consume_front("meshwright_"))
+        symbol.setName("meshwright_decoder_" + name.str());
   }
 
   llvm::LoopAnalysisManager loops;

@@ -89,7 +89,8 @@ static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime,
   return arguments;
 }
 
-Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkOptions &options) {
+Error meshwright::linkExecutable(llvm::ArrayRef<std::string> objects, StringRef output,
+                                 const LinkOptions &options) {
   llvm::Expected<std::string> runtime = findRuntime(options.runtime, options.files);
   if (!runtime)
     return runtime.takeError();
@@ -107,26 +108,29 @@ Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkO
     return llvm::createStringError("cannot write '" + output + "': it is a device");
 
   // Beside the output, so that the last step is a rename within one file system.
-  Temporary linked, input, log;
+  Temporary linked, log;
+  std::vector<Temporary> inputs(objects.size());
   if (auto error = llvm::sys::fs::createUniqueFile(output + ".%%%%%%.tmp", linked.path))
     return llvm::createStringError(error, "cannot write '" + output + "': " + error.message());
-  if (auto error = llvm::sys::fs::createTemporaryFile("meshwright", "o", input.path))
-    return llvm::createStringError(error, "cannot make a temporary file: " + error.message());
   if (auto error = llvm::sys::fs::createTemporaryFile("meshwright", "log", log.path))
     return llvm::createStringError(error, "cannot make a temporary file: " + error.message());
-  if (Error error = writeFileAtomically(object, input.path))
-    return error;
+  for (auto [object, input] : llvm::zip_equal(objects, inputs)) {
+    if (auto error = llvm::sys::fs::createTemporaryFile("meshwright", "o", input.path))
+      return llvm::createStringError(error, "cannot make a temporary file: " + error.message());
+    if (Error error = writeFileAtomically(object, input.path))
+      return error;
+  }
 
   SmallString<128> archive(*runtime);
   llvm::sys::path::append(archive, options.files.archive);
   std::vector<std::string> arguments{*driver,
                                      "-o",
-                                     linked.path.str().str(),
-                                     input.path.str().str(),
-                                     archive.str().str(),
-                                     "-static-libstdc++",
-                                     "-static-libgcc",
-                                     "-Wl,--gc-sections"};
+                                     linked.path.str().str()};
+  for (const Temporary &input : inputs)
+    arguments.push_back(input.path.str().str());
+  llvm::append_range(arguments, std::initializer_list<std::string>{
+                                    archive.str().str(), "-static-libstdc++", "-static-libgcc",
+                                    "-Wl,--gc-sections"});
   llvm::append_range(arguments, *extra);
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log.path), StringRef(log.path)};
   std::string message;

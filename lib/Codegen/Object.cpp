@@ -30,7 +30,7 @@ static FailureOr<Lowered> translate(ModuleOp module, const CodegenOptions &optio
   result.machine = createTargetMachine(options, error);
   if (!result.machine)
     return module.emitError(error);
-  auto translated = translateToLLVM(module, *result.context, *result.machine);
+  auto translated = translateToLLVM(module, *result.context, *result.machine, options.isDecoder);
   if (failed(translated))
     return failure();
   result.module = std::move(*translated);

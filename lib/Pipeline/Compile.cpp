@@ -170,6 +170,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   ModelOptions model;
   model.batch = options.batch;
   model.sequence = options.sequence;
+  model.tokens = options.tokensAtOnce;
   model.microbatches = options.microbatches;
   model.expertBlocks = options.mesh.size(options.mesh.named("expert"));
   model.contextParts = options.mesh.size(options.mesh.named("context"));

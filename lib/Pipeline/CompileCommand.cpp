@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Decoder.h"
 #include "DiagnosticCollector.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
@@ -68,7 +69,8 @@ public:
 
 private:
   Error emitCode();
-  Error link(StringRef object);
+  Expected<std::string> emitDecoder();
+  Error link(ArrayRef<std::string> objects);
 
   /// What --remat auto chose is within the limit already.
   bool hasLimit() const { return !options.memoryLimit.text.empty() && !options.remat.automatic; }
@@ -198,6 +200,14 @@ Error CompileCommand::emitCode() {
   if (!program)
     return program.takeError();
   codegen.program = *program;
+  std::vector<std::string> objects(1);
+  if (options.emit == "exe") {
+    Expected<std::string> decoder = emitDecoder();
+    if (decoder)
+      objects.push_back(std::move(*decoder));
+    else
+      codegen.noDecoder = toString(decoder.takeError());
+  }
   auto lowered = compiler.lower(*module, codegen, target().getParameters(), log);
   if (failed(lowered))
     return diagnostics.take("code generation failed");
@@ -208,13 +218,39 @@ Error CompileCommand::emitCode() {
     return diagnostics.take("code generation failed");
   if (options.emit != "exe")
     return writeFile(output, *code, isText ? "LLVM IR" : "object");
-  return link(*code);
+  objects.front() = std::move(*code);
+  return link(objects);
 }
 
-Error CompileCommand::link(StringRef object) {
+Expected<std::string> CompileCommand::emitDecoder() {
+  const exec::Target &compiler = target().getTarget();
+  if (!compiler.generates())
+    return createStringError("executables for " + compiler.getName() +
+                             " have no decoder; one for cpu generates from the same checkpoints");
+  Expected<OwningOpRef<ModuleOp>> decoder = compileDecoder(options, plan->sequence, context);
+  if (!decoder)
+    return decoder.takeError();
+  Expected<Plan> its = buildPlan(**decoder);
+  if (!its)
+    return its.takeError();
+  DiagnosticCollector diagnostics(context);
+  CodegenOptions codegen;
+  codegen.cpu = compiler.getHostProcessor(target().getParameters());
+  codegen.plan = its->json;
+  codegen.isDecoder = true;
+  auto lowered = compiler.lower(**decoder, codegen, target().getParameters(), log);
+  if (failed(lowered))
+    return diagnostics.take("code generation failed");
+  FailureOr<std::string> object = emitObject(**lowered, codegen);
+  if (failed(object))
+    return diagnostics.take("code generation failed");
+  return *object;
+}
+
+Error CompileCommand::link(ArrayRef<std::string> objects) {
   LinkOptions files;
   files.files = target().getTarget().getRuntimeFiles();
-  if (Error error = linkExecutable(object, output, files))
+  if (Error error = linkExecutable(objects, output, files))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::string host =

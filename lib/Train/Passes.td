@@ -193,6 +193,24 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
   ];
 }
 
+def TrainBuildDecoder : PhasePass<"train-build-decoder", "step"> {
+  let summary = "Makes the program that generates tokens";
+  let description = [{
+    The pass makes `@step` of `@loss`: it returns the logits of its tokens, and keeps keys and values
+    in variables `cache.N`, which hold `length` tokens. The model is one sequence's, imported with
+    --packed for its positions, and without dropout.
+
+    A call reads some tokens of the sequence: `tokens`, their `positions`, and the first of these,
+    `first_position`. Their keys and values are added to rows of the caches, which are zero before,
+    and attention reads all rows up to its query's position. A token that pads the call has a
+    position outside of the caches: its row goes nowhere, and its logits mean nothing.
+
+    The pass is not in the order of passes: `compile` makes an executable's second program by it, a
+    rank's own, for `--generate`. It refuses models that are not causal, and what is for training alone.
+  }];
+  let options = [Option<"length", "length", "int64_t", "1024", "tokens that caches hold">];
+}
+
 def TrainVerify : PhasePass<"train-verify", "step"> {
   let summary = "Checks that floor 1 is complete";
   let description = [{

@@ -104,11 +104,11 @@ TEST_F(Link, LinkerErrorsAreQuotedAndNothingIsLeft) {
 TEST_F(Link, MissingPiecesAreNamed) {
   LinkOptions options = emptyRuntime("");
   options.driver = "no-such-compiler";
-  EXPECT_NE(llvm::toString(linkExecutable("", path("exe"), options)).find("no-such-compiler"),
+  EXPECT_NE(llvm::toString(linkExecutable(std::string(), path("exe"), options)).find("no-such-compiler"),
             std::string::npos);
   options = emptyRuntime("");
   options.runtime = path("elsewhere");
-  EXPECT_NE(llvm::toString(linkExecutable("", path("exe"), options))
+  EXPECT_NE(llvm::toString(linkExecutable(std::string(), path("exe"), options))
                 .find("elsewhere/libmeshwright_runtime.a"),
             std::string::npos);
 }

@@ -53,6 +53,15 @@ extern const char meshwright_processor[] MW_WEAK;
 /// variables in place and writes its outputs.
 void meshwright_step(MwContext *context, char *arena);
 
+/// The executable's decoder, a program of its own with a plan of its own, where it has one: reads
+/// some tokens of a sequence, keeps their keys and values and writes the output `logits`.
+extern const char meshwright_decoder_plan[] MW_WEAK;
+extern const uint64_t meshwright_decoder_plan_size MW_WEAK;
+void meshwright_decoder_step(MwContext *context, char *arena) MW_WEAK;
+/// Why there is none, as text that is not zero-terminated.
+extern const char meshwright_no_decoder[] MW_WEAK;
+extern const uint64_t meshwright_no_decoder_size MW_WEAK;
+
 /// Forward only, over one batch: writes the output `loss`, changes no variable.
 void meshwright_eval(MwContext *context, char *arena);
 

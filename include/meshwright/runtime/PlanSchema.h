@@ -305,6 +305,8 @@ struct Recomputed {
 
 constexpr int64_t version = 1;
 constexpr char hashKey[] = "hash";
+/// Of a decoder's plan: how names of variables begin that hold keys and values, and its output.
+constexpr char cachePrefix[] = "cache.", logitsOutput[] = "logits";
 
 /// The part of the plan that is the same for all ranks.
 struct Header {

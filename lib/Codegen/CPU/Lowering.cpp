@@ -54,5 +54,6 @@ FailureOr<OwningOpRef<ModuleOp>> cpu::lower(ModuleOp module, const CodegenOption
     return failure();
   emitText(*result, "plan", options.plan);
   emitText(*result, "program", options.program);
+  emitText(*result, "no_decoder", options.noDecoder);
   return result;
 }

@@ -66,6 +66,7 @@ public:
   exec::RuntimeFiles getRuntimeFiles() const override {
     return {"libmeshwright_runtime.a", "link.txt", ""};
   }
+  bool generates() const override { return true; }
 
 protected:
   llvm::Expected<Parameters> parseFlags(const exec::FlagValues &values,

@@ -286,5 +286,6 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::stri
   emitText(*result, "plan", options.plan);
   emitText(*result, "assembled", assembledText(*kernels, assembled));
   emitText(*result, "program", options.program);
+  emitText(*result, "no_decoder", options.noDecoder);
   return result;
 }

@@ -101,8 +101,9 @@ static constexpr RunFlag flags[] = {
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--tokens", "TYPE", &Options::tokens,
          "integer type of the tokens in --data and --eval-data, unless a file says it; u8 reads each "
-         "byte of a file as a token"}
-        .oneOf("u8|u16|u32"),
+         "byte of a file as a token. With --generate: how many tokens to generate (128)"}
+        .oneOf("u8|u16|u32")
+        .generating(),
     RunFlag{
         "--loss-mask", "FILE|DIR|GLOB", &Options::lossMask,
         "loss mask: one byte per token of --data, 1 if the token counts as a target, 0 if the loss "
@@ -137,8 +138,9 @@ static constexpr RunFlag flags[] = {
          "learning-rate schedule (decay) after the warm-up"}
         .oneOf("constant|cosine|linear")
         .kept(),
-    RunFlag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle and dropout"}
-        .from(0, largestSeed),
+    RunFlag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle, dropout and --generate"}
+        .from(0, largestSeed)
+        .generating(),
     {"--shuffle", nullptr, &Options::shuffle,
      "visit the sequences in a new random order in each epoch"},
     RunFlag{"--grad-clip", "X", &Options::gradClip,
@@ -171,11 +173,13 @@ static constexpr RunFlag flags[] = {
          "same command starts and resumes a run. --steps and the optimizer's flags default to the "
          "checkpoint's values"}
         .file(FileUse::InputFolder)
+        .generating()
         .onRanks(AcrossRanks::SameCheckpoint),
     RunFlag{"--init", "FILE|DIR", &Options::init,
          "initial weights, for fine-tuning: a safetensors file, the index of a sharded one, or a "
          "folder with one of these"}
         .file(FileUse::Input)
+        .generating()
         .onRanks(AcrossRanks::SameWeights),
     RunFlag{"--save", "DIR", &Options::save,
          "write checkpoints into this folder: one at the end of the run, also after SIGTERM or "
@@ -259,6 +263,34 @@ static constexpr RunFlag flags[] = {
         .file(FileUse::Output)
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),
+    RunFlag{"--generate", "PROMPT|FILE", &Options::generate,
+         "sample text from the weights of --resume or --init instead of training: continue this "
+         "prompt, or the text of a file; on one rank"}
+        .file(FileUse::Input)
+        .generating(),
+    RunFlag{"--tokenizer", "FILE|DIR", &Options::tokenizer,
+         "tokenizer for --generate: a tokenizer.json, or bytes; default: the one beside the weights"}
+        .file(FileUse::Input)
+        .with("--generate")
+        .generating(),
+    RunFlag{"--temperature", "T", &Options::temperature,
+         "sampling temperature of --generate; 0: greedy, always the most likely token"}
+        .from(0)
+        .with("--generate")
+        .generating(),
+    RunFlag{"--top-k", "K", &Options::topK, "sample from the K most likely tokens; 0: from all"}
+        .from(0)
+        .with("--generate")
+        .generating(),
+    RunFlag{"--top-p", "P", &Options::topP,
+         "nucleus sampling: from the most likely tokens whose probabilities add up to P"}
+        .from(0x1p-24, 1)
+        .with("--generate")
+        .generating(),
+    RunFlag{"--stop", "TEXT", &Options::stop,
+         "end --generate before this text; may be repeated"}
+        .with("--generate")
+        .generating(),
     RunFlag{"--ranks", "N", &Options::ranks,
          "run N ranks as threads of this process (without MPI or torchrun)"}
         .from(1)

@@ -45,6 +45,7 @@ struct RunFlag {
   const char *needs = nullptr;   ///< a flag that must be given too
   Idle missing = nullptr;        ///< why the run cannot do without, if so; null: it can
   Idle idle = nullptr;           ///< null: the flag always changes something
+  bool generates = false; ///< whether --generate reads it
   bool isKept = false; ///< a resumed run that is not given it has the value of the checkpoint's run
   AcrossRanks across = AcrossRanks::Same;
   FileUse use = FileUse::None; ///< of a FILE or DIR
@@ -79,6 +80,12 @@ struct RunFlag {
   constexpr RunFlag kept() const {
     RunFlag flag = *this;
     flag.isKept = true;
+    return flag;
+  }
+  /// For --generate too.
+  constexpr RunFlag generating() const {
+    RunFlag flag = *this;
+    flag.generates = true;
     return flag;
   }
   constexpr RunFlag onRanks(AcrossRanks across) const {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/Checkpoint.h"
+#include "common/generate/Generate.h"
 #include "common/launch/Agreement.h"
 #include "common/launch/Device.h"
 #include "common/launch/Launch.h"
@@ -135,6 +136,13 @@ static int run(int argc, char **argv) {
     return 0;
   if (meshwright_processor)
     checkProcessor(meshwright_processor);
+  if (options.given("--generate")) {
+    if (launch.processes > 1)
+      fail("--generate runs on one rank, but ", launch.processes,
+           " processes were started: start the executable alone");
+    generate(options);
+    return 0;
+  }
   checkEffects(options, plan);
   std::string program = argc ? argv[0] : "EXE";
   if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))

@@ -129,7 +129,7 @@ static void checkFlag(const RunFlag &flag, const Options &options) {
   if (auto member = std::get_if<RunFlag::Text>(&flag.member)) {
     const std::string &value = options.*(*member);
     checkGiven(value);
-    if (!flag.choices)
+    if (!flag.choices || (*member == &Options::tokens && options.given("--generate")))
       return;
     std::vector<std::string> choices = split(flag.choices, '|');
     if (std::find(choices.begin(), choices.end(), value) == choices.end())
@@ -410,14 +410,16 @@ static void resolve(Options &options,
       options.init = "";
   }
   for (const RunFlag &flag : flagTable(options))
-    if (auto member = std::get_if<RunFlag::Texts>(&flag.member)) {
+    if (auto member = std::get_if<RunFlag::Texts>(&flag.member); member && flag.use != FileUse::None) {
       Options::Files files;
       for (const std::string &value : options.*(*member))
         for (std::string &file : filesNamed(flag.name, value))
           files.push_back(std::move(file));
       options.*(*member) = std::move(files);
     }
-  if (!options.resume.empty()) {
+  if (options.given("--generate")) {
+    // Nothing is trained.
+  } else if (!options.resume.empty()) {
     if (savedFlags)
       takeSavedFlags(options, savedFlags);
   } else if (!options.given("--steps"))
@@ -425,6 +427,22 @@ static void resolve(Options &options,
   std::error_code ignored; // Whoever opens it says what is wrong.
   if (std::filesystem::is_directory(options.init, ignored))
     options.init = weightsIn(options.init);
+}
+
+/// Refuses what --generate does not read, or cannot do without.
+static void checkGeneration(const std::vector<RunFlag> &table, Options &options) {
+  for (const RunFlag &flag : table)
+    if (options.given(flag.name) && !flag.generates)
+      fail(flag.name, " changes nothing with --generate, which does not train: leave it out");
+  if (!options.given("--resume") && !options.given("--init"))
+    fail("--generate needs weights: give --resume DIR, a checkpoint, or --init FILE|DIR");
+  if (!options.given("--tokens"))
+    return;
+  static constexpr RunFlag count{"--tokens", "N", &Options::generateTokens,
+                                 "how many tokens to generate"};
+  options.generateTokens = parseInteger(count, options.tokens);
+  if (options.generateTokens < 1)
+    fail("--tokens is ", options.generateTokens, ": with --generate it must be at least 1");
 }
 
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp,
@@ -438,7 +456,6 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
     addFlag(app, flag, options);
   if (version)
     app.set_version_flag("--version", version, "print what this executable was made from");
-  app.get_option("--data")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp &) {
@@ -458,6 +475,10 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   for (const RunFlag &flag : table)
     if (app.get_option(flag.name)->count())
       options.givenFlags.insert(flag.name);
+  if (options.given("--generate"))
+    checkGeneration(table, options);
+  else if (!options.given("--data"))
+    fail("--data is required: see --help for the flags and what they take");
   resolve(options, savedFlags);
   for (const RunFlag &flag : table)
     if (options.given(flag.name))

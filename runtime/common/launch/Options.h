@@ -48,6 +48,11 @@ struct Options {
   int64_t lossScaleWindow = 1000, hysteresis = 2;
   int64_t expertTokensEvery = 0, idleExpertSteps = 100; ///< 0: never
   std::string cudaGraphs = "auto";
+  std::string generate, tokenizer;
+  Files stop;
+  int64_t generateTokens = 128; ///< those of --tokens with --generate
+  double temperature = 1, topP = 1;
+  int64_t topK = 0;
   int64_t ranks = 0; ///< 0: not given
 
   Options() = default;

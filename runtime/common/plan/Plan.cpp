@@ -388,6 +388,7 @@ static void checkInputs(const Plan &plan) {
       {"targets", {ElementType::I32, sequences * plan.sequence}},
       {"sequence_ids", {ElementType::I32, sequences}},
       {"positions", {ElementType::I32, sequences * plan.sequence}},
+      {"first_position", {ElementType::I32, 1}},
       {"key", {ElementType::I32, 2}}};
   for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight"})
     known[scalar] = {ElementType::F32, 1};
@@ -474,8 +475,11 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
                           });
   if (all.attentions)
     plan.attentions = each(*all.attentions, "attentions", attentionOf);
+  bool isDecoder = plan.outputs.count(plan::logitsOutput);
   for (const char *name : {"loss", "grad_norm"})
-    if (!plan.outputs.count(name) || plan.outputs[name].type != ElementType::F32)
+    if (isDecoder)
+      continue;
+    else if (!plan.outputs.count(name) || plan.outputs[name].type != ElementType::F32)
       fail("plan: \"outputs\" has no f32 \"", name, "\" of program ",
            plan.programs[plan.program].name, ": compile the executable again");
   if (plan.outputs.count("aux_loss") && plan.outputs["aux_loss"].type != ElementType::F32)
@@ -488,7 +492,7 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       (plan.maskToken && !plan.inputNames.count("target_weight")))
     fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "
          "compile the executable again");
-  if (plan.inputNames.count("positions") && !plan.inputNames.count("target_weight"))
+  if (!isDecoder && plan.inputNames.count("positions") && !plan.inputNames.count("target_weight"))
     fail("plan: the input \"positions\" needs \"target_weight\", since the first targets of "
          "documents do not count: compile the executable again");
   checkInputs(plan);

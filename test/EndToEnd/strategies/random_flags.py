@@ -29,6 +29,8 @@ NOT_DRAWN = {
         "version": "prints and ends",
         "data": "always given: random tokens of the model's vocabulary",
         "metrics": "always given: what is compared",
+        **{flag: "generates text instead of training, which EndToEnd/generate has for many models"
+           for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "stop")},
         "lr-schedule=constant": "what it is when it is not given",
         "cuda-graphs=auto": "what it is when it is not given",
         "resume=auto": "a run goes on from the end of another then; test/Runtime/CheckpointTest.cpp has it",
