@@ -14,7 +14,7 @@ work.mkdir(parents=True)
 
 
 def shell(line, timeout=300):
-    done = subprocess.run(["bash", "-c", line], cwd=work, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(["bash", "-c", line], cwd=work, capture_output=True, text=True, errors="replace", timeout=timeout)
     if done.returncode not in ((0, 1) if " diff " in line else (0,)):
         sys.exit(f"FAILED: {line}\nexits with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
