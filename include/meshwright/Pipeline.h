@@ -80,6 +80,10 @@ llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
 llvm::Error predict(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                     llvm::raw_ostream &os);
 
+/// `meshwright plan MODEL --cluster CLUSTER --devices N ...`: the layouts whose steps take least.
+llvm::Error planLayout(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
+                       llvm::raw_ostream &os);
+
 /// `meshwright inspect EXE`: the executable's plan as tables or as JSON, or its kernels.
 llvm::Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 

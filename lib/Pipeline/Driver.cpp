@@ -30,6 +30,7 @@ static constexpr const char *usage =
     "allows\n"
     "  meshwright predict MODEL --cluster CLUSTER  predict the step time on a cluster, and what binds\n"
     "                                              it\n"
+    "  meshwright plan MODEL --cluster CLUSTER     search the fastest layout that fits its memory\n"
     "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
@@ -43,7 +44,7 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile", "fit", "predict", "inspect", "models", "schedule",
+static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "inspect", "models", "schedule",
                                                   "diff",    "run", "plot",    "replay", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
@@ -160,7 +161,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     return llvm::make_error<HelpRequested>(
         (llvm::Twine("meshwright ") + version + ", with LLVM " + LLVM_VERSION_STRING + "\n").str());
   args = args.drop_front();
-  if (command == "compile" || command == "fit" || command == "predict") {
+  if (command == "compile" || command == "fit" || command == "predict" ||
+      command == "plan") {
     mlir::DialectRegistry registry;
     registerDialects(registry);
     registerPasses();
@@ -172,6 +174,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
       return fit(args, context, llvm::outs());
     if (command == "predict")
       return predict(args, context, llvm::outs());
+    if (command == "plan")
+      return planLayout(args, context, llvm::outs());
     llvm::Expected<CompileOptions> options = parseCompileOptions(args);
     return options ? compile(*options, context, llvm::outs()) : options.takeError();
   }

@@ -1,0 +1,238 @@
+//===- PlanCommand.cpp - the `plan` command ----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "../OutputFiles.h"
+#include "Search.h"
+#include "meshwright/Codegen.h"
+#include "meshwright/Pipeline.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::planner;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static constexpr const char *usage =
+    "usage: meshwright plan MODEL --cluster FILE|NAME --devices N --batch B [flags] [-o RECIPE.toml]\n"
+    "                       [--seconds T] [--json]\n"
+    "  Searches for the layout whose step is the fastest and fits into the devices' memory: mesh, ZeRO\n"
+    "  stage, microbatches, pipeline schedule, activation checkpointing. Layouts with the lowest bounds\n"
+    "  are compiled and simulated first, for at most T seconds (60). Flags of 'meshwright compile' that\n"
+    "  are given stay as they are, except those for output. -o writes the best as a recipe for\n"
+    "  'meshwright compile --recipe'. docs/planning.md says what is searched.\n";
+
+namespace {
+struct Arguments {
+  std::vector<std::string> rest;
+  std::string recipe;
+  int64_t devices = 0;
+  double seconds = 60;
+  bool json = false;
+};
+} // namespace
+
+static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
+  Arguments read;
+  for (size_t i = 0; i < args.size(); ++i) {
+    StringRef arg = args[i];
+    bool hasValue = i + 1 < args.size();
+    if (arg == "-h" || arg == "--help")
+      return llvm::make_error<HelpRequested>(usage);
+    if (arg == "--json") {
+      read.json = true;
+    } else if ((arg == "-o" || arg == "--output") && hasValue) {
+      read.recipe = args[++i];
+    } else if (arg == "--devices" && hasValue) {
+      if (StringRef(args[++i]).getAsInteger(10, read.devices) || read.devices < 1)
+        return createStringError("--devices '" + args[i] + "' is not a whole number from 1 on");
+    } else if (arg == "--seconds" && hasValue) {
+      if (StringRef(args[++i]).getAsDouble(read.seconds) || !(read.seconds > 0))
+        return createStringError("--seconds '" + args[i] + "' is not a positive number");
+    } else {
+      read.rest.push_back(args[i]);
+    }
+  }
+  return read;
+}
+
+/// What a step's time goes to beside products, where it is much.
+static std::string bindingOf(const Candidate &candidate) {
+  std::vector<std::pair<double, std::string>> parts;
+  candidate.parts.forEach([&](StringRef name, double part) {
+    double share = part / candidate.seconds;
+    if (share < 0.05 || name == "products" || name == "attention")
+      return;
+    std::string what = name.str();
+    if (name == "bubble")
+      what += llvm::formatv(" of {0} stages with {1} microbatches", candidate.layout.pipe,
+                            candidate.layout.microbatches);
+    parts.push_back({share, llvm::formatv("{0} {1:P0}", what, share).str()});
+  });
+  llvm::sort(parts, std::greater<>());
+  std::string text;
+  for (auto &[share, what] : parts)
+    text += (text.empty() ? "" : ", ") + what;
+  return text.empty() ? "products" : text;
+}
+
+/// No other layout is faster with as little memory.
+static std::vector<const Candidate *> paretoOf(const Found &found) {
+  std::vector<const Candidate *> front;
+  for (const Candidate &candidate : found.fitting)
+    if (front.empty() || candidate.bytes < front.back()->bytes)
+      front.push_back(&candidate);
+  return front;
+}
+
+static double mfuOf(const Problem &problem, const Candidate &candidate) {
+  const cost::Device &device = problem.cluster.devices.front().device;
+  double peak =
+      problem.options.precision == MixedPrecision::f32 ? device.peakF32 : device.peakNarrow;
+  return candidate.flops / (double(problem.devices) * peak * candidate.seconds);
+}
+
+static llvm::json::Object jsonOf(const Problem &problem, const Candidate &candidate) {
+  llvm::json::Object flags, breakdown;
+  for (auto &[name, value] : candidate.layout.flags())
+    flags[name] = value;
+  candidate.parts.forEach([&](StringRef name, double part) { breakdown[name.str()] = part; });
+  return llvm::json::Object{{"flags", std::move(flags)},
+          {"step_s", candidate.seconds},
+          {"tokens_per_s_per_device", double(problem.batch * problem.model.sequence) /
+                                          candidate.seconds / double(problem.devices)},
+          {"mfu", mfuOf(problem, candidate)},
+          {"peak_bytes", candidate.bytes},
+          {"binds", bindingOf(candidate)},
+          {"breakdown", std::move(breakdown)}};
+}
+
+static void printRow(const Problem &problem, const Candidate &candidate, llvm::raw_ostream &os) {
+  os << llvm::formatv("{0,11:F3} s{1,8:P1}{2,10:F1} GB  {3}\n", candidate.seconds,
+                      mfuOf(problem, candidate), double(candidate.bytes) / 1e9,
+                      candidate.layout.str());
+  os << llvm::formatv("{0,35}{1}\n", "", bindingOf(candidate));
+}
+
+static void print(const Problem &problem, const Found &found, llvm::raw_ostream &os) {
+  os << llvm::formatv(
+      "{0} layouts of {1} devices of {2}; {3} compiled in {4:F0} s, {5} of these refused; {6}\n",
+      found.layouts, problem.devices, problem.cluster.name, found.compiled, found.seconds,
+      found.refused,
+      found.complete ? "the bounds of all others say that they are slower, or do not fit"
+                     : "the time ended before all others were excluded; --seconds gives more");
+  os << "       step     MFU     memory  flags, and what takes time beside products and attention\n";
+  for (const Candidate &candidate : llvm::ArrayRef(found.fitting).take_front(10))
+    printRow(problem, candidate, os);
+  if (auto front = paretoOf(found); front.size() > 1) {
+    os << "the fastest with less memory:\n";
+    for (const Candidate *candidate : llvm::ArrayRef(front).drop_front())
+      printRow(problem, *candidate, os);
+  }
+}
+
+/// The flags that were given and those of the layout, as a recipe.
+static std::string recipeOf(const Problem &problem, const Candidate &candidate) {
+  std::string text = llvm::formatv("# meshwright plan: {0:F4} s a step on {1} devices of {2}, {3} "
+                                   "bytes a device\nmodel = {4}\n",
+                                   candidate.seconds, problem.devices, problem.cluster.name,
+                                   candidate.bytes, llvm::json::Value(problem.options.model))
+                         .str();
+  auto add = [&](const Flag &flag, StringRef value) {
+    bool isBare = flag.form == Flag::Integer || flag.form == Flag::Switch;
+    text += flag.name;
+    text += " = ";
+    text += isBare ? value.str() : llvm::formatv("{0}", llvm::json::Value(value)).str();
+    text += "\n";
+  };
+  auto layout = candidate.layout.flags();
+  for (const Flag &flag : compileFlags()) {
+    auto chosen = llvm::find_if(layout, [&](auto &entry) { return entry.first == flag.name; });
+    if (chosen != layout.end())
+      add(flag, chosen->second);
+    else if (flag.name == StringRef("batch"))
+      add(flag, std::to_string(problem.batch));
+    else if (problem.options.given.count(flag.name) && flag.form != Flag::List &&
+             flag.name != StringRef("recipe"))
+      add(flag, flag.form == Flag::Switch ? StringRef("true")
+                                          : StringRef(flag.text(problem.options)));
+  }
+  return text;
+}
+
+static Error nothingFits(const Problem &problem, const Found &found) {
+  if (found.others.empty())
+    return createStringError("no layout of " + llvm::Twine(problem.devices) + " devices compiles" +
+                             (found.example.empty()
+                                  ? llvm::Twine(": none divides the model, or its weights, gradients "
+                                                "and optimizer states alone do not fit")
+                                  : ", e.g.: " + llvm::Twine(found.example)));
+  const Candidate &least = found.others.front();
+  double capacity = problem.cluster.devices.front().device.capacity;
+  return createStringError(llvm::formatv(
+      "no layout fits into {0:F2} GB: the smallest, {1}, needs {2:F2} GB more; more devices, "
+      "--offload optimizer,activations or --moments-dtype bf16 take less of each",
+      capacity / 1e9, least.layout.str(), (double(least.bytes) - capacity) / 1e9));
+}
+
+Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &context,
+                             llvm::raw_ostream &os) {
+  Expected<Arguments> read = readArguments(args);
+  if (!read)
+    return read.takeError();
+  Expected<CompileOptions> options = parseCompileOptions(read->rest);
+  if (!options)
+    return options.takeError();
+  if (Error error = refuseOutput(*options, "plan"))
+    return error;
+  if (!options->cluster)
+    return createStringError(llvm::Twine("--cluster is missing: it says what the devices are\n") + usage);
+  for (const char *flag : {"mesh", "sequence-parallel", "tensor-2d"})
+    if (options->given.count(flag))
+      return createStringError("--" + llvm::Twine(flag) + " is what plan looks for; leave it out");
+  std::optional<int64_t> size = options->cluster->size();
+  int64_t devices = read->devices ? read->devices : size.value_or(0);
+  if (devices == 0)
+    return createStringError("--devices is missing: cluster " + options->cluster->name +
+                             " has any number of them");
+  if (size && devices > *size)
+    return createStringError("--devices " + llvm::Twine(devices) + " are more than the " +
+                             llvm::Twine(*size) + " of cluster " + options->cluster->name);
+  if (options->batch == 0)
+    return createStringError("--batch is missing: the sequences of an optimizer step");
+  Expected<ModelFacts> model = factsOf(*options, context);
+  if (!model)
+    return model.takeError();
+  Problem problem{*options, *options->cluster, *model, devices, options->batch};
+  Found found = searchLayouts(problem, read->seconds, llvm::errs());
+  if (found.fitting.empty())
+    return nothingFits(problem, found);
+  if (!read->recipe.empty())
+    if (Error error = writeFileAtomically(recipeOf(problem, found.fitting.front()), read->recipe))
+      return error;
+  if (!read->json) {
+    print(problem, found, os);
+    return Error::success();
+  }
+  llvm::json::Array best, pareto;
+  for (const Candidate &candidate : llvm::ArrayRef(found.fitting).take_front(10))
+    best.push_back(jsonOf(problem, candidate));
+  for (const Candidate *candidate : paretoOf(found))
+    pareto.push_back(jsonOf(problem, *candidate));
+  os << llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object{
+                                     {"cluster", problem.cluster.name},
+                                     {"devices", devices},
+                                     {"layouts", found.layouts},
+                                     {"compiled", found.compiled},
+                                     {"complete", found.complete},
+                                     {"seconds", found.seconds},
+                                     {"best", std::move(best)},
+                                     {"pareto", std::move(pareto)}}));
+  return Error::success();
+}
