@@ -282,7 +282,8 @@ public:
   FileSequences(const Options &options, int64_t length, int64_t vocabulary)
       : data({"--data", options.data}, {"--loss-mask", options.lossMask},
              {"--documents", options.documents}, options.tokens, length, vocabulary),
-        order(data.sequences(), options.shuffle, uint64_t(options.seed)) {
+        order(data.sources(options.sources), 0, options.shuffle, uint64_t(options.seed)) {
+    data.sequences(); // An Error if there are none.
     data.check(0, 1, 1, [](int64_t) {});
   }
 

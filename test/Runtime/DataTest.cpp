@@ -189,8 +189,7 @@ TEST(TokenFile, RefusesOtherFormats) {
   TemporaryDirectory scratch;
   auto said = [&](const std::string &bytes, const char *type, int64_t vocabulary = 50257) {
     writeFile(scratch.path("f"), bytes);
-    TokenFile file(scratch.path("f"), "--data", type);
-    return complaint([&] { file.checkFormat(vocabulary); });
+    return complaint([&] { TokenFile(scratch.path("f"), "--data", type).checkFormat(vocabulary); });
   };
   auto has = [](const char *part) { return testing::HasSubstr(part); };
   std::string text = "A quarter of what is written here was written by people. ";
@@ -608,4 +607,71 @@ TEST(MappedFile, FilesThatGetShorterAreErrors) {
   char bytes[20];
   file.read(0, bytes, 10);
   EXPECT_THROW(file.read(0, bytes, 20), Error);
+}
+
+// Each source gets its share of any beginning of the run, in an order and epochs of its own.
+TEST(DataOrder, MixesSources) {
+  std::vector<DataOrder::Source> sources = {{0, 7, 5, 0}, {7, 4, 2, 0}, {11, 100, 3, 0}};
+  for (bool shuffle : {false, true}) {
+    DataOrder order(sources, 0, shuffle, 3);
+    std::vector<std::vector<int64_t>> seen(3);
+    for (int64_t n = 0; n < 1000; ++n) {
+      std::vector<int64_t> taken = order.taken(n);
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(taken[i], int64_t(seen[i].size()));
+        EXPECT_LE(std::abs(double(taken[i]) - double(n) * sources[i].weight / 10), 1.5);
+      }
+      int64_t index = order.at(n);
+      size_t source = index < 7 ? 0 : index < 11 ? 1 : 2;
+      seen[source].push_back(index - sources[source].first);
+    }
+    // Every epoch has every sequence, and each is another one where they are shuffled.
+    for (size_t i = 0; i < 3; ++i) {
+      std::vector<int64_t> inOrder(size_t(sources[i].sequences)), first;
+      std::iota(inOrder.begin(), inOrder.end(), 0);
+      std::set<std::vector<int64_t>> epochs;
+      auto size = ptrdiff_t(inOrder.size());
+      for (auto at = seen[i].begin(); seen[i].end() - at >= size; at += size) {
+        std::vector<int64_t> epoch(at, at + size);
+        epochs.insert(epoch);
+        std::sort(epoch.begin(), epoch.end());
+        EXPECT_EQ(epoch, inOrder);
+      }
+      EXPECT_EQ(epochs.size() > 1, shuffle);
+    }
+  }
+  // A mixture that begins later goes on with what its sources have read; far away it is as fast.
+  sources[1].taken = 6;
+  DataOrder later(sources, 50, false, 0);
+  EXPECT_THAT(later.taken(50), testing::ElementsAre(0, 6, 0));
+  int64_t n = 50;
+  while (later.at(n) < 7 || later.at(n) >= 11)
+    ++n;
+  EXPECT_EQ(later.at(n), 7 + 6 % 4);
+  EXPECT_THAT(DataOrder(sources, 0, true, 0).taken(int64_t(1) << 50),
+              testing::ElementsAre(int64_t(1) << 49, testing::Ge(int64_t(1) << 47), testing::Ge(int64_t(1) << 48)));
+  // One source is what it was without mixtures, and of two sources as long each has an order of its own.
+  DataOrder alone(100, true, 3), one({{0, 100}}, 0, true, 3), two({{0, 100}, {100, 100}}, 0, true, 3);
+  std::vector<int64_t> ofFirst, ofSecond;
+  for (int64_t i = 0; i < 200; ++i) {
+    EXPECT_EQ(alone.at(i), one.at(i));
+    int64_t index = two.at(i);
+    (index < 100 ? ofFirst : ofSecond).push_back(index % 100);
+  }
+  EXPECT_NE(ofFirst, ofSecond);
+}
+
+TEST(TokenFile, NamesOtherFormats) {
+  TemporaryDirectory scratch;
+  for (auto [content, words] : {std::pair<std::string, const char *>{"PAR1 and so on", "is a Parquet file"},
+                                {"ARROW1\0\0", "is an Arrow file"},
+                                {"\x1f\x8b\x08\x08 as", "is compressed with gzip, not tokens: unpack it first"},
+                                {"\x28\xb5\x2f\xfd as", "compressed with zstd"},
+                                {"PK\3\4 numpy", "a zip archive"},
+                                {"MMIDIDX\0\0", "an index of Megatron-LM"},
+                                {"\x93NUMPY\1 ..", "is a .npy file"}})
+    for (const char *type : {"u8", "u16", "u32"}) {
+      writeFile(scratch.path("f"), content);
+      EXPECT_THAT(complaint([&] { TokenFile(scratch.path("f"), "--data", type); }), testing::HasSubstr(words));
+    }
 }

@@ -15,6 +15,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <atomic>
+#include <cmath>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -234,9 +235,12 @@ Found Searcher::run() {
   layouts = all.size();
   double least = leastComputing(problem);
   computing = least;
-  llvm::stable_sort(all, [&](const Layout &a, const Layout &b) {
-    return leastSeconds(problem, a, least) < leastSeconds(problem, b, least);
-  });
+  // Of layouts that promise about the same, those with fewer tasks are compiled sooner.
+  auto promise = [&](const Layout &layout) {
+    auto tasks = double(layout.pipe == 1 ? 1 : layout.pipe * layout.chunks * layout.microbatches);
+    return leastSeconds(problem, layout, least) * (1 + 0.05 * std::log2(tasks));
+  };
+  llvm::stable_sort(all, [&](const Layout &a, const Layout &b) { return promise(a) < promise(b); });
   // First of each mesh and size of microbatches the schedule of the lowest bound, and the least
   // sharding of states that has a chance to fit.
   std::map<std::string, std::vector<Layout>> groups; // what differs in schedule and ZeRO
@@ -257,12 +261,15 @@ Found Searcher::run() {
       continue;
     first.push_back(layout);
   }
-  evaluate(first);
-  // Then what the fastest become by other schedules and ZeRO levels.
-  std::vector<Layout> variants;
-  for (const Candidate &candidate : fastest(8))
-    llvm::append_range(variants, groups[groupOf(candidate.layout)]);
-  evaluate(variants);
+  // Now and then what the fastest become by other schedules and ZeRO levels.
+  constexpr size_t turn = 8;
+  for (size_t begun = 0; begun < first.size(); begun += turn) {
+    evaluate(llvm::ArrayRef(first).slice(begun, std::min(turn, first.size() - begun)));
+    std::vector<Layout> variants;
+    for (const Candidate &candidate : fastest(3))
+      llvm::append_range(variants, groups[groupOf(candidate.layout)]);
+    evaluate(variants);
+  }
   Found found;
   found.complete = evaluate(all);
   found.layouts = layouts;

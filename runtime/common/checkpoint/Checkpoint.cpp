@@ -107,6 +107,10 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
     json["skipped"] = state.skipped;
   if (!state.fileTokens.empty())
     json["file_tokens"] = state.fileTokens;
+  json["mixed"] = state.mixed;
+  json["sources"] = nlohmann::ordered_json::array();
+  for (const TrainingState::Source &source : state.sources)
+    json["sources"].push_back({{"name", source.name}, {"weight", source.weight}, {"taken", source.taken}});
   json["flags"] = state.flags;
   std::string text = json.dump(2) + "\n";
   seal(text);
@@ -231,6 +235,24 @@ public:
     }
     return counts;
   }
+  std::vector<TrainingState::Source> sources() const {
+    std::vector<TrainingState::Source> result;
+    if (!json.contains("sources"))
+      return result;
+    if (!json["sources"].is_array())
+      refuse("sources", json["sources"], "an array");
+    for (const Json &source : json["sources"]) {
+      StateReader inner(*this);
+      inner.json = source;
+      if (!source.is_object())
+        refuse("sources", json["sources"], "an array of objects");
+      const Json &weight = at(source, "weight");
+      if (!weight.is_number() || !(weight.get<double>() > 0) || std::isinf(weight.get<double>()))
+        refuse("weight", weight, "a number above 0");
+      result.push_back({string(source, "name"), weight.get<double>(), inner.whole("taken", 0, largest)});
+    }
+    return result;
+  }
   std::map<std::string, std::string> flags() const {
     std::map<std::string, std::string> texts;
     if (!json.contains("flags"))
@@ -294,6 +316,9 @@ TrainingState meshwright::readState(const std::string &directory) {
   if (json.has("skipped"))
     state.skipped = json.whole("skipped", 0, largest);
   state.fileTokens = json.fileTokens();
+  state.sources = json.sources();
+  if (!state.sources.empty())
+    state.mixed = json.whole("mixed", 0, state.position);
   state.flags = json.flags();
   return state;
 }

@@ -34,6 +34,15 @@ struct TrainingState {
   int64_t tokens = 0;                 ///< in the data files
   std::vector<int64_t> fileTokens = {}; ///< in each, if there are several
   int64_t batch = 0;                  ///< sequences a step
+  /// Of --data: the name, the weight, and how many sequences were read before position `mixed`, where this
+  /// mixture began. Empty in checkpoints of earlier versions, whose data is one source.
+  struct Source {
+    std::string name;
+    double weight;
+    int64_t taken;
+  };
+  std::vector<Source> sources = {};
+  int64_t mixed = 0;
   std::optional<LossScale> lossScale; ///< of runs in fp16
   int64_t skipped = 0; ///< steps that updated nothing because a router's logits were not finite
   /// The flags of the run that a resumed one need not be given, as text; none in checkpoints of

@@ -7,6 +7,8 @@
 
 #include "meshwright/runtime/Philox.h"
 
+#include <cmath>
+
 using namespace meshwright;
 
 // A stream of its own, so that the order is unrelated to weights and dropout.
@@ -35,9 +37,46 @@ static uint64_t permuted(uint64_t index, uint64_t size, uint64_t seed, uint64_t 
   return index;
 }
 
+DataOrder::DataOrder(std::vector<Source> given, int64_t start, bool shuffle, uint64_t seed)
+    : sources(std::move(given)), shares(sources.size()), start(start), shuffle(shuffle), seed(seed) {
+  double left = 0;
+  for (size_t i = sources.size(); i-- > 0;) {
+    left += sources[i].weight;
+    shares[i] = uint64_t(std::round(sources[i].weight / left * 0x1p32));
+  }
+}
+
+/// `count` times a share, rounded. It grows with `count` by 0 or 1, because integers do not round twice.
+static int64_t part(int64_t count, uint64_t share) {
+  return int64_t((static_cast<unsigned __int128>(count) * share + (uint64_t(1) << 31)) >> 32);
+}
+
+// The first source takes its share, the second one its share of what is left, and so on; the last one has
+// all that is left.
 int64_t DataOrder::at(int64_t position) const {
-  int64_t epoch = position / sequences, index = position % sequences;
-  if (!shuffle)
-    return index;
-  return int64_t(permuted(uint64_t(index), uint64_t(sequences), seed, uint64_t(epoch)));
+  int64_t count = position - start;
+  for (size_t i = 0;; ++i) {
+    int64_t before = part(count, shares[i]);
+    if (part(count + 1, shares[i]) == before) {
+      count -= before;
+      continue;
+    }
+    const Source &source = sources[i];
+    int64_t own = source.taken + before, index = own % source.sequences;
+    if (shuffle) // Of sources as long as each other, each has an order of its own.
+      index = int64_t(permuted(uint64_t(index), uint64_t(source.sequences), seed | uint64_t(i) << 32,
+                               uint64_t(own / source.sequences)));
+    return source.first + index;
+  }
+}
+
+std::vector<int64_t> DataOrder::taken(int64_t position) const {
+  int64_t count = position - start;
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    int64_t own = part(count, shares[i]);
+    result.push_back(sources[i].taken + own);
+    count -= own;
+  }
+  return result;
 }

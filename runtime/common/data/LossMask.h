@@ -26,6 +26,9 @@ public:
   /// Sets those targets of sequence `index` of `length` tokens that do not count to `noTarget`.
   void apply(int64_t index, int64_t length, int32_t *targets) const;
 
+  /// Asks the system to read what `apply` reads of sequence `index` ahead.
+  void readAhead(int64_t index, int64_t length) const { file.readAhead(index * length + 1, length); }
+
   /// How many targets count in `sequences` sequences of `length` tokens from `position` of `order`
   /// on.
   int64_t count(const DataOrder &order, int64_t position, int64_t sequences, int64_t length) const;

@@ -17,6 +17,7 @@
 #include <set>
 #include <string_view>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,10 +80,25 @@ static void handleMissingPages() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
+/// Thousands of shards are more files than a process may have open by default, though it may ask for more.
+static bool raiseFileLimit() {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+    return false;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 MappedFile::MappedFile(const std::string &path, const std::string &flag)
     : name(path), prefix(flag + " " + path + ": ") {
   // Opening a pipe would wait for who writes into it.
-  file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  auto openFile = [&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); };
+  file = openFile();
+  if (file < 0 && errno == EMFILE && raiseFileLimit())
+    file = openFile();
+  if (file < 0 && errno == EMFILE)
+    fail(prefix, "is one file more than this process may have open: raise the limit (ulimit -n), or make fewer, "
+                 "larger files");
   if (file < 0)
     fail(prefix, "cannot open it: ", errnoText(errno), ": check the path and its permissions");
   struct stat status;
@@ -143,6 +159,11 @@ void MappedFile::read(int64_t offset, void *to, int64_t count) const {
     offset += got;
     count -= got;
   }
+}
+
+void MappedFile::readAhead(int64_t offset, int64_t count) const {
+  // Without effect where a file system cannot: whoever reads then waits for the disk.
+  (void)posix_fadvise(file, offset, count, POSIX_FADV_WILLNEED);
 }
 
 MappedFile::~MappedFile() {

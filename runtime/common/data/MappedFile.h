@@ -30,6 +30,8 @@ public:
   /// Copies `count` bytes from byte `offset`; an Error if they are not there (any more). For
   /// what is read while a run lasts, whose end should not cost the state.
   void read(int64_t offset, void *to, int64_t count) const;
+  /// Asks the system to read `count` bytes from byte `offset` into its cache, without waiting for it.
+  void readAhead(int64_t offset, int64_t count) const;
 
 private:
   std::string name, prefix; ///< "--data corpus.bin: "

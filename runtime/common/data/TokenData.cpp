@@ -77,6 +77,26 @@ int64_t TokenData::sequences(int64_t batch) const {
   return count;
 }
 
+std::vector<DataOrder::Source>
+TokenData::sources(const std::vector<Options::Source> &mixture) const {
+  std::vector<DataOrder::Source> result;
+  auto part = parts.begin();
+  for (const Options::Source &source : mixture) {
+    DataOrder::Source &next = result.emplace_back();
+    next.first = part->first;
+    next.weight = source.weight;
+    int64_t count = 0;
+    for (auto end = part + source.files; part != end; ++part) {
+      next.sequences += part->sequences;
+      count += part->tokens.tokens();
+    }
+    if (next.sequences == 0)
+      fail(files.flag, " ", source.name, ": has ", count, " tokens and no sequence of ", length,
+           " with its targets: name longer files, compile with a smaller --seq, or leave it out");
+  }
+  return result;
+}
+
 std::string TokenData::unused() const {
   int64_t count = 0;
   std::string first;
@@ -119,9 +139,7 @@ std::string TokenData::doubt() const {
 }
 
 const TokenData::Part &TokenData::partOf(int64_t index) const {
-  auto behind = std::upper_bound(parts.begin(), parts.end(), index,
-                                 [](int64_t index, const Part &part) { return index < part.first; });
-  return *std::prev(behind);
+  return parts[size_t(placeOf(index).first)];
 }
 
 void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const {
@@ -132,6 +150,19 @@ void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *
     part.documents->apply(index, length, inputs, positions, targets);
   if (part.mask)
     part.mask->apply(index, length, targets);
+}
+
+void TokenData::readAhead(int64_t index) const {
+  const Part &part = partOf(index);
+  part.tokens.readAhead(index - part.first, length);
+  if (part.mask)
+    part.mask->readAhead(index - part.first, length);
+}
+
+std::pair<int64_t, int64_t> TokenData::placeOf(int64_t index) const {
+  auto behind = std::upper_bound(parts.begin(), parts.end(), index,
+                                 [](int64_t index, const Part &part) { return index < part.first; });
+  return {behind - parts.begin() - 1, index - std::prev(behind)->first};
 }
 
 int64_t TokenData::countTargets(const DataOrder &order, int64_t position,

@@ -9,6 +9,7 @@
 #include "common/data/Documents.h"
 #include "common/data/LossMask.h"
 #include "common/data/TokenFile.h"
+#include "common/launch/Options.h"
 
 #include <deque>
 #include <memory>
@@ -42,6 +43,8 @@ public:
   std::vector<int64_t> tokensByFile() const;
   /// An Error if there are fewer than a `batch`.
   int64_t sequences(int64_t batch = 1) const;
+  /// The sources of a mixture, each of the next of the files; an Error if one has no sequence.
+  std::vector<DataOrder::Source> sources(const std::vector<Options::Source> &mixture) const;
   /// Files in which there is no whole sequence; empty if each has one.
   std::string unused() const;
 
@@ -57,6 +60,12 @@ public:
   /// Copies sequence `index` and its targets, those that do not count being `noTarget`; where there
   /// are documents, also the positions of its tokens in theirs.
   void read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const;
+
+  /// Asks the system to read sequence `index` ahead, which goes on meanwhile.
+  void readAhead(int64_t index) const;
+  /// The number of the file in which sequence `index` is, and that of the sequence there.
+  std::pair<int64_t, int64_t> placeOf(int64_t index) const;
+  const std::string &path(int64_t file) const { return parts[size_t(file)].tokens.path(); }
 
   /// The tokenizer's file, as the first file of tokens says.
   std::string tokenizer() const { return parts.front().tokens.tokenizer(); }

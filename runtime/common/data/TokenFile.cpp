@@ -28,6 +28,47 @@ struct HeaderKind {
 
 static constexpr HeaderKind headerKinds[] = {{20240520, 1, "u16"}, {20240801, 7, "u32"}};
 
+namespace {
+struct Format {
+  std::string_view magic;
+  const char *what, *remedy;
+};
+} // namespace
+
+/// Files that some would give for tokens, by their first bytes.
+static constexpr const char *toText = "write its text as JSONL and make tokens of that with 'meshwright tokenize'";
+static constexpr const char *unpack = "unpack it first";
+static constexpr Format formats[] = {
+    {"PAR1", "a Parquet file", toText},
+    {"ARROW1", "an Arrow file", toText},
+    {std::string_view("\xff\xff\xff\xff\x10\0\0\0", 8), "an Arrow stream", toText},
+    {"SQLite format 3", "a SQLite database", toText},
+    {"MMIDIDX", "an index of Megatron-LM", "name the .bin beside it, with --tokens as its data type"},
+    {"PK\3\4", "a zip archive, such as numpy's .npz and PyTorch's files are",
+     "write the tokens alone, e.g. numpy.asarray(tokens, \"<u2\").tofile(\"tokens.bin\")"},
+    {"\x89HDF", "an HDF5 file",
+     "write the tokens alone, e.g. numpy.asarray(tokens, \"<u2\").tofile(\"tokens.bin\")"},
+    {"\x28\xb5\x2f\xfd", "compressed with zstd", unpack},
+    {"\x1f\x8b\x08", "compressed with gzip", unpack},
+    {"\xfd" "7zXZ", "compressed with xz", unpack},
+    {"BZh91AY&SY", "compressed with bzip2", unpack},
+    {"%PDF-", "a PDF", toText},
+};
+
+void TokenFile::checkMagic() const {
+  std::string_view content(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+  for (const Format &format : formats)
+    if (content.substr(0, format.magic.size()) == format.magic)
+      fail(prefix, "is ", format.what, ", not tokens: ", format.remedy);
+  constexpr std::string_view numpy = "\x93NUMPY";
+  if (file.size() >= int64_t(numpy.size()) &&
+      std::memcmp(file.data(), numpy.data(), numpy.size()) == 0)
+    fail(prefix,
+         "is a .npy file of numpy, whose header would be read as tokens: write the tokens "
+         "alone, e.g. numpy.load(\"",
+         file.path(), "\").astype(\"<u", width, "\").tofile(\"tokens.bin\")");
+}
+
 TokenFile::TokenFile(const std::string &path, const std::string &flag, const std::string &type)
     : file(path, flag), prefix(flag + " " + path + ": "), type(type), width(type == "u8"    ? 1
                                                                             : type == "u16" ? 2
@@ -44,6 +85,7 @@ TokenFile::TokenFile(const std::string &path, const std::string &flag, const std
       readHeader(kind.version, kind.type);
       return;
     }
+  checkMagic();
   if (file.size() % width != 0)
     fail(prefix, file.size(), " bytes are not a whole number of ", type,
          " tokens: the file is truncated, or --tokens should name another type");
@@ -186,15 +228,8 @@ static bool areBelow(const unsigned char *bytes, int64_t size, int64_t width, ui
 void TokenFile::checkFormat(int64_t vocabulary) const {
   if (shard)
     return;
-  constexpr std::string_view numpy = "\x93NUMPY";
   const unsigned char *tokens = file.data() + start;
   int64_t size = count * width;
-  if (file.size() >= int64_t(numpy.size()) &&
-      std::memcmp(file.data(), numpy.data(), numpy.size()) == 0)
-    fail(prefix,
-         "is a .npy file of numpy, whose header would be read as tokens: write the tokens "
-         "alone, e.g. numpy.load(\"",
-         file.path(), "\").astype(\"<u", width, "\").tofile(\"tokens.bin\")");
   constexpr int64_t leastText = 32, mostText = 4096;
   if (width > 1 && size >= leastText && isText(tokens, std::min(size, mostText)))
     fail(prefix, "is ", *tokens == '{' || *tokens == '[' ? "text (JSON, it seems)" : "text",

@@ -42,8 +42,7 @@ public:
   /// bytes or nothing is known of it. An Error if it should be there and is not, or is another.
   std::string tokenizer() const;
 
-  /// An Error if the file looks like one of another format or of wider integers: a .npy file,
-  /// text that is not read as bytes, tokens of a model with this `vocabulary` that take more
+  /// An Error if the file looks like one of another format or of wider integers: text that is not read as bytes, tokens of a model with this `vocabulary` that take more
   /// bytes than --tokens says.
   void checkFormat(int64_t vocabulary) const;
 
@@ -57,6 +56,11 @@ public:
   /// Whether `token` is among the first `most` tokens.
   bool has(int64_t token, int64_t most) const;
 
+  /// Asks the system to read sequence `index` ahead.
+  void readAhead(int64_t index, int64_t length) const {
+    file.readAhead(start + index * length * width, (length + 1) * width);
+  }
+
   /// Copies sequence `index` of `length` tokens and its targets; an Error if a
   /// token is not below `vocabulary`.
   void read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,
@@ -66,6 +70,8 @@ private:
   /// With the version and the type that its magic number stands for.
   void readHeader(int32_t version, const std::string &itsType);
   void readShard();
+  /// An Error if the file begins as one of another format does.
+  void checkMagic() const;
   /// The checksum of block `number` that the file has.
   uint64_t blockSum(int64_t number) const;
   int64_t decode(const unsigned char *at) const;

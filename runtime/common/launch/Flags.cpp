@@ -92,11 +92,12 @@ static std::string unlessTraced(const Options &options, const Plan &) {
 static constexpr double largestSeed = 4294967295.0;
 
 static constexpr RunFlag flags[] = {
-    RunFlag{"--data", "FILE|DIR|GLOB", &Options::data,
+    RunFlag{"--data", "FILE|DIR|GLOB[:WEIGHT]", &Options::data,
          "training data: files of 'meshwright tokenize', little-endian token ids (as nanoGPT writes "
          "them), or an llm.c file with its header. May be repeated, and may be a folder (its *.bin) or "
-         "a pattern such as 'tokens/*.bin', whose files are read in order of their names. Sequences "
-         "do not cross files"}
+         "a pattern such as 'tokens/*.bin'. Sequences do not cross files. With weights each --data "
+         "is a source of a mixture, from which that share of the sequences is taken: "
+         "--data a/:0.7 --data 'b/*.bin:0.3'"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--tokens", "TYPE", &Options::tokens,
@@ -142,7 +143,10 @@ static constexpr RunFlag flags[] = {
         .from(0, largestSeed)
         .generating(),
     {"--shuffle", nullptr, &Options::shuffle,
-     "visit the sequences in a new random order in each epoch"},
+     "visit the sequences in a new random order in each epoch: the default, unless --data is one "
+     "file that is named"},
+    {"--no-shuffle", nullptr, &Options::noShuffle,
+     "visit the sequences in the order of the files, by name, and in them"},
     RunFlag{"--grad-clip", "X", &Options::gradClip,
          "gradient clipping: maximum global gradient norm; 0: no clipping"}
         .from(0)
@@ -195,6 +199,11 @@ static constexpr RunFlag flags[] = {
         .with("--save"),
     RunFlag{"--metrics", "FILE", &Options::metrics,
          "log metrics: one line of JSON per step with loss, learning rate, time and so on"}
+        .file(FileUse::Output)
+        .onRanks(AcrossRanks::Free),
+    RunFlag{"--log-samples", "FILE", &Options::logSamples,
+         "log which sequences each step has read: one line of JSON per step with the file and the number "
+         "there of each sequence of the global batch"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
     RunFlag{"--expert-tokens-every", "N", &Options::expertTokensEvery,
@@ -267,30 +276,36 @@ static constexpr RunFlag flags[] = {
          "sample text from the weights of --resume or --init instead of training: continue this "
          "prompt, or the text of a file; on one rank"}
         .file(FileUse::Input)
-        .generating(),
+        .generating()
+        .onRanks(AcrossRanks::Free),
     RunFlag{"--tokenizer", "FILE|DIR", &Options::tokenizer,
          "tokenizer for --generate: a tokenizer.json, or bytes; default: the one beside the weights"}
         .file(FileUse::Input)
         .with("--generate")
-        .generating(),
+        .generating()
+        .onRanks(AcrossRanks::Free),
     RunFlag{"--temperature", "T", &Options::temperature,
          "sampling temperature of --generate; 0: greedy, always the most likely token"}
         .from(0)
         .with("--generate")
-        .generating(),
+        .generating()
+        .onRanks(AcrossRanks::Free),
     RunFlag{"--top-k", "K", &Options::topK, "sample from the K most likely tokens; 0: from all"}
         .from(0)
         .with("--generate")
-        .generating(),
+        .generating()
+        .onRanks(AcrossRanks::Free),
     RunFlag{"--top-p", "P", &Options::topP,
          "nucleus sampling: from the most likely tokens whose probabilities add up to P"}
         .from(0x1p-24, 1)
         .with("--generate")
-        .generating(),
+        .generating()
+        .onRanks(AcrossRanks::Free),
     RunFlag{"--stop", "TEXT", &Options::stop,
          "end --generate before this text; may be repeated"}
         .with("--generate")
-        .generating(),
+        .generating()
+        .onRanks(AcrossRanks::Free),
     RunFlag{"--ranks", "N", &Options::ranks,
          "run N ranks as threads of this process (without MPI or torchrun)"}
         .from(1)

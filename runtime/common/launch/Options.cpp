@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Options.h"
 
+#include "common/launch/DataFiles.h"
 #include "common/launch/Flags.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Plan.h"
@@ -18,7 +19,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <glob.h>
 
 using namespace meshwright;
 
@@ -297,31 +297,6 @@ static std::string optimizerFlags(const Options &options) {
        "chosen when a model is compiled");
 }
 
-/// The files that `value` of a flag means: those of a folder or a pattern by name, or itself.
-static Options::Files filesNamed(const char *flag, const std::string &value) {
-  std::error_code error;
-  bool isFolder = std::filesystem::is_directory(value, error);
-  if (!isFolder && (value.find_first_of("*?[") == value.npos || std::filesystem::exists(value, error)))
-    return {value};
-  std::string folder;
-  for (char c : value)
-    folder += (strchr("*?[]\\", c) ? "\\" : "") + std::string(1, c);
-  glob_t matches = {};
-  glob(isFolder ? (folder + "/*.bin").c_str() : value.c_str(), 0, nullptr, &matches);
-  Options::Files files;
-  for (size_t i = 0; i < matches.gl_pathc; ++i)
-    if (!std::filesystem::is_directory(matches.gl_pathv[i], error))
-      files.push_back(matches.gl_pathv[i]);
-  globfree(&matches);
-  if (files.empty())
-    fail(flag, " ", value,
-         isFolder ? ": the folder has no file whose name ends in .bin: name its files, e.g. with a "
-                    "pattern"
-                  : ": there is no file of such a name: check the pattern");
-  std::sort(files.begin(), files.end()); // whatever the locale
-  return files;
-}
-
 /// Weights in a folder: as a file, in several, or in the latest checkpoint.
 static std::string weightsIn(const std::string &folder) {
   std::error_code error;
@@ -409,8 +384,10 @@ static void resolve(Options &options,
     if (isThere)
       options.init = "";
   }
+  resolveData(options);
   for (const RunFlag &flag : flagTable(options))
-    if (auto member = std::get_if<RunFlag::Texts>(&flag.member); member && flag.use != FileUse::None) {
+    if (auto member = std::get_if<RunFlag::Texts>(&flag.member);
+        member && flag.use != FileUse::None && *member != &Options::data) {
       Options::Files files;
       for (const std::string &value : options.*(*member))
         for (std::string &file : filesNamed(flag.name, value))

@@ -21,14 +21,21 @@ struct Plan;
 
 struct Options {
   using Files = std::vector<std::string>; ///< each value of a flag that may be repeated
-  Files data;
+  Files data; ///< of all sources, one source after the other
+  /// What --data mixes: files that are one source of sequences.
+  struct Source {
+    std::string name; ///< as it was given
+    int64_t files = 0;
+    double weight = 1; ///< relative to the others'
+  };
+  std::vector<Source> sources; ///< one unless weights were given
   std::string tokens = "u16";
   int64_t steps = 0;
   double lr = 3e-4, minLr = 0;
   int64_t warmup = 0;
   std::string lrSchedule = "constant";
   int64_t seed = 0;
-  bool shuffle = false;
+  bool shuffle = false, noShuffle = false; ///< `shuffle` is set by default too
   double gradClip = 1.0;
   /// Those of the executable's optimizer, with their flags and values.
   struct Hyperparameter : plan::Hyperparameter {
@@ -39,7 +46,7 @@ struct Options {
   std::vector<Hyperparameter> hyperparameters;
   Files lossMask, evalData, evalLossMask;
   Files documents, evalDocuments; ///< or one token each
-  std::string init, save, resume, metrics, trace, dump, tune;
+  std::string init, save, resume, metrics, logSamples, trace, dump, tune;
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;
   int64_t saveEvery = 0, keep = 0, evalEvery = 0; ///< keep 0: all

@@ -40,6 +40,8 @@ public:
   /// takes the old one's place in one step, so that no kill can lose lines.
   MetricsFile(const std::string &path, int64_t firstStep);
   void write(const StepMetrics &metrics);
+  /// A line of another file that goes on in the same way: an object that says its "step".
+  void writeLine(const std::string &line) { file->write(line + "\n"); }
   /// Closes the file; an Error if what was written is not there.
   void close() { file->close(); }
 

@@ -10,6 +10,10 @@
 #include "common/monitor/Rounds.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+#include <set>
 
 using namespace meshwright;
 
@@ -102,7 +106,13 @@ void Batches::checkTargets(const TokenData &source, int64_t sequences) {
 
 void Batches::start() {
   const TrainingState &state = run.state;
-  order = std::make_unique<DataOrder>(data.sequences(), state.shuffle, uint64_t(state.seed));
+  std::vector<DataOrder::Source> sources = data.sources(options.sources);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    sources[i].weight = state.sources[i].weight;
+    sources[i].taken = state.sources[i].taken;
+  }
+  order = std::make_unique<DataOrder>(sources, state.mixed, state.shuffle, uint64_t(state.seed));
+  noteRepeats();
   if (plan.maskedShare) {
     trainingMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary);
     evaluationMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary, true);
@@ -111,15 +121,90 @@ void Batches::start() {
     shares.emplace(plan, run.context.rank());
 }
 
+/// "70.0%" of `share`.
+static std::string percent(double share) {
+  char digits[32];
+  snprintf(digits, sizeof(digits), "%.1f%%", 100 * share);
+  return digits;
+}
+
+std::string Batches::mixtureText() const {
+  const std::vector<TrainingState::Source> &sources = run.state.sources;
+  double sum = 0;
+  for (const TrainingState::Source &source : sources)
+    sum += source.weight;
+  std::string words;
+  for (size_t i = 0; sources.size() > 1 && i < sources.size(); ++i)
+    words += text(i == 0 ? "" : i + 1 < sources.size() ? ", " : " and ", percent(sources[i].weight / sum),
+                  " ", sources[i].name);
+  return words;
+}
+
+std::string Batches::readText() const {
+  std::vector<int64_t> taken = order->taken(run.state.position);
+  std::vector<DataOrder::Source> sources = data.sources(options.sources);
+  int64_t sum = std::accumulate(taken.begin(), taken.end(), int64_t(0));
+  std::string words;
+  for (size_t i = 0; sum > 0 && sources.size() > 1 && i < sources.size(); ++i) {
+    char epochs[32];
+    snprintf(epochs, sizeof(epochs), "%.2f", double(taken[i]) / double(sources[i].sequences));
+    words += text(i == 0 ? "" : ", ", options.sources[i].name, " ", percent(double(taken[i]) / double(sum)),
+                  " (", epochs, " epochs)");
+  }
+  return words;
+}
+
+/// A source that is small for its weight repeats itself within a batch, which may not be meant; nor may a
+/// file of two sources.
+void Batches::noteRepeats() {
+  std::vector<DataOrder::Source> sources = data.sources(options.sources);
+  double sum = 0;
+  for (const DataOrder::Source &source : sources)
+    sum += source.weight;
+  for (size_t i = 0; sources.size() > 1 && i < sources.size(); ++i)
+    if (double share = sources[i].weight / sum * double(plan.batch); share > double(sources[i].sequences))
+      run.note(text("--data ", options.sources[i].name, " has ", sources[i].sequences, " sequences of ",
+                    plan.sequence, ", of which a batch takes ", int64_t(std::ceil(share)),
+                    ": they repeat within batches"));
+  std::set<std::string> seen;
+  size_t file = 0;
+  for (const Options::Source &source : options.sources)
+    for (size_t end = file + size_t(source.files); file < end; ++file)
+      if (std::error_code ignored;
+          !seen.insert(std::filesystem::weakly_canonical(options.data[file], ignored)).second)
+        run.note(text("--data ", source.name, ": ", options.data[file],
+                      " is there twice, so its sequences are read more often than others"));
+}
+
+std::vector<std::pair<int64_t, int64_t>> Batches::samples(int64_t position) const {
+  std::vector<std::pair<int64_t, int64_t>> places;
+  for (int64_t i = 0; i < plan.batch; ++i)
+    places.push_back(data.placeOf(order->at(position + i)));
+  return places;
+}
+
+/// What a step reads after those that the host has: the disk is at it while the step is computed.
+void Batches::readAhead(int64_t position) const {
+  bool all = data.leavesOut(); // Every rank counts the targets of the whole batch.
+  std::vector<int64_t> coordinates = plan.coordinates(run.context.rank());
+  int64_t count = all ? plan.batch : plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t first = all ? 0 : plan.axesIndex(plan.dataAxes, coordinates) * count;
+  for (int64_t i = 0; i < count; ++i)
+    data.readAhead(order->at(position + first + i));
+}
+
 void Batches::fill(int64_t step) {
-  if (filled != run.state.position)
-    fill(data, *order, run.state.position, step);
+  if (filled == run.state.position)
+    return;
+  fill(data, *order, run.state.position, step);
+  readAhead(run.state.position + plan.batch);
 }
 
 // What has been uploaded is the device's, so the host's copy is free.
 void Batches::fillAhead(int64_t step) {
   fill(data, *order, run.state.position + plan.batch, step);
   filled = run.state.position + plan.batch;
+  readAhead(filled + plan.batch);
 }
 
 void Batches::fillEvaluation(int64_t first) {

@@ -30,6 +30,12 @@ public:
   void start();
 
   const TokenData &training() const { return data; }
+  /// The file and the number there of each sequence of the batch at `position`, for all ranks.
+  std::vector<std::pair<int64_t, int64_t>> samples(int64_t position) const;
+  /// How the sources of a mixture are read, in words: "70.0% a/ and 30.0% b/"; empty with one source.
+  std::string mixtureText() const;
+  /// The share of each source in what was read of it until now, and its epochs; empty with one source.
+  std::string readText() const;
   bool hasEvaluation() const { return evalData != nullptr; }
   int64_t evaluationSequences() const { return evalSequences; }
 
@@ -49,6 +55,8 @@ public:
 
 private:
   void openEvalData();
+  void noteRepeats();
+  void readAhead(int64_t position) const;
   void checkTokens();
   void checkTargets(const TokenData &source, int64_t sequences);
   /// `step` numbers the choice of masked tokens; without it they are those of an evaluation.

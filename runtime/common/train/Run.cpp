@@ -10,7 +10,10 @@
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <numeric>
 
 using namespace meshwright;
 
@@ -26,6 +29,8 @@ float Run::output(const char *name) const {
 void Run::startState(const TokenData &data) {
   state.seed = options.seed;
   state.shuffle = options.shuffle;
+  for (const Options::Source &source : options.sources)
+    state.sources.push_back({source.name, source.weight, 0});
   if (!options.resume.empty())
     resumeState(data);
   firstStep = state.step;
@@ -43,9 +48,12 @@ void Run::resumeState(const TokenData &data) {
   if (options.given("--seed") && options.seed != saved.seed)
     fail("--seed ", options.seed, ": the checkpoint ", checkpoint, " was trained with --seed ",
          saved.seed, ": drop --seed, it is taken from the checkpoint");
-  if (options.shuffle && !saved.shuffle)
+  if (options.given("--shuffle") && !saved.shuffle)
     fail("--shuffle: the checkpoint ", checkpoint,
          " was trained without it: drop --shuffle to go on with the same order of the data");
+  if (options.noShuffle && saved.shuffle)
+    fail("--no-shuffle: the checkpoint ", checkpoint,
+         " was trained on shuffled data: drop --no-shuffle to go on with the same order of the data");
   if (saved.tokens != data.tokens())
     note(text(data.name(), options.data.size() == 1 ? " has " : " have ",
               grouped(uint64_t(data.tokens())), " tokens, the data of the checkpoint ", checkpoint,
@@ -67,7 +75,51 @@ void Run::resumeState(const TokenData &data) {
     note(text("the checkpoint ", checkpoint,
               " is of a version that does not say what its run was given, so these are defaults: ",
               unsaid));
+  std::vector<TrainingState::Source> given = std::move(state.sources);
   state = saved;
+  resumeMixture(std::move(given));
+}
+
+/// Whether the shares of two mixtures are the same.
+static bool areSame(const std::vector<TrainingState::Source> &a,
+                    const std::vector<TrainingState::Source> &b) {
+  auto sum = [](double all, const TrainingState::Source &source) { return all + source.weight; };
+  double ofA = std::accumulate(a.begin(), a.end(), 0.0, sum);
+  double ofB = std::accumulate(b.begin(), b.end(), 0.0, sum);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const auto &x, const auto &y) {
+    return (a.size() == 1 || x.name == y.name) && std::abs(x.weight / ofA - y.weight / ofB) < 1e-12;
+  });
+}
+
+/// Goes on with the mixture of the checkpoint, or begins the one that is given: each source goes on where it
+/// was, by its name, or by its number where as many others have taken the place of all.
+void Run::resumeMixture(std::vector<TrainingState::Source> given) {
+  if (state.sources.empty())
+    state.sources = {{given.front().name, 1, 0}};
+  const std::vector<TrainingState::Source> &was = state.sources;
+  if (areSame(was, given))
+    return;
+  std::vector<DataOrder::Source> sources;
+  for (const TrainingState::Source &source : was)
+    sources.push_back({0, 1, source.weight, source.taken});
+  std::vector<int64_t> taken = DataOrder(sources, state.mixed, false, 0).taken(state.position);
+  auto find = [&](const std::string &name) {
+    return std::find_if(was.begin(), was.end(), [&](const auto &source) { return source.name == name; });
+  };
+  bool anyKnown = std::any_of(given.begin(), given.end(),
+                              [&](const auto &source) { return find(source.name) != was.end(); });
+  std::string words;
+  for (size_t i = 0; i < given.size(); ++i) {
+    auto before = find(given[i].name);
+    if (!anyKnown && given.size() == was.size())
+      before = was.begin() + int64_t(i);
+    given[i].taken = before == was.end() ? 0 : taken[size_t(before - was.begin())];
+    words += text(i ? ", " : "", given[i].name, " after ", grouped(uint64_t(given[i].taken)), " sequences");
+  }
+  note(text("--data: the sources or their weights are others than those of the checkpoint ", checkpoint,
+            ": this mixture begins now, with ", words));
+  state.sources = std::move(given);
+  state.mixed = state.position;
 }
 
 void Run::startLossScaling() {

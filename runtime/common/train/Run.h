@@ -58,6 +58,7 @@ struct Run {
 
 private:
   void resumeState(const TokenData &data);
+  void resumeMixture(std::vector<TrainingState::Source> given);
   void startLossScaling();
 };
 

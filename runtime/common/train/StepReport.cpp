@@ -25,6 +25,8 @@ void StepReport::check() const {
     return;
   if (!options.metrics.empty())
     checkWritable(options.metrics);
+  if (!options.logSamples.empty())
+    checkWritable(options.logSamples);
   if (!options.trace.empty())
     checkWritable(options.trace);
   if (!options.dump.empty())
@@ -35,6 +37,8 @@ void StepReport::open() {
   progress.emplace(run.state.step, run.options.steps);
   if (run.isRoot() && !run.options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(run.options.metrics, run.state.step);
+  if (run.isRoot() && !run.options.logSamples.empty())
+    samples.emplace(run.options.logSamples, run.state.step, run.options.data);
   if (run.isRoot() && !run.options.trace.empty())
     traceFile = std::make_unique<OutputFile>(run.options.trace);
 }
@@ -129,6 +133,11 @@ void StepReport::write(const StepMetrics &result) {
     metrics->write(result);
 }
 
+void StepReport::writeSamples(int64_t step, const Batches &batches, int64_t position) {
+  if (samples)
+    samples->write(step, batches.samples(position));
+}
+
 void StepReport::show(const StepMetrics &result) {
   if (run.isRoot())
     progress->show(result);
@@ -151,4 +160,6 @@ void StepReport::close() {
   }
   if (metrics)
     metrics->close();
+  if (samples)
+    samples->close();
 }

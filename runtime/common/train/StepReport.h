@@ -8,6 +8,8 @@
 
 #include "common/monitor/ExpertTokens.h"
 #include "common/monitor/Metrics.h"
+#include "common/monitor/SampleLog.h"
+#include "common/train/Batches.h"
 #include "common/train/Run.h"
 
 #include <memory>
@@ -30,6 +32,8 @@ public:
   /// Fails where a step's loss, or gradient, is not finite and the step was not skipped.
   void checkFinite(const StepMetrics &result);
   void write(const StepMetrics &result);
+  /// Logs which sequences `step` has read, from `position` on, where that is asked for.
+  void writeSamples(int64_t step, const Batches &batches, int64_t position);
   /// The progress line.
   void show(const StepMetrics &result);
   void endLine();
@@ -43,6 +47,7 @@ private:
 
   Run &run;
   std::unique_ptr<MetricsFile> metrics;
+  std::optional<SampleLog> samples;      ///< of rank 0, with --log-samples
   std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::optional<Progress> progress;
   std::optional<ExpertTokens> experts;         ///< of models that have some

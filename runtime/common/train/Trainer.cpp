@@ -140,12 +140,13 @@ void Trainer::sayHello() const {
   std::string onHost = mostText(plan, &Program::hostBytes);
   if (!onHost.empty())
     onHost = " and " + onHost + " on the host";
+  std::string mixture = batches.mixtureText();
   std::string cores = context.cores.empty() ? "" : " on cores " + context.cores;
-  printf("meshwright: %s, %ld %s (%s), %d %s each%s, arena %s bytes%s, data %s%s\n",
+  printf("meshwright: %s, %ld %s (%s), %d %s each%s, arena %s bytes%s, data %s%s%s%s\n",
          plan.model.c_str(), long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks",
          plan.meshText().c_str(), context.threads, context.threads == 1 ? "thread" : "threads",
          cores.c_str(), mostText(plan, &Program::arenaBytes).c_str(), onHost.c_str(),
-         run.state.shuffle ? "shuffled" : "in file order",
+         run.state.shuffle ? "shuffled" : "in file order", mixture.empty() ? "" : ", ", mixture.c_str(),
          run.checkpoint.empty() ? "" : (", resumed from " + run.checkpoint).c_str());
   if (context.device)
     printf("%s\n", context.device->describe().c_str());
@@ -167,7 +168,10 @@ int Trainer::runSteps() {
     if (batches.hasEvaluation() &&
         (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
       result.evalLoss = evaluate(run, batches, saving).loss;
-    saving.attempt([&] { report.write(result); });
+    saving.attempt([&] {
+      report.write(result);
+      report.writeSamples(step, batches, run.state.position - plan.batch);
+    });
     report.show(result);
     if (options.saveEvery && (step + 1) % options.saveEvery == 0)
       saving.save();
@@ -195,6 +199,10 @@ int Trainer::train() {
   context.status.ending = true;
   context.world->barrier();
   int64_t saved = saving.savedStep();
+  if (std::string read = batches.readText(); run.isRoot() && !read.empty()) {
+    report.endLine();
+    printf("data: %s\n", read.c_str());
+  }
   if (run.isRoot() && (saved >= 0 || stopped))
     report.endLine();
   if (run.isRoot() && saved >= 0)

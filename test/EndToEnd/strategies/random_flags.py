@@ -52,6 +52,7 @@ class Drawing(dict):
         self.balances = random.Random(f"balances {seed}").choice
         self.packs = random.Random(f"packs {seed}").choice
         self.stripes = random.Random(f"stripes {seed}").choice
+        self.samples = random.Random(f"samples {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -307,6 +308,8 @@ RUN = {
     "warmup": among(None, None, 0, 1, 2, 5),
     "seed": among(0, 7, 4294967295),
     "shuffle": lambda d: True if d.chance(3) else None,
+    "no-shuffle": lambda d: d.samples([None, None, True]) if not d.run["shuffle"] else None,
+    "log-samples": lambda d: d.samples([None, None, None, "samples.jsonl"]),
     "beta1": among(None, 0, 0.5, 0.9, when=of("adamw", "adam", "lion")),
     "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion")),
     # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.

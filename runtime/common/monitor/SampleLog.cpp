@@ -1,0 +1,28 @@
+//===- SampleLog.cpp - which sequences each step has read -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/monitor/SampleLog.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace meshwright;
+using Json = nlohmann::ordered_json;
+
+// Names of files need not be UTF-8.
+static std::string lineOf(const Json &json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+SampleLog::SampleLog(const std::string &path, int64_t firstStep, const std::vector<std::string> &files)
+    : file(path, firstStep) {
+  file.writeLine(lineOf({{"step", firstStep}, {"files", files}}));
+}
+
+void SampleLog::write(int64_t step, const Samples &samples) {
+  Json places = Json::array();
+  for (const auto &[number, sequence] : samples)
+    places.push_back(Json::array({number, sequence}));
+  file.writeLine(lineOf({{"step", step}, {"samples", places}}));
+}
