@@ -56,7 +56,8 @@ void ShardWriter::open() {
   write(file, &header, sizeof(header)); // Its place; `close` writes it again.
 }
 
-void ShardWriter::add(const int32_t *ids, const uint8_t *mask, size_t count) {
+void ShardWriter::add(const int32_t *ids, const uint8_t *mask, size_t count,
+                      uint64_t textBytes) {
   if (count == 0)
     return;
   if (!file)
@@ -64,6 +65,7 @@ void ShardWriter::add(const int32_t *ids, const uint8_t *mask, size_t count) {
   if (!inDocument)
     starts.push_back(header.tokens);
   inDocument = true;
+  header.textBytes += textBytes;
   auto width = size_t(header.tokenBytes);
   while (count > 0) {
     uint64_t inBlock = header.tokens % uint64_t(TokenShardHeader::blockTokens);

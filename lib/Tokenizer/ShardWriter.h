@@ -29,8 +29,9 @@ public:
   explicit ShardWriter(Options options);
   ~ShardWriter();
 
-  /// Appends tokens of the current document, and whether each counts as a target.
-  void add(const int32_t *ids, const uint8_t *mask, size_t count);
+  /// Appends tokens of the current document, which encode `textBytes` bytes of text, and whether
+  /// each counts as a target.
+  void add(const int32_t *ids, const uint8_t *mask, size_t count, uint64_t textBytes);
   void endDocument();
   /// Completes the last file.
   void finish();

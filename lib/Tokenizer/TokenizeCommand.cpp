@@ -72,7 +72,14 @@ struct Encoded {
   std::vector<int32_t> ids;
   std::vector<uint8_t> mask;
   std::vector<size_t> ends; ///< of documents, in `ids`
+  /// Bytes of text up to each end, and at last of what follows the last one.
+  std::vector<uint64_t> textBytes = {0};
   size_t empty = 0;         ///< documents without text, which are left out
+
+  void endDocument() {
+    ends.push_back(ids.size());
+    textBytes.push_back(0);
+  }
 };
 
 /// Encodes portions on one thread.
@@ -99,10 +106,11 @@ public:
       if (part.beginsDocument)
         result.ids.insert(result.ids.end(), begin.begin(), begin.end());
       encoder->encode(part.text, result.ids, part.beginsDocument);
+      result.textBytes.back() += part.text.size();
       if (!part.endsDocument)
         return;
       result.ids.insert(result.ids.end(), end.begin(), end.end());
-      result.ends.push_back(result.ids.size());
+      result.endDocument();
     });
     return result;
   }
@@ -127,6 +135,7 @@ private:
       bool first = true;
       for (const ChatPart &part : chat->render(*found)) {
         encoder->encode(part.text, result.ids, first);
+        result.textBytes.back() += part.text.size();
         first = false;
         result.mask.resize(result.ids.size(), part.counts);
       }
@@ -135,7 +144,7 @@ private:
     }
     add(end);
     result.mask.resize(result.ids.size(), 0);
-    result.ends.push_back(result.ids.size());
+    result.endDocument();
   }
 
   const TokenizeOptions &options;
@@ -285,16 +294,17 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
         return PortionEncoder(options, corpus, *tokenizer, begin, end, chat ? &*chat : nullptr);
       },
       [&](const Encoded &encoded) {
-        size_t done = 0;
-        auto add = [&](size_t to) {
-          writer.add(encoded.ids.data() + done, encoded.mask.data() + (chat ? done : 0), to - done);
+        size_t done = 0, documents = encoded.ends.size();
+        auto add = [&](size_t to, uint64_t textBytes) {
+          writer.add(encoded.ids.data() + done, encoded.mask.data() + (chat ? done : 0), to - done,
+                     textBytes);
           done = to;
         };
-        for (size_t each : encoded.ends) {
-          add(each);
+        for (size_t i = 0; i < documents; ++i) {
+          add(encoded.ends[i], encoded.textBytes[i]);
           writer.endDocument();
         }
-        add(encoded.ids.size());
+        add(encoded.ids.size(), encoded.textBytes[documents]);
         empty += encoded.empty;
         for (uint8_t each : encoded.mask)
           counted += each;

@@ -84,6 +84,7 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--init", AcrossRanks::SameWeights},   {"--resume", AcrossRanks::SameCheckpoint},
       {"--dump", AcrossRanks::Given},         {"--tune", AcrossRanks::Given},
       {"--metrics", AcrossRanks::Free},       {"--ranks", AcrossRanks::Free},
+      {"--tensorboard", AcrossRanks::Free},   {"--eval-only", AcrossRanks::Free},
       {"--log-samples", AcrossRanks::Free},   {"--generate", AcrossRanks::Free},
       {"--tokenizer", AcrossRanks::Free},     {"--temperature", AcrossRanks::Free},
       {"--top-k", AcrossRanks::Free},         {"--top-p", AcrossRanks::Free},

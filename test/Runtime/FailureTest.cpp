@@ -52,7 +52,7 @@ TEST_F(FailureTest, HelpComesFromTheTable) {
   Result result = run(std::string(FAKE_PROGRAM) + " --help");
   EXPECT_EQ(result.code, 0);
   for (const char *part : {"--data FILE", "--lr-schedule constant|cosine|linear", "--trace FILE",
-                           "To evaluate alone: --steps 0 --eval-data FILE"})
+                           "--eval-only"})
     EXPECT_THAT(result.output, HasSubstr(part));
 }
 
@@ -314,7 +314,7 @@ TEST_F(FailureTest, MisspeltFlags) {
                               {"--save_every 2", "--save-every"},
                               {"--warmup-steps 3", "--warmup"},
                               {"--learning-rate 1", "--lr"},
-                              {"--eval-only", "--steps 0 --eval-data FILE"}})
+                              {"--evaluate", "--eval-only"}})
     expectFailure(train(std::string("--steps 1 ") + given),
                   {"did you mean " + std::string(meant) + "?"});
   // Before what is missing because of it.

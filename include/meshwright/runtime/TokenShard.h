@@ -34,7 +34,9 @@ struct TokenShardHeader {
   uint64_t checksum = 0;
   uint64_t tokenizer = 0; ///< XXH3 (64 bits) of the tokenizer's file; 0: tokens are bytes
   int32_t endToken = -1;  ///< ends each document; -1: none does
-  int32_t unused[243] = {};
+  int32_t reserved = 0;
+  uint64_t textBytes = 0; ///< of the text that the tokens encode; 0: not known
+  int32_t unused[240] = {};
 
   uint64_t tokensEnd() const { return uint64_t(bytes) + tokens * uint64_t(tokenBytes); }
   uint64_t documentsBegin() const { return (tokensEnd() + 7) / 8 * 8; }

@@ -59,6 +59,17 @@ int64_t TokenData::tokens() const {
   return count;
 }
 
+std::optional<double> TokenData::bytesPerToken() const {
+  int64_t bytes = 0;
+  for (const Part &part : parts) {
+    std::optional<int64_t> itsBytes = part.tokens.textBytes();
+    if (!itsBytes)
+      return std::nullopt;
+    bytes += *itsBytes;
+  }
+  return double(bytes) / double(tokens());
+}
+
 std::vector<int64_t> TokenData::tokensByFile() const {
   std::vector<int64_t> counts;
   for (const Part &part : parts)

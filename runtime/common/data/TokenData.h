@@ -66,6 +66,8 @@ public:
   /// The number of the file in which sequence `index` is, and that of the sequence there.
   std::pair<int64_t, int64_t> placeOf(int64_t index) const;
   const std::string &path(int64_t file) const { return parts[size_t(file)].tokens.path(); }
+  /// Bytes of text of a token, on average; none if a file does not say it.
+  std::optional<double> bytesPerToken() const;
 
   /// The tokenizer's file, as the first file of tokens says.
   std::string tokenizer() const { return parts.front().tokens.tokenizer(); }

@@ -152,6 +152,12 @@ bool TokenFile::hasDocuments(const std::string &path) {
          header.magic == TokenShardHeader::itsMagic && header.documents > 0;
 }
 
+std::optional<int64_t> TokenFile::textBytes() const {
+  if (shard)
+    return shard->textBytes ? std::optional(int64_t(shard->textBytes)) : std::nullopt;
+  return type == "u8" ? std::optional(count) : std::nullopt; // Each byte is a token.
+}
+
 std::string TokenFile::tokenizer() const {
   if (!shard || !shard->tokenizer)
     return "";

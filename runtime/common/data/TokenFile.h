@@ -38,6 +38,9 @@ public:
   /// Whether `path` is a file that says so, without an Error where it cannot be read.
   static bool hasDocuments(const std::string &path);
 
+  /// Bytes of the text that the tokens encode; none if the file does not say it.
+  std::optional<int64_t> textBytes() const;
+
   /// The tokenizer that the file was made with: the path of its file beside it, empty where tokens are
   /// bytes or nothing is known of it. An Error if it should be there and is not, or is another.
   std::string tokenizer() const;

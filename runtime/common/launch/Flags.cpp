@@ -201,6 +201,10 @@ static constexpr RunFlag flags[] = {
          "log metrics: one line of JSON per step with loss, learning rate, time and so on"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
+    RunFlag{"--tensorboard", "DIR", &Options::tensorboard,
+         "also log the scalars of --metrics as TensorBoard events into this folder"}
+        .file(FileUse::OutputFolder, "events.out.tfevents.*")
+        .onRanks(AcrossRanks::Free),
     RunFlag{"--log-samples", "FILE", &Options::logSamples,
          "log which sequences each step has read: one line of JSON per step with the file and the number "
          "there of each sequence of the global batch"}
@@ -221,6 +225,11 @@ static constexpr RunFlag flags[] = {
          "the run; files as for --data"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
+    RunFlag{"--eval-only", nullptr, &Options::evalOnly,
+         "evaluate the weights of --resume or --init on --eval-data and train nothing; needs "
+         "neither --data nor --steps"}
+        .with("--eval-data")
+        .onRanks(AcrossRanks::Free), // which have other --steps where one of them trains
     RunFlag{"--eval-loss-mask", "FILE|DIR|GLOB", &Options::evalLossMask,
          "loss mask for --eval-data, in the format of --loss-mask"}
         .file(FileUse::Input)

@@ -42,8 +42,6 @@ double Options::biasCorrection(const plan::BiasCorrection &correction, int64_t u
 }
 
 static const char *footer =
-    "To evaluate alone: --steps 0 --eval-data FILE, with --init or --resume for the weights; --data "
-    "is checked\nbut not trained on.\n\n"
     "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
     "others,\n300). Under mpirun or srun --mpi ranks are MPI processes. Ranks with GPUs also meet "
     "without MPI,\nwhere torchrun's RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, or srun "
@@ -289,8 +287,8 @@ static std::string optimizerFlags(const Options &options) {
   std::string near = nearestName(name.substr(2), names);
   if (name == "--learning-rate")
     near = "lr";
-  if (name == "--eval-only" || name == "--evaluate" || name == "--eval")
-    near = "steps 0 --eval-data FILE";
+  if (name == "--evaluate" || name == "--eval")
+    near = "eval-only";
   fail("there is no flag ", name, near.empty() ? "" : "; did you mean --" + near + "?",
        near.empty() ? optimizerFlags(options) + "; see" : " See",
        " --help for the flags of this executable, and 'meshwright compile --help' for what is "
@@ -406,6 +404,22 @@ static void resolve(Options &options,
     options.init = weightsIn(options.init);
 }
 
+/// Makes a run that only evaluates one without steps on the data that it evaluates.
+static void checkEvaluation(Options &options) {
+  for (const char *flag : {"--steps", "--data", "--save", "--generate"})
+    if (options.given(flag))
+      fail(flag, " changes nothing with --eval-only, which does not train: leave it out");
+  if (!options.given("--eval-data"))
+    fail("--eval-only needs --eval-data: give both");
+  if (!options.given("--resume") && !options.given("--init"))
+    fail("--eval-only needs weights: give --resume DIR, a checkpoint, or --init FILE|DIR");
+  options.steps = 0;
+  options.data = options.evalData;
+  options.lossMask = options.evalLossMask;
+  options.documents = options.evalDocuments;
+  options.givenFlags.insert({"--steps", "--data"});
+}
+
 /// Refuses what --generate does not read, or cannot do without.
 static void checkGeneration(const std::vector<RunFlag> &table, Options &options) {
   for (const RunFlag &flag : table)
@@ -454,6 +468,8 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
       options.givenFlags.insert(flag.name);
   if (options.given("--generate"))
     checkGeneration(table, options);
+  else if (options.evalOnly)
+    checkEvaluation(options);
   else if (!options.given("--data"))
     fail("--data is required: see --help for the flags and what they take");
   resolve(options, savedFlags);

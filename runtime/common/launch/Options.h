@@ -46,7 +46,8 @@ struct Options {
   std::vector<Hyperparameter> hyperparameters;
   Files lossMask, evalData, evalLossMask;
   Files documents, evalDocuments; ///< or one token each
-  std::string init, save, resume, metrics, logSamples, trace, dump, tune;
+  std::string init, save, resume, metrics, tensorboard, logSamples, trace, dump, tune;
+  bool evalOnly = false;
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;
   int64_t saveEvery = 0, keep = 0, evalEvery = 0; ///< keep 0: all

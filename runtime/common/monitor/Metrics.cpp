@@ -71,6 +71,8 @@ void MetricsFile::write(const StepMetrics &metrics) {
     json["attention_imbalance"] = *metrics.attentionImbalance;
   if (metrics.evalLoss)
     json["eval_loss"] = *metrics.evalLoss;
+  if (metrics.evalBitsPerByte)
+    json["eval_bits_per_byte"] = *metrics.evalBitsPerByte;
   if (metrics.lossScale) {
     json["loss_scale"] = *metrics.lossScale;
     json["skipped"] = metrics.skipped;

@@ -23,6 +23,7 @@ struct StepMetrics {
   std::optional<double> auxLoss; ///< the routers' part of the loss
   std::optional<int32_t> expertRounds; ///< the most rounds, over all ranks, in which rows went to their experts
   std::optional<double> attentionImbalance; ///< of ranks that divide documents: the most of one over the mean
+  std::optional<double> evalBitsPerByte; ///< where files say how many bytes their tokens are
   std::optional<double> evalLoss;
   std::optional<double> lossScale; ///< in fp16
   bool skipped = false;            ///< gradients overflowed or a router failed, nothing was updated

@@ -36,6 +36,7 @@ public:
   std::string mixtureText() const;
   /// The share of each source in what was read of it until now, and its epochs; empty with one source.
   std::string readText() const;
+  const TokenData &evaluation() const { return *evalData; }
   bool hasEvaluation() const { return evalData != nullptr; }
   int64_t evaluationSequences() const { return evalSequences; }
 

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "common/train/Evaluation.h"
 
+#include <cmath>
+
 using namespace meshwright;
 
 Evaluation meshwright::evaluate(Run &run, Batches &batches, Saving &saving) {
@@ -29,5 +31,8 @@ Evaluation meshwright::evaluate(Run &run, Batches &batches, Saving &saving) {
   if (!plan.inputNames.count("target_weight"))
     result.targets = sequences * plan.sequence;
   result.loss = result.targets ? sum / double(result.targets) : 0;
+  if (std::optional<double> bytes = batches.evaluation().bytesPerToken();
+      bytes && *bytes > 0 && !batches.evaluation().leavesOut())
+    result.bitsPerByte = result.loss / std::log(2.0) / *bytes;
   return result;
 }

@@ -17,6 +17,9 @@ namespace meshwright {
 struct Evaluation {
   double loss = 0;
   int64_t targets = 0; ///< that counted
+  /// What the loss is for a byte of text, where files say how many bytes their tokens are and all
+  /// tokens count.
+  std::optional<double> bitsPerByte;
 };
 
 /// Runs meshwright_eval on all of the evaluation's batches. Collective.

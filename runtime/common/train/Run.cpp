@@ -54,6 +54,12 @@ void Run::resumeState(const TokenData &data) {
   if (options.noShuffle && saved.shuffle)
     fail("--no-shuffle: the checkpoint ", checkpoint,
          " was trained on shuffled data: drop --no-shuffle to go on with the same order of the data");
+  // What is only evaluated on goes on with nothing.
+  if (options.evalOnly) {
+    state = saved;
+    state.sources.resize(1);
+    return;
+  }
   if (saved.tokens != data.tokens())
     note(text(data.name(), options.data.size() == 1 ? " has " : " have ",
               grouped(uint64_t(data.tokens())), " tokens, the data of the checkpoint ", checkpoint,

@@ -37,6 +37,8 @@ void StepReport::open() {
   progress.emplace(run.state.step, run.options.steps);
   if (run.isRoot() && !run.options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(run.options.metrics, run.state.step);
+  if (run.isRoot() && !run.options.tensorboard.empty())
+    events.emplace(run.options.tensorboard, run.state.step);
   if (run.isRoot() && !run.options.logSamples.empty())
     samples.emplace(run.options.logSamples, run.state.step, run.options.data);
   if (run.isRoot() && !run.options.trace.empty())
@@ -131,6 +133,8 @@ void StepReport::checkFinite(const StepMetrics &result) {
 void StepReport::write(const StepMetrics &result) {
   if (metrics)
     metrics->write(result);
+  if (events)
+    events->write(result);
 }
 
 void StepReport::writeSamples(int64_t step, const Batches &batches, int64_t position) {
@@ -160,6 +164,8 @@ void StepReport::close() {
   }
   if (metrics)
     metrics->close();
+  if (events)
+    events->close();
   if (samples)
     samples->close();
 }

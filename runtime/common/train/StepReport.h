@@ -9,6 +9,7 @@
 #include "common/monitor/ExpertTokens.h"
 #include "common/monitor/Metrics.h"
 #include "common/monitor/SampleLog.h"
+#include "common/monitor/TensorBoard.h"
 #include "common/train/Batches.h"
 #include "common/train/Run.h"
 
@@ -47,6 +48,7 @@ private:
 
   Run &run;
   std::unique_ptr<MetricsFile> metrics;
+  std::optional<EventFile> events; ///< of rank 0, with --tensorboard
   std::optional<SampleLog> samples;      ///< of rank 0, with --log-samples
   std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::optional<Progress> progress;

@@ -119,10 +119,16 @@ void Trainer::evaluateOnly() {
   result.step = run.state.step;
   result.evaluatedOnly = true;
   result.evalLoss = evaluation.loss;
+  result.evalBitsPerByte = evaluation.bitsPerByte;
   report.write(result);
-  if (run.isRoot())
-    printf("eval loss %.4f after %ld steps, over %s tokens\n", evaluation.loss,
-           long(run.state.step), grouped(uint64_t(evaluation.targets)).c_str());
+  if (!run.isRoot())
+    return;
+  char bits[64] = "";
+  if (evaluation.bitsPerByte)
+    snprintf(bits, sizeof(bits), ", %.4f bits per byte", *evaluation.bitsPerByte);
+  printf("eval loss %.4f after %ld steps, over %s tokens: perplexity %.4g%s\n", evaluation.loss,
+         long(run.state.step), grouped(uint64_t(evaluation.targets)).c_str(),
+         std::exp(evaluation.loss), bits);
 }
 
 /// The bytes of the rank that needs most, "up to" where programs differ.
@@ -166,8 +172,11 @@ int Trainer::runSteps() {
     report.checkFinite(result);
     bool last = step + 1 == options.steps;
     if (batches.hasEvaluation() &&
-        (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
-      result.evalLoss = evaluate(run, batches, saving).loss;
+        (last || (options.evalEvery && (step + 1) % options.evalEvery == 0))) {
+      Evaluation evaluation = evaluate(run, batches, saving);
+      result.evalLoss = evaluation.loss;
+      result.evalBitsPerByte = evaluation.bitsPerByte;
+    }
     saving.attempt([&] {
       report.write(result);
       report.writeSamples(step, batches, run.state.position - plan.batch);

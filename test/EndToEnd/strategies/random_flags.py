@@ -31,6 +31,8 @@ NOT_DRAWN = {
         "metrics": "always given: what is compared",
         **{flag: "generates text instead of training, which EndToEnd/generate has for many models"
            for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "stop")},
+        "eval-only": "evaluates instead of training, which EndToEnd/data/logs.test has",
+        "tensorboard": "writes what metrics say, which EndToEnd/data/logs.test compares",
         "lr-schedule=constant": "what it is when it is not given",
         "cuda-graphs=auto": "what it is when it is not given",
         "resume=auto": "a run goes on from the end of another then; test/Runtime/CheckpointTest.cpp has it",

@@ -1,0 +1,115 @@
+//===- TensorBoard.cpp - event files of scalars ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The few fields of tensorflow/core/util/event.proto that scalars need, encoded by hand.
+//
+//===----------------------------------------------------------------------===//
+#include "common/monitor/TensorBoard.h"
+
+#include "common/monitor/Error.h"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <unistd.h>
+
+using namespace meshwright;
+
+uint32_t meshwright::maskedCrc(const std::string &bytes) {
+  static const std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> made;
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit)
+        value = value & 1 ? value >> 1 ^ 0x82F63B78u : value >> 1;
+      made[i] = value;
+    }
+    return made;
+  }();
+  uint32_t crc = ~0u;
+  for (char byte : bytes)
+    crc = crc >> 8 ^ table[(crc ^ uint8_t(byte)) & 0xFF];
+  crc = ~crc;
+  return (crc >> 15 | crc << 17) + 0xA282EAD8u;
+}
+
+/// The bytes of a number in the order of this machine, which is little-endian.
+template <typename T> static std::string rawBytes(T value) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+static std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7)
+    bytes += char(value | 0x80);
+  return bytes + char(value);
+}
+
+// Fields of a message: the number and the wire type, then the value.
+static std::string number(int field, uint64_t value) {
+  return varint(uint64_t(field) << 3) + varint(value);
+}
+/// A string, or a message within.
+static std::string nested(int field, const std::string &value) {
+  return varint(uint64_t(field) << 3 | 2) + varint(value.size()) + value;
+}
+static std::string real(int field, double value) {
+  return varint(uint64_t(field) << 3 | 1) + rawBytes(value);
+}
+static std::string single(int field, float value) {
+  return varint(uint64_t(field) << 3 | 5) + rawBytes(value);
+}
+
+static double wallTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+EventFile::EventFile(const std::string &folder, int64_t firstStep) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail("--tensorboard ", folder, ": cannot make the folder: ", error.message());
+  char host[256] = "host";
+  gethostname(host, sizeof(host) - 1);
+  double now = wallTime();
+  file = std::make_unique<OutputFile>(text(folder, "/events.out.tfevents.", int64_t(now),
+                                                       ".", host, ".", getpid()));
+  record(real(1, now) + nested(3, "brain.Event:2"));
+  // The start of a session: TensorBoard drops what it knows of later steps.
+  record(real(1, now) + number(2, uint64_t(firstStep)) + nested(7, number(1, 1)));
+}
+
+void EventFile::record(const std::string &event) {
+  std::string length = rawBytes(uint64_t(event.size()));
+  file->write(length + rawBytes(maskedCrc(length)) + event + rawBytes(maskedCrc(event)));
+}
+
+void EventFile::write(const StepMetrics &metrics) {
+  std::string summary;
+  auto add = [&](const std::string &tag, double value) {
+    summary += nested(1, nested(1, tag) + single(2, float(value)));
+  };
+  if (!metrics.evaluatedOnly) {
+    add("loss", metrics.loss);
+    add("grad_norm", metrics.gradNorm);
+    add("lr", metrics.lr);
+    add("step_ms", metrics.stepMs);
+    add("tokens_per_s", metrics.tokensPerSecond);
+  }
+  if (metrics.auxLoss)
+    add("aux_loss", *metrics.auxLoss);
+  if (metrics.evalLoss) {
+    add("eval/loss", *metrics.evalLoss);
+    add("eval/perplexity", std::exp(*metrics.evalLoss));
+  }
+  if (metrics.evalBitsPerByte)
+    add("eval/bits_per_byte", *metrics.evalBitsPerByte);
+  if (metrics.lossScale)
+    add("loss_scale", *metrics.lossScale);
+  record(real(1, wallTime()) + number(2, uint64_t(metrics.step)) + nested(5, summary));
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Evaluation alone, bits per byte, and TensorBoard's events: logs.py CONFIG WORK"""
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import call, check, compile, fresh, rows
+
+config = {**json.load(open(sys.argv[1])), "vocab_size": 300}
+fresh(sys.argv[2])
+pathlib.Path("config.json").write_text(json.dumps(config))
+text = "The evaluation is of weights that stay what they are. " * 40
+pathlib.Path("text.txt").write_text(text)
+call(["meshwright", "tokenize", "text.txt", "--tokenizer", "bytes", "-o", "tokens"])
+call(["meshwright", "tokenizer", "train", "text.txt", "--vocab", "300", "-o", "tokenizer.json"])
+call(["meshwright", "tokenize", "text.txt", "--tokenizer", "tokenizer.json", "--end-token", "none", "-o", "words"])
+compile("config.json", "exe", mesh="data=2", batch=4, seq=16)
+train = ["./exe", "--ranks", 2, "--data", "tokens", "--lr", "1e-3"]
+call([*train, "--steps", 6, "--eval-data", "tokens", "--metrics", "m.jsonl", "--tensorboard", "events", "--save", "run", "--save-every", 3])
+wanted = rows("m.jsonl")
+last = wanted[-1]
+check(abs(last["eval_bits_per_byte"] - last["eval_loss"] / math.log(2)) < 1e-6, f"a token is a byte: {last}")
+
+
+# --eval-only needs no data and no steps, and trains nothing.
+def evaluate(*words):
+    return call(["./exe", "--ranks", 2, "--eval-only", "--eval-data", *words, "--metrics", "e.jsonl"]), rows("e.jsonl")
+
+
+before = {path: path.stat().st_mtime_ns for path in pathlib.Path("run").rglob("*")}
+for words in (["tokens", "--resume", "run"], ["tokens", "--init", "run/latest/model.safetensors"], ["tokens", "--init", "run/latest"]):
+    said, (row,) = evaluate(*words)
+    check(abs(row["eval_loss"] - last["eval_loss"]) < 1e-6 and "steps" in row, f"{words}: {row}, not {last}")
+    check(f"perplexity {math.exp(last['eval_loss']):.4g}, {last['eval_bits_per_byte']:.4f} bits per byte" in said, said)
+check(before == {path: path.stat().st_mtime_ns for path in pathlib.Path("run").rglob("*")}, "the checkpoints are as they were")
+# Tokens of several bytes.
+said, (row,) = evaluate("words", "--init", "run/latest")
+bytes_of_token = len(text) / ((pathlib.Path("words/tokens-00000.bin").stat().st_size - 1024) // 2 // 8 * 8)
+check(row["eval_loss"] / math.log(2) / row["eval_bits_per_byte"] > 1.2, f"{row} of about {bytes_of_token} bytes a token")
+for words, why in (
+        (["--eval-only", "--init", "run/latest"], "--eval-only needs --eval-data"),
+        (["--eval-only", "--eval-data", "tokens"], "--eval-only needs weights"),
+        (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--steps", "3"], "--steps changes nothing with --eval-only"),
+        (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--data", "tokens"], "--data changes nothing with --eval-only"),
+        (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--save", "x"], "--save changes nothing with --eval-only")):
+    done = subprocess.run(["./exe", "--ranks", "2", *words], capture_output=True, text=True)
+    check(done.returncode == 1 and why in done.stderr, f"{words}: {done.stderr}")
+
+
+# What TensorBoard reads: records of events.
+def crc(data):
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    value ^= 0xFFFFFFFF
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def fields(data):
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            shift += 7
+            at += 1
+            if data[at - 1] < 128:
+                return value
+    while at < len(data):
+        key = varint()
+        size = {0: None, 1: 8, 5: 4}.get(key & 7, -1)
+        if size is None:
+            yield key >> 3, varint()
+            continue
+        size = varint() if size < 0 else size
+        yield key >> 3, data[at:at + size]
+        at += size
+
+
+def events(folder):
+    """By step: tags and values."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).iterdir(), key=lambda path: path.stat().st_mtime_ns):
+        data, at = path.read_bytes(), 0
+        while at < len(data):
+            length, check_length = struct.unpack_from("<QI", data, at)
+            body = data[at + 12:at + 12 + length]
+            check(crc(data[at:at + 8]) == check_length and crc(body) == struct.unpack_from("<I", data, at + 12 + length)[0], f"{path} at {at}")
+            at += 16 + length
+            event = dict(fields(body))
+            step = event.get(2, 0)
+            if 7 in event:
+                found = {known: tags for known, tags in found.items() if known < step}
+            for field, value in fields(event.get(5, b"")):
+                entry = dict(fields(value))
+                found.setdefault(step, {})[entry[1].decode()] = struct.unpack("<f", entry[2])[0]
+    return found
+
+
+def compare(found, metrics):
+    check(sorted(found) == [row["step"] for row in metrics], f"events of steps {sorted(found)}")
+    for row in metrics:
+        tags = found[row["step"]]
+        for tag, key in (("loss", "loss"), ("lr", "lr"), ("grad_norm", "grad_norm"), ("eval/loss", "eval_loss")):
+            check((tag in tags) == (key in row) and (key not in row or abs(tags[tag] - row[key]) <= 1e-6 * abs(row[key])), f"{tag} of {row}: {tags}")
+
+
+compare(events("events"), wanted)
+# A resumed run goes on in the same folder; what it does again counts once.
+call([*train, "--steps", 8, "--resume", "run/step-00000003", "--eval-data", "tokens", "--metrics", "m.jsonl", "--tensorboard", "events"])
+compare(events("events"), rows("m.jsonl"))
