@@ -27,6 +27,10 @@ static constexpr double gpuLaunch = 1.6e-6;
 /// direction 54.8 (the same file, `transfers`), a share that is taken for other GPUs too.
 static constexpr double hostLatency = 4.9e-6, pcieShare = 54.8 / 64;
 
+/// Generated products of experts in bf16 reach 262 TFLOP/s on an H100 where cuBLASLt's of that size
+/// reach 690 (bench/results/h100/grouped-products.json), a share that is taken for other GPUs too.
+static constexpr double groupedShare = 262.0 / 690;
+
 /// cuBLASLt's products in bf16 with 4,096 rows reach nine tenths of the rate of those with 8,192
 /// (the same file, `products`).
 static constexpr int64_t gpuProductRows = 4096;
@@ -37,13 +41,18 @@ static Device peak(const char *name, const char *description, double flops, doub
                    double network, Link host, double capacity) {
   RatesByType products{flops, narrowFlops};
   Link inside{messageLatency, machine}, between{messageLatency, network};
-  return {name,   description, products,    products, products, Rate(flops), memory,
-          launch, productRows, inside,      between,  host,     capacity, flops, narrowFlops};
+  Device device{name,   description, products, products, products, 0.0,  0.0,      1,
+                Rate(flops), memory, launch, productRows, inside, between, host, capacity};
+  device.peakF32 = flops;
+  device.peakNarrow = narrowFlops;
+  return device;
 }
 static Device gpu(const char *name, const char *description, double flops, double narrowFlops,
                   double memory, double machine, double network, double pcie, double capacity) {
-  return peak(name, description, flops, narrowFlops, memory, gpuLaunch, gpuProductRows, machine,
-              network, {hostLatency, pcieShare * pcie}, capacity);
+  Device device = peak(name, description, flops, narrowFlops, memory, gpuLaunch, gpuProductRows,
+                       machine, network, {hostLatency, pcieShare * pcie}, capacity);
+  device.groupedShare = groupedShare;
+  return device;
 }
 
 /// GPUs for data centers as NVIDIA's data sheets describe them. f32 is that of the cores for
@@ -78,8 +87,8 @@ static std::vector<Device> makeDevices() {
 
   // An H100 SXM as measured (bench/results/h100/rates.json): products of cuBLASLt, in bf16 the median
   // of those of about as many FLOPs among the shapes of published models, in f32 square ones of 1,024
-  // and 4,096 rows; cuDNN's causal attention with heads of 128 and sequences of 1,024, 2,048, 8,192
-  // and 16,384; copies of 1 MiB to 4 GiB, of which each byte is read and written.
+  // and 4,096 rows; cuDNN's causal attention with heads of 128 and 64 and sequences of
+  // 512 to 16,384; copies of 1 MiB to 4 GiB, of which each byte is read and written.
   // Links and attention in f32 were not measured.
   Device measured = *llvm::find_if(devices, [](auto &d) { return d.name == "h100-sxm"; });
   measured.name = "h100-sxm-measured";
@@ -96,6 +105,10 @@ static std::vector<Device> makeDevices() {
       Rate{{1024, 390.7e12}, {2048, 492.1e12}, {8192, 594.5e12}, {16384, 646.7e12}};
   measured.attentionGrad.narrow =
       Rate{{1024, 232.5e12}, {2048, 340.3e12}, {8192, 495.7e12}, {16384, 538.3e12}};
+  measured.smallHeads =
+      Rate{{512, 133.4e12}, {1024, 302.1e12}, {2048, 373.6e12}, {4096, 420e12}, {8192, 450e12}};
+  measured.smallHeadsGrad =
+      Rate{{512, 87.2e12}, {1024, 191.1e12}, {2048, 263.9e12}, {4096, 349.8e12}, {8192, 403.5e12}};
   measured.memory = Rate{{2.097e6, 0.3661e12}, {8.389e6, 1.1808e12}, {1.342e8, 2.8359e12},
                          {5.369e8, 2.9418e12}, {2.147e9, 2.9963e12}, {8.59e9, 3.011e12}};
   devices.push_back(measured);

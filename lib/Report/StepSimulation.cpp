@@ -240,16 +240,21 @@ static bool isUpdate(exec::LaunchOp launch) {
                       [&](Value v) { return isOf(v, exec::Category::Parameter); });
 }
 
-/// The keys of a sequence, of a call of attention.
-static std::optional<int64_t> keysOf(Operation *op) {
-  Value keys;
+/// The type of the keys of a call of attention, [b, keys, heads, d]; null for other ops.
+static MemRefType keysOf(Operation *op) {
   if (auto call = dyn_cast<exec::AttentionOp>(op))
-    keys = call.getK();
-  else if (auto call = dyn_cast<exec::AttentionGradOp>(op))
-    keys = call.getK();
-  if (!keys)
-    return std::nullopt;
-  return cast<MemRefType>(keys.getType()).getDimSize(1);
+    return cast<MemRefType>(call.getK().getType());
+  if (auto call = dyn_cast<exec::AttentionGradOp>(op))
+    return cast<MemRefType>(call.getK().getType());
+  return {};
+}
+
+static const cost::Rate &attentionRate(Operation *op, const cost::Device &device, unsigned bits) {
+  bool isForward = isa<exec::AttentionOp>(op);
+  const cost::Rate &small = isForward ? device.smallHeads : device.smallHeadsGrad;
+  if (bits <= 16 && keysOf(op).getDimSize(3) <= 64 && small.peak() > 0)
+    return small;
+  return (isForward ? device.attention : device.attentionGrad).ofBits(bits);
 }
 
 Cost Simulation::costOf(const Runner &runner, Operation *op) {
@@ -267,14 +272,14 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
   } else if (count > 0) {
     // Library calls say by their first operand what they multiply.
     unsigned bits = cast<MemRefType>(op->getOperand(0).getType()).getElementTypeBitWidth();
-    if (std::optional<int64_t> keys = keysOf(op)) {
+    if (MemRefType keys = keysOf(op)) {
       cost.part = &TimeParts::attention;
-      const cost::RatesByType &rates =
-          isa<exec::AttentionOp>(op) ? device.attention : device.attentionGrad;
-      computes = count / rates.ofBits(bits).between(double(*keys));
+      computes = count / attentionRate(op, device, bits).between(double(keys.getDimSize(1)));
     } else {
       cost.part = &TimeParts::products;
       computes = device.products.ofBits(bits).seconds(count);
+      if (isa<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(op))
+        computes /= device.groupedShare;
     }
   }
   bool isProduct = cost.part == &TimeParts::products || cost.part == &TimeParts::attention;

@@ -66,6 +66,9 @@ struct Device {
   RatesByType products; ///< FLOPs a second of matrix products by the FLOPs of a call, ...
   /// ... of attention and its gradient by the keys of a sequence, ...
   RatesByType attention, attentionGrad;
+  /// The same in 16 bits of heads of at most 64 elements; one point of rate 0: as of others.
+  Rate smallHeads{0}, smallHeadsGrad{0};
+  double groupedShare = 1; ///< of the rate of products that products of experts reach
   Rate kernels;  ///< ... and generated kernels, which compute in f32
   Rate memory;   ///< bytes a second, read and written, by the bytes of a kernel
   double launch; ///< seconds from a kernel to the next one beside what they do
