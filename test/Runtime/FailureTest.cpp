@@ -481,6 +481,7 @@ TEST_F(FailureTest, LossThatIsNotANumber) {
     EXPECT_NE(result.code, 0);
     EXPECT_LT(result.seconds, 10);
     EXPECT_THAT(result.output, HasSubstr("error: step 3: the loss is nan"));
+    EXPECT_THAT(result.output, HasSubstr("; its batch has the sequences "));
     EXPECT_FALSE(std::filesystem::exists(path("a/latest")));
   }
 }

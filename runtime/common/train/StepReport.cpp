@@ -118,7 +118,18 @@ static std::string afterDivergence(const Options &options) {
               options.save.empty() ? "" : ", and go on from the last checkpoint");
 }
 
-void StepReport::checkFinite(const StepMetrics &result) {
+/// "a.bin 3, a.bin 17 and 2 more": files and numbers of sequences.
+static std::string sequencesText(const Batches &batches, int64_t position) {
+  constexpr size_t most = 8;
+  std::vector<std::pair<int64_t, int64_t>> places = batches.samples(position);
+  std::string words;
+  for (size_t i = 0; i < std::min(most, places.size()); ++i)
+    words += text(i ? ", " : "", batches.training().path(places[i].first), " ", places[i].second);
+  return places.size() > most ? text(words, " and ", places.size() - most, " more") : words;
+}
+
+void StepReport::checkFinite(const StepMetrics &result, const Batches &batches,
+                             int64_t position) {
   if (result.skipped || (std::isfinite(result.loss) && std::isfinite(result.gradNorm)))
     return;
   endLine();
@@ -127,7 +138,8 @@ void StepReport::checkFinite(const StepMetrics &result) {
          " (", result.failedRouter->router, ") are not finite, as in the ", failures - 1,
          " steps before, which were skipped: ", afterDivergence(run.options));
   fail("step ", result.step, ": the loss is ", result.loss, " and the gradient norm ",
-       result.gradNorm, ": ", afterDivergence(run.options));
+       result.gradNorm, ": ", afterDivergence(run.options), "; its batch has the sequences ",
+       sequencesText(batches, position));
 }
 
 void StepReport::write(const StepMetrics &result) {

@@ -31,7 +31,8 @@ public:
   /// The results of the step that has run, which is `step`, skipped ones said to be so. Collective.
   StepMetrics read(int64_t step);
   /// Fails where a step's loss, or gradient, is not finite and the step was not skipped.
-  void checkFinite(const StepMetrics &result);
+  /// The message names the sequences of its batch, which begins at `position` of the data.
+  void checkFinite(const StepMetrics &result, const Batches &batches, int64_t position);
   void write(const StepMetrics &result);
   /// Logs which sequences `step` has read, from `position` on, where that is asked for.
   void writeSamples(int64_t step, const Batches &batches, int64_t position);

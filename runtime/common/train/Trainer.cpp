@@ -169,7 +169,7 @@ int Trainer::runSteps() {
     if (int stopped = saving.agree())
       return stopped;
     StepMetrics result = trainStep(step, begin);
-    report.checkFinite(result);
+    report.checkFinite(result, batches, run.state.position - plan.batch);
     bool last = step + 1 == options.steps;
     if (batches.hasEvaluation() &&
         (last || (options.evalEvery && (step + 1) % options.evalEvery == 0))) {

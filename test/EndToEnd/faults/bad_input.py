@@ -59,7 +59,7 @@ def one_file(golden):
     size = flags(dict(batch=1, seq=8))
     os.symlink("model.json", "link.json")
     os.symlink("later", "dangling")
-    read_only = ["recipe"]
+    read_only = ["recipe", "cluster"]
     for flag in file_flags(call(["meshwright", "compile", "--help"])):
         for name in ("model.json", "link.json", "./nothing/../model.json"):
             if flag not in read_only:
@@ -67,6 +67,9 @@ def one_file(golden):
                 refuses(["meshwright", "compile", "model.json", *size, f"--{flag}", name], shown, "would overwrite MODEL model.json")
     write("recipe.toml", 'batch = 1\nseq = 8\nreport = "pages"\n')
     refuses(["meshwright", "compile", "model.json", "--recipe", "recipe.toml", "-o", "recipe.toml"], "overwrite --recipe")
+    write("cluster.toml", 'name = "mine"\ntarget = "cpu"\n[[devices]]\nlike = "epyc-9654"\n[[levels]]\nname = "inside"\nlatency = 0\n'
+                          'bandwidth = 1\nsource = "a test"\n')
+    refuses(["meshwright", "compile", "model.json", "--cluster", "cluster.toml", "-o", "cluster.toml"], "overwrite --cluster")
     refuses(["meshwright", "compile", "model.json", "--recipe", "recipe.toml", "-o", "pages/index.html"], "--report pages would overwrite -o")
     refuses(["meshwright", "compile", "model.json", *size, "-o", "later", "--report", "dangling"], "write to the same file")
     os.makedirs("ir", exist_ok=True)
@@ -546,7 +549,7 @@ def bad_run(golden):
     # What is read or written already.
     data = golden.data["data"]
     before = pathlib.Path(data).read_bytes()
-    read_only = ["data", "loss-mask", "documents", "init", "resume", "eval-data", "eval-loss-mask", "eval-documents"]
+    read_only = ["tokenizer", "data", "loss-mask", "documents", "init", "resume", "eval-data", "eval-loss-mask", "eval-documents"]
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
             refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})

@@ -23,7 +23,7 @@ json.dump({**config, "vocab_size": 257}, open("odd.json", "w"))
 def evaluate(exe, mesh, file="eval.bin", **options):
     said = call(["meshwright", "run", "-n", ranks_of(mesh), exe, *flags({**golden.data, "steps": 0, "eval_data": file, "metrics": "eval.jsonl", **options})])
     (row,) = map(json.loads, open("eval.jsonl"))
-    check(set(row) == {"steps", "eval_loss"} and row["steps"] == 0, f"a run without a step writes {row}")
+    check(set(row) == {"steps", "eval_loss", "eval_bits_per_byte"} and row["steps"] == 0, f"a run without a step writes {row}")
     check("after 0 steps" in said, f"no loss is printed:\n{said}")
     return row["eval_loss"]
 
