@@ -138,15 +138,15 @@ def write_tokens(d, path, vocabulary, sequences):
 
 
 def write_mask(path, tokens):
-    """Says at random which of a file's tokens count."""
+    """Says at random which of a file's tokens count. The second one does: files without a target are refused."""
     generator = random.Random(path)
-    pathlib.Path(path).write_bytes(bytes(generator.random() < 0.6 for _ in range(tokens)))
+    pathlib.Path(path).write_bytes(bytes(at == 1 or generator.random() < 0.6 for at in range(tokens)))
 
 
 def write_starts(path, tokens, sequence):
-    """Where documents of up to two sequences begin."""
-    generator, starts = random.Random(path), []
-    while (at := (starts[-1] if starts else -1) + generator.randint(1, 2 * sequence)) < tokens:
+    """Where documents of up to two sequences begin. The first one has a target, its second token."""
+    generator, starts = random.Random(path), [0]
+    while (at := starts[-1] + generator.randint(1 if starts[1:] else 2, 2 * sequence)) < tokens:
         starts.append(at)
     array.array("Q", starts).tofile(open(path, "wb"))
 
