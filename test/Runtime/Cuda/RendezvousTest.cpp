@@ -322,6 +322,12 @@ TEST_F(RendezvousTest, WaitsNameWhoIsMissing) {
     usleep(1000);
   EXPECT_EQ(awaitedBy(2), std::vector<int>{0});
   EXPECT_THAT(statuses[0]->activity.load(), HasSubstr("meeting the other ranks at 127.0.0.1:"));
+  // Rank 2 waits for rank 0 from its first call on, and learns of the others from the answers.
+  auto isSaid = [&] {
+    return std::string(statuses[2]->activity).find(", where 2 of 4 are missing") != std::string::npos;
+  };
+  for (int tries = 0; tries < 2000 && !isSaid(); ++tries)
+    usleep(5000);
   EXPECT_THAT(statuses[2]->activity.load(), HasSubstr(", where 2 of 4 are missing"));
   std::atomic<bool> go{false};
   for (int rank : {1, 3})
