@@ -48,7 +48,7 @@ private:
   Type stateType; ///< in which states are stored
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
-  Value check; ///< where steps may be skipped: not finite when this one is to be
+  Value check; ///< not finite where the step is to change nothing
 };
 } // namespace
 
@@ -99,8 +99,6 @@ Value StepBuilder::as(Type element, Value value) {
 }
 
 Value StepBuilder::guarded(Value updated, Value previous) {
-  if (!check)
-    return updated;
   return GuardOp::create(builder, updated.getLoc(), updated, previous, check);
 }
 
@@ -195,9 +193,8 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
     return scaled ? UnscaleOp::create(builder, loc, value, scalar("loss_scale")) : value;
   };
   norm = unscaled(norm);
-  // Routers that fail make every gradient no number, and the next step may not.
-  if (scaled || !counts.empty())
-    check = norm;
+  // A gradient that is not finite would end in every weight, where no run could go on from.
+  check = norm;
   Value clip = unscaled(ClipFactorOp::create(builder, loc, norm, scalar("grad_clip")));
   for (auto [variable, gradient] : updates)
     update(variable, gradient, clip);

@@ -176,14 +176,15 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
 
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
-    `grad_norm` are those of an unscaled loss. If the norm is not finite, because a gradient
-    overflowed on some device, `train.guard` leaves every variable unchanged.
+    `grad_norm` are those of an unscaled loss.
+
+    If the norm is not finite, because a gradient overflowed on some device, a router failed or training
+    diverged, `train.guard` leaves every variable unchanged: a step that fails leaves the last good state.
 
     Counts of tokens (results of `@loss` marked `train.tokens_of = @router`, one per layer and
     expert) are stored in the state `<router>.tokens`. If they balance a bias
     (`train.balances = @bias`), `train.balance` updates it at the rate `train.balance_rate` of
-    the bias. A model with such counts guards its variables without loss scaling too, because
-    a router whose logits are not finite makes every gradient NaN.
+    the bias.
   }];
   let options = [
     Option<"optimizer", "optimizer", "const ::meshwright::train::Optimizer *",

@@ -8,10 +8,44 @@
 #include "common/launch/Launch.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Plan.h"
+#include "cpu/kernels/Blas.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <thread>
+#include <vector>
 
 using namespace meshwright;
 
 bool meshwright::hostComputes() { return true; }
+
+double meshwright::measurePeak(int threads) {
+  constexpr int64_t size = 512;       // Three matrices of it fit into a core's second-level cache, or nearly.
+  constexpr double seconds = 0.05;    // of each try
+  constexpr int tries = 5;            // of which the fastest counts
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> rates(static_cast<size_t>(threads));
+  auto measure = [&](double &rate) {
+    std::vector<float> a(size_t(size * size), 0.5f), b = a, c = a;
+    for (int i = 0; i < tries; ++i) {
+      int64_t products = 0;
+      Clock::time_point begin = Clock::now();
+      double passed = 0;
+      for (; passed < seconds; passed = std::chrono::duration<double>(Clock::now() - begin).count(), ++products)
+        cpu::multiply(false, false, size, size, size, 1, a.data(), size, b.data(), size, 0, c.data(), size);
+      rate = std::max(rate, 2.0 * double(size * size * size * products) / passed);
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < rates.size(); ++i)
+    others.emplace_back(measure, std::ref(rates[i]));
+  measure(rates[0]);
+  for (std::thread &other : others)
+    other.join();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
 
 std::vector<CoreList> meshwright::sharesOfCores(int ranks, int threads) {
   return sharesOfMachine(allowedCores(), ranks, threads);

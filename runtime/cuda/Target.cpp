@@ -15,6 +15,8 @@ using namespace meshwright;
 
 bool meshwright::hostComputes() { return false; }
 
+double meshwright::measurePeak(int) { fail("--peak-flops measure: this executable computes on GPUs"); }
+
 void meshwright::prepareTarget() {} // Each rank opens what it needs.
 
 // NVML says which cores are near a rank's GPU (Affinity.h).

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -116,6 +117,24 @@ def check_traffic(exe, trace, steps):
             have[op] = have.get(op, 0) + sent
     same = have.keys() == want.keys() and all(have[op] == want[op] or op in slots and have[op] < want[op] for op in want)
     check(same and sum(have.values()) > 0, f"{trace}: ranks sent {have}, planned are {want}")
+
+
+def changed(source, target, change):
+    """Copies weights; `change` returns a tensor's new numbers, by its name and how many there are, or None."""
+    data = open(source, "rb").read()
+    start = 8 + struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)  # the checksums
+    numbers, count = bytearray(data[start:]), 0
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        if (values := change(name, (end - begin) // 4)) is not None:
+            struct.pack_into(f"<{(end - begin) // 4}f", numbers, begin, *values)
+            count += 1
+    check(count > 0, f"no tensor of {source} is to be changed")
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    open(target, "wb").write(struct.pack("<Q", len(text)) + text + numbers)
 
 
 class Golden:

@@ -88,7 +88,8 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--log-samples", AcrossRanks::Free},   {"--generate", AcrossRanks::Free},
       {"--tokenizer", AcrossRanks::Free},     {"--temperature", AcrossRanks::Free},
       {"--top-k", AcrossRanks::Free},         {"--top-p", AcrossRanks::Free},
-      {"--stop", AcrossRanks::Free}};
+      {"--stop", AcrossRanks::Free},          {"--log-every", AcrossRanks::Free},
+      {"--peak-flops", AcrossRanks::Given}};
   std::map<std::string, AcrossRanks> found;
   for (const FlagValue &flag : flagValues(initial()))
     if (flag.across != AcrossRanks::Same)
@@ -106,7 +107,7 @@ TEST_F(AgreementTest, EveryOtherFlagIsCompared) {
     if (flag.across != AcrossRanks::Same)
       continue;
     bool changed = false;
-    for (const char *value : {"", "7", "0.0625", "u32", "linear", "on", "elsewhere"}) {
+    for (const char *value : {"", "7", "0.0625", "u32", "linear", "on", "skip", "elsewhere"}) {
       Names arguments = base;
       if (auto given = std::find(arguments.begin(), arguments.end(), flag.name);
           given != arguments.end())

@@ -39,8 +39,10 @@ module attributes {train.microbatches = 1 : i64} {
 // LION-SAME: %[[BETA2:arg[0-9]+]]: tensor<f32> {train.input = "beta2"}, %[[DECAY:arg[0-9]+]]: tensor<f32> {train.input = "weight_decay"})
 // LION: %[[M:.*]] = train.get @v.momentum : tensor<4xf32>
 // LION: %[[NEW:.*]], %[[M1:.*]] = train.update "lion" %{{.*}}, %{{.*}}, %[[M]], %{{.*}}, %[[LR]], %[[BETA1]], %[[BETA2]], %[[DECAY]] :
-// LION: train.set @v, %[[NEW]]
-// LION: train.set @v.momentum, %[[M1]]
+// LION: %[[KEPT:.*]] = train.guard %[[NEW]]
+// LION: train.set @v, %[[KEPT]]
+// LION: %[[KEPT:.*]] = train.guard %[[M1]], %[[M]]
+// LION: train.set @v.momentum, %[[KEPT]]
 
 // The update computes in f32, and rounds what it stores once.
 // NARROW: train.variable @v.momentum : tensor<4xbf16> state "momentum"
@@ -51,11 +53,14 @@ module attributes {train.microbatches = 1 : i64} {
 // NARROW-DAG: %[[MOMENTUM:.*]] = train.cast %[[M]] : (tensor<4xbf16>) -> tensor<4xf32>
 // NARROW-DAG: %[[VARIANCE:.*]] = train.cast %[[V]] : (tensor<4xbf16>) -> tensor<4xf32>
 // NARROW: %[[W:.*]], %[[NEW:.*]]:2 = train.update "adamw" %{{.*}}, %{{.*}}, %[[MOMENTUM]], %[[VARIANCE]]
-// NARROW: train.set @v, %[[W]] : tensor<4xf32>
+// NARROW: %[[KEPT:.*]] = train.guard %[[W]]
+// NARROW: train.set @v, %[[KEPT]] : tensor<4xf32>
 // NARROW: %[[M2:.*]] = train.cast %[[NEW]]#0 : (tensor<4xf32>) -> tensor<4xbf16>
-// NARROW: train.set @v.momentum, %[[M2]] : tensor<4xbf16>
+// NARROW: %[[KEPT:.*]] = train.guard %[[M2]], %[[M]]
+// NARROW: train.set @v.momentum, %[[KEPT]] : tensor<4xbf16>
 // NARROW: %[[V2:.*]] = train.cast %[[NEW]]#1 : (tensor<4xf32>) -> tensor<4xbf16>
-// NARROW: train.set @v.variance, %[[V2]] : tensor<4xbf16>
+// NARROW: %[[KEPT:.*]] = train.guard %[[V2]], %[[V]]
+// NARROW: train.set @v.variance, %[[KEPT]] : tensor<4xbf16>
 
 // -----
 
@@ -115,19 +120,21 @@ module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.pr
 // CHECK-LABEL: func.func @step
 // CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
 // CHECK: %[[NEW:[^,]*]], %{{.*}}:2 = train.update "adamw" %[[MASTER]]
-// CHECK: train.set @v.master, %[[NEW]]
-// CHECK: %[[ROUNDED:.*]] = train.cast %[[NEW]] : (tensor<4xf32>) -> tensor<4xbf16>
+// CHECK: %[[KEPT:.*]] = train.guard %[[NEW]], %[[MASTER]]
+// CHECK: train.set @v.master, %[[KEPT]]
+// CHECK: %[[ROUNDED:.*]] = train.cast %[[KEPT]] : (tensor<4xf32>) -> tensor<4xbf16>
 // CHECK: train.set @v, %[[ROUNDED]]
 
 // SGD: train.variable @v.master
 // SGD: %[[NEW:.*]] = train.update "sgd"
-// SGD: train.set @v.master, %[[NEW]]
+// SGD: %[[KEPT:.*]] = train.guard %[[NEW]]
+// SGD: train.set @v.master, %[[KEPT]]
 // SGD: train.set @v,
 
 // -----
 
-// With loss scaling the gradients of the sums are scaled, the update is not, and it
-// is left out where the norm is not finite.
+// With loss scaling the gradients of the sums are scaled and the update is not. Where the norm is not finite, here as
+// everywhere, nothing changes.
 module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.loss_scaling, train.precision = "fp16"} {
   train.variable @v : tensor<4xf16> init <"normal", 0.02> storage <"v">
   func.func @loss(%x: tensor<2x4xf16> {train.input = "x"}) -> tensor<f32> {

@@ -75,6 +75,11 @@ static std::string saveTensors(MwContext &context, const VariableAddresses &addr
   return id;
 }
 
+int64_t meshwright::checkpointBytes(const Plan &plan) {
+  return bytesIn(fileTensors(plan, WeightKind::Parameters)) +
+         bytesIn(fileTensors(plan, WeightKind::OptimizerStates));
+}
+
 /// The file of a checkpoint that holds the model's description.
 static const char *configName(const std::string &config) {
   return isConfig(config) ? "/config.json" : "/model.mlir";
@@ -131,6 +136,8 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
   try {
     checkFinite(plan, addresses, context.rank(), context.threads);
     context.world->barrier(); // Nothing is published before all have looked.
+    if (folder)
+      checkSpace(folder->path(), checkpointBytes(plan), "a checkpoint");
     std::string name = checkpointName(state.step), partial = folder ? folder->begin(name) : "";
     auto save = [&](const char *file, WeightKind kind) {
       return saveTensors(context, addresses, partial + "/" + file, fileTensors(plan, kind));

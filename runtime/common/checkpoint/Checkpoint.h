@@ -58,6 +58,9 @@ struct CheckpointIds {
 /// The name of the checkpoint after `step` steps.
 std::string checkpointName(int64_t step);
 
+/// How many bytes a checkpoint's tensors take on the disk.
+int64_t checkpointBytes(const Plan &plan);
+
 /// Writes a checkpoint into `folder`, which rank 0 has, after every rank has found all its
 /// values finite; keeps `keep` of them, or all if that is 0. Collective; tensors pass
 /// through rank 0 part by part.

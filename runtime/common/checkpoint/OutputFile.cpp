@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 using namespace meshwright;
@@ -136,4 +137,15 @@ void meshwright::prepareDirectory(const std::string &directory, const char *flag
          ": name a path that you may write to");
   ::close(file);
   unlink(probe.c_str());
+}
+
+void meshwright::checkSpace(const std::string &directory, int64_t bytes, const std::string &what) {
+  struct statvfs system = {};
+  // Some file systems do not say how large they are.
+  if (statvfs(directory.c_str(), &system) != 0 || system.f_blocks == 0)
+    return;
+  uint64_t blocks = geteuid() == 0 ? system.f_bfree : system.f_bavail, left = blocks * system.f_frsize;
+  if (left < uint64_t(bytes))
+    fail(what, " takes ", grouped(uint64_t(bytes)), " bytes, but the file system of ", directory, " has ",
+         grouped(left), " left: make room, or name another folder");
 }

@@ -51,6 +51,9 @@ void checkWritable(const std::string &path);
 /// `flag` if that cannot be done.
 void prepareDirectory(const std::string &directory, const char *flag);
 
+/// An Error naming `what` if the file system of `directory` has not `bytes` free.
+void checkSpace(const std::string &directory, int64_t bytes, const std::string &what);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_OUTPUTFILE_H

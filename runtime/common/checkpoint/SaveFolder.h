@@ -30,6 +30,7 @@ public:
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
 
+  const std::string &path() const { return directory; }
   /// Puts a copy of the file at `path` into each checkpoint from now on.
   void accompany(const std::string &path);
 

@@ -93,7 +93,7 @@ static Term termOf(const FlagValue &flag) {
       return {flag.name, flag.value, "", sameValue};
     [[fallthrough]];
   case AcrossRanks::SameFile:
-    return {flag.name, fileWords(flag.files, flag.name),
+    return {flag.name, fileWords(flag.files, flag.name) + (flag.sets.empty() ? "" : " as " + flag.sets),
             flag.files.size() == 1
                 ? flag.value
                 : text("from ", flag.files.front(), " to ", flag.files.back()),

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/DataFiles.h"
 
+#include "common/data/Documents.h"
 #include "common/monitor/Error.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -94,4 +96,61 @@ void meshwright::resolveData(Options &options) {
   if (options.shuffle && options.noShuffle)
     fail("--shuffle and --no-shuffle are both given: drop one of them");
   options.shuffle |= !isOneFile && !options.noShuffle;
+}
+
+//===--- what is evaluated -----------------------------------------------------===//
+
+/// Takes the name off `value`, NAME=PATH. A path that exists is one, whatever its name.
+static std::string takeName(std::string &value) {
+  std::error_code error;
+  size_t end = value.find('=');
+  bool isName = end != value.npos && end > 0 &&
+                std::all_of(value.begin(), value.begin() + int64_t(end), [](unsigned char c) {
+                  return std::isalnum(c) || strchr("_-.", c);
+                });
+  if (!isName || std::filesystem::exists(value, error))
+    return "";
+  std::string name = value.substr(0, end);
+  value.erase(0, end + 1);
+  return name;
+}
+
+/// Replaces the values of a flag by the files that they mean, and gives them to the sets that they name.
+static void shareOut(const char *flag, Options::Files &values, Options &options,
+                     Options::Files Options::EvaluationSet::*member) {
+  Options::Files files;
+  std::vector<Options::EvaluationSet> &sets = options.evaluationSets;
+  bool isData = member == &Options::EvaluationSet::data;
+  for (std::string value : values) {
+    std::string whole = value, name = takeName(value);
+    if (value.empty() && !name.empty())
+      fail(flag, " ", whole, ": there is no path after the name: write ", flag, " ", name, "=PATH");
+    Options::Files named = filesNamed(flag, value);
+    auto found = std::find_if(sets.begin(), sets.end(), [&](const auto &set) { return set.name == name; });
+    if (isData && found == sets.end()) {
+      sets.push_back({name, {}, {}, {}});
+      found = sets.end() - 1;
+    }
+    if (found == sets.end() && !name.empty())
+      fail(flag, " ", whole, ": --eval-data has no set ", name, ": name one of its sets");
+    // A token that ends documents is the same in all sets.
+    if (found == sets.end() && (named.size() > 1 || !documentToken(value)))
+      fail(flag, " ", whole, " does not say of which set of --eval-data it is: write ", flag, " NAME=PATH");
+    for (Options::EvaluationSet &set : sets)
+      if (found == sets.end() || &set == &*found)
+        (set.*member).insert((set.*member).end(), named.begin(), named.end());
+    files.insert(files.end(), named.begin(), named.end());
+  }
+  values = std::move(files);
+}
+
+void meshwright::resolveEvaluation(Options &options) {
+  using Set = Options::EvaluationSet;
+  shareOut("--eval-data", options.evalData, options, &Set::data);
+  const std::vector<Set> &sets = options.evaluationSets;
+  auto unnamed = std::find_if(sets.begin(), sets.end(), [](const Set &set) { return set.name.empty(); });
+  if (sets.size() > 1 && unnamed != sets.end())
+    fail("--eval-data ", unnamed->data.front(), " has no name, but other sets have: write --eval-data NAME=PATH for each");
+  shareOut("--eval-loss-mask", options.evalLossMask, options, &Set::lossMask);
+  shareOut("--eval-documents", options.evalDocuments, options, &Set::documents);
 }

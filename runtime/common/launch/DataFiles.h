@@ -17,6 +17,10 @@ Options::Files filesNamed(const char *flag, const std::string &value);
 /// are, and, where no flag says it, whether they are shuffled: unless all data is one file that is named.
 void resolveData(Options &options);
 
+/// Replaces the values of --eval-data and of its masks and documents, PATH or NAME=PATH, by the files that they
+/// mean, and says which sets these are.
+void resolveEvaluation(Options &options);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_DATAFILES_H

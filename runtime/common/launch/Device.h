@@ -72,6 +72,9 @@ Meeting meetByMpi(int processes, RankStatus &status);
 /// Whether the host computes, in its own memory, and not a device.
 bool hostComputes();
 
+/// FLOP/s of products in f32 on `threads` threads at once, where the host computes.
+double measurePeak(int threads);
+
 /// Prepares what a process has once for all of its ranks.
 void prepareTarget();
 

@@ -86,6 +86,21 @@ static std::string unlessTraced(const Options &options, const Plan &) {
                     ", but the run ends before step ", options.steps, ": name an earlier step");
 }
 
+static std::string unlessMeasurable(const Options &options, const Plan &) {
+  return !options.measurePeak || hostComputes()
+             ? ""
+             : "measure is for processors: give the rate that the GPU's data sheet says, such as 989e12 of an H100 "
+               "in bf16";
+}
+
+static std::string unlessCheckpoints(const Options &options, const Plan &) {
+  if (options.onNan != "rollback" || (options.saveEvery && !options.save.empty()))
+    return "";
+  return options.save.empty()
+             ? "rollback needs checkpoints to go back to: give --save DIR and --save-every K"
+             : "rollback needs checkpoints to go back to: give --save-every K too";
+}
+
 //===--- the table -------------------------------------------------------------===//
 
 // The key of dropout has 32 bits for the seed and 32 for the step.
@@ -197,10 +212,27 @@ static constexpr RunFlag flags[] = {
          "keep the last N checkpoints and delete older ones; 0: keep all"}
         .from(0)
         .with("--save"),
+    RunFlag{"--on-nan", "WHAT", &Options::onNan,
+         "what to do about a step whose loss or gradient is not finite: stop, after saving the state "
+         "before it (--save); skip that batch; or rollback: go back to the last checkpoint and on "
+         "with the data after that batch"}
+        .oneOf("stop|skip|rollback")
+        .unless(unlessCheckpoints),
     RunFlag{"--metrics", "FILE", &Options::metrics,
-         "log metrics: one line of JSON per step with loss, learning rate, time and so on"}
+         "log metrics: one line of JSON per step with loss, learning rate, time and so on; if FILE ends in .csv, a "
+         "row of a table"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
+    RunFlag{"--log-every", "N", &Options::logEvery,
+         "log only every N-th step to --metrics, --tensorboard and standard output, and besides the last one, "
+         "skipped ones and evaluations; 0: every step, and about twenty lines on standard output"}
+        .from(0)
+        .onRanks(AcrossRanks::Free),
+    RunFlag{"--peak-flops", "X|measure", &Options::peakRate,
+         "peak rate of a rank in FLOP/s, such as 989e12 of an H100 in bf16: the model FLOPs utilization (MFU) of "
+         "each step is logged too. measure: time matrix products on this processor at the start"}
+        .unless(unlessMeasurable)
+        .onRanks(AcrossRanks::Given),
     RunFlag{"--tensorboard", "DIR", &Options::tensorboard,
          "also log the scalars of --metrics as TensorBoard events into this folder"}
         .file(FileUse::OutputFolder, "events.out.tfevents.*")
@@ -220,9 +252,10 @@ static constexpr RunFlag flags[] = {
          "warn about an expert to which no token was routed for K steps; 0: never"}
         .from(0)
         .unless(unlessExperts),
-    RunFlag{"--eval-data", "FILE|DIR|GLOB", &Options::evalData,
+    RunFlag{"--eval-data", "[NAME=]FILE|DIR|GLOB", &Options::evalData,
          "evaluation (validation) data: the loss over all its tokens is computed at the end of "
-         "the run; files as for --data"}
+         "the run; files as for --data. With names each is a set that is evaluated on its own: "
+         "--eval-data wiki=a/ --eval-data code=b/"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-only", nullptr, &Options::evalOnly,
@@ -230,13 +263,13 @@ static constexpr RunFlag flags[] = {
          "neither --data nor --steps"}
         .with("--eval-data")
         .onRanks(AcrossRanks::Free), // which have other --steps where one of them trains
-    RunFlag{"--eval-loss-mask", "FILE|DIR|GLOB", &Options::evalLossMask,
+    RunFlag{"--eval-loss-mask", "[NAME=]FILE|DIR|GLOB", &Options::evalLossMask,
          "loss mask for --eval-data, in the format of --loss-mask"}
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
-    RunFlag{"--eval-documents", "ID|FILE|DIR|GLOB", &Options::evalDocuments,
+    RunFlag{"--eval-documents", "[NAME=]ID|FILE|DIR|GLOB", &Options::evalDocuments,
          "document boundaries of --eval-data, in the format of --documents"}
         .file(FileUse::Input)
         .with("--eval-data")

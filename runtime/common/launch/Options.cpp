@@ -197,6 +197,10 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
     bool isSaved = flag.isKept && !options.resume.empty() && !options.given(flag.name);
     values.push_back(
         {flag.name, flag.across, isSaved ? "" : valueText(flag, options), filesOf(flag, options)});
+    if (auto member = std::get_if<RunFlag::Texts>(&flag.member);
+        member && *member == &Options::evalData && options.evaluationSets.size() > 1)
+      for (const Options::EvaluationSet &set : options.evaluationSets)
+        values.back().sets += text(values.back().sets.empty() ? "" : ", ", set.name, " of ", set.data.size());
   }
   return values;
 }
@@ -382,10 +386,26 @@ static void resolve(Options &options,
     if (isThere)
       options.init = "";
   }
-  resolveData(options);
+  static constexpr RunFlag peak{"--peak-flops", "X", &Options::peakFlops, "FLOP/s of a rank"};
+  options.measurePeak = options.peakRate == "measure";
+  if (options.given("--peak-flops") && !options.measurePeak)
+    options.peakFlops = parseReal(peak, options.peakRate);
+  if (options.given("--peak-flops") && !options.measurePeak && options.peakFlops <= 0)
+    fail("--peak-flops is ", options.peakRate, ": it must be more than 0, or measure");
+  resolveEvaluation(options);
+  if (options.evalOnly) {
+    // A run without steps, on data that it need not read.
+    const Options::EvaluationSet &first = options.evaluationSets.front();
+    options.data = first.data;
+    options.lossMask = first.lossMask;
+    options.documents = first.documents;
+    options.sources = {{first.data.front(), int64_t(first.data.size())}};
+  } else {
+    resolveData(options);
+  }
   for (const RunFlag &flag : flagTable(options))
     if (auto member = std::get_if<RunFlag::Texts>(&flag.member);
-        member && flag.use != FileUse::None && *member != &Options::data) {
+        member && (*member == &Options::lossMask || *member == &Options::documents) && !options.evalOnly) {
       Options::Files files;
       for (const std::string &value : options.*(*member))
         for (std::string &file : filesNamed(flag.name, value))
@@ -414,9 +434,6 @@ static void checkEvaluation(Options &options) {
   if (!options.given("--resume") && !options.given("--init"))
     fail("--eval-only needs weights: give --resume DIR, a checkpoint, or --init FILE|DIR");
   options.steps = 0;
-  options.data = options.evalData;
-  options.lossMask = options.evalLossMask;
-  options.documents = options.evalDocuments;
   options.givenFlags.insert({"--steps", "--data"});
 }
 

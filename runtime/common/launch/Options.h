@@ -46,8 +46,20 @@ struct Options {
   std::vector<Hyperparameter> hyperparameters;
   Files lossMask, evalData, evalLossMask;
   Files documents, evalDocuments; ///< or one token each
+  /// What is evaluated on its own, of the files of --eval-data, --eval-loss-mask and --eval-documents.
+  struct EvaluationSet {
+    std::string name; ///< empty where the flag names none
+    Files data, lossMask, documents;
+  };
+  std::vector<EvaluationSet> evaluationSets;
   std::string init, save, resume, metrics, tensorboard, logSamples, trace, dump, tune;
   bool evalOnly = false;
+  std::string onNan = "stop";
+  int64_t logEvery = 0; ///< 0: not given
+  std::string peakRate;
+  /// What `peakRate` says: FLOP/s of a rank, or that they are to be measured.
+  double peakFlops = 0;
+  bool measurePeak = false;
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;
   int64_t saveEvery = 0, keep = 0, evalEvery = 0; ///< keep 0: all
@@ -91,6 +103,7 @@ struct FlagValue {
   AcrossRanks across;
   std::string value; ///< as text that says it exactly; empty where a text is not given
   Options::Files files = {}; ///< of a file or several
+  std::string sets = {}; ///< which sets these files are, in words; empty if they are one
 };
 
 /// Every flag that there is, with its value. Those whose value is a checkpoint's are not given.

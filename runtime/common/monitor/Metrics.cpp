@@ -38,48 +38,108 @@ static std::string earlierLines(const std::string &path, int64_t firstStep) {
   return kept;
 }
 
-MetricsFile::MetricsFile(const std::string &path, int64_t firstStep) {
+static std::vector<std::string> cellsOf(const std::string &line) {
+  std::vector<std::string> cells(1);
+  for (char c : line)
+    if (c == ',')
+      cells.emplace_back();
+    else if (c != '\r')
+      cells.back() += c;
+  return cells;
+}
+
+/// The same of a table, whose first columns are those that `path` has: `columns` gets them. A row that was cut short,
+/// or was written without a line's end, is dropped.
+static std::string earlierRows(const std::string &path, int64_t firstStep, std::vector<std::string> &columns) {
+  std::ifstream input(path);
+  std::string line, kept;
+  if (!std::getline(input, line))
+    return kept;
+  std::vector<std::string> there = cellsOf(line);
+  auto step = size_t(std::find(there.begin(), there.end(), "step") - there.begin());
+  if (step == there.size())
+    fail("--metrics ", path, ": its first line names no column \"step\", so it is no table of a run: name another file");
+  size_t before = there.size();
+  for (const std::string &column : columns)
+    if (std::find(there.begin(), there.end(), column) == there.end())
+      there.push_back(column);
+  columns = there;
+  while (std::getline(input, line) && !input.eof()) {
+    std::vector<std::string> cells = cellsOf(line);
+    char *end = nullptr;
+    if (cells.size() != before || cells[step].empty() || strtoll(cells[step].c_str(), &end, 10) >= firstStep || *end)
+      continue;
+    kept += line + std::string(columns.size() - before, ',') + "\n";
+  }
+  return kept;
+}
+
+MetricsFile::MetricsFile(const std::string &path, int64_t firstStep, std::vector<std::string> columns)
+    : path(path), isTable(fs::path(path).extension() == ".csv" && !columns.empty()), columns(std::move(columns)) {
+  open(firstStep);
+}
+
+void MetricsFile::goBackTo(int64_t step) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error))
+    return;
+  file->close();
+  open(step);
+}
+
+std::string MetricsFile::header() const {
+  std::string line;
+  for (const std::string &column : columns)
+    line += (line.empty() ? "" : ",") + column;
+  return isTable ? line + "\n" : "";
+}
+
+void MetricsFile::open(int64_t firstStep) {
   std::error_code error;
   // Not through a pipe or a device; and a link stays one.
   fs::path existing = fs::canonical(path, error);
   if (firstStep == 0 || error || !fs::is_regular_file(existing, error)) {
     file = std::make_unique<OutputFile>(path);
+    file->write(header());
     return;
   }
-  std::string kept = earlierLines(existing, firstStep);
+  std::string kept = isTable ? earlierRows(existing, firstStep, columns) : earlierLines(existing, firstStep);
   std::string partial = existing.string() + ".partial";
   addFailureCleanup(partial);
   file = std::make_unique<OutputFile>(partial);
-  file->write(kept);
+  file->write(header() + kept);
   file->sync();
   fs::permissions(partial, fs::status(existing, error).permissions(), error);
   file->rename(existing);
   dropFailureCleanup(partial);
 }
 
-void MetricsFile::write(const StepMetrics &metrics) {
+/// What is logged of a step, in the order of columns.
+static Json jsonOf(const StepMetrics &metrics) {
   Json json = {{"step", metrics.step},          {"loss", metrics.loss},
                {"grad_norm", metrics.gradNorm}, {"lr", metrics.lr},
-               {"step_ms", metrics.stepMs},     {"tokens_per_s", metrics.tokensPerSecond}};
+               {"step_ms", metrics.stepMs},     {"tokens_per_s", metrics.tokensPerSecond},
+               {"tokens", metrics.tokens}};
   if (metrics.evaluatedOnly)
     json = {{"steps", metrics.step}};
   else if (metrics.auxLoss)
     json["aux_loss"] = *metrics.auxLoss;
+  if (metrics.mfu)
+    json["mfu"] = *metrics.mfu;
   if (metrics.expertRounds)
     json["expert_rounds"] = *metrics.expertRounds;
   if (metrics.attentionImbalance)
     json["attention_imbalance"] = *metrics.attentionImbalance;
-  if (metrics.evalLoss)
-    json["eval_loss"] = *metrics.evalLoss;
-  if (metrics.evalBitsPerByte)
-    json["eval_bits_per_byte"] = *metrics.evalBitsPerByte;
-  if (metrics.lossScale) {
+  if (metrics.lossScale)
     json["loss_scale"] = *metrics.lossScale;
+  if (metrics.lossScale || metrics.failedRouter || metrics.skipped)
     json["skipped"] = metrics.skipped;
-  }
-  if (metrics.failedRouter) {
-    json["skipped"] = metrics.skipped;
+  if (metrics.failedRouter)
     json["failed_router"] = metrics.failedRouter->router;
+  for (const Evaluation &evaluation : metrics.evaluations) {
+    json[evaluation.key("eval_loss")] = evaluation.loss;
+    if (evaluation.bitsPerByte)
+      json[evaluation.key("eval_bits_per_byte")] = *evaluation.bitsPerByte;
   }
   for (const LayerTokens &layer : metrics.expertTokens) {
     Json counts = Json::array();
@@ -87,12 +147,34 @@ void MetricsFile::write(const StepMetrics &metrics) {
       counts.push_back(std::isfinite(count) ? Json(int64_t(count)) : Json());
     json["expert_tokens"][std::to_string(layer.layer)] = counts;
   }
-  file->write(json.dump() + "\n");
+  return json;
 }
 
-Progress::Progress(int64_t firstStep, int64_t steps)
-    : firstStep(firstStep),
-      steps(steps), // mpirun gives its processes a terminal of their own, whatever it writes to.
+std::vector<std::string> MetricsFile::columnsOf(const StepMetrics &metrics) {
+  std::vector<std::string> columns;
+  Json json = jsonOf(metrics);
+  for (const auto &[key, value] : json.items())
+    columns.push_back(key);
+  return columns;
+}
+
+void MetricsFile::write(const StepMetrics &metrics) {
+  Json json = jsonOf(metrics);
+  if (!isTable) {
+    file->write(json.dump() + "\n");
+    return;
+  }
+  std::string row;
+  for (const std::string &column : columns) {
+    row += row.empty() && &column == &columns.front() ? "" : ",";
+    if (json.contains(column) && !json[column].is_null() && !json[column].is_structured())
+      row += json[column].is_string() ? json[column].get<std::string>() : json[column].dump();
+  }
+  file->write(row + "\n");
+}
+
+Progress::Progress(int64_t firstStep, int64_t steps, int64_t every)
+    : firstStep(firstStep), steps(steps), every(every), // mpirun gives its processes a terminal of their own, whatever it writes to.
       terminal(isatty(STDOUT_FILENO) && !getenv("OMPI_COMM_WORLD_SIZE")), begin(Clock::now()),
       shown(begin) {}
 
@@ -111,9 +193,10 @@ void Progress::show(const StepMetrics &metrics) {
   int64_t done = metrics.step + 1;
   Clock::time_point now = Clock::now();
   double sinceShown = std::chrono::duration<double>(now - shown).count();
-  bool edge = metrics.step == firstStep || done == steps || metrics.evalLoss;
-  if (terminal ? !edge && sinceShown < 0.1
-               : !edge && done % std::max<int64_t>(1, steps / 20) != 0 && sinceShown < 10)
+  bool edge = metrics.step == firstStep || done == steps || !metrics.evaluations.empty();
+  bool due = every ? done % every == 0
+                   : done % std::max<int64_t>(1, steps / 20) == 0 || sinceShown >= 10;
+  if (!edge && (terminal ? sinceShown < 0.1 : !due))
     return;
   shown = now;
   double elapsed = std::chrono::duration<double>(now - begin).count();
@@ -126,16 +209,16 @@ void Progress::show(const StepMetrics &metrics) {
            long(metrics.step), long(done), long(steps), metrics.loss, part, metrics.lr,
            grouped(uint64_t(metrics.tokensPerSecond)).c_str(), duration(left).c_str());
   std::string text = line;
-  if (metrics.evalLoss) {
-    snprintf(line, sizeof(line), "  eval loss %.4f", *metrics.evalLoss);
-    text += line;
+  for (const Evaluation &evaluation : metrics.evaluations) {
+    snprintf(line, sizeof(line), " %.4f", evaluation.loss);
+    text += "  " + evaluation.key("eval loss") + line;
   }
   if (terminal)
     printf("\r%s\033[K", text.c_str());
   else
     printf("%s\n", text.c_str());
   lineOpen = terminal;
-  if (terminal && (metrics.evalLoss || done == steps))
+  if (terminal && (!metrics.evaluations.empty() || done == steps))
     endLine();
   fflush(stdout);
 }

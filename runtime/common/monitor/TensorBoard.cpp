@@ -80,8 +80,12 @@ EventFile::EventFile(const std::string &folder, int64_t firstStep) {
   file = std::make_unique<OutputFile>(text(folder, "/events.out.tfevents.", int64_t(now),
                                                        ".", host, ".", getpid()));
   record(real(1, now) + nested(3, "brain.Event:2"));
-  // The start of a session: TensorBoard drops what it knows of later steps.
-  record(real(1, now) + number(2, uint64_t(firstStep)) + nested(7, number(1, 1)));
+  goBackTo(firstStep);
+}
+
+void EventFile::goBackTo(int64_t step) {
+  // The start of a session.
+  record(real(1, wallTime()) + number(2, uint64_t(step)) + nested(7, number(1, 1)));
 }
 
 void EventFile::record(const std::string &event) {
@@ -100,15 +104,18 @@ void EventFile::write(const StepMetrics &metrics) {
     add("lr", metrics.lr);
     add("step_ms", metrics.stepMs);
     add("tokens_per_s", metrics.tokensPerSecond);
+    add("tokens", double(metrics.tokens));
+    if (metrics.mfu)
+      add("mfu", *metrics.mfu);
   }
   if (metrics.auxLoss)
     add("aux_loss", *metrics.auxLoss);
-  if (metrics.evalLoss) {
-    add("eval/loss", *metrics.evalLoss);
-    add("eval/perplexity", std::exp(*metrics.evalLoss));
+  for (const Evaluation &evaluation : metrics.evaluations) {
+    add(evaluation.key("eval/loss"), evaluation.loss);
+    add(evaluation.key("eval/perplexity"), std::exp(evaluation.loss));
+    if (evaluation.bitsPerByte)
+      add(evaluation.key("eval/bits_per_byte"), *evaluation.bitsPerByte);
   }
-  if (metrics.evalBitsPerByte)
-    add("eval/bits_per_byte", *metrics.evalBitsPerByte);
   if (metrics.lossScale)
     add("loss_scale", *metrics.lossScale);
   record(real(1, wallTime()) + number(2, uint64_t(metrics.step)) + nested(5, summary));

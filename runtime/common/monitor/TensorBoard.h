@@ -22,6 +22,8 @@ class EventFile {
 public:
   EventFile(const std::string &folder, int64_t firstStep);
   void write(const StepMetrics &metrics);
+  /// TensorBoard drops what it knows of steps from `step` on.
+  void goBackTo(int64_t step);
   void close() { file->close(); }
 
 private:

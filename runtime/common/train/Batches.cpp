@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <numeric>
 #include <set>
+#include <utility>
 
 using namespace meshwright;
 
@@ -24,22 +25,23 @@ Batches::Batches(Run &run)
             plan.inputNames.count("positions") && options.documents.empty()},
            options.tokens, plan.sequence, plan.vocabulary) {}
 
-void Batches::openEvalData() {
-  evalData =
-      std::make_unique<TokenData>(TokenData::Files{"--eval-data", options.evalData},
-                                  TokenData::Files{"--eval-loss-mask", options.evalLossMask},
-                                  TokenData::Files{"--eval-documents", options.evalDocuments,
-                                                   plan.inputNames.count("positions") &&
-                                                       options.evalDocuments.empty()},
-                                  options.tokens, plan.sequence, plan.vocabulary);
-  evalSequences = evalData->sequences();
+Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) const {
+  EvaluationSet set;
+  set.name = given.name;
+  set.data = std::make_unique<TokenData>(
+      TokenData::Files{"--eval-data", given.data},
+      TokenData::Files{"--eval-loss-mask", given.lossMask},
+      TokenData::Files{"--eval-documents", given.documents,
+                       plan.inputNames.count("positions") && given.documents.empty()},
+      options.tokens, plan.sequence, plan.vocabulary);
+  set.sequences = set.data->sequences();
   // Not multiplied, which could overflow.
-  if (options.evalBatches && options.evalBatches <= evalSequences / plan.batch)
-    evalSequences = options.evalBatches * plan.batch;
-  if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
-    return;
-  int64_t whole = evalSequences / plan.batch;
-  fail(evalData->name(), ": its ", evalSequences, " sequences are no multiple of the batch of ",
+  if (options.evalBatches && options.evalBatches <= set.sequences / plan.batch)
+    set.sequences = options.evalBatches * plan.batch;
+  if (set.sequences % plan.batch == 0 || plan.inputNames.count("targets"))
+    return set;
+  int64_t whole = set.sequences / plan.batch;
+  fail(set.data->name(), ": its ", set.sequences, " sequences are no multiple of the batch of ",
        plan.batch,
        ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
        whole ? text("give --eval-batches ", whole) : "name a longer file");
@@ -47,12 +49,12 @@ void Batches::openEvalData() {
 
 void Batches::check() {
   int64_t sequences = data.sequences(plan.batch);
-  if (!options.evalData.empty())
-    openEvalData();
+  for (const Options::EvaluationSet &given : options.evaluationSets)
+    evaluation.push_back(opened(given));
   checkTokens();
   checkTargets(data, sequences);
-  if (evalData)
-    checkTargets(*evalData, evalSequences);
+  for (const EvaluationSet &set : evaluation)
+    checkTargets(*set.data, set.sequences);
 }
 
 /// Finds tokens that the model does not know, and masks that are none, before it trains on the
@@ -61,9 +63,10 @@ void Batches::checkTokens() {
   TraceScope span(run.context.trace.get(), "check tokens", "io");
   std::vector<int> here = sameOnMachine(*run.context.world, "");
   int64_t part = std::find(here.begin(), here.end(), run.context.rank()) - here.begin();
-  for (const TokenData *source : {&data, evalData.get()}) {
-    if (!source)
-      continue;
+  std::vector<const TokenData *> sources = {&data};
+  for (const EvaluationSet &set : evaluation)
+    sources.push_back(set.data.get());
+  for (const TokenData *source : sources) {
     Rounds rounds(*run.context.world, source->bytes() / int64_t(here.size()));
     source->check(part, int64_t(here.size()), run.context.threads,
                   [&](int64_t bytes) { rounds.done(bytes); });
@@ -196,20 +199,20 @@ void Batches::readAhead(int64_t position) const {
 void Batches::fill(int64_t step) {
   if (filled == run.state.position)
     return;
-  fill(data, *order, run.state.position, step);
+  fill(data, *order, run.state.position, step, saidNoTargets);
   readAhead(run.state.position + plan.batch);
 }
 
 // What has been uploaded is the device's, so the host's copy is free.
 void Batches::fillAhead(int64_t step) {
-  fill(data, *order, run.state.position + plan.batch, step);
+  fill(data, *order, run.state.position + plan.batch, step, saidNoTargets);
   filled = run.state.position + plan.batch;
   readAhead(filled + plan.batch);
 }
 
-void Batches::fillEvaluation(int64_t first) {
+void Batches::fillEvaluation(EvaluationSet &set, int64_t first) {
   filled = -1; // Its tokens take their place.
-  fill(*evalData, DataOrder(evalData->sequences(), false, 0), first, std::nullopt, evalSequences);
+  fill(*set.data, DataOrder(set.data->sequences(), false, 0), first, std::nullopt, set.saidNoTargets, set.sequences);
 }
 
 std::optional<double> Batches::attentionImbalance(double flops) const {
@@ -218,26 +221,22 @@ std::optional<double> Batches::attentionImbalance(double flops) const {
   return shares->imbalance(*run.context.world, flops);
 }
 
-/// Says once of training and once of evaluations that a batch has no targets: so it may be meant,
-/// or the mask, or the documents, are another file's.
-void Batches::noteNoTargets(std::optional<int64_t> step) {
-  bool &said = step ? saidNoTargets : saidNoEvalTargets;
-  std::string from = (step ? data : *evalData).leavingOut();
-  if (!said)
-    run.note(step
-                 ? text(from, ": no target of step ", *step,
-                        " counts, so its loss is 0; other such steps are not mentioned")
-                 : text(from,
-                        ": no target of a batch counts, so it adds nothing to the mean; other such "
-                        "batches are not mentioned"));
-  said = true;
+/// Says that a batch has no targets: so it may be meant, or the mask, or the documents, are another file's.
+void Batches::noteNoTargets(const TokenData &source, std::optional<int64_t> step) const {
+  std::string from = source.leavingOut();
+  run.note(step
+               ? text(from, ": no target of step ", *step,
+                      " counts, so its loss is 0; other such steps are not mentioned")
+               : text(from,
+                      ": no target of a batch counts, so it adds nothing to the mean; other such "
+                      "batches are not mentioned"));
 }
 
 /// Writes this rank's part of the batch that starts at `position` of `order`: data
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
 /// other. Sequences from `end` on have no targets, so that they count for nothing.
 void Batches::fill(const TokenData &source, const DataOrder &order, int64_t position,
-                   std::optional<int64_t> step, int64_t end) {
+                   std::optional<int64_t> step, bool &saidNoTargets, int64_t end) {
   std::vector<int64_t> coordinates = plan.coordinates(run.context.rank());
   int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
@@ -277,8 +276,8 @@ void Batches::fill(const TokenData &source, const DataOrder &order, int64_t posi
     counted = mask->count(key, base, sequences, plan.sequence);
   else
     counted = source.countTargets(order, position, sequences);
-  if (source.leavesOut() && counted == 0)
-    noteNoTargets(step);
+  if (source.leavesOut() && counted == 0 && !std::exchange(saidNoTargets, true))
+    noteNoTargets(source, step);
   if (float *weight = run.input<float>("target_weight"))
     *weight = counted ? float(1.0 / double(counted)) : 0.0f;
 }

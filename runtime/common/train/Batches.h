@@ -36,16 +36,23 @@ public:
   std::string mixtureText() const;
   /// The share of each source in what was read of it until now, and its epochs; empty with one source.
   std::string readText() const;
-  const TokenData &evaluation() const { return *evalData; }
-  bool hasEvaluation() const { return evalData != nullptr; }
-  int64_t evaluationSequences() const { return evalSequences; }
+  /// Data that is evaluated on its own.
+  struct EvaluationSet {
+    std::string name; ///< empty where there is one without
+    std::unique_ptr<TokenData> data;
+    int64_t sequences = 0; ///< of the data, how many an evaluation takes
+    bool saidNoTargets = false;
+  };
+  std::vector<EvaluationSet> &evaluationSets() { return evaluation; }
 
   /// The batch of `step`, which the run comes to next, unless it is there already.
   void fill(int64_t step);
   /// That of the step after the one that a device is at.
   void fillAhead(int64_t step);
-  /// The evaluation's batch that begins with its sequence `first`.
-  void fillEvaluation(int64_t first);
+  /// The next batch is read again, where a run goes back.
+  void forgetFilled() { filled = -1; }
+  /// The batch of `set` that begins with its sequence `first`.
+  void fillEvaluation(EvaluationSet &set, int64_t first);
 
   /// Of the batch that was filled in last: the targets that count, over all ranks, and the
   /// operations of this rank's attention in a step.
@@ -55,15 +62,17 @@ public:
   std::optional<double> attentionImbalance(double flops) const;
 
 private:
-  void openEvalData();
+  EvaluationSet opened(const Options::EvaluationSet &given) const;
   void noteRepeats();
   void readAhead(int64_t position) const;
   void checkTokens();
   void checkTargets(const TokenData &source, int64_t sequences);
-  /// `step` numbers the choice of masked tokens; without it they are those of an evaluation.
+  /// `step` numbers the choice of masked tokens; without it they are those of an evaluation. `saidNoTargets` is of
+  /// the source.
   void fill(const TokenData &source, const DataOrder &order, int64_t position,
-            std::optional<int64_t> step, int64_t end = std::numeric_limits<int64_t>::max());
-  void noteNoTargets(std::optional<int64_t> step);
+            std::optional<int64_t> step, bool &saidNoTargets,
+            int64_t end = std::numeric_limits<int64_t>::max());
+  void noteNoTargets(const TokenData &source, std::optional<int64_t> step) const;
 
   Run &run;
   const Plan &plan;
@@ -71,10 +80,9 @@ private:
   TokenData data;
   std::unique_ptr<DataOrder> order;
   std::optional<TokenMask> trainingMask, evaluationMask; ///< of encoders
-  std::unique_ptr<TokenData> evalData;
-  int64_t evalSequences = 0;             ///< of evalData, how many an evaluation takes
+  std::vector<EvaluationSet> evaluation;
   std::optional<AttentionShares> shares; ///< where ranks divide documents
-  bool saidNoTargets = false, saidNoEvalTargets = false;
+  bool saidNoTargets = false; ///< of `data`
   int64_t counted = 0;
   double flops = 0;
   int64_t filled = -1; ///< the position whose tokens the host has in the program's inputs

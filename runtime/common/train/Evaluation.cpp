@@ -9,15 +9,26 @@
 
 using namespace meshwright;
 
-Evaluation meshwright::evaluate(Run &run, Batches &batches, Saving &saving) {
-  TraceScope span(run.context.trace.get(), "evaluate", "step");
-  ActivityScope activity(run.context.status, "evaluating");
+/// Whether the losses of `set` can be told for each byte of its text.
+static std::optional<double> bytesPerToken(const Batches::EvaluationSet &set) {
+  std::optional<double> bytes = set.data->bytesPerToken();
+  return bytes && *bytes > 0 && !set.data->leavesOut() ? bytes : std::nullopt;
+}
+
+std::vector<Evaluation> meshwright::evaluationsOf(Batches &batches) {
+  std::vector<Evaluation> results;
+  for (const Batches::EvaluationSet &set : batches.evaluationSets())
+    results.push_back({set.name, 0, 0, bytesPerToken(set)});
+  return results;
+}
+
+static Evaluation evaluateSet(Run &run, Batches &batches, Saving &saving, Batches::EvaluationSet &set) {
   const Plan &plan = run.plan;
-  int64_t sequences = batches.evaluationSequences();
   double sum = 0;
   Evaluation result;
-  for (int64_t first = 0; first < sequences; first += plan.batch) {
-    saving.attempt([&] { batches.fillEvaluation(first); });
+  result.name = set.name;
+  for (int64_t first = 0; first < set.sequences; first += plan.batch) {
+    saving.attempt([&] { batches.fillEvaluation(set, first); });
     saving.agree();
     run.start(meshwright_eval);
     run.download(Plan::rangeOf(plan.outputs));
@@ -29,10 +40,18 @@ Evaluation meshwright::evaluate(Run &run, Batches &batches, Saving &saving) {
   }
   // The other programs divide by a whole batch's targets, also where some count for nothing.
   if (!plan.inputNames.count("target_weight"))
-    result.targets = sequences * plan.sequence;
+    result.targets = set.sequences * plan.sequence;
   result.loss = result.targets ? sum / double(result.targets) : 0;
-  if (std::optional<double> bytes = batches.evaluation().bytesPerToken();
-      bytes && *bytes > 0 && !batches.evaluation().leavesOut())
+  if (std::optional<double> bytes = bytesPerToken(set))
     result.bitsPerByte = result.loss / std::log(2.0) / *bytes;
   return result;
+}
+
+std::vector<Evaluation> meshwright::evaluate(Run &run, Batches &batches, Saving &saving) {
+  TraceScope span(run.context.trace.get(), "evaluate", "step");
+  ActivityScope activity(run.context.status, "evaluating");
+  std::vector<Evaluation> results;
+  for (Batches::EvaluationSet &set : batches.evaluationSets())
+    results.push_back(evaluateSet(run, batches, saving, set));
+  return results;
 }

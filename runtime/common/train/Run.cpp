@@ -138,8 +138,11 @@ void Run::startLossScaling() {
          " says how the loss is scaled: leave it out");
   LossScale start;
   start.scale = options.initialLossScale;
-  scaler = LossScaler(state.lossScale.value_or(start), options.lossScaleWindow, options.hysteresis,
-                      options.minLossScale);
+  makeScaler(state.lossScale.value_or(start));
+}
+
+void Run::makeScaler(const LossScale &start) {
+  scaler = LossScaler(start, options.lossScaleWindow, options.hysteresis, options.minLossScale);
   state.lossScale = scaler->saved();
 }
 
@@ -148,6 +151,23 @@ void Run::loadWeights() {
   context.hostArena = arena->onHost();
   if (!options.tune.empty())
     context.device->tune(*arena, options.tune, *context.world);
+  fillWeights(checkpoint);
+}
+
+void Run::goBackTo(const std::string &from) {
+  ActivityScope activity(context.status, "going back to a checkpoint");
+  TrainingState saved = readState(from);
+  checkSameModel(plan, from);
+  state.step = saved.step;
+  state.skipped = saved.skipped;
+  if (saved.lossScale)
+    makeScaler(*saved.lossScale);
+  fillWeights(from);
+  context.world->barrier(); // No rank replaces what another still reads.
+}
+
+/// Fills the variables from the checkpoint `from`, or as a new run begins if it is empty.
+void Run::fillWeights(const std::string &from) {
   TraceScope span(context.trace.get(), "load weights", "io");
   // A device has zeros where nothing is filled in. Part by part, so that the host never holds all.
   auto handOn = [this](const Variable &variable, const char *data, int64_t bytes) {
@@ -162,15 +182,15 @@ void Run::loadWeights() {
   Rounds rounds(*context.world, weightBytes(target));
   target.rounds = &rounds;
   std::string extra;
-  if (!checkpoint.empty()) {
-    CheckpointIds ids = readIds(checkpoint);
+  if (!from.empty()) {
+    CheckpointIds ids = readIds(from);
     if (ids.model.empty())
-      note(text("the checkpoint ", checkpoint,
+      note(text("the checkpoint ", from,
                 " is of a version without checksums: damage to it "
                 "would not be found"));
-    readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume",
+    readWeights(target, WeightKind::Parameters, from + "/model.safetensors", "--resume",
                 ids.model);
-    readWeights(target, WeightKind::OptimizerStates, checkpoint + "/optimizer.safetensors",
+    readWeights(target, WeightKind::OptimizerStates, from + "/optimizer.safetensors",
                 "--resume", ids.optimizer);
   } else if (!options.init.empty()) {
     extra = readWeights(target, WeightKind::Parameters, options.init, "--init");

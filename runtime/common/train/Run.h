@@ -46,6 +46,8 @@ struct Run {
   void startState(const TokenData &data);
   /// Allocates the arena and fills its variables. Collective.
   void loadWeights();
+  /// Takes the tensors and the step of `checkpoint`, one of this run, and keeps its place in the data. Collective.
+  void goBackTo(const std::string &checkpoint);
 
   MwContext &context;
   const Plan &plan;
@@ -60,6 +62,8 @@ private:
   void resumeState(const TokenData &data);
   void resumeMixture(std::vector<TrainingState::Source> given);
   void startLossScaling();
+  void makeScaler(const LossScale &start);
+  void fillWeights(const std::string &from);
 };
 
 } // namespace meshwright

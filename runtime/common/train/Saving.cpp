@@ -17,6 +17,8 @@ void Saving::open(const TokenData &data) {
     return;
   prepareDirectory(options.save, "--save");
   folder = std::make_unique<SaveFolder>(options.save, run.checkpoint);
+  // Before the first step, and not after the hours that lead to the first checkpoint.
+  checkSpace(options.save, checkpointBytes(run.plan), "--save: a checkpoint");
   if (std::string tokenizer = data.tokenizer(); !tokenizer.empty())
     folder->accompany(tokenizer);
   if (const std::set<std::string> &others = folder->others(); !others.empty())
@@ -27,7 +29,7 @@ void Saving::open(const TokenData &data) {
 }
 
 void Saving::save() {
-  if (run.options.save.empty() || saved == run.state.step)
+  if (run.options.save.empty() || (saved == run.state.step && savedPosition == run.state.position))
     return;
   run.download(run.plan.variableRange());
   try {
@@ -38,6 +40,7 @@ void Saving::save() {
   }
   run.arena->forget(run.plan.variableRange().begin, run.plan.variableRange().end);
   saved = run.state.step;
+  savedPosition = run.state.position;
 }
 
 int Saving::agree() {
@@ -56,13 +59,21 @@ int Saving::agree() {
   failed.resize(size_t(words) * 4, ' ');
   run.context.world->broadcast(ElementType::I32, failed.data(), words, from);
   failed.erase(failed.find_last_not_of(' ') + 1);
-  if (run.state.step == run.firstStep)
-    fail(failed);
+  failSaved(failed);
+}
+
+std::string Saving::lastCheckpoint() const {
+  return saved < 0 ? run.checkpoint : run.options.save + "/" + checkpointName(saved);
+}
+
+void Saving::failSaved(const std::string &message) {
+  if (run.options.save.empty() || run.state.step == run.firstStep)
+    fail(message);
   try {
     save();
   } catch (const Error &error) {
-    fail(failed, "; and ", error.what());
+    fail(message, "; and ", error.what());
   }
-  fail(failed, "; the state after ", run.state.step, run.state.step == 1 ? " step" : " steps",
+  fail(message, "; the state after ", run.state.step, run.state.step == 1 ? " step" : " steps",
        " is saved in ", run.options.save, "/", checkpointName(run.state.step));
 }

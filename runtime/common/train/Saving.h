@@ -28,6 +28,11 @@ public:
   void save();
   /// How many steps the last checkpoint of this run has, or -1.
   int64_t savedStep() const { return saved; }
+  /// The last checkpoint of this run, or the one that it goes on from, and its step; empty and -1 if there is none.
+  std::string lastCheckpoint() const;
+  int64_t lastStep() const { return saved >= 0 || run.checkpoint.empty() ? saved : run.firstStep; }
+  /// Fails with `message` after saving the state, which is whole, if this run has made a step. Collective.
+  [[noreturn]] void failSaved(const std::string &message);
 
   /// Does what can fail on one rank alone, between steps. With --save an error waits until
   /// `agree`.
@@ -52,7 +57,7 @@ public:
 private:
   Run &run;
   std::unique_ptr<SaveFolder> folder; ///< on rank 0
-  int64_t saved = -1;
+  int64_t saved = -1, savedPosition = -1; ///< the step and the place in the data of the last checkpoint
   std::string failed; ///< what an attempt on this rank failed with
 };
 

@@ -33,10 +33,32 @@ void StepReport::check() const {
     prepareDirectory(options.dump, "--dump");
 }
 
-void StepReport::open() {
-  progress.emplace(run.state.step, run.options.steps);
+/// Those of a table with all that steps of this run may say; not the load of experts, which is many numbers.
+std::vector<std::string> StepReport::columns(const std::vector<Evaluation> &evaluations, bool hasPeak) const {
+  const Plan &plan = run.plan;
+  StepMetrics all;
+  all.evaluations = evaluations;
+  all.evaluatedOnly = run.state.step >= run.options.steps;
+  all.skipped = true;
+  if (plan.outputs.count("aux_loss"))
+    all.auxLoss = 0;
+  if (hasPeak)
+    all.mfu = 0;
+  if (experts) {
+    all.expertRounds = 0;
+    all.failedRouter.emplace();
+  }
+  if (AttentionShares::areCounted(plan))
+    all.attentionImbalance = 0;
+  if (run.scaler)
+    all.lossScale = 0;
+  return MetricsFile::columnsOf(all);
+}
+
+void StepReport::open(const std::vector<Evaluation> &evaluations, bool hasPeak) {
+  progress.emplace(run.state.step, run.options.steps, run.options.logEvery);
   if (run.isRoot() && !run.options.metrics.empty())
-    metrics = std::make_unique<MetricsFile>(run.options.metrics, run.state.step);
+    metrics = std::make_unique<MetricsFile>(run.options.metrics, run.state.step, columns(evaluations, hasPeak));
   if (run.isRoot() && !run.options.tensorboard.empty())
     events.emplace(run.options.tensorboard, run.state.step);
   if (run.isRoot() && !run.options.logSamples.empty())
@@ -88,7 +110,8 @@ void StepReport::readExperts(StepMetrics &result) {
   if (!std::isfinite(result.gradNorm) && failed != layers.end()) {
     result.failedRouter = *failed;
     result.skipped = ++failures < failuresInARow;
-    ++run.state.skipped;
+    if (result.skipped)
+      ++run.state.skipped;
     if (run.isRoot() && result.skipped)
       fprintf(stderr,
               "warning: step %ld: the logits of the router of layer %ld (%s) are not finite: "
@@ -107,42 +130,22 @@ void StepReport::readScale(StepMetrics &result) {
   if (result.failedRouter)
     return; // The scale is not to blame.
   // At the least scale an overflow is a divergence and not an effect of the scale.
-  result.skipped = !std::isfinite(result.gradNorm) && !scaler.isLeast();
+  if (!std::isfinite(result.gradNorm) && scaler.isLeast())
+    return;
+  result.skipped = !std::isfinite(result.gradNorm);
   scaler.update(result.skipped);
   run.state.lossScale = scaler.saved();
 }
 
-static std::string afterDivergence(const Options &options) {
-  return text("training has diverged; try a smaller --lr, a longer --warmup or ",
-              options.gradClip > 0 ? "a smaller --grad-clip" : "--grad-clip 1",
-              options.save.empty() ? "" : ", and go on from the last checkpoint");
-}
-
-/// "a.bin 3, a.bin 17 and 2 more": files and numbers of sequences.
-static std::string sequencesText(const Batches &batches, int64_t position) {
-  constexpr size_t most = 8;
-  std::vector<std::pair<int64_t, int64_t>> places = batches.samples(position);
-  std::string words;
-  for (size_t i = 0; i < std::min(most, places.size()); ++i)
-    words += text(i ? ", " : "", batches.training().path(places[i].first), " ", places[i].second);
-  return places.size() > most ? text(words, " and ", places.size() - most, " more") : words;
-}
-
-void StepReport::checkFinite(const StepMetrics &result, const Batches &batches,
-                             int64_t position) {
-  if (result.skipped || (std::isfinite(result.loss) && std::isfinite(result.gradNorm)))
-    return;
-  endLine();
-  if (result.failedRouter)
-    fail("step ", result.step, ": the logits of the router of layer ", result.failedRouter->layer,
-         " (", result.failedRouter->router, ") are not finite, as in the ", failures - 1,
-         " steps before, which were skipped: ", afterDivergence(run.options));
-  fail("step ", result.step, ": the loss is ", result.loss, " and the gradient norm ",
-       result.gradNorm, ": ", afterDivergence(run.options), "; its batch has the sequences ",
-       sequencesText(batches, position));
+bool StepReport::isLogged(const StepMetrics &result) const {
+  int64_t every = std::max<int64_t>(run.options.logEvery, 1), done = result.step + 1;
+  return done % every == 0 || done == run.options.steps || result.skipped || result.evaluatedOnly ||
+         !result.evaluations.empty();
 }
 
 void StepReport::write(const StepMetrics &result) {
+  if (!isLogged(result))
+    return;
   if (metrics)
     metrics->write(result);
   if (events)
@@ -160,6 +163,15 @@ void StepReport::show(const StepMetrics &result) {
 }
 
 void StepReport::endLine() { progress->endLine(); }
+
+void StepReport::goBackTo(int64_t step) {
+  if (metrics)
+    metrics->goBackTo(step);
+  if (events)
+    events->goBackTo(step);
+  if (samples)
+    samples->goBackTo(step);
+}
 
 void StepReport::close() {
   MwContext &context = run.context;

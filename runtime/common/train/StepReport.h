@@ -25,25 +25,28 @@ public:
 
   /// Finds out before the weights are read whether the run can write what it will.
   void check() const;
-  /// Opens the files: last of all, so that a start that fails leaves them as they were.
-  void open();
+  /// Opens the files: last of all, so that a start that fails leaves them as they were. `evaluations` are as
+  /// those of the run will be, without losses.
+  void open(const std::vector<Evaluation> &evaluations, bool hasPeak);
 
   /// The results of the step that has run, which is `step`, skipped ones said to be so. Collective.
   StepMetrics read(int64_t step);
-  /// Fails where a step's loss, or gradient, is not finite and the step was not skipped.
-  /// The message names the sequences of its batch, which begins at `position` of the data.
-  void checkFinite(const StepMetrics &result, const Batches &batches, int64_t position);
+  /// Whether `result` is logged: by --log-every, and the last step, skipped ones and those with an evaluation.
+  bool isLogged(const StepMetrics &result) const;
   void write(const StepMetrics &result);
   /// Logs which sequences `step` has read, from `position` on, where that is asked for.
   void writeSamples(int64_t step, const Batches &batches, int64_t position);
   /// The progress line.
   void show(const StepMetrics &result);
   void endLine();
+  /// Drops what was logged of steps from `step` on: the run makes them again.
+  void goBackTo(int64_t step);
   /// Writes the trace and closes the metrics. Collective.
   void close();
 
 private:
   std::optional<int32_t> mostRounds() const;
+  std::vector<std::string> columns(const std::vector<Evaluation> &evaluations, bool hasPeak) const;
   void readExperts(StepMetrics &result);
   void readScale(StepMetrics &result);
 

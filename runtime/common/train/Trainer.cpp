@@ -19,7 +19,7 @@ using namespace meshwright;
 
 Trainer::Trainer(MwContext &context, const Options &options)
     : run(context, options), context(context), plan(context.plan), options(options), batches(run),
-      saving(run), report(run) {
+      saving(run), report(run), recovery(run, batches, saving, report) {
   ActivityScope activity(context.status, "preparing the run");
   batches.check();
   if (context.device)
@@ -31,8 +31,20 @@ Trainer::Trainer(MwContext &context, const Options &options)
   saving.open(batches.training());
   report.check();
   run.loadWeights();
+  peak = peakOfAll();
   context.world->barrier(); // Every rank has what it needs.
-  report.open();
+  report.open(evaluationsOf(batches), peak > 0);
+}
+
+/// What all ranks compute at most, in FLOP/s, or 0 where --peak-flops does not say it.
+double Trainer::peakOfAll() const {
+  if (!options.measurePeak)
+    return options.peakFlops * double(plan.ranks());
+  ActivityScope activity(context.status, "measuring the peak rate of products");
+  context.world->barrier(); // All at once, since ranks share caches and clocks.
+  auto mine = float(measurePeak(context.threads)), all = 0.0f;
+  context.world->allReduce(ElementType::F32, Reduction::Sum, &mine, &all, 1);
+  return all;
 }
 
 void Trainer::checkDump() const {
@@ -107,28 +119,30 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.stepMs = seconds * 1e3;
   result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
+  result.tokens = run.state.position * plan.sequence;
+  if (peak > 0)
+    result.mfu = (plan.flops - plan.recomputedFlops) / (peak * seconds);
   return result;
 }
 
 /// What a run does that has no step to make.
 void Trainer::evaluateOnly() {
-  if (!batches.hasEvaluation())
+  if (batches.evaluationSets().empty())
     return;
-  Evaluation evaluation = evaluate(run, batches, saving);
   StepMetrics result;
   result.step = run.state.step;
   result.evaluatedOnly = true;
-  result.evalLoss = evaluation.loss;
-  result.evalBitsPerByte = evaluation.bitsPerByte;
+  result.evaluations = evaluate(run, batches, saving);
   report.write(result);
-  if (!run.isRoot())
-    return;
-  char bits[64] = "";
-  if (evaluation.bitsPerByte)
-    snprintf(bits, sizeof(bits), ", %.4f bits per byte", *evaluation.bitsPerByte);
-  printf("eval loss %.4f after %ld steps, over %s tokens: perplexity %.4g%s\n", evaluation.loss,
-         long(run.state.step), grouped(uint64_t(evaluation.targets)).c_str(),
-         std::exp(evaluation.loss), bits);
+  for (const Evaluation &evaluation : result.evaluations) {
+    char bits[64] = "";
+    if (evaluation.bitsPerByte)
+      snprintf(bits, sizeof(bits), ", %.4f bits per byte", *evaluation.bitsPerByte);
+    if (run.isRoot())
+      printf("%s %.4f after %ld steps, over %s tokens: perplexity %.4g%s\n",
+             evaluation.key("eval loss").c_str(), evaluation.loss, long(run.state.step),
+             grouped(uint64_t(evaluation.targets)).c_str(), std::exp(evaluation.loss), bits);
+  }
 }
 
 /// The bytes of the rank that needs most, "up to" where programs differ.
@@ -163,27 +177,36 @@ void Trainer::sayHello() const {
 }
 
 int Trainer::runSteps() {
-  for (int64_t step = run.state.step; step < options.steps; ++step) {
+  while (run.state.step < options.steps) {
     auto begin = Clock::now();
+    int64_t step = run.state.step;
     startStep(step);
     if (int stopped = saving.agree())
       return stopped;
+    time.book(TimeUse::Data);
     StepMetrics result = trainStep(step, begin);
-    report.checkFinite(result, batches, run.state.position - plan.batch);
-    bool last = step + 1 == options.steps;
-    if (batches.hasEvaluation() &&
-        (last || (options.evalEvery && (step + 1) % options.evalEvery == 0))) {
-      Evaluation evaluation = evaluate(run, batches, saving);
-      result.evalLoss = evaluation.loss;
-      result.evalBitsPerByte = evaluation.bitsPerByte;
+    bool counts = recovery.settle(result);
+    time.book(counts && !result.skipped ? TimeUse::Steps : TimeUse::Lost);
+    if (!counts) {
+      time.loseSteps();
+      continue;
     }
+    bool last = step + 1 == options.steps;
+    if (!batches.evaluationSets().empty() &&
+        (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
+      result.evaluations = evaluate(run, batches, saving);
+    time.book(TimeUse::Evaluation);
     saving.attempt([&] {
       report.write(result);
       report.writeSamples(step, batches, run.state.position - plan.batch);
     });
     report.show(result);
-    if (options.saveEvery && (step + 1) % options.saveEvery == 0)
+    time.book(TimeUse::Other);
+    if (options.saveEvery && (step + 1) % options.saveEvery == 0) {
       saving.save();
+      time.keepSteps();
+      time.book(TimeUse::Saving);
+    }
   }
   saving.agree(); // The last step may have left an error.
   return 0;
@@ -200,17 +223,21 @@ int Trainer::train() {
                       : options.save.empty()
                           ? "writing the trace after this step; again to end at once"
                           : "saving after this step; again to end at once");
+  time.book(run.state.step < options.steps ? TimeUse::Start : TimeUse::Evaluation);
   int stopped = runSteps();
   saving.save();
+  time.book(TimeUse::Saving);
   report.close();
   // For good: after the barrier the other ranks may end at any time.
   context.status.activity = "finishing";
   context.status.ending = true;
   context.world->barrier();
   int64_t saved = saving.savedStep();
-  if (std::string read = batches.readText(); run.isRoot() && !read.empty()) {
+  if (run.isRoot() && run.state.step > run.firstStep) {
     report.endLine();
-    printf("data: %s\n", read.c_str());
+    if (std::string read = batches.readText(); !read.empty())
+      printf("data: %s\n", read.c_str());
+    printf("time: %s\n", time.text().c_str());
   }
   if (run.isRoot() && (saved >= 0 || stopped))
     report.endLine();

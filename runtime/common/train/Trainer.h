@@ -8,6 +8,8 @@
 
 #include "common/train/Batches.h"
 #include "common/train/Run.h"
+#include "common/monitor/TimeUse.h"
+#include "common/train/Recovery.h"
 #include "common/train/Saving.h"
 #include "common/train/StepReport.h"
 
@@ -30,6 +32,7 @@ private:
   using Clock = std::chrono::steady_clock;
 
   void checkDump() const;
+  double peakOfAll() const;
   void sayHello() const;
   void evaluateOnly();
   /// Runs the steps until the last or a signal, which it returns, or 0.
@@ -46,6 +49,9 @@ private:
   Batches batches;
   Saving saving;
   StepReport report;
+  Recovery recovery;
+  TimeUse time;
+  double peak = 0; ///< of all ranks, in FLOP/s; 0: not known
 };
 
 } // namespace meshwright

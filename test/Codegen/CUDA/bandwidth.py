@@ -41,15 +41,17 @@ def bytes_of(memory):
 
 
 def launches(program):
-    """Of each kernel in a program's text: bytes that its largest launch reads and writes, and its templates."""
-    moved, templates = collections.defaultdict(lambda: (0, 0)), {}
+    """Of each kernel in a program's text: bytes that its largest launch reads and writes, how many scalars it reads, and
+    its templates."""
+    moved, scalars, templates = collections.defaultdict(lambda: (0, 0)), {}, {}
     for name, read, written in re.findall(r"exec\.launch @(\S+) ins\((.*?)\)(?: outs\((.*?)\))?(?: workspace|$)", program,
                                           re.M):
         sizes = [sum(map(bytes_of, re.findall(r"memref<([^>]*)>", text))) for text in (read, written)]
         moved[name] = max(moved[name], tuple(sizes), key=sum)
+        scalars[name] = read.count("memref<f32>")
     for name, text in re.findall(r"func\.func private @(\S+?)\(.*exec\.template = \[(.*?)\]", program):
         templates[name] = re.findall(r'"([^"]+)"', text)
-    return moved, templates
+    return moved, scalars, templates
 
 
 def kernels(ptx, log):
@@ -100,7 +102,7 @@ def main():
                             "-o", str(folder / f"{model}.{stage}")], check=True)
         run = subprocess.run(["ptxas", "-v", "-arch=sm_90", str(folder / f"{model}.ptx"), "-o", "/dev/null"],
                              capture_output=True, text=True, check=True)
-        moved, templates = launches(ir(folder / f"{model}.exec"))
+        moved, scalars, templates = launches(ir(folder / f"{model}.exec"))
         stages = {}
         for name in moved:
             stages[name.replace(".", "$")] = name
@@ -116,6 +118,7 @@ def main():
                 continue  # adds partial results, of which there are few
             threads_there = resident(threads, registers, shared)
             flying = threads_there * most
+            widths["ld"] -= collections.Counter({4: scalars[kernel]})  # One address for all threads.
             faults = []
             if spills:
                 faults.append(f"spills {spills} bytes")

@@ -117,3 +117,47 @@ compare(events("events"), wanted)
 # A resumed run goes on in the same folder; what it does again counts once.
 call([*train, "--steps", 8, "--resume", "run/step-00000003", "--eval-data", "tokens", "--metrics", "m.jsonl", "--tensorboard", "events"])
 compare(events("events"), rows("m.jsonl"))
+
+# Sets with names are evaluated on their own, each as it would be alone.
+sets = ["--eval-data", "all=tokens", "--eval-data", "words=words", "--eval-data", "words=tokens/tokens-00000.bin"]
+said = call([*train, "--steps", 6, *sets, "--eval-every", 2, "--metrics", "sets.jsonl", "--tensorboard", "set-events", "--log-every", 4])
+lines = rows("sets.jsonl")
+# Every fourth step, evaluations, and the last one.
+check([row["step"] for row in lines] == [1, 3, 5] and all("eval_loss/all" in row and "eval_loss/words" in row for row in lines), f"{lines}")
+check(lines[-1]["eval_loss/all"] == last["eval_loss"] and "eval_loss" not in lines[-1], f"{lines[-1]}, not {last}")
+check(lines[-1]["tokens"] == 6 * 4 * 16, f"{lines[-1]}")
+check("eval loss/all" in said and "eval loss/words" in said and "\ntime: " in said and ": steps " in said, said)
+tags = events("set-events")[5]
+check(abs(tags["eval/loss/words"] - lines[-1]["eval_loss/words"]) < 1e-6 and tags["tokens"] == 384, f"{tags}")
+alone = call(["./exe", "--ranks", 2, "--eval-only", *sets, "--init", "run/latest", "--metrics", "e.jsonl"])
+check(rows("e.jsonl")[0]["eval_loss/words"] == lines[-1]["eval_loss/words"] and "eval loss/words" in alone, alone)
+for words, why in (
+        (["--eval-data", "a=tokens", "--eval-data", "words"], "--eval-data words/tokens-00000.bin has no name, but other sets have"),
+        (["--eval-data", "a="], "there is no path after the name"),
+        (["--eval-data", "a=nowhere.bin"], "nowhere.bin"),
+        (["--eval-data", "a=tokens", "--eval-loss-mask", "b=mask"], "--eval-data has no set b"),
+        (["--eval-data", "a=tokens", "--eval-data", "b=words", "--eval-loss-mask", "mask"], "does not say of which set")):
+    done = subprocess.run([*map(str, train), "--steps", "1", *words], capture_output=True, text=True)
+    check(done.returncode == 1 and why in done.stderr, f"{words}: {done.stderr}")
+
+
+# A table has the same numbers, and goes on where a run does.
+def table(path):
+    head, *cells = [line.split(",") for line in pathlib.Path(path).read_text().splitlines()]
+    return [{name: float(cell) for name, cell in zip(head, row) if cell and cell != "true"} for row in cells]
+
+
+call([*train, "--steps", 6, "--metrics", "m.csv", "--save", "table", "--save-every", 3])
+call([*train, "--steps", 8, "--resume", "table/step-00000003", "--eval-data", "tokens", "--metrics", "m.csv", "--peak-flops", "1e9"])
+have, want = table("m.csv"), rows("m.jsonl")
+check(len(have) == len(want) == 8, f"{have}")
+for a, b in zip(have, want):
+    check(all(a[key] == b[key] for key in ("step", "loss", "grad_norm", "lr", "tokens")) and ("eval_loss" in a) == ("eval_loss" in b), f"{a}, not {b}")
+flops = json.loads(call(["meshwright", "inspect", "--json", "exe"]))["flops"]
+check("mfu" not in have[2] and abs(have[7]["mfu"] - flops / (2e9 * have[7]["step_ms"] / 1e3)) < 1e-6 * have[7]["mfu"], f"{have[7]}")
+said = call([*train, "--steps", 3, "--peak-flops", "measure", "--metrics", "measured.jsonl"])
+check(all(0 < row["mfu"] < 1 for row in rows("measured.jsonl")), f"{rows('measured.jsonl')}")
+for words, why in ((["--peak-flops", "fast"], 'is "fast": it must be a number'), (["--peak-flops", "0"], "it must be more than 0, or measure"),
+                   (["--log-every", "-1"], "it must be at least 0")):
+    done = subprocess.run([*map(str, train), "--steps", "1", *words], capture_output=True, text=True)
+    check(done.returncode == 1 and why in done.stderr, f"{words}: {done.stderr}")

@@ -9,34 +9,15 @@ import json
 import pathlib
 import re
 import shutil
-import struct
 import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, check, compile, flags, fresh, ranks_of, rows, strategy, train
+from harness import Golden, call, changed, check, compile, flags, fresh, ranks_of, rows, strategy, train
 
 golden, biased = Golden(sys.argv[1]), Golden(sys.argv[2])
 fresh(sys.argv[3])
-
-
-def changed(source, target, change):
-    """Copies weights; `change` returns a tensor's new numbers, by its name and how many there are, or None."""
-    data = open(source, "rb").read()
-    start = 8 + struct.unpack_from("<Q", data)[0]
-    header = json.loads(data[8:start])
-    header.pop("__metadata__", None)  # the checksums
-    numbers, count = bytearray(data[start:]), 0
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        if (values := change(name, (end - begin) // 4)) is not None:
-            struct.pack_into(f"<{(end - begin) // 4}f", numbers, begin, *values)
-            count += 1
-    check(count > 0, f"no tensor of {source} is to be changed")
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    open(target, "wb").write(struct.pack("<Q", len(text)) + text + numbers)
 
 
 def sizes(model):
