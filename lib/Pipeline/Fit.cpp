@@ -11,6 +11,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
+#include <numeric>
+
 using namespace mlir;
 using llvm::createStringError;
 using llvm::Error;
@@ -195,12 +197,15 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
   if (options->given.count(largest))
     return createStringError("--" + largest + " is what fit looks for; leave it out");
 
-  // What every batch must be a multiple of; ranks share a sequence out evenly.
-  int64_t unit = 1;
+  // What every batch must be a multiple of; ranks share a sequence out evenly, and the loss its tokens.
+  int64_t unit = 1, batchUnit = dist::batchParts(options->mesh) * options->microbatches;
+  int64_t lossParts = options->lossParts.value.value_or(1);
   if (largest == "batch")
-    unit = dist::batchParts(options->mesh) * options->microbatches;
-  else if (largest == "seq" && options->sequenceParallel)
-    unit = options->mesh.size(options->mesh.named("tensor"));
+    unit = batchUnit;
+  else if (largest == "seq")
+    unit = options->mesh.size(options->mesh.named("context")) *
+           (options->sequenceParallel ? options->mesh.size(options->mesh.named("tensor")) : 1) *
+           (lossParts / std::gcd(lossParts, std::max<int64_t>(options->batch / batchUnit, 1)));
   int64_t first = largest == "layers" ? fewestLayers(*options) : 1;
   return Search(*options, quantity, largest, unit, first, limit, context, os).run();
 }

@@ -146,6 +146,8 @@ static void shareOut(const char *flag, Options::Files &values, Options &options,
 
 void meshwright::resolveEvaluation(Options &options) {
   using Set = Options::EvaluationSet;
+  if (options.evalData.empty())
+    return; // The other flags need it.
   shareOut("--eval-data", options.evalData, options, &Set::data);
   const std::vector<Set> &sets = options.evaluationSets;
   auto unnamed = std::find_if(sets.begin(), sets.end(), [](const Set &set) { return set.name.empty(); });
