@@ -71,6 +71,9 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> compileTo(Phase to, const Comp
 llvm::Error compile(const CompileOptions &options, mlir::MLIRContext &context,
                     llvm::raw_ostream &out);
 
+/// `meshwright plot`: draws what files of --metrics say.
+llvm::Error plot(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
+
 /// `meshwright fit MODEL --largest QUANTITY ...`: the largest batch, sequence or depth
 /// whose plan is within `--memory-limit`. Writes each try and the answer to `os`.
 llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,

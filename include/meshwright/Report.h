@@ -92,10 +92,18 @@ struct Ceilings {
 /// that no implementation can beat.
 void printKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm::raw_ostream &os);
 
-/// The losses of `--metrics` files as a curve: on a terminal, and to `svg` if it
-/// names a file.
-llvm::Error plotLosses(llvm::ArrayRef<std::string> files, llvm::StringRef svg,
-                       llvm::raw_ostream &os);
+/// What `meshwright plot` draws.
+struct LossPlot {
+  std::vector<std::string> files; ///< of --metrics
+  std::string svg;                ///< the picture's file; empty: none
+  std::string metric = "loss";    ///< a key of the files; of the loss evaluations are drawn too
+  int64_t smooth = 1;             ///< each point is the mean of so many steps
+  bool overTokens = false;        ///< and not over steps
+  bool logSteps = false, logValues = false; ///< logarithmic axes
+};
+
+/// Draws what `plot` says as curves: on a terminal, and as a picture.
+llvm::Error plotLosses(const LossPlot &plot, llvm::raw_ostream &os);
 
 /// How evenly the tokens that a `--metrics` file counts choose experts, as a table, and to `svg` as
 /// a picture if it names a file.

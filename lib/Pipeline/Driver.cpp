@@ -38,7 +38,7 @@ static constexpr const char *usage =
     "  meshwright tokenize TEXT... -o DIR          write the tokens of text for an executable to train on\n"
     "  meshwright tokenizer train TEXT...          make a tokenizer from text\n"
     "  meshwright run -n N EXE ARGS...             start an executable's ranks\n"
-    "  meshwright plot FILE.jsonl... [-o SVG]      draw the losses that --metrics wrote, or with\n"
+    "  meshwright plot FILE... [-o SVG]            draw the losses that --metrics wrote, or with\n"
     "                                              --experts the loads of experts\n"
     "  meshwright replay DIR                       check a step that --dump wrote, op by op\n"
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
@@ -59,44 +59,6 @@ static Error listModels(llvm::ArrayRef<std::string> args) {
     return llvm::createStringError("unexpected '" + args[0] + "'\n" + modelsUsage);
   describeFamilies(llvm::outs());
   return Error::success();
-}
-
-static Error plot(llvm::ArrayRef<std::string> args) {
-  static constexpr const char *plotUsage =
-      "usage: meshwright plot FILE.jsonl... [-o FILE.svg]\n"
-      "       meshwright plot --experts FILE.jsonl [-o FILE.svg]\n"
-      "  Draws the loss curves of --metrics files on the terminal, and as SVG with -o. --experts\n"
-      "  shows the load balance of experts, which --expert-tokens-every adds to such a file: a\n"
-      "  table of the first and the last step, and with -o each expert's load over time.\n";
-  bool experts = false;
-  std::vector<std::string> files;
-  std::string svg;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "-h" || args[i] == "--help")
-      return llvm::make_error<HelpRequested>(plotUsage);
-    if (args[i] == "-o" && i + 1 < args.size() && !args[i + 1].empty())
-      svg = args[++i];
-    else if (args[i] == "--experts")
-      experts = true;
-    else if (llvm::StringRef(args[i]).starts_with("-"))
-      return llvm::createStringError(
-          (args[i] == "-o" ? "-o needs a file" : "unknown option '" + args[i] + "'") + "\n" +
-          plotUsage);
-    else
-      files.push_back(args[i]);
-  }
-  if (files.empty())
-    return llvm::createStringError(llvm::Twine("no file given\n") + plotUsage);
-  std::vector<FileArgument> arguments;
-  for (const std::string &file : files)
-    arguments.push_back({"FILE", file, FileUse::Input});
-  if (!svg.empty())
-    arguments.push_back({"-o", svg, FileUse::Output});
-  if (std::string clash = clashOf(arguments); !clash.empty())
-    return llvm::createStringError(clash);
-  if (experts && files.size() > 1)
-    return llvm::createStringError(llvm::Twine("--experts draws one file\n") + plotUsage);
-  return experts ? plotExperts(files[0], svg, llvm::outs()) : plotLosses(files, svg, llvm::outs());
 }
 
 static Error compare(llvm::ArrayRef<std::string> args, bool &differ) {
@@ -182,7 +144,7 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (command == "inspect")
     return inspect(args, llvm::outs());
   if (command == "plot")
-    return plot(args);
+    return plot(args, llvm::outs());
   if (command == "models")
     return listModels(args);
   if (command == "schedule")

@@ -8,10 +8,35 @@
 #include "meshwright/InputFile.h"
 #include "meshwright/Json.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+
 
 using namespace llvm;
 
 namespace meshwright::report {
+
+/// The rows of a table, whose first line names its columns; an empty cell says nothing.
+static Error readTable(StringRef path, ArrayRef<StringRef> lines,
+                       function_ref<Error(const json::Object &, size_t)> visit) {
+  SmallVector<StringRef> columns;
+  if (!lines.empty())
+    lines.front().rtrim('\r').split(columns, ',');
+  for (size_t i = 1; i < lines.size(); ++i) {
+    SmallVector<StringRef> cells;
+    lines[i].rtrim('\r').split(cells, ',');
+    if (cells.size() != columns.size())
+      return createStringError("'" + path + "' line " + Twine(i + 1) + " has " + Twine(cells.size()) + " cells, but its first line names " +
+                               Twine(columns.size()) + " columns; expected a file written by --metrics");
+    json::Object row;
+    for (auto [column, cell] : zip_equal(columns, cells))
+      if (double number = 0; !cell.empty() && to_float(cell, number))
+        row[column] = number;
+    if (Error error = visit(row, i + 1))
+      return error;
+  }
+  return Error::success();
+}
 
 Error readMetrics(StringRef path, function_ref<Error(const json::Object &, size_t)> visit) {
   auto buffer = readInput(path, metricsInput);
@@ -19,6 +44,8 @@ Error readMetrics(StringRef path, function_ref<Error(const json::Object &, size_
     return createStringError("cannot read '" + path + "': " + toString(buffer.takeError()));
   SmallVector<StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n', -1, false);
+  if (sys::path::extension(path) == ".csv")
+    return readTable(path, lines, visit);
   for (auto [i, line] : enumerate(lines)) {
     Expected<json::Value> value = parseJson(line);
     const json::Object *object = value ? value->getAsObject() : nullptr;

@@ -1,0 +1,83 @@
+//===- PlotCommand.cpp - meshwright plot ------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Pipeline.h"
+#include "meshwright/Report.h"
+#include "meshwright/runtime/FileArguments.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace llvm;
+
+namespace meshwright {
+
+static constexpr const char *usage =
+    "usage: meshwright plot FILE... [--metric KEY] [--smooth N] [--over step|tokens]\n"
+    "                       [--log-x] [--log-y] [-o FILE.svg]\n"
+    "       meshwright plot --experts FILE.jsonl [-o FILE.svg]\n"
+    "  Draws the loss curves of --metrics files, JSON lines or CSV, on the terminal, and as SVG with -o;\n"
+    "  evaluations too. --metric draws another number of the files, such as grad_norm, lr or\n"
+    "  tokens_per_s; --smooth the mean of each step and those up to N - 1 before it; --over tokens\n"
+    "  compares runs with different batches; --log-x and --log-y make an axis logarithmic. --experts\n"
+    "  shows the load balance of experts, which --expert-tokens-every adds to such a file: a\n"
+    "  table of the first and the last step, and with -o each expert's load over time.\n";
+
+static Error refuse(const Twine &why) { return createStringError(why + "\n" + usage); }
+
+Error plot(ArrayRef<std::string> args, raw_ostream &os) {
+  LossPlot what;
+  bool experts = false, curves = false; // Whether a flag of curves is given.
+  for (size_t i = 0; i < args.size(); ++i) {
+    StringRef flag = args[i];
+    std::string value = i + 1 < args.size() ? args[i + 1] : "";
+    bool takesValue = is_contained({"-o", "--metric", "--smooth", "--over"}, flag);
+    if (flag == "-h" || flag == "--help")
+      return make_error<HelpRequested>(usage);
+    if (takesValue && value.empty())
+      return refuse(flag + (flag == "-o" ? " needs a file" : " needs a value"));
+    i += takesValue;
+    curves |= flag != "-o" && flag != "--experts" && flag.starts_with("-");
+    if (flag == "-o")
+      what.svg = value;
+    else if (flag == "--experts")
+      experts = true;
+    else if (flag == "--metric")
+      what.metric = value;
+    else if (flag == "--smooth") {
+      if (!to_integer(value, what.smooth, 10) || what.smooth < 1)
+        return refuse("--smooth '" + value + "' must be a whole number of steps, at least 1");
+    } else if (flag == "--over") {
+      if (value != "step" && value != "tokens")
+        return refuse("--over '" + value + "' must be step or tokens");
+      what.overTokens = value == "tokens";
+    } else if (flag == "--log-x")
+      what.logSteps = true;
+    else if (flag == "--log-y")
+      what.logValues = true;
+    else if (flag.starts_with("-"))
+      return refuse("unknown option '" + flag + "'");
+    else
+      what.files.push_back(flag.str());
+  }
+  if (what.files.empty())
+    return refuse("no file given");
+  std::vector<FileArgument> arguments;
+  for (const std::string &file : what.files)
+    arguments.push_back({"FILE", file, FileUse::Input});
+  if (!what.svg.empty())
+    arguments.push_back({"-o", what.svg, FileUse::Output});
+  if (std::string clash = clashOf(arguments); !clash.empty())
+    return createStringError(clash);
+  if (!experts)
+    return plotLosses(what, os);
+  if (what.files.size() > 1)
+    return refuse("--experts draws one file");
+  if (curves)
+    return refuse("--experts draws no curves: leave out --metric, --smooth, --over, --log-x and --log-y");
+  return plotExperts(what.files[0], what.svg, os);
+}
+
+} // namespace meshwright
