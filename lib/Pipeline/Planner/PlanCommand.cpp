@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../OutputFiles.h"
+#include "Prepare.h"
 #include "Search.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Pipeline.h"
@@ -20,45 +21,58 @@ using llvm::Expected;
 using llvm::StringRef;
 
 static constexpr const char *usage =
-    "usage: meshwright plan MODEL --cluster FILE|NAME --devices N --batch B [flags] [-o RECIPE.toml]\n"
-    "                       [--seconds T] [--json]\n"
+    "usage: meshwright plan MODEL --cluster FILE|NAME --devices N --batch B [flags] [--keep FLAGS]\n"
+    "                       [-o RECIPE.toml] [--json] [--seconds T] [--layouts N] [--threads N]\n"
+    "                       [--exhaustive]\n"
     "  Searches for the layout whose step is the fastest and fits into the devices' memory: mesh, ZeRO\n"
     "  stage, microbatches, pipeline schedule, activation checkpointing. Layouts with the lowest bounds\n"
     "  are compiled and simulated first, for at most T seconds (60). Flags of 'meshwright compile' that\n"
-    "  are given stay as they are, except those for output. -o writes the best as a recipe for\n"
-    "  'meshwright compile --recipe'. docs/planning.md says what is searched.\n";
+    "  are given stay as they are, except those for output; --keep gives them as one word, such as\n"
+    "  --keep '--mesh tensor=4 --schedule 1f1b', where --mesh holds the sizes of some axes. -o writes\n"
+    "  the best as a recipe for 'meshwright compile --recipe'. --layouts N ends the search after N\n"
+    "  compilations, --exhaustive compiles layouts that bounds exclude too, --threads N compiles so\n"
+    "  many at once. docs/planning.md says what is searched.\n";
 
 namespace {
 struct Arguments {
   std::vector<std::string> rest;
-  std::string recipe;
+  std::string recipe, keep;
   int64_t devices = 0;
-  double seconds = 60;
+  Limits limits;
   bool json = false;
 };
 } // namespace
 
 static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
   Arguments read;
+  int64_t threads = 0;
+  std::pair<StringRef, int64_t *> counts[] = {
+      {"--devices", &read.devices}, {"--layouts", &read.limits.compiled}, {"--threads", &threads}};
   for (size_t i = 0; i < args.size(); ++i) {
     StringRef arg = args[i];
     bool hasValue = i + 1 < args.size();
+    auto *count = llvm::find_if(counts, [&](auto &entry) { return entry.first == arg; });
     if (arg == "-h" || arg == "--help")
       return llvm::make_error<HelpRequested>(usage);
     if (arg == "--json") {
       read.json = true;
+    } else if (arg == "--exhaustive") {
+      read.limits.exhaustive = true;
     } else if ((arg == "-o" || arg == "--output") && hasValue) {
       read.recipe = args[++i];
-    } else if (arg == "--devices" && hasValue) {
-      if (StringRef(args[++i]).getAsInteger(10, read.devices) || read.devices < 1)
-        return createStringError("--devices '" + args[i] + "' is not a whole number from 1 on");
+    } else if (arg == "--keep" && hasValue) {
+      read.keep += " " + args[++i];
+    } else if (count != std::end(counts) && hasValue) {
+      if (StringRef(args[++i]).getAsInteger(10, *count->second) || *count->second < 1)
+        return createStringError(arg + " '" + args[i] + "' is not a whole number from 1 on");
     } else if (arg == "--seconds" && hasValue) {
-      if (StringRef(args[++i]).getAsDouble(read.seconds) || !(read.seconds > 0))
+      if (StringRef(args[++i]).getAsDouble(read.limits.seconds) || !(read.limits.seconds > 0))
         return createStringError("--seconds '" + args[i] + "' is not a positive number");
     } else {
       read.rest.push_back(args[i]);
     }
   }
+  read.limits.threads = unsigned(std::min<int64_t>(threads, 1024));
   return read;
 }
 
@@ -109,6 +123,8 @@ static llvm::json::Object jsonOf(const Problem &problem, const Candidate &candid
                                           candidate.seconds / double(problem.devices)},
           {"mfu", mfuOf(problem, candidate)},
           {"peak_bytes", candidate.bytes},
+          {"bound_s", candidate.leastSeconds},
+          {"bound_bytes", candidate.leastBytes},
           {"binds", bindingOf(candidate)},
           {"breakdown", std::move(breakdown)}};
 }
@@ -181,11 +197,39 @@ static Error nothingFits(const Problem &problem, const Found &found) {
       capacity / 1e9, least.layout.str(), (double(least.bytes) - capacity) / 1e9));
 }
 
+static llvm::json::Value jsonOf(const Problem &problem, const Found &found, bool all) {
+  llvm::json::Array best, pareto, everything;
+  for (const Candidate &candidate : llvm::ArrayRef(found.fitting).take_front(10))
+    best.push_back(jsonOf(problem, candidate));
+  for (const Candidate *candidate : paretoOf(found))
+    pareto.push_back(jsonOf(problem, *candidate));
+  llvm::json::Object object{{"cluster", problem.cluster.name},
+                            {"devices", problem.devices},
+                            {"layouts", found.layouts},
+                            {"compiled", found.compiled},
+                            {"refused", found.refused},
+                            {"complete", found.complete},
+                            {"least_s", found.leastSeconds},
+                            {"seconds", found.seconds},
+                            {"best", std::move(best)},
+                            {"pareto", std::move(pareto)}};
+  if (all) {
+    for (const auto *list : {&found.fitting, &found.others})
+      for (const Candidate &candidate : *list)
+        everything.push_back(jsonOf(problem, candidate));
+    object["all"] = std::move(everything);
+  }
+  return object;
+}
+
 Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &context,
                              llvm::raw_ostream &os) {
   Expected<Arguments> read = readArguments(args);
   if (!read)
     return read.takeError();
+  Expected<std::map<std::string, int64_t>> axes = addKept(read->keep, read->rest);
+  if (!axes)
+    return axes.takeError();
   Expected<CompileOptions> options = parseCompileOptions(read->rest);
   if (!options)
     return options.takeError();
@@ -193,46 +237,18 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
     return error;
   if (!options->cluster)
     return createStringError(llvm::Twine("--cluster is missing: it says what the devices are\n") + usage);
-  for (const char *flag : {"mesh", "sequence-parallel", "tensor-2d"})
-    if (options->given.count(flag))
-      return createStringError("--" + llvm::Twine(flag) + " is what plan looks for; leave it out");
-  std::optional<int64_t> size = options->cluster->size();
-  int64_t devices = read->devices ? read->devices : size.value_or(0);
-  if (devices == 0)
-    return createStringError("--devices is missing: cluster " + options->cluster->name +
-                             " has any number of them");
-  if (size && devices > *size)
-    return createStringError("--devices " + llvm::Twine(devices) + " are more than the " +
-                             llvm::Twine(*size) + " of cluster " + options->cluster->name);
-  if (options->batch == 0)
-    return createStringError("--batch is missing: the sequences of an optimizer step");
-  Expected<ModelFacts> model = factsOf(*options, context);
-  if (!model)
-    return model.takeError();
-  Problem problem{*options, *options->cluster, *model, devices, options->batch};
-  Found found = searchLayouts(problem, read->seconds, llvm::errs());
+  Expected<Problem> problem = prepare(*options, read->devices, *axes, context);
+  if (!problem)
+    return problem.takeError();
+  Found found = searchLayouts(*problem, read->limits, llvm::errs());
   if (found.fitting.empty())
-    return nothingFits(problem, found);
+    return nothingFits(*problem, found);
   if (!read->recipe.empty())
-    if (Error error = writeFileAtomically(recipeOf(problem, found.fitting.front()), read->recipe))
+    if (Error error = writeFileAtomically(recipeOf(*problem, found.fitting.front()), read->recipe))
       return error;
-  if (!read->json) {
-    print(problem, found, os);
-    return Error::success();
-  }
-  llvm::json::Array best, pareto;
-  for (const Candidate &candidate : llvm::ArrayRef(found.fitting).take_front(10))
-    best.push_back(jsonOf(problem, candidate));
-  for (const Candidate *candidate : paretoOf(found))
-    pareto.push_back(jsonOf(problem, *candidate));
-  os << llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object{
-                                     {"cluster", problem.cluster.name},
-                                     {"devices", devices},
-                                     {"layouts", found.layouts},
-                                     {"compiled", found.compiled},
-                                     {"complete", found.complete},
-                                     {"seconds", found.seconds},
-                                     {"best", std::move(best)},
-                                     {"pareto", std::move(pareto)}}));
+  if (read->json)
+    os << llvm::formatv("{0:2}\n", jsonOf(*problem, found, read->limits.exhaustive));
+  else
+    print(*problem, found, os);
   return Error::success();
 }

@@ -5,294 +5,297 @@
 //===----------------------------------------------------------------------===//
 #include "Search.h"
 
-#include "Train/Train.h"
-#include "meshwright/Cost/Flops.h"
-#include "meshwright/Pipeline.h"
-#include "meshwright/Register.h"
-#include "meshwright/Report.h"
+#include "Bounds.h"
 
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <atomic>
-#include <cmath>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 
-using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::planner;
 using Clock = std::chrono::steady_clock;
 
-static double secondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-llvm::Expected<ModelFacts> planner::factsOf(const CompileOptions &options, MLIRContext &context) {
-  CompileOptions one = options;
-  one.batch = one.microbatches = 1;
-  one.mesh = {};
-  one.sequenceParallel = false;
-  std::string notes;
-  llvm::raw_string_ostream log(notes);
-  llvm::Expected<OwningOpRef<ModuleOp>> loaded = loadModel(one, context, log);
-  if (!loaded)
-    return loaded.takeError();
-  ModuleOp module = **loaded;
-  auto loss = module.lookupSymbol<func::FuncOp>("loss");
-  if (!loss)
-    return llvm::createStringError("'" + options.model +
-                                   "' is past phase train; a search needs a config.json");
-  ModelFacts facts;
-  facts.sequence = train::moduleSize(module, train::sequenceAttr).value_or(1);
-  for (auto repeat : loss.getOps<train::RepeatOp>())
-    if (!repeat.getTimes())
-      facts.layers += repeat.getCount();
-  for (auto embedding : loss.getOps<train::EmbeddingOp>())
-    facts.hidden = cast<RankedTensorType>(embedding.getType()).getShape().back();
-  module.walk([&](train::AttentionOp attention) {
-    facts.heads = cast<RankedTensorType>(attention.getQ().getType()).getDimSize(2);
-  });
-  for (auto variable : module.getOps<train::VariableOp>()) {
-    auto count = double(variable.getTensorType().getNumElements());
-    facts.parameters += count;
-    if (!variable.getExperts())
-      continue;
-    facts.expertParameters += count;
-    facts.experts = variable.getTensorType().getDimSize(variable.getStacked() ? 1 : 0);
-  }
-  facts.flops = cost::FlopCounter(cost::FlopCounter::Products).of(loss.getBody().front());
-  return facts;
-}
-
 namespace {
+/// A layout of the space, and what is known before it is compiled.
+struct Entry {
+  Layout layout;
+  double quick = 0;               ///< seconds at least
+  std::optional<double> seconds;  ///< at least, by the walk through the schedule
+  double bytes = 0;               ///< at least
+  double expected = 0;            ///< seconds
+  bool isDone = false;
+};
+
 class Searcher {
 public:
-  Searcher(const Problem &problem, double limit, llvm::raw_ostream &log)
-      : problem(problem), limit(limit), log(log) {}
+  Searcher(const Problem &problem, const Limits &limits, llvm::raw_ostream &log)
+      : problem(problem), limits(limits), log(log), bounds(problem) {}
   Found run();
 
 private:
-  bool isTimeUp() const { return secondsSince(begin) > limit; }
-  bool fits(const Candidate &candidate) const {
-    return candidate.refused.empty() &&
-           (capacity() == 0 || double(candidate.bytes) <= capacity());
+  /// Layouts that are compiled before anything is concluded from them: as many whatever the number
+  /// of threads, so that all numbers find the same.
+  static constexpr size_t roundSize = 8;
+
+  bool isOver() const {
+    std::chrono::duration<double> taken = Clock::now() - begin;
+    return taken.count() > limits.seconds || (limits.compiled && compiled >= limits.compiled);
   }
-  double capacity() const { return problem.cluster.devices.front().device.capacity; }
+  double leastSeconds(Entry &entry) {
+    if (!entry.seconds)
+      entry.seconds = bounds.seconds(entry.layout);
+    return *entry.seconds;
+  }
+  bool isTooLarge(const Entry &entry) const { return capacity > 0 && entry.bytes > capacity; }
   /// Whether the bounds of a layout say that it is not the best.
-  bool isHopeless(const Layout &layout) const {
-    return leastSeconds(problem, layout, computing) >= best ||
-           (capacity() > 0 && leastBytes(problem, layout) > capacity());
+  bool isHopeless(Entry &entry) {
+    if (limits.exhaustive)
+      return false;
+    return isTooLarge(entry) || entry.quick > best ||
+           (best < HUGE_VAL && leastSeconds(entry) > best);
   }
-  Candidate compile(const Layout &layout) const;
-  /// Compiles those that are not hopeless when their turn comes, several at once. Whether there was
-  /// time for all.
-  bool evaluate(llvm::ArrayRef<Layout> layouts);
+  /// Calls `compile` for each of `round`, several at once, and keeps what they return.
+  void compileRound(llvm::ArrayRef<Entry *> round,
+                    llvm::function_ref<std::vector<Candidate>(const Layout &)> compile);
+  /// Compiles those that are not hopeless when their round comes, and with `promising` only those
+  /// that are expected to be faster than the best. Whether all had their turn.
+  bool evaluate(llvm::ArrayRef<Entry *> wanted, bool promising);
   /// A layout and, where it does not fit, the same with more activation checkpointing.
-  void tryLayout(const Layout &layout);
+  std::vector<Candidate> tryLayout(const Layout &layout);
+  /// If nothing fits: compiles layouts that are too large by their bounds, with the most activation
+  /// checkpointing, until none can need less than the one that is found.
+  void findSmallest();
   void keep(Candidate candidate);
-  std::vector<Candidate> fastest(size_t count);
+  std::vector<const Candidate *> fastest(size_t count) const;
+  void searchFirst();
+  Found conclude(bool complete);
 
   const Problem &problem;
-  double limit;
+  const Limits &limits;
   llvm::raw_ostream &log;
+  Bounds bounds;
+  double capacity = problem.capacity();
   Clock::time_point begin = Clock::now();
-  std::mutex mutex;
+  std::vector<Entry> space;
   std::map<std::string, Candidate> done;
-  std::atomic<double> best = std::numeric_limits<double>::infinity();
-  std::atomic<double> computing = 0; ///< seconds that a device computes in every layout
-  double leastFound = std::numeric_limits<double>::infinity();
-  int64_t layouts = 0;
+  int64_t compiled = 0;
+  std::atomic<bool> isCut = false; ///< a layout was not tried with all checkpointing
+  double best = HUGE_VAL;
+  double computing = 0; ///< seconds that devices compute in the layout that computes least
 };
 } // namespace
 
-Candidate Searcher::compile(const Layout &layout) const {
-  Candidate candidate;
-  candidate.layout = layout;
-  CompileOptions options = problem.options;
-  options.batch = problem.batch;
-  options.given.insert("batch");
-  for (auto &[name, value] : layout.flags()) {
-    const Flag *flag =
-        llvm::find_if(compileFlags(), [&](const Flag &f) { return name == f.name; });
-    options.given.insert(name);
-    llvm::cantFail(flag->read(value, options));
-  }
-  DialectRegistry registry;
-  registerDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  context.printOpOnDiagnostic(false);
-  std::string notes;
-  llvm::raw_string_ostream os(notes);
-  auto module = compileTo(Phase::exec, options, context, os);
-  if (!module) {
-    candidate.refused = toString(module.takeError());
-    return candidate;
-  }
-  auto plan = buildPlan(**module);
-  if (!plan) {
-    candidate.refused = toString(plan.takeError());
-    return candidate;
-  }
-  candidate.bytes = plan->deviceBytes;
-  candidate.flops = plan->flops - plan->recomputedFlops;
-  auto step = predictStep(**module, problem.cluster);
-  if (!step) {
-    candidate.refused = toString(step.takeError());
-    return candidate;
-  }
-  candidate.seconds = step->seconds;
-  candidate.parts = step->mean();
-  return candidate;
-}
-
 void Searcher::keep(Candidate candidate) {
-  std::lock_guard lock(mutex);
-  if (fits(candidate))
-    best = std::min(best.load(), candidate.seconds);
-  // Devices compute the same in all layouts, but for how well their parts suit them.
+  if (candidate.fits(capacity))
+    best = std::min(best, candidate.seconds);
   if (candidate.refused.empty()) {
     const TimeParts &parts = candidate.parts;
     double its = parts.products + parts.attention + parts.kernels + parts.launches;
-    leastFound = std::min(leastFound, its);
-    computing = std::max(computing.load(), 0.95 * leastFound);
+    computing = computing > 0 ? std::min(computing, its) : its;
   }
   done[candidate.layout.str()] = std::move(candidate);
-  if (log.is_displayed()) {
-    std::string time = best < 1e30 ? llvm::formatv(", best step {0:F3} s", best.load()).str() : "";
-    log << llvm::formatv("\r{0} of {1} layouts compiled in {2:F0} s{3}   ", done.size(), layouts,
-                         secondsSince(begin), time);
-    log.flush();
-  }
 }
 
-void Searcher::tryLayout(const Layout &layout) {
-  {
-    std::lock_guard lock(mutex);
-    if (done.count(layout.str()))
-      return;
-  }
-  Candidate candidate = compile(layout);
-  bool tooLarge = candidate.refused.empty() && !fits(candidate);
-  keep(candidate);
-  if (!tooLarge || problem.options.given.count("remat"))
-    return;
+std::vector<Candidate> Searcher::tryLayout(const Layout &layout) {
+  std::vector<Candidate> tried{compileLayout(problem, layout)};
+  if (problem.isKept("remat"))
+    return tried;
   for (const char *policy : {"selective", "full"}) {
-    if (isTimeUp())
-      return;
+    const Candidate &last = tried.back();
+    if (!last.refused.empty() || last.fits(capacity))
+      break;
+    if (isOver()) {
+      isCut = true;
+      break;
+    }
     Layout more = layout;
     more.remat = policy;
-    Candidate its = compile(more);
-    bool isDone = !its.refused.empty() || fits(its);
-    keep(std::move(its));
-    if (isDone)
-      return;
+    tried.push_back(compileLayout(problem, more));
   }
+  return tried;
 }
 
-bool Searcher::evaluate(llvm::ArrayRef<Layout> wanted) {
+void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
+                            llvm::function_ref<std::vector<Candidate>(const Layout &)> compile) {
+  std::vector<std::vector<Candidate>> results(round.size());
   std::atomic<size_t> next = 0;
-  std::atomic<bool> isCut = false;
   auto work = [&] {
-    for (size_t i; (i = next++) < wanted.size();) {
-      if (isTimeUp()) {
-        isCut = true;
-        return;
-      }
-      if (!isHopeless(wanted[i]))
-        tryLayout(wanted[i]);
-    }
+    for (size_t i; (i = next++) < round.size();)
+      results[i] = compile(round[i]->layout);
   };
+  unsigned count = limits.threads ? limits.threads : std::thread::hardware_concurrency();
   std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+  for (unsigned i = 1; i < std::min<size_t>(count, round.size()); ++i)
     threads.emplace_back(work);
   work();
   for (std::thread &thread : threads)
     thread.join();
-  return !isCut;
+  for (auto [entry, result] : llvm::zip(round, results)) {
+    entry->isDone = true;
+    compiled += int64_t(result.size());
+    for (Candidate &candidate : result) {
+      candidate.leastSeconds = leastSeconds(*entry);
+      candidate.leastBytes = entry->bytes;
+      keep(std::move(candidate));
+    }
+  }
+  if (!log.is_displayed())
+    return;
+  std::string time = best < HUGE_VAL ? llvm::formatv(", best step {0:F3} s", best).str() : "";
+  std::chrono::duration<double> taken = Clock::now() - begin;
+  log << llvm::formatv("\r{0} of {1} layouts compiled in {2:F0} s{3}   ", compiled, space.size(),
+                       taken.count(), time);
+  log.flush();
 }
 
-std::vector<Candidate> Searcher::fastest(size_t count) {
-  std::vector<Candidate> list;
+bool Searcher::evaluate(llvm::ArrayRef<Entry *> wanted, bool promising) {
+  for (size_t at = 0; at < wanted.size();) {
+    if (isOver())
+      return false;
+    std::vector<Entry *> round;
+    for (; at < wanted.size() && round.size() < roundSize; ++at) {
+      Entry *entry = wanted[at];
+      bool isIn = llvm::is_contained(round, entry);
+      if (entry->isDone || isIn || isHopeless(*entry) ||
+          (promising && bounds.expectedSeconds(entry->layout, computing) > best))
+        continue;
+      round.push_back(entry);
+    }
+    compileRound(round, [&](const Layout &layout) { return tryLayout(layout); });
+  }
+  return true;
+}
+
+std::vector<const Candidate *> Searcher::fastest(size_t count) const {
+  std::vector<const Candidate *> list;
   for (auto &[name, candidate] : done)
-    if (fits(candidate))
-      list.push_back(candidate);
-  llvm::sort(list, [](const Candidate &a, const Candidate &b) {
-    return std::tuple(a.seconds, a.bytes, a.layout.str()) <
-           std::tuple(b.seconds, b.bytes, b.layout.str());
+    if (candidate.fits(capacity))
+      list.push_back(&candidate);
+  llvm::sort(list, [](const Candidate *a, const Candidate *b) {
+    return std::tuple(a->seconds, a->bytes, a->layout.str()) <
+           std::tuple(b->seconds, b->bytes, b->layout.str());
   });
   if (list.size() > count)
     list.resize(count);
   return list;
 }
 
-Found Searcher::run() {
-  std::vector<Layout> all = layoutsOf(problem);
-  layouts = all.size();
-  double least = leastComputing(problem);
-  computing = least;
-  // Of layouts that promise about the same, those with fewer tasks are compiled sooner.
-  auto promise = [&](const Layout &layout) {
-    auto tasks = double(layout.pipe == 1 ? 1 : layout.pipe * layout.chunks * layout.microbatches);
-    return leastSeconds(problem, layout, least) * (1 + 0.05 * std::log2(tasks));
-  };
-  llvm::stable_sort(all, [&](const Layout &a, const Layout &b) { return promise(a) < promise(b); });
-  // First of each mesh and size of microbatches the schedule of the lowest bound, and the least
-  // sharding of states that has a chance to fit.
-  std::map<std::string, std::vector<Layout>> groups; // what differs in schedule and ZeRO
-  std::vector<Layout> first;
+/// What layouts have in common that differ in schedule and ZeRO level alone.
+static std::string familyOf(Layout layout) {
+  layout.zero = 0;
+  layout.schedule = {};
+  layout.remat.clear();
+  return layout.str();
+}
+
+void Searcher::searchFirst() {
+  // Of each mesh and size of microbatches the schedule that is expected to be the fastest, and the
+  // least sharding of states that has a chance to fit.
+  std::map<std::string, std::vector<Entry *>> families;
+  std::vector<Entry *> first;
   std::set<std::string> begun;
-  auto groupOf = [](Layout layout) {
-    layout.zero = 0;
-    layout.schedule.clear();
-    layout.chunks = 1;
-    return layout.str();
-  };
-  for (const Layout &layout : all) {
-    std::vector<Layout> &group = groups[groupOf(layout)];
-    group.push_back(layout);
-    bool isPlain = layout.zero == 0 && layout.data * layout.context > 1;
-    if ((isPlain && !problem.options.given.count("zero")) || isHopeless(layout) ||
-        !begun.insert(groupOf(layout)).second)
+  for (Entry &entry : space) {
+    const Layout &layout = entry.layout;
+    std::string family = familyOf(layout);
+    families[family].push_back(&entry);
+    bool isPlain = layout.zero == 0 && layout.dataRanks() * layout.context > 1;
+    if ((isPlain && !problem.isKept("zero")) || isHopeless(entry) || !begun.insert(family).second)
       continue;
-    first.push_back(layout);
+    first.push_back(&entry);
   }
   // Now and then what the fastest become by other schedules and ZeRO levels.
-  constexpr size_t turn = 8;
-  for (size_t begun = 0; begun < first.size(); begun += turn) {
-    evaluate(llvm::ArrayRef(first).slice(begun, std::min(turn, first.size() - begun)));
-    std::vector<Layout> variants;
-    for (const Candidate &candidate : fastest(3))
-      llvm::append_range(variants, groups[groupOf(candidate.layout)]);
-    evaluate(variants);
+  llvm::ArrayRef<Entry *> rest = first;
+  while (!rest.empty() && !isOver()) {
+    auto turn = rest.take_front(roundSize);
+    rest = rest.drop_front(turn.size());
+    evaluate(turn, /*promising=*/true);
+    std::vector<Entry *> variants;
+    for (const Candidate *candidate : fastest(3))
+      llvm::append_range(variants, families[familyOf(candidate->layout)]);
+    evaluate(variants, /*promising=*/true);
   }
+}
+
+void Searcher::findSmallest() {
+  std::vector<Entry *> others;
+  for (Entry &entry : space)
+    if (!entry.isDone)
+      others.push_back(&entry);
+  llvm::stable_sort(others, [](Entry *a, Entry *b) { return a->bytes < b->bytes; });
+  for (llvm::ArrayRef<Entry *> rest = others; !rest.empty() && !isOver();) {
+    double smallest = HUGE_VAL;
+    for (auto &[name, candidate] : done)
+      if (candidate.refused.empty())
+        smallest = std::min(smallest, double(candidate.bytes));
+    auto round = rest.take_front(roundSize);
+    rest = rest.drop_front(round.size());
+    if (round.front()->bytes >= smallest)
+      return;
+    compileRound(round, [&](Layout layout) {
+      if (!problem.isKept("remat"))
+        layout.remat = "full";
+      return std::vector{compileLayout(problem, layout)};
+    });
+  }
+}
+
+Found Searcher::conclude(bool complete) {
   Found found;
-  found.complete = evaluate(all);
-  found.layouts = layouts;
-  found.compiled = done.size();
-  found.fitting = fastest(done.size());
+  found.complete = complete;
+  found.layouts = int64_t(space.size());
+  found.compiled = compiled;
+  found.leastSeconds = best;
+  std::vector<Entry *> open;
+  for (Entry &entry : space) {
+    found.tooLarge += !entry.isDone && isTooLarge(entry);
+    if (!entry.isDone && !isTooLarge(entry))
+      open.push_back(&entry);
+  }
+  llvm::stable_sort(open, [](Entry *a, Entry *b) { return a->quick < b->quick; });
+  for (Entry *entry : open)
+    if (entry->quick < found.leastSeconds)
+      found.leastSeconds = std::min(found.leastSeconds, leastSeconds(*entry));
+  for (const Candidate *candidate : fastest(done.size()))
+    found.fitting.push_back(*candidate);
   for (auto &[name, candidate] : done) {
-    if (candidate.refused.empty()) {
-      if (!fits(candidate))
-        found.others.push_back(candidate);
+    if (candidate.fits(capacity))
       continue;
-    }
-    ++found.refused;
-    if (found.example.empty())
+    if (candidate.refused.empty())
+      found.others.push_back(candidate);
+    else if (found.refused++ == 0)
       found.example = candidate.refused;
   }
   llvm::stable_sort(found.others,
                     [](const Candidate &a, const Candidate &b) { return a.bytes < b.bytes; });
-  found.seconds = secondsSince(begin);
-  if (log.is_displayed())
-    log << "\n";
+  found.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return found;
 }
 
-Found planner::searchLayouts(const Problem &problem, double seconds, llvm::raw_ostream &log) {
-  return Searcher(problem, seconds, log).run();
+Found Searcher::run() {
+  for (Layout &layout : layoutsOf(problem)) {
+    Entry &entry = space.emplace_back();
+    entry.layout = layout;
+    entry.quick = bounds.quickSeconds(layout);
+    entry.bytes = bounds.bytes(layout);
+    entry.expected = bounds.expectedSeconds(layout, bounds.computing(layout));
+  }
+  llvm::stable_sort(space, [](const Entry &a, const Entry &b) { return a.expected < b.expected; });
+  searchFirst();
+  std::vector<Entry *> all;
+  for (Entry &entry : space)
+    all.push_back(&entry);
+  bool complete = evaluate(all, /*promising=*/false) && !isCut;
+  if (best == HUGE_VAL)
+    findSmallest();
+  if (log.is_displayed())
+    log << "\n";
+  return conclude(complete);
+}
+
+Found planner::searchLayouts(const Problem &problem, const Limits &limits, llvm::raw_ostream &log) {
+  return Searcher(problem, limits, log).run();
 }

@@ -6,20 +6,16 @@
 #ifndef MESHWRIGHT_LIB_PIPELINE_PLANNER_SEARCH_H
 #define MESHWRIGHT_LIB_PIPELINE_PLANNER_SEARCH_H
 
-#include "Layout.h"
-#include "meshwright/StepTime.h"
-
-#include "mlir/IR/DialectRegistry.h"
+#include "Candidate.h"
 
 namespace meshwright::planner {
 
-/// A layout that was compiled and simulated.
-struct Candidate {
-  Layout layout;
-  std::string refused; ///< why the compiler refuses it; empty: it does not
-  double seconds = 0, flops = 0; ///< of a step; FLOPs without what is computed again
-  int64_t bytes = 0;             ///< of a device
-  TimeParts parts;
+/// When a search ends.
+struct Limits {
+  double seconds = 60;
+  int64_t compiled = 0;    ///< the most layouts that are compiled; 0: any number
+  unsigned threads = 0;    ///< that compile; 0: one for each processor
+  bool exhaustive = false; ///< compiles everything, whatever bounds say
 };
 
 struct Found {
@@ -27,19 +23,20 @@ struct Found {
   std::vector<Candidate> others;  ///< that do not fit, those of fewest bytes first
   int64_t layouts = 0;            ///< in the space
   int64_t compiled = 0, refused = 0;
-  std::string example; ///< what one of these was refused for
-  /// Whether each layout that was not compiled needs more time than the best one, or more memory
+  int64_t tooLarge = 0; ///< by the bound of their bytes, not compiled
+  std::string example;  ///< what one of these was refused for
+  /// Whether each layout that was not compiled takes longer than the best one, or needs more memory
   /// than there is, by its bounds.
   bool complete = false;
+  /// No layout that was not compiled takes less, by its bound; the best step where that is less.
+  double leastSeconds = 0;
   double seconds = 0; ///< that the search took
 };
 
-/// What the model says itself; an error if it cannot be imported.
-llvm::Expected<ModelFacts> factsOf(const CompileOptions &options, mlir::MLIRContext &context);
-
-/// Compiles and simulates layouts for at most `seconds`, those with the lowest bounds first.
-/// Progress goes to `log`, a line that is written again, if it is a terminal.
-Found searchLayouts(const Problem &problem, double seconds, llvm::raw_ostream &log);
+/// Compiles and simulates layouts within `limits`, those that promise most first, in rounds, so that
+/// what is found does not depend on the number of threads. Progress goes to `log`, a line that is
+/// written again, if it is a terminal.
+Found searchLayouts(const Problem &problem, const Limits &limits, llvm::raw_ostream &log);
 
 } // namespace meshwright::planner
 

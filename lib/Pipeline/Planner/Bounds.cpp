@@ -1,0 +1,232 @@
+//===- Bounds.cpp - what a layout takes at least ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace meshwright;
+using namespace meshwright::planner;
+using schedule::ScheduleKind;
+
+static bool isNarrow(const Problem &problem) {
+  return problem.options.precision != MixedPrecision::f32;
+}
+
+/// Sequences of a microbatch of a rank.
+static double rowsOf(const Problem &problem, const Layout &layout) {
+  return double(problem.batch) / double(layout.dataRanks()) / double(layout.microbatches);
+}
+
+/// The part of a sequence's layer that one device computes.
+static double shareOf(const Layout &layout) {
+  return 1 / double(layout.tensor * layout.context);
+}
+
+/// Ranks that states of ZeRO are sharded over.
+static double shardsOf(const Layout &layout, bool ofExperts) {
+  return double(layout.data * layout.context) * double(ofExperts ? 1 : layout.expert);
+}
+
+//===--- seconds of computing ----------------------------------------------------===//
+
+/// The highest rate of calls of at most `size`, where `at` says what one of that size has.
+static double bestRate(const cost::Rate &rate, double size, double (cost::Rate::*at)(double) const) {
+  double best = (rate.*at)(size);
+  for (const cost::Rate::Point &point : rate.getPoints())
+    if (point.size <= size)
+      best = std::max(best, point.rate);
+  return best;
+}
+
+/// Of what is in the precision of the model, and of what stays in f32.
+static double bestRate(const cost::RatesByType &rates, double size, bool isNarrow,
+                       double (cost::Rate::*at)(double) const) {
+  return std::max(bestRate(rates.f32, size, at), isNarrow ? bestRate(rates.narrow, size, at) : 0);
+}
+
+double Bounds::secondsOf(const Layout &layout, const Work &work, bool isForward) const {
+  double share = rowsOf(problem, layout) * shareOf(layout);
+  bool narrow = isNarrow(problem);
+  // As the simulation takes them; padding makes sequences longer by less than this.
+  auto ofProducts = &cost::Rate::at, ofKeys = &cost::Rate::between;
+  double keys = 2 * double(problem.model.sequence);
+  double products = 0, attention = 0;
+  for (const cost::Cluster::Devices &type : problem.cluster.devices) {
+    const cost::Device &device = type.device;
+    // No call has more than all products of a layer together, or the head.
+    double rate = bestRate(device.products, problem.model.largestCall * share, narrow,
+                           ofProducts);
+    products = std::max(products, rate * std::max(1.0, device.groupedShare));
+    const cost::Rate &small = isForward ? device.smallHeads : device.smallHeadsGrad;
+    const cost::RatesByType &large = isForward ? device.attention : device.attentionGrad;
+    attention = std::max({attention, narrow ? bestRate(small, keys, ofKeys) : 0,
+                          bestRate(large, keys, narrow, ofKeys)});
+  }
+  return share * (work.products / products + work.attention / attention);
+}
+
+double Bounds::computing(const Layout &layout) const {
+  const ModelFacts &model = problem.model;
+  double all = secondsOf(layout, model.forward, true) + secondsOf(layout, model.backward, false);
+  return all * double(layout.microbatches) / double(layout.pipe);
+}
+
+//===--- seconds of communication --------------------------------------------------===//
+
+const cost::GroupLayout &Bounds::groupOf(int64_t members, int64_t stride) {
+  auto [entry, isNew] = groups.try_emplace({members, stride});
+  if (isNew) {
+    llvm::SmallVector<int64_t> ranks;
+    for (int64_t member = 0; member < members; ++member)
+      ranks.push_back(member * stride);
+    entry->second = problem.cluster.layoutOf(ranks);
+  }
+  return entry->second;
+}
+
+double Bounds::gatherSeconds(const Layout &layout) {
+  if (layout.tensor == 1)
+    return 0;
+  const ModelFacts &model = problem.model;
+  double bytes = rowsOf(problem, layout) * double(model.sequence * model.hidden) /
+                 double(layout.context) * (isNarrow(problem) ? 2 : 4) * double(layout.tensor - 1) /
+                 double(layout.tensor);
+  const cost::GroupLayout &group = groupOf(layout.tensor, 1);
+  return std::min(problem.cluster.collectiveSeconds("all_gather", bytes, group),
+                  problem.cluster.collectiveSeconds("reduce_scatter", bytes, group));
+}
+
+double Bounds::gradientBytes(const Layout &layout) const {
+  const ModelFacts &model = problem.model;
+  // Those of experts go along fewer axes.
+  double own = (model.parameters - model.expertParameters) /
+               double(layout.tensor * layout.pipe);
+  double shards = shardsOf(layout, /*ofExperts=*/false);
+  double bytes = problem.options.gradDtype == GradientType::bf16 ? 2 : 4;
+  return own * bytes * (shards - 1) / shards;
+}
+
+double Bounds::sentSeconds(const Layout &layout, double bytes) {
+  auto shards = int64_t(shardsOf(layout, /*ofExperts=*/false));
+  if (shards == 1)
+    return 0;
+  const cost::GroupLayout &group = groupOf(shards, layout.tensor);
+  const cost::Level &level = problem.cluster.levels[group.level];
+  double bandwidth = level.link.bandwidth;
+  for (const cost::CollectiveAlgorithm &algorithm : level.algorithms)
+    for (const cost::Rate::Point &point : algorithm.bandwidth.getPoints())
+      bandwidth = std::max(bandwidth, point.rate);
+  // Members of a unit have their adapters together.
+  return bytes / double(group.membersPerUnit) / bandwidth;
+}
+
+//===--- seconds of a step -----------------------------------------------------------===//
+
+double Bounds::quickSeconds(const Layout &layout) {
+  bool isReduced = problem.options.dataSync == DataSync::allReduce && problem.options.seeds.empty();
+  return std::max(computing(layout),
+                  isReduced ? sentSeconds(layout, gradientBytes(layout)) : 0);
+}
+
+double Bounds::seconds(const Layout &layout) {
+  double quick = quickSeconds(layout);
+  auto cut = problem.model.cuts.find(layout.chunks());
+  if (cut == problem.model.cuts.end() || cut->second.empty())
+    return quick;
+  // A walk through more tasks would take longer than it saves.
+  constexpr int64_t mostTasks = 200000;
+  int64_t stages = layout.pipe, tasks = layout.chunks() * layout.microbatches * 3;
+  if (stages > 1 && tasks > mostTasks)
+    return quick;
+  // A gather and a reduce-scatter in the forward of each layer have nothing beside them, but in
+  // loops of --collective-matmul and in pairs of tasks. Seeds may shard otherwise.
+  bool isHidden = problem.options.collectiveMatmul == Toggle::on ||
+                  layout.schedule.name == ScheduleKind::dualPipeV || !problem.options.seeds.empty();
+  double gathers = isHidden ? 0 : 2 * gatherSeconds(layout);
+  const Work &forward = problem.model.forward, &backward = problem.model.backward;
+  Work again{forward.products > 0 ? backward.products / forward.products : 0,
+             forward.attention > 0 ? backward.attention / forward.attention : 0};
+  schedule::TaskCosts costs;
+  for (const Chunk &chunk : cut->second) {
+    // Gradients of weights are one product for each of the forward; the others are of the inputs.
+    Work weight{chunk.forward.products, 0};
+    Work input{std::max(0.0, again.products - 1) * chunk.forward.products,
+               again.attention * chunk.forward.attention};
+    costs.chunks.push_back({secondsOf(layout, chunk.forward, true) + gathers * double(chunk.layers),
+                            secondsOf(layout, input, false), secondsOf(layout, weight, false)});
+  }
+  if (stages == 1) {
+    const auto &all = costs.chunks.front();
+    return std::max(quick, double(layout.microbatches) * (all.forward + all.backward + all.weight));
+  }
+  auto schedule = makeSchedule(layout.schedule, stages, layout.microbatches);
+  auto timeline = schedule ? simulate(*schedule, costs) : schedule.takeError();
+  if (!timeline) {
+    llvm::consumeError(timeline.takeError()); // The compiler refuses the layout, and says why.
+    return quick;
+  }
+  return std::max(quick, timeline->end());
+}
+
+double Bounds::expectedSeconds(const Layout &layout, double computing) {
+  const ModelFacts &model = problem.model;
+  auto microbatches = double(layout.microbatches), stages = double(layout.pipe);
+  // A gather and a reduce-scatter at attention and at the MLP, forward and backward.
+  double busy = computing +
+                8 * microbatches * double(model.layers) / stages * gatherSeconds(layout);
+  double bubble = (stages - 1) / microbatches / double(layout.schedule.chunksPerStage);
+  if (layout.schedule.splitsBackward())
+    bubble /= 3;
+  if (layout.schedule.name == ScheduleKind::naive)
+    bubble *= microbatches;
+  // ZeRO 2 reduces gradients, and ZeRO 3 gathers weights twice, in each microbatch, beside what is
+  // computed; others reduce in the last one.
+  double gradients = gradientBytes(layout), weights = gradients * (isNarrow(problem) ? 0.5 : 1);
+  double sent = gradients * (layout.zero >= 2 ? microbatches : layout.zero == 1 ? 1 : 2);
+  if (layout.zero > 0)
+    sent += weights * (layout.zero == 3 ? 2 * microbatches : 1);
+  double beside = 0.8 * computing / (layout.zero >= 2 ? 1 : 2 * microbatches);
+  double exposed = std::max(0.0, sentSeconds(layout, sent) - beside);
+  // Of those that promise about the same, the ones with fewer tasks are compiled sooner.
+  double tasks = layout.pipe == 1 ? 1 : double(layout.chunks()) * microbatches;
+  return (busy * (1 + bubble) + exposed) * (1 + 0.01 * std::log2(tasks));
+}
+
+//===--- bytes -------------------------------------------------------------------------===//
+
+double Bounds::bytes(const Layout &layout) const {
+  const ModelFacts &model = problem.model;
+  const CompileOptions &options = problem.options;
+  bool narrow = isNarrow(problem);
+  double weight = narrow ? 2 : 4;
+  if (!options.seeds.empty()) // They may shard weights over every axis.
+    return model.parameters * weight / double(layout.devices());
+  double moment = options.momentsDtype == MomentType::bf16 ? 2 : 4;
+  double states = double(options.optimizer->states.size()) * moment;
+  if (narrow)
+    states += options.precision == MixedPrecision::bf16 &&
+                      options.masters == MasterStorage::halves && !options.replay
+                  ? 2
+                  : 4;
+  if (options.offload.optimizer)
+    states = 0;
+  // Sums over microbatches live as long as the step. Gradients of a single one are reduced as they
+  // come from ZeRO 1 on, and narrow ones take the place of their weights.
+  bool isSummed = layout.microbatches > 1;
+  double gradient = options.gradDtype == GradientType::bf16 ? 2 : 4;
+  if (!isSummed && narrow)
+    gradient = 0;
+  // A stage may have less than its share, but then another has more.
+  double stage = double(layout.tensor * layout.pipe);
+  auto of = [&](double parameters, bool ofExperts) {
+    double shards = shardsOf(layout, ofExperts);
+    auto from = [&](int64_t level) { return layout.zero >= level ? shards : 1; };
+    return parameters * (weight / from(3) + gradient / from(isSummed ? 2 : 1) + states / from(1));
+  };
+  return of(model.parameters - model.expertParameters, false) / stage +
+         of(model.expertParameters, true) / stage / double(layout.expert);
+}

@@ -1,0 +1,57 @@
+//===- Bounds.h - what a layout takes at least ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// No compiled and simulated layout takes less than its bounds say, so that one whose bounds are
+// above the best step or the memory need not be compiled. `plan --exhaustive` compares.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_PIPELINE_PLANNER_BOUNDS_H
+#define MESHWRIGHT_LIB_PIPELINE_PLANNER_BOUNDS_H
+
+#include "Layout.h"
+
+namespace meshwright::planner {
+
+class Bounds {
+public:
+  explicit Bounds(const Problem &problem) : problem(problem) {}
+
+  /// Seconds that devices compute at least, on average: products and attention of a step at the
+  /// best rates of calls as large as those of the layout.
+  double computing(const Layout &layout) const;
+
+  /// Seconds of a step at least: of the tasks of the layout's own schedule in their order, with
+  /// their products and what tensor parallelism sends in the forward; or of the gradients on their
+  /// links.
+  double seconds(const Layout &layout);
+
+  /// The same without a walk through the schedule, and not more.
+  double quickSeconds(const Layout &layout);
+
+  /// Bytes of the device with the most: weights, gradients and optimizer states that are there at
+  /// the same time.
+  double bytes(const Layout &layout) const;
+
+  /// Seconds that a step probably takes if devices compute for `computing`: no bound, but the order
+  /// in which layouts are worth a compilation.
+  double expectedSeconds(const Layout &layout, double computing);
+
+private:
+  /// Seconds of products and attention of a microbatch at the best rates.
+  double secondsOf(const Layout &layout, const Work &work, bool isForward) const;
+  /// Seconds of one gather of a microbatch's tokens along `tensor`.
+  double gatherSeconds(const Layout &layout);
+  /// Bytes that a device sends to reduce the gradients of a step once.
+  double gradientBytes(const Layout &layout) const;
+  /// Seconds of so many bytes of a device along the axes of data, at the bandwidth alone.
+  double sentSeconds(const Layout &layout, double bytes);
+  const cost::GroupLayout &groupOf(int64_t members, int64_t stride);
+
+  const Problem &problem;
+  std::map<std::pair<int64_t, int64_t>, cost::GroupLayout> groups; ///< by members and stride
+};
+
+} // namespace meshwright::planner
+
+#endif // MESHWRIGHT_LIB_PIPELINE_PLANNER_BOUNDS_H

@@ -1,0 +1,74 @@
+//===- Candidate.cpp - a layout that was compiled and simulated -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Candidate.h"
+
+#include "meshwright/Pipeline.h"
+#include "meshwright/Register.h"
+#include "meshwright/Report.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::planner;
+
+CompileOptions planner::optionsOf(const CompileOptions &given, int64_t batch,
+                                  const Layout &layout) {
+  CompileOptions options = given;
+  options.batch = batch;
+  options.given.insert("batch");
+  for (auto &[name, value] : layout.flags()) {
+    const Flag *flag =
+        llvm::find_if(compileFlags(), [&](const Flag &f) { return name == f.name; });
+    options.given.insert(name);
+    llvm::cantFail(flag->read(value, options));
+  }
+  return options;
+}
+
+/// Calls `use` with the compiled program and its plan.
+static llvm::Error withProgram(const CompileOptions &options,
+                               llvm::function_ref<llvm::Error(ModuleOp, const Plan &)> use) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+  llvm::raw_null_ostream log;
+  auto module = compileTo(Phase::exec, options, context, log);
+  if (!module)
+    return module.takeError();
+  llvm::Expected<Plan> plan = buildPlan(**module);
+  return plan ? use(**module, *plan) : plan.takeError();
+}
+
+Candidate planner::compileLayout(const Problem &problem, const Layout &layout) {
+  Candidate candidate;
+  candidate.layout = layout;
+  auto simulate = [&](ModuleOp module, const Plan &plan) -> llvm::Error {
+    candidate.bytes = plan.deviceBytes;
+    candidate.flops = plan.flops - plan.recomputedFlops;
+    llvm::Expected<StepTime> step = predictStep(module, problem.cluster);
+    if (!step)
+      return step.takeError();
+    candidate.seconds = step->seconds;
+    candidate.parts = step->mean();
+    return llvm::Error::success();
+  };
+  if (llvm::Error error =
+          withProgram(optionsOf(problem.options, problem.batch, layout), simulate))
+    candidate.refused = toString(std::move(error));
+  return candidate;
+}
+
+std::optional<int64_t> planner::bytesOf(const CompileOptions &options) {
+  std::optional<int64_t> bytes;
+  llvm::consumeError(withProgram(options, [&](ModuleOp, const Plan &plan) {
+    bytes = plan.deviceBytes;
+    return llvm::Error::success();
+  }));
+  return bytes;
+}

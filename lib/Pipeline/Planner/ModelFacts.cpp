@@ -1,0 +1,150 @@
+//===- ModelFacts.cpp - what is known of a model before layouts are compiled ===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "ModelFacts.h"
+
+#include "../DiagnosticCollector.h"
+#include "Train/Train.h"
+#include "meshwright/Cost/Flops.h"
+#include "meshwright/Pipeline.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::planner;
+
+ModelReader::ModelReader(const CompileOptions &given, MLIRContext &context)
+    : options(given), context(context) {
+  options.batch = options.microbatches = 1;
+  options.mesh = {};
+  options.schedule = {};
+  options.sequenceParallel = false;
+  options.remat = {};
+  options.residuals = ResidualChoice::least;
+}
+
+/// FLOPs of an op and of what it runs.
+static Work workOf(Operation *op, SymbolTableCollection &symbols) {
+  Work work;
+  work.products = cost::FlopCounter(cost::FlopCounter::Products).of(op);
+  auto add = [&](Operation *each, double runs) {
+    if (isa<train::AttentionOp, train::AttentionGradOp>(each))
+      work.attention += runs * cast<train::CostOpInterface>(each).getFlops();
+  };
+  Operation *runs = cost::calleeOf(op, symbols);
+  for (Region &region : (runs ? runs : op)->getRegions())
+    for (Block &block : region)
+      cost::forEachRun(block, cost::Rounds::Expected, symbols, [&](Operation *each, double times) {
+        add(each, times * cost::tripCount(op));
+      });
+  add(op, 1);
+  work.products -= work.attention;
+  return work;
+}
+
+static Work workOf(Block &block) {
+  SymbolTableCollection symbols;
+  Work sum;
+  for (Operation &op : block) {
+    Work work = workOf(&op, symbols);
+    sum.products += work.products, sum.attention += work.attention;
+  }
+  return sum;
+}
+
+OwningOpRef<ModuleOp> ModelReader::runPasses(StringRef last, int64_t chunks) {
+  CompileOptions cut = options;
+  if (chunks > 1)
+    cut.mesh.axes.push_back({"pipe", chunks});
+  OwningOpRef<ModuleOp> copy((*model).clone());
+  PassManager manager(&context);
+  DiagnosticCollector diagnostics(context);
+  llvm::Error error = buildPipeline(manager, cut, "train-verify-model", last);
+  if (!error && succeeded(manager.run(*copy)))
+    return copy;
+  llvm::consumeError(std::move(error));
+  return nullptr;
+}
+
+llvm::Expected<ModelFacts> ModelReader::read() {
+  std::string notes;
+  llvm::raw_string_ostream log(notes);
+  llvm::Expected<OwningOpRef<ModuleOp>> loaded = loadModel(options, context, log);
+  if (!loaded)
+    return loaded.takeError();
+  model = std::move(*loaded);
+  ModuleOp module = *model;
+  auto loss = module.lookupSymbol<func::FuncOp>("loss");
+  if (!loss)
+    return llvm::createStringError("'" + options.model +
+                                   "' is past phase train; a search needs a config.json");
+  ModelFacts facts;
+  facts.sequence = train::moduleSize(module, train::sequenceAttr).value_or(1);
+  for (auto repeat : loss.getOps<train::RepeatOp>())
+    if (!repeat.getTimes())
+      facts.layers += repeat.getCount();
+  for (auto embedding : loss.getOps<train::EmbeddingOp>())
+    facts.hidden = cast<RankedTensorType>(embedding.getType()).getShape().back();
+  module.walk([&](train::AttentionOp attention) {
+    facts.heads = cast<RankedTensorType>(attention.getQ().getType()).getDimSize(2);
+  });
+  for (auto variable : module.getOps<train::VariableOp>()) {
+    if (variable.getOf())
+      continue; // A state of a parameter, of counts of tokens.
+    auto count = double(variable.getTensorType().getNumElements());
+    facts.parameters += count;
+    if (!variable.getExperts())
+      continue;
+    facts.expertParameters += count;
+    facts.experts = variable.getTensorType().getDimSize(variable.getStacked() ? 1 : 0);
+  }
+  facts.forward = workOf(loss.getBody().front());
+  SymbolTableCollection symbols;
+  for (Operation &op : loss.getBody().front()) {
+    auto repeat = dyn_cast<train::RepeatOp>(op);
+    double times = repeat && !repeat.getTimes() ? double(repeat.getCount()) : 1;
+    facts.largestCall = std::max(facts.largestCall, workOf(&op, symbols).products / times);
+  }
+  // What the passes add for the backward; one that fails here says why when layouts are compiled.
+  facts.backward = facts.forward;
+  if (OwningOpRef<ModuleOp> step = runPasses("train-build-optimizer", 1))
+    if (auto whole = (*step).lookupSymbol<func::FuncOp>("step")) {
+      Work both = workOf(whole.getBody().front());
+      facts.backward = {both.products - facts.forward.products,
+                        both.attention - facts.forward.attention};
+    }
+  return facts;
+}
+
+void ModelReader::addCut(ModelFacts &facts, int64_t count) {
+  if (facts.cuts.count(count))
+    return;
+  std::vector<Chunk> &chunks = facts.cuts[count];
+  OwningOpRef<ModuleOp> cut;
+  if (count > 1 && !(cut = runPasses("train-split-layers", count)))
+    return;
+  chunks.resize(count);
+  SymbolTableCollection symbols;
+  int64_t at = 0;
+  // What goes before layers is small, and may be on any stage.
+  Work behind;
+  auto loss = (cut ? *cut : *model).lookupSymbol<func::FuncOp>("loss");
+  for (Operation &op : loss.getBody().front()) {
+    Work work = workOf(&op, symbols);
+    auto repeat = dyn_cast<train::RepeatOp>(op);
+    if (!repeat || repeat.getTimes()) {
+      behind.products += work.products, behind.attention += work.attention;
+      continue;
+    }
+    if (auto number = repeat->getAttrOfType<IntegerAttr>(train::TrainDialect::chunkAttr))
+      at = number.getInt();
+    chunks[at].forward.products += work.products;
+    chunks[at].forward.attention += work.attention;
+    if (work.attention > 0)
+      chunks[at].layers += repeat.getCount();
+    behind = {};
+  }
+  chunks.back().forward.products += behind.products;
+  chunks.back().forward.attention += behind.attention;
+}
