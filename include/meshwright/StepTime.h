@@ -14,9 +14,21 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace meshwright {
+
+/// What devices wait for that communicate.
+struct CommunicationKind {
+  std::string axes;  ///< of the mesh, along which it goes, between commas
+  std::string what;  ///< the collective as ops are called, or "message"
+  std::string level; ///< the links that it uses, as the cluster calls them
+
+  bool operator<(const CommunicationKind &other) const {
+    return std::tie(axes, what, level) < std::tie(other.axes, other.what, other.level);
+  }
+};
 
 /// Seconds of a step on one device, by what they go to. They add up to the step.
 struct TimeParts {
@@ -26,11 +38,10 @@ struct TimeParts {
   double optimizer = 0; ///< kernels of the update, norms and casts of parameters
   double launches = 0;  ///< between kernels
   double copies = 0;    ///< waiting for copies from and to the host
-  /// Waiting for collectives and messages, by the mesh axes along which they go.
-  std::map<std::string, double> communication;
+  std::map<CommunicationKind, double> communication; ///< waiting for collectives and messages
   double bubble = 0; ///< waiting for other pipeline stages
 
-  /// Calls `visit(name, seconds)` for each.
+  /// Calls `visit(name, seconds)` for each, with communication by the axes along which it goes.
   void forEach(llvm::function_ref<void(llvm::StringRef, double)> visit) const;
   double sum() const;
   /// Adds `factor` times `other`.

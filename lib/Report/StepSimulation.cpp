@@ -32,7 +32,10 @@ void TimeParts::forEach(llvm::function_ref<void(StringRef, double)> visit) const
   visit("optimizer", optimizer);
   visit("launches", launches);
   visit("copies", copies);
-  for (auto &[axes, seconds] : communication)
+  std::map<std::string, double> byAxes;
+  for (auto &[kind, seconds] : communication)
+    byAxes[kind.axes] += seconds;
+  for (auto &[axes, seconds] : byAxes)
     visit("communication[" + axes + "]", seconds);
   visit("bubble", bubble);
 }
@@ -48,8 +51,8 @@ void TimeParts::add(const TimeParts &other, double factor) {
                     &TimeParts::optimizer, &TimeParts::launches, &TimeParts::copies,
                     &TimeParts::bubble})
     this->*part += factor * other.*part;
-  for (auto &[axes, seconds] : other.communication)
-    communication[axes] += factor * seconds;
+  for (auto &[kind, seconds] : other.communication)
+    communication[kind] += factor * seconds;
 }
 
 TimeParts StepTime::mean() const {
@@ -104,7 +107,7 @@ struct Runner {
   int64_t device = 0; ///< that of its first rank
   Clocks clocks;
   TimeParts parts;
-  std::map<int64_t, std::string> axes; ///< of tokens
+  std::map<int64_t, CommunicationKind> awaited; ///< what async tokens are of
   llvm::DenseSet<Operation *> shown; ///< callees whose ops have been
 };
 
@@ -311,12 +314,13 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
                    cluster.collectiveSeconds(collective.getName(), bytes, layout);
   double begin = std::max(from, link), end = begin + seconds;
   link = end;
-  std::string axes = axesOf(collective);
+  CommunicationKind kind{axesOf(collective), collective.getName().str(),
+                                 cluster.levels[layout.level].name};
   if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
     runner.clocks.started[*token] = end;
-    runner.axes[*token] = axes;
+    runner.awaited[*token] = kind;
   } else {
-    wait(runner, end, runner.parts.communication[axes], end - from);
+    wait(runner, end, runner.parts.communication[kind], end - from);
   }
   tell(number, SimulatedEvent::Communicating, op.getName().stripDialect(), op, begin, end, show);
 }
@@ -329,7 +333,7 @@ void Simulation::copy(int64_t number, Operation &op) {
           cluster.deviceAt(runner.device).host.seconds(bytes);
   if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
     runner.clocks.started[*token] = queue;
-    runner.axes.erase(*token);
+    runner.awaited.erase(*token);
   } else {
     wait(runner, queue, runner.parts.copies, queue);
   }
@@ -386,9 +390,9 @@ void Simulation::runOp(int64_t number, Operation &op, bool show) {
     return copy(number, op);
   if (auto waits = dyn_cast<exec::WaitOp>(op)) {
     int64_t token = waits.getAsyncToken();
-    auto axes = runner.axes.find(token);
-    double &what = axes == runner.axes.end() ? runner.parts.copies
-                                             : runner.parts.communication[axes->second];
+    auto kind = runner.awaited.find(token);
+    double &what = kind == runner.awaited.end() ? runner.parts.copies
+                                                : runner.parts.communication[kind->second];
     double end = runner.clocks.started[token];
     return wait(runner, end, what, end);
   }
@@ -457,8 +461,9 @@ bool Simulation::runTop(int64_t number, Operation &op) {
     Message message = messages.front();
     messages.pop_front();
     double begin = runner.clocks.now;
-    wait(runner, message.arrival, runner.parts.communication[axesOf(collective)],
-         message.duration);
+    CommunicationKind kind{axesOf(collective), "message",
+                                   cluster.levels[linkTo(recv.getFrom())].name};
+    wait(runner, message.arrival, runner.parts.communication[kind], message.duration);
     tell(number, SimulatedEvent::Communicating, "recv", op, begin, runner.clocks.now,
          /*show=*/true);
     return true;

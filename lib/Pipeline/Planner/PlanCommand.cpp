@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../OutputFiles.h"
+#include "Explain.h"
 #include "Prepare.h"
 #include "Search.h"
 #include "meshwright/Codegen.h"
@@ -76,26 +77,6 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
   return read;
 }
 
-/// What a step's time goes to beside products, where it is much.
-static std::string bindingOf(const Candidate &candidate) {
-  std::vector<std::pair<double, std::string>> parts;
-  candidate.parts.forEach([&](StringRef name, double part) {
-    double share = part / candidate.seconds;
-    if (share < 0.05 || name == "products" || name == "attention")
-      return;
-    std::string what = name.str();
-    if (name == "bubble")
-      what += llvm::formatv(" of {0} stages with {1} microbatches", candidate.layout.pipe,
-                            candidate.layout.microbatches);
-    parts.push_back({share, llvm::formatv("{0} {1:P0}", what, share).str()});
-  });
-  llvm::sort(parts, std::greater<>());
-  std::string text;
-  for (auto &[share, what] : parts)
-    text += (text.empty() ? "" : ", ") + what;
-  return text.empty() ? "products" : text;
-}
-
 /// No other layout is faster with as little memory.
 static std::vector<const Candidate *> paretoOf(const Found &found) {
   std::vector<const Candidate *> front;
@@ -112,44 +93,68 @@ static double mfuOf(const Problem &problem, const Candidate &candidate) {
   return candidate.flops / (double(problem.devices) * peak * candidate.seconds);
 }
 
-static llvm::json::Object jsonOf(const Problem &problem, const Candidate &candidate) {
+static double tokensOf(const Problem &problem, const Candidate &candidate) {
+  return double(problem.batch * problem.model.sequence) / candidate.seconds /
+         double(problem.devices);
+}
+
+static llvm::json::Object jsonOf(const Problem &problem, const Found &found,
+                                 const Candidate &candidate) {
   llvm::json::Object flags, breakdown;
   for (auto &[name, value] : candidate.layout.flags())
     flags[name] = value;
   candidate.parts.forEach([&](StringRef name, double part) { breakdown[name.str()] = part; });
-  return llvm::json::Object{{"flags", std::move(flags)},
+  llvm::json::Object object{{"flags", std::move(flags)},
           {"step_s", candidate.seconds},
-          {"tokens_per_s_per_device", double(problem.batch * problem.model.sequence) /
-                                          candidate.seconds / double(problem.devices)},
+          {"tokens_per_s_per_device", tokensOf(problem, candidate)},
           {"mfu", mfuOf(problem, candidate)},
           {"peak_bytes", candidate.bytes},
           {"bound_s", candidate.leastSeconds},
           {"bound_bytes", candidate.leastBytes},
           {"binds", bindingOf(candidate)},
           {"breakdown", std::move(breakdown)}};
+  if (!found.fitting.empty() && candidate.layout.str() != found.fitting.front().layout.str())
+    object["loses"] = lossOf(problem, found.fitting.front(), candidate);
+  return object;
 }
 
-static void printRow(const Problem &problem, const Candidate &candidate, llvm::raw_ostream &os) {
-  os << llvm::formatv("{0,11:F3} s{1,8:P1}{2,10:F1} GB  {3}\n", candidate.seconds,
-                      mfuOf(problem, candidate), double(candidate.bytes) / 1e9,
-                      candidate.layout.str());
-  os << llvm::formatv("{0,35}{1}\n", "", bindingOf(candidate));
+static void printRow(const Problem &problem, const Found &found, const Candidate &candidate,
+                     llvm::raw_ostream &os) {
+  const Candidate &best = found.fitting.front();
+  bool isBest = candidate.layout.str() == best.layout.str();
+  os << llvm::formatv("{0,11:F3} s{1,11:N0}{2,8:P1}{3,9:F1} GB  {4}\n", candidate.seconds,
+                      int64_t(tokensOf(problem, candidate)), mfuOf(problem, candidate),
+                      double(candidate.bytes) / 1e9, candidate.layout.str());
+  os << llvm::formatv("{0,46}{1}\n", "",
+                      isBest ? bindingOf(candidate) : lossOf(problem, best, candidate));
+}
+
+/// What is known of the layouts that were not compiled.
+static std::string proofOf(const Found &found) {
+  double best = found.fitting.front().seconds;
+  if (found.complete)
+    return "all others are slower or too large, by their bounds";
+  if (found.leastSeconds >= best)
+    return "the time ended, but all others are slower, by their bounds";
+  return llvm::formatv("the time ended, --seconds gives more; no other takes less than {0:F3} s by "
+                       "its bound, {1:P1} below the best",
+                       found.leastSeconds, 1 - found.leastSeconds / best);
 }
 
 static void print(const Problem &problem, const Found &found, llvm::raw_ostream &os) {
-  os << llvm::formatv(
-      "{0} layouts of {1} devices of {2}; {3} compiled in {4:F0} s, {5} of these refused; {6}\n",
-      found.layouts, problem.devices, problem.cluster.name, found.compiled, found.seconds,
-      found.refused,
-      found.complete ? "the bounds of all others say that they are slower, or do not fit"
-                     : "the time ended before all others were excluded; --seconds gives more");
-  os << "       step     MFU     memory  flags, and what takes time beside products and attention\n";
+  os << llvm::formatv("{0} layouts of {1} devices of {2}; {3} compiled in {4:F0} s", found.layouts,
+                      problem.devices, problem.cluster.name, found.compiled, found.seconds);
+  if (found.refused)
+    os << llvm::formatv(", {0} of these refused, e.g.: {1}", found.refused, found.example);
+  os << "; " << proofOf(found)
+     << "\n       step   tokens/s     MFU    memory  flags, and what the fastest waits for\n"
+        "              a device                     or why others are slower\n";
   for (const Candidate &candidate : llvm::ArrayRef(found.fitting).take_front(10))
-    printRow(problem, candidate, os);
+    printRow(problem, found, candidate, os);
   if (auto front = paretoOf(found); front.size() > 1) {
     os << "the fastest with less memory:\n";
     for (const Candidate *candidate : llvm::ArrayRef(front).drop_front())
-      printRow(problem, *candidate, os);
+      printRow(problem, found, *candidate, os);
   }
 }
 
@@ -182,27 +187,12 @@ static std::string recipeOf(const Problem &problem, const Candidate &candidate) 
   return text;
 }
 
-static Error nothingFits(const Problem &problem, const Found &found) {
-  if (found.others.empty())
-    return createStringError("no layout of " + llvm::Twine(problem.devices) + " devices compiles" +
-                             (found.example.empty()
-                                  ? llvm::Twine(": none divides the model, or its weights, gradients "
-                                                "and optimizer states alone do not fit")
-                                  : ", e.g.: " + llvm::Twine(found.example)));
-  const Candidate &least = found.others.front();
-  double capacity = problem.cluster.devices.front().device.capacity;
-  return createStringError(llvm::formatv(
-      "no layout fits into {0:F2} GB: the smallest, {1}, needs {2:F2} GB more; more devices, "
-      "--offload optimizer,activations or --moments-dtype bf16 take less of each",
-      capacity / 1e9, least.layout.str(), (double(least.bytes) - capacity) / 1e9));
-}
-
 static llvm::json::Value jsonOf(const Problem &problem, const Found &found, bool all) {
   llvm::json::Array best, pareto, everything;
   for (const Candidate &candidate : llvm::ArrayRef(found.fitting).take_front(10))
-    best.push_back(jsonOf(problem, candidate));
+    best.push_back(jsonOf(problem, found, candidate));
   for (const Candidate *candidate : paretoOf(found))
-    pareto.push_back(jsonOf(problem, *candidate));
+    pareto.push_back(jsonOf(problem, found, *candidate));
   llvm::json::Object object{{"cluster", problem.cluster.name},
                             {"devices", problem.devices},
                             {"layouts", found.layouts},
@@ -216,7 +206,7 @@ static llvm::json::Value jsonOf(const Problem &problem, const Found &found, bool
   if (all) {
     for (const auto *list : {&found.fitting, &found.others})
       for (const Candidate &candidate : *list)
-        everything.push_back(jsonOf(problem, candidate));
+        everything.push_back(jsonOf(problem, found, candidate));
     object["all"] = std::move(everything);
   }
   return object;
@@ -242,7 +232,7 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
     return problem.takeError();
   Found found = searchLayouts(*problem, read->limits, llvm::errs());
   if (found.fitting.empty())
-    return nothingFits(*problem, found);
+    return nothingFits(*problem, found, read->limits.threads);
   if (!read->recipe.empty())
     if (Error error = writeFileAtomically(recipeOf(*problem, found.fitting.front()), read->recipe))
       return error;

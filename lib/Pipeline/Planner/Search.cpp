@@ -6,14 +6,13 @@
 #include "Search.h"
 
 #include "Bounds.h"
+#include "Parallel.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
-#include <atomic>
 #include <chrono>
 #include <map>
 #include <set>
-#include <thread>
 
 using namespace meshwright;
 using namespace meshwright::planner;
@@ -83,7 +82,7 @@ private:
   std::vector<Entry> space;
   std::map<std::string, Candidate> done;
   int64_t compiled = 0;
-  std::atomic<bool> isCut = false; ///< a layout was not tried with all checkpointing
+  std::atomic<bool> isCut = false; ///< the time ended before all of a round was tried
   double best = HUGE_VAL;
   double computing = 0; ///< seconds that devices compute in the layout that computes least
 };
@@ -122,20 +121,14 @@ std::vector<Candidate> Searcher::tryLayout(const Layout &layout) {
 void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
                             llvm::function_ref<std::vector<Candidate>(const Layout &)> compile) {
   std::vector<std::vector<Candidate>> results(round.size());
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t i; (i = next++) < round.size();)
+  forEachAtOnce(round.size(), limits.threads, [&](size_t i) {
+    if (isOver())
+      isCut = true;
+    else
       results[i] = compile(round[i]->layout);
-  };
-  unsigned count = limits.threads ? limits.threads : std::thread::hardware_concurrency();
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::min<size_t>(count, round.size()); ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  });
   for (auto [entry, result] : llvm::zip(round, results)) {
-    entry->isDone = true;
+    entry->isDone |= !result.empty();
     compiled += int64_t(result.size());
     for (Candidate &candidate : result) {
       candidate.leastSeconds = leastSeconds(*entry);

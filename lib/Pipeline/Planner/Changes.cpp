@@ -1,0 +1,147 @@
+//===- Changes.cpp - what makes a layout smaller ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Explain.h"
+#include "Parallel.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace meshwright;
+using namespace meshwright::planner;
+using llvm::formatv;
+
+namespace {
+struct Change {
+  std::string name;
+  CompileOptions options;
+  std::optional<int64_t> bytes;
+};
+} // namespace
+
+/// Changes that the search does not make itself.
+static std::vector<Change> changesOf(const Problem &problem, const Layout &layout) {
+  const CompileOptions &given = problem.options;
+  std::vector<Change> changes;
+  auto add = [&](const llvm::Twine &name, const Layout &other, auto change) {
+    CompileOptions options = optionsOf(given, problem.batch, other);
+    options.memoryLimit = {};
+    options.given.erase("memory-limit");
+    change(options);
+    changes.push_back({name.str(), std::move(options), std::nullopt});
+  };
+  auto nothing = [](CompileOptions &) {};
+  // What is kept may be what needs the memory.
+  if (problem.isKept("zero") && given.zero < 3) {
+    Layout other = layout;
+    other.zero = 3;
+    add("--zero 3 instead of " + llvm::Twine(given.zero), other, nothing);
+  }
+  if (problem.isKept("remat"))
+    add("--remat full instead of " + optionText(given.remat), layout, [](CompileOptions &o) {
+      llvm::cantFail(parseOption("full", o.remat));
+    });
+  int64_t rows = problem.batch / layout.dataRanks();
+  if (problem.isKept("microbatches") && given.microbatches < rows) {
+    Layout other = layout;
+    other.microbatches = rows;
+    add("--microbatches " + llvm::Twine(rows), other, nothing);
+  }
+  if (given.precision == MixedPrecision::f32)
+    add("--precision bf16", layout, [](CompileOptions &o) { o.precision = MixedPrecision::bf16; });
+  if (given.precision == MixedPrecision::bf16 && given.gradDtype == GradientType::f32)
+    add("--grad-dtype bf16", layout, [](CompileOptions &o) { o.gradDtype = GradientType::bf16; });
+  if (!given.optimizer->states.empty() && given.momentsDtype == MomentType::f32)
+    add("--moments-dtype bf16", layout,
+        [](CompileOptions &o) { o.momentsDtype = MomentType::bf16; });
+  for (Offload offload : {Offload{true, false}, Offload{false, true}, Offload{true, true}}) {
+    offload.optimizer |= given.offload.optimizer;
+    offload.activations |= given.offload.activations;
+    if (optionText(offload) != optionText(given.offload))
+      add("--offload " + optionText(offload), layout, [&](CompileOptions &o) {
+        o.offload = offload;
+        o.given.insert("offload");
+      });
+  }
+  auto twice = [&](int64_t Layout::*axis, llvm::StringRef name) {
+    Layout other = layout;
+    other.*axis *= 2;
+    add(formatv("twice the devices, {0}={1}", name, other.*axis).str(), other, nothing);
+  };
+  if (problem.batch % (2 * layout.dataRanks()) == 0)
+    twice(&Layout::data, "data");
+  if (problem.model.heads % (2 * layout.tensor) == 0)
+    twice(&Layout::tensor, "tensor");
+  if (problem.model.layers >= 2 * layout.pipe)
+    twice(&Layout::pipe, "pipe");
+  return changes;
+}
+
+/// Those that help, those that help most first, a line for each.
+static std::string changesFor(const Problem &problem, const Candidate &smallest,
+                              unsigned threads) {
+  std::vector<Change> changes = changesOf(problem, smallest.layout);
+  forEachAtOnce(changes.size(), threads,
+                [&](size_t i) { changes[i].bytes = bytesOf(changes[i].options); });
+  llvm::erase_if(changes, [&](const Change &change) {
+    return !change.bytes || *change.bytes >= smallest.bytes;
+  });
+  llvm::stable_sort(changes, [](const Change &a, const Change &b) { return a.bytes < b.bytes; });
+  std::string text;
+  llvm::StringSet<> said;
+  for (const Change &change : changes) {
+    if (!said.insert(change.name).second)
+      continue;
+    double missing = double(*change.bytes) - problem.capacity();
+    text += formatv("\n  {0}: {1:N0} bytes less, {2}", change.name,
+                    smallest.bytes - *change.bytes,
+                    missing > 0 ? formatv("{0:N0} are missing", int64_t(missing)).str() : "fits");
+  }
+  return text;
+}
+
+/// Device counts near that of the problem that divide the model, among the next few.
+static std::string countsNear(const Problem &problem) {
+  std::string text;
+  for (int64_t offset = 1; offset <= problem.devices && text.empty(); ++offset)
+    for (int64_t devices : {problem.devices - offset, problem.devices + offset}) {
+      Problem other = problem;
+      other.devices = devices;
+      std::optional<int64_t> size = problem.cluster.size();
+      if (devices >= 1 && (!size || devices <= *size) && !layoutsOf(other).empty())
+        text += (text.empty() ? "" : " and ") + std::to_string(devices);
+    }
+  return text;
+}
+
+llvm::Error planner::nothingFits(const Problem &problem, const Found &found, unsigned threads) {
+  std::string devices = formatv("{0} devices", problem.devices);
+  if (found.layouts == 0) {
+    std::string near = countsNear(problem);
+    return llvm::createStringError("there is no layout of " + devices + ": " +
+                                   "no mesh of them divides the batch of " +
+                                   llvm::Twine(problem.batch) + " sequences, the " +
+                                   llvm::Twine(problem.model.layers) + " layers and " +
+                                   llvm::Twine(problem.model.heads) +
+                                   " heads of the model with the flags that are kept" +
+                                   (near.empty() ? "" : "; " + near + " can be divided"));
+  }
+  if (found.others.empty())
+    return llvm::createStringError(
+        "no layout of " + devices + " compiles" +
+        (found.example.empty() ? "; the time ended, --seconds gives more"
+                               : ", e.g.: " + llvm::Twine(found.example)));
+  const Candidate &smallest = found.others.front();
+  double capacity = problem.capacity();
+  std::string changes = changesFor(problem, smallest, threads);
+  return llvm::createStringError(
+      formatv("no layout of {0} fits into the {1:N0} bytes of one: {2} needs least, {3:N0} bytes, "
+              "and {4:N0} are missing",
+              devices, int64_t(capacity), smallest.layout.str(), smallest.bytes,
+              int64_t(double(smallest.bytes) - capacity))
+          .str() +
+      (changes.empty() ? "; no single change makes it smaller"
+                       : "; what single changes to it do, compiled:" + changes));
+}
