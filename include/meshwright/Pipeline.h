@@ -87,6 +87,11 @@ llvm::Error predict(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context
 llvm::Error planLayout(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                        llvm::raw_ostream &os);
 
+/// The options with the layout that `--plan auto` finds, which `log` is told of; without that flag as
+/// they are.
+llvm::Expected<CompileOptions> withPlan(const CompileOptions &options, mlir::MLIRContext &context,
+                                        llvm::raw_ostream &log);
+
 /// `meshwright inspect EXE`: the executable's plan as tables or as JSON, or its kernels.
 llvm::Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 

@@ -261,8 +261,16 @@ Error CompileCommand::link(ArrayRef<std::string> objects) {
   return Error::success();
 }
 
-Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
-  CompileCommand command(options, context, out);
+Error compile(const CompileOptions &given, MLIRContext &context, llvm::raw_ostream &out) {
+  // What is said must not get into what is written.
+  llvm::raw_ostream &log = outputPath(given) == "-" ? llvm::errs() : out;
+  if (!given.plan.empty()) // A search takes a minute.
+    if (Error error = CompileCommand(given, context, out).prepareOutput())
+      return error;
+  Expected<CompileOptions> options = withPlan(given, context, log);
+  if (!options)
+    return options.takeError();
+  CompileCommand command(*options, context, out);
   if (Error error = command.prepareOutput())
     return error;
   if (Error error = command.runPasses())

@@ -123,6 +123,10 @@ static std::string unlessOverlap(const CompileOptions &o) {
   return onOneRank(o, o.overlap != Overlap::on);
 }
 
+static std::string unlessPlanned(const CompileOptions &o) {
+  return o.plan.empty() ? "without --plan auto --mesh says how many there are; leave it out" : "";
+}
+
 //===--- types that flags alone have ---------------------------------------------===//
 
 static Error parseOption(StringRef text, std::string &value) {

@@ -336,6 +336,9 @@ static Error checkTarget(const CompileOptions &o) {
 Error checkSupported(const CompileOptions &o) {
   if (Error error = checkTarget(o))
     return error;
+  if (!o.plan.empty())
+    return createStringError("--plan " + o.plan + " is for 'meshwright compile' alone; 'meshwright plan' "
+                             "searches layouts without it");
   for (const Flag &flag : compileFlags()) {
     if (!flag.idle || !o.given.count(flag.name))
       continue;
@@ -355,6 +358,8 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--expert-parts " + Twine(o.expertParts) + " must be from 1 to 16");
   if (o.zero < 0 || o.zero > 3)
     return createStringError("--zero " + Twine(o.zero) + ": levels are 0, 1, 2 and 3");
+  if (o.devices < 1 && o.given.count("devices"))
+    return createStringError("--devices " + Twine(o.devices) + " must be positive");
   if (o.batch < 1 && o.given.count("batch"))
     return createStringError("--batch " + Twine(o.batch) + " must be positive");
   if (o.sequence < 1 && o.given.count("seq"))

@@ -20,6 +20,11 @@ CompileOptions planner::optionsOf(const CompileOptions &given, int64_t batch,
   CompileOptions options = given;
   options.batch = batch;
   options.given.insert("batch");
+  // The layout is the plan.
+  options.plan.clear();
+  options.devices = 0;
+  options.given.erase("plan");
+  options.given.erase("devices");
   for (auto &[name, value] : layout.flags()) {
     const Flag *flag =
         llvm::find_if(compileFlags(), [&](const Flag &f) { return name == f.name; });

@@ -32,8 +32,8 @@ static std::map<std::string, double> partsOf(const Candidate &candidate) {
   for (auto &[kind, seconds] : parts.communication)
     list[formatv("{0} along {1} exposed on {2}", kind.what, kind.axes, kind.level)] += seconds;
   if (layout.pipe > 1)
-    list[formatv("bubble of {0} stages with {1} microbatches", layout.pipe, layout.microbatches)] =
-        parts.bubble;
+    list[formatv("bubble of {0} stages with {1} {2}", layout.pipe, layout.microbatches,
+                 layout.microbatches == 1 ? "microbatch" : "microbatches")] = parts.bubble;
   return list;
 }
 

@@ -22,6 +22,7 @@ ModelReader::ModelReader(const CompileOptions &given, MLIRContext &context)
   options.sequenceParallel = false;
   options.remat = {};
   options.residuals = ResidualChoice::least;
+  options.plan.clear();
 }
 
 /// FLOPs of an op and of what it runs.

@@ -122,7 +122,9 @@ static void printRow(const Problem &problem, const Found &found, const Candidate
                      llvm::raw_ostream &os) {
   const Candidate &best = found.fitting.front();
   bool isBest = candidate.layout.str() == best.layout.str();
-  os << llvm::formatv("{0,11:F3} s{1,11:N0}{2,8:P1}{3,9:F1} GB  {4}\n", candidate.seconds,
+  bool isShort = best.seconds < 0.1;
+  os << llvm::formatv("{0,10:F3} {1,2}{2,11:N0}{3,8:P1}{4,9:F1} GB  {5}\n",
+                      candidate.seconds * (isShort ? 1e3 : 1), isShort ? "ms" : "s",
                       int64_t(tokensOf(problem, candidate)), mfuOf(problem, candidate),
                       double(candidate.bytes) / 1e9, candidate.layout.str());
   os << llvm::formatv("{0,46}{1}\n", "",
@@ -179,8 +181,8 @@ static std::string recipeOf(const Problem &problem, const Candidate &candidate) 
       add(flag, chosen->second);
     else if (flag.name == StringRef("batch"))
       add(flag, std::to_string(problem.batch));
-    else if (problem.options.given.count(flag.name) && flag.form != Flag::List &&
-             flag.name != StringRef("recipe"))
+    else if (problem.isKept(flag.name) && flag.form != Flag::List &&
+             !llvm::is_contained({"recipe", "plan", "devices"}, StringRef(flag.name)))
       add(flag, flag.form == Flag::Switch ? StringRef("true")
                                           : StringRef(flag.text(problem.options)));
   }
@@ -227,7 +229,11 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
     return error;
   if (!options->cluster)
     return createStringError(llvm::Twine("--cluster is missing: it says what the devices are\n") + usage);
-  Expected<Problem> problem = prepare(*options, read->devices, *axes, context);
+  if (!options->plan.empty() && !options->fromRecipe.count("plan"))
+    return createStringError("--plan " + options->plan +
+                             " changes nothing: plan searches layouts anyway; leave it out");
+  int64_t devices = read->devices ? read->devices : options->devices;
+  Expected<Problem> problem = prepare(*options, devices, *axes, context);
   if (!problem)
     return problem.takeError();
   Found found = searchLayouts(*problem, read->limits, llvm::errs());
@@ -241,4 +247,37 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
   else
     print(*problem, found, os);
   return Error::success();
+}
+
+Expected<CompileOptions> meshwright::withPlan(const CompileOptions &given, MLIRContext &context,
+                                              llvm::raw_ostream &log) {
+  if (given.plan.empty())
+    return given;
+  // A mesh holds the sizes of its axes.
+  CompileOptions options = given;
+  std::string mesh = optionText(given.mesh);
+  options.mesh = {};
+  options.given.erase("mesh");
+  std::vector<std::string> words;
+  Expected<std::map<std::string, int64_t>> axes =
+      addKept(mesh.empty() ? "" : "--mesh " + mesh, words);
+  if (!axes)
+    return createStringError("--plan auto: " + toString(axes.takeError()));
+  if (!options.cluster)
+    return createStringError("--plan auto needs --cluster, which says what the devices are");
+  if (options.devices < 1 && options.given.count("devices"))
+    return createStringError("--devices " + llvm::Twine(options.devices) + " must be positive");
+  Expected<Problem> problem = prepare(options, options.devices, *axes, context);
+  if (!problem)
+    return problem.takeError();
+  Limits limits;
+  Found found = searchLayouts(*problem, limits, llvm::errs());
+  if (found.fitting.empty())
+    return nothingFits(*problem, found, limits.threads);
+  const Candidate &best = found.fitting.front();
+  log << llvm::formatv("plan auto: {0}, of {1} layouts of {2} devices of {3} by {4} compilations: "
+                       "{5:F3} ms a step are predicted, {6:N0} bytes a device; {7}\n",
+                       best.layout.str(), found.layouts, problem->devices, problem->cluster.name,
+                       found.compiled, best.seconds * 1e3, best.bytes, proofOf(found));
+  return optionsOf(options, problem->batch, best.layout);
 }

@@ -20,12 +20,12 @@ static llvm::Error readAxes(StringRef text, std::map<std::string, int64_t> &axes
     auto [name, size] = item.split('=');
     int64_t count = 0;
     if (!llvm::is_contained(known, name))
-      return createStringError("--keep: of --mesh " + text + ", " + notAmong(name, known));
+      return createStringError("of --mesh " + text + ", " + notAmong(name, known));
     if (size.getAsInteger(10, count) || count < 1)
-      return createStringError("--keep: of --mesh " + text + ", '" + item +
+      return createStringError("of --mesh " + text + ", '" + item +
                                "' needs a size from 1 on, such as " + name + "=2");
     if (!axes.insert({name.str(), count}).second)
-      return createStringError("--keep: --mesh " + text + " names " + name + " twice");
+      return createStringError("--mesh " + text + " names " + name + " twice");
   }
   return llvm::Error::success();
 }

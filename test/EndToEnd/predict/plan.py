@@ -3,42 +3,17 @@
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
+from clusters import write_cluster as cluster
 from harness import call, check, fresh
 
 config = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
 DEVICES, BATCH, SEQ = 4, 8, 16
-
-
-def cluster(memory, outside, latency=1e-6):
-    pathlib.Path("c.toml").write_text(f"""
-name = "test"
-target = "cuda"
-[[devices]]
-name = "device"
-memory = {memory}
-products = {{f32 = 1e11, bf16 = 1e11}}
-kernels = 1e15
-memory_bandwidth = 1e10
-launch = 1e-6
-host = {{latency = 0, bandwidth = 1e10}}
-source = "a test"
-[[levels]]
-name = "inside"
-count = 2
-latency = {latency}
-bandwidth = 1e9
-source = "a test"
-[[levels]]
-name = "outside"
-latency = {latency}
-bandwidth = {outside}
-source = "a test"
-""")
 
 
 def plan(*words):
@@ -101,16 +76,86 @@ recipe = pathlib.Path("r.toml").read_text()
 again = json.loads(call(["meshwright", "predict", "--recipe", "r.toml", "--json"]))
 check(f"{again['step_s']:.4f} s a step" in recipe, f"{recipe} takes {again['step_s']}")
 
+# Sentences about slower layouts name the axis and the link that they wait for.
+cluster(outside=3e7)
+held = plan("--keep", "--mesh pipe=1 --zero 0", "--schedule", "1f1b")
+check(all("loses" in one for one in held["best"][1:]) and "loses" not in held["best"][0], held["best"])
+whole = next((one for one in held["best"] if one["flags"]["mesh"] == "tensor=4"), None)
+check(whole and re.match(r".*tensor=4.* loses [0-9.]+%: .* along tensor exposed on outside [+][0-9.]+%", whole["loses"]), whole)
+check(all("pipe" not in one["flags"]["mesh"] and "zero" not in one["flags"] for one in held["best"]), held["best"])
+table = call(["meshwright", "plan", config, "--cluster", "c.toml", "--devices", DEVICES, "--batch", BATCH, "--seq", SEQ])
+check("tokens/s" in table and " loses " in table, table)
+
+# A number of microbatches that is given is all that is searched.
+rows = plan("--microbatches", 1, "--keep", "--mesh data=2")
+check(all("microbatches" not in one["flags"] and "data=2" in one["flags"]["mesh"] for one in rows["best"]), rows["best"])
+
+# One command searches and compiles; the mesh holds what it names.
+said = call(["meshwright", "compile", config, "--plan", "auto", "--cluster", "cpu", "--devices", 2, "--batch", BATCH, "--seq", SEQ, "-o", "auto"])
+check(re.search(r"plan auto: --mesh .*=2.* of [0-9]+ layouts of 2 devices of cpu by [0-9]+ compilations: [0-9.]+ ms a step", said), said)
+check("2 ranks" in said, said)
+data = pathlib.Path("tokens.u16")
+data.write_bytes(bytes(b for token in range(256) for b in (token, 0)) * 16)
+call(["meshwright", "run", "-n", 2, "./auto", "--data", data, "--steps", 1])
+said = call(["meshwright", "compile", config, "--plan", "auto", "--cluster", "cpu", "--devices", 4, "--batch", BATCH, "--seq", SEQ, "--mesh", "tensor=4", "--emit", "local"])
+check('"tensor" = 4' in said and "plan auto: --mesh tensor=4 " in said, said[:300])
+
+
+def refuses(command, why):
+    done = subprocess.run(["meshwright", *map(str, command)], capture_output=True, text=True)
+    check(done.returncode == 1 and re.search(why, done.stderr), f"{command}: {done.stderr}")
+    return done.stderr
+
+
 for words, why in (
         (["--devices", 4], "--cluster is missing"),
         (["--cluster", "c.toml"], "--devices is missing"),
         (["--cluster", "c.toml", "--devices", 0], "is not a whole number"),
+        (["--cluster", "c.toml", "--devices", 4, "--threads", "many"], "--threads 'many' is not a whole number"),
+        (["--cluster", "c.toml", "--devices", 4, "--layouts", -1], "--layouts '-1' is not a whole number"),
         (["--cluster", "c.toml", "--devices", 4, "--mesh", "data=4"], "--mesh is what plan looks for"),
+        (["--cluster", "c.toml", "--devices", 4, "--plan", "auto"], "plan searches layouts anyway"),
         (["--cluster", "c.toml", "--devices", 4, "--assert", "peak<=1GiB"], "plan checks nothing"),
         (["--cluster", "c.toml", "--devices", 4, "--seconds", "soon"], "is not a positive number"),
-        (["--cluster", "c.toml", "--devices", 7], "none divides the model")):
-    done = subprocess.run(["meshwright", "plan", config, "--batch", str(BATCH), "--seq", str(SEQ), *map(str, words)], capture_output=True, text=True)
-    check(done.returncode == 1 and why in done.stderr, f"{words}: {done.stderr}")
-cluster(memory=1e5, outside=1e9)
-done = subprocess.run(["meshwright", "plan", config, "--cluster", "c.toml", "--devices", "4", "--batch", "8", "--seq", "16"], capture_output=True, text=True)
-check(done.returncode == 1 and ("do not fit" in done.stderr or "GB more" in done.stderr), done.stderr)
+        (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh replica=2"], "'replica' is not supported; the choices are pipe"),
+        (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh tensor=2,tensor=2"], "names tensor twice"),
+        (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh tensor=0"], "needs a size from 1 on"),
+        (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh"], "--mesh needs axes"),
+        (["--cluster", "c.toml", "--devices", 4, "--keep", "--zreo 1"], "there is no flag --zreo; did you mean --zero"),
+        (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh tensor=3"], "there is no layout of 4 devices"),
+        (["--cluster", "c.toml", "--devices", 7], "there is no layout of 7 devices: .*; 6 and 8 can be divided|there is no layout of 7 devices: .*; 8 can be divided")):
+    refuses(["plan", config, "--batch", BATCH, "--seq", SEQ, *words], why)
+for words, why in (
+        (["--plan", "auto", "--devices", 4, "--batch", 8], "--plan auto needs --cluster"),
+        (["--plan", "auto", "--devices", 4, "--cluster", "cpu"], "--batch is missing"),
+        (["--plan", "auto", "--devices", 4, "--cluster", "cpu", "--batch", 8, "--mesh", "tensor=2x2"], "needs a size from 1 on"),
+        (["--devices", 4, "--batch", 8], "--devices 4 changes nothing")):
+    refuses(["compile", config, "--seq", SEQ, *words], why)
+refuses(["predict", config, "--cluster", "cpu", "--plan", "auto"], "is for 'meshwright compile' alone")
+
+# Nothing fits: what is missing, and what each change does, is as it says.
+tight = 2e5
+cluster(memory=tight, outside=1e9, target="cpu")
+said = refuses(["plan", config, "--cluster", "c.toml", "--devices", 2, "--batch", BATCH, "--seq", SEQ], "no layout of 2 devices fits into the 200,000 bytes")
+layout, least, missing = re.search(r"of one: (--mesh .*) needs least, ([0-9,]+) bytes, and ([0-9,]+) are missing", said).groups()
+number = lambda text: int(text.replace(",", ""))
+check(number(missing) == number(least) - tight, said)
+changes = re.findall(r"\n  (--.*): ([0-9,]+) bytes less, (fits|([0-9,]+) are missing)", said)
+check(len(changes) >= 3 and [number(c[1]) for c in changes] == sorted((number(c[1]) for c in changes), reverse=True), said)
+for change, less, _, missing in changes[:2]:
+    result = json.loads(call(["meshwright", "predict", config, "--cluster", "c.toml", "--json", "--batch", BATCH, "--seq", SEQ, *layout.split(), *change.split()]))
+    check(result["peak_bytes"] == number(least) - number(less), f"{change}: {result['peak_bytes']}, but {said}")
+    check(not missing or number(missing) == result["peak_bytes"] - tight, said)
+# No other layout is smaller.
+sizes = [json.loads(call(["meshwright", "predict", config, "--cluster", "c.toml", "--json", "--batch", BATCH, "--seq", SEQ, "--remat", "full", *flags.split()]))["peak_bytes"]
+         for flags in ("--mesh data=2 --zero 3 --microbatches 4", "--mesh tensor=2 --sequence-parallel --microbatches 8", "--mesh pipe=2 --microbatches 8")]
+check(min(sizes) >= number(least), f"{sizes}, but {said}")
+
+# Clusters that are not complete.
+text = pathlib.Path("c.toml").read_text()
+for broken, why in ((text.replace("bandwidth = 1000000000.0\n", ""), "'bandwidth'"),
+                    (text[:text.rindex("[[levels]]")], "--devices 4 are more than the 2 of cluster test"),
+                    (text.replace("count = 2", ""), "'count'")):
+    pathlib.Path("broken.toml").write_text(broken)
+    check(broken != text, why)
+    refuses(["plan", config, "--cluster", "broken.toml", "--devices", 4, "--batch", BATCH, "--seq", SEQ], why)

@@ -22,6 +22,8 @@ NOT_DRAWN = {
         "emit=ptx": "text that cannot be compiled on; executables are made of it",
         "emit=object": "an object without a program around it; executables are made of it",
         "emit=exe": "what all of them are compiled to at the end",
+        "plan": "decides what else is drawn; predict/plan.test compiles and runs what it finds",
+        "devices": "of --plan alone",
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
     },
     "run": {

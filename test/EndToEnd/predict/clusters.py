@@ -1,0 +1,29 @@
+"""Cluster files for tests: two devices in a machine, any number of machines."""
+import pathlib
+
+
+def write_cluster(path="c.toml", memory=1e12, outside=1e9, latency=1e-6, target="cuda", memory_bandwidth=1e10, kernels=1e15, launch=1e-6):
+    pathlib.Path(path).write_text(f"""
+name = "test"
+target = "{target}"
+[[devices]]
+name = "device"
+memory = {memory}
+products = {{f32 = 1e11, bf16 = 1e11}}
+kernels = {kernels}
+memory_bandwidth = {memory_bandwidth}
+launch = {launch}
+host = {{latency = 0, bandwidth = 1e10}}
+source = "a test"
+[[levels]]
+name = "inside"
+count = 2
+latency = {latency}
+bandwidth = 1e9
+source = "a test"
+[[levels]]
+name = "outside"
+latency = {latency}
+bandwidth = {outside}
+source = "a test"
+""")
