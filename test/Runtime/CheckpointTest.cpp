@@ -425,6 +425,19 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   result = go("--resume " + path("b"));
   EXPECT_THAT(result.output, HasSubstr("nothing to train: 16 of 16 steps are done"));
   EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
+  // Flags that are texts, and those of other schedules, which a checkpoint does not have.
+  ASSERT_EQ(go("--steps 8 --lr 0.01 --lr-schedule multi-step --lr-milestones 3,5 --lr-gamma 0.5 "
+               "--save-every 4 --save " + path("c"))
+                .code,
+            0);
+  auto stairs = metrics("m.jsonl");
+  result = go("--resume " + path("c/step-00000004"));
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
+  EXPECT_EQ(metrics("m.jsonl"), decltype(stairs)(stairs.begin() + 4, stairs.end()));
+  result = go("--resume " + path("c/step-00000004") + " --steps 9 --lr-milestones 3,7");
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("note: --steps 9, was 8; --lr-milestones 3,7, was 3,5\n"));
   // Limits hold for what comes from both.
   expectFailure(go(resume + " --lr 0.0001"), {"--min-lr 0.001 is larger than --lr 0.0001"});
   expectFailure(go("--lr 0.1"), {"--steps is required"});

@@ -584,6 +584,41 @@ TEST(LearningRate, FollowsEachSchedule) {
   options.lrSchedule = "cosine";
   EXPECT_DOUBLE_EQ(learningRate(options, 9), 0.6);
   EXPECT_NEAR(learningRate(options, 13), 0.2 + 0.8 * 0.5 * (1 + std::cos(M_PI * 0.9)), 1e-12);
+  // Goyal et al.'s stairs, as torch's MultiStepLR: a milestone is the first step of the new rate.
+  options.lrSchedule = "multi-step";
+  options.lrMilestones = "6,10";
+  options.lrGamma = 0.5;
+  for (auto [step, rate] : {std::pair(4, 1.0), {5, 1.0}, {6, 0.5}, {9, 0.5}, {10, 0.25}, {99, 0.25}})
+    EXPECT_DOUBLE_EQ(learningRate(options, step), rate) << step;
+  // min(t^-0.5, t W^-1.5) of Vaswani et al. in steps from 1, relative to the largest.
+  options.lrSchedule = "inverse-sqrt";
+  for (int t : {1, 3, 4, 5, 9, 16, 99})
+    EXPECT_DOUBLE_EQ(learningRate(options, t - 1),
+                     std::min(std::pow(4, 1.5) * t / std::pow(4, 1.5) / 4,
+                              std::max(0.2, 2 / std::sqrt(double(t)))))
+        << t;
+  options.warmup = 0;
+  EXPECT_DOUBLE_EQ(learningRate(options, 0), 1);
+  EXPECT_DOUBLE_EQ(learningRate(options, 3), 0.5);
+  // Half of 14 steps decays, from 7 on.
+  options.warmup = 4;
+  options.lrSchedule = "wsd";
+  options.decayFraction = 0.5;
+  for (auto [shape, left] : {std::pair("linear", 1 - 3 / 7.0),
+                             {"cosine", 0.5 * (1 + std::cos(M_PI * 3 / 7))},
+                             {"1-sqrt", 1 - std::sqrt(3 / 7.0)},
+                             {"exponential", 2 * std::pow(0.5, 3 / 7.0) - 1}}) {
+    SCOPED_TRACE(shape);
+    options.decayShape = shape;
+    EXPECT_DOUBLE_EQ(learningRate(options, 1), 0.5);
+    for (int64_t step : {4, 6, 7})
+      EXPECT_DOUBLE_EQ(learningRate(options, step), 1);
+    EXPECT_NEAR(learningRate(options, 10), 0.2 + 0.8 * left, 1e-15);
+    EXPECT_DOUBLE_EQ(learningRate(options, 14), 0.2);
+  }
+  options.decayFraction = 0;
+  EXPECT_DOUBLE_EQ(learningRate(options, 13), 1);
+  options.lrSchedule = "cosine";
   options.warmup = 20; // Longer than the run.
   EXPECT_DOUBLE_EQ(learningRate(options, 13), 0.7);
 }

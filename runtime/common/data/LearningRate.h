@@ -10,9 +10,18 @@
 
 namespace meshwright {
 
-/// The learning rate of step `step` (from 0): lr * (t + 1) / W for t < W; then lr,
-/// or from lr down to min-lr at --steps along half a cosine or a line.
+/// The learning rate of step `step` (from 0): lr * (t + 1) / W for t < W, then as
+/// --lr-schedule says. docs/training.md has the formulas.
 double learningRate(const Options &options, int64_t step);
+
+/// Whether --lr-schedule `name` depends on --steps, where it ends.
+bool endsAtLastStep(const std::string &name);
+
+/// Whether --lr-schedule `name` goes down to --min-lr and no further.
+bool fallsToMinimum(const std::string &name);
+
+/// Refuses values of the flags of the schedule that contradict each other.
+void checkLearningRate(const Options &options);
 
 } // namespace meshwright
 

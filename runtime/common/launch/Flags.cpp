@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Flags.h"
 
+#include "common/data/LearningRate.h"
 #include "common/data/TokenData.h"
 #include "common/launch/Device.h"
 #include "common/monitor/Error.h"
@@ -18,10 +19,27 @@ using namespace meshwright;
 //===--- where flags have an effect -------------------------------------------===//
 
 static std::string unlessRateFalls(const Options &options, const Plan &) {
-  return options.lrSchedule != "constant" || options.minLr == 0
+  return fallsToMinimum(options.lrSchedule) || options.minLr == 0
              ? ""
-             : "is the rate at which --lr-schedule cosine and linear end; this run's rate is "
-               "constant: leave it out, or choose one of the two";
+             : text("is the rate to which --lr-schedule cosine, linear, wsd and inverse-sqrt fall; "
+                    "this run's is ",
+                    options.lrSchedule, ": leave it out, or choose one of the four");
+}
+
+/// For flags of one schedule.
+static std::string unlessScheduleIs(const char *name, const Options &options) {
+  return options.lrSchedule == name
+             ? ""
+             : text("is for --lr-schedule ", name, ", and this run's is ", options.lrSchedule,
+                    ": leave it out, or choose that schedule");
+}
+
+static std::string unlessWsd(const Options &options, const Plan &) {
+  return unlessScheduleIs("wsd", options);
+}
+
+static std::string unlessMultiStep(const Options &options, const Plan &) {
+  return unlessScheduleIs("multi-step", options);
 }
 
 static std::string unlessFp16(const Options &, const Plan &plan) {
@@ -136,13 +154,14 @@ static constexpr RunFlag flags[] = {
         .neededBy(whenPacked)
         .onRanks(AcrossRanks::SameDocuments),
     RunFlag{"--steps", "N", &Options::steps,
-         "total number of optimizer steps, including those before --resume; cosine and linear "
-         "schedules end there; 0: only evaluate. Required without --resume"}
+         "total number of optimizer steps, including those before --resume; cosine, linear and "
+         "wsd schedules end there; 0: only evaluate. Required without --resume"}
         .from(0)
         .kept(),
     RunFlag{"--lr", "RATE", &Options::lr, "peak learning rate"}.from(0).kept(),
     RunFlag{"--min-lr", "RATE", &Options::minLr,
-         "minimum learning rate: the value at which the cosine and linear schedules end"}
+         "minimum learning rate: the value to which the cosine, linear, wsd and inverse-sqrt "
+         "schedules fall"}
         .from(0)
         .unless(unlessRateFalls)
         .kept(),
@@ -151,8 +170,26 @@ static constexpr RunFlag flags[] = {
         .from(0)
         .kept(),
     RunFlag{"--lr-schedule", "NAME", &Options::lrSchedule,
-         "learning-rate schedule (decay) after the warm-up"}
-        .oneOf("constant|cosine|linear")
+         "learning-rate schedule (decay) after the warm-up; wsd: warm-up, stable, decay"}
+        .oneOf("constant|cosine|linear|wsd|inverse-sqrt|multi-step")
+        .kept(),
+    RunFlag{"--decay-fraction", "X", &Options::decayFraction,
+         "wsd schedule: the last part of --steps, in which the rate decays to --min-lr"}
+        .from(0, 1)
+        .unless(unlessWsd)
+        .kept(),
+    RunFlag{"--decay-shape", "NAME", &Options::decayShape, "wsd schedule: the curve of the decay"}
+        .oneOf("linear|cosine|1-sqrt|exponential")
+        .unless(unlessWsd)
+        .kept(),
+    RunFlag{"--lr-milestones", "K1,K2,..", &Options::lrMilestones,
+         "multi-step schedule: steps from which on the rate is multiplied by --lr-gamma once more"}
+        .unless(unlessMultiStep)
+        .kept(),
+    RunFlag{"--lr-gamma", "X", &Options::lrGamma,
+         "multi-step schedule: factor of the rate at each of --lr-milestones"}
+        .from(0, 1)
+        .unless(unlessMultiStep)
         .kept(),
     RunFlag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle, dropout and --generate"}
         .from(0, largestSeed)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Options.h"
 
+#include "common/data/LearningRate.h"
 #include "common/launch/DataFiles.h"
 #include "common/launch/Flags.h"
 #include "common/monitor/Error.h"
@@ -208,8 +209,8 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
 FlagTexts meshwright::keptFlags(const Options &options) {
   FlagTexts texts;
   for (const RunFlag &flag : flagTable(options))
-    if (flag.isKept)
-      texts[flag.name] = valueText(flag, options);
+    if (std::string value = valueText(flag, options); flag.isKept && !value.empty())
+      texts[flag.name] = value;
   return texts;
 }
 
@@ -222,7 +223,7 @@ std::string meshwright::changedFlags(const Options &options, const FlagTexts &sa
       continue;
     changes += text(changes.empty() ? "" : "; ", flag.name, " ", value, ", was ", was->second);
     auto member = std::get_if<RunFlag::Integer>(&flag.member);
-    if (member && *member == &Options::steps && options.lrSchedule != "constant")
+    if (member && *member == &Options::steps && endsAtLastStep(options.lrSchedule))
       changes += text(", where ", options.lrSchedule, " ends");
   }
   return changes;
@@ -497,9 +498,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   if (options.given("--init") && options.given("--resume"))
     fail("--init and --resume are both given: a resumed run takes its weights from the checkpoint; "
          "drop one of them");
-  if (options.minLr > options.lr && options.lrSchedule != "constant")
-    fail("--min-lr ", options.minLr, " is larger than --lr ", options.lr,
-         ": the schedules go down from --lr to --min-lr");
+  checkLearningRate(options);
   return true;
 }
 

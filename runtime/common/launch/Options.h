@@ -34,6 +34,10 @@ struct Options {
   double lr = 3e-4, minLr = 0;
   int64_t warmup = 0;
   std::string lrSchedule = "constant";
+  double decayFraction = 0.1;       ///< of --steps, which wsd ends with
+  std::string decayShape = "linear"; ///< of wsd
+  std::string lrMilestones;         ///< ascending steps of multi-step, with commas
+  double lrGamma = 0.1;             ///< the rate's factor at each of them
   int64_t seed = 0;
   bool shuffle = false, noShuffle = false; ///< `shuffle` is set by default too
   double gradClip = 1.0;

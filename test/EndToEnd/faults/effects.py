@@ -29,6 +29,8 @@ compile(config, "adamw", **SIZE)
 compile(config, "narrow", moments_dtype="bf16", **SIZE)
 for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "sgd decays no parameters"), ("narrow", "beta2", 0.999, "0.99 or less"),
                               ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"),
+                              ("adamw", "decay-fraction", 0.5, "--lr-schedule wsd"), ("adamw", "decay-shape", "cosine", "--lr-schedule wsd"),
+                              ("adamw", "lr-milestones", "1", "--lr-schedule multi-step"), ("adamw", "lr-gamma", 0.5, "--lr-schedule multi-step"),
                               ("adamw", "hysteresis", 2, "--precision fp16"),
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
                               ("adamw", "min-loss-scale", 1, "--precision fp16"),
@@ -67,7 +69,7 @@ compile(config, "out.mlir", emit="exec", collective_algorithm="native", collecti
 compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
 
 # IR holds what was decided: a flag that would decide it again is refused.
-DECIDED = {"step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16"},
+DECIDED = {"step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16", "optimizer-groups": "*:lr=1"},
            "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens"},
            "stages": {"remat": "none"},
            "schedule": {"schedule": "1f1b", "collective-algorithm": "ring", "collective-matmul": "on"},
