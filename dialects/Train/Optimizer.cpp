@@ -52,13 +52,20 @@ SmallVector<StringRef> Optimizer::scalars() const {
 
 //===--- formulas -------------------------------------------------------------===//
 
-UpdateInputs::UpdateInputs(const Optimizer &optimizer, OpBuilder &builder, Location loc,
-                           ValueRange operands, bool decays)
-    : parameter(expr(builder, loc, operands[0])), gradient(parameter.with(operands[1])),
-      clip(parameter.with(operands[2 + optimizer.states.size()])),
-      lr(parameter.with(operands[3 + optimizer.states.size()])), decays(decays),
-      optimizer(optimizer), states(operands.slice(2, optimizer.states.size())),
-      scalars(operands.drop_front(4 + optimizer.states.size())) {}
+/// `value` times `factor`, which is no op where that is 1.
+static Expr scaled(Expr value, double factor) { return factor == 1 ? value : value * factor; }
+
+static double factorOr1(std::optional<llvm::APFloat> factor) {
+  return factor ? factor->convertToDouble() : 1;
+}
+
+UpdateInputs::UpdateInputs(UpdateOp op, OpBuilder &builder, ValueRange operands)
+    : parameter(expr(builder, op.getLoc(), operands[0])), gradient(parameter.with(operands[1])),
+      clip(parameter.with(operands[2 + op.getStates().size()])),
+      lr(scaled(parameter.with(operands[3 + op.getStates().size()]), factorOr1(op.getLrFactor()))),
+      decays(op.getDecay()), optimizer(*findOptimizer(op.getOptimizer())),
+      decayFactor(factorOr1(op.getDecayFactor())), states(operands.slice(2, op.getStates().size())),
+      scalars(operands.drop_front(4 + op.getStates().size())) {}
 
 Expr UpdateInputs::state(StringRef name) const {
   for (auto [row, value] : llvm::zip_equal(optimizer.states, states))
@@ -74,9 +81,11 @@ Expr UpdateInputs::scalar(StringRef name) const {
   llvm_unreachable("the row has no such scalar");
 }
 
-SmallVector<Value> train::buildUpdate(const Optimizer &optimizer, OpBuilder &builder, Location loc,
-                                      ValueRange operands, bool decays) {
-  Updated updated = optimizer.update(UpdateInputs(optimizer, builder, loc, operands, decays));
+Expr UpdateInputs::decay() const { return scaled(scalar("weight_decay"), decayFactor); }
+
+SmallVector<Value> train::buildUpdate(UpdateOp op, OpBuilder &builder, ValueRange operands) {
+  const Optimizer &optimizer = *findOptimizer(op.getOptimizer());
+  Updated updated = optimizer.update(UpdateInputs(op, builder, operands));
   SmallVector<Value> values{updated.parameter.v};
   for (Expr state : updated.states)
     values.push_back(state.v);

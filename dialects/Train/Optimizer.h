@@ -58,8 +58,7 @@ struct Optimizer;
 /// parameter's shape.
 class UpdateInputs {
 public:
-  UpdateInputs(const Optimizer &optimizer, mlir::OpBuilder &builder, mlir::Location loc,
-               mlir::ValueRange operands, bool decays);
+  UpdateInputs(UpdateOp op, mlir::OpBuilder &builder, mlir::ValueRange operands);
 
   formula::Expr parameter, gradient, clip, lr;
   /// Whether weights of this parameter decay: vectors' (norms, biases) do not.
@@ -69,9 +68,12 @@ public:
   formula::Expr state(llvm::StringRef name) const;
   /// A hyperparameter or a bias correction.
   formula::Expr scalar(llvm::StringRef name) const;
+  /// The weight decay of a parameter that decays.
+  formula::Expr decay() const;
 
 private:
   const Optimizer &optimizer;
+  double decayFactor;
   mlir::ValueRange states, scalars;
 };
 
@@ -101,10 +103,9 @@ const Optimizer *findOptimizer(llvm::StringRef name);
 /// Whether an optimizer gives a step an input of that name.
 bool isOptimizerInput(llvm::StringRef name);
 
-/// The values of an update of `optimizer`, with the operands and results of `train.update`.
-llvm::SmallVector<mlir::Value> buildUpdate(const Optimizer &optimizer, mlir::OpBuilder &builder,
-                                           mlir::Location loc, mlir::ValueRange operands,
-                                           bool decays);
+/// The values of the update `op` of `operands`, which may have other types than its own.
+llvm::SmallVector<mlir::Value> buildUpdate(UpdateOp op, mlir::OpBuilder &builder,
+                                           mlir::ValueRange operands);
 
 /// Writes into a plan what executables read of the row.
 void addToPlan(const Optimizer &optimizer, plan::Header &plan);

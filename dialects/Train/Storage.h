@@ -16,6 +16,12 @@ struct StoredVariable {
   mlir::RankedTensorType type;
 };
 
+/// In how many tensors of a file a parameter is stored: one for each layer of a stack, and for each
+/// expert or head that has its own.
+int64_t storedTensors(VariableOp variable);
+/// The name of one of them, counted by layer first.
+std::string storedTensorName(VariableOp variable, int64_t number);
+
 /// Checks that every row of a file's tensor belongs to one parameter: where two have it, saving
 /// keeps one of them, and where none has it, there is nothing to save.
 mlir::LogicalResult verifyStorage(llvm::ArrayRef<StoredVariable> variables);

@@ -505,5 +505,5 @@ SmallVector<Value> GuardOp::decompose(OpBuilder &b) {
 }
 
 SmallVector<Value> UpdateOp::decompose(OpBuilder &b) {
-  return buildUpdate(*findOptimizer(getOptimizer()), b, getLoc(), getOperands(), getDecay());
+  return buildUpdate(*this, b, getOperands());
 }

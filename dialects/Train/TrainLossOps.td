@@ -141,13 +141,15 @@ def Train_UpdateOp : Train_TensorOp<"update", "", [InferTypeOpAdaptor, UpdateOpI
     and scalars: the factor that clips the gradient, the learning rate, and the row's
     hyperparameters and bias corrections. The parameter, its gradient, its states and the results
     have one shape. Weights decay only with `decay`. The gradient may have another float type.
+    `lr_factor` and `decay_factor` multiply the learning rate and the weight decay; both are 1 where
+    they are not given.
 
     ```mlir
     %new, %new_momentum = train.update "lion" decay %w, %g, %momentum, %clip, %lr, %beta1, %beta2, %weight_decay : ...
     ```
   }];
   let arguments = (ins StrAttr:$optimizer, Train_Tensor:$parameter, Train_Tensor:$gradient, Variadic<Train_Tensor>:$others,
-                       UnitAttr:$decay);
+                       UnitAttr:$decay, OptionalAttr<F64Attr>:$lr_factor, OptionalAttr<F64Attr>:$decay_factor);
   let results = (outs Train_Tensor:$updated, Variadic<Train_Tensor>:$states);
   let assemblyFormat = [{
     $optimizer (`decay` $decay^)? $parameter `,` $gradient `,` $others attr-dict `:` functional-type(operands, results)

@@ -157,6 +157,19 @@ LogicalResult StorageVerifier::add(unsigned i) {
   return success();
 }
 
+int64_t train::storedTensors(VariableOp variable) {
+  return ShapedType::getNumElements(
+      variable.getTensorType().getShape().take_front(variable.getNumbered()));
+}
+
+std::string train::storedTensorName(VariableOp variable, int64_t number) {
+  int64_t each = 1;
+  if (variable.getNumbered() > int64_t(variable.getStacked()))
+    each = variable.getTensorType().getDimSize(variable.getStacked());
+  std::string name = numberedTensorName(patternOf(variable), number % each);
+  return layerTensorName(name, number / each).value_or(name);
+}
+
 LogicalResult train::verifyStorage(ArrayRef<StoredVariable> variables) {
   return StorageVerifier(variables).run();
 }

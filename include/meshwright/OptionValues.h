@@ -227,6 +227,20 @@ struct LayerNumbers {
 llvm::Error parseOption(llvm::StringRef text, LayerNumbers &layers);
 std::string optionText(const LayerNumbers &layers);
 
+/// Parameters of which all tensors' names match a pattern, and what differs in their updates.
+struct ParameterGroup {
+  std::string pattern;
+  double rate = 1;             ///< of the learning rate
+  std::optional<double> decay; ///< of the weight decay; nothing: as without a group
+};
+
+/// Groups, of which the first that matches a parameter has it.
+struct ParameterGroups {
+  std::vector<ParameterGroup> groups;
+};
+llvm::Error parseOption(llvm::StringRef text, ParameterGroups &groups);
+std::string optionText(const ParameterGroups &groups);
+
 /// The memory that is kept on the host.
 struct Offload {
   bool optimizer = false, activations = false;
@@ -271,6 +285,7 @@ MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
 MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)
 MESHWRIGHT_PASS_OPTION(::meshwright::LossParts)
+MESHWRIGHT_PASS_OPTION(::meshwright::ParameterGroups)
 MESHWRIGHT_PASS_OPTION(::meshwright::dist::CollectiveAlgorithm)
 
 #endif // MESHWRIGHT_OPTIONVALUES_H

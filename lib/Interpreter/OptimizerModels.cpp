@@ -92,9 +92,7 @@ static LogicalResult update(train::UpdateOp op, Operands in, Results &results,
     auto type = RankedTensorType::get(operand.shape(), builder.getF64Type());
     values[block.addArgument(type, op.getLoc())] = operand;
   }
-  SmallVector<Value> updated =
-      train::buildUpdate(*train::findOptimizer(op.getOptimizer()), builder, op.getLoc(),
-                         block.getArguments(), op.getDecay());
+  SmallVector<Value> updated = train::buildUpdate(op, builder, block.getArguments());
   if (failed(runGraph(block, values, context)))
     return failure();
   for (auto [result, value] : llvm::zip_equal(op.getResults(), updated)) {

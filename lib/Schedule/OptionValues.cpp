@@ -104,6 +104,49 @@ std::string optionText(const LayerNumbers &layers) {
       llvm::map_range(layers.numbers, [](int64_t layer) { return std::to_string(layer); }), ",");
 }
 
+/// Reads "lr=0.1" or "decay=0" into `group`.
+static Error readFactor(StringRef text, ParameterGroup &group) {
+  auto [name, number] = text.split('=');
+  double value = 0;
+  if (name != "lr" && name != "decay")
+    return createStringError("'" + name + "' is neither lr nor decay");
+  if (number.getAsDouble(value) || !(value >= 0 && std::isfinite(value)))
+    return createStringError("'" + number + "' of " + name + " must be a number of at least 0");
+  if (name == "lr")
+    group.rate = value;
+  else
+    group.decay = value;
+  return Error::success();
+}
+
+Error parseOption(StringRef text, ParameterGroups &groups) {
+  groups.groups.clear();
+  for (StringRef item : llvm::split(text, ';')) {
+    auto [pattern, factors] = item.trim().rsplit(':');
+    if (pattern.empty() || factors.empty())
+      return createStringError("'" + item +
+                               "' is no group; write PATTERN:lr=X,decay=Y, of which one factor may be "
+                               "left out, e.g. '*.bias:decay=0'");
+    ParameterGroup &group = groups.groups.emplace_back();
+    group.pattern = pattern.str();
+    for (StringRef factor : llvm::split(factors, ','))
+      if (Error error = readFactor(factor.trim(), group))
+        return createStringError("'" + item + "': " + llvm::toString(std::move(error)));
+  }
+  return Error::success();
+}
+
+std::string optionText(const ParameterGroups &groups) {
+  return llvm::join(llvm::map_range(groups.groups,
+                                    [](const ParameterGroup &group) {
+                                      std::string text = group.pattern + ":lr=" + allDigits(group.rate);
+                                      if (group.decay)
+                                        text += ",decay=" + allDigits(group.decay);
+                                      return text;
+                                    }),
+                    ";");
+}
+
 Error parseOption(StringRef text, Offload &offload) {
   offload = {};
   for (StringRef what : llvm::split(text, ',')) {

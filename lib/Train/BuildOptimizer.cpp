@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "ParameterGroups.h"
 #include "Train/Optimizer.h"
 #include "Train/Passes.h"
 
@@ -19,8 +20,9 @@ namespace meshwright::train {
 namespace {
 class StepBuilder {
 public:
-  StepBuilder(ModuleOp module, const Optimizer &optimizer, MomentType moments)
-      : module(module), builder(module.getContext()), optimizer(optimizer),
+  StepBuilder(ModuleOp module, const Optimizer &optimizer, const GroupedParameters &groups,
+              MomentType moments)
+      : module(module), builder(module.getContext()), optimizer(optimizer), groups(groups),
         stateType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
 
@@ -45,6 +47,7 @@ private:
   ModuleOp module;
   OpBuilder builder;
   const Optimizer &optimizer;
+  const GroupedParameters &groups;
   Type stateType; ///< in which states are stored
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
@@ -131,13 +134,17 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   operands.append({clip, scalar("lr")});
   for (StringRef name : optimizer.scalars())
     operands.push_back(scalar(name));
-  // Vectors (norms, biases) are not decayed: what files have as such.
-  int64_t rank = parameter.getTensorType().getRank() - parameter.getNumbered();
+  UpdateFactors factors = groups.factorsOf(parameter);
   SmallVector<Type> types{weight.getType()};
   for (Value value : ArrayRef(operands).slice(2, states.size()))
     types.push_back(value.getType());
+  auto factor = [&](double value) {
+    return value == 1 ? FloatAttr() : builder.getF64FloatAttr(value);
+  };
+  bool decays = factors.decay != 0;
   auto update = UpdateOp::create(builder, loc, types, optimizer.name, operands[0], operands[1],
-                                 ArrayRef(operands).drop_front(2), rank >= 2);
+                                 ArrayRef(operands).drop_front(2), decays, factor(factors.rate),
+                                 factor(decays ? factors.decay : 1));
   setWeight(update.getUpdated());
   for (auto [variable, updated, previous] : llvm::zip_equal(states, update.getStates(), old))
     set(variable, guarded(as(stateType, updated), previous));
@@ -220,7 +227,10 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     }
     if (failed(checkNameIsFree(getOperation(), "step", "the function of a training step")))
       return signalPassFailure();
-    if (failed(StepBuilder(getOperation(), *optimizer, momentsDtype).build(gradients)))
+    GroupedParameters grouped;
+    if (failed(grouped.assign(getOperation(), groups, *optimizer)))
+      return signalPassFailure();
+    if (failed(StepBuilder(getOperation(), *optimizer, grouped, momentsDtype).build(gradients)))
       return signalPassFailure();
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optimizer.getValue()->name));

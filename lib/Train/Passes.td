@@ -169,6 +169,11 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     applies to parameters with two or more dimensions (the layer dimension not counted). The learning
     rate, the row's hyperparameters and its bias corrections are inputs of `@step`.
 
+    `optimizer-groups` changes that by the names of parameters in files: a group is a pattern and the
+    factors of the learning rate and of the weight decay, which updates of its parameters have in
+    `lr_factor` and `decay_factor`. The pass refuses a group without parameters, and one with some
+    of a variable's tensors only, such as one layer of a stack.
+
     A parameter in bf16 or f16 gets one more state, its master weights `<parameter>.master` in
     f32: the update reads and writes the master, and the parameter becomes its rounded value. With
     `moments-dtype` bf16, the optimizer's states are stored in bf16: the update computes in f32 and
@@ -191,6 +196,8 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
            "::meshwright::train::optimizers().front()", "row of the table of optimizers">,
     Option<"momentsDtype", "moments-dtype", "::meshwright::MomentType", "::meshwright::MomentType::f32",
            "type in which the optimizer's states are stored: f32 or bf16">,
+    Option<"groups", "optimizer-groups", "::meshwright::ParameterGroups", "",
+           "parameter groups, e.g. *.bias:lr=2,decay=0;lm_head.*:lr=0.5">,
   ];
 }
 

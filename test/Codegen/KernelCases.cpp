@@ -254,6 +254,19 @@ static const Case cases[] = {
      R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %c: $F, %l: $F, %b1: $F, %b2: $F, %wd: $F) -> ($XD, $XD) {
        %0:2 = train.update "lion" decay %p, %g, %m, %c, %l, %b1, %b2, %wd : ($XD, $XD, $XD, $F, $F, $F, $F, $F) -> ($XD, $XD)
        return %0#0, %0#1 : $XD, $XD })"},
+    {"sgd_momentum",
+     R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %c: $F, %l: $F, %mu: $F, %wd: $F) -> ($XD, $XD) {
+       %0:2 = train.update "sgd-momentum" decay %p, %g, %m, %c, %l, %mu, %wd : ($XD, $XD, $XD, $F, $F, $F, $F) -> ($XD, $XD)
+       return %0#0, %0#1 : $XD, $XD })"},
+    {"sgd_nesterov",
+     R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %c: $F, %l: $F, %mu: $F, %wd: $F) -> ($XD, $XD) {
+       %0:2 = train.update "sgd-nesterov" decay %p, %g, %m, %c, %l, %mu, %wd : ($XD, $XD, $XD, $F, $F, $F, $F) -> ($XD, $XD)
+       return %0#0, %0#1 : $XD, $XD })"},
+    {"lion_factors",
+     R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %c: $F, %l: $F, %b1: $F, %b2: $F, %wd: $F) -> ($XD, $XD) {
+       %0:2 = train.update "lion" decay %p, %g, %m, %c, %l, %b1, %b2, %wd {lr_factor = 0.3 : f64, decay_factor = 3.0 : f64}
+           : ($XD, $XD, $XD, $F, $F, $F, $F, $F) -> ($XD, $XD)
+       return %0#0, %0#1 : $XD, $XD })"},
     // The same for tensors of several shapes.
     {"many_updates",
      R"(func.func @k(%p: $XD, %g: $XD, %q: $VD, %h: $VD, %r: $XD, %i: $XD, %s: $TD, %j: $TD, %c: $F, %l: $F)

@@ -7,6 +7,7 @@
 The product needs none of this; the results are committed. Updates are optax's, in float64, on a model of the Llama family
 written here in JAX, whose run with AdamW must be the one of transformers in golden.json.
 """
+import fnmatch
 import json
 import pathlib
 
@@ -20,7 +21,7 @@ jax.config.update("jax_enable_x64", True)
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODEL = HERE.parent / "Inputs" / "golden-more" / "llama-v5"
-DECAY = {"adamw": 0.1, "adam": 0.02, "lion": 0.5}
+DECAY = {"adam": 0.02, "lion": 0.5, "sgd-momentum": 0.02, "sgd-nesterov": 0.02}
 
 
 def norm(x, weight, eps):
@@ -55,11 +56,33 @@ def loss_of(weights, x, y, config):
     return (jax.nn.logsumexp(logits, -1) - jnp.take_along_axis(logits, y[..., None], -1)[..., 0]).mean()
 
 
+# Factors of the learning rate and of the weight decay by names; the first that matches holds.
+GROUPS = {"*.embed_tokens.weight": {"lr": 0.5, "decay": 0}, "*_proj.weight": {"lr": 2}, "*norm.weight": {"decay": 3}}
+
+
 def optimizer_of(run):
-    """optax's; matrices alone decay."""
+    """optax's, one for each group."""
+    if "optimizer_groups" not in run:
+        return optimizer_of_group(run)
+    groups = {"": optimizer_of_group(run)}
+    for pattern, factors in GROUPS.items():
+        of_group = dict(run, lr=run["lr"] * factors.get("lr", 1), weight_decay=run["weight_decay"] * factors.get("decay", 1))
+        groups[pattern] = optimizer_of_group(of_group, all_decay="decay" in factors)
+
+    def labels(weights):
+        return {name: next((pattern for pattern in GROUPS if fnmatch.fnmatchcase(name, pattern)), "") for name in weights}
+    return optax.multi_transform(groups, labels)
+
+
+def optimizer_of_group(run, all_decay=False):
+    """Matrices alone decay, unless `all_decay`."""
     def matrices(weights):
-        return {name: value.ndim >= 2 for name, value in weights.items()}
-    rate, betas, decay = run["lr"], {"b1": run["beta1"], "b2": run["beta2"]}, run["weight_decay"]
+        return {name: all_decay or getattr(value, "ndim", 0) >= 2 for name, value in weights.items()}
+    rate, decay = run["lr"], run["weight_decay"]
+    if run["optimizer"].startswith("sgd-"):  # as torch.optim.SGD, in which decay is a part of the gradient
+        return optax.chain(optax.add_decayed_weights(decay, matrices),
+                           optax.sgd(rate, momentum=run["momentum"], nesterov=run["optimizer"] == "sgd-nesterov"))
+    betas = {"b1": run["beta1"], "b2": run["beta2"]}
     if run["optimizer"] == "lion":
         return optax.lion(rate, **betas, weight_decay=decay, mask=matrices)
     if run["optimizer"] == "adam":  # as torch.optim.Adam: decay is a part of the gradient
@@ -89,17 +112,27 @@ def train(run):
             "final_norm": {n: float(jnp.linalg.norm(w)) for n, w in weights.items()}}
 
 
+def write(name, run):
+    golden = train(run)
+    (MODEL / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
+    print(f"{name}: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}")
+
+
 if __name__ == "__main__":
     known = json.loads((MODEL / "golden.json").read_text())
     again = train(known["run"])
     error = max(abs(a / b - 1) for key in ("loss", "grad_norm") for a, b in zip(again[key], known[key]))
     print(f"adamw: largest difference from transformers {error:.1e}")
     assert error < 1e-12
-    for name in ("adam", "lion"):
-        run = {**known["run"], "optimizer": name, "weight_decay": DECAY[name]}
+    for name, decay in DECAY.items():
+        run = {**known["run"], "optimizer": name, "weight_decay": decay}
         if name == "lion":
             del run["eps"]
             run["beta2"] = 0.99
-        golden = train(run)
-        (MODEL / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
-        print(f"{name}: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}")
+        if name.startswith("sgd-"):
+            del run["eps"], run["beta1"], run["beta2"]
+            run["momentum"], run["lr"] = 0.9, 0.05
+        write(name, run)
+    groups = ";".join(f"{pattern}:" + ",".join(f"{name}={factor}" for name, factor in factors.items())
+                      for pattern, factors in GROUPS.items())
+    write("groups", {**known["run"], "weight_decay": 0.5, "optimizer_groups": groups})

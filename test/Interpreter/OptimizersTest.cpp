@@ -46,6 +46,14 @@ static void adam(Element &e, double g) {
   e.p -= e.lr * corrected / (root + e.numbers["eps"]);
 }
 
+/// torch.optim.SGD with momentum and without dampening, whose buffer begins as the first gradient.
+static void sgd(Element &e, double g, bool nesterov) {
+  double mu = e.numbers["momentum"], &buffer = e.states["momentum"];
+  g += e.decay * e.p;
+  buffer = e.t == 1 ? g : mu * buffer + g;
+  e.p -= e.lr * (nesterov ? g + mu * buffer : buffer);
+}
+
 static const std::map<std::string, Formula> formulas = {
     {"adamw",
      [](Element &e, double g) {
@@ -61,7 +69,9 @@ static const std::map<std::string, Formula> formulas = {
        e.p -= e.lr * ((c > 0) - (c < 0) + e.decay * e.p);
        m = beta2 * m + (1 - beta2) * g;
      }},
-    {"sgd", [](Element &e, double g) { e.p -= e.lr * g; }}};
+    {"sgd", [](Element &e, double g) { e.p -= e.lr * g; }},
+    {"sgd-momentum", [](Element &e, double g) { sgd(e, g, /*nesterov=*/false); }},
+    {"sgd-nesterov", [](Element &e, double g) { sgd(e, g, /*nesterov=*/true); }}};
 
 /// A function of one update of `size` elements in f64.
 static std::string functionText(const train::Optimizer &row, bool decays, int64_t size) {

@@ -3,7 +3,7 @@
 // RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adafactor -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=moments-dtype=bf16 -split-input-file | FileCheck %s --check-prefix=NARROW
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=lion -split-input-file | FileCheck %s --check-prefix=LION
-// UNKNOWN: --optimizer option: 'adafactor' is not supported; the choices are adamw, adam, lion, sgd
+// UNKNOWN: --optimizer option: 'adafactor' is not supported; the choices are adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov
 
 // BEGIN EXAMPLE --train-autodiff --train-accumulate --train-build-optimizer --symbol-dce
 module attributes {train.microbatches = 1 : i64} {

@@ -12,7 +12,7 @@ using namespace meshwright::train::formula;
 
 static Updated update(const UpdateInputs &in) {
   Expr g = in.clipped();
-  return momentStep(in, in.parameter, in.decays ? g + in.scalar("weight_decay") * in.parameter : g);
+  return momentStep(in, in.parameter, in.decays ? g + in.decay() * in.parameter : g);
 }
 
 static constexpr Hyperparameter hyperparameters[] = {

@@ -12,7 +12,7 @@ using namespace meshwright::train::formula;
 
 static Updated update(const UpdateInputs &in) {
   Expr p = in.parameter;
-  Expr decayed = in.decays ? p * (1.0 - in.lr * in.scalar("weight_decay")) : p;
+  Expr decayed = in.decays ? p * (1.0 - in.lr * in.decay()) : p;
   return momentStep(in, decayed, in.clipped());
 }
 

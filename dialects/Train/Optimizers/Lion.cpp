@@ -14,7 +14,7 @@ static Updated update(const UpdateInputs &in) {
   Expr p = in.parameter, g = in.clipped(), m = in.state("momentum");
   Expr beta1 = in.scalar("beta1"), beta2 = in.scalar("beta2");
   Expr direction = sign(beta1 * m + (1.0 - beta1) * g);
-  Expr decayed = in.decays ? p * (1.0 - in.lr * in.scalar("weight_decay")) : p;
+  Expr decayed = in.decays ? p * (1.0 - in.lr * in.decay()) : p;
   return {decayed - in.lr * direction, {beta2 * m + (1.0 - beta2) * g}};
 }
 

@@ -11,8 +11,10 @@ from harness import Golden, call, check, compile, distance, flags, fresh, ranks_
 directory = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
 MESHES = {"zero": "data=2+zero=1", "tensor": "tensor=2", "pipe": "pipe=2/2", "one": "one"}
-STATES = {"adam": ("momentum", "variance"), "lion": ("momentum",)}
-FLAGS = {"adam": {"beta1", "beta2", "eps", "weight-decay"}, "lion": {"beta1", "beta2", "weight-decay"}, "sgd": {"weight-decay"}}
+STATES = {"adam": ("momentum", "variance"), "lion": ("momentum",), "sgd-nesterov": ("momentum",)}
+FLAGS = {"adam": {"beta1", "beta2", "eps", "weight-decay"}, "lion": {"beta1", "beta2", "weight-decay"}, "sgd": {"weight-decay"},
+         "sgd-momentum": {"momentum", "weight-decay"}, "sgd-nesterov": {"momentum", "weight-decay"}}
+ALL = set().union(*FLAGS.values())
 
 
 def refused(command, *words):
@@ -47,13 +49,14 @@ run = {**golden.data, "steps": 1}
 for name, want in FLAGS.items():
     compile(golden.config, name, **dict(golden.size, optimizer=name))
     said = call([f"./{name}", "--help"])
-    have = {flag for flag in FLAGS["adam"] if f"--{flag} X=" in said}
+    have = {flag for flag in ALL if f"--{flag} X=" in said}
     check(have == want, f"{name} --help has {have}")
-    for flag in (FLAGS["adam"] | {"rho"}) - want:
+    for flag in (ALL | {"rho"}) - want:
         refused([f"./{name}", *flags({**run, flag: 0.5})], f"there is no flag --{flag}", f", {name}, has --", *want)
 check("--beta2 X=0.99 " in call(["./lion", "--help"]), "the default of --beta2")
 refused(["./sgd", *flags({**run, "weight_decay": 0.1})], "--weight-decay is 0.1, but sgd decays no parameters")
 call(["./sgd", *flags({**run, "weight_decay": 0})])
 refused(["./lion", *flags({**run, "beta2": 1})], "--beta2 is 1", "less than 1")
-# A run goes on with the same optimizer alone.
+# A run goes on with the same optimizer alone, even where another has states of the same names.
+refused(["./sgd-momentum", *flags({**run, "steps": 6, "resume": "sgd-nesterov-one"})], "--optimizer sgd-nesterov", "compiled for sgd-momentum")
 refused(["./lion", *flags({**run, "steps": 6, "resume": "adam-one"})], "--optimizer adam", "compiled for lion")

@@ -59,6 +59,9 @@ class Drawing(dict):
         self.packs = random.Random(f"packs {seed}").choice
         self.stripes = random.Random(f"stripes {seed}").choice
         self.samples = random.Random(f"samples {seed}").choice
+        self.updates = random.Random(f"updates {seed}").choice
+        self.groups = random.Random(f"groups {seed}").choice
+        self.rates = random.Random(f"rates {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -201,6 +204,17 @@ def offload_buffer(d):
     return d.pick(sizes) if "optimizer" in (d["offload"] or "") else None
 
 
+def optimizer(d):
+    name = d.pick([None, "adamw", "sgd", "adam", "lion"])
+    return d.updates([name, "sgd-momentum", "sgd-nesterov"]) if name == "sgd" else name
+
+
+def optimizer_groups(d):
+    # Names that a model of each family has. The decay is for optimizers that have one.
+    groups = d.groups([None] * 6 + ["*:lr=0.5", "*:decay=2", "*{wte,embed}*:lr=2;*:decay=0.5,lr=0.5"])
+    return groups if groups == "*:lr=0.5" or d["optimizer"] != "sgd" else None
+
+
 def among(*values, when=lambda d: True):
     return lambda d: d.pick(values) if when(d) else None
 
@@ -240,7 +254,8 @@ COMPILE = {
     "data-sync": data_sync,
     "precision": among(None, None, "f32", "f32", "bf16", "fp16"),
     "grad-dtype": lambda d: d.pick([None, "f32", "bf16"]) if d["precision"] == "bf16" else d.pick([None, None, "f32"]),
-    "optimizer": among(None, "adamw", "sgd", "adam", "lion"),
+    "optimizer": optimizer,
+    "optimizer-groups": optimizer_groups,
     # Rounded moments make differences of f32 as large as those of narrow types.
     "moments-dtype": among(None, "f32", "bf16", when=lambda d: d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16")),
     "dropout": among(None, 0, 0, 0.1, 0.5),
@@ -292,8 +307,24 @@ def fp16(*values):
     return among(*values, when=lambda d: d["precision"] == "fp16")
 
 
+def lr_schedule(d):
+    name = d.pick([None, None, "cosine", "linear"])
+    return d.rates([None, "wsd", "inverse-sqrt", "multi-step"]) or name
+
+
 def decaying(d):
-    return d.pick([None, 0, d.run["lr"] / 10]) if d.run["lr-schedule"] else None
+    return d.pick([None, 0, d.run["lr"] / 10]) if d.run["lr-schedule"] not in (None, "multi-step") else None
+
+
+def scheduled(name, *values):
+    """Of one learning-rate schedule."""
+    return lambda d: d.rates(values) if d.run["lr-schedule"] == name else None
+
+
+def warmup(d):
+    # With wsd it and the decay fit into the run.
+    steps = d.pick([None, None, 0, 1, 2, 5])
+    return steps if d.run["lr-schedule"] != "wsd" or not steps else 1
 
 
 def lr(d):
@@ -309,9 +340,13 @@ RUN = {
     "tokens": among(None, "u8", "u16", "u32"),
     "steps": among(3, 3, 4),
     "lr": lr,
-    "lr-schedule": among(None, None, "cosine", "linear"),
+    "lr-schedule": lr_schedule,
+    "decay-fraction": scheduled("wsd", None, 0.3, 0.5),
+    "decay-shape": scheduled("wsd", None, "linear", "cosine", "1-sqrt", "exponential"),
+    "lr-milestones": scheduled("multi-step", "1", "2", "1,3"),
+    "lr-gamma": scheduled("multi-step", None, 0.3, 1),
     "min-lr": decaying,
-    "warmup": among(None, None, 0, 1, 2, 5),
+    "warmup": warmup,
     "seed": among(0, 7, 4294967295),
     "shuffle": lambda d: True if d.chance(3) else None,
     "no-shuffle": lambda d: d.samples([None, None, True]) if not d.run["shuffle"] else None,
@@ -320,7 +355,8 @@ RUN = {
     "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion")),
     # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.
     "eps": among(1e-4, 1e-3, when=of("adamw", "adam")),
-    "weight-decay": among(None, 0, 0.5, when=of("adamw", "adam", "lion")),
+    "momentum": among(None, 0, 0.5, when=of("sgd-momentum", "sgd-nesterov")),
+    "weight-decay": among(None, 0, 0.5, when=lambda d: d["optimizer"] != "sgd"),
     "grad-clip": among(None, None, 0, 0.05, 10),
     "initial-loss-scale": fp16(None, 1, 1024, 2.0**40),
     "min-loss-scale": fp16(None, 1),

@@ -334,6 +334,17 @@ func.func @lion_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf
   return %u, %nm : tensor<3x4xf64>, tensor<3x4xf64>
 }
 
+func.func @sgd_momentum_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %clip: tensor<f64>, %lr: tensor<f64>, %mu: tensor<f64>, %wd: tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>) {
+  %u, %nm = train.update "sgd-momentum" decay %p, %g, %m, %clip, %lr, %mu, %wd
+      : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>)
+  return %u, %nm : tensor<3x4xf64>, tensor<3x4xf64>
+}
+func.func @sgd_nesterov_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %clip: tensor<f64>, %lr: tensor<f64>, %mu: tensor<f64>, %wd: tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>) {
+  %u, %nm = train.update "sgd-nesterov" decay %p, %g, %m, %clip, %lr, %mu, %wd
+      : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>)
+  return %u, %nm : tensor<3x4xf64>, tensor<3x4xf64>
+}
+
 func.func @embedding_outside(%table: tensor<2x4xf64>, %ids: tensor<3x5xi32>) -> tensor<3x5x4xf64> {
   %y = train.embedding %table, %ids : (tensor<2x4xf64>, tensor<3x5xi32>) -> tensor<3x5x4xf64>
   return %y : tensor<3x5x4xf64>

@@ -1,0 +1,35 @@
+//===- ParameterGroups.h - which parameters an optimizer treats differently -===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_PARAMETERGROUPS_H
+#define MESHWRIGHT_TRAIN_PARAMETERGROUPS_H
+
+#include "Train/Optimizer.h"
+
+namespace meshwright::train {
+
+/// What an update of one parameter multiplies the learning rate and the weight decay by.
+struct UpdateFactors {
+  double rate = 1, decay = 1;
+};
+
+/// The groups of a module's parameters. Without one, matrices decay and vectors (norms, biases) do
+/// not: what files have as such.
+class GroupedParameters {
+public:
+  /// Finds out which parameters are in which of `groups`. Emits an error and fails where a group has
+  /// none, or one that is stored in several tensors has some in it only.
+  mlir::LogicalResult assign(mlir::ModuleOp module, const ParameterGroups &groups,
+                             const Optimizer &optimizer);
+
+  UpdateFactors factorsOf(VariableOp parameter) const;
+
+private:
+  llvm::DenseMap<mlir::Operation *, ParameterGroup> groupOf;
+};
+
+} // namespace meshwright::train
+
+#endif // MESHWRIGHT_TRAIN_PARAMETERGROUPS_H
