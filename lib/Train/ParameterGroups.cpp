@@ -37,7 +37,7 @@ LogicalResult GroupedParameters::assign(ModuleOp module, const ParameterGroups &
                                         const Optimizer &optimizer) {
   bool canDecay = llvm::is_contained(optimizer.scalars(), "weight_decay");
   for (const ParameterGroup &group : groups.groups) {
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(group.pattern);
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(group.pattern, /*MaxSubPatterns=*/1024);
     if (!glob)
       return emitGroupError(module, group) << "is malformed: " << llvm::toString(glob.takeError());
     if (group.decay && !canDecay)

@@ -1,4 +1,4 @@
-// RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer="optimizer-groups=model.1.w*:lr=0.5;*.v:lr=2,decay=3;model.?.w:decay=0;*.w:lr=4" | FileCheck %s
+// RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer="optimizer-groups={model.1.w*,none}:lr=0.5;*.[u-v]:lr=2,decay=3;model.?.w:decay=0;*.w:lr=4" | FileCheck %s
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer="optimizer=sgd optimizer-groups=*:lr=0.25" | FileCheck %s --check-prefix=SGD
 // DEFINE: %{groups} =
 // DEFINE: %{refused} = not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer="%{groups}" 2>&1 | FileCheck %s --check-prefix

@@ -201,12 +201,17 @@ def offload(d):
 
 def offload_buffer(d):
     sizes = [None, "128B", "256B", "1KiB", "4KiB", "64KiB", "1MiB"]
-    return d.pick(sizes) if "optimizer" in (d["offload"] or "") else None
+    return of_optimizer(d)(sizes) if "optimizer" in (d["offload"] or "") else None
 
 
 def optimizer(d):
     name = d.pick([None, "adamw", "sgd", "adam", "lion"])
-    return d.updates([name, "sgd-momentum", "sgd-nesterov"]) if name == "sgd" else name
+    return d.updates([name, name, "sgd-momentum", "sgd-nesterov"]) if name == "sgd" else name
+
+
+def of_optimizer(d):
+    """What draws for the optimizer. That of plain SGD draws nothing, so the others of its kind leave later draws alone."""
+    return d.updates if (d["optimizer"] or "").startswith("sgd-") else d.pick
 
 
 def optimizer_groups(d):
@@ -257,7 +262,7 @@ COMPILE = {
     "optimizer": optimizer,
     "optimizer-groups": optimizer_groups,
     # Rounded moments make differences of f32 as large as those of narrow types.
-    "moments-dtype": among(None, "f32", "bf16", when=lambda d: d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16")),
+    "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16") else None,
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "expert-parts": lambda d: d.rounds([None, 1, 2, 3]) if d.sizes["expert"] > 1 else None,
@@ -308,12 +313,14 @@ def fp16(*values):
 
 
 def lr_schedule(d):
-    name = d.pick([None, None, "cosine", "linear"])
-    return d.rates([None, "wsd", "inverse-sqrt", "multi-step"]) or name
+    d.falls = d.pick([None, None, "cosine", "linear"])
+    return d.rates([None] * 3 + ["wsd", "inverse-sqrt", "multi-step"]) or d.falls
 
 
 def decaying(d):
-    return d.pick([None, 0, d.run["lr"] / 10]) if d.run["lr-schedule"] not in (None, "multi-step") else None
+    rates = [None, 0, d.run["lr"] / 10]
+    rate = d.pick(rates) if d.falls else d.rates(rates)
+    return rate if d.run["lr-schedule"] not in (None, "multi-step") else None
 
 
 def scheduled(name, *values):
@@ -355,8 +362,8 @@ RUN = {
     "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion")),
     # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.
     "eps": among(1e-4, 1e-3, when=of("adamw", "adam")),
-    "momentum": among(None, 0, 0.5, when=of("sgd-momentum", "sgd-nesterov")),
-    "weight-decay": among(None, 0, 0.5, when=lambda d: d["optimizer"] != "sgd"),
+    "momentum": lambda d: d.updates([None, 0, 0.5]) if of("sgd-momentum", "sgd-nesterov")(d) else None,
+    "weight-decay": lambda d: of_optimizer(d)([None, 0, 0.5]) if d["optimizer"] != "sgd" else None,
     "grad-clip": among(None, None, 0, 0.05, 10),
     "initial-loss-scale": fp16(None, 1, 1024, 2.0**40),
     "min-loss-scale": fp16(None, 1),

@@ -443,8 +443,10 @@ def main():
     limits = (ROOT / "docs/limits.md").read_text()
     for kind in DOCUMENTED:
         check(kind in limits, f"docs/limits.md does not say that this is refused: {kind}")
-    compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1})
-    helps = {"compile": command(["meshwright", "compile", "--help"]), "run": command(["./exe", "--help"])}
+    helps = {"compile": command(["meshwright", "compile", "--help"]), "run": ""}
+    for optimizer in ("adamw", "sgd-momentum"):  # Together they have the flags of all.
+        compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1, "optimizer": optimizer})
+        helps["run"] += command(["./exe", "--help"])
     check_reach(helps, reach(range(600)))
 
     ran, refused, wrong = [], collections.Counter(), []
