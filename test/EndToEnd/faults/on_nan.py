@@ -161,7 +161,7 @@ def refusals():
 
 fresh(sys.argv[1])
 model()
-for name in sys.argv[2:] or ["one", "data=2/2+zero=3", "tensor=2+precision=bf16", "pipe=2/2", "data=2+zero=3+offload=optimizer"]:
+for name in sys.argv[2:] or ["one", "data=2/2+zero=3", "data=2/2+zero=3+precision=bf16", "tensor=2+precision=bf16", "pipe=2/2", "data=2+zero=3+offload=optimizer"]:
     options = strategy(name)
     ranks = ranks_of(options["mesh"])
     for old in pathlib.Path(".").iterdir():
