@@ -265,6 +265,10 @@ static constexpr RunFlag flags[] = {
          "skipped ones and evaluations; 0: every step, and about twenty lines on standard output"}
         .from(0)
         .onRanks(AcrossRanks::Free),
+    RunFlag{"--log-norms", "N", &Options::logNorms,
+         "after every N steps, also log the Euclidean norm of each weight and of each state of the optimizer to "
+         "--metrics and --tensorboard, by its name in checkpoints; takes as long as a checkpoint without the disk; 0: never"}
+        .from(0),
     RunFlag{"--peak-flops", "X|measure", &Options::peakRate,
          "peak rate of a rank in FLOP/s, such as 989e12 of an H100 in bf16: the model FLOPs utilization (MFU) of "
          "each step is logged too. measure: time matrix products on this processor at the start"}

@@ -60,6 +60,7 @@ struct Options {
   bool evalOnly = false;
   std::string onNan = "stop";
   int64_t logEvery = 0; ///< 0: not given
+  int64_t logNorms = 0; ///< 0: never
   std::string peakRate;
   /// What `peakRate` says: FLOP/s of a rank, or that they are to be measured.
   double peakFlops = 0;

@@ -141,6 +141,8 @@ static Json jsonOf(const StepMetrics &metrics) {
     if (evaluation.bitsPerByte)
       json[evaluation.key("eval_bits_per_byte")] = *evaluation.bitsPerByte;
   }
+  for (const auto &[name, norm] : metrics.norms)
+    json["norms"][name] = norm;
   for (const LayerTokens &layer : metrics.expertTokens) {
     Json counts = Json::array();
     for (float count : layer.counts)

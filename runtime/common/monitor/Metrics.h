@@ -40,6 +40,8 @@ struct StepMetrics {
   std::optional<double> auxLoss; ///< the routers' part of the loss
   std::optional<int32_t> expertRounds; ///< the most rounds, over all ranks, in which rows went to their experts
   std::optional<double> attentionImbalance; ///< of ranks that divide documents: the most of one over the mean
+  /// Of weights and states after this step, by their names in checkpoints, where asked for.
+  std::vector<std::pair<std::string, double>> norms;
   std::vector<Evaluation> evaluations; ///< of all sets, after this step
   std::optional<double> lossScale; ///< in fp16
   bool skipped = false;            ///< the gradient was not finite, nothing was updated

@@ -110,6 +110,8 @@ void EventFile::write(const StepMetrics &metrics) {
   }
   if (metrics.auxLoss)
     add("aux_loss", *metrics.auxLoss);
+  for (const auto &[name, norm] : metrics.norms)
+    add("norms/" + name, norm);
   for (const Evaluation &evaluation : metrics.evaluations) {
     add(evaluation.key("eval/loss"), evaluation.loss);
     add(evaluation.key("eval/perplexity"), std::exp(evaluation.loss));

@@ -7,6 +7,7 @@
 
 #include "common/checkpoint/SaveFolder.h"
 #include "common/monitor/Error.h"
+#include "common/monitor/TensorNorms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -77,7 +78,18 @@ StepMetrics StepReport::read(int64_t step) {
   result.expertRounds = mostRounds();
   readExperts(result);
   readScale(result);
+  readNorms(result);
   return result;
+}
+
+void StepReport::readNorms(StepMetrics &result) {
+  if (!run.options.logNorms || (result.step + 1) % run.options.logNorms != 0)
+    return;
+  ActivityScope activity(run.context.status, "computing norms of tensors");
+  ArenaRange variables = run.plan.variableRange();
+  run.download(variables);
+  result.norms = tensorNorms(run.context, run.arena->variables());
+  run.arena->forget(variables.begin, variables.end);
 }
 
 std::optional<int32_t> StepReport::mostRounds() const {
@@ -140,7 +152,7 @@ void StepReport::readScale(StepMetrics &result) {
 bool StepReport::isLogged(const StepMetrics &result) const {
   int64_t every = std::max<int64_t>(run.options.logEvery, 1), done = result.step + 1;
   return done % every == 0 || done == run.options.steps || result.skipped || result.evaluatedOnly ||
-         !result.evaluations.empty();
+         !result.evaluations.empty() || !result.norms.empty();
 }
 
 void StepReport::write(const StepMetrics &result) {

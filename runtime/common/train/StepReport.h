@@ -49,6 +49,7 @@ private:
   std::vector<std::string> columns(const std::vector<Evaluation> &evaluations, bool hasPeak) const;
   void readExperts(StepMetrics &result);
   void readScale(StepMetrics &result);
+  void readNorms(StepMetrics &result);
 
   Run &run;
   std::unique_ptr<MetricsFile> metrics;

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
+from compare import read_safetensors
 from harness import call, check, compile, fresh, rows
 
 config = {**json.load(open(sys.argv[1])), "vocab_size": 300}
@@ -161,3 +162,16 @@ for words, why in ((["--peak-flops", "fast"], 'is "fast": it must be a number'),
                    (["--log-every", "-1"], "it must be at least 0")):
     done = subprocess.run([*map(str, train), "--steps", "1", *words], capture_output=True, text=True)
     check(done.returncode == 1 and why in done.stderr, f"{words}: {done.stderr}")
+
+# Norms are those of the tensors of a checkpoint, on any mesh.
+call([*train, "--steps", 4, "--log-norms", 2, "--log-every", 3, "--metrics", "norms.jsonl", "--save", "normed", "--tensorboard", "norm-events"])
+lines = rows("norms.jsonl")
+check([row["step"] for row in lines] == [1, 2, 3] and [("norms" in row) for row in lines] == [True, False, True], f"{lines}")
+tensors = {**read_safetensors("normed/latest/model.safetensors"), **read_safetensors("normed/latest/optimizer.safetensors")}
+norms = {name.removeprefix("transformer."): norm for name, norm in lines[-1]["norms"].items()}  # as read_safetensors names them
+check(sorted(norms) == sorted(tensors), f"{sorted(norms)}, not {sorted(tensors)}")
+for name, norm in norms.items():
+    wanted_norm = math.sqrt(sum(value * value for value in tensors[name][1]))
+    check(abs(norm - wanted_norm) <= 1e-6 * wanted_norm, f"{name}: {norm}, not {wanted_norm}")
+tagged = {tag.removeprefix("norms/").removeprefix("transformer."): value for tag, value in events("norm-events")[3].items()}
+check(all(abs(tagged[name] - norm) <= 1e-6 * norm for name, norm in norms.items()), "TensorBoard has other norms")

@@ -376,6 +376,7 @@ RUN = {
     "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
     "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
     "on-nan": lambda d: d.samples([None, None, "skip"]),
+    "log-norms": lambda d: d.samples([None, None, None, 2]),
     "log-every": lambda d: d.samples([None, None, None, 1]),
     "expert-tokens-every": lambda d: d.routers([None, 0, 1, 2]),
     "idle-expert-steps": lambda d: d.routers([None, 0, 1, 2]),
