@@ -133,15 +133,19 @@ double Bounds::quickSeconds(const Layout &layout) {
 }
 
 double Bounds::seconds(const Layout &layout) {
-  double quick = quickSeconds(layout);
+  Layout same = layout;
+  same.zero = 0;
+  same.remat.clear();
+  auto [known, isNew] = walked.try_emplace(same.str() + " " + layout.schedule.str());
+  if (isNew)
+    known->second = ofTasks(layout);
+  return std::max(known->second, quickSeconds(layout));
+}
+
+double Bounds::ofTasks(const Layout &layout) {
   auto cut = problem.model.cuts.find(layout.chunks());
   if (cut == problem.model.cuts.end() || cut->second.empty())
-    return quick;
-  // A walk through more tasks would take longer than it saves.
-  constexpr int64_t mostTasks = 200000;
-  int64_t stages = layout.pipe, tasks = layout.chunks() * layout.microbatches * 3;
-  if (stages > 1 && tasks > mostTasks)
-    return quick;
+    return 0;
   // A gather and a reduce-scatter in the forward of each layer have nothing beside them, but in
   // loops of --collective-matmul and in pairs of tasks. Seeds may shard otherwise.
   bool isHidden = problem.options.collectiveMatmul == Toggle::on ||
@@ -159,41 +163,80 @@ double Bounds::seconds(const Layout &layout) {
     costs.chunks.push_back({secondsOf(layout, chunk.forward, true) + gathers * double(chunk.layers),
                             secondsOf(layout, input, false), secondsOf(layout, weight, false)});
   }
-  if (stages == 1) {
-    const auto &all = costs.chunks.front();
-    return std::max(quick, double(layout.microbatches) * (all.forward + all.backward + all.weight));
-  }
-  auto schedule = makeSchedule(layout.schedule, stages, layout.microbatches);
-  auto timeline = schedule ? simulate(*schedule, costs) : schedule.takeError();
-  if (!timeline) {
+  return walk(layout, costs);
+}
+
+double Bounds::walk(const Layout &layout, const schedule::TaskCosts &costs) {
+  // A walk through more tasks would take longer than it saves.
+  constexpr int64_t mostTasks = 10000;
+  if (layout.pipe > 1 && layout.chunks() * layout.microbatches <= mostTasks) {
+    auto schedule = makeSchedule(layout.schedule, layout.pipe, layout.microbatches);
+    auto timeline = schedule ? simulate(*schedule, costs) : schedule.takeError();
+    if (timeline)
+      return timeline->end();
     llvm::consumeError(timeline.takeError()); // The compiler refuses the layout, and says why.
-    return quick;
+    return 0;
   }
-  return std::max(quick, timeline->end());
+  // A stage begins after the first forward of all chunks before its own, and backwards of these
+  // follow its last task, but for gradients of weights.
+  std::vector<double> works(layout.pipe), before(layout.pipe, -1);
+  llvm::SmallVector<int64_t> stageOf =
+      layout.pipe > 1 ? assignChunks(layout.schedule, layout.pipe) : llvm::SmallVector<int64_t>{0};
+  double path = 0, longest = 0;
+  for (auto [chunk, stage] : llvm::zip(costs.chunks, stageOf)) {
+    if (before[stage] < 0)
+      before[stage] = path;
+    works[stage] += chunk.forward + chunk.backward + chunk.weight;
+    path += chunk.forward;
+    if (!layout.schedule.splitsBackward())
+      path += chunk.backward + chunk.weight;
+  }
+  for (auto [work, rest] : llvm::zip(works, before))
+    longest = std::max(longest, double(layout.microbatches) * work + rest);
+  return longest;
 }
 
 double Bounds::expectedSeconds(const Layout &layout, double computing) {
   const ModelFacts &model = problem.model;
   auto microbatches = double(layout.microbatches), stages = double(layout.pipe);
-  // A gather and a reduce-scatter at attention and at the MLP, forward and backward.
-  double busy = computing +
+  // A gather and a reduce-scatter at attention and at the MLP, forward and backward. Attention of
+  // parts of a sequence is slower.
+  double busy = computing * (1 + 0.1 * (1 - 1 / double(layout.context))) +
                 8 * microbatches * double(model.layers) / stages * gatherSeconds(layout);
   double bubble = (stages - 1) / microbatches / double(layout.schedule.chunksPerStage);
   if (layout.schedule.splitsBackward())
     bubble /= 3;
   if (layout.schedule.name == ScheduleKind::naive)
     bubble *= microbatches;
-  // ZeRO 2 reduces gradients, and ZeRO 3 gathers weights twice, in each microbatch, beside what is
-  // computed; others reduce in the last one.
-  double gradients = gradientBytes(layout), weights = gradients * (isNarrow(problem) ? 0.5 : 1);
-  double sent = gradients * (layout.zero >= 2 ? microbatches : layout.zero == 1 ? 1 : 2);
-  if (layout.zero > 0)
-    sent += weights * (layout.zero == 3 ? 2 * microbatches : 1);
-  double beside = 0.8 * computing / (layout.zero >= 2 ? 1 : 2 * microbatches);
-  double exposed = std::max(0.0, sentSeconds(layout, sent) - beside);
-  // Of those that promise about the same, the ones with fewer tasks are compiled sooner.
-  double tasks = layout.pipe == 1 ? 1 : double(layout.chunks()) * microbatches;
-  return (busy * (1 + bubble) + exposed) * (1 + 0.01 * std::log2(tasks));
+  // ZeRO 3 gathers weights twice and reduces gradients in each microbatch, beside what is computed.
+  // ZeRO 2 reduces them beside backwards, others beside the last one; both gather weights at the end.
+  double layers = std::max(1.0, double(model.layers) / stages), sent = gradientBytes(layout) / layers;
+  const cost::GroupLayout &group =
+      groupOf(int64_t(shardsOf(layout, /*ofExperts=*/false)), layout.tensor);
+  auto ofLayers = [&](const char *collective, double bytes) {
+    return layers * problem.cluster.collectiveSeconds(collective, bytes, group);
+  };
+  double gradients = layout.zero > 0 ? ofLayers("reduce_scatter", sent)
+                                     : ofLayers("all_reduce", 2 * sent);
+  double weights = layout.zero > 0 ? ofLayers("all_gather", sent * (isNarrow(problem) ? 0.5 : 1)) : 0;
+  double exposed = 0;
+  if (layout.zero == 3)
+    exposed = std::max(0.0, microbatches * (2 * weights + gradients) - 0.8 * computing);
+  else if (layout.zero == 2)
+    exposed = weights + std::max(0.0, microbatches * gradients - 0.5 * computing);
+  else
+    exposed = weights + std::max(0.0, gradients - 0.5 * computing / microbatches);
+  // Where the activations of all layers have no room, a forward runs again.
+  double held = std::min(stages, microbatches) / stages * double(model.layers) *
+                (1 + (stages - 1) / stages / double(layout.schedule.chunksPerStage)) *
+                rowsOf(problem, layout) * shareOf(layout) * double(model.sequence * model.hidden);
+  double kept = 17 * (isNarrow(problem) ? 2 : 4) * held, inputs = (isNarrow(problem) ? 2 : 4) * held;
+  double room = problem.capacity() - bytes(layout);
+  if (problem.capacity() > 0 && room < inputs)
+    exposed += 4 * busy; // There is hardly a chance.
+  else if (problem.capacity() > 0 && room < kept)
+    busy += computing / 3;
+  return busy * (1 + bubble) + exposed;
 }
 
 //===--- bytes -------------------------------------------------------------------------===//

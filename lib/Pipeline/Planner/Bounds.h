@@ -38,6 +38,10 @@ public:
   double expectedSeconds(const Layout &layout, double computing);
 
 private:
+  /// Seconds of the tasks of all stages; 0: not known.
+  double ofTasks(const Layout &layout);
+  /// The same with the costs of a microbatch.
+  double walk(const Layout &layout, const schedule::TaskCosts &costs);
   /// Seconds of products and attention of a microbatch at the best rates.
   double secondsOf(const Layout &layout, const Work &work, bool isForward) const;
   /// Seconds of one gather of a microbatch's tokens along `tensor`.
@@ -50,6 +54,7 @@ private:
 
   const Problem &problem;
   std::map<std::pair<int64_t, int64_t>, cost::GroupLayout> groups; ///< by members and stride
+  std::map<std::string, double> walked; ///< `ofTasks`, which ZeRO does not change
 };
 
 } // namespace meshwright::planner

@@ -123,7 +123,7 @@ static void printRow(const Problem &problem, const Found &found, const Candidate
   const Candidate &best = found.fitting.front();
   bool isBest = candidate.layout.str() == best.layout.str();
   bool isShort = best.seconds < 0.1;
-  os << llvm::formatv("{0,10:F3} {1,2}{2,11:N0}{3,8:P1}{4,9:F1} GB  {5}\n",
+  os << llvm::formatv("{0,10:F3} {1,-2}{2,11:N0}{3,8:P1}{4,9:F1} GB  {5}\n",
                       candidate.seconds * (isShort ? 1e3 : 1), isShort ? "ms" : "s",
                       int64_t(tokensOf(problem, candidate)), mfuOf(problem, candidate),
                       double(candidate.bytes) / 1e9, candidate.layout.str());

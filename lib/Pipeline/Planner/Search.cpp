@@ -25,7 +25,7 @@ struct Entry {
   double quick = 0;               ///< seconds at least
   std::optional<double> seconds;  ///< at least, by the walk through the schedule
   double bytes = 0;               ///< at least
-  double expected = 0;            ///< seconds
+  double order = 0;               ///< the lower the sooner it is compiled
   bool isDone = false;
 };
 
@@ -274,9 +274,12 @@ Found Searcher::run() {
     entry.layout = layout;
     entry.quick = bounds.quickSeconds(layout);
     entry.bytes = bounds.bytes(layout);
-    entry.expected = bounds.expectedSeconds(layout, bounds.computing(layout));
+    // Compiling takes as long as there are tasks: those of few tasks show first whether a mesh is
+    // worth it.
+    double tasks = layout.pipe == 1 ? 0 : double(layout.chunks() * layout.microbatches);
+    entry.order = bounds.expectedSeconds(layout, bounds.computing(layout)) * (1 + tasks / 8192);
   }
-  llvm::stable_sort(space, [](const Entry &a, const Entry &b) { return a.expected < b.expected; });
+  llvm::stable_sort(space, [](const Entry &a, const Entry &b) { return a.order < b.order; });
   searchFirst();
   std::vector<Entry *> all;
   for (Entry &entry : space)
