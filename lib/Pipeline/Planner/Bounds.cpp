@@ -54,19 +54,21 @@ double Bounds::secondsOf(const Layout &layout, const Work &work, bool isForward)
   // As the simulation takes them; padding makes sequences longer by less than this.
   auto ofProducts = &cost::Rate::at, ofKeys = &cost::Rate::between;
   double keys = 2 * double(problem.model.sequence);
-  double products = 0, attention = 0;
+  double products = 0, grouped = 0, attention = 0;
   for (const cost::Cluster::Devices &type : problem.cluster.devices) {
     const cost::Device &device = type.device;
     // No call has more than all products of a layer together, or the head.
     double rate = bestRate(device.products, problem.model.largestCall * share, narrow,
                            ofProducts);
-    products = std::max(products, rate * std::max(1.0, device.groupedShare));
+    products = std::max(products, rate);
+    grouped = std::max(grouped, rate * device.groupedShare);
     const cost::Rate &small = isForward ? device.smallHeads : device.smallHeadsGrad;
     const cost::RatesByType &large = isForward ? device.attention : device.attentionGrad;
     attention = std::max({attention, narrow ? bestRate(small, keys, ofKeys) : 0,
                           bestRate(large, keys, narrow, ofKeys)});
   }
-  return share * (work.products / products + work.attention / attention);
+  return share *
+         (work.products / products + work.grouped / grouped + work.attention / attention);
 }
 
 double Bounds::computing(const Layout &layout) const {
@@ -152,13 +154,15 @@ double Bounds::ofTasks(const Layout &layout) {
                   layout.schedule.name == ScheduleKind::dualPipeV || !problem.options.seeds.empty();
   double gathers = isHidden ? 0 : 2 * gatherSeconds(layout);
   const Work &forward = problem.model.forward, &backward = problem.model.backward;
-  Work again{forward.products > 0 ? backward.products / forward.products : 0,
-             forward.attention > 0 ? backward.attention / forward.attention : 0};
+  auto share = [](double of, double by) { return by > 0 ? of / by : 0; };
+  Work again{share(backward.products, forward.products), share(backward.grouped, forward.grouped),
+             share(backward.attention, forward.attention)};
   schedule::TaskCosts costs;
   for (const Chunk &chunk : cut->second) {
     // Gradients of weights are one product for each of the forward; the others are of the inputs.
-    Work weight{chunk.forward.products, 0};
+    Work weight{chunk.forward.products, chunk.forward.grouped, 0};
     Work input{std::max(0.0, again.products - 1) * chunk.forward.products,
+               std::max(0.0, again.grouped - 1) * chunk.forward.grouped,
                again.attention * chunk.forward.attention};
     costs.chunks.push_back({secondsOf(layout, chunk.forward, true) + gathers * double(chunk.layers),
                             secondsOf(layout, input, false), secondsOf(layout, weight, false)});

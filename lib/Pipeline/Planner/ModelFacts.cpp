@@ -7,7 +7,7 @@
 
 #include "../DiagnosticCollector.h"
 #include "Train/Train.h"
-#include "meshwright/Cost/Flops.h"
+#include "meshwright/Cost/TripCount.h"
 #include "meshwright/Pipeline.h"
 
 using namespace mlir;
@@ -25,32 +25,37 @@ ModelReader::ModelReader(const CompileOptions &given, MLIRContext &context)
   options.plan.clear();
 }
 
-/// FLOPs of an op and of what it runs.
+/// FLOPs of an op and of what it runs, but for what becomes part of kernels.
 static Work workOf(Operation *op, SymbolTableCollection &symbols) {
   Work work;
-  work.products = cost::FlopCounter(cost::FlopCounter::Products).of(op);
   auto add = [&](Operation *each, double runs) {
+    auto cost = dyn_cast<train::CostOpInterface>(each);
+    double flops = cost && !isa<train::KernelOpInterface>(each) ? cost.getFlops() : 0;
+    if (flops == 0)
+      return;
     if (isa<train::AttentionOp, train::AttentionGradOp>(each))
-      work.attention += runs * cast<train::CostOpInterface>(each).getFlops();
+      work.attention += runs * flops;
+    else if (isa<train::GroupedLinearOp, train::GroupedLinearGradOp>(each))
+      work.grouped += runs * flops;
+    else if (flops > train::defaultFlops(each)) // Routing, say, is no product.
+      work.products += runs * flops;
   };
-  Operation *runs = cost::calleeOf(op, symbols);
-  for (Region &region : (runs ? runs : op)->getRegions())
+  Operation *callee = cost::calleeOf(op, symbols);
+  if (!callee && op->getNumRegions() == 0)
+    add(op, 1);
+  double times = cost::tripCount(op);
+  for (Region &region : (callee ? callee : op)->getRegions())
     for (Block &block : region)
-      cost::forEachRun(block, cost::Rounds::Expected, symbols, [&](Operation *each, double times) {
-        add(each, times * cost::tripCount(op));
-      });
-  add(op, 1);
-  work.products -= work.attention;
+      cost::forEachRun(block, cost::Rounds::Expected, symbols,
+                       [&](Operation *each, double runs) { add(each, runs * times); });
   return work;
 }
 
 static Work workOf(Block &block) {
   SymbolTableCollection symbols;
   Work sum;
-  for (Operation &op : block) {
-    Work work = workOf(&op, symbols);
-    sum.products += work.products, sum.attention += work.attention;
-  }
+  for (Operation &op : block)
+    sum.add(workOf(&op, symbols));
   return sum;
 }
 
@@ -105,15 +110,15 @@ llvm::Expected<ModelFacts> ModelReader::read() {
   for (Operation &op : loss.getBody().front()) {
     auto repeat = dyn_cast<train::RepeatOp>(op);
     double times = repeat && !repeat.getTimes() ? double(repeat.getCount()) : 1;
-    facts.largestCall = std::max(facts.largestCall, workOf(&op, symbols).products / times);
+    Work work = workOf(&op, symbols);
+    facts.largestCall = std::max(facts.largestCall, (work.products + work.grouped) / times);
   }
   // What the passes add for the backward; one that fails here says why when layouts are compiled.
   facts.backward = facts.forward;
   if (OwningOpRef<ModuleOp> step = runPasses("train-build-optimizer", 1))
     if (auto whole = (*step).lookupSymbol<func::FuncOp>("step")) {
-      Work both = workOf(whole.getBody().front());
-      facts.backward = {both.products - facts.forward.products,
-                        both.attention - facts.forward.attention};
+      facts.backward = workOf(whole.getBody().front());
+      facts.backward.add(facts.forward, -1);
     }
   return facts;
 }
@@ -135,17 +140,15 @@ void ModelReader::addCut(ModelFacts &facts, int64_t count) {
     Work work = workOf(&op, symbols);
     auto repeat = dyn_cast<train::RepeatOp>(op);
     if (!repeat || repeat.getTimes()) {
-      behind.products += work.products, behind.attention += work.attention;
+      behind.add(work);
       continue;
     }
     if (auto number = repeat->getAttrOfType<IntegerAttr>(train::TrainDialect::chunkAttr))
       at = number.getInt();
-    chunks[at].forward.products += work.products;
-    chunks[at].forward.attention += work.attention;
+    chunks[at].forward.add(work);
     if (work.attention > 0)
       chunks[at].layers += repeat.getCount();
     behind = {};
   }
-  chunks.back().forward.products += behind.products;
-  chunks.back().forward.attention += behind.attention;
+  chunks.back().forward.add(behind);
 }

@@ -18,8 +18,15 @@ namespace meshwright::planner {
 
 /// FLOPs of a sequence, by what decides their rate.
 struct Work {
-  double products = 0, attention = 0;
-  double sum() const { return products + attention; }
+  double products = 0; ///< dense
+  double grouped = 0;  ///< products of experts
+  double attention = 0;
+
+  void add(const Work &other, double factor = 1) {
+    products += factor * other.products;
+    grouped += factor * other.grouped;
+    attention += factor * other.attention;
+  }
 };
 
 /// A chunk of consecutive layers, the last one with the head of the model.
@@ -34,7 +41,7 @@ struct ModelFacts {
   double parameters = 0, expertParameters = 0; ///< elements; of all, and of experts' own
   int64_t experts = 0;                         ///< of a layer; 0: none
   Work forward, backward; ///< the backward without activation checkpointing
-  double largestCall = 0; ///< FLOPs of the head, or of all products of a layer
+  double largestCall = 0; ///< FLOPs of the head, or of all products of a layer, experts' too
   /// By their number, how the compiler cuts the layers into chunks; empty: it refuses to.
   std::map<int64_t, std::vector<Chunk>> cuts;
 };

@@ -2,7 +2,7 @@
 import pathlib
 
 
-def write_cluster(path="c.toml", memory=1e12, outside=1e9, latency=1e-6, target="cuda", memory_bandwidth=1e10, kernels=1e15, launch=1e-6):
+def write_cluster(path="c.toml", memory=1e12, outside=1e9, latency=1e-6, target="cuda", memory_bandwidth=1e10, kernels=1e15, launch=1e-6, inside=1e9, more=""):
     pathlib.Path(path).write_text(f"""
 name = "test"
 target = "{target}"
@@ -15,11 +15,12 @@ memory_bandwidth = {memory_bandwidth}
 launch = {launch}
 host = {{latency = 0, bandwidth = 1e10}}
 source = "a test"
+{more}
 [[levels]]
 name = "inside"
 count = 2
 latency = {latency}
-bandwidth = 1e9
+bandwidth = {inside}
 source = "a test"
 [[levels]]
 name = "outside"
