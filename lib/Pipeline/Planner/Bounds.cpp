@@ -22,9 +22,7 @@ static double rowsOf(const Problem &problem, const Layout &layout) {
 }
 
 /// The part of a sequence's layer that one device computes.
-static double shareOf(const Layout &layout) {
-  return 1 / double(layout.tensor * layout.context);
-}
+static double shareOf(const Layout &layout) { return 1 / double(layout.tensor * layout.context); }
 
 /// Ranks that states of ZeRO are sharded over.
 static double shardsOf(const Layout &layout, bool ofExperts) {
@@ -34,7 +32,8 @@ static double shardsOf(const Layout &layout, bool ofExperts) {
 //===--- seconds of computing ----------------------------------------------------===//
 
 /// The highest rate of calls of at most `size`, where `at` says what one of that size has.
-static double bestRate(const cost::Rate &rate, double size, double (cost::Rate::*at)(double) const) {
+static double bestRate(const cost::Rate &rate, double size,
+                       double (cost::Rate::*at)(double) const) {
   double best = (rate.*at)(size);
   for (const cost::Rate::Point &point : rate.getPoints())
     if (point.size <= size)
@@ -58,8 +57,7 @@ double Bounds::secondsOf(const Layout &layout, const Work &work, bool isForward)
   for (const cost::Cluster::Devices &type : problem.cluster.devices) {
     const cost::Device &device = type.device;
     // No call has more than all products of a layer together, or the head.
-    double rate = bestRate(device.products, problem.model.largestCall * share, narrow,
-                           ofProducts);
+    double rate = bestRate(device.products, problem.model.largestCall * share, narrow, ofProducts);
     products = std::max(products, rate);
     grouped = std::max(grouped, rate * device.groupedShare);
     const cost::Rate &small = isForward ? device.smallHeads : device.smallHeadsGrad;
@@ -67,8 +65,7 @@ double Bounds::secondsOf(const Layout &layout, const Work &work, bool isForward)
     attention = std::max({attention, narrow ? bestRate(small, keys, ofKeys) : 0,
                           bestRate(large, keys, narrow, ofKeys)});
   }
-  return share *
-         (work.products / products + work.grouped / grouped + work.attention / attention);
+  return share * (work.products / products + work.grouped / grouped + work.attention / attention);
 }
 
 double Bounds::computing(const Layout &layout) const {
@@ -105,8 +102,7 @@ double Bounds::gatherSeconds(const Layout &layout) {
 double Bounds::gradientBytes(const Layout &layout) const {
   const ModelFacts &model = problem.model;
   // Those of experts go along fewer axes.
-  double own = (model.parameters - model.expertParameters) /
-               double(layout.tensor * layout.pipe);
+  double own = (model.parameters - model.expertParameters) / double(layout.tensor * layout.pipe);
   double shards = shardsOf(layout, /*ofExperts=*/false);
   double bytes = problem.options.gradDtype == GradientType::bf16 ? 2 : 4;
   return own * bytes * (shards - 1) / shards;
@@ -130,8 +126,7 @@ double Bounds::sentSeconds(const Layout &layout, double bytes) {
 
 double Bounds::quickSeconds(const Layout &layout) {
   bool isReduced = problem.options.dataSync == DataSync::allReduce && problem.options.seeds.empty();
-  return std::max(computing(layout),
-                  isReduced ? sentSeconds(layout, gradientBytes(layout)) : 0);
+  return std::max(computing(layout), isReduced ? sentSeconds(layout, gradientBytes(layout)) : 0);
 }
 
 double Bounds::seconds(const Layout &layout) {
@@ -213,16 +208,19 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   if (layout.schedule.name == ScheduleKind::naive)
     bubble *= microbatches;
   // ZeRO 3 gathers weights twice and reduces gradients in each microbatch, beside what is computed.
-  // ZeRO 2 reduces them beside backwards, others beside the last one; both gather weights at the end.
-  double layers = std::max(1.0, double(model.layers) / stages), sent = gradientBytes(layout) / layers;
+  // ZeRO 2 reduces them beside backwards, others beside the last one; both gather weights at the
+  // end.
+  double layers = std::max(1.0, double(model.layers) / stages),
+         sent = gradientBytes(layout) / layers;
   const cost::GroupLayout &group =
       groupOf(int64_t(shardsOf(layout, /*ofExperts=*/false)), layout.tensor);
   auto ofLayers = [&](const char *collective, double bytes) {
     return layers * problem.cluster.collectiveSeconds(collective, bytes, group);
   };
-  double gradients = layout.zero > 0 ? ofLayers("reduce_scatter", sent)
-                                     : ofLayers("all_reduce", 2 * sent);
-  double weights = layout.zero > 0 ? ofLayers("all_gather", sent * (isNarrow(problem) ? 0.5 : 1)) : 0;
+  double gradients =
+      layout.zero > 0 ? ofLayers("reduce_scatter", sent) : ofLayers("all_reduce", 2 * sent);
+  double weights =
+      layout.zero > 0 ? ofLayers("all_gather", sent * (isNarrow(problem) ? 0.5 : 1)) : 0;
   double exposed = 0;
   if (layout.zero == 3)
     exposed = std::max(0.0, microbatches * (2 * weights + gradients) - 0.8 * computing);
@@ -234,7 +232,8 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   double held = std::min(stages, microbatches) / stages * double(model.layers) *
                 (1 + (stages - 1) / stages / double(layout.schedule.chunksPerStage)) *
                 rowsOf(problem, layout) * shareOf(layout) * double(model.sequence * model.hidden);
-  double kept = 17 * (isNarrow(problem) ? 2 : 4) * held, inputs = (isNarrow(problem) ? 2 : 4) * held;
+  double kept = 17 * (isNarrow(problem) ? 2 : 4) * held,
+         inputs = (isNarrow(problem) ? 2 : 4) * held;
   double room = problem.capacity() - bytes(layout);
   if (problem.capacity() > 0 && room < inputs)
     exposed += 4 * busy; // There is hardly a chance.

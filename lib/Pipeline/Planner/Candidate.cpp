@@ -25,11 +25,11 @@ CompileOptions planner::optionsOf(const CompileOptions &given, int64_t batch,
   options.devices = 0;
   options.given.erase("plan");
   options.given.erase("devices");
-  for (auto &[name, value] : layout.flags()) {
+  for (const auto &entry : layout.flags()) {
     const Flag *flag =
-        llvm::find_if(compileFlags(), [&](const Flag &f) { return name == f.name; });
-    options.given.insert(name);
-    llvm::cantFail(flag->read(value, options));
+        llvm::find_if(compileFlags(), [&](const Flag &f) { return entry.first == f.name; });
+    options.given.insert(entry.first);
+    llvm::cantFail(flag->read(entry.second, options));
   }
   return options;
 }
@@ -63,8 +63,7 @@ Candidate planner::compileLayout(const Problem &problem, const Layout &layout) {
     candidate.parts = step->mean();
     return llvm::Error::success();
   };
-  if (llvm::Error error =
-          withProgram(optionsOf(problem.options, problem.batch, layout), simulate))
+  if (llvm::Error error = withProgram(optionsOf(problem.options, problem.batch, layout), simulate))
     candidate.refused = toString(std::move(error));
   return candidate;
 }

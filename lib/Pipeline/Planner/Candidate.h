@@ -13,7 +13,7 @@ namespace meshwright::planner {
 
 struct Candidate {
   Layout layout;
-  std::string refused; ///< why the compiler refuses it; empty: it does not
+  std::string refused;           ///< why the compiler refuses it; empty: it does not
   double seconds = 0, flops = 0; ///< of a step; FLOPs without what is computed again
   int64_t bytes = 0;             ///< of a device
   TimeParts parts;

@@ -40,9 +40,8 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
     add("--zero 3 instead of " + llvm::Twine(given.zero), other, nothing);
   }
   if (problem.isKept("remat"))
-    add("--remat full instead of " + optionText(given.remat), layout, [](CompileOptions &o) {
-      llvm::cantFail(parseOption("full", o.remat));
-    });
+    add("--remat full instead of " + optionText(given.remat), layout,
+        [](CompileOptions &o) { llvm::cantFail(parseOption("full", o.remat)); });
   int64_t rows = problem.batch / layout.dataRanks();
   if (problem.isKept("microbatches") && given.microbatches < rows) {
     Layout other = layout;
@@ -80,8 +79,7 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
 }
 
 /// Those that help, those that help most first, a line for each.
-static std::string changesFor(const Problem &problem, const Candidate &smallest,
-                              unsigned threads) {
+static std::string changesFor(const Problem &problem, const Candidate &smallest, unsigned threads) {
   std::vector<Change> changes = changesOf(problem, smallest.layout);
   forEachAtOnce(changes.size(), threads,
                 [&](size_t i) { changes[i].bytes = bytesOf(changes[i].options); });
@@ -95,8 +93,7 @@ static std::string changesFor(const Problem &problem, const Candidate &smallest,
     if (!said.insert(change.name).second)
       continue;
     double missing = double(*change.bytes) - problem.capacity();
-    text += formatv("\n  {0}: {1:N0} bytes less, {2}", change.name,
-                    smallest.bytes - *change.bytes,
+    text += formatv("\n  {0}: {1:N0} bytes less, {2}", change.name, smallest.bytes - *change.bytes,
                     missing > 0 ? formatv("{0:N0} are missing", int64_t(missing)).str() : "fits");
   }
   return text;
@@ -120,19 +117,18 @@ llvm::Error planner::nothingFits(const Problem &problem, const Found &found, uns
   std::string devices = formatv("{0} devices", problem.devices);
   if (found.layouts == 0) {
     std::string near = countsNear(problem);
-    return llvm::createStringError("there is no layout of " + devices + ": " +
-                                   "no mesh of them divides the batch of " +
-                                   llvm::Twine(problem.batch) + " sequences, the " +
-                                   llvm::Twine(problem.model.layers) + " layers and " +
-                                   llvm::Twine(problem.model.heads) +
-                                   " heads of the model with the flags that are kept" +
-                                   (near.empty() ? "" : "; " + near + " can be divided"));
+    return llvm::createStringError(
+        "there is no layout of " + devices + ": " + "no mesh of them divides the batch of " +
+        llvm::Twine(problem.batch) + " sequences, the " + llvm::Twine(problem.model.layers) +
+        " layers and " + llvm::Twine(problem.model.heads) +
+        " heads of the model with the flags that are kept" +
+        (near.empty() ? "" : "; " + near + " can be divided"));
   }
   if (found.others.empty())
-    return llvm::createStringError(
-        "no layout of " + devices + " compiles" +
-        (found.example.empty() ? "; the time ended, --seconds gives more"
-                               : ", e.g.: " + llvm::Twine(found.example)));
+    return llvm::createStringError("no layout of " + devices + " compiles" +
+                                   (found.example.empty()
+                                        ? "; the time ended, --seconds gives more"
+                                        : ", e.g.: " + llvm::Twine(found.example)));
   const Candidate &smallest = found.others.front();
   double capacity = problem.capacity();
   std::string changes = changesFor(problem, smallest, threads);

@@ -67,8 +67,8 @@ static std::string differenceOf(const Problem &problem, const Layout &best, cons
     texts.push_back(formatv("--zero {0}", layout.zero));
   auto rows = [&](const Layout &l) { return problem.batch / l.dataRanks() / l.microbatches; };
   if (rows(layout) != rows(best))
-    texts.push_back(formatv("{0} {1} at a time", rows(layout),
-                            rows(layout) == 1 ? "sequence" : "sequences"));
+    texts.push_back(
+        formatv("{0} {1} at a time", rows(layout), rows(layout) == 1 ? "sequence" : "sequences"));
   if (layout.schedule.str() != best.schedule.str())
     texts.push_back("--schedule " + layout.schedule.str());
   if (layout.remat != best.remat)

@@ -14,8 +14,8 @@ using schedule::ScheduleKind;
 
 std::vector<std::pair<llvm::StringRef, int64_t>> Layout::axes() const {
   // Heavy axes lie on fast links: the last axis is the innermost.
-  return {{"pipe", pipe}, {"data", data}, {"context", context}, {"expert", expert},
-          {"tensor", tensor}};
+  return {
+      {"pipe", pipe}, {"data", data}, {"context", context}, {"expert", expert}, {"tensor", tensor}};
 }
 
 std::vector<std::pair<std::string, std::string>> Layout::flags() const {

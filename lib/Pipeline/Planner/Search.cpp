@@ -11,6 +11,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -22,10 +23,10 @@ namespace {
 /// A layout of the space, and what is known before it is compiled.
 struct Entry {
   Layout layout;
-  double quick = 0;               ///< seconds at least
-  std::optional<double> seconds;  ///< at least, by the walk through the schedule
-  double bytes = 0;               ///< at least
-  double order = 0;               ///< the lower the sooner it is compiled
+  double quick = 0;              ///< seconds at least
+  std::optional<double> seconds; ///< at least, by the walk through the schedule
+  double bytes = 0;              ///< at least
+  double order = 0;              ///< the lower the sooner it is compiled
   bool isDone = false;
 };
 

@@ -33,9 +33,9 @@ struct Found {
   double seconds = 0; ///< that the search took
 };
 
-/// Compiles and simulates layouts within `limits`, those that promise most first, in rounds, so that
-/// what is found does not depend on the number of threads. Progress goes to `log`, a line that is
-/// written again, if it is a terminal.
+/// Compiles and simulates layouts within `limits`, those that promise most first, in rounds, so
+/// that what is found does not depend on the number of threads. Progress goes to `log`, a line that
+/// is written again, if it is a terminal.
 Found searchLayouts(const Problem &problem, const Limits &limits, llvm::raw_ostream &log);
 
 } // namespace meshwright::planner
