@@ -124,9 +124,10 @@ Error parseOption(StringRef text, ParameterGroups &groups) {
   for (StringRef item : llvm::split(text, ';')) {
     auto [pattern, factors] = item.trim().rsplit(':');
     if (pattern.empty() || factors.empty())
-      return createStringError("'" + item +
-                               "' is no group; write PATTERN:lr=X,decay=Y, of which one factor may be "
-                               "left out, e.g. '*.bias:decay=0'");
+      return createStringError(
+          "'" + item +
+          "' is no group; write PATTERN:lr=X,decay=Y, of which one factor may be "
+          "left out, e.g. '*.bias:decay=0'");
     ParameterGroup &group = groups.groups.emplace_back();
     group.pattern = pattern.str();
     for (StringRef factor : llvm::split(factors, ','))
@@ -139,7 +140,8 @@ Error parseOption(StringRef text, ParameterGroups &groups) {
 std::string optionText(const ParameterGroups &groups) {
   return llvm::join(llvm::map_range(groups.groups,
                                     [](const ParameterGroup &group) {
-                                      std::string text = group.pattern + ":lr=" + allDigits(group.rate);
+                                      std::string text =
+                                          group.pattern + ":lr=" + allDigits(group.rate);
                                       if (group.decay)
                                         text += ",decay=" + allDigits(group.decay);
                                       return text;

@@ -27,9 +27,8 @@ static LogicalResult emitNoMatch(ModuleOp module, const ParameterGroup &group, b
   error << "matches no parameter; parameters are ";
   auto parameters = llvm::make_filter_range(module.getOps<VariableOp>(),
                                             [](VariableOp v) { return v.isParameter(); });
-  llvm::interleaveComma(parameters, error, [&](VariableOp variable) {
-    error << storedTensorName(variable, 0);
-  });
+  llvm::interleaveComma(parameters, error,
+                        [&](VariableOp variable) { error << storedTensorName(variable, 0); });
   return error;
 }
 
@@ -37,7 +36,8 @@ LogicalResult GroupedParameters::assign(ModuleOp module, const ParameterGroups &
                                         const Optimizer &optimizer) {
   bool canDecay = llvm::is_contained(optimizer.scalars(), "weight_decay");
   for (const ParameterGroup &group : groups.groups) {
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(group.pattern, /*MaxSubPatterns=*/1024);
+    llvm::Expected<llvm::GlobPattern> glob =
+        llvm::GlobPattern::create(group.pattern, /*MaxSubPatterns=*/1024);
     if (!glob)
       return emitGroupError(module, group) << "is malformed: " << llvm::toString(glob.takeError());
     if (group.decay && !canDecay)

@@ -19,8 +19,8 @@ struct UpdateFactors {
 /// not: what files have as such.
 class GroupedParameters {
 public:
-  /// Finds out which parameters are in which of `groups`. Emits an error and fails where a group has
-  /// none, or one that is stored in several tensors has some in it only.
+  /// Finds out which parameters are in which of `groups`. Emits an error and fails where a group
+  /// has none, or one that is stored in several tensors has some in it only.
   mlir::LogicalResult assign(mlir::ModuleOp module, const ParameterGroups &groups,
                              const Optimizer &optimizer);
 

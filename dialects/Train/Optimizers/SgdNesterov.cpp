@@ -17,6 +17,7 @@ static Updated update(const UpdateInputs &in) {
 }
 
 namespace meshwright::train {
-extern const Optimizer sgdNesterov = {"sgd-nesterov", "gradient descent with Nesterov momentum",
-                                      momentumBuffer, momentumRows, {}, update};
+extern const Optimizer sgdNesterov = {
+    "sgd-nesterov", "gradient descent with Nesterov momentum", momentumBuffer, momentumRows, {},
+    update};
 } // namespace meshwright::train

@@ -146,6 +146,7 @@ void meshwright::checkLearningRate(const Options &options) {
   if (options.lrSchedule != "multi-step")
     return;
   if (milestones(options).empty())
-    fail("--lr-schedule multi-step needs --lr-milestones: give the steps at which the rate changes, "
-         "such as 8000,9000");
+    fail(
+        "--lr-schedule multi-step needs --lr-milestones: give the steps at which the rate changes, "
+        "such as 8000,9000");
 }
