@@ -240,7 +240,7 @@ void TokenFile::checkFormat(int64_t vocabulary) const {
   if (width > 1 && size >= leastText && isText(tokens, std::min(size, mostText)))
     fail(prefix, "is ", *tokens == '{' || *tokens == '[' ? "text (JSON, it seems)" : "text",
          ", not ", type,
-         " tokens: make tokens of it with 'meshwright tokenize', or train on its bytes with "
+         " tokens: make tokens of it with 'meshwright tokenize' and the model's tokenizer, or train on its bytes with "
          "--tokens u8");
   for (int64_t wider = 8; wider > width; wider /= 2) {
     // Bytes in pairs are anything; only zeros between them say what they are.

@@ -34,6 +34,7 @@ NOT_DRAWN = {
         **{flag: "generates text instead of training, which EndToEnd/generate has for many models"
            for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "stop")},
         "eval-only": "evaluates instead of training, which EndToEnd/data/logs.test has",
+        "log-norms": "norms of what checkpoints have, which are compared; EndToEnd/data/logs.test has it",
         "peak-flops": "a time is divided by it, which EndToEnd/data/logs.test has",
         "on-nan=stop": "what it is when it is not given",
         "on-nan=rollback": "needs a step that is not finite, which EndToEnd/faults/on-nan.test has",
@@ -376,7 +377,6 @@ RUN = {
     "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
     "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
     "on-nan": lambda d: d.samples([None, None, "skip"]),
-    "log-norms": lambda d: d.samples([None, None, None, 2]),
     "log-every": lambda d: d.samples([None, None, None, 1]),
     "expert-tokens-every": lambda d: d.routers([None, 0, 1, 2]),
     "idle-expert-steps": lambda d: d.routers([None, 0, 1, 2]),
