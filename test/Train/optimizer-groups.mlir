@@ -47,14 +47,19 @@ module attributes {train.microbatches = 1 : i64} {
 }
 // CHECK-LABEL: func.func @step
 // CHECK: train.update "adamw" decay {{.*}} {lr_factor = 5.000000e-01 : f64}
+// CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @one,
 // CHECK: train.update "adamw" %{{[^{]*$}}
+// CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @two,
 // CHECK: train.update "adamw" decay {{.*}} {lr_factor = 4.000000e+00 : f64}
+// CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @w,
 // CHECK: train.update "adamw" decay {{.*}} {decay_factor = 3.000000e+00 : f64, lr_factor = 2.000000e+00 : f64}
+// CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @v,
 // CHECK: train.update "adamw" %{{[^{]*$}}
+// CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @bias,
 
 // SGD-LABEL: func.func @step
