@@ -69,7 +69,7 @@ static std::string differenceOf(const Problem &problem, const Layout &best, cons
   if (rows(layout) != rows(best))
     texts.push_back(
         formatv("{0} {1} at a time", rows(layout), rows(layout) == 1 ? "sequence" : "sequences"));
-  if (layout.schedule.str() != best.schedule.str())
+  if (layout.pipe > 1 && layout.schedule.str() != best.schedule.str())
     texts.push_back("--schedule " + layout.schedule.str());
   if (layout.remat != best.remat)
     texts.push_back("--remat " + (layout.remat.empty() ? "none" : layout.remat));

@@ -18,12 +18,14 @@ using namespace meshwright;
 static double linear(double done) { return 1.0 - done; }
 static double cosine(double done) { return 0.5 * (1.0 + std::cos(M_PI * done)); }
 
+namespace {
 /// The shapes of --decay-shape: what is left of lr - min-lr when this share of the decay is done.
 /// They are those of Megatron-LM's --lr-wsd-decay-style.
 struct DecayShape {
   const char *name;
   double (*left)(double done);
 };
+} // namespace
 
 static constexpr DecayShape shapes[] = {
     {"linear", linear},
@@ -86,12 +88,14 @@ static double multiStep(const Options &options, int64_t step) {
   return options.lr * std::pow(options.lrGamma, double(passed));
 }
 
+namespace {
 struct Schedule {
   const char *name;
   /// The rate of a step after the warm-up.
   double (*rate)(const Options &options, int64_t step);
   bool endsAtLastStep = false, fallsToMinimum = false;
 };
+} // namespace
 
 /// Those of --lr-schedule.
 static constexpr Schedule schedules[] = {

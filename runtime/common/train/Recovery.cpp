@@ -68,7 +68,7 @@ void Recovery::skip(StepMetrics &result) {
     stop(result, text("the ", mostSkipped, " steps before were skipped too: "));
   if (changedNothing(result)) {
     result.skipped = true;
-    ++run.state.skipped; // Bias corrections count updates.
+    report.noteSkipped(result);
   }
   warn(text(trouble(result), ": ",
             result.skipped ? "the step changes nothing" : "its gradient is finite, and was used"));

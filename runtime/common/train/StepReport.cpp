@@ -123,7 +123,7 @@ void StepReport::readExperts(StepMetrics &result) {
     result.failedRouter = *failed;
     result.skipped = ++failures < failuresInARow;
     if (result.skipped)
-      ++run.state.skipped;
+      noteSkipped(result);
     if (run.isRoot() && result.skipped)
       fprintf(stderr,
               "warning: step %ld: the logits of the router of layer %ld (%s) are not finite: "
@@ -134,6 +134,15 @@ void StepReport::readExperts(StepMetrics &result) {
     result.expertTokens = std::move(layers);
 }
 
+void StepReport::noteSkipped(const StepMetrics &result) {
+  if (!run.scaler || result.failedRouter) {
+    ++run.state.skipped;
+    return;
+  }
+  run.scaler->update(/*overflow=*/true);
+  run.state.lossScale = run.scaler->saved();
+}
+
 void StepReport::readScale(StepMetrics &result) {
   if (!run.scaler)
     return;
@@ -141,12 +150,13 @@ void StepReport::readScale(StepMetrics &result) {
   result.lossScale = scaler.scale();
   if (result.failedRouter)
     return; // The scale is not to blame.
-  // At the least scale an overflow is a divergence and not an effect of the scale.
-  if (!std::isfinite(result.gradNorm) && scaler.isLeast())
-    return;
-  result.skipped = !std::isfinite(result.gradNorm);
-  scaler.update(result.skipped);
-  run.state.lossScale = scaler.saved();
+  if (std::isfinite(result.gradNorm)) {
+    scaler.update(/*overflow=*/false);
+    run.state.lossScale = scaler.saved();
+  } else if (!scaler.isLeast()) { // Else it is a divergence, and not an effect of the scale.
+    result.skipped = true;
+    noteSkipped(result);
+  }
 }
 
 bool StepReport::isLogged(const StepMetrics &result) const {

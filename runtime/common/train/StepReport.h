@@ -31,6 +31,9 @@ public:
 
   /// The results of the step that has run, which is `step`, skipped ones said to be so. Collective.
   StepMetrics read(int64_t step);
+  /// Counts a step that changed nothing, as bias corrections do not: in fp16 as an overflow, which also ends a row
+  /// of good steps, unless a router failed.
+  void noteSkipped(const StepMetrics &result);
   /// Whether `result` is logged: by --log-every, and the last step, skipped ones and those with an evaluation.
   bool isLogged(const StepMetrics &result) const;
   void write(const StepMetrics &result);

@@ -2,14 +2,15 @@
 import pathlib
 
 
-def write_cluster(path="c.toml", memory=1e12, outside=1e9, latency=1e-6, target="cuda", memory_bandwidth=1e10, kernels=1e15, launch=1e-6, inside=1e9, more=""):
+def write_cluster(path="c.toml", memory=1e12, outside=1e9, latency=1e-6, target="cuda", memory_bandwidth=1e10, kernels=1e15, launch=1e-6, inside=1e9, count=2,
+                  products=1e11, narrow=1e11, more=""):
     pathlib.Path(path).write_text(f"""
 name = "test"
 target = "{target}"
 [[devices]]
 name = "device"
 memory = {memory}
-products = {{f32 = 1e11, bf16 = 1e11}}
+products = {{f32 = {products}, bf16 = {narrow}}}
 kernels = {kernels}
 memory_bandwidth = {memory_bandwidth}
 launch = {launch}
@@ -18,7 +19,7 @@ source = "a test"
 {more}
 [[levels]]
 name = "inside"
-count = 2
+count = {count}
 latency = {latency}
 bandwidth = {inside}
 source = "a test"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
+from clusters import write_cluster
 from harness import call, check, compile, flags, fresh
 
 config = pathlib.Path(sys.argv[1]).resolve()
@@ -13,31 +14,8 @@ fresh(sys.argv[2])
 
 
 def cluster(products=1e12, memory=1e12, launch=0, latency=0, inside=1e11, outside=1e10, count=2, more=""):
-    pathlib.Path("c.toml").write_text(f"""
-name = "test"
-target = "cuda"
-[[devices]]
-name = "device"
-memory = 1e9
-products = {{f32 = {products}, bf16 = {2 * products}}}
-kernels = 1e15
-memory_bandwidth = {memory}
-launch = {launch}
-host = {{latency = 0, bandwidth = 1e10}}
-source = "a test"
-{more}
-[[levels]]
-name = "inside"
-count = {count}
-latency = {latency}
-bandwidth = {inside}
-source = "a test"
-[[levels]]
-name = "outside"
-latency = {latency}
-bandwidth = {outside}
-source = "a test"
-""")
+    write_cluster(memory=1e9, products=products, narrow=2 * products, memory_bandwidth=memory, launch=launch, latency=latency,
+                  inside=inside, outside=outside, count=count, more=more)
 
 
 def predict(*words, profile=None, **options):
