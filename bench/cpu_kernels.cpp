@@ -128,7 +128,7 @@ public:
   void backward() {
     mw_attention_backward(&context, &shape, dout.data(), q.data(), k.data(), v.data(), out.data(),
                           lse.data(), dq.data(), dk.data(), dv.data(), dsinks.data(),
-                          workspace.data());
+                          nullptr, workspace.data());
   }
   /// Of products over the visible scores: one of each size forward, three and two backward.
   double forwardFlops() const { return pairs() * double(shape.headDim + shape.valueDim); }

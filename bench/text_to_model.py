@@ -34,7 +34,7 @@ def run(command):
 
 
 docs, q = shlex.quote(str(ROOT / "docs")), shlex.quote(str(config))
-run("rm -rf tokens held-out run dump")
+run("rm -rf tokens held-out run dump eval.jsonl")
 run(f"meshwright tokenizer train {docs}/*.md --vocab 1024 -o tokenizer.json")
 run(f"meshwright tokenize {docs}/[a-o]*.md --tokenizer tokenizer.json -o tokens")
 run(f"meshwright tokenize {docs}/[p-z]*.md --tokenizer tokenizer.json -o held-out")

@@ -72,13 +72,22 @@ static FileRows rowsOf(const Model &m, int part) {
 //===--- one layer ----------------------------------------------------------===//
 
 namespace {
+/// What layers have in common; null where they have it not.
+struct LayerValues {
+  Value slopes = {}, distances = {};
+  Value temperatures = {}; ///< of queries that do not turn
+  Value lengths = {};      ///< of the sequences that an encoder reads
+  Value states = {};       ///< that an encoder gives, for a decoder
+  int64_t stateCount = 0;  ///< of a sequence
+};
+
 /// Builds one layer.
 struct LayerBuilder {
   LayerGraph &g;
   const Model &m;
   const LayerKind &kind;
   int64_t rows, sequence;
-  Value temperatures = {}; ///< of queries that do not turn
+  LayerValues of;
   const LayerNames &names = m.family.names;
 
   /// A weight and bias of `name`, read from `tensor` if that is another one.
@@ -89,6 +98,8 @@ struct LayerBuilder {
       return tensor.empty() ? std::string() : (tensor + part).str();
     };
     std::string weight = (name + ".weight").str(), bias = (name + ".bias").str();
+    if (m.family.scaledByInputs)
+      std = m.std / std::sqrt(double(in) * double(name == names.q || name == names.crossQ ? m.headDim : 1));
     Value w = g.weight({weight, {out, in}, std, 0, named(".weight"), m.family.transposed, rows});
     return g.linear(x, w,
                     biased ? g.weight({bias, {out}, 0, 0, named(".bias"), false, rows}) : Value());
@@ -131,7 +142,9 @@ struct LayerBuilder {
     return rows;
   }
 
-  Value attention(Value h, Value cos, Value sin, Value slopes);
+  Value attention(Value h, Value cos, Value sin);
+  /// Attention of a decoder to what an encoder gives.
+  Value crossAttention(Value h);
   /// Queries times the scales of their positions.
   Value temper(Value q);
   Value mlp(Value h);
@@ -139,11 +152,11 @@ struct LayerBuilder {
   Value residual(Value x, Value h, double dropout) {
     return g.add(x, g.dropout(g.scale(h, m.residualFactor), dropout));
   }
-  Value build(Value cos, Value sin, Value slopes);
+  Value build(Value cos, Value sin);
 };
 } // namespace
 
-Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
+Value LayerBuilder::attention(Value h, Value cos, Value sin) {
   if (m.family.latent.used)
     return buildLatentAttention(g, m, kind, h, cos, sin);
   int64_t d = m.headDim, queries = m.heads * d;
@@ -179,35 +192,52 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
       g.part(norms[i]);
       qkv[i] = g.norm(m.family.norm, qkv[i], {}, {}, m.eps, false);
     }
-  } else if (temperatures) {
+  } else if (of.temperatures) {
     qkv[0] = temper(qkv[0]);
   }
   g.part(names.attention);
   Value sinks;
   if (!m.family.sinks.empty())
     sinks = g.weight({m.family.sinks, {m.heads}, m.std});
-  Value a = g.attention(qkv[0], qkv[1], qkv[2], slopes, sinks, kind.scoreScale, !m.family.encoder,
-                        kind.window, m.scoreCap, m.attentionDropout);
+  Value a = g.attention(qkv[0], qkv[1], qkv[2],
+                        {of.slopes, sinks, of.distances, of.states ? Value() : of.lengths},
+                        kind.scoreScale, !m.family.encoder, kind.window, m.scoreCap, m.attentionDropout);
   a = g.reshape(a, {rows, sequence, queries});
   return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
+}
+
+Value LayerBuilder::crossAttention(Value h) {
+  int64_t d = m.headDim, width = m.heads * d;
+  StringRef parts[] = {names.crossQ, names.crossK, names.crossV};
+  Value qkv[3];
+  for (int i = 0; i < 3; ++i)
+    qkv[i] = g.reshape(linear(parts[i], i == 0 ? h : of.states, m.hidden, width, m.qkvBias, m.std),
+                       {rows, i == 0 ? sequence : of.stateCount, m.heads, d});
+  g.part(names.cross);
+  ScoreTerms terms;
+  terms.lengths = of.lengths;
+  Value a = g.attention(qkv[0], qkv[1], qkv[2], terms, kind.scoreScale, /*causal=*/false,
+                        /*window=*/0, /*cap=*/0, m.attentionDropout);
+  a = g.reshape(a, {rows, sequence, width});
+  return linear(names.crossO, a, width, m.hidden, m.outputBias, m.projectionStd);
 }
 
 Value LayerBuilder::temper(Value q) {
   g.part("self_attn.temperature");
   FullPrecision full(g.builder);
   SmallVector<int64_t> shape{rows, sequence, m.heads, m.headDim}, dims{2, 3};
-  bool ofEachSequence = cast<RankedTensorType>(temperatures.getType()).getRank() == 2;
+  bool ofEachSequence = cast<RankedTensorType>(of.temperatures.getType()).getRank() == 2;
   if (!ofEachSequence)
     dims.insert(dims.begin(), 0);
-  return g.mul(q, g.broadcast(temperatures, shape, dims));
+  return g.mul(q, g.broadcast(of.temperatures, shape, dims));
 }
 
 Value LayerBuilder::mlp(Value h) {
   if (kind.sparse)
     return buildExperts(g, m, rows, sequence, h);
   int64_t inner = m.inner;
-  if (!m.family.gated) {
-    h = linear(names.up, h, m.hidden, inner, m.mlpBias, m.std);
+  if (!m.gated) {
+    h = linear(names.plainUp.empty() ? names.up : names.plainUp, h, m.hidden, inner, m.mlpBias, m.std);
     g.part(names.activation);
     h = g.activation(m.activation, h);
   } else {
@@ -222,24 +252,32 @@ Value LayerBuilder::mlp(Value h) {
   return linear(names.down, h, inner, m.hidden, m.mlpBias, m.projectionStd);
 }
 
-Value LayerBuilder::build(Value cos, Value sin, Value slopes) {
+Value LayerBuilder::build(Value cos, Value sin) {
   int64_t hidden = m.hidden;
   if (kind.table >= 0) {
     cos = g.shared(cos, "cos");
     sin = g.shared(sin, "sin");
   }
-  if (slopes)
-    slopes = g.shared(slopes, "slopes");
-  if (temperatures && kind.table < 0)
-    temperatures = g.shared(temperatures, "temperatures");
+  auto share = [&](Value &value, StringRef name) {
+    if (value)
+      value = g.shared(value, name);
+  };
+  share(of.slopes, "slopes");
+  share(of.distances, "distances");
+  share(of.lengths, "source_lengths");
+  share(of.states, "source_states");
+  if (kind.table < 0)
+    share(of.temperatures, "temperatures");
   Value x = g.input();
   if (!m.normFirst) {
-    x = residual(x, attention(x, cos, sin, slopes), m.residualDropout);
+    x = residual(x, attention(x, cos, sin), m.residualDropout);
     x = norm(names.attentionNorm, x, hidden);
+    if (of.states)
+      x = norm(names.crossNorm, residual(x, crossAttention(x), m.residualDropout), hidden);
     return norm(names.mlpNorm, residual(x, mlp(x), m.mlpDropout), hidden);
   }
   Value h = kind.normed ? norm(names.attentionNorm, x, hidden) : x;
-  Value a = norm(names.attentionPostNorm, attention(h, cos, sin, slopes), hidden);
+  Value a = norm(names.attentionPostNorm, attention(h, cos, sin), hidden);
   if (m.parallel) {
     // Without a norm of its own the MLP reads what attention reads.
     bool own = !names.mlpNorm.empty() && !m.family.parallelShares;
@@ -248,6 +286,8 @@ Value LayerBuilder::build(Value cos, Value sin, Value slopes) {
     return residual(residual(x, a, m.residualDropout), y, m.mlpDropout);
   }
   x = residual(x, a, m.residualDropout);
+  if (of.states)
+    x = residual(x, crossAttention(norm(names.crossNorm, x, hidden)), m.residualDropout);
   h = norm(names.mlpNorm, x, hidden);
   return residual(x, norm(names.mlpPostNorm, mlp(h), hidden), m.mlpDropout);
 }
@@ -257,27 +297,35 @@ Value LayerBuilder::build(Value cos, Value sin, Value slopes) {
 /// A norm outside of the layers. Its tensors' names begin with `base`.
 static Value buildNorm(ModelGraph &g, const Model &m, StringRef base, StringRef name, Value x) {
   const Family &f = m.family;
-  g.part(name);
-  std::string weight = (name + ".weight").str(), bias = (name + ".bias").str();
+  // Two stacks have norms of one name.
+  std::string part = ((g.source ? base : "") + name).str();
+  g.part(part);
+  std::string weight = part + ".weight", bias = part + ".bias";
   Value w, b;
   if (m.normWeight)
-    w = g.weight({weight, {m.hidden}, 0, f.normPlusOne ? 0.0 : 1.0, (base + weight).str()});
+    w = g.weight({weight, {m.hidden}, 0, f.normPlusOne ? 0.0 : 1.0, (base + name + ".weight").str()});
   if (m.normBias)
-    b = g.weight({bias, {m.hidden}, 0, 0, (base + bias).str()});
+    b = g.weight({bias, {m.hidden}, 0, 0, (base + name + ".bias").str()});
   return g.norm(f.norm, x, w, b, m.eps, f.normPlusOne);
 }
 
-/// Rows of the token table, and of the position table if there is one.
-static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
+/// Rows of the token table for `ids`, and of the position table if there is one. `table`, of which there
+/// may be one already, is that of tokens.
+static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value ids,
+                            int64_t sequence) {
   const Family &f = m.family;
   auto weight = [&](StringRef name, int64_t rows, int64_t width, const FileRows &where = {},
                     StringRef part = ".weight") {
-    g.part(name);
-    std::string variable = (name + part).str(), tensor = (f.base + name + ".weight").str();
+    // Two stacks have the table of tokens in common, and no others.
+    StringRef base = g.source && name == f.embedding ? "" : f.base, ofStack = g.source ? base : "";
+    std::string whole = (ofStack + name).str();
+    g.part(whole);
+    std::string variable = whole + part.str(), tensor = (base + name + ".weight").str();
     return g.weight({variable, {rows, width}, m.std, 0, tensor, false, where});
   };
-  table = weight(f.embedding, m.vocabulary, m.embeddingWidth);
-  Value x = g.scale(g.embedding(table, g.tokens, m.padding), m.embeddingFactor);
+  if (!table)
+    table = weight(f.embedding, m.vocabulary, m.embeddingWidth);
+  Value x = g.scale(g.embedding(table, ids, m.padding), m.embeddingFactor);
   if (m.embeddingWidth != m.hidden)
     x = g.linear(x, weight(f.projectIn, m.hidden, m.embeddingWidth));
   if (!f.typeTable.empty()) {
@@ -295,7 +343,7 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
       where = {before, m.positions + before};
     }
     Value positions = weight(f.positionTable, m.positions, m.hidden, where);
-    x = g.add(x, g.positionRows(positions, g.sequence));
+    x = g.add(x, g.positionRows(positions, sequence));
   }
   if (!f.embeddingNorm.empty())
     x = buildNorm(g, m, f.base, f.embeddingNorm, x);
@@ -335,29 +383,35 @@ static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
   return buildNorm(g, m, "", transform.norm, g.activation(m.transformActivation, x));
 }
 
-ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config,
-                                                const ModelOptions &options, MLIRContext &context) {
+/// Embeddings, layers and the last norm: of a decoder or an encoder, or of both parts of a model, of which
+/// `of` has what the first gives the second.
+static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, int64_t sequence,
+                        LayerValues of, MutableArrayRef<Value> sums) {
   const Family &f = m.family;
-  bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0 ||
-               m.innerDropout > 0;
-  ModelGraph g(context, f.name, options, drops, f.layerPrefix,
-               (f.base + f.layerPrefix + ".{layer}").str());
-  Value table;
-  Value x = buildEmbedding(g, m, table);
+  std::string tensor = (f.base + f.layerPrefix + ".{layer}").str();
+  if (g.source)
+    g.beginStack(of.states ? "decoder" : "encoder", tensor,
+                 of.states ? "decoder_layer" : "encoder_layer");
+  else
+    g.beginStack(f.layerPrefix, tensor);
+  Value x = buildEmbedding(g, m, table, ids, sequence);
   SmallVector<std::pair<Value, Value>> angles;
   g.part("rotary_emb");
   for (const RopeTable &entry : m.tables)
     angles.push_back(g.ropeTable(entry.frequencies, entry.scale));
-  Value slopes;
   if (f.alibi) {
     g.part("alibi");
-    slopes = g.alibiSlopes(m.heads, f.alibi);
+    of.slopes = g.alibiSlopes(m.heads, f.alibi);
   }
-  Value temperatures;
+  if (m.buckets) {
+    g.part((f.base + f.relative.table).str());
+    std::string name = (f.base + f.relative.table + ".weight").str();
+    Weight rows{name, {m.buckets, m.heads}, m.std / std::sqrt(double(m.hidden))};
+    of.distances = g.distances(rows, sequence, m.maxDistance, !f.encoder);
+  }
   if (m.everyPosition)
-    temperatures = buildTemperatures(g, m);
+    of.temperatures = buildTemperatures(g, m);
   // Layers of one kind in a row share a function.
-  SmallVector<Value, 3> sums = routerSums(g, m);
   for (int64_t first = 0; first < m.layers;) {
     int64_t end = first + 1;
     while (end < m.layers && m.kinds[end] == m.kinds[first])
@@ -366,12 +420,31 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     const LayerKind &kind = m.kinds[first];
     auto [cos, sin] = kind.table < 0 ? std::pair<Value, Value>() : angles[size_t(kind.table)];
     x = g.layers(x, run, run.count == m.layers, sums, [&, cos = cos, sin = sin](LayerGraph &layer) {
-      return LayerBuilder{layer, m, kind, g.rows, g.sequence, temperatures}.build(cos, sin, slopes);
+      return LayerBuilder{layer, m, kind, g.rows, sequence, of}.build(cos, sin);
     });
     first = end;
   }
   if (m.normFirst)
     x = buildNorm(g, m, f.base, f.finalNorm, x);
+  return f.dropsOutput ? g.dropout(x, m.residualDropout) : x;
+}
+
+ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config,
+                                                const ModelOptions &options, MLIRContext &context) {
+  const Family &f = m.family;
+  bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0 ||
+               m.innerDropout > 0;
+  ModelGraph g(context, f.name, options, drops, f.layerPrefix,
+               (f.base + f.layerPrefix + ".{layer}").str());
+  Value table;
+  SmallVector<Value, 3> sums = routerSums(g, m);
+  LayerValues source;
+  if (m.source) {
+    source.lengths = g.sourceLengths;
+    source.states = buildStack(g, *m.source, table, g.source, g.sourceSequence(), source, sums);
+    source.stateCount = g.sourceSequence();
+  }
+  Value x = buildStack(g, m, table, g.tokens, g.sequence, source, sums);
   if (m.embeddingWidth != m.hidden) {
     std::string project = (f.projectOut + ".weight").str();
     g.part(f.projectOut);
@@ -388,6 +461,6 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   Value logits = g.linear(x, head, m.headBias ? g.weight({bias, {m.vocabulary}}) : Value());
   logits = g.softCap(g.scale(logits, m.logitFactor), m.logitCap);
   Value more = routerLoss(g, m, sums);
-  g.finish(logits, more, f.name, config, m.vocabulary, m.positions);
+  g.finish(logits, more, f.name, config, m.vocabulary, m.positions, m.startToken);
   return std::move(g.module);
 }

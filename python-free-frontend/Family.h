@@ -12,6 +12,8 @@
 
 #include "Config.h"
 
+#include <memory>
+
 namespace meshwright::frontend {
 
 using llvm::StringRef;
@@ -178,6 +180,16 @@ struct LayerNames {
   StringRef gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   StringRef gateUp = {}; ///< the tensor that holds gate and up
   StringRef activation = "mlp.act_fn";
+  StringRef plainUp = {}; ///< up, where a configuration has no gate
+  /// Of a decoder's attention to what an encoder gives; without a name it has none.
+  StringRef cross = {}, crossNorm = {}, crossQ = {}, crossK = {}, crossV = {}, crossO = {};
+};
+
+/// Relative positions as T5 has them: what is added to scores is a function of the distance from a query
+/// to a key, the same in all layers, which differs by head.
+struct RelativePositions {
+  StringRef table = {}; ///< in files; without a name there are none
+  Key<int64_t> buckets = {}, maxDistance = {};
 };
 
 struct Family {
@@ -190,6 +202,10 @@ struct Family {
   } variant;
 
   bool encoder = false; ///< queries see keys on both sides, and masked tokens are predicted
+  /// The table of an encoder, to whose output the layers of this one attend; it reads sources, this one
+  /// predicts targets. Both read one configuration, and have the embedding in common.
+  std::shared_ptr<const Family> source = {};
+  Key<std::optional<int64_t>> startToken = {}; ///< what precedes a target
 
   Key<int64_t> vocabulary = {"vocab_size", 32000};
   Key<int64_t> positions = {"max_position_embeddings", 2048};
@@ -208,6 +224,7 @@ struct Family {
   Key<double> embeddingDropout = {}, residualDropout = {}, innerDropout = {};
   bool dropsMlp = true; ///< whether residualDropout is that of the MLP too
   Key<double> std = {"initializer_range", 0.02};
+  bool scaledByInputs = false; ///< initial matrices / sqrt(inputs), those of queries / sqrt(head) too
   bool scaledProjections = false; ///< initial weights into the residual stream / sqrt(2 layers)
 
   NormKind norm = NormKind::RMS;
@@ -226,6 +243,8 @@ struct Family {
   HeadNorm headNorm = HeadNorm::None;
   Key<bool> useHeadNorm = {{}, true};
   bool gated = true;
+  StringRef feedForward = {}; ///< the key that says gate and activation: "relu", "gated-gelu"
+  RelativePositions relative;
   StringRef sinks = {}; ///< the tensor of one more score a head, whose value is 0
   Rotary rotary;
   LayerKinds kinds;
@@ -247,6 +266,9 @@ struct Family {
   Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
   Temperature temperature;
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)
+  /// Logits over sqrt(hidden); absent: where the head is the embedding.
+  StringRef scaledLogits = {};
+  bool dropsOutput = false; ///< residualDropout acts on the last norm's output too
   Key<double> embeddingFactor = {}, residualFactor = {}, logitFactor = {}, logitDivisor = {};
   /// Residuals times this / sqrt(layers), and logits divided by hidden / this; null: not at all.
   Key<std::optional<double>> depthFactor = {};
@@ -275,6 +297,7 @@ std::vector<Family> llamaFamilies();
 std::vector<Family> gemmaFamilies();
 std::vector<Family> sparseFamilies();
 std::vector<Family> encoderFamilies();
+std::vector<Family> encoderDecoderFamilies();
 
 /// What other families are variations of.
 Family llama();

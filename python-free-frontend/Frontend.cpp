@@ -169,6 +169,7 @@ ArrayRef<Family> meshwright::frontend::families() {
     llvm::append_range(all, gemmaFamilies());
     llvm::append_range(all, sparseFamilies());
     llvm::append_range(all, encoderFamilies());
+    llvm::append_range(all, encoderDecoderFamilies());
     return all;
   }();
   return tables;
@@ -211,6 +212,19 @@ static LogicalResult checkMasked(Config &config, const Family &family,
                    << "; 0.15 is usual";
   if (masked->token < 0)
     return error() << "with --mlm needs --mask-id N, the token that masks others";
+  return success();
+}
+
+/// Sources are for models with an encoder and a decoder.
+static LogicalResult checkSource(Config &config, const Family &family, const ModelOptions &options) {
+  auto error = [&] {
+    return config.error("model_type") << "model_type \"" << family.name << "\" ";
+  };
+  if (!family.source && options.sourceSequence)
+    return error() << "has no encoder that reads a source; leave out --source-seq";
+  if (family.source && options.packed)
+    return error() << "is an encoder-decoder model, and --packed is for decoders alone; leave it out: "
+                      "shorter pairs are padded";
   return success();
 }
 
@@ -285,6 +299,8 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   }
   if (failed(checkPacked(*config, *table, options)) ||
       failed(checkMasked(*config, *table, options)))
+    return failure();
+  if (failed(checkSource(*config, *table, options)))
     return failure();
   ModelOptions chosen = options;
   Model model = readModel(*config, *table, chosen);

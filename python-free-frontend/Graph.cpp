@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Graph.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
@@ -128,12 +130,14 @@ Value FunctionGraph::softCap(Value x, double cap) {
   return scale(TanhOp::create(builder, location, scale(x, 1 / cap)), cap);
 }
 
-Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, Value sinks, double scale,
+Value FunctionGraph::attention(Value q, Value k, Value v, const ScoreTerms &terms, double scale,
                                bool causal, int64_t window, double cap, double dropout) {
   bool drops = dropout > 0;
   auto op = AttentionOp::create(
       builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(), Value(),
-      Value(), positions, slopes, sinks, Value(), Value(), builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
+      Value(), causal ? positions : Value(), terms.lengths, terms.slopes, terms.sinks,
+      terms.distances, Value(), Value(), builder.getF64FloatAttr(scale),
+      causal ? builder.getUnitAttr() : UnitAttr(),
       builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
       builder.getI32IntegerAttr(drops ? streams++ : 0), builder.getI64IntegerAttr(0),
       builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
@@ -196,7 +200,7 @@ void LayerGraph::count(Value tokens, StringRef router, StringRef bias) {
 Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Value> sums,
                          llvm::function_ref<Value(LayerGraph &)> body) {
   MLIRContext *context = builder.getContext();
-  std::string name = onlyRun ? "layer" : "layer." + std::to_string(run.first);
+  std::string name = layerFunction + (onlyRun ? "" : "." + std::to_string(run.first));
   SmallVector<Value> carry{x};
   llvm::append_range(carry, sums);
   SmallVector<Type> types(ValueRange(carry).getTypes()), arguments;
@@ -266,6 +270,10 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
   }
   if (options.packed)
     inputs.push_back({"positions", integers(&context, {rows, tokens})});
+  if (options.sourceSequence) {
+    inputs.push_back({"source", integers(&context, {rows, options.sourceSequence})});
+    inputs.push_back({"source_lengths", integers(&context, {rows})});
+  }
   inputs.push_back({"target_weight", floats(&context, {})});
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
@@ -283,8 +291,13 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
 ModelGraph::ModelGraph(MLIRContext &context, StringRef path, const ModelOptions &options,
                        bool withDropout, StringRef prefix, StringRef layerTensor)
     : ModelGraph(makeModule(context, path, options, withDropout), options, withDropout) {
+  beginStack(prefix, layerTensor);
+}
+
+void ModelGraph::beginStack(StringRef prefix, StringRef layerTensor, StringRef function) {
   this->prefix = prefix.str();
   this->layerTensor = layerTensor.str();
+  layerFunction = function.str();
 }
 
 ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, bool withDropout)
@@ -296,8 +309,13 @@ ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, 
     ids = function.getArgument(2);
     key = function.getArgument(3);
   }
+  unsigned next = withDropout ? 4 : 2;
   if (options.packed)
-    positions = function.getArgument(withDropout ? 4 : 2);
+    positions = function.getArgument(next++);
+  if (options.sourceSequence) {
+    source = function.getArgument(next++);
+    sourceLengths = function.getArgument(next);
+  }
 }
 
 Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix,
@@ -355,8 +373,28 @@ Value ModelGraph::alibiSlopes(int64_t heads, double bias) {
                                builder.getF64FloatAttr(bias), builder.getI64IntegerAttr(0));
 }
 
+Value ModelGraph::sinusoids(int64_t sequence, int64_t width) {
+  SmallVector<double> frequencies;
+  for (int64_t i = 0; i < width / 2; ++i)
+    frequencies.push_back(std::pow(10000.0, -2.0 * double(i) / double(width)));
+  Type type = floats(builder.getContext(), {sequence, width / 2});
+  auto op = RopeTableOp::create(builder, location, type, type, Value(), Value(),
+                                builder.getDenseF64ArrayAttr(frequencies),
+                                builder.getF64FloatAttr(1));
+  return add(pad(op.getSin(), 1, 0, width), pad(op.getCos(), 1, width / 2, width));
+}
+
+Value ModelGraph::distances(const Weight &table, int64_t sequence, int64_t maxDistance, bool causal) {
+  Value rows = weight(table);
+  Value buckets = DistanceBucketsOp::create(
+      builder, location, integers(builder.getContext(), {2 * sequence - 1}),
+      uint64_t(table.shape.front()), uint64_t(maxDistance), uint64_t(sequence), uint64_t(sequence),
+      causal);
+  return embedding(rows, buckets);
+}
+
 void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef config,
-                        int64_t vocabulary, int64_t maxPositions) {
+                        int64_t vocabulary, int64_t maxPositions, int64_t startToken) {
   part("loss");
   // How many targets count is known when a step's data is read.
   Value sum =
@@ -391,6 +429,10 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
   op->setAttr(train::microbatchesAttr, builder.getI64IntegerAttr(options.microbatches));
   op->setAttr(train::vocabularyAttr, builder.getI64IntegerAttr(vocabulary));
   op->setAttr(train::maxPositionsAttr, builder.getI64IntegerAttr(maxPositions));
+  if (source) {
+    op->setAttr(train::sourceSequenceAttr, builder.getI64IntegerAttr(options.sourceSequence));
+    op->setAttr(train::startTokenAttr, builder.getI64IntegerAttr(startToken));
+  }
   if (options.masked) {
     op->setAttr(train::maskedShareAttr, builder.getF64FloatAttr(options.masked->share));
     op->setAttr(train::maskTokenAttr, builder.getI64IntegerAttr(options.masked->token));

@@ -62,6 +62,11 @@ private:
   mlir::OpBuilder &builder;
 };
 
+/// What attention takes besides queries, keys and values, see train.attention; null where it does not.
+struct ScoreTerms {
+  Value slopes = {}, sinks = {}, distances = {}, lengths = {};
+};
+
 /// How many layers share one function, and which.
 struct LayerRun {
   int64_t first = 0, count = 1;
@@ -107,8 +112,7 @@ public:
   /// cap tanh(x / cap); x itself where `cap` is 0.
   Value softCap(Value x, double cap);
   /// `window` 0 hides nothing, `cap` 0 caps no scores. `dropout` acts on probabilities.
-  /// `slopes` and `sinks` of heads may be null.
-  Value attention(Value q, Value k, Value v, Value slopes, Value sinks, double scale, bool causal,
+  Value attention(Value q, Value k, Value v, const ScoreTerms &terms, double scale, bool causal,
                   int64_t window, double cap, double dropout);
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);
@@ -162,13 +166,24 @@ public:
   int64_t sequence; ///< tokens of each
   Value tokens, targets;
   Value targetWeight; ///< of each target that counts
+  /// What an encoder reads, [rows, sourceSequence()], and how much of each row is no padding; or null.
+  Value source, sourceLengths;
+  int64_t sourceSequence() const { return options.sourceSequence; }
   /// Of all microbatches.
   int64_t tokensOfBatch() const { return options.batch * sequence; }
   /// That a sequence may have, of which the program may read a part at once.
   int64_t positionCount() const { return options.sequence; }
 
+  /// Layers from here on are another stack's: names of their variables begin with `prefix`, those of
+  /// their tensors with `layerTensor`, with `{layer}` in it, and their functions' with `function`.
+  void beginStack(StringRef prefix, StringRef layerTensor, StringRef function = "layer");
+
   /// The value of a new variable.
   Value weight(const Weight &weight);
+  /// Rows of sines, then cosines, of positions (Vaswani et al. 2017), which are not trained.
+  Value sinusoids(int64_t sequence, int64_t width);
+  /// What attention adds to scores by distance, of which `table` has a row for each bucket.
+  Value distances(const Weight &table, int64_t sequence, int64_t maxDistance, bool causal);
   /// Cosines and sines of the tokens' positions, times `scale`: a table, or one for each sequence.
   std::pair<Value, Value> ropeTable(ArrayRef<double> frequencies, double scale);
   /// Slopes of linear biases, one for each head.
@@ -180,7 +195,7 @@ public:
   /// Ends @loss with the mean cross-entropy of `logits` over the targets that count, plus `more` if
   /// there is some, and describes the module.
   void finish(Value logits, Value more, StringRef family, StringRef config, int64_t vocabulary,
-              int64_t maxPositions);
+              int64_t maxPositions, int64_t startToken = 0);
 
 private:
   friend class LayerGraph;
@@ -189,7 +204,7 @@ private:
   Value declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix, int64_t layers);
 
   ModelOptions options;
-  std::string prefix, layerTensor;
+  std::string prefix, layerTensor, layerFunction;
   llvm::SmallVector<TokenCounts> counts;
   int streamCount = 0;
 };

@@ -166,7 +166,7 @@ Value meshwright::frontend::buildLatentAttention(LayerGraph &g, const Model &m,
       g.rope(shared, g.firstColumns(cos, l.turnedDim / 2), g.firstColumns(sin, l.turnedDim / 2));
   k = b.keys(k, shared);
   g.part(m.family.names.attention);
-  Value a = g.attention(q, k, v, {}, {}, kind.scoreScale, !m.family.encoder, kind.window, m.scoreCap,
+  Value a = g.attention(q, k, v, {}, kind.scoreScale, !m.family.encoder, kind.window, m.scoreCap,
                         m.attentionDropout);
   a = g.reshape(a, {b.rows, b.sequence, m.heads * l.valueDim});
   StringRef o = m.family.names.o;

@@ -84,11 +84,16 @@ struct Model {
   int64_t turned = 0;                            ///< elements of a head that turn
   std::optional<int64_t> originalPositions = {}; ///< before longer ones were trained
   llvm::SmallVector<LayerKind> kinds = {};
+  bool gated = true;
+  int64_t buckets = 0, maxDistance = 0; ///< of relative positions; 0: there are none
+  int64_t startToken = 0;               ///< what precedes a target
+  std::shared_ptr<const Model> source = {}; ///< the encoder; null: there is none
   ExpertSizes experts = {};
 };
 
 /// Reads all keys of `config`, which has errors afterwards if they make no model.
-Model readModel(Config &config, const Family &family, ModelOptions &options);
+/// `part`: of a family's encoder, whose decoder reads the other keys.
+Model readModel(Config &config, const Family &family, ModelOptions &options, bool part = false);
 
 /// Which layers see a window, whether or not it is longer than the sequence.
 struct Windows {

@@ -63,6 +63,10 @@ static int64_t readLayers(Config &config, const Key<int64_t> &key, const ModelOp
   return listed;
 }
 
+static const StringRef activationNames[] = {"gelu", "gelu_new", "gelu_pytorch_tanh", "silu",
+                                            "swish", "relu", "relu2"};
+static const ArrayRef<StringRef> knownActivations(activationNames);
+
 /// The activation in `key`; reports a name that is not known.
 static std::string readActivation(Config &config, const Key<StringRef> &key) {
   if (key.name.empty())
@@ -70,11 +74,10 @@ static std::string readActivation(Config &config, const Key<StringRef> &key) {
   if (!key.alias.empty())
     config.alias(key.name, key.alias);
   std::string name = config.text(key.name, key.otherwise);
-  static const StringRef known[] = {"gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "swish",
-                                    "relu", "relu2"};
+  ArrayRef<StringRef> known = knownActivations;
   if (!llvm::is_contained(known, name))
     config.error(key.name) << "\"" << key.name << "\": activation \"" << name << "\" is not known; "
-                           << llvm::join(ArrayRef(known), ", ") << " are";
+                           << llvm::join(known, ", ") << " are";
   return name;
 }
 
@@ -208,7 +211,69 @@ static void finish(Config &config, StringRef family, ArrayRef<StringRef> ignored
   config.finish(family, allIgnored, allFixed);
 }
 
-Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOptions &options) {
+/// An encoder's logarithm of distances has an end beyond those that have a bucket of their own.
+static void checkBuckets(Config &config, const Model &m) {
+  const RelativePositions &keys = m.family.relative;
+  int64_t alone = m.family.encoder ? m.buckets / 4 : m.buckets / 2;
+  if (config.failed())
+    return;
+  if (m.buckets < 4 || m.buckets > 65536)
+    config.error(keys.buckets.name) << "\"" << keys.buckets.name << "\" must be from 4 to 65536, found "
+                                    << m.buckets;
+  else if (m.maxDistance <= alone || m.maxDistance > (int64_t(1) << 31) - 1)
+    config.error(keys.maxDistance.name)
+        << "\"" << keys.maxDistance.name << "\" must be above " << alone << ", the distances of the "
+        << m.buckets << " buckets (" << keys.buckets.name << ") that have one each, found "
+        << m.maxDistance;
+}
+
+/// A decoder that does not say how many layers it has has as many as its encoder.
+static int64_t readDecoderLayers(Config &config, const Model &m, const ModelOptions &options,
+                                 int64_t &listed) {
+  Key<int64_t> key = m.family.layers;
+  key.otherwise = m.source->layers;
+  if (config.optionalSize(key.name, std::nullopt))
+    return readLayers(config, key, options, listed);
+  return listed = m.source->layers;
+}
+
+/// Gate and activation as T5's configurations say them: "relu", "gated-gelu".
+static void readFeedForward(Config &config, Model &m) {
+  std::string text = config.text(m.family.feedForward, m.family.gated ? "gated-gelu" : "relu");
+  StringRef name = text;
+  m.gated = name.consume_front("gated-");
+  m.activation = m.gated && name == "gelu" ? "gelu_new" : name.str();
+  if (!llvm::is_contained(knownActivations, StringRef(m.activation)))
+    config.error(m.family.feedForward)
+        << "\"" << m.family.feedForward << "\": \"" << text << "\" is not known; one of "
+        << llvm::join(knownActivations, ", ") << " is, or \"gated-\" before one of them";
+}
+
+/// The encoder of `m`, and what a decoder has beside layers.
+static void readSource(Config &config, Model &m, ModelOptions &options) {
+  const Family &f = m.family;
+  if (!f.source)
+    return;
+  m.source = std::make_shared<Model>(readModel(config, *f.source, options, /*part=*/true));
+  m.startToken = config.token(f.startToken.name, m.vocabulary, f.startToken.otherwise);
+  if (m.startToken < 0 && !config.failed())
+    config.error(f.startToken.name) << "the file has no \"" << f.startToken.name
+                                    << "\", the token that a decoder reads before a target's first; "
+                                       "write it there";
+  if (options.contextParts > 1 && !config.failed())
+    config.error("") << "axis `context` of --mesh divides sequences of decoders, not of encoder-decoder "
+                        "models such as "
+                     << f.name << "; use data, tensor, pipe or --zero";
+  if (options.sourceSequence == 0)
+    options.sourceSequence = options.sequence;
+  if (options.sourceSequence > m.source->positions && !config.failed())
+    config.error(f.positions.name) << "--source-seq " << options.sourceSequence << " is longer than the "
+                                   << m.source->positions << " positions of the encoder; use --source-seq "
+                                   << m.source->positions << " or less";
+}
+
+Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOptions &options,
+                                      bool part) {
   Model m{f};
   m.vocabulary = readSize(config, f.vocabulary);
   m.padding = -1;
@@ -221,7 +286,9 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   useDefaultSequence(options, m.positions);
   m.hidden = readSize(config, f.hidden);
   int64_t listed = 0;
-  m.layers = readLayers(config, f.layers, options, listed);
+  readSource(config, m, options);
+  m.layers = m.source ? readDecoderLayers(config, m, options, listed)
+                      : readLayers(config, f.layers, options, listed);
   m.heads = readSize(config, f.heads);
   m.kvHeads = readOptional(config, f.kvHeads).value_or(m.heads);
   bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));
@@ -232,7 +299,11 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   }
   m.embeddingWidth = readOptional(config, f.embeddingWidth).value_or(m.hidden);
   m.inner = readOptional(config, f.inner).value_or(4 * m.hidden);
-  m.activation = readActivation(config, f.activation);
+  m.gated = f.gated;
+  if (f.feedForward.empty())
+    m.activation = readActivation(config, f.activation);
+  else
+    readFeedForward(config, m);
   if (f.geluIsTanh && m.activation == "gelu")
     m.activation = "gelu_pytorch_tanh";
   std::optional<Config> object;
@@ -278,6 +349,13 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   if (std::optional<double> depth = readOptional(config, f.depthFactor))
     m.residualFactor *= *depth / std::sqrt(double(m.layers));
   m.logitFactor = readFactor(config, f.logitFactor) / readFactor(config, f.logitDivisor);
+  if (!f.scaledLogits.empty() && config.flag(f.scaledLogits, m.tied))
+    m.logitFactor /= std::sqrt(double(m.hidden));
+  if (!f.relative.table.empty()) {
+    m.buckets = readSize(config, f.relative.buckets);
+    m.maxDistance = readSize(config, f.relative.maxDistance);
+    checkBuckets(config, m);
+  }
   if (std::optional<int64_t> width = readOptional(config, f.logitWidth))
     m.logitFactor *= double(*width) / double(m.hidden);
   m.scoreCap = readCap(config, f.scoreCap);
@@ -308,7 +386,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
                    {m.qkvBias ? "true" : "false"},
                    m.qkvBias ? "queries, keys and values have no biases"
                              : "queries, keys and values have biases"});
-  finish(config, f.name, f.ignored, fixed);
+  if (!part)
+    finish(config, f.name, f.ignored, fixed);
   if (!config.failed())
     checkSizes(config, m, options);
   if (!config.failed())

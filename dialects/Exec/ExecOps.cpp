@@ -615,10 +615,12 @@ template <typename Op> static MwAttention describe(Op op) {
   Type element = op.getQ().getType().getElementType();
   shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
   shape.partial = bool(op.getKeyOffset());
+  if (Value distances = op.getDistances())
+    shape.distanceCount = cast<MemRefType>(distances.getType()).getDimSize(0);
   return shape;
 }
 
-/// `gradients`: of out, q, k, v and the sinks, which may be absent; or none.
+/// `gradients`: of out, q, k, v, and the sinks and the distances, which may be absent; or none.
 template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Value> gradients) {
   MemRefType q = op.getQ().getType(), k = op.getK().getType(), v = op.getV().getType(),
              lse = op.getLse().getType();
@@ -656,11 +658,17 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
                    {gradients[2], result(k)},
                    {gradients[3], result(v)},
                    {gradients[4], perHead(gradients[4])}});
+  if (!gradients.empty() && gradients[5] && op.getDistances())
+    wanted.push_back({gradients[5], MemRefType::get(op.getDistances().getType().getShape(), lse.getElementType(),
+                                                    cast<MemRefType>(gradients[5].getType()).getLayout(),
+                                                    lse.getMemorySpace())});
   for (auto [value, type] : wanted)
     if (value && value.getType() != type)
       return op.emitOpError("expects ") << type << ", found " << value.getType();
   if (!gradients.empty() && bool(gradients[4]) != bool(op.getSinks()))
     return op.emitOpError("has a gradient of sinks exactly when it has sinks");
+  if (!gradients.empty() && bool(gradients[5]) != bool(op.getDistances()))
+    return op.emitOpError("has a gradient of distances exactly when it has distances");
   if (!isComputedWith(q.getElementType()) || k.getElementType() != q.getElementType() ||
       !lse.getElementType().isF32())
     return op.emitOpError("works on q, k and v in f32, bf16 or f16 and lse in f32, found ")
@@ -700,6 +708,20 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
         !shape.causal)
       return op.emitOpError("takes an i32 as position of each key, and is causal then, found ")
              << type << " for keys " << k;
+  }
+  if (Value lengths = op.getLengths()) {
+    auto type = cast<MemRefType>(lengths.getType());
+    if (type.getShape() != ArrayRef<int64_t>{shape.batch} || !type.getElementType().isInteger(32))
+      return op.emitOpError("takes an i32 as length of each sequence, found ") << type;
+  }
+  if (Value distances = op.getDistances()) {
+    auto type = cast<MemRefType>(distances.getType());
+    if (type.getRank() != 2 || type.getDimSize(0) < shape.globalQueries ||
+        type.getDimSize(0) > shape.globalQueries + shape.globalKeys - 1 ||
+        type.getDimSize(1) != shape.heads || !type.getElementType().isF32() || shape.partial ||
+        shape.queryStride != 1)
+      return op.emitOpError("takes an f32 for each head and each distance of all of ")
+             << shape.globalQueries << " queries and " << shape.globalKeys << " keys, found " << type;
   }
   return success();
 }
@@ -757,7 +779,7 @@ LogicalResult AttentionOp::verify() {
   return verifyAttention(*this, {});
 }
 LogicalResult AttentionGradOp::verify() {
-  return verifyAttention(*this, {getDout(), getDq(), getDk(), getDv(), getDsinks()});
+  return verifyAttention(*this, {getDout(), getDq(), getDk(), getDv(), getDsinks(), getDdistances()});
 }
 
 //===--- communication ------------------------------------------------------===//

@@ -511,8 +511,8 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
     in f32. `ids` and `key` are present exactly when `dropout` is
     not 0. `head_offset`, one i32, is the global number of the first head, 0 without
     it; `query_offset` the position of the first query; `positions`, i32 [batch, keys], those of keys in
-    their documents. With `key_offset` k and v are a part of the `globalKeys` keys, out is in f32,
-    `pairs` how many pairs of both are visible on average over devices, and `before` and `before_lse` are like out and lse, or absent. `slopes` and `sinks` are [heads] in f32. See MwAttention in meshwright/runtime/ABI.h for the other attributes. How large the
+    their documents; `lengths`, i32 [batch], how many keys of a sequence are no padding. With `key_offset` k and v are a part of the `globalKeys` keys, out is in f32,
+    `pairs` how many pairs of both are visible on average over devices, and `before` and `before_lse` are like out and lse, or absent. `slopes` and `sinks` are [heads] in f32, `distances` [queries + keys - 1, heads]. See MwAttention in meshwright/runtime/ABI.h for the other attributes. How large the
     workspace is, if there is one, is the target's to say.
 
     `library` is the target's choice of a library that makes the call, `reason` why there is
@@ -523,15 +523,16 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
                             Reads<Optional<Exec_MemRef>>:$head_offset,
                             Reads<Optional<Exec_MemRef>>:$query_offset,
                             Reads<Optional<Exec_MemRef>>:$key_offset,
-                            Reads<Optional<Exec_MemRef>>:$positions,
+                            Reads<Optional<Exec_MemRef>>:$positions, Reads<Optional<Exec_MemRef>>:$lengths,
                             Reads<Optional<Exec_MemRef>>:$slopes, Reads<Optional<Exec_MemRef>>:$sinks,
+                            Reads<Optional<Exec_MemRef>>:$distances,
                             Reads<Optional<Exec_MemRef>>:$before, Reads<Optional<Exec_MemRef>>:$before_lse,
                             Writes<Exec_MemRef>:$out, Writes<Exec_MemRef>:$lse,
                             Writes<Optional<Exec_MemRef>>:$workspace), AttentionAttrs);
   let assemblyFormat = [{
     `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)? (`query_offset` `(` $query_offset^ `)`)?
-    (`key_offset` `(` $key_offset^ `)`)? (`positions` `(` $positions^ `)`)?
-    (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? (`before` `(` $before^ `,` $before_lse `)`)? `outs` `(` $out `,` $lse `)`
+    (`key_offset` `(` $key_offset^ `)`)? (`positions` `(` $positions^ `)`)? (`lengths` `(` $lengths^ `)`)?
+    (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? (`distances` `(` $distances^ `)`)? (`before` `(` $before^ `,` $before_lse `)`)? `outs` `(` $out `,` $lse `)`
     (`workspace` `(` $workspace^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -539,8 +540,8 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
 def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
   let summary = "mw_attention_backward";
   let description = [{
-    Gradients of `exec.attention`'s q, k and v from the gradient of its result, and of its sinks if it
-    has any; in f32 where it has `key_offset`.
+    Gradients of `exec.attention`'s q, k and v from the gradient of its result, and of its sinks and distances
+    if it has any; in f32 where it has `key_offset`.
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$dout, Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k,
                             Reads<Exec_MemRef>:$v, Reads<Exec_MemRef>:$out, Reads<Exec_MemRef>:$lse,
@@ -548,16 +549,19 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
                             Reads<Optional<Exec_MemRef>>:$head_offset,
                             Reads<Optional<Exec_MemRef>>:$query_offset,
                             Reads<Optional<Exec_MemRef>>:$key_offset,
-                            Reads<Optional<Exec_MemRef>>:$positions,
+                            Reads<Optional<Exec_MemRef>>:$positions, Reads<Optional<Exec_MemRef>>:$lengths,
                             Reads<Optional<Exec_MemRef>>:$slopes, Reads<Optional<Exec_MemRef>>:$sinks,
+                            Reads<Optional<Exec_MemRef>>:$distances,
                             Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk,
                             Writes<Exec_MemRef>:$dv, Writes<Optional<Exec_MemRef>>:$dsinks,
+                            Writes<Optional<Exec_MemRef>>:$ddistances,
                             Writes<Optional<Exec_MemRef>>:$workspace),
                        AttentionAttrs);
   let assemblyFormat = [{
     `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)? (`query_offset` `(` $query_offset^ `)`)?
-    (`key_offset` `(` $key_offset^ `)`)? (`positions` `(` $positions^ `)`)?
-    (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? `outs` `(` $dq `,` $dk `,` $dv (`,` $dsinks^)? `)` (`workspace` `(` $workspace^ `)`)? attr-dict
+    (`key_offset` `(` $key_offset^ `)`)? (`positions` `(` $positions^ `)`)? (`lengths` `(` $lengths^ `)`)?
+    (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? (`distances` `(` $distances^ `)`)? `outs` `(` $dq `,` $dk `,` $dv (`,` $dsinks^)? `)` (`ddistances` `(` $ddistances^ `)`)?
+    (`workspace` `(` $workspace^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

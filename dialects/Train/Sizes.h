@@ -14,7 +14,7 @@ namespace meshwright::train {
 /// data by, against the shape of an input tokens of `program`, [microbatches, sequences, positions].
 /// The sequences may be a part of all, of which `ranks` at most have one.
 mlir::LogicalResult verifySizes(mlir::ModuleOp module, mlir::Operation *program,
-                                llvm::ArrayRef<int64_t> tokens, int64_t ranks = 1);
+                                llvm::StringRef input, llvm::ArrayRef<int64_t> tokens, int64_t ranks = 1);
 
 } // namespace meshwright::train
 

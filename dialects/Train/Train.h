@@ -36,6 +36,10 @@ inline constexpr llvm::StringLiteral modelAttr = "train.model", configAttr = "tr
                                      microbatchesAttr = "train.microbatches",
                                      vocabularyAttr = "train.vocabulary",
                                      maxPositionsAttr = "train.max_positions";
+/// ... and, of an encoder-decoder model, the tokens of a source sequence, and the token that a target
+/// begins with.
+inline constexpr llvm::StringLiteral sourceSequenceAttr = "train.source_sequence",
+                                     startTokenAttr = "train.start_token";
 /// ... and, where tokens are masked, the share of them that a model is to predict, and the token that
 /// stands for most of those.
 inline constexpr llvm::StringLiteral maskedShareAttr = "train.masked_share",
@@ -70,6 +74,10 @@ llvm::StringRef inputName(mlir::FunctionOpInterface function, unsigned argument)
 llvm::StringRef inputName(mlir::BlockArgument argument);
 /// Whether an input of that name has a number for each token: [..., batch, sequence].
 bool isByToken(llvm::StringRef input);
+/// Whether it has one for each sequence: [..., batch].
+bool isBySequence(llvm::StringRef input);
+/// The attribute of the module that says how long the sequences of an input by token are.
+llvm::StringRef lengthAttrOf(llvm::StringRef input);
 /// The attribute `train.output` of a result; empty without.
 llvm::StringRef outputName(mlir::FunctionOpInterface function, unsigned result);
 /// The attribute `train.tokens_of` of a result, or null.

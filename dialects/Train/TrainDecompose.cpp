@@ -204,6 +204,11 @@ SmallVector<Value> AlibiSlopesOp::decompose(OpBuilder &b) {
   return {exp(select(greater(head, regular - 0.5), between, (head + 1.0) * unit)).v};
 }
 
+SmallVector<Value> DistanceBucketsOp::decompose(OpBuilder &b) {
+  auto numbers = DenseElementsAttr::get(tensor(getY()), ArrayRef<int32_t>(getNumbers()));
+  return {arith::ConstantOp::create(b, getLoc(), numbers)};
+}
+
 SmallVector<Value> RopeOp::decompose(OpBuilder &b) {
   // y = x cos + rotate_half(x) sin over full-width tables, [b, s, h, d].
   Expr x = expr(b, getLoc(), getX());

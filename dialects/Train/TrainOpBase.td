@@ -29,13 +29,15 @@ class Train_TensorOp<string mnemonic, string rule, list<Trait> traits = [],
     : Train_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>],
                                      cost, traits)> {
   string einsum = rule;
+  /// Declarations of one op's own.
+  code declarations = "";
   let extraClassDeclaration = [{
     static ::llvm::StringRef einsumText() { return "}] # rule # [{"; }
     /// A sharding in the type is floor 2's business, checked there.
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
       return }] # compatible # [{(inferred, actual);
     }
-  }];
+  }] # declarations;
 }
 defvar OwnFlops = [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>];
 

@@ -255,6 +255,48 @@ LogicalResult AlibiSlopesOp::verify() {
   return verifyOffset(*this, getOffset());
 }
 
+ShardingRule DistanceBucketsOp::getShardingRule() {
+  ShardingRule rule;
+  rule.factors.push_back({"n", tensor(getY()).getDimSize(0), true, true});
+  rule.results.emplace_back().dims.push_back({0});
+  return rule;
+}
+
+LogicalResult DistanceBucketsOp::verify() {
+  // The logarithm of max_distance over the distances that have a bucket of their own divides.
+  int64_t buckets = getBuckets(), alone = getCausal() ? buckets / 2 : buckets / 4;
+  if (buckets < 4 || buckets > std::numeric_limits<int32_t>::max())
+    return emitOpError("needs 4 buckets or more, found ") << buckets;
+  if (int64_t(getMaxDistance()) <= alone)
+    return emitOpError("needs a largest distance above ")
+           << alone << ", that up to which each of its " << buckets
+           << " buckets has one distance, found " << int64_t(getMaxDistance());
+  int64_t queries = getQueries(), keys = getKeys();
+  if (queries < 1 || keys < 1 || tensor(getY()).getShape() != ArrayRef<int64_t>{queries + keys - 1})
+    return emitOpError("gives the distances of ")
+           << queries << " queries and " << keys << " keys, which " << getY().getType() << " is not";
+  return success();
+}
+
+SmallVector<int32_t> DistanceBucketsOp::getNumbers() {
+  int32_t all = getCausal() ? int32_t(getBuckets()) : int32_t(getBuckets()) / 2, alone = all / 2;
+  SmallVector<int32_t> numbers;
+  for (int64_t i = 0; i < int64_t(getQueries() + getKeys()) - 1; ++i) {
+    int64_t distance = i - (int64_t(getQueries()) - 1);
+    int32_t number = !getCausal() && distance > 0 ? all : 0;
+    int64_t far = getCausal() ? std::max<int64_t>(-distance, 0) : std::abs(distance);
+    if (far < alone) {
+      number += int32_t(far);
+    } else {
+      float share = std::log(float(far) / float(alone)) /
+                    float(std::log(double(getMaxDistance()) / double(alone)));
+      number += std::min(alone + int32_t(share * float(all - alone)), all - 1);
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
 /// Adds the optional operands to an attention rule: those of dropout, `b` and whole, positions,
 /// which are keys', and the heads' numbers, of which the gradient gives those of sinks.
 template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, unsigned tensors) {
@@ -284,11 +326,21 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
       positions.dims.push_back({unsigned(rule.find("t"))});
     }
   }
+  if (op.getLengths())
+    rule.operands.emplace_back().dims.push_back({unsigned(rule.find("b"))});
   TensorFactors heads;
   heads.dims.push_back({unsigned(rule.find("g")), unsigned(rule.find("r"))});
   rule.operands.append(bool(op.getSlopes()) + bool(op.getSinks()), heads);
   if (isa<AttentionGradOp>(op) && op.getSinks())
     rule.results.push_back(heads);
+  if (op.getDistances()) {
+    TensorFactors &distances = rule.operands.emplace_back();
+    rule.factors.push_back({"n", tensor(op.getDistances()).getDimSize(0), true, true});
+    distances.dims.push_back({unsigned(rule.factors.size() - 1)});
+    distances.dims.push_back(heads.dims.front());
+    if (isa<AttentionGradOp>(op))
+      rule.results.push_back(distances);
+  }
   return rule;
 }
 
@@ -309,7 +361,7 @@ template <typename Op> static void setQueryOffsets(Op op, ValueRange offsets) {
   // query's position.
   if (offsets[0] && op.getIds())
     op.getHeadOffsetMutable().assign(offsets[0]);
-  if (offsets[1] && (op.getCausal() || op.getWindow() || op.getSlopes() || op.getIds()))
+  if (offsets[1] && (op.getCausal() || op.getWindow() || op.getSlopes() || op.getDistances() || op.getIds()))
     op.getQueryOffsetMutable().assign(offsets[1]);
 }
 SmallVector<std::pair<Value, int64_t>> AttentionOp::getIndexedDims() {
@@ -360,8 +412,9 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
     return failure();
   if (adaptor.getKeyOffset())
     widen(types);
-  if (Value sinks = adaptor.getSinks())
-    types.push_back(withShape(tensor(sinks), tensor(sinks).getShape()));
+  for (Value value : {adaptor.getSinks(), adaptor.getDistances()})
+    if (value)
+      types.push_back(withShape(tensor(value), tensor(value).getShape()));
   return success();
 }
 
@@ -418,6 +471,24 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
   for (auto [name, value] : {std::pair("slopes", op.getSlopes()), std::pair("sinks", op.getSinks())})
     if (value && !equalButEncoding({value.getType()}, {perHead}))
       return op.emitOpError("needs ") << name << " of " << perHead << ", found " << value.getType();
+  if (Value lengths = op.getLengths();
+      lengths && tensor(lengths).getShape() != ArrayRef<int64_t>{tensor(op.getK()).getDimSize(0)})
+    return op.emitOpError("needs lengths of [") << tensor(op.getK()).getDimSize(0) << "], one of each "
+                                             << "sequence, found " << lengths.getType();
+  if (Value distances = op.getDistances()) {
+    int64_t queries = op.getQueries() ? int64_t(op.getQueries()) : tensor(op.getQ()).getDimSize(1);
+    int64_t keys = op.getKeys() ? int64_t(op.getKeys()) : tensor(op.getK()).getDimSize(1);
+    RankedTensorType given = tensor(distances);
+    // Where keys are padded there are fewer distances, which those of no padding have.
+    if (given.getRank() != 2 || given.getDimSize(0) < queries || given.getDimSize(0) > queries + keys - 1 ||
+        given.getDimSize(1) != tensor(op.getQ()).getDimSize(2) ||
+        given.getElementType() != tensor(op.getLse()).getElementType())
+      return op.emitOpError("needs distances of [")
+             << queries + keys - 1 << ", " << tensor(op.getQ()).getDimSize(2) << "] of "
+             << tensor(op.getLse()).getElementType() << ", found " << given;
+    if (op.getKeyOffset() || op.getQueryStride() != 1)
+      return op.emitOpError("takes distances with all keys and queries in a row alone");
+  }
   for (Value offset : {op.getHeadOffset(), op.getQueryOffset(), op.getKeyOffset()})
     if (failed(verifyOffset(op, offset)))
       return failure();

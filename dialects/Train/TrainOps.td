@@ -360,6 +360,27 @@ def Train_AlibiSlopesOp : Train_TensorOp<"alibi_slopes", " -> h", [
   let hasVerifier = 1;
 }
 
+def Train_DistanceBucketsOp : Train_TensorOp<"distance_buckets", " -> n", [
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "The bucket of each distance between a query and a key";
+  let description = [{
+    result [queries + keys - 1], i32: element i is the bucket of the distance i - (queries - 1) of a key from
+    a query, which `train.attention`'s distances are made of. Half of the `buckets` (with `causal`, of all; else of
+    the half for each side) have one distance each; the others divide those up to `max_distance` by
+    their logarithm, and the last has all beyond. Without `causal` the second half is for keys behind the query; with it
+    these are all in bucket 0. Computed as transformers does, in f32 (T5, Raffel et al. 2020).
+  }];
+  let arguments = (ins I64Attr:$buckets, I64Attr:$max_distance, I64Attr:$queries, I64Attr:$keys,
+                       UnitAttr:$causal);
+  let results = (outs Train_Ids:$y);
+  let assemblyFormat = "$buckets `to` $max_distance `queries` $queries `keys` $keys (`causal` $causal^)? attr-dict `:` type($y)";
+  let hasVerifier = 1;
+  let declarations = [{
+    /// All elements of the result.
+    ::llvm::SmallVector<int32_t> getNumbers();
+  }];
+}
+
 def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b t! g e! -> b s (g r) e!, b (g r) s", [
     InferTypeOpAdaptor, AttrSizedOperandSegments, DeclareOpInterfaceMethods<RandomOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getOperandPrecision"]>,
@@ -376,7 +397,11 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     c > 0: scores are c tanh(scores / c), before the mask (Gemma 2). `slopes` [heads]:
     slopes[h] * (key - query position) is added to scores, after the cap (ALiBi, Press et
     al. 2022); they are constants. `sinks` [heads]: each softmax has one more score, its
-    head's, whose value is 0 (gpt-oss). `lse`: [b, heads, s], the
+    head's, whose value is 0 (gpt-oss). `distances` [queries + keys - 1, heads]: row key - query
+    + queries - 1 is added to the score of a query and a key, after the cap, where queries and keys
+    count the whole sequences; unlike slopes they have a gradient (T5's relative position bias, Raffel et
+    al. 2020: one row of a small table for each range of distances, see
+    `train.distance_buckets`). `lse`: [b, heads, s], the
     logarithm of the softmax's denominator, saved for the gradient. It is computed in f32 at least,
     and so are scores, softmax and sums, whatever the element type of q. With
     `dropout` > 0: `ids` [b] numbers each sequence in the step's batch and `key`
@@ -388,6 +413,7 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     the document that begins at t - positions[t], and a query sees the keys of its own
     document alone. The op is `causal` then, so these are begin <= key <= query (Krell et
     al. 2021). Queries behind the last key, which are padding, are in its document.
+    `lengths` [b]: keys of a sequence from its length on are padding, which no query sees.
 
     Heads are counted in the logical global tensor. If q holds a part of its
     heads or is padded, `heads` is their logical number (0: as many as q has) and
@@ -408,8 +434,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
   let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
                        Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$key_offset,
-                       Optional<Train_Ids>:$positions, Optional<Train_Tensor>:$slopes,
-                       Optional<Train_Tensor>:$sinks, Optional<Train_Tensor>:$before,
+                       Optional<Train_Ids>:$positions, Optional<Train_Ids>:$lengths, Optional<Train_Tensor>:$slopes,
+                       Optional<Train_Tensor>:$sinks, Optional<Train_Tensor>:$distances, Optional<Train_Tensor>:$before,
                        Optional<Train_Tensor>:$before_lse, F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
@@ -419,8 +445,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`slopes` $slopes^)?
-    (`sinks` $sinks^)? (`before` `(` $before^ `,` $before_lse `)`)?
+    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`lengths` $lengths^)?
+    (`slopes` $slopes^)? (`sinks` $sinks^)? (`distances` $distances^)? (`before` `(` $before^ `,` $before_lse `)`)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -430,32 +456,38 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
     "~b s (g r) e!, b s (g r) d!, b t! g d!, b t! g e!, b s (g r) e!, b (g r) s -> b s (g r) d!, b t! g d!, b t! g e!", [
     InferTypeOpAdaptor, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<IndexedOpInterface, ["keepLogicalSizes"]>], OwnFlops> {
-  let summary = "Gradients of attention's q, k, v and sinks";
+  let summary = "Gradients of attention's q, k, v, sinks and distances";
   let description = [{
     dout, out: [b, s, heads, e], the other operands and the attributes as
-    `train.attention` had them, lse as it gave it; dq, dk, dv like q, k, v, and dsinks
-    like sinks where there are any. Scores are recomputed, tile by tile, from q, k
+    `train.attention` had them, lse as it gave it; dq, dk, dv like q, k, v, then the gradients
+    of sinks and of distances, like these, where there are any. Scores are recomputed, tile by tile, from q, k
     and lse (FlashAttention, Dao et al. 2022). With `key_offset`, k and v are a part of the keys; out and lse
     are of all. dk and dv are of the part, dq is what the part adds to it; all are in f32 at
     least, to be added up. With delta = sum(dout out), dsinks is the sum of
-    -exp(sink - lse) delta over sequences and queries.
+    -exp(sink - lse) delta over sequences and queries; that of distances is the sum of the scores'
+    gradients at each distance.
   }];
   let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
                        Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
                        Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$key_offset,
-                       Optional<Train_Ids>:$positions, Optional<Train_Tensor>:$slopes,
-                       Optional<Train_Tensor>:$sinks, F64Attr:$scale, UnitAttr:$causal,
+                       Optional<Train_Ids>:$positions, Optional<Train_Ids>:$lengths, Optional<Train_Tensor>:$slopes,
+                       Optional<Train_Tensor>:$sinks, Optional<Train_Tensor>:$distances, F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
                        DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries,
                        DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs,
                        DefaultValuedAttr<I64Attr, "1">:$query_stride, DefaultValuedAttr<I64Attr, "1">:$key_stride);
-  let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Optional<Train_Tensor>:$dsinks);
+  let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Variadic<Train_Tensor>:$dheads);
+  let declarations = [{
+    /// Gradients of sinks and of distances, null where there are none of either.
+    ::mlir::Value getDsinks() { return getSinks() ? getDheads().front() : ::mlir::Value(); }
+    ::mlir::Value getDdistances() { return getDistances() ? getDheads().back() : ::mlir::Value(); }
+  }];
   let assemblyFormat = [{
     $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`slopes` $slopes^)?
-    (`sinks` $sinks^)?
+    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`lengths` $lengths^)?
+    (`slopes` $slopes^)? (`sinks` $sinks^)? (`distances` $distances^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

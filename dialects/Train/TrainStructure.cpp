@@ -17,7 +17,15 @@ StringRef train::inputName(FunctionOpInterface function, unsigned argument) {
 }
 
 bool train::isByToken(StringRef input) {
-  return input == "tokens" || input == "targets" || input == "positions";
+  return input == "tokens" || input == "targets" || input == "positions" || input == "source";
+}
+
+bool train::isBySequence(StringRef input) {
+  return input == "sequence_ids" || input == "source_lengths";
+}
+
+StringRef train::lengthAttrOf(StringRef input) {
+  return input == "source" ? StringRef(sourceSequenceAttr) : StringRef(sequenceAttr);
 }
 
 StringRef train::inputName(BlockArgument argument) {
@@ -39,17 +47,18 @@ std::optional<int64_t> train::moduleSize(ModuleOp module, StringRef name) {
   return size ? std::optional(size.getInt()) : std::nullopt;
 }
 
-LogicalResult train::verifySizes(ModuleOp module, Operation *program, ArrayRef<int64_t> tokens,
-                                 int64_t ranks) {
+LogicalResult train::verifySizes(ModuleOp module, Operation *program, StringRef input,
+                                 ArrayRef<int64_t> tokens, int64_t ranks) {
   if (tokens.size() != 3)
-    return program->emitOpError("input tokens must be [microbatches, sequences, positions], found ")
+    return program->emitOpError("input ") << input << " must be [microbatches, sequences, positions], found "
            << tokens.size() << " dimensions";
   auto differ = [&](StringRef name, int64_t said, const Twine &what, int64_t is) {
     return module.emitError() << name << " is " << said << " but " << what << " is " << is;
   };
   for (auto [name, is, what] :
        {std::tuple(StringRef(microbatchesAttr), tokens[0], "the first dimension of tokens"),
-        {StringRef(sequenceAttr), tokens[2], "the last dimension of tokens"}})
+        {lengthAttrOf(input), tokens[2],
+         input == "source" ? "the last dimension of source" : "the last dimension of tokens"}})
     if (int64_t said = moduleSize(module, name).value_or(is); said != is)
       return differ(name, said, what, is);
   int64_t sequences = tokens[0] * tokens[1], batch = moduleSize(module, batchAttr).value_or(sequences);

@@ -119,14 +119,16 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
                        "divided");
   auto grad = AttentionGradOp::create(
       b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(), getLse(), getIds(), getKey(),
-      getHeadOffset(), getQueryOffset(), getKeyOffset(), getPositions(), getSlopes(), getSinks(),
-      getScaleAttr(), getCausalAttr(), getWindowAttr(), getDropoutAttr(), getStreamAttr(),
+      getHeadOffset(), getQueryOffset(), getKeyOffset(), getPositions(), getLengths(), getSlopes(),
+      getSinks(), getDistances(), getScaleAttr(), getCausalAttr(), getWindowAttr(), getDropoutAttr(), getStreamAttr(),
       getHeadsAttr(), getCapAttr(), getQueriesAttr(), getKeysAttr(), getPairsAttr(),
       getQueryStrideAttr(), getKeyStrideAttr());
   grads.append({grad.getDq(), grad.getDk(), grad.getDv()});
   grads.resize(getNumOperands());
   if (getSinks())
-    grads.back() = grad.getDsinks();
+    grads[getSinksMutable().begin()->getOperandNumber()] = grad.getDsinks();
+  if (getDistances())
+    grads[getDistancesMutable().begin()->getOperandNumber()] = grad.getDdistances();
   return success();
 }
 

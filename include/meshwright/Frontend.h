@@ -25,6 +25,8 @@ struct MaskedTokens {
 struct ModelOptions {
   int64_t batch = 1;             ///< sequences of an optimizer step, over all ranks
   int64_t sequence = 0;          ///< tokens of a sequence; 0: its positions, at most 1024
+  /// Tokens of a source sequence, which an encoder reads; 0: as many as of a target.
+  int64_t sourceSequence = 0;
   int64_t tokens = 0;            ///< of a sequence that the program reads at once; 0: all
   int64_t microbatches = 1;      ///< parts the batch is computed in, one after the other
   int64_t expertBlocks = 1;      ///< parts that the experts of a layer are divided into

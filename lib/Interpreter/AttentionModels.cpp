@@ -26,8 +26,9 @@ struct Shape {
   bool causal;
   int64_t window, headOffset = 0, globalHeads, queryOffset = 0, globalQueries;
   int64_t keyOffset = 0, globalKeys, queryStride, keyStride;
-  const int64_t *ids = nullptr, *positions = nullptr;
-  const double *slopes = nullptr, *sinks = nullptr;
+  const int64_t *ids = nullptr, *positions = nullptr, *lengths = nullptr;
+  const double *slopes = nullptr, *sinks = nullptr, *distances = nullptr;
+  int64_t distanceCount = 0;
   const double *before = nullptr, *beforeLse = nullptr;
   std::array<uint32_t, 2> key = {};
   uint32_t stream;
@@ -50,10 +51,16 @@ struct Shape {
       keyOffset = optional[next++].integers()[0];
     if (op.getPositions())
       positions = optional[next++].integers().data();
+    if (op.getLengths())
+      lengths = optional[next++].integers().data();
     if (op.getSlopes())
       slopes = optional[next++].floats().data();
     if (op.getSinks())
       sinks = optional[next++].floats().data();
+    if (op.getDistances()) {
+      distanceCount = optional[next].dim(0);
+      distances = optional[next++].floats().data();
+    }
     if (next < int(optional.size())) {
       before = optional[next].floats().data();
       beforeLse = optional[next + 1].floats().data();
@@ -74,7 +81,15 @@ struct Shape {
   /// How far query s is beyond key t.
   int64_t distance(int64_t s, int64_t t) const { return placeOfQuery(s) - placeOfKey(t); }
   double bias(int64_t h, int64_t s, int64_t t) const {
-    return slopes ? slopes[h] * -double(distance(s, t)) : 0;
+    double sum = slopes ? slopes[h] * -double(distance(s, t)) : 0;
+    if (int64_t row = distanceRow(s, t); row >= 0)
+      sum += distances[row * heads + h];
+    return sum;
+  }
+  /// The row of distances that a score reads; -1: none, as where a query is padding.
+  int64_t distanceRow(int64_t s, int64_t t) const {
+    int64_t row = globalQueries - 1 - distance(s, t);
+    return distances && row >= 0 && row < distanceCount ? row : -1;
   }
   /// Whether key t is not before the document of query s, which may be padding behind all keys.
   bool together(int64_t b, int64_t s, int64_t t) const {
@@ -82,7 +97,7 @@ struct Shape {
     return !positions || placeOfKey(t) >= last - positions[b * globalKeys + last];
   }
   bool visible(int64_t b, int64_t s, int64_t t) const {
-    return placeOfKey(t) < globalKeys && (!causal || distance(s, t) >= 0) &&
+    return placeOfKey(t) < (lengths ? std::min(lengths[b], globalKeys) : globalKeys) && (!causal || distance(s, t) >= 0) &&
            (window == 0 || std::abs(distance(s, t)) < window) && together(b, s, t);
   }
   /// What dropout multiplies the weight of key t for query s by.
@@ -180,7 +195,7 @@ static double aboveMean(const double *dout, double mask, const double *v, const 
 /// With weights p = softmax(scores), w = p * mask, out = w v:
 ///   dv += w dout, dw = dout v, dp = dw * mask,
 ///   dscores = p (dp - dout out), times 1 - (score / cap)^2 if there is a cap, dq += scale dscores
-///   k, dk += scale dscores q. A sink's weight has the value 0: dsink -= p (dout out).
+///   k, dk += scale dscores q; before that factor they add to the gradient of their distance. A sink's weight has the value 0: dsink -= p (dout out).
 /// dout out is sum(p dp), but taken from `out`, as kernels do: what rounding of `out` does to the
 /// gradient can be seen by moving it. Where one weight is 1, `out` is its value, and dp - dout out
 /// must be 0: so it is dout (mask v - out), which cancels before it rounds.
@@ -197,6 +212,10 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
   std::optional<Tensor> dsinksTensor;
   if (op.getDsinks())
     dsinks = dsinksTensor.emplace(op.getDsinks().getType()).writeFloats();
+  double *ddistances = nullptr;
+  std::optional<Tensor> ddistancesTensor;
+  if (op.getDdistances())
+    ddistances = ddistancesTensor.emplace(op.getDdistances().getType()).writeFloats();
   int64_t d = shape.depth, e = shape.valueDepth;
   shape.forEachQuery([&](int64_t b, int64_t h, int64_t s) {
     const double *query = q + shape.query(b, s, h, d), *grad = dout + shape.query(b, s, h, e);
@@ -211,6 +230,8 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
       double mask = shape.factor(b, h, s, t);
       addScaled(dv + shape.keyAt(b, t, h, e), grad, p * mask, e);
       double above = aboveMean(grad, mask, v + shape.keyAt(b, t, h, e), output, e);
+      if (int64_t row = shape.distanceRow(s, t); ddistances && row >= 0)
+        ddistances[row * shape.heads + h] += p * above;
       double dscore = shape.scale * slope * p * above;
       addScaled(dq + shape.query(b, s, h, d), k + shape.keyAt(b, t, h, d), dscore, d);
       addScaled(dk + shape.keyAt(b, t, h, d), query, dscore, d);
@@ -222,6 +243,8 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
   results.append({dqTensor, dkTensor, dvTensor});
   if (dsinksTensor)
     results.push_back(*dsinksTensor);
+  if (ddistancesTensor)
+    results.push_back(*ddistancesTensor);
   return success();
 }
 

@@ -279,9 +279,10 @@ double interp::learningRateOf(const Options &options, int64_t step) {
 namespace {
 class FileSequences : public Sequences {
 public:
-  FileSequences(const Options &options, int64_t length, int64_t vocabulary)
+  FileSequences(const Options &options, int64_t length, int64_t vocabulary,
+                const std::optional<TokenData::Sources> &sources)
       : data({"--data", options.data}, {"--loss-mask", options.lossMask},
-             {"--documents", options.documents}, options.tokens, length, vocabulary),
+             {"--documents", options.documents}, options.tokens, length, vocabulary, sources),
         order(data.sources(options.sources), 0, options.shuffle, uint64_t(options.seed)) {
     data.sequences(); // An Error if there are none.
     data.check(0, 1, 1, [](int64_t) {});
@@ -290,6 +291,13 @@ public:
   llvm::Error read(int64_t position, int32_t *tokens, int32_t *positions,
                    int32_t *targets) override {
     return guard([&] { data.read(order.at(position), tokens, targets, positions); });
+  }
+
+  llvm::Expected<int64_t> readSource(int64_t position, int32_t *source) override {
+    int64_t count = 0;
+    if (llvm::Error error = guard([&] { count = data.readSource(order.at(position), source); }))
+      return error;
+    return count;
   }
 
   llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) override {
@@ -307,10 +315,17 @@ private:
 } // namespace
 
 llvm::Expected<std::unique_ptr<Sequences>> Sequences::open(const Options &options, int64_t length,
-                                                           int64_t vocabulary) {
+                                                           int64_t vocabulary, int64_t sourceLength,
+                                                           int64_t startToken) {
   std::unique_ptr<Sequences> result;
+  std::optional<TokenData::Sources> sources;
+  if (sourceLength)
+    sources = {{"--source", options.source},
+               {"--source-documents", options.sourceDocuments},
+               sourceLength,
+               startToken};
   if (llvm::Error error =
-          guard([&] { result = std::make_unique<FileSequences>(options, length, vocabulary); }))
+          guard([&] { result = std::make_unique<FileSequences>(options, length, vocabulary, sources); }))
     return error;
   return result;
 }

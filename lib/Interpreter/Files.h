@@ -59,8 +59,13 @@ public:
   /// How many targets count of `sequences` of them from `position` on.
   virtual llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) = 0;
 
+  /// What an encoder reads with it, and how many tokens of that are no padding.
+  virtual llvm::Expected<int64_t> readSource(int64_t position, int32_t *source) = 0;
+
+  /// `sourceLength`, and what precedes a target, are 0 for models without an encoder.
   static llvm::Expected<std::unique_ptr<Sequences>> open(const Options &options, int64_t length,
-                                                         int64_t vocabulary);
+                                                         int64_t vocabulary, int64_t sourceLength,
+                                                         int64_t startToken);
 };
 
 } // namespace meshwright::interp

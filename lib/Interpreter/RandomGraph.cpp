@@ -216,15 +216,17 @@ bool Grower::attend() {
   }
   bool causal = flip();
   int64_t window = pick(0, 2) == 0 ? pick(1, positions) : 0;
-  Value slopes, sinks;
+  Value slopes, sinks, distances;
   if (pick(0, 2) == 0)
     slopes = train::AlibiSlopesOp::create(b, loc, type({heads}), Value(), b.getF64FloatAttr(8),
                                           b.getI64IntegerAttr(0));
   if (pick(0, 2) == 0)
     sinks = argument({heads});
+  if (pick(0, 2) == 0)
+    distances = argument({2 * positions - 1, heads});
   auto attention = train::AttentionOp::create(
-      b, loc, q, k, v, Value(), Value(), Value(), Value(), Value(), Value(), slopes,
-      sinks, Value(), Value(),
+      b, loc, q, k, v, Value(), Value(), Value(), Value(), Value(), Value(), Value(), slopes,
+      sinks, distances, Value(), Value(),
       b.getF64FloatAttr(1 / std::sqrt(double(depth))), causal ? b.getUnitAttr() : UnitAttr(),
       b.getI64IntegerAttr(window), b.getF64FloatAttr(0), b.getI32IntegerAttr(0),
       b.getI64IntegerAttr(0), b.getF64FloatAttr(0), b.getI64IntegerAttr(0),

@@ -197,6 +197,14 @@ static LogicalResult alibiSlopes(train::AlibiSlopesOp op, Operands operands, Res
   return success();
 }
 
+static LogicalResult distanceBuckets(train::DistanceBucketsOp op, Operands, Results &results,
+                                     RankContext &) {
+  Tensor result(op.getType());
+  llvm::copy(op.getNumbers(), result.writeIntegers());
+  results.push_back(result);
+  return success();
+}
+
 static LogicalResult rope(train::RopeOp op, Operands operands, Results &results, RankContext &) {
   const Tensor &x = operands[0];
   Tensor result(op.getType());
@@ -290,6 +298,7 @@ void interp::attachRowModels(MLIRContext *context) {
   attach<train::LayerNormGradOp, layerNormGrad>(context);
   attach<train::RmsNormOp, rmsNorm>(context);
   attach<train::RmsNormGradOp, rmsNormGrad>(context);
+  attach<train::DistanceBucketsOp, distanceBuckets>(context);
   attach<train::RopeTableOp, ropeTable>(context);
   attach<train::AlibiSlopesOp, alibiSlopes>(context);
   attach<train::RopeOp, rope>(context);

@@ -102,7 +102,10 @@ llvm::Expected<Training> Training::create(Session &session, const train::Optimiz
     int64_t token = train::moduleSize(module, train::maskTokenAttr).value_or(0);
     training.mask.emplace(share.getValueAsDouble(), token, vocabulary);
   }
-  auto sequences = Sequences::open(*training.options, training.sequence, vocabulary);
+  auto sequences = Sequences::open(
+      *training.options, training.sequence, vocabulary,
+      train::moduleSize(module, train::sourceSequenceAttr).value_or(0),
+      train::moduleSize(module, train::startTokenAttr).value_or(0));
   if (!sequences)
     return sequences.takeError();
   training.sequences = std::move(*sequences);
@@ -170,11 +173,11 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     return value;
   }
   bool isTokens = name == "tokens", isTargets = name == "targets", isIds = name == "sequence_ids";
-  bool isPositions = name == "positions";
-  if (!isTokens && !isTargets && !isIds && !isPositions)
+  bool isPositions = name == "positions", isSource = name == "source", isLengths = name == "source_lengths";
+  if (!isTokens && !isTargets && !isIds && !isPositions && !isSource && !isLengths)
     return llvm::createStringError("@" + cast<SymbolOpInterface>(*function).getName() +
                                    " has an input " + name + ", which training does not know");
-  bool one = type.getRank() == (isIds ? 1 : 2); // One microbatch.
+  bool one = type.getRank() == (train::isBySequence(name) ? 1 : 2); // One microbatch.
   unsigned rowDim = one ? 0 : 1;
   int64_t rows = type.getDimSize(rowDim);
   if (rows * microbatches != batch)
@@ -194,6 +197,18 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
         *out++ = id;
         continue;
       }
+      if (isSource || isLengths) {
+        std::vector<int32_t> source(
+            size_t(train::moduleSize(session->module(), train::sourceSequenceAttr).value_or(0)));
+        llvm::Expected<int64_t> count = sequences->readSource(step * batch + id, source.data());
+        if (!count)
+          return count.takeError();
+        if (isSource)
+          out = llvm::copy(source, out);
+        else
+          *out++ = *count;
+        continue;
+      }
       if (llvm::Error error = sequences->read(step * batch + id, tokens.data(), positions.data(),
                                               targets.data()))
         return error;
@@ -210,7 +225,7 @@ llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_
     return llvm::createStringError("--loss-mask needs a model that predicts the next token and @" +
                                    cast<SymbolOpInterface>(*function).getName() +
                                    " to have an input target_weight");
-  if (options->documents.empty() == hasInput(function, "positions"))
+  if (!hasInput(function, "source") && options->documents.empty() == hasInput(function, "positions"))
     return llvm::createStringError("--documents goes with a module that was compiled with --packed: @" +
                                    cast<SymbolOpInterface>(*function).getName() + " has " +
                                    (options->documents.empty() ? "an" : "no") +

@@ -101,6 +101,8 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     return error;
   if (Error error = check("seq", llvm::Twine(options.sequence), size(train::sequenceAttr)))
     return error;
+  if (Error error = check("source-seq", llvm::Twine(options.sourceSequence), size(train::sourceSequenceAttr)))
+    return error;
   if (Error error = check("microbatches", llvm::Twine(options.microbatches), size(train::microbatchesAttr)))
     return error;
   auto share = module->getAttrOfType<FloatAttr>(train::maskedShareAttr);
@@ -177,6 +179,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.sequenceParts = model.contextParts;
   if (options.sequenceParallel)
     model.sequenceParts *= options.mesh.size(options.mesh.named("tensor"));
+  model.sourceSequence = options.sourceSequence;
   model.expertCapacity = options.expertCapacity.value;
   if (options.expertBuffer.value)
     model.expertBuffer = *options.expertBuffer.value;

@@ -364,6 +364,8 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--batch " + Twine(o.batch) + " must be positive");
   if (o.sequence < 1 && o.given.count("seq"))
     return createStringError("--seq " + Twine(o.sequence) + " must be positive");
+  if (o.sourceSequence < 1 && o.given.count("source-seq"))
+    return createStringError("--source-seq " + Twine(o.sourceSequence) + " must be positive");
   return Error::success();
 }
 

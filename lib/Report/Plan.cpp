@@ -93,6 +93,8 @@ llvm::Error PlanBuilder::addModel() {
     plan.maskedShare = share.getValueAsDouble();
     plan.maskToken = train::moduleSize(module, train::maskTokenAttr);
   }
+  plan.sourceSequence = train::moduleSize(module, train::sourceSequenceAttr);
+  plan.startToken = train::moduleSize(module, train::startTokenAttr);
   plan.target = exec::targetOf(programs.front()).getName().str();
   std::string precision = text(train::precisionAttr);
   plan.precision = precision.empty() ? "f32" : precision;

@@ -39,7 +39,7 @@ static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
   auto said = [&](StringRef name) { return moduleSize(module, name); };
   BlockArgument tokens = inputNamed(step, "tokens");
   if (auto type = tokens ? cast<RankedTensorType>(tokens.getType()) : RankedTensorType()) {
-    if (failed(verifySizes(module, step, type.getShape())))
+    if (failed(verifySizes(module, step, "tokens", type.getShape())))
       return failure();
     if (said(maxPositionsAttr).value_or(type.getDimSize(2)) < type.getDimSize(2))
       return module.emitError("sequences of ")
@@ -61,12 +61,35 @@ static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
     } else if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
       auto argument = dyn_cast<BlockArgument>(embedding.getIds());
       auto function = op->getParentOfType<func::FuncOp>();
-      if (argument && argument == inputNamed(function, "tokens"))
+      if (argument && (argument == inputNamed(function, "tokens") || argument == inputNamed(function, "source")))
         fits = rows(op, cast<RankedTensorType>(embedding.getTable().getType()).getDimSize(0));
     }
     return failed(fits) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return failure(result.wasInterrupted());
+}
+
+/// An encoder's tokens and their number go together, as does what the runtime fills them by.
+static LogicalResult checkSource(ModuleOp module, func::FuncOp step) {
+  BlockArgument source = inputNamed(step, "source"), lengths = inputNamed(step, "source_lengths");
+  std::optional<int64_t> length = moduleSize(module, sourceSequenceAttr),
+                         start = moduleSize(module, startTokenAttr);
+  if (!source && !lengths && !length && !start)
+    return success();
+  if (!source || !lengths || !length || !start || !inputNamed(step, "target_weight"))
+    return step.emitError() << "of an encoder-decoder model has the inputs source, source_lengths and "
+                               "target_weight, and its module "
+                            << sourceSequenceAttr << " and " << startTokenAttr;
+  if (*start < 0 || *start >= moduleSize(module, vocabularyAttr).value_or(INT64_MAX))
+    return module.emitError() << startTokenAttr << " must be a token of the vocabulary ("
+                              << vocabularyAttr << "), found " << *start;
+  auto type = dyn_cast<RankedTensorType>(source.getType());
+  if (failed(verifySizes(module, step, "source", type.getShape())))
+    return failure();
+  if (cast<RankedTensorType>(lengths.getType()).getShape() != type.getShape().drop_back())
+    return step.emitError("input source_lengths is ")
+           << lengths.getType() << ", not a number for each sequence of source, " << type;
+  return success();
 }
 
 /// What the runtime masks tokens by, and what it leaves out, against the program that is to count them.
@@ -151,6 +174,7 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
     if (failed(step) || failed(eval))
       return signalPassFailure();
     if (failed(checkSizes(module, *step)) || failed(checkMasks(module, *step)) ||
+        failed(checkSource(module, *step)) ||
         failed(checkRoles(module)) || failed(verifyStorage(module)))
       return signalPassFailure();
     for (auto variable : module.getOps<VariableOp>())

@@ -149,11 +149,12 @@ class Golden:
         self.answers = json.loads((path / "golden.json" if path.is_dir() else path).read_text())
         run = self.answers["run"]
         self.size = {name: run[name] for name in ("batch", "seq", "mlm", "mask_id", "aux_loss", "aux_loss_coef", "aux_scope", "z_loss", "router_bias_rate",
-                                                       "optimizer_groups")
+                                                       "optimizer_groups", "source_seq")
                      if name in run}
         if run["optimizer"] != "adamw":
             self.size["optimizer"] = run["optimizer"]
-        self.data = {"data": self.directory.parent / run["data"], "tokens": run["tokens"]}
+        files = ("data", "documents", "source", "source_documents")
+        self.data = {name: self.directory.parent / run[name] for name in files if name in run} | {"tokens": run["tokens"]}
         names = ("steps", "lr", "weight_decay", "beta1", "beta2", "eps", "momentum", "grad_clip")
         self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names if name in run})
 

@@ -680,3 +680,51 @@ func.func @twice(%x: tensor<3xf32>) {
 
 // expected-error @+1 {{of less than 2^31 rows, found dim 0, offset 0 and full 4611686018427387904}}
 train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w", full = 4611686018427387904>
+
+// -----
+
+func.func @lengths(%q: tensor<1x8x2x4xf32>, %n: tensor<2xi32>) {
+  // expected-error @+1 {{'train.attention' op needs lengths of [1], one of each sequence, found 'tensor<2xi32>'}}
+  %o, %l = train.attention %q, %q, %q lengths %n scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<2xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @distances(%q: tensor<1x8x2x4xf32>, %d: tensor<16x2xf32>) {
+  // expected-error @+1 {{'train.attention' op needs distances of [15, 2] of 'f32', found 'tensor<16x2xf32>'}}
+  %o, %l = train.attention %q, %q, %q distances %d scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<16x2xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @distances_of_a_part(%q: tensor<1x8x2x4xf32>, %d: tensor<23x2xf32>, %f: tensor<i32>) {
+  // expected-error @+1 {{'train.attention' op takes distances with all keys and queries in a row alone}}
+  %o, %l = train.attention %q, %q, %q key_offset %f distances %d scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>, tensor<23x2xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @buckets() {
+  // expected-error @+1 {{'train.distance_buckets' op needs 4 buckets or more, found 2}}
+  %o = train.distance_buckets 2 to 16 queries 4 keys 4 : tensor<7xi32>
+  return
+}
+
+// -----
+
+func.func @bucket_distances() {
+  // expected-error @+1 {{'train.distance_buckets' op needs a largest distance above 16, that up to which each of its 32 buckets has one distance, found 16}}
+  %o = train.distance_buckets 32 to 16 queries 4 keys 4 causal : tensor<7xi32>
+  return
+}
+
+// -----
+
+func.func @bucket_count() {
+  // expected-error @+1 {{'train.distance_buckets' op gives the distances of 4 queries and 4 keys, which 'tensor<8xi32>' is not}}
+  %o = train.distance_buckets 32 to 128 queries 4 keys 4 : tensor<8xi32>
+  return
+}

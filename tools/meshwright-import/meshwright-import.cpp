@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
   cl::opt<double> dropout("dropout", cl::init(-1)), masked("mlm", cl::init(0));
   cl::opt<int64_t> maskToken("mask-id", cl::init(-1));
   cl::opt<bool> packed("packed");
+  cl::opt<int64_t> source("source-seq", cl::init(0));
   cl::ParseCommandLineOptions(argc, argv, "Prints a model's training graph\n");
 
   mlir::MLIRContext context;
@@ -30,6 +31,7 @@ int main(int argc, char **argv) {
   options.microbatches = microbatches;
   options.expertBlocks = blocks;
   options.packed = packed;
+  options.sourceSequence = source;
   if (dropout.getNumOccurrences())
     options.dropout = dropout;
   if (masked.getNumOccurrences())

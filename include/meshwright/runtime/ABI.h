@@ -213,6 +213,11 @@ typedef struct MwAttention {
   int32_t partial;          ///< not 0: keys are a part of all, and out, dq, dk and dv in f32
   /// Positions from a local query, or key, to the next; 0: 1.
   int64_t queryStride, keyStride;
+  const int32_t *lengths; ///< [batch]: keys of a sequence from this on are visible to nobody; or null
+  /// [distanceCount][heads]: row t - s + globalQueries - 1 is added to the capped score of query s and
+  /// key t; or null. Rows that are not there belong to queries or keys of padding.
+  const float *distances;
+  int64_t distanceCount;
 } MwAttention;
 
 /// Scratch bytes each call needs; they are a buffer of the arena. A function of the
@@ -228,11 +233,11 @@ void mw_attention_forward(MwContext *context, const MwAttention *shape, const vo
                           const float *beforeLse, void *out, float *lse, void *workspace);
 
 /// Gradients of `out` with respect to q, k and v (Dao et al., FlashAttention-2), and
-/// to the sinks, [heads], if there are any.
+/// to the sinks, [heads], and to the distances, [distanceCount][heads], if there are any.
 void mw_attention_backward(MwContext *context, const MwAttention *shape, const void *dout,
                            const void *q, const void *k, const void *v, const void *out,
                            const float *lse, void *dq, void *dk, void *dv, float *dsinks,
-                           void *workspace);
+                           float *ddistances, void *workspace);
 
 //===--- what the runtime exports: memory of the host ----------------------===//
 

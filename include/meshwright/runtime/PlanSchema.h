@@ -320,6 +320,8 @@ struct Header {
   int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
   optional<double> maskedShare; ///< of tokens, which the model is to predict
   optional<int64_t> maskToken;
+  optional<int64_t> sourceSequence; ///< tokens of what an encoder reads
+  optional<int64_t> startToken;     ///< before the first of a target
   double flops = 0, recomputedFlops = 0;
   /// Of attention whose queries ranks divide: the most that one computes, over the mean.
   optional<double> attentionImbalance;
@@ -334,6 +336,7 @@ struct Header {
                     v("sequence", self.sequence); v("microbatches", self.microbatches);
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
                     v("masked_share", self.maskedShare); v("mask_token", self.maskToken);
+                    v("source_sequence", self.sourceSequence); v("start_token", self.startToken);
                     v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);
                     v("attention_imbalance", self.attentionImbalance);)
 };

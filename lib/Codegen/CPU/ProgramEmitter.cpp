@@ -72,7 +72,10 @@ template <typename Op> Value CPUProgramEmitter::describe(Op op) {
                             i64(shape.globalKeys),
                             i32(shape.partial),
                             i64(shape.queryStride),
-                            i64(shape.keyStride)};
+                            i64(shape.keyStride),
+                            orNull(at(op.getLengths())),
+                            orNull(at(op.getDistances())),
+                            i64(shape.distanceCount)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);
@@ -117,7 +120,7 @@ LogicalResult CPUProgramEmitter::attention(exec::AttentionGradOp op) {
   call("mw_attention_backward",
        {describe(op), at(op.getDout()), at(op.getQ()), at(op.getK()), at(op.getV()),
         at(op.getOut()), at(op.getLse()), at(op.getDq()), at(op.getDk()), at(op.getDv()),
-        orNull(at(op.getDsinks())), at(op.getWorkspace())});
+        orNull(at(op.getDsinks())), orNull(at(op.getDdistances())), at(op.getWorkspace())});
   return success();
 }
 

@@ -23,6 +23,8 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   shape.queryOffset = bool(op.getQueryOffset());
   shape.keyOffset = bool(op.getKeyOffset());
   shape.positions = bool(op.getPositions());
+  shape.lengths = bool(op.getLengths());
+  shape.distances = bool(op.getDistances());
   shape.slopes = bool(op.getSlopes());
   shape.sinks = bool(op.getSinks());
   shape.before = hasBefore(op);
@@ -46,7 +48,8 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
   os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
      << llvm::bit_cast<uint32_t>(s.dropout) << " offsets " << shape.headOffset << shape.queryOffset
      << shape.keyOffset << " before " << shape.before
-     << " documents " << shape.positions
+     << " documents " << shape.positions << " lengths " << shape.lengths
+     << " distances " << shape.distances << " " << s.distanceCount
      << " cap " << llvm::bit_cast<uint32_t>(s.cap) << " slopes " << shape.slopes << " sinks "
      << shape.sinks;
   return text;
@@ -93,6 +96,9 @@ LogicalResult AttentionKernels::add(exec::AttentionGradOp op, bool aligned,
                                     gpu::GPUModuleOp target) {
   if (isCudnnAlone(op))
     return success();
+  if (op.getDistances())
+    return op.emitOpError("has a gradient of distances (relative position bias), for which target cuda "
+                          "has no kernel; compile with --target cpu");
   AttentionShape shape = describe(op, aligned);
   std::string key = calls[op] = keyOf("backward", shape);
   if (functions.count(key))

@@ -65,10 +65,14 @@ AttentionEmitter::Operands AttentionEmitter::forwardOperands() {
     take(o.keyOffset);
   if (shape.positions)
     take(o.positions);
+  if (shape.lengths)
+    take(o.lengths);
   if (shape.slopes)
     take(o.slopes);
   if (shape.sinks)
     take(o.sinks);
+  if (shape.distances)
+    take(o.distances);
   if (shape.before)
     take(o.before), take(o.beforeLse);
   take(o.out), take(o.lse);
@@ -90,10 +94,14 @@ AttentionEmitter::Operands AttentionEmitter::gradientOperands() {
     take(o.keyOffset);
   if (shape.positions)
     take(o.positions);
+  if (shape.lengths)
+    take(o.lengths);
   if (shape.slopes)
     take(o.slopes);
   if (shape.sinks)
     take(o.sinks);
+  if (shape.distances)
+    take(o.distances);
   take(o.dq), take(o.dk), take(o.dv);
   if (shape.sinks)
     take(o.dsinks);

@@ -17,7 +17,7 @@ namespace meshwright::codegen::cuda {
 struct AttentionShape {
   MwAttention sizes;
   mlir::Type element;
-  bool dropout, headOffset, queryOffset, keyOffset, positions, slopes, sinks;
+  bool dropout, headOffset, queryOffset, keyOffset, positions, lengths, slopes, sinks, distances;
   bool before; ///< whether a result for other keys is merged
   /// Whether pieces of rows may be read at once.
   bool aligned;
@@ -38,8 +38,8 @@ public:
 private:
   /// The operands of a call by what they are, in a call's order.
   struct Operands {
-    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, queryOffset, keyOffset, positions,
-        slopes, sinks, before, beforeLse, dq, dk, dv, dsinks, delta;
+    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, queryOffset, keyOffset, positions, lengths,
+        slopes, sinks, distances, before, beforeLse, dq, dk, dv, dsinks, delta;
   };
   void emitForward(const Operands &operands, const TileSizes &of, mlir::Value kvHead, mlir::Value low,
                    mlir::Value high);
@@ -47,7 +47,8 @@ private:
   Operands gradientOperands();
   unsigned optional() const {
     return (shape.dropout ? 2 : 0) + shape.headOffset + shape.queryOffset + shape.keyOffset +
-           shape.positions + shape.slopes + shape.sinks + (shape.before ? 2 : 0);
+           shape.positions + shape.lengths + shape.slopes + shape.sinks + shape.distances +
+           (shape.before ? 2 : 0);
   }
   /// Begins a kernel of the gradient.
   Operands beginGradient(const std::string &name, int64_t blocks);

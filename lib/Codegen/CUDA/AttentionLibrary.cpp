@@ -67,6 +67,8 @@ template <typename Op> static cudnn::Attention describe(Op op, bool deterministi
   call.sinks = bool(op.getSinks());
   call.queryOffset = bool(op.getQueryOffset());
   call.documents = bool(op.getPositions());
+  call.lengths = bool(op.getLengths());
+  call.distances = bool(op.getDistances());
   sizes.partial = bool(op.getKeyOffset());
   sizes.causal = op.getCausal();
   sizes.window = op.getWindow();

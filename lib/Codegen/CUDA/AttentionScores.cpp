@@ -39,7 +39,7 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
   Value query = first, key = column, length = keyCount;
   int64_t queries = of.rows, keys = of.columns;
   int64_t toLastQuery = (queries - 1) * sizes.queryStride, toLastKey = (keys - 1) * sizes.keyStride;
-  bool divides = !shape.keyOffset && sizes.keys % of.columns == 0;
+  bool divides = !shape.keyOffset && !shape.lengths && sizes.keys % of.columns == 0;
   if (rowsAreKeys) {
     std::swap(query, key), std::swap(queries, keys);
     toLastQuery = (queries - 1) * sizes.queryStride, toLastKey = (keys - 1) * sizes.keyStride;
@@ -54,7 +54,7 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
   Value some;
   if (!divides)
     some = less(length, add(column, constant(of.columns)));
-  bool padded = rowsAreKeys && shape.keyOffset;
+  bool padded = rowsAreKeys && (shape.keyOffset || shape.lengths);
   if (padded)
     some = either(some, less(keyCount, add(first, constant(of.rows))));
   if (sizes.causal)
@@ -171,7 +171,7 @@ int64_t AttentionEmitter::furtherOf(int64_t i, bool rowsAreKeys) const {
 /// Forward, the largest product has the largest score unless the scale turns that around, or
 /// something is added to it.
 double AttentionEmitter::scoreFactor(bool forward) const {
-  bool scores = sizes.cap || shape.slopes || (forward && (shape.sinks || sizes.scale <= 0));
+  bool scores = sizes.cap || shape.slopes || shape.distances || (forward && (shape.sinks || sizes.scale <= 0));
   return scores ? 1 : double(sizes.scale);
 }
 
@@ -180,6 +180,15 @@ void AttentionEmitter::scaleScores(MutableArrayRef<Value> products, const Operan
   if (!sizes.cap)
     for (Value &product : products)
       product = mul(product, number(sizes.scale));
+  if (shape.distances)
+    for (auto [i, score] : llvm::enumerate(products)) {
+      // Rows that are not there belong to padding.
+      Value row = add(widen(aheadOf(column, rowsAreKeys)), constant(furtherOf(i, rowsAreKeys)));
+      row = sub(constant(sizes.globalQueries - 1), row);
+      row = larger(constant(0), smaller(row, constant(sizes.distanceCount - 1)));
+      Value place = add(mul(row, constant(sizes.heads)), head);
+      score = add(score, loadOne(at(operands.distances, b.getF32Type(), place), b.getF32Type()));
+    }
   if (!shape.slopes)
     return;
   Value slope = loadOne(at(operands.slopes, b.getF32Type(), head), b.getF32Type());
@@ -220,6 +229,8 @@ void AttentionEmitter::loadScalars(const Operands &operands) {
     shift = sub(queryOffset ? queryOffset : constant(0), keyOffset);
     keyCount = smaller(keyCount, keysBefore(sub(constant(sizes.globalKeys), keyOffset)));
   }
+  if (shape.lengths)
+    keyCount = smaller(keyCount, widen(loadOne(at(operands.lengths, i32, batch), i32)));
   if (shape.positions)
     positions = at(operands.positions, i32, mul(batch, constant(sizes.globalKeys)));
   if (!shape.dropout)

@@ -255,12 +255,14 @@ static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOB
 FailureOr<Results> stablehlo::exportAttention(Operation *op, ValueRange x, HLOBuilder &b) {
   return llvm::TypeSwitch<Operation *, FailureOr<Results>>(op)
       .Case([&](train::AttentionOp op) -> FailureOr<Results> {
-        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1)
+        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1 || op.getLengths() ||
+            op.getDistances())
           return failure();
         return forward(op, x, b);
       })
       .Case([&](train::AttentionGradOp op) -> FailureOr<Results> {
-        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1)
+        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1 || op.getLengths() ||
+            op.getDistances())
           return failure();
         return backward(op, x, b);
       })

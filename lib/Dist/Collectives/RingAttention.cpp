@@ -276,7 +276,8 @@ public:
           auto part = train::AttentionOp::create(
               b, loc, q[a], keys.lookup(expansion.k), keys.lookup(expansion.v), op.getIds(),
               op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
-              op.getPositions(), op.getSlopes(), outs[a] ? Value() : op.getSinks(), outs[a],
+              op.getPositions(), op.getLengths(), op.getSlopes(),
+              outs[a] ? Value() : op.getSinks(), /*distances=*/Value(), outs[a],
               lses[a], op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
               op.getDropoutAttr(), op.getStreamAttr(), op.getHeadsAttr(), op.getCapAttr(),
               op.getQueriesAttr(), allKeys, b.getF64FloatAttr(pairs), stride, stride);
@@ -403,7 +404,8 @@ public:
           auto part = train::AttentionGradOp::create(
               b, loc, of[0], of[1], keys.lookup(expansion.k), keys.lookup(expansion.v), of[2], of[3],
               op.getIds(), op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
-              op.getPositions(), op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
+              op.getPositions(), op.getLengths(), op.getSlopes(), dq[a] ? Value() : op.getSinks(),
+              /*distances=*/Value(), op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
               op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), allKeys,
               b.getF64FloatAttr(pairs), stride, stride);

@@ -149,14 +149,14 @@ private:
 };
 } // namespace
 
-/// Shards the batch of an input that has one: tokens, targets and positions are [..., batch,
-/// sequence], sequence_ids [..., batch].
+/// Shards the batch of an input that has one: [..., batch, sequence] for inputs by token, [..., batch] for
+/// those by sequence.
 static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefAttr meshName,
                                const Mesh &mesh) {
   StringRef input = train::inputName(function, i);
   if (input.empty() || function.getArgAttr(i, DistDialect::seedAttr))
     return success();
-  bool ids = input == "sequence_ids";
+  bool ids = train::isBySequence(input);
   if (!ids && !train::isByToken(input))
     return success();
   auto type = cast<RankedTensorType>(function.getArgument(i).getType());

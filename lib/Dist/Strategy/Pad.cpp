@@ -293,7 +293,7 @@ private:
   LogicalResult checkBatch(BlockArgument input) {
     StringRef name = train::inputName(input);
     bool tokens = train::isByToken(name);
-    if (!tokens && name != "sequence_ids")
+    if (!tokens && !train::isBySequence(name))
       return success();
     for (int64_t d = 0; d < tensor(input).getRank() - (tokens ? 1 : 0); ++d)
       for (unsigned atom : classes.of(input, d))

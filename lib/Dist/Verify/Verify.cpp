@@ -236,7 +236,7 @@ static LogicalResult checkSizes(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     for (BlockArgument argument : function.getArguments())
       if (function.isPublic() && train::isByToken(train::inputName(argument)) &&
-          failed(train::verifySizes(module, function,
+          failed(train::verifySizes(module, function, train::inputName(argument),
                                     cast<RankedTensorType>(argument.getType()).getShape())))
         return failure();
   return success();

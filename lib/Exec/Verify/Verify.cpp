@@ -333,7 +333,7 @@ static LogicalResult verifyInputs(ModuleOp module) {
     for (auto entry : program.getOps<ProgramOp>())
       for (auto buffer : entry.getBody().front().getOps<BufferOp>())
         if (buffer.getInput() && train::isByToken(*buffer.getInput()) &&
-            failed(train::verifySizes(module, buffer, buffer.getType().getShape(), ranks)))
+            failed(train::verifySizes(module, buffer, *buffer.getInput(), buffer.getType().getShape(), ranks)))
           return failure();
   return success();
 }

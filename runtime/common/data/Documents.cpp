@@ -58,6 +58,14 @@ uint64_t Documents::start(int64_t number) const {
   return value;
 }
 
+std::pair<int64_t, int64_t> Documents::range(int64_t number) const {
+  auto first = int64_t(start(number));
+  int64_t end = number + 1 < starts() ? int64_t(start(number + 1)) : tokens.tokens();
+  if (first < 0 || first >= end || end > tokens.tokens()) // The file may have changed since the start.
+    failStart(number, text(", but the document ends before token ", end));
+  return {first, end};
+}
+
 void Documents::failStart(int64_t number, const std::string &why) const {
   fail(prefix, "start ", number, " (at byte ", number * int64_t(sizeof(uint64_t)), ") is ",
        start(number), why, ": starts are the numbers of documents' first tokens, each above the one "

@@ -43,6 +43,12 @@ public:
   /// What may be wrong with the token, though it is one: that many tokens are not it. Else empty.
   std::string doubt() const;
 
+  /// Whether a token ends documents: so nothing says how many there are.
+  bool isToken() const { return token.has_value(); }
+  int64_t count() const { return starts(); }
+  /// The first token of document `number`, and the one after its last.
+  std::pair<int64_t, int64_t> range(int64_t number) const;
+
   int64_t bytes() const { return token ? 0 : starts() * int64_t(sizeof(uint64_t)); }
 
 private:

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/data/TokenData.h"
 
+#include "common/data/TokenMask.h"
 #include "common/monitor/Error.h"
 
 #include <algorithm>
@@ -30,18 +31,22 @@ static void checkCount(const TokenData::Files &files, const TokenData::Files &to
 }
 
 TokenData::TokenData(const Files &tokens, const Files &masks, const Files &documents,
-                     const std::string &type, int64_t length, int64_t vocabulary)
-    : files(tokens), masks(masks), documents(documents), length(length), vocabulary(vocabulary) {
+                     const std::string &type, int64_t length, int64_t vocabulary,
+                     const std::optional<Sources> &sources)
+    : files(tokens), masks(masks), documents(documents), sourcesOf(sources), length(length),
+      vocabulary(vocabulary) {
   bool sameToken = documents.paths.size() == 1 && documentToken(documents.paths.front());
   checkCount(masks, tokens);
   if (!sameToken)
     checkCount(documents, tokens);
+  if (sources) {
+    checkCount(sources->tokens, tokens);
+    checkCount(sources->documents, tokens);
+  }
   int64_t first = 0;
   for (size_t i = 0; i < tokens.paths.size(); ++i) {
     Part &part = parts.emplace_back(tokens.paths[i], tokens.flag, type);
-    part.first = first;
     part.sequences = part.tokens.tokens() > 0 ? (part.tokens.tokens() - 1) / length : 0;
-    first += part.sequences;
     if (!masks.paths.empty())
       part.mask = std::make_unique<LossMask>(masks.paths[i], masks.flag, part.tokens);
     if (documents.inTokens)
@@ -49,7 +54,71 @@ TokenData::TokenData(const Files &tokens, const Files &masks, const Files &docum
     else if (!documents.paths.empty())
       part.documents = std::make_unique<Documents>(documents.paths[sameToken ? 0 : i],
                                                    documents.flag, part.tokens, vocabulary);
+    if (sources)
+      openSource(part, i, type);
+    part.first = first;
+    first += part.sequences;
   }
+}
+
+/// Without documents sources and targets follow each other, each as long as can be.
+void TokenData::openSource(Part &part, size_t number, const std::string &type) {
+  const Files &tokens = sourcesOf->tokens, &starts = sourcesOf->documents;
+  const std::string &path = tokens.paths[number];
+  part.source = std::make_unique<TokenFile>(path, tokens.flag, type);
+  if (!starts.paths.empty())
+    part.sourceDocuments =
+        std::make_unique<Documents>(starts.paths[number], starts.flag, *part.source, vocabulary);
+  else if (part.source->documents())
+    part.sourceDocuments = std::make_unique<Documents>(*part.source, tokens.flag);
+  if (!part.documents && part.tokens.documents())
+    part.documents = std::make_unique<Documents>(part.tokens, files.flag);
+  for (auto [documents, flag] : {std::pair(part.documents.get(), files.flag),
+                                 std::pair(part.sourceDocuments.get(), tokens.flag)})
+    if (documents && documents->isToken())
+      fail(flag, ": pairs of sources and targets are told apart by the numbers of their first tokens, not "
+                 "by a token that ends them: give a file with these, or files of 'meshwright tokenize "
+                 "--documents'");
+  int64_t targets = part.documents ? part.documents->count() : part.tokens.tokens() / length;
+  int64_t sources = part.sourceDocuments ? part.sourceDocuments->count()
+                                         : part.source->tokens() / sourcesOf->length;
+  if (targets != sources)
+    fail(tokens.flag, " ", path, " has ", sources, " sources, but ", files.flag, " ", part.tokens.path(),
+         " has ", targets, " targets: give files with as many documents, in the same order");
+  part.sequences = targets;
+}
+
+std::pair<int64_t, int64_t> TokenData::rangeOf(const Documents *documents, int64_t index,
+                                               int64_t length) {
+  if (!documents)
+    return {index * length, (index + 1) * length};
+  return documents->range(index);
+}
+
+int32_t TokenData::readSource(int64_t index, int32_t *source) const {
+  const Part &part = partOf(index);
+  int64_t most = sourcesOf->length;
+  auto [first, end] = rangeOf(part.sourceDocuments.get(), index - part.first, most);
+  int64_t count = std::min(end - first, most);
+  part.source->readTokens(first, count, vocabulary, source);
+  std::fill(source + count, source + most, 0);
+  return int32_t(count);
+}
+
+std::pair<int64_t, int64_t> TokenData::longer(int64_t part, int64_t count) const {
+  int64_t sources = 0, targets = 0;
+  auto isLonger = [](const Documents *documents, int64_t number, int64_t length) {
+    if (!documents)
+      return false;
+    auto [first, end] = documents->range(number);
+    return end - first > length;
+  };
+  for (const Part &each : parts)
+    for (int64_t i = each.sequences * part / count; i < each.sequences * (part + 1) / count; ++i) {
+      sources += isLonger(each.sourceDocuments.get(), i, sourcesOf->length);
+      targets += isLonger(each.documents.get(), i, length);
+    }
+  return {sources, targets};
 }
 
 int64_t TokenData::tokens() const {
@@ -78,6 +147,13 @@ std::vector<int64_t> TokenData::tokensByFile() const {
 }
 
 int64_t TokenData::sequences(int64_t batch) const {
+  if (sourcesOf) {
+    int64_t pairs = parts.back().first + parts.back().sequences;
+    if (pairs < batch)
+      fail(name(), " and ", nameOf(sourcesOf->tokens), " have ", pairs, pairs == 1 ? " pair" : " pairs",
+           ", but a batch has ", batch, ": name longer files, or compile with a smaller --batch");
+    return pairs;
+  }
   if (parts.size() == 1)
     return parts.front().tokens.sequences(length, batch);
   int64_t count = parts.back().first + parts.back().sequences;
@@ -130,6 +206,12 @@ void TokenData::check(int64_t part, int64_t parts, int threads,
       each.mask->check(part, parts, threads, done);
     if (each.documents)
       each.documents->check(part, parts, done);
+    if (each.source) {
+      each.source->checkFormat(vocabulary);
+      each.source->checkTokens(vocabulary, part, parts, threads, done);
+    }
+    if (each.sourceDocuments)
+      each.sourceDocuments->check(part, parts, done);
   }
 }
 
@@ -137,7 +219,8 @@ int64_t TokenData::bytes() const {
   int64_t count = 0;
   for (const Part &part : parts)
     count += part.tokens.bytes() + (part.mask ? part.mask->bytes() : 0) +
-             (part.documents ? part.documents->bytes() : 0);
+             (part.documents ? part.documents->bytes() : 0) + (part.source ? part.source->bytes() : 0) +
+             (part.sourceDocuments ? part.sourceDocuments->bytes() : 0);
   return count;
 }
 
@@ -156,6 +239,16 @@ const TokenData::Part &TokenData::partOf(int64_t index) const {
 void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const {
   const Part &part = partOf(index);
   index -= part.first;
+  if (sourcesOf) {
+    auto [first, end] = rangeOf(part.documents.get(), index, length);
+    int64_t count = std::min(end - first, length);
+    part.tokens.readTokens(first, count, vocabulary, targets);
+    inputs[0] = int32_t(sourcesOf->startToken);
+    std::copy_n(targets, count < length ? count : length - 1, inputs + 1);
+    std::fill(inputs + std::min(count + 1, length), inputs + length, 0);
+    std::fill(targets + count, targets + length, noTarget);
+    return;
+  }
   part.tokens.read(index, length, vocabulary, inputs, targets);
   if (part.documents)
     part.documents->apply(index, length, inputs, positions, targets);
@@ -165,6 +258,8 @@ void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *
 
 void TokenData::readAhead(int64_t index) const {
   const Part &part = partOf(index);
+  if (sourcesOf)
+    return; // Pairs are short, and what is behind them on disk is read with them.
   part.tokens.readAhead(index - part.first, length);
   if (part.mask)
     part.mask->readAhead(index - part.first, length);
@@ -184,6 +279,11 @@ int64_t TokenData::countTargets(const DataOrder &order, int64_t position,
   for (int64_t i = 0; i < sequences; ++i) {
     int64_t index = order.at(position + i);
     const Part &part = partOf(index);
+    if (sourcesOf) {
+      auto [first, end] = rangeOf(part.documents.get(), index - part.first, length);
+      counted += std::min(end - first, length);
+      continue;
+    }
     DataOrder inOrder(part.sequences, false, 0);
     counted += meshwright::countTargets(part.tokens, part.documents.get(), part.mask.get(), inOrder,
                                         index - part.first, 1, length, vocabulary);

@@ -13,6 +13,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,18 @@ public:
     bool inTokens = false; ///< of documents: each file of tokens says where its own begin
   };
 
+  /// What an encoder reads: a source for each sequence, which is a target then.
+  struct Sources {
+    Files tokens, documents;
+    int64_t length;     ///< of a source, at most; shorter ones are padded, longer ones cut off
+    int64_t startToken; ///< what a decoder reads before the first token of a target
+  };
+
   /// Maps the files. There are as many masks as token files, or none, and so of documents, or one
   /// token that ends them in all files. Sequences have `length` tokens below `vocabulary`.
   TokenData(const Files &tokens, const Files &masks, const Files &documents,
-            const std::string &type, int64_t length, int64_t vocabulary);
+            const std::string &type, int64_t length, int64_t vocabulary,
+            const std::optional<Sources> &sources = std::nullopt);
 
   int64_t tokens() const;
   /// Those of each file.
@@ -61,6 +70,11 @@ public:
   /// are documents, also the positions of its tokens in theirs.
   void read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const;
 
+  /// Copies the source of sequence `index`, then zeros, and returns how many tokens it has.
+  int32_t readSource(int64_t index, int32_t *source) const;
+  /// How many sources, and targets, have more tokens than are read, of the `part`-th of `parts` of all.
+  std::pair<int64_t, int64_t> longer(int64_t part, int64_t parts) const;
+
   /// Asks the system to read sequence `index` ahead, which goes on meanwhile.
   void readAhead(int64_t index) const;
   /// The number of the file in which sequence `index` is, and that of the sequence there.
@@ -77,6 +91,7 @@ public:
 
   /// Whether targets may be left out.
   bool leavesOut() const { return parts.front().mask || parts.front().documents; }
+  bool hasSources() const { return sourcesOf.has_value(); }
   bool hasMasks() const { return bool(parts.front().mask); }
   /// "--loss-mask mask.bin" or the documents, for messages about targets that are left out.
   std::string leavingOut() const;
@@ -90,13 +105,19 @@ private:
     TokenFile tokens;
     std::unique_ptr<LossMask> mask;       ///< null: all targets count
     std::unique_ptr<Documents> documents; ///< null: sequences are one
+    std::unique_ptr<TokenFile> source;    ///< null: there are none
+    std::unique_ptr<Documents> sourceDocuments; ///< null: sources are as long as can be
     int64_t first = 0, sequences = 0;
   };
 
   static std::string nameOf(const Files &files);
+  void openSource(Part &part, size_t number, const std::string &type);
+  /// The tokens of a target, and of a source, of which the first `length` are read.
+  static std::pair<int64_t, int64_t> rangeOf(const Documents *documents, int64_t index, int64_t length);
   const Part &partOf(int64_t index) const;
 
   Files files, masks, documents;
+  std::optional<Sources> sourcesOf;
   int64_t length, vocabulary;
   std::deque<Part> parts;
 };

@@ -321,17 +321,20 @@ int64_t TokenFile::decode(const unsigned char *at) const {
 
 void TokenFile::read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,
                      int32_t *targets) const {
-  int64_t first = index * length;
+  std::vector<int32_t> tokens(size_t(length + 1));
+  readTokens(index * length, length + 1, vocabulary, tokens.data());
+  std::copy(tokens.begin(), tokens.end() - 1, inputs);
+  std::copy(tokens.begin() + 1, tokens.end(), targets);
+}
+
+void TokenFile::readTokens(int64_t first, int64_t count, int64_t vocabulary, int32_t *to) const {
   // Not from the mapping, which the file's end may have left.
-  std::vector<unsigned char> bytes(size_t((length + 1) * width));
+  std::vector<unsigned char> bytes(size_t(count * width));
   file.read(start + first * width, bytes.data(), int64_t(bytes.size()));
-  for (int64_t i = 0; i <= length; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     int64_t value = decode(bytes.data() + i * width);
     if (value >= vocabulary) // The file may have changed since the start.
       failToken(first + i, value, vocabulary);
-    if (i < length)
-      inputs[i] = int32_t(value);
-    if (i > 0)
-      targets[i - 1] = int32_t(value);
+    to[i] = int32_t(value);
   }
 }

@@ -68,6 +68,8 @@ public:
   /// token is not below `vocabulary`.
   void read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,
             int32_t *targets) const;
+  /// Copies `count` tokens from number `first` on.
+  void readTokens(int64_t first, int64_t count, int64_t vocabulary, int32_t *to) const;
 
 private:
   /// With the version and the type that its magic number stands for.

@@ -128,7 +128,7 @@ static void shareOut(const char *flag, Options::Files &values, Options &options,
     Options::Files named = filesNamed(flag, value);
     auto found = std::find_if(sets.begin(), sets.end(), [&](const auto &set) { return set.name == name; });
     if (isData && found == sets.end()) {
-      sets.push_back({name, {}, {}, {}});
+      sets.push_back({name, {}, {}, {}, {}, {}});
       found = sets.end() - 1;
     }
     if (found == sets.end() && !name.empty())
@@ -155,4 +155,6 @@ void meshwright::resolveEvaluation(Options &options) {
     fail("--eval-data ", unnamed->data.front(), " has no name, but other sets have: write --eval-data NAME=PATH for each");
   shareOut("--eval-loss-mask", options.evalLossMask, options, &Set::lossMask);
   shareOut("--eval-documents", options.evalDocuments, options, &Set::documents);
+  shareOut("--eval-source", options.evalSource, options, &Set::source);
+  shareOut("--eval-source-documents", options.evalSourceDocuments, options, &Set::sourceDocuments);
 }

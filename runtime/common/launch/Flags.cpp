@@ -50,6 +50,9 @@ static std::string unlessFp16(const Options &, const Plan &plan) {
 }
 
 static std::string unlessTargetsCount(const Options &, const Plan &plan) {
+  if (plan.startToken)
+    return "is for models that predict the next token, but in this executable the targets of pairs are "
+           "those that count, all of them: leave it out";
   if (plan.maskedShare)
     return "is for models that predict the next token, but in this executable the tokens that "
            "--mlm masks are those that count: leave it out";
@@ -60,8 +63,28 @@ static std::string unlessTargetsCount(const Options &, const Plan &plan) {
                "docs/models.md says";
 }
 
+static std::string unlessSources(const Options &, const Plan &plan) {
+  return plan.startToken ? ""
+                         : "is for encoder-decoder models, but this executable's reads one sequence of "
+                           "tokens: leave it out, or compile a model such as T5";
+}
+
+static std::string whenSources(const Options &options, const Plan &plan) {
+  return plan.startToken && !options.evalOnly
+             ? "is needed by this executable, of an encoder-decoder model: give files of sources, as many "
+               "as --data has targets"
+             : "";
+}
+
+static std::string whenEvalSources(const Options &options, const Plan &plan) {
+  return plan.startToken && !options.evalData.empty()
+             ? "is needed by this executable, of an encoder-decoder model: give files of sources, as many "
+               "as --eval-data has targets"
+             : "";
+}
+
 static std::string unlessPacked(const Options &, const Plan &plan) {
-  return plan.inputNames.count("positions")
+  return plan.inputNames.count("positions") || plan.startToken
              ? ""
              : "is for executables compiled with --packed, but this one's attention goes across "
                "documents: compile with --packed, or leave it out";
@@ -153,6 +176,21 @@ static constexpr RunFlag flags[] = {
         .unless(unlessPacked)
         .neededBy(whenPacked)
         .onRanks(AcrossRanks::SameDocuments),
+    RunFlag{"--source", "FILE|DIR|GLOB", &Options::source,
+         "what the encoder of an encoder-decoder model reads, in the formats of --data, which has targets "
+         "then: document N of --source goes with document N of --data. Without documents each source "
+         "has as many tokens as --source-seq, each target as many as --seq"}
+        .file(FileUse::Input)
+        .unless(unlessSources)
+        .neededBy(whenSources)
+        .onRanks(AcrossRanks::SameFile),
+    RunFlag{"--source-documents", "FILE|DIR|GLOB", &Options::sourceDocuments,
+         "where the sources in --source begin: one file for each with the indices of their first tokens, "
+         "ascending u64; default: as files of 'meshwright tokenize --documents' say"}
+        .file(FileUse::Input)
+        .with("--source")
+        .unless(unlessSources)
+        .onRanks(AcrossRanks::SameFile),
     RunFlag{"--steps", "N", &Options::steps,
          "total number of optimizer steps, including those before --resume; cosine, linear and "
          "wsd schedules end there; 0: only evaluate. Required without --resume"}
@@ -317,6 +355,19 @@ static constexpr RunFlag flags[] = {
         .unless(unlessPacked)
         .neededBy(whenPackedEval)
         .onRanks(AcrossRanks::SameDocuments),
+    RunFlag{"--eval-source", "[NAME=]FILE|DIR|GLOB", &Options::evalSource,
+         "what the encoder reads with --eval-data, in the formats of --source"}
+        .file(FileUse::Input)
+        .with("--eval-data")
+        .unless(unlessSources)
+        .neededBy(whenEvalSources)
+        .onRanks(AcrossRanks::SameFile),
+    RunFlag{"--eval-source-documents", "[NAME=]FILE|DIR|GLOB", &Options::evalSourceDocuments,
+         "where the sources in --eval-source begin, in the format of --source-documents"}
+        .file(FileUse::Input)
+        .with("--eval-source")
+        .unless(unlessSources)
+        .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-every", "K", &Options::evalEvery,
          "also evaluate after every K steps; 0: only at the end"}
         .from(0)

@@ -400,13 +400,17 @@ static void resolve(Options &options,
     options.data = first.data;
     options.lossMask = first.lossMask;
     options.documents = first.documents;
+    options.source = first.source;
+    options.sourceDocuments = first.sourceDocuments;
     options.sources = {{first.data.front(), int64_t(first.data.size())}};
   } else {
     resolveData(options);
   }
   for (const RunFlag &flag : flagTable(options))
     if (auto member = std::get_if<RunFlag::Texts>(&flag.member);
-        member && (*member == &Options::lossMask || *member == &Options::documents) && !options.evalOnly) {
+        member && (*member == &Options::lossMask || *member == &Options::documents ||
+                   *member == &Options::source || *member == &Options::sourceDocuments) &&
+        !options.evalOnly) {
       Options::Files files;
       for (const std::string &value : options.*(*member))
         for (std::string &file : filesNamed(flag.name, value))

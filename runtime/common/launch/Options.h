@@ -50,10 +50,12 @@ struct Options {
   std::vector<Hyperparameter> hyperparameters;
   Files lossMask, evalData, evalLossMask;
   Files documents, evalDocuments; ///< or one token each
+  /// What an encoder reads.
+  Files source, sourceDocuments, evalSource, evalSourceDocuments;
   /// What is evaluated on its own, of the files of --eval-data, --eval-loss-mask and --eval-documents.
   struct EvaluationSet {
     std::string name; ///< empty where the flag names none
-    Files data, lossMask, documents;
+    Files data, lossMask, documents, source, sourceDocuments;
   };
   std::vector<EvaluationSet> evaluationSets;
   std::string init, save, resume, metrics, tensorboard, logSamples, trace, dump, tune;

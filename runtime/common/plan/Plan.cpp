@@ -388,6 +388,8 @@ static void checkInputs(const Plan &plan) {
       {"targets", {ElementType::I32, sequences * plan.sequence}},
       {"sequence_ids", {ElementType::I32, sequences}},
       {"positions", {ElementType::I32, sequences * plan.sequence}},
+      {"source", {ElementType::I32, sequences * plan.sourceSequence.value_or(0)}},
+      {"source_lengths", {ElementType::I32, sequences}},
       {"first_position", {ElementType::I32, 1}},
       {"key", {ElementType::I32, 2}}};
   for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight"})
@@ -492,6 +494,16 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       (plan.maskToken && !plan.inputNames.count("target_weight")))
     fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "
          "compile the executable again");
+  for (const char *name : {"source", "source_lengths", "target_weight"})
+    if (plan.startToken && !plan.inputNames.count(name))
+      fail("plan: \"start_token\" and the inputs \"source\", \"source_lengths\" and \"target_weight\" go "
+           "together: compile the executable again");
+  if (plan.startToken.has_value() != plan.sourceSequence.has_value() ||
+      plan.inputNames.count("source") != size_t(plan.startToken.has_value()) ||
+      (plan.startToken && (*plan.startToken < 0 || *plan.startToken >= plan.vocabulary ||
+                           *plan.sourceSequence < 1)))
+    fail("plan: \"source_sequence\", \"start_token\" and the input \"source\" go together: compile the "
+         "executable again");
   if (!isDecoder && plan.inputNames.count("positions") && !plan.inputNames.count("target_weight"))
     fail("plan: the input \"positions\" needs \"target_weight\", since the first targets of "
          "documents do not count: compile the executable again");

@@ -18,12 +18,25 @@
 
 using namespace meshwright;
 
+/// What an encoder reads besides, as --source and --source-documents or those of an evaluation say.
+static std::optional<TokenData::Sources> sourcesOf(const Plan &plan, const std::string &prefix,
+                                                   const Options::Files &source,
+                                                   const Options::Files &documents) {
+  if (!plan.startToken)
+    return std::nullopt;
+  return TokenData::Sources{{prefix + "source", source},
+                            {prefix + "source-documents", documents},
+                            *plan.sourceSequence,
+                            *plan.startToken};
+}
+
 Batches::Batches(Run &run)
     : run(run), plan(run.plan), options(run.options),
       data({"--data", options.data}, {"--loss-mask", options.lossMask},
            {"--documents", options.documents,
             plan.inputNames.count("positions") && options.documents.empty()},
-           options.tokens, plan.sequence, plan.vocabulary) {}
+           options.tokens, plan.sequence, plan.vocabulary,
+           sourcesOf(plan, "--", options.source, options.sourceDocuments)) {}
 
 Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) const {
   EvaluationSet set;
@@ -33,7 +46,8 @@ Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) cons
       TokenData::Files{"--eval-loss-mask", given.lossMask},
       TokenData::Files{"--eval-documents", given.documents,
                        plan.inputNames.count("positions") && given.documents.empty()},
-      options.tokens, plan.sequence, plan.vocabulary);
+      options.tokens, plan.sequence, plan.vocabulary,
+      sourcesOf(plan, "--eval-", given.source, given.sourceDocuments));
   set.sequences = set.data->sequences();
   // Not multiplied, which could overflow.
   if (options.evalBatches && options.evalBatches <= set.sequences / plan.batch)
@@ -71,10 +85,22 @@ void Batches::checkTokens() {
     source->check(part, int64_t(here.size()), run.context.threads,
                   [&](int64_t bytes) { rounds.done(bytes); });
     rounds.finish();
+    if (source->hasSources())
+      noteLonger(*source, part, int64_t(here.size()));
     for (const std::string &word : {source->unused(), run.isRoot() ? source->doubt() : ""})
       if (!word.empty())
         run.note(word);
   }
+}
+
+/// Says how many pairs are cut off. The ranks of a machine share them out.
+void Batches::noteLonger(const TokenData &source, int64_t part, int64_t parts) {
+  auto [sources, targets] = source.longer(part, parts);
+  int32_t here = sources || targets, anywhere = 0;
+  run.context.world->allReduce(ElementType::I32, Reduction::Max, &here, &anywhere, 1);
+  if (anywhere)
+    run.note(text(source.name(), ": some sources or targets are cut off, which have more than ",
+                  *plan.sourceSequence, " or ", plan.sequence, " tokens (--source-seq, --seq)"));
 }
 
 /// Refuses data of which no target counts: the loss would be 0 for ever. The ranks of a machine
@@ -242,6 +268,8 @@ void Batches::fill(const TokenData &source, const DataOrder &order, int64_t posi
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
   int32_t *tokens = run.input<int32_t>("tokens"), *targets = run.input<int32_t>("targets");
   int32_t *ids = run.input<int32_t>("sequence_ids"), *positions = run.input<int32_t>("positions");
+  int32_t *sources = run.input<int32_t>("source"), *lengths = run.input<int32_t>("source_lengths");
+  std::vector<int32_t> unread(size_t(plan.sourceSequence.value_or(0)));
   std::vector<int32_t> unused(size_t(3 * plan.sequence)); // Programs need not take all three.
   int32_t *otherTargets = unused.data() + plan.sequence, *others = otherTargets + plan.sequence;
   const std::optional<TokenMask> &mask = step ? trainingMask : evaluationMask;
@@ -255,12 +283,23 @@ void Batches::fill(const TokenData &source, const DataOrder &order, int64_t posi
     int32_t *places = positions ? positions + i * plan.sequence : others;
     if (position + first + i < end) {
       source.read(order.at(position + first + i), inputs, wanted, places);
+      if (sources || lengths) {
+        // A pipeline stage may need the lengths alone.
+        int32_t length = source.readSource(order.at(position + first + i),
+                                           sources ? sources + i * *plan.sourceSequence : unread.data());
+        if (lengths)
+          lengths[i] = length;
+      }
       if (mask)
         mask->apply(key, base + first + i, plan.sequence, inputs, wanted);
     } else {
       std::fill_n(inputs, plan.sequence, 0);
       std::fill_n(wanted, plan.sequence, noTarget);
       std::fill_n(places, plan.sequence, 0);
+      if (sources)
+        std::fill_n(sources + i * *plan.sourceSequence, *plan.sourceSequence, 0);
+      if (lengths)
+        lengths[i] = 1;
     }
     if (shares && step)
       flops += shares->flops(places);

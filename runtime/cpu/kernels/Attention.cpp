@@ -129,24 +129,46 @@ static void writeSinkGradients(const BackwardCall &call, float *dsinks) {
   }
 }
 
+/// Sums the items' gradients of distances, always in the same order.
+static void sumDistances(const BackwardCall &call, float *ddistances) {
+  const MwAttention &shape = call.shape;
+  const AttentionTiling &tiling = call.tiling;
+  for (int64_t head = 0; head < shape.heads; ++head) {
+    int64_t kvHead = head / tiling.groupHeads, inGroup = head % tiling.groupHeads;
+    for (int64_t row = 0; row < shape.distanceCount; ++row) {
+      double sum = 0;
+      for (int64_t batch = 0; batch < shape.batch; ++batch)
+        for (int64_t part = 0; part < tiling.parts; ++part) {
+          int64_t item = (batch * shape.kvHeads + kvHead) * tiling.parts + part;
+          sum += call.ddistances[(item * tiling.groupHeads + inGroup) * shape.distanceCount + row];
+        }
+      ddistances[row * shape.heads + head] = float(sum);
+    }
+  }
+}
+
 void attentionBackward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
                        const void *dout, const void *q, const void *k, const void *v,
                        const void *out, const float *lse, void *dq, void *dk, void *dv,
-                       float *dsinks, void *workspace) {
+                       float *dsinks, float *ddistances, void *workspace) {
   AttentionTiling tiling(shape);
   float *delta = static_cast<float *>(workspace);
   float *partials = delta + tiling.deltaSize;
   float *sums = partials + tiling.partialSize;
-  float *scratch = sums + tiling.dqSize;
+  float *distanceSums = sums + tiling.dqSize;
+  float *scratch = distanceSums + tiling.distancesSize;
   if (tiling.dqSize == 0)
     sums = static_cast<float *>(dq);
   float *met = partials + tiling.backwardItems() * (tiling.keyMatrix() + tiling.valueMatrix());
-  BackwardCall call{shape, tiling, dout, q,  k,    v,     out,      lse,
-                    dq,    dk,     dv,   sums, delta, partials, met};
+  BackwardCall call{shape, tiling, dout, q,     k,        v,
+                    out,   lse,    dq,   dk,    dv,       sums,
+                    delta, partials, shape.distances ? distanceSums : nullptr, met};
   forEachItem(threads, tiling.backwardItems(), scratch, tiling.backwardScratch,
               [&](int64_t item, float *own) { kernels.backward(call, item, own); });
   if (shape.sinks)
     writeSinkGradients(call, dsinks);
+  if (shape.distances)
+    sumDistances(call, ddistances);
   if (tiling.parts == 1)
     return;
   forEachItem(threads, tiling.keyHeads * tiling.keyTiles, nullptr, 0, [&](int64_t item, float *) {
@@ -169,8 +191,8 @@ void mw_attention_forward(MwContext *context, const MwAttention *shape, const vo
 void mw_attention_backward(MwContext *context, const MwAttention *shape, const void *dout,
                            const void *q, const void *k, const void *v, const void *out,
                            const float *lse, void *dq, void *dk, void *dv, float *dsinks,
-                           void *workspace) {
+                           float *ddistances, void *workspace) {
   using namespace meshwright::cpu;
   attentionBackward(bestKernels(), mw_context_threads(context), *shape, dout, q, k, v, out, lse, dq,
-                    dk, dv, dsinks, workspace);
+                    dk, dv, dsinks, ddistances, workspace);
 }

@@ -59,8 +59,8 @@ template <typename T> static inline void startUnit(const BackwardCall &call, con
 /// the caller.
 static inline void differentiateGroup(const BackwardCall &call, const Mask &mask,
                                       const Dropout &dropout, const Unit &unit, int64_t batch,
-                                      int64_t first, int64_t key, const Span &span, float *weights,
-                                      float *slopes) {
+                                      int64_t first, int64_t key, const Span &span,
+                                      DistanceTile &distances, float *weights, float *slopes) {
   const float cap = call.shape.cap;
   for (int64_t row = 0; row < kGroup; ++row) {
     int64_t query = unit.query + first + row;
@@ -83,6 +83,8 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
       }
       if (call.shape.slopes)
         score += bias.at(column);
+      if (call.shape.distances)
+        score += distances.at(first + row, column);
       Floats weight = exponential(score - lse);
       if (span.masked)
         weight = visible.at(column) ? weight : Floats{};
@@ -94,8 +96,10 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
       } else {
         store(weightLine + column, weight);
       }
-      store(slopeLine + column,
-            cap > 0 ? weight * (slope - delta) * bend : weight * (slope - delta));
+      slope = weight * (slope - delta);
+      if (call.ddistances)
+        distances.add(first + row, column, slope);
+      store(slopeLine + column, cap > 0 ? slope * bend : slope);
     }
   }
 }
@@ -122,7 +126,7 @@ template <typename T> static inline void finishUnit(const BackwardCall &call, co
 /// One tile of queries against the tile of keys in scratch.
 template <typename T>
 static inline void meetTiles(const BackwardCall &call, const Mask &mask, const Dropout &dropout,
-                             const Unit &unit, int64_t batch, int64_t key,
+                             const Unit &unit, int64_t batch, int64_t key, int64_t item,
                              const BackwardScratch &scratch) {
   const MwAttention &shape = call.shape;
   int64_t depth = call.tiling.depth, dim = shape.headDim, stride = shape.heads * dim;
@@ -142,6 +146,11 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
               unit.rows, valueDim, gradientWords, groupedRows, valueDepth);
   }
   int64_t words = depth / WordsOf<T>::count, valueWords = valueDepth / WordsOf<T>::count;
+  DistanceTile distances;
+  if (call.ddistances) {
+    distances.gather(shape, unit.head, unit.query, key);
+    __builtin_memset(distances.sums, 0, sizeof(distances.sums));
+  }
   for (int64_t first = 0; first < groupedRows; first += kGroup) {
     float *weights = scratch.weights + first * kTile, *slopes = scratch.slopes + first * kTile;
     Span span = mask.span(unit.query + first, key);
@@ -158,13 +167,18 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
                       weights + span.begin, columns, dim, shape.scale);
     multiplyScores<T>(gradientWords + first * valueWords, valueWords, scratch.valuesT + span.begin,
                       slopes + span.begin, columns, valueDim, 1.0f);
-    differentiateGroup(call, mask, dropout, unit, batch, first, key, span, weights, slopes);
+    differentiateGroup(call, mask, dropout, unit, batch, first, key, span, distances, weights,
+                       slopes);
     multiplyGroup<false, Start::Zero>(slopes + span.first, kTile, scratch.keys + span.first * depth,
                                       depth, scratch.dqueries, depth, depth,
                                       span.past - span.first);
     for (int64_t row = 0; row < smaller(kGroup, unit.rows - first); ++row)
       writeRow<true>(scratch.dqueries + row * depth, shape.scale,
                      call.dqSums + unit.row * dim + (first + row) * stride, dim);
+  }
+  if (call.ddistances) {
+    int64_t head = item * call.tiling.groupHeads + unit.head % call.tiling.groupHeads;
+    distances.addTo(call.ddistances + head * shape.distanceCount, shape.distanceCount);
   }
   for (int64_t column = 0; column < kTile; column += kGroup) {
     // Of these queries only those can see any of the group's keys.
@@ -226,6 +240,9 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
   int64_t keyHead = item / tiling.parts, part = item % tiling.parts;
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
   const Mask mask(shape, batch);
+  if (call.ddistances)
+    __builtin_memset(call.ddistances + item * tiling.groupHeads * shape.distanceCount, 0,
+                     tiling.groupHeads * shape.distanceCount * sizeof(float));
 
   for (int64_t index = part; index < tiling.units; index += tiling.parts)
     startUnit<T>(call, unitAt(call, batch, kvHead, index));
@@ -247,7 +264,7 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
         copyRows(k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
         isPacked = true;
       }
-      meetTiles<T>(call, mask, dropout, unit, batch, key, scratch);
+      meetTiles<T>(call, mask, dropout, unit, batch, key, item, scratch);
     }
     if (tiling.parts > 1)
       call.met[item * tiling.keyTiles + key / kTile] = isPacked ? 1.0f : 0.0f;

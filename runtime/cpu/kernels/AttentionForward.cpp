@@ -45,6 +45,16 @@ static inline void biasGroup(const Group &group, const MwAttention &shape, int64
   }
 }
 
+/// ... and what the head's distances add, of a group that begins with row `first` of its tile.
+static inline void addDistances(const Group &group, const DistanceTile &distances, int64_t first,
+                                float *scores) {
+  for (int64_t row = 0; row < kGroup; ++row)
+    for (int64_t column = group.span.begin; column < group.span.end; column += kLanes) {
+      float *at = scores + row * kTile + column;
+      store(at, load(at) + distances.at(first + row, column));
+    }
+}
+
 /// Sets the group's new row maxima and writes, for each row, what its earlier
 /// sums must be multiplied by.
 static inline void updateMaxima(const Group &group, const Mask &mask, float *scores,
@@ -152,6 +162,9 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
     copyRows(v + row * valueDim, shape.kvHeads * valueDim, keys, valueDim, scratch.values, kTile,
              valueDepth);
     for (int64_t unit = 0; unit < units; ++unit) {
+      DistanceTile distances;
+      if (shape.distances)
+        distances.gather(shape, headOf(unit), firstQuery(unit), key);
       for (int64_t first = 0; first < rowsOf(unit); first += kGroup) {
         int64_t query = firstQuery(unit) + first, line = unit * kTile + first;
         Group group{query,
@@ -169,6 +182,8 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
           capGroup(group.span, shape.cap, scratch.scores);
         if (shape.slopes)
           biasGroup(group, shape, headOf(unit), scratch.scores);
+        if (shape.distances)
+          addDistances(group, distances, first, scratch.scores);
         alignas(64) float corrections[kPad];
         updateMaxima(group, mask, scratch.scores, corrections);
         uint64_t index =

@@ -156,6 +156,38 @@ struct Bias {
   }
 };
 
+/// What distances add to the scores of one query, a vector of keys at a time. A tile's queries and keys
+/// have 2 kTile - 1 distances, which are gathered once, those of one head behind each other.
+struct DistanceTile {
+  /// Rows of `shape.distances` from the one of the tile's last query and first key on; zero where there
+  /// is none, which is padding.
+  void gather(const MwAttention &shape, int64_t head, int64_t query, int64_t key) {
+    first = key - (query + kTile - 1 + offsetOf(shape)) + shape.globalQueries - 1;
+    for (int64_t i = 0; i < 2 * kTile; ++i) {
+      int64_t row = first + i;
+      values[i] = row >= 0 && row < shape.distanceCount ? shape.distances[row * shape.heads + head]
+                                                        : 0.0f;
+    }
+  }
+  /// Of the tile's query `row`, keys from `column` on.
+  Floats at(int64_t row, int64_t column) const { return load(values + kTile - 1 - row + column); }
+
+  /// Adds to the sum of a score's gradients at its distance.
+  void add(int64_t row, int64_t column, Floats gradients) {
+    float *at = sums + kTile - 1 - row + column;
+    store(at, load(at) + gradients);
+  }
+  /// Adds these sums to those of all distances of a head.
+  void addTo(float *gradients, int64_t count) const {
+    for (int64_t i = larger(0, -first); i < smaller(2 * kTile - 1, count - first); ++i)
+      gradients[first + i] += sums[i];
+  }
+
+  int64_t first;
+  alignas(64) float values[2 * kTile + kPad];
+  alignas(64) float sums[2 * kTile + kPad];
+};
+
 //===--- masking -----------------------------------------------------------===//
 
 /// A group's columns of a tile.
@@ -173,7 +205,10 @@ struct Mask {
         offset(offsetOf(shape) - firstKey), queryStride(queryStrideOf(shape)),
         keyStride(keyStrideOf(shape)), here(smaller(shape.keys, keysBefore(keys - firstKey))),
         causal(shape.causal != 0),
-        positions(shape.positions ? shape.positions + batch * keys : nullptr) {}
+        positions(shape.positions ? shape.positions + batch * keys : nullptr) {
+    if (shape.lengths)
+      here = larger(0, smaller(here, keysBefore(shape.lengths[batch] - firstKey)));
+  }
   int64_t keys, window; ///< keys of all ranks
   int64_t firstKey;     ///< its position
   int64_t offset;       ///< from the first key that is here to the first query

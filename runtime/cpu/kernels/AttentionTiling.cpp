@@ -39,6 +39,7 @@ AttentionTiling::AttentionTiling(const MwAttention &shape, int64_t threads)
                                 ceilDiv(backwardItems() * keyTiles, kPad) * kPad
                           : 0;
   int64_t queryElements = shape.batch * shape.queries * shape.heads * shape.headDim;
+  distancesSize = ceilDiv(backwardItems() * groupHeads * shape.distanceCount, kPad) * kPad;
   dqSize = shape.elementType == MW_F32 || shape.partial ? 0 : ceilDiv(queryElements, kPad) * kPad;
 }
 
@@ -98,6 +99,7 @@ int64_t mw_attention_forward_workspace(const MwAttention *shape) {
 int64_t mw_attention_backward_workspace(const MwAttention *shape) {
   AttentionTiling tiling(*shape);
   int64_t slots = std::min(tiling.backwardItems(), kMaxThreads);
-  return (slots * tiling.backwardScratch + tiling.deltaSize + tiling.partialSize + tiling.dqSize) *
+  return (slots * tiling.backwardScratch + tiling.deltaSize + tiling.partialSize + tiling.dqSize +
+          tiling.distancesSize) *
          int64_t(sizeof(float));
 }

@@ -55,6 +55,8 @@ struct AttentionTiling {
   int64_t valueMatrix() const { return keyTiles * kTile * valueDepth; }
   /// dq in f32, where tensors are narrower.
   int64_t dqSize;
+  /// Each item's gradients of distances, [item][groupHeads][distanceCount].
+  int64_t distancesSize;
 };
 
 /// One thread's scratch in the forward pass.
@@ -104,6 +106,7 @@ struct BackwardCall {
   float *dqSums;      ///< like dq in f32, which may be dq itself
   float *delta;       ///< [batch][heads][queries]: sum over valueDim of dout * out
   float *partials;    ///< [item][dk, dv][keyTiles * kTile][depth of it], if parts > 1
+  float *ddistances;  ///< [item][groupHeads][distanceCount], or null
   float *met;         ///< [item][keyTiles]: 1 where the item has partials of the tile, else 0
 };
 
@@ -124,7 +127,7 @@ void attentionForward(const AttentionKernels &kernels, int threads, const MwAtte
 void attentionBackward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
                        const void *dout, const void *q, const void *k, const void *v,
                        const void *out, const float *lse, void *dq, void *dk, void *dv,
-                       float *dsinks, void *workspace);
+                       float *dsinks, float *ddistances, void *workspace);
 
 } // namespace meshwright::cpu
 

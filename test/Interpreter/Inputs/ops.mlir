@@ -110,6 +110,22 @@ func.func @attention_sinks(%q: tensor<2x4x4x2xf64>, %k: tensor<2x4x2x2xf64>, %v:
   %o, %l = train.attention %q, %k, %v sinks %s scale 0.7 causal {window = 2 : i64} : (tensor<2x4x4x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x3xf64>, tensor<4xf64>) -> (tensor<2x4x4x3xf64>, tensor<2x4x4xf64>)
   return %o, %l : tensor<2x4x4x3xf64>, tensor<2x4x4xf64>
 }
+func.func @attention_distances(%q: tensor<2x3x4x2xf64>, %k: tensor<2x5x2x2xf64>, %v: tensor<2x5x2x3xf64>, %d: tensor<7x4xf64>) -> (tensor<2x3x4x3xf64>, tensor<2x4x3xf64>) {
+  %o, %l = train.attention %q, %k, %v distances %d scale 0.7 : (tensor<2x3x4x2xf64>, tensor<2x5x2x2xf64>, tensor<2x5x2x3xf64>, tensor<7x4xf64>) -> (tensor<2x3x4x3xf64>, tensor<2x4x3xf64>)
+  return %o, %l : tensor<2x3x4x3xf64>, tensor<2x4x3xf64>
+}
+func.func @attention_lengths(%q: tensor<2x3x4x2xf64>, %k: tensor<2x5x2x2xf64>, %v: tensor<2x5x2x3xf64>, %n: tensor<2xi32> {test.values = array<i64: 2, 5>}) -> (tensor<2x3x4x3xf64>, tensor<2x4x3xf64>) {
+  %o, %l = train.attention %q, %k, %v lengths %n scale 0.7 : (tensor<2x3x4x2xf64>, tensor<2x5x2x2xf64>, tensor<2x5x2x3xf64>, tensor<2xi32>) -> (tensor<2x3x4x3xf64>, tensor<2x4x3xf64>)
+  return %o, %l : tensor<2x3x4x3xf64>, tensor<2x4x3xf64>
+}
+func.func @attention_lengths_sinks_distances_cap(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %n: tensor<2xi32> {test.values = array<i64: 3, 4>}, %s: tensor<2xf64>, %d: tensor<7x2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
+  %o, %l = train.attention %q, %k, %v lengths %n sinks %s distances %d scale 0.7 causal {cap = 0.5 : f64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xf64>, tensor<7x2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
+}
+func.func @distance_buckets() -> tensor<11xi32> {
+  %o = train.distance_buckets 8 to 16 queries 4 keys 8 : tensor<11xi32>
+  return %o : tensor<11xi32>
+}
 func.func @attention_slopes_sinks_cap(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %m: tensor<2xf64> {test.constant}, %s: tensor<2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
   %o, %l = train.attention %q, %k, %v dropout(%ids, %key) slopes %m sinks %s scale 0.7 {dropout = 0.25 : f64, stream = 3 : i32, cap = 0.5 : f64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
   return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>

@@ -23,13 +23,14 @@ static constexpr double kBackwardTolerance = 3e-6;
 
 namespace {
 struct Results {
-  std::vector<float> out, lse, dq, dk, dv, dsinks;
+  std::vector<float> out, lse, dq, dk, dv, dsinks, ddistances;
   bool operator==(const Results &other) const {
     auto same = [](const std::vector<float> &a, const std::vector<float> &b) {
       return a.size() == b.size() && !std::memcmp(a.data(), b.data(), a.size() * sizeof(float));
     };
     return same(out, other.out) && same(lse, other.lse) && same(dq, other.dq) &&
-           same(dk, other.dk) && same(dv, other.dv) && same(dsinks, other.dsinks);
+           same(dk, other.dk) && same(dv, other.dv) && same(dsinks, other.dsinks) &&
+           same(ddistances, other.ddistances);
   }
 };
 
@@ -62,13 +63,14 @@ static Results run(const AttentionKernels &kernels, int threads, const Attention
   r.dk.assign(test.k.size(), junk);
   r.dv.assign(test.v.size(), junk);
   r.dsinks.assign(test.sinks.size(), junk);
+  r.ddistances.assign(test.distances.size(), junk);
   Workspace forward(mw_attention_forward_workspace(&shape));
   attentionForward(kernels, threads, shape, test.q.data(), test.k.data(), test.v.data(), nullptr,
                    nullptr, r.out.data(), r.lse.data(), forward.get());
   Workspace backward(mw_attention_backward_workspace(&shape));
   attentionBackward(kernels, threads, shape, test.dout.data(), test.q.data(), test.k.data(),
                     test.v.data(), r.out.data(), r.lse.data(), r.dq.data(), r.dk.data(),
-                    r.dv.data(), r.dsinks.data(), backward.get());
+                    r.dv.data(), r.dsinks.data(), r.ddistances.data(), backward.get());
   return r;
 }
 
@@ -87,13 +89,15 @@ static Results runIn(int32_t type, const AttentionKernels &kernels, int threads,
   Results r;
   r.lse.assign(shape.batch * shape.heads * shape.queries, junk);
   r.dsinks.assign(test.sinks.size(), junk);
+  r.ddistances.assign(test.distances.size(), junk);
   Workspace forward(mw_attention_forward_workspace(&shape));
   attentionForward(kernels, threads, shape, q.data(), k.data(), v.data(), nullptr, nullptr,
                    out.data(), r.lse.data(),
                    forward.get());
   Workspace backward(mw_attention_backward_workspace(&shape));
   attentionBackward(kernels, threads, shape, dout.data(), q.data(), k.data(), v.data(), out.data(),
-                    r.lse.data(), dq.data(), dk.data(), dv.data(), r.dsinks.data(), backward.get());
+                    r.lse.data(), dq.data(), dk.data(), dv.data(), r.dsinks.data(), r.ddistances.data(),
+                    backward.get());
   r.out = decode(type, out);
   r.dq = decode(type, dq);
   r.dk = decode(type, dk);
@@ -128,6 +132,9 @@ static void expectCorrect(const AttentionCase &test, const AttentionReference &e
   EXPECT_LT(relativeError(actual.dv, expected.dv), kBackwardTolerance);
   // A sum over all queries of numbers of both signs: errors count against its terms.
   EXPECT_LT(relativeError(actual.dsinks, expected.dsinks, sinkTerms(test)), kBackwardTolerance);
+  // ... and so is one over all pairs of a distance.
+  EXPECT_LT(relativeError(actual.ddistances, expected.ddistances, std::sqrt(double(test.q.size()))),
+            kBackwardTolerance);
 }
 
 static void checkAllKernels(const AttentionCase &test) {
@@ -137,7 +144,8 @@ static void checkAllKernels(const AttentionCase &test) {
                << s.heads << "/" << s.kvHeads << " dim " << s.headDim << " causal " << s.causal
                << " window " << s.window << " dropout " << s.dropout << " cap " << s.cap
                << " values of " << s.valueDim << " slopes " << bool(s.slopes) << " sinks "
-               << bool(s.sinks));
+               << bool(s.sinks) << " distances " << s.distanceCount << " lengths "
+               << bool(s.lengths));
   AttentionReference expected(test);
   int count;
   const AttentionKernels *const *kernels = availableAttentionKernels(&count);
@@ -205,6 +213,10 @@ TEST(Attention, RandomShapes) {
       test.addSlopes(generator);
     if (pick({0, 0, 1}))
       test.addSinks(generator);
+    if (pick({0, 0, 1}))
+      test.addDistances(generator);
+    if (pick({0, 0, 1}))
+      test.addLengths(generator);
     checkAllKernels(test);
   }
 }
@@ -345,7 +357,7 @@ TEST(Attention, Stripes) {
         Workspace backward(mw_attention_backward_workspace(&some));
         attentionBackward(kernels, 2, some, dout.data(), q.data(), k.data(), v.data(), result.data(),
                           lse.data(), dqPart.data(), dkPart.data(), dvPart.data(), nullptr,
-                          backward.get());
+                          nullptr, backward.get());
         addStripe(dq, dqPart, query, heads * dim);
         for (auto [to, from] : {std::pair(&dk, &dkPart), std::pair(&dv, &dvPart)})
           if (kind.keysToo)
@@ -436,7 +448,7 @@ TEST(Attention, PartsOfKeys) {
                         keysFrom(all.k, first, kvHeads * dim).data(),
                         keysFrom(all.v, first, kvHeads * 16).data(), given.data(), lse.data(),
                         dqPart.data(), dkPart.data(), dvPart.data(), dsinksPart.data(),
-                        backward.get());
+                        nullptr, backward.get());
       for (size_t i = 0; i < dq.size(); ++i)
         dq[i] += dqPart[i];
       for (int64_t h = 0; isFirst && h < heads; ++h)
@@ -573,6 +585,10 @@ TEST(Attention, Documents) {
       test.addSlopes(generator);
     if (pick({0, 1}))
       test.addSinks(generator);
+    if (pick({0, 0, 1}))
+      test.addDistances(generator);
+    if (pick({0, 0, 1}))
+      test.addLengths(generator);
     checkAllKernels(test);
   }
 }
@@ -729,7 +745,7 @@ TEST(Attention, RanksCallAtOnce) {
         Workspace backward(mw_attention_backward_workspace(&shape));
         mw_attention_backward(&context, &test.shape, test.dout.data(), test.q.data(), test.k.data(),
                               test.v.data(), r.out.data(), r.lse.data(), r.dq.data(), r.dk.data(),
-                              r.dv.data(), nullptr, backward.get());
+                              r.dv.data(), nullptr, nullptr, backward.get());
         EXPECT_TRUE(r == expected);
       }
     });

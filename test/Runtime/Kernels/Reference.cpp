@@ -126,7 +126,21 @@ void AttentionCase::addDocuments(std::mt19937 &generator, int64_t most) {
   shape.positions = positions.data();
 }
 
+void AttentionCase::addDistances(std::mt19937 &generator) {
+  shape.distanceCount = shape.globalQueries + shape.keys - 1;
+  distances = randomValues(generator, shape.distanceCount * shape.heads);
+  shape.distances = distances.data();
+}
+
+void AttentionCase::addLengths(std::mt19937 &generator) {
+  for (int64_t b = 0; b < shape.batch; ++b)
+    lengths.push_back(int32_t(generator() % uint64_t(shape.keys + 1)));
+  shape.lengths = lengths.data();
+}
+
 bool AttentionCase::visible(int64_t b, int64_t s, int64_t t) const {
+  if (shape.lengths && t >= shape.lengths[b])
+    return false;
   s = position(s);
   if (shape.positions) {
     // Both in one document: no token between them, nor the later one, begins another.
@@ -157,9 +171,12 @@ static double dot(const float *a, const float *b, int64_t count) {
 
 AttentionReference::AttentionReference(const AttentionCase &test)
     : out(test.dout.size()), lse(test.shape.batch * test.shape.heads * test.shape.queries),
-      dq(test.q.size()), dk(test.k.size()), dv(test.v.size()), dsinks(test.sinks.size()) {
+      dq(test.q.size()), dk(test.k.size()), dv(test.v.size()), dsinks(test.sinks.size()),
+      ddistances(test.distances.size()) {
   const MwAttention &shape = test.shape;
   int64_t dim = shape.headDim, valueDim = shape.valueDim;
+  // Queries of padding have distances that are not there.
+  auto rowOf = [&](int64_t s, int64_t t) { return t - test.position(s) + shape.globalQueries - 1; };
   std::vector<double> weights(shape.keys), slopes(shape.keys), masks(shape.keys),
       bends(shape.keys, 1);
   for (int64_t b = 0; b < shape.batch; ++b)
@@ -180,6 +197,8 @@ AttentionReference::AttentionReference(const AttentionCase &test)
           }
           if (shape.slopes)
             weights[t] += double(shape.slopes[h]) * double(t - test.position(s));
+          if (shape.distances && rowOf(s, t) >= 0)
+            weights[t] += shape.distances[rowOf(s, t) * shape.heads + h];
           largest = std::max(largest, weights[t]);
         }
         bool seesAny = std::isfinite(largest);
@@ -207,6 +226,8 @@ AttentionReference::AttentionReference(const AttentionCase &test)
           dsinks[h] -= std::exp(shape.sinks[h] - largest) / sum * delta;
         for (int64_t t = 0; t < shape.keys; ++t) {
           int64_t at = test.keyIndex(b, t, h);
+          if (shape.distances && rowOf(s, t) >= 0)
+            ddistances[rowOf(s, t) * shape.heads + h] += weights[t] * (slopes[t] - delta);
           double slope = shape.scale * bends[t] * weights[t] * (slopes[t] - delta);
           for (int64_t d = 0; d < dim; ++d) {
             dq[row + d] += slope * test.k[at + d];

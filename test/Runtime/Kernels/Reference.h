@@ -39,8 +39,8 @@ int64_t expertOf(const std::vector<int32_t> &experts, int64_t row, int64_t block
 /// One attention call's tensors, and what they should be.
 struct AttentionCase {
   MwAttention shape{};
-  std::vector<int32_t> key, sequenceIds, positions;
-  std::vector<float> q, k, v, dout, slopes, sinks;
+  std::vector<int32_t> key, sequenceIds, positions, lengths;
+  std::vector<float> q, k, v, dout, slopes, sinks, distances;
 
   AttentionCase(const MwAttention &sizes, std::mt19937 &generator);
   AttentionCase(const AttentionCase &) = delete;
@@ -65,13 +65,17 @@ struct AttentionCase {
   void addDocuments(std::mt19937 &generator, int64_t most);
   /// Of a query in its sequence.
   int64_t position(int64_t s) const { return s + (shape.queryOffset ? *shape.queryOffset : 0); }
+  /// Gives each distance of a query and a key something to add to their score.
+  void addDistances(std::mt19937 &generator);
+  /// Makes the last keys of each sequence padding, of some all of them.
+  void addLengths(std::mt19937 &generator);
   bool visible(int64_t b, int64_t s, int64_t t) const;
   /// 0 for a dropped weight, else what it is scaled by.
   double mask(int64_t b, int64_t h, int64_t s, int64_t t) const;
 };
 
 struct AttentionReference {
-  std::vector<double> out, lse, dq, dk, dv, dsinks;
+  std::vector<double> out, lse, dq, dk, dv, dsinks, ddistances;
   explicit AttentionReference(const AttentionCase &test);
 };
 

@@ -21,6 +21,7 @@ namespace meshwright::cudnn {
 struct Attention {
   MwAttention sizes = {}; ///< without addresses
   bool slopes = false, sinks = false, queryOffset = false, documents = false;
+  bool lengths = false, distances = false;
   bool backward = false;
   bool deterministic = false; ///< the gradient has the same bits on every run
 };
@@ -49,6 +50,11 @@ inline std::string whyNot(const Attention &call, int64_t arch) {
   if (call.documents)
     return "sequences hold several documents (--packed); cuDNN's kernels that are used here see all of "
            "a sequence";
+  if (call.lengths)
+    return "sequences of keys are padded, each from a length of its own on; cuDNN's kernels that are used "
+           "here see all of a sequence";
+  if (call.distances)
+    return "distances have scores of their own; cuDNN's kernels that are used here have none";
   if (s.partial)
     return "keys are a part of a sequence, whose results are added to others in f32; cuDNN's are rounded";
   if (call.queryOffset)
