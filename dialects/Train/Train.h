@@ -61,6 +61,12 @@ inline constexpr llvm::StringLiteral recomputedAttr = "train.recomputed",
 inline constexpr llvm::StringLiteral tokensOfAttr = "train.tokens_of",
                                      balancesAttr = "train.balances",
                                      balanceRateAttr = "train.balance_rate";
+/// Of a parameter that steps do not change: it has no gradient, no update and no states.
+inline constexpr llvm::StringLiteral frozenAttr = "train.frozen";
+/// Of a parameter that belongs to an adapter, which has files of its own, and of the module: the text
+/// of that adapter's configuration.
+inline constexpr llvm::StringLiteral adapterAttr = "train.adapter",
+                                     adapterConfigAttr = "train.adapter_config";
 /// Of an argument of the loss: the number of the result of `@loss.counts` that it is the sum of, over
 /// all microbatches. It is no input of a program.
 inline constexpr llvm::StringLiteral batchSumAttr = "train.batch_sum";

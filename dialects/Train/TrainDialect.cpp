@@ -95,8 +95,11 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
   if (kind == "normal" && value.getValueAsDouble() < 0)
     return emitError() << "a standard deviation is not negative, found "
                        << value.getValueAsDouble();
-  if (kind != "normal" && kind != "constant")
-    return emitError() << "unknown initialisation '" << kind << "'; expected normal or constant";
+  if (kind == "uniform" && value.getValueAsDouble() < 0)
+    return emitError() << "a bound is not negative, found " << value.getValueAsDouble();
+  if (kind != "normal" && kind != "uniform" && kind != "constant")
+    return emitError() << "unknown initialisation '" << kind
+                       << "'; expected normal, uniform or constant";
   return success();
 }
 

@@ -43,9 +43,10 @@ def Train_InitAttr : Train_Attr<"Init", "init"> {
   let summary = "The initial value of a variable";
   let description = [{
     `#train.init<"normal", 2.0e-02 : f64>`: mean 0 and that standard deviation;
+    `#train.init<"uniform", 0.125 : f64>`: uniform from minus that bound to below it;
     `#train.init<"constant", 1.0 : f64>`: that value everywhere.
   }];
-  let parameters = (ins StringRefParameter<"normal or constant">:$kind, "::mlir::FloatAttr":$value);
+  let parameters = (ins StringRefParameter<"normal, uniform or constant">:$kind, "::mlir::FloatAttr":$value);
   let assemblyFormat = "`<` $kind `,` $value `>`";
   let genVerifyDecl = 1;
 }

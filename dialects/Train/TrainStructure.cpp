@@ -119,7 +119,9 @@ LogicalResult VariableOp::verify() {
   if (FloatAttr initial = getInit().getValue();
       !isFiniteAs(initial.getValue(), type.getElementType()))
     return emitOpError("begins with ")
-           << (getInit().getKind() == "normal" ? "a standard deviation of " : "the value ")
+           << (getInit().getKind() == "normal"    ? "a standard deviation of "
+               : getInit().getKind() == "uniform" ? "a bound of "
+                                                  : "the value ")
            << initial.getValueAsDouble() << ", which is not finite in " << type.getElementType()
            << "; give a smaller number";
   return success();

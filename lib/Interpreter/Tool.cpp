@@ -240,6 +240,7 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
     return 0; // Help.
   std::vector<FileArgument> files;
   for (auto [flag, path] : {std::pair("FILE", &arguments.file), {"--init", &(*options)->init},
+                            {"--adapter", &(*options)->adapter},
                             {"--expect", &arguments.expect},
                             {"--expect-gradients", &arguments.expectGradients}})
     if (!path->empty())

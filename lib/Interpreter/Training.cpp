@@ -42,8 +42,10 @@ static Tensor initialValue(train::VariableOp variable, RankedTensorType type, ui
       name +=
           "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getOffset()) + "]";
     std::array<uint32_t, 2> key = initialKey(seed, name);
+    bool isUniform = variable.getInit().getKind() == "uniform";
     for (int64_t i = 0; i < size; ++i)
-      out[number * size + i] = double(value * normalValue(key, uint64_t(i)));
+      out[number * size + i] = double(
+          value * (isUniform ? uniformValue(key, uint64_t(i)) : normalValue(key, uint64_t(i))));
   }
   return result;
 }
@@ -58,8 +60,9 @@ llvm::Error Training::initialize() {
     if (isMaster)
       weight =
           SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable, variable.getOfAttr());
-    if (weight.isParameter() && !options->init.empty()) {
-      llvm::Expected<Tensor> read = readVariable(options->init, weight, type);
+    const std::string &file = weight->hasAttr(train::adapterAttr) ? options->adapter : options->init;
+    if (weight.isParameter() && !file.empty()) {
+      llvm::Expected<Tensor> read = readVariable(file, weight, type);
       if (!read)
         return read.takeError();
       value = *read;
@@ -308,7 +311,8 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
     StringRef of = variable.isParameter() ? variable.getSymName() : variable.getOfAttr().getValue();
     bool updated =
         variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of) &&
-                                           !variable->hasAttr(train::balanceRateAttr));
+                                           !variable->hasAttr(train::balanceRateAttr) &&
+                                           !variable->hasAttr(train::frozenAttr));
     if (moment || (updated && !hasMoment.contains(of))) {
       FailureOr<Tensor> value = session->getVariable(variable);
       if (failed(value))

@@ -48,6 +48,11 @@ Expected<OwningOpRef<ModuleOp>> compileDecoder(const CompileOptions &options, in
     return module;
   DiagnosticCollector diagnostics(context);
   PassManager manager(&context);
+  if (options.lora.rank > 0) {
+    Lora adapters = options.lora;
+    adapters.dropout = 0;
+    manager.addPass(train::createTrainAdapt({adapters}));
+  }
   manager.addPass(train::createTrainBuildDecoder({length}));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createSymbolDCEPass());

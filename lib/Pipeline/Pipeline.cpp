@@ -165,6 +165,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.verify(train::createTrainVerifyModel());
 
   order.phase(Phase::step);
+  order.add(train::createTrainAdapt({o.lora}), o.lora.rank > 0, "--lora");
+  order.add(train::createTrainFreeze({o.freeze}), !o.freeze.patterns.empty(), "--freeze");
   order.add(train::createTrainSplitLayers({chunks, o.cuts, every}), chunks > 1 || groups,
             "--mesh pipe, --remat every:K");
   order.add(train::createTrainMixedPrecision({o.precision, o.gradDtype}));

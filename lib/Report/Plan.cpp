@@ -95,6 +95,8 @@ llvm::Error PlanBuilder::addModel() {
   }
   plan.sourceSequence = train::moduleSize(module, train::sourceSequenceAttr);
   plan.startToken = train::moduleSize(module, train::startTokenAttr);
+  if (auto config = module->getAttrOfType<StringAttr>(train::adapterConfigAttr))
+    plan.adapterConfig = config.str();
   plan.target = exec::targetOf(programs.front()).getName().str();
   std::string precision = text(train::precisionAttr);
   plan.precision = precision.empty() ? "f32" : precision;
@@ -199,7 +201,13 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     double value = op.getInit().getValue().getValueAsDouble();
     plan::Initializer &init = entry.init.emplace();
     init.kind = op.getInit().getKind().str();
-    (init.kind == "normal" ? init.deviation : init.value) = value;
+    (init.kind == "normal"    ? init.deviation
+     : init.kind == "uniform" ? init.bound
+                              : init.value) = value;
+    if (op->hasAttr(train::frozenAttr))
+      entry.frozen = true;
+    if (op->hasAttr(train::adapterAttr))
+      entry.adapter = true;
     entry.storage = storageOf(op, global.getShape().drop_front(op.getNumbered()));
   }
 }

@@ -6,6 +6,7 @@
 #include "meshwright/OptionValues.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <charconv>
 #include <cmath>
@@ -148,6 +149,83 @@ std::string optionText(const ParameterGroups &groups) {
                                     }),
                     ";");
 }
+
+double Lora::scale() const {
+  return alpha / (rankStabilized ? std::sqrt(double(rank)) : double(rank));
+}
+
+/// A key of --lora with its value into `lora`.
+static Error readLora(StringRef item, Lora &lora) {
+  auto [key, value] = item.split('=');
+  if (item == "rslora") {
+    lora.rankStabilized = true;
+    return Error::success();
+  }
+  if (key == "r") {
+    if (value.getAsInteger(10, lora.rank) || lora.rank < 1)
+      return createStringError("'" + value + "' of r must be a whole number above 0");
+  } else if (key == "alpha") {
+    if (value.getAsDouble(lora.alpha) || !(lora.alpha > 0 && std::isfinite(lora.alpha)))
+      return createStringError("'" + value + "' of alpha must be a number above 0");
+  } else if (key == "dropout") {
+    if (value.getAsDouble(lora.dropout) || !(lora.dropout >= 0 && lora.dropout < 1))
+      return createStringError("'" + value + "' of dropout must be a number in [0, 1)");
+  } else if (key == "targets") {
+    for (StringRef target : llvm::split(value, '+')) {
+      if (target.empty())
+        return createStringError("'" + value + "' of targets has an empty name; write e.g. q_proj+v_proj");
+      lora.targets.push_back(target.str());
+    }
+    if (lora.targets.size() > 1 && llvm::is_contained(lora.targets, "all-linear"))
+      return createStringError("'" + value + "' of targets: all-linear has all the others; write it alone");
+  } else {
+    return createStringError("'" + item + "' is none of r=, alpha=, targets=, dropout= and rslora");
+  }
+  return Error::success();
+}
+
+Error parseOption(StringRef text, Lora &lora) {
+  lora = {};
+  llvm::StringSet<> seen;
+  for (StringRef item : llvm::split(text, ',')) {
+    item = item.trim();
+    if (!seen.insert(item.split('=').first).second)
+      return createStringError("'" + text + "' gives " + item.split('=').first +
+                               " twice; targets are separated by +");
+    if (Error error = readLora(item, lora))
+      return createStringError("'" + text + "': " + llvm::toString(std::move(error)));
+  }
+  for (StringRef key : {"r", "alpha", "targets"})
+    if (!seen.contains(key))
+      return createStringError("'" + text + "' has no " + key +
+                               "=; write e.g. r=8,alpha=16,targets=q_proj+v_proj");
+  return Error::success();
+}
+
+std::string optionText(const Lora &lora) {
+  if (!lora.rank)
+    return "";
+  std::string text = "r=" + std::to_string(lora.rank) + ",alpha=" + allDigits(lora.alpha) +
+                     ",targets=" + llvm::join(lora.targets, "+");
+  if (lora.rankStabilized)
+    text += ",rslora";
+  if (lora.dropout > 0)
+    text += ",dropout=" + allDigits(lora.dropout);
+  return text;
+}
+
+Error parseOption(StringRef text, NamePatterns &names) {
+  names.patterns.clear();
+  for (StringRef item : llvm::split(text, ';')) {
+    if (item.trim().empty())
+      return createStringError("'" + text + "' has an empty pattern; write PATTERN;PATTERN, e.g. "
+                               "'*embed*;*.layers.*'");
+    names.patterns.push_back(item.trim().str());
+  }
+  return Error::success();
+}
+
+std::string optionText(const NamePatterns &names) { return llvm::join(names.patterns, ";"); }
 
 Error parseOption(StringRef text, Offload &offload) {
   offload = {};

@@ -464,7 +464,8 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
       gradient[variable.getSymNameAttr()] = nullptr;
   SymbolTable symbols(module);
   for (auto get : body.getOps<GetOp>())
-    if (isFloat(get) && !symbols.lookup(get.getVariable())->hasAttr(balanceRateAttr)) {
+    if (Operation *variable = symbols.lookup(get.getVariable());
+        isFloat(get) && !variable->hasAttr(balanceRateAttr) && !variable->hasAttr(frozenAttr)) {
       parameters.insert(get);
       if (auto attr = module->getAttrOfType<TypeAttr>(gradTypeAttr))
         gradientElements[get] = attr.getValue();
@@ -504,7 +505,7 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
           builder.getNamedAttr(gradientAttr, FlatSymbolRefAttr::get(name))));
     }
   if (outputs.size() == loss.getNumResults())
-    return loss.emitError("the loss depends on no parameter");
+    return loss.emitError("the loss depends on no parameter that is trained");
   end->setOperands(outputs);
   gradients.setType(builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
   gradients.setAllResultAttrs(attrs);

@@ -160,6 +160,8 @@ void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
   if (!balances)
     return;
   auto bias = module.lookupSymbol<VariableOp>(balances.getAttr());
+  if (bias->hasAttr(frozenAttr))
+    return;
   Value old = GetOp::create(builder, bias.getLoc(), bias.getType(), bias.getSymName());
   Value updated = BalanceOp::create(builder, bias.getLoc(), old, tokens,
                                     bias->getAttrOfType<FloatAttr>(balanceRateAttr));

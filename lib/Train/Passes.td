@@ -24,6 +24,43 @@ def TrainVerifyModel : PhasePass<"train-verify-model", "train"> {
   }];
 }
 
+def TrainAdapt : PhasePass<"train-adapt", "step"> {
+  let summary = "Adds low-rank adapters (LoRA) and freezes everything else";
+  let description = [{
+    Each matrix product y = x W^T whose W is a target gets an adapter (Hu et al. 2022):
+    y = x W^T + scale (dropout(x) A^T) B^T, with A [r, in] and B [out, r]. The scale is alpha / r, with
+    `rslora` alpha / sqrt(r) (Kalajdzievski 2023). A starts uniform in [-1/sqrt(in), 1/sqrt(in)), B as
+    zeros, so the first step computes the model as it was. All other parameters become
+    `train.frozen`. Adapters of stacked weights are stacked. They have the names of PEFT in files and
+    the mark `train.adapter`; `train.adapter_config` of the module is the text of adapter_config.json.
+
+    A target names modules as PEFT's target_modules do: those whose path is the name or ends in it,
+    behind a dot. `all-linear` stands for the weights of all products but those of experts, routers and
+    the output layer. Weights that files have in one tensor, such as GPT-2's c_attn, are one module:
+    they share A, and B is divided as the weights are.
+
+    The pass refuses a target that names no module, or some layers of a stack only, and modules whose
+    weights are used by anything but such products, or belong to experts.
+  }];
+  let options = [Option<"lora", "lora", "::meshwright::Lora", "",
+                        "adapters, e.g. r=8,alpha=16,targets=q_proj+v_proj">];
+}
+
+def TrainFreeze : PhasePass<"train-freeze", "step"> {
+  let summary = "Freezes parameters by their names in files";
+  let description = [{
+    Parameters whose tensors' names in files match one of `patterns` get the mark `train.frozen`: a
+    step does not change them. `train-autodiff` computes no gradient of them, so they are in no norm,
+    have no update, no states and no master, and nothing of them is communicated but what computing
+    with them needs. A frozen bias that balances experts is not moved either.
+
+    The pass refuses a pattern that matches no parameter, or some of the tensors of one only, such as
+    one layer of a stack, and patterns that leave nothing to train.
+  }];
+  let options = [Option<"patterns", "patterns", "::meshwright::NamePatterns", "",
+                        "names of parameters, e.g. *embed*;*.mlp.*">];
+}
+
 def TrainSplitLayers : PhasePass<"train-split-layers", "step"> {
   let summary = "Splits the layers into the chunks of a pipeline";
   let description = [{
@@ -224,7 +261,7 @@ def TrainVerify : PhasePass<"train-verify", "step"> {
   let description = [{
     The verifier of the floor: `@step` and `@eval` exist and name their inputs and outputs, states have
     the shapes of their parameters,
-    `@step` writes every parameter, `@eval` writes no variable, repeats have a `train.role`,
+    `@step` writes every parameter that is not frozen and no other, `@eval` writes no variable, repeats have a `train.role`,
     all layers or none have a `train.chunk`, tokens are masked by a share and a mask token and
     `@step` counts their targets, no `train.batch_sum` is left, and no op belongs to another floor.
   }];

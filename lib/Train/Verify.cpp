@@ -185,8 +185,10 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
     collectWrites(*step, written, symbols);
     collectWrites(*eval, evalWrites, symbols);
     for (auto variable : module.getOps<VariableOp>())
-      if (!written.contains(variable.getSymName())) {
-        variable.emitError("is never written by @step: does the loss depend on it?");
+      if (bool isFrozen = variable->hasAttr(frozenAttr);
+          isFrozen == written.contains(variable.getSymName())) {
+        variable.emitError(isFrozen ? "is frozen, but @step writes it"
+                                    : "is never written by @step: does the loss depend on it?");
         return signalPassFailure();
       }
     if (!evalWrites.empty()) {

@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Normally distributed initial values as a function of (seed, name, index): the
+// Normally or uniformly distributed initial values as a function of (seed, name, index): the
 // same on every mesh. Only IEEE basic operations and square roots, no calls of
 // libm, so that compilers vectorize it and every machine gets the same bits;
 // compile with -ffp-contract=off.
@@ -97,6 +97,13 @@ inline float normalValue(std::array<uint32_t, 2> key, uint64_t index) {
   float values[4];
   normalBlock(key, index / 4, values);
   return values[index % 4];
+}
+
+/// Element `index` of the values under `key` that are uniform in [-1, 1).
+inline float uniformValue(std::array<uint32_t, 2> key, uint64_t index) {
+  uint64_t block = index / 4;
+  auto words = philox({uint32_t(block), uint32_t(block >> 32), 0, 3}, key);
+  return float(int32_t(words[index % 4]) >> 7) * 0x1p-24f;
 }
 
 } // namespace meshwright

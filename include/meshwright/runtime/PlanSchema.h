@@ -189,8 +189,9 @@ struct Storage {
 
 struct Initializer {
   string kind;
-  optional<double> deviation, value; ///< of "normal"; of "constant"
-  MESHWRIGHT_FIELDS(v("kind", self.kind); v("std", self.deviation); v("value", self.value);)
+  optional<double> deviation, value, bound; ///< of "normal"; of "constant"; of "uniform"
+  MESHWRIGHT_FIELDS(v("kind", self.kind); v("std", self.deviation); v("value", self.value);
+                    v("bound", self.bound);)
 };
 
 struct Variable {
@@ -203,13 +204,16 @@ struct Variable {
   optional<int64_t> expertsUsed; ///< by a token, of those that the first dimension behind layers counts
   optional<string> copies; ///< why tensor parallelism does not shard it
   optional<string> of;     ///< the parameter that a state belongs to
+  optional<bool> frozen;   ///< a step does not change it
+  optional<bool> adapter;  ///< it is in the files of an adapter
   optional<Initializer> init;
   optional<Storage> storage;
   MESHWRIGHT_FIELDS(v("name", self.name); v("role", self.role); v("type", self.type);
                     v("shape", self.shape); v("local_shape", self.localShape);
                     v("stacked", self.stacked); v("sharding", self.sharding);
                     v("offset", self.offset); v("in", self.program); v("on_host", self.onHost);
-                    v("experts_used", self.expertsUsed); v("copies", self.copies); v("of", self.of); v("init", self.init);
+                    v("experts_used", self.expertsUsed); v("copies", self.copies); v("of", self.of);
+                    v("frozen", self.frozen); v("adapter", self.adapter); v("init", self.init);
                     v("storage", self.storage);)
 };
 
@@ -322,6 +326,7 @@ struct Header {
   optional<int64_t> maskToken;
   optional<int64_t> sourceSequence; ///< tokens of what an encoder reads
   optional<int64_t> startToken;     ///< before the first of a target
+  optional<string> adapterConfig; ///< the text of adapter_config.json
   double flops = 0, recomputedFlops = 0;
   /// Of attention whose queries ranks divide: the most that one computes, over the mean.
   optional<double> attentionImbalance;
@@ -337,6 +342,7 @@ struct Header {
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
                     v("masked_share", self.maskedShare); v("mask_token", self.maskToken);
                     v("source_sequence", self.sourceSequence); v("start_token", self.startToken);
+                    v("adapter_config", self.adapterConfig);
                     v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);
                     v("attention_imbalance", self.attentionImbalance);)
 };

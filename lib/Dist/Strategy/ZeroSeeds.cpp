@@ -120,17 +120,33 @@ public:
         });
         continue;
       }
-      seed(parameter, *stored, computed);
-      // Uses that compute get the parameter as it is computed with.
-      module.walk([&](train::GetOp get) {
-        if (get.getVariable() == parameter.getSymName())
-          gather(get, computed, update.op);
-      });
+      shardParameter(parameter, *stored, computed, &update.op.getParameterMutable());
+    }
+    // A frozen parameter has no states and no gradient that a lower level would shard.
+    for (auto variable : module.getOps<train::VariableOp>()) {
+      if (level < 3 || !variable->hasAttr(train::frozenAttr))
+        continue;
+      auto computed = variable->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
+      FailureOr<ShardingAttr> stored = storageOf(variable, computed);
+      if (failed(stored))
+        return failure();
+      shardParameter(variable, *stored, computed, /*updated=*/nullptr);
     }
     return success();
   }
 
 private:
+  /// Stores `parameter` as `stored` says. Uses that compute get it as it is computed with; `updated`
+  /// is that of its update, if it has one.
+  void shardParameter(train::VariableOp parameter, ShardingAttr stored, ShardingAttr computed,
+                      OpOperand *updated) {
+    seed(parameter, stored, computed);
+    module.walk([&](train::GetOp get) {
+      if (get.getVariable() == parameter.getSymName())
+        gather(get, computed, updated);
+    });
+  }
+
   /// Whether one of its indices is that of the tokens of a sequence.
   bool hasTokens(train::VariableOp variable) {
     int64_t rank = variable.getTensorType().getRank();
@@ -289,10 +305,11 @@ private:
 
   /// Gives all uses of a stored parameter but the update the whole one: in a layer
   /// that gets slices, inside it.
-  void gather(Value value, ShardingAttr computed, train::UpdateOpInterface update) {
+  void gather(Value value, ShardingAttr computed, OpOperand *updated) {
     SmallVector<OpOperand *> here;
     for (OpOperand &use : value.getUses()) {
-      if (&use == &update.getParameterMutable() || isBesideUpdated(use, update))
+      if (updated && (&use == updated ||
+                      isBesideUpdated(use, cast<train::UpdateOpInterface>(updated->getOwner()))))
         continue;
       auto repeat = dyn_cast<train::RepeatOp>(use.getOwner());
       unsigned i = use.getOperandNumber();
@@ -304,7 +321,7 @@ private:
       auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
       BlockArgument argument = layer.getArgument(repeat.getCalleeArgument(i));
       if (gathered.insert(argument).second)
-        gather(argument, withoutLayers(computed), update);
+        gather(argument, withoutLayers(computed), updated);
     }
     if (here.empty())
       return;

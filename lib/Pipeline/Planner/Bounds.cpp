@@ -102,7 +102,7 @@ double Bounds::gatherSeconds(const Layout &layout) {
 double Bounds::gradientBytes(const Layout &layout) const {
   const ModelFacts &model = problem.model;
   // Those of experts go along fewer axes.
-  double own = (model.parameters - model.expertParameters) / double(layout.tensor * layout.pipe);
+  double own = (model.trained - model.trainedExperts) / double(layout.tensor * layout.pipe);
   double shards = shardsOf(layout, /*ofExperts=*/false);
   double bytes = problem.options.gradDtype == GradientType::bf16 ? 2 : 4;
   return own * bytes * (shards - 1) / shards;
@@ -155,7 +155,9 @@ double Bounds::ofTasks(const Layout &layout) {
   schedule::TaskCosts costs;
   for (const Chunk &chunk : cut->second) {
     // Gradients of weights are one product for each of the forward; the others are of the inputs.
-    Work weight{chunk.forward.products, chunk.forward.grouped, 0};
+    // Frozen weights have none.
+    Work weight{std::min(1.0, again.products) * chunk.forward.products,
+                std::min(1.0, again.grouped) * chunk.forward.grouped, 0};
     Work input{std::max(0.0, again.products - 1) * chunk.forward.products,
                std::max(0.0, again.grouped - 1) * chunk.forward.grouped,
                again.attention * chunk.forward.attention};
@@ -268,11 +270,13 @@ double Bounds::bytes(const Layout &layout) const {
     gradient = 0;
   // A stage may have less than its share, but then another has more.
   double stage = double(layout.tensor * layout.pipe);
-  auto of = [&](double parameters, bool ofExperts) {
+  auto of = [&](double parameters, double trained, bool ofExperts) {
     double shards = shardsOf(layout, ofExperts);
     auto from = [&](int64_t level) { return layout.zero >= level ? shards : 1; };
-    return parameters * (weight / from(3) + gradient / from(isSummed ? 2 : 1) + states / from(1));
+    return parameters * weight / from(3) +
+           trained * (gradient / from(isSummed ? 2 : 1) + states / from(1));
   };
-  return of(model.parameters - model.expertParameters, false) / stage +
-         of(model.expertParameters, true) / stage / double(layout.expert);
+  return of(model.parameters - model.expertParameters, model.trained - model.trainedExperts, false) /
+             stage +
+         of(model.expertParameters, model.trainedExperts, true) / stage / double(layout.expert);
 }

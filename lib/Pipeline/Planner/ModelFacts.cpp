@@ -73,6 +73,22 @@ OwningOpRef<ModuleOp> ModelReader::runPasses(StringRef last, int64_t chunks) {
   return nullptr;
 }
 
+/// Adapters are parameters, too, and what they adapt is frozen.
+static void countTrained(ModuleOp step, ModelFacts &facts) {
+  facts.parameters = facts.trained = facts.trainedExperts = 0;
+  for (auto variable : step.getOps<train::VariableOp>()) {
+    if (!variable.isParameter())
+      continue;
+    auto count = double(variable.getTensorType().getNumElements());
+    facts.parameters += count;
+    if (variable->hasAttr(train::frozenAttr))
+      continue;
+    facts.trained += count;
+    if (variable.getExperts())
+      facts.trainedExperts += count;
+  }
+}
+
 llvm::Expected<ModelFacts> ModelReader::read() {
   std::string notes;
   llvm::raw_string_ostream log(notes);
@@ -115,10 +131,13 @@ llvm::Expected<ModelFacts> ModelReader::read() {
   }
   // What the passes add for the backward; one that fails here says why when layouts are compiled.
   facts.backward = facts.forward;
+  facts.trained = facts.parameters;
+  facts.trainedExperts = facts.expertParameters;
   if (OwningOpRef<ModuleOp> step = runPasses("train-build-optimizer", 1))
     if (auto whole = (*step).lookupSymbol<func::FuncOp>("step")) {
       facts.backward = workOf(whole.getBody().front());
       facts.backward.add(facts.forward, -1);
+      countTrained(*step, facts);
     }
   return facts;
 }

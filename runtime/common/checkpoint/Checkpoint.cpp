@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/Checkpoint.h"
 
+#include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Checksum.h"
 #include "common/checkpoint/Finite.h"
 #include "common/checkpoint/Gather.h"
@@ -76,8 +77,13 @@ static std::string saveTensors(MwContext &context, const VariableAddresses &addr
 }
 
 int64_t meshwright::checkpointBytes(const Plan &plan) {
-  return bytesIn(fileTensors(plan, WeightKind::Parameters)) +
+  return bytesIn(fileTensors(plan, trainedWeights(plan))) +
          bytesIn(fileTensors(plan, WeightKind::OptimizerStates));
+}
+
+/// The file of a checkpoint that holds the weights that are trained.
+static const char *weightsFile(const Plan &plan) {
+  return plan.adapterConfig ? adapterFile : modelFile;
 }
 
 /// The file of a checkpoint that holds the model's description.
@@ -90,7 +96,7 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
   nlohmann::ordered_json json = {
       {"version", stateVersion},
       {"checksum", noChecksum},
-      {"files", {{modelFile, ids.model}, {optimizerFile, ids.optimizer}}},
+      {"files", {{weightsFile(plan), ids.model}, {optimizerFile, ids.optimizer}}},
       {"step", state.step},
       {"position", state.position},
       {"seed", state.seed},
@@ -143,10 +149,12 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
       return saveTensors(context, addresses, partial + "/" + file, fileTensors(plan, kind));
     };
     CheckpointIds ids;
-    ids.model = save(modelFile, WeightKind::Parameters);
+    ids.model = save(weightsFile(plan), trainedWeights(plan));
     ids.optimizer = save(optimizerFile, WeightKind::OptimizerStates);
     if (folder) {
       writeText(partial + configName(plan.config), plan.config);
+      if (plan.adapterConfig)
+        writeText(partial + "/" + adapterConfigFile, *plan.adapterConfig);
       writeText(partial + "/state.json", stateText(plan, state, ids));
       folder->publish(name, keep);
     }
@@ -229,6 +237,11 @@ public:
     if (!files.is_object())
       refuse("files", files, "an object");
     return string(files, file);
+  }
+  /// Whether the checkpoint holds adapters in place of a model's weights.
+  bool isOfAdapters() const {
+    return json.contains("files") && json["files"].is_object() &&
+           json["files"].contains(adapterFile);
   }
   std::vector<int64_t> fileTokens() const {
     std::vector<int64_t> counts;
@@ -334,7 +347,7 @@ CheckpointIds meshwright::readIds(const std::string &directory) {
   StateReader json(directory);
   if (!json.isChecked)
     return {};
-  return {json.fileId(modelFile), json.fileId(optimizerFile)};
+  return {json.fileId(json.isOfAdapters() ? adapterFile : modelFile), json.fileId(optimizerFile)};
 }
 
 /// Where two model descriptions differ: the first key of two configurations with its
@@ -369,6 +382,16 @@ void meshwright::checkSameModel(const Plan &plan, const std::string &directory) 
            ", or start a new run with --init ", directory, "/", modelFile);
   };
   StateReader json(directory);
+  if (json.isOfAdapters() && !plan.adapterConfig)
+    fail("--resume: the checkpoint ", directory,
+         " has the adapters of a run with --lora, but this executable trains whole weights: compile "
+         "with the checkpoint's --lora");
+  if (!json.isOfAdapters() && plan.adapterConfig)
+    fail("--resume: the checkpoint ", directory,
+         " has whole weights, but this executable trains adapters of them: start a new run with "
+         "--init ", directory, "/", modelFile);
+  if (plan.adapterConfig)
+    checkAdapterConfig(plan, directory, "--resume");
   refuse("the model", json.string("model"), plan.model,
          "compile " + directory + configName(plan.config));
   refuse("--optimizer", json.string("optimizer"), plan.optimizer,

@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// DIR/step-<8 digits>/ holds model.safetensors and optimizer.safetensors (global
-// tensors, f32, so any mesh can go on), the model's config and state.json, which has a
+// DIR/step-<8 digits>/ holds model.safetensors, or of a run with adapters those alone
+// (AdapterFiles.h), and optimizer.safetensors (global tensors, f32, so any mesh can go on), the model's config and state.json, which has a
 // checksum of its own and the ids of both files, so that files of two checkpoints are not
 // taken for one. SaveFolder.h says how it gets there.
 //

@@ -154,7 +154,8 @@ static std::vector<SizedName> verifiedHere(const WeightTarget &target, WeightKin
 
 int64_t meshwright::weightBytes(const WeightTarget &target) {
   int64_t bytes = 0;
-  for (WeightKind kind : {WeightKind::Parameters, WeightKind::OptimizerStates}) {
+  for (WeightKind kind :
+       {WeightKind::Parameters, WeightKind::Adapters, WeightKind::OptimizerStates}) {
     for (const Piece &piece : pieces(target, kind))
       bytes += piece.bytes;
     for (const SizedName &tensor : verifiedHere(target, kind))
@@ -201,6 +202,9 @@ static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int6
     float *out = direct ? reinterpret_cast<float *>(address) : values.data();
     if (variable.init.kind == Initializer::Normal)
       fillNormal(key, uint64_t(global), columns, variable.init.value, out);
+    else if (variable.init.kind == Initializer::Uniform)
+      for (int64_t i = 0; i < columns; ++i)
+        out[i] = variable.init.value * uniformValue(key, uint64_t(global + i));
     else
       std::fill_n(out, columns, variable.init.value);
     if (!direct)
@@ -208,8 +212,8 @@ static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int6
   }
 }
 
-void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed) {
-  for (const Piece &piece : pieces(target, WeightKind::Parameters)) {
+void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed, WeightKind kind) {
+  for (const Piece &piece : pieces(target, kind)) {
     const Variable &variable = *piece.variable;
     if (variable.init.kind == Initializer::Constant && variable.init.value == 0)
       continue; // The arena is zeroed.
@@ -368,6 +372,10 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       used[withoutModelPrefix(name)] = tensor;
     }
   }
+  // What a model has besides may be of no use; each tensor of an adapter changes a weight.
+  if (kind == WeightKind::Adapters)
+    if (std::string extra = extraTensors(file, used); !extra.empty())
+      fail(flag, " ", extra, ": compile with --lora for all of the adapter's modules");
   if (kind == WeightKind::Parameters)
     checkTiedHead(file, target.plan, used, flag);
   std::vector<SizedName> mine = verifiedHere(target, kind);

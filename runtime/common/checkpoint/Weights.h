@@ -37,18 +37,27 @@ struct WeightTarget {
 /// that this rank verifies: what `target.rounds` will be told of.
 int64_t weightBytes(const WeightTarget &target);
 
-/// Fills the parameters and their masters with their initial values, a function of
-/// (seed, name, global index). Padding and optimizer states stay zero.
-void initializeWeights(const WeightTarget &target, uint64_t seed);
-
-enum class WeightKind { Parameters, OptimizerStates };
+/// What files hold: the model's parameters, those of adapters, and the optimizer's states.
+enum class WeightKind { Parameters, Adapters, OptimizerStates };
 
 /// Whether `variable` is in the file of these; counts of tokens are in none.
 inline bool isOf(const Variable &variable, WeightKind kind) {
-  return kind == WeightKind::Parameters ? variable.isWeight() : variable.isOptimizerState();
+  if (kind == WeightKind::OptimizerStates)
+    return variable.isOptimizerState();
+  return variable.isWeight() && variable.isAdapter == (kind == WeightKind::Adapters);
 }
 
-/// Reads the parameters (and their masters) or the optimizer states from a safetensors file that
+/// The weights that a step changes, which checkpoints hold: adapters' where there are any.
+inline WeightKind trainedWeights(const Plan &plan) {
+  return plan.adapterConfig ? WeightKind::Adapters : WeightKind::Parameters;
+}
+
+/// Fills the parameters of `kind` and their masters with their initial values, a function of
+/// (seed, name, global index). Padding stays zero.
+void initializeWeights(const WeightTarget &target, uint64_t seed,
+                       WeightKind kind = WeightKind::Parameters);
+
+/// Reads the parameters or the adapters (and their masters) or the optimizer states from a safetensors file that
 /// `flag` named: this rank's parts only. All tensors must be there with the right
 /// shapes, have the checksums that the file says they have, and the file must be the one
 /// of `id`, unless that is empty. Returns a note on tensors in the file that the model does not

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/generate/Decoder.h"
 
+#include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Checkpoint.h"
 #include "common/checkpoint/Weights.h"
 #include "common/launch/Launch.h"
@@ -13,6 +14,7 @@
 #include "cpu/ThreadCommunicator.h"
 
 #include <algorithm>
+#include <filesystem>
 
 using namespace meshwright;
 
@@ -56,11 +58,29 @@ void Decoder::loadWeights(const Options &options) {
   WeightTarget target{filled, 0, arena->variables(), context->threads};
   if (!options.resume.empty()) {
     std::string checkpoint = findCheckpoint(options.resume);
-    readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume",
-                readIds(checkpoint).model);
-  } else {
-    readWeights(target, WeightKind::Parameters, options.init, "--init");
+    readWeights(target, trainedWeights(plan),
+                checkpoint + "/" + (plan.adapterConfig ? adapterFile : "model.safetensors"),
+                "--resume", readIds(checkpoint).model);
+    if (plan.adapterConfig)
+      checkAdapterConfig(plan, checkpoint, "--resume");
+  } else if (!options.adapter.empty()) {
+    checkAdapterConfig(plan, std::filesystem::path(options.adapter).parent_path(), "--adapter");
+    readWeights(target, WeightKind::Adapters, options.adapter, "--adapter");
   }
+  if (!options.resume.empty() && !plan.adapterConfig)
+    return;
+  std::string init = options.init;
+  int64_t seed = options.seed;
+  if (!options.resume.empty()) {
+    TrainingState state = readState(findCheckpoint(options.resume));
+    seed = state.seed;
+    if (auto saved = state.flags.find("--init"); init.empty() && saved != state.flags.end())
+      init = saved->second;
+  }
+  if (init.empty())
+    initializeWeights(target, uint64_t(seed));
+  else
+    readWeights(target, WeightKind::Parameters, init, "--init");
 }
 
 const float *Decoder::read(const std::vector<int32_t> &tokens) {

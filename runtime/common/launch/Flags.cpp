@@ -120,6 +120,11 @@ static std::string unlessExperts(const Options &, const Plan &plan) {
              : "is for models with experts, which this executable's has none of: leave it out";
 }
 
+static std::string unlessAdapters(const Options &, const Plan &plan) {
+  return plan.adapterConfig ? ""
+                            : "is for executables compiled with --lora, which this one was not: leave it out";
+}
+
 static std::string unlessTraced(const Options &options, const Plan &) {
   return options.traceFrom < options.steps || options.steps == 0
              ? ""
@@ -275,6 +280,13 @@ static constexpr RunFlag flags[] = {
         .file(FileUse::Input)
         .generating()
         .onRanks(AcrossRanks::SameWeights),
+    RunFlag{"--adapter", "FILE|DIR", &Options::adapter,
+         "initial adapters of --lora: a folder of PEFT's or a checkpoint, with adapter_model.safetensors and "
+         "adapter_config.json"}
+        .file(FileUse::Input)
+        .generating()
+        .unless(unlessAdapters)
+        .onRanks(AcrossRanks::SameWeights),
     RunFlag{"--save", "DIR", &Options::save,
          "write checkpoints into this folder: one at the end of the run, also after SIGTERM or "
          "SIGINT"}
@@ -287,6 +299,11 @@ static constexpr RunFlag flags[] = {
          "keep the last N checkpoints and delete older ones; 0: keep all"}
         .from(0)
         .with("--save"),
+    RunFlag{"--save-merged", "DIR", &Options::saveMerged,
+         "at the end of the run, write the model with its adapters merged into its weights into this "
+         "folder: a model of Hugging Face's, without adapters"}
+        .file(FileUse::OutputFolder, "config.json model.mlir model.safetensors")
+        .unless(unlessAdapters),
     RunFlag{"--on-nan", "WHAT", &Options::onNan,
          "what to do about a step whose loss or gradient is not finite: stop, after saving the state "
          "before it (--save); skip that batch; or rollback: go back to the last checkpoint and on "
@@ -470,6 +487,9 @@ std::vector<RunFlag> meshwright::flagTable(const Options &options) {
                             .kept());
       }
     table.push_back(flag);
+    // Checkpoints of adapters do not hold the weights that the run began with.
+    if (auto text = std::get_if<RunFlag::Text>(&flag.member); text && *text == &Options::init)
+      table.back().isKept = options.trainsAdapters;
   }
   return table;
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Options.h"
 
+#include "common/checkpoint/AdapterFiles.h"
 #include "common/data/LearningRate.h"
 #include "common/launch/DataFiles.h"
 #include "common/launch/Flags.h"
@@ -23,7 +24,8 @@
 
 using namespace meshwright;
 
-Options::Options(const plan::Header &plan) : optimizer(plan.optimizer) {
+Options::Options(const plan::Header &plan)
+    : optimizer(plan.optimizer), trainsAdapters(plan.adapterConfig.has_value()) {
   for (const plan::Hyperparameter &number : plan.hyperparameters) {
     std::string flag = "--" + number.name;
     std::replace(flag.begin(), flag.end(), '_', '-');
@@ -312,9 +314,26 @@ static std::string weightsIn(const std::string &folder) {
       fail("--init ", folder, ": the folder has ", name,
            ", weights as PyTorch pickles them, which is not read: convert them to "
            "model.safetensors, e.g. with transformers' from_pretrained and save_pretrained");
+  if (std::filesystem::exists(folder + "/" + adapterFile, error))
+    fail("--init ", folder, ": the folder has an adapter, not a model's weights: give them to --init "
+         "and the adapter to --adapter");
   fail("--init ", folder,
        ": the folder has neither model.safetensors nor model.safetensors.index.json, nor a "
        "checkpoint: name the file of the weights");
+}
+
+/// The adapter in a folder: PEFT's, or that of the latest checkpoint.
+static std::string adapterIn(const std::string &folder) {
+  std::error_code error;
+  for (const std::string &place : {folder, folder + "/latest"})
+    if (std::string file = place + "/" + adapterFile; std::filesystem::exists(file, error))
+      return file;
+  if (std::filesystem::exists(folder + "/adapter_model.bin", error))
+    fail("--adapter ", folder,
+         ": the folder has adapter_model.bin, tensors as PyTorch pickles them, which is not read: save "
+         "the adapter with PEFT's save_pretrained, which writes ", adapterFile);
+  fail("--adapter ", folder, ": the folder has no ", adapterFile,
+       ": name a folder of PEFT's, or one of --save");
 }
 
 /// Whether --resume auto goes on from a checkpoint in `folder`; an Error if that cannot be told.
@@ -381,10 +400,12 @@ static void resolve(Options &options,
     if (!isThere)
       options.givenFlags.erase("--resume");
     // A run that goes on does not begin.
-    for (const char *flag : {"--init", "--initial-loss-scale"})
-      if (isThere)
+    for (const char *flag : {"--init", "--adapter", "--initial-loss-scale"})
+      if (isThere && (std::string_view(flag) != "--init" || !options.trainsAdapters))
         options.givenFlags.erase(flag);
     if (isThere)
+      options.adapter = "";
+    if (isThere && !options.trainsAdapters)
       options.init = "";
   }
   static constexpr RunFlag peak{"--peak-flops", "X", &Options::peakFlops, "FLOP/s of a rank"};
@@ -427,6 +448,11 @@ static void resolve(Options &options,
   std::error_code ignored; // Whoever opens it says what is wrong.
   if (std::filesystem::is_directory(options.init, ignored))
     options.init = weightsIn(options.init);
+  // A run with adapters that is resumed, wherever that is, reads them again.
+  if (options.trainsAdapters && !options.init.empty())
+    options.init = std::filesystem::absolute(options.init, ignored);
+  if (std::filesystem::is_directory(options.adapter, ignored))
+    options.adapter = adapterIn(options.adapter);
 }
 
 /// Makes a run that only evaluates one without steps on the data that it evaluates.
@@ -499,7 +525,10 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
     if (options.given(flag.name))
       checkFlag(flag, options);
   checkFiles(options);
-  if (options.given("--init") && options.given("--resume"))
+  if (options.given("--adapter") && options.given("--resume"))
+    fail("--adapter and --resume are both given: a resumed run takes its adapters from the "
+         "checkpoint; drop one of them");
+  if (options.given("--init") && options.given("--resume") && !options.trainsAdapters)
     fail("--init and --resume are both given: a resumed run takes its weights from the checkpoint; "
          "drop one of them");
   checkLearningRate(options);

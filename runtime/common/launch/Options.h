@@ -47,6 +47,7 @@ struct Options {
     double value;
   };
   std::string optimizer;
+  bool trainsAdapters = false; ///< the executable's step changes adapters alone
   std::vector<Hyperparameter> hyperparameters;
   Files lossMask, evalData, evalLossMask;
   Files documents, evalDocuments; ///< or one token each
@@ -58,7 +59,7 @@ struct Options {
     Files data, lossMask, documents, source, sourceDocuments;
   };
   std::vector<EvaluationSet> evaluationSets;
-  std::string init, save, resume, metrics, tensorboard, logSamples, trace, dump, tune;
+  std::string init, adapter, save, saveMerged, resume, metrics, tensorboard, logSamples, trace, dump, tune;
   bool evalOnly = false;
   std::string onNan = "stop";
   int64_t logEvery = 0; ///< 0: not given

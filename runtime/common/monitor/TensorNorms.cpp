@@ -16,7 +16,7 @@ std::vector<std::pair<std::string, double>>
 meshwright::tensorNorms(MwContext &context, const VariableAddresses &addresses) {
   std::vector<std::pair<std::string, double>> norms;
   GatherBuffers buffers;
-  for (WeightKind kind : {WeightKind::Parameters, WeightKind::OptimizerStates})
+  for (WeightKind kind : {WeightKind::Parameters, WeightKind::Adapters, WeightKind::OptimizerStates})
     for (const FileTensor &tensor : fileTensors(context.plan, kind)) {
       double squares = 0;
       gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {

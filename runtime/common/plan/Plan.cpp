@@ -116,13 +116,15 @@ static void checkRange(int64_t arena, const std::string &path, int64_t offset, i
 static Initializer initializerOf(const plan::Initializer &init, const std::string &path) {
   if (init.kind == "normal")
     return {Initializer::Normal, float(required(init.deviation, "std", path))};
+  if (init.kind == "uniform")
+    return {Initializer::Uniform, float(required(init.bound, "bound", path))};
   if (init.kind == "ones")
     return {Initializer::Constant, 1.0f};
   if (init.kind == "zeros")
     return {Initializer::Constant, 0.0f};
   if (init.kind == "constant")
     return {Initializer::Constant, float(required(init.value, "value", path))};
-  fail("plan: ", path, " has kind \"", init.kind, "\", not normal, ones, zeros or constant");
+  fail("plan: ", path, " has kind \"", init.kind, "\", not normal, uniform, ones, zeros or constant");
 }
 
 /// That each row of a slice is one of the file's.
@@ -259,6 +261,7 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
   variable.offset = entry.offset;
   variable.onHost = entry.onHost.value_or(false);
   variable.program = programAt(plan, entry.program, path);
+  variable.isAdapter = entry.adapter.value_or(false);
   if (variable.role == Variable::Parameter) {
     variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
     const plan::Storage &storage = required(entry.storage, "storage", path);
@@ -360,6 +363,7 @@ static void findStates(Plan &plan) {
     }
     variable.storage = parameter.storage;
     variable.numbered = parameter.numbered;
+    variable.isAdapter = parameter.isAdapter;
     if (variable.role == Variable::Master) {
       variable.init = parameter.init;
       parameter.hasMaster = true;

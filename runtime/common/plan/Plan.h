@@ -35,9 +35,9 @@ struct Storage {
 };
 
 struct Initializer {
-  enum Kind { Normal, Constant };
+  enum Kind { Normal, Uniform, Constant };
   Kind kind = Constant;
-  float value = 0; ///< standard deviation, or the constant
+  float value = 0; ///< standard deviation, bound, or the constant
 };
 
 struct Variable {
@@ -58,6 +58,9 @@ struct Variable {
   size_t program = 0; ///< which of the plan's programs has it
   Initializer init;
   Storage storage;
+
+  /// A parameter, or the master of one, that is in the files of an adapter.
+  bool isAdapter = false;
 
   /// A parameter that is the rounded value of a master, which files are read into
   /// and written from.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/train/Run.h"
 
+#include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Weights.h"
 #include "common/launch/Launch.h"
 #include "common/monitor/Error.h"
@@ -13,9 +14,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <numeric>
 
 using namespace meshwright;
+namespace fs = std::filesystem;
 
 void Run::note(const std::string &message) const {
   if (isRoot())
@@ -188,15 +191,22 @@ void Run::fillWeights(const std::string &from) {
       note(text("the checkpoint ", from,
                 " is of a version without checksums: damage to it "
                 "would not be found"));
-    readWeights(target, WeightKind::Parameters, from + "/model.safetensors", "--resume",
+    readWeights(target, trainedWeights(plan),
+                from + "/" + (plan.adapterConfig ? adapterFile : "model.safetensors"), "--resume",
                 ids.model);
     readWeights(target, WeightKind::OptimizerStates, from + "/optimizer.safetensors",
                 "--resume", ids.optimizer);
-  } else if (!options.init.empty()) {
-    extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
-  } else {
-    initializeWeights(target, uint64_t(options.seed));
+  } else if (!options.adapter.empty()) {
+    checkAdapterConfig(plan, fs::path(options.adapter).parent_path(), "--adapter");
+    readWeights(target, WeightKind::Adapters, options.adapter, "--adapter");
+  } else if (plan.adapterConfig || options.init.empty()) {
+    initializeWeights(target, uint64_t(options.seed), trainedWeights(plan));
   }
+  // Checkpoints of adapters do not hold the frozen weights, which are as the run began with them.
+  if (!options.init.empty() && (from.empty() || plan.adapterConfig))
+    extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
+  else if (plan.adapterConfig)
+    initializeWeights(target, uint64_t(state.seed), WeightKind::Parameters);
   rounds.finish();
   if (!extra.empty())
     note(extra);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/train/Saving.h"
 
+#include "common/checkpoint/AdapterFiles.h"
 #include "common/monitor/StopSignal.h"
 
 #include <unistd.h>
@@ -13,6 +14,10 @@ using namespace meshwright;
 
 void Saving::open(const TokenData &data) {
   const Options &options = run.options;
+  if (run.isRoot() && !options.saveMerged.empty()) {
+    prepareDirectory(options.saveMerged, "--save-merged");
+    checkSpace(options.saveMerged, mergedBytes(run.plan), "--save-merged: the model");
+  }
   if (!run.isRoot() || options.save.empty())
     return;
   prepareDirectory(options.save, "--save");
@@ -41,6 +46,14 @@ void Saving::save() {
   run.arena->forget(run.plan.variableRange().begin, run.plan.variableRange().end);
   saved = run.state.step;
   savedPosition = run.state.position;
+}
+
+void Saving::saveMerged() {
+  if (run.options.saveMerged.empty())
+    return;
+  run.download(run.plan.variableRange());
+  meshwright::saveMerged(run.context, run.arena->variables(), run.options.saveMerged);
+  run.arena->forget(run.plan.variableRange().begin, run.plan.variableRange().end);
 }
 
 int Saving::agree() {

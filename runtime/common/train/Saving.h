@@ -26,6 +26,8 @@ public:
 
   /// Saves the state, unless it is saved. Collective.
   void save();
+  /// Writes what --save-merged asks for. Collective.
+  void saveMerged();
   /// How many steps the last checkpoint of this run has, or -1.
   int64_t savedStep() const { return saved; }
   /// The last checkpoint of this run, or the one that it goes on from, and its step; empty and -1 if there is none.

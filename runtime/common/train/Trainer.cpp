@@ -226,6 +226,7 @@ int Trainer::train() {
   time.book(run.state.step < options.steps ? TimeUse::Start : TimeUse::Evaluation);
   int stopped = runSteps();
   saving.save();
+  saving.saveMerged();
   time.book(TimeUse::Saving);
   report.close();
   // For good: after the barrier the other ranks may end at any time.

@@ -34,6 +34,8 @@ NOT_DRAWN = {
         **{flag: "generates text instead of training, which EndToEnd/generate has for many models"
            for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "stop")},
         "eval-only": "evaluates instead of training, which EndToEnd/data/logs.test has",
+        "adapter": "adapters of other runs, which EndToEnd/golden/lora.test has",
+        "save-merged": "given where a run with adapters starts from the weights of another; EndToEnd/golden/lora.test has it",
         "log-norms": "norms of what checkpoints have, which are compared; EndToEnd/data/logs.test has it",
         "peak-flops": "a time is divided by it, which EndToEnd/data/logs.test has",
         "on-nan=stop": "what it is when it is not given",
@@ -64,6 +66,7 @@ class Drawing(dict):
         self.updates = random.Random(f"updates {seed}").choice
         self.groups = random.Random(f"groups {seed}").choice
         self.rates = random.Random(f"rates {seed}").choice
+        self.tunes = random.Random(f"tunes {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -222,6 +225,17 @@ def optimizer_groups(d):
     return groups if groups == "*:lr=0.5" or d["optimizer"] != "sgd" else None
 
 
+def lora(d):
+    # Names that a model of each family has.
+    adapters = d.tunes([None] * 6 + ["r=2,alpha=4,targets=all-linear", "r=3,alpha=2,targets=all-linear,rslora,dropout=0.25"])
+    return adapters if not d["optimizer-groups"] else None
+
+
+def freeze(d):
+    patterns = d.tunes([None] * 5 + ["*{wte,embed}*", "*norm*;*{wte,embed}*"])
+    return patterns if not d["optimizer-groups"] and not d["lora"] else None
+
+
 def among(*values, when=lambda d: True):
     return lambda d: d.pick(values) if when(d) else None
 
@@ -263,6 +277,8 @@ COMPILE = {
     "grad-dtype": lambda d: d.pick([None, "f32", "bf16"]) if d["precision"] == "bf16" else d.pick([None, None, "f32"]),
     "optimizer": optimizer,
     "optimizer-groups": optimizer_groups,
+    "lora": lora,
+    "freeze": freeze,
     # Rounded moments make differences of f32 as large as those of narrow types.
     "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16") else None,
     "dropout": among(None, 0, 0, 0.1, 0.5),

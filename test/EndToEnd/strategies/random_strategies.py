@@ -57,7 +57,7 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "aux_loss": 0}  # Which of t
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "packed",
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass"),
-           "step": ("optimizer", "optimizer-groups", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
+           "step": ("optimizer", "optimizer-groups", "lora", "freeze", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel"),
            "local": ("context-balance", "loss-parts"),
            "stages": ("remat",),
@@ -214,9 +214,14 @@ def start(exe, d, ranks, options):
 
 
 def save_first(d):
-    """Saves the initial weights of one rank."""
+    """Saves the initial weights of one rank. Adapters begin as nothing, so the merged model is the base."""
     given = {name: d.run[name] for name in ("tokens", "seed", "documents")}
-    start("one", d, 1, dict(given, data="data.bin", steps=0, save="first"))
+    given["save-merged" if d["lora"] else "save"] = "first"
+    start("one", d, 1, dict(given, data="data.bin", steps=0))
+
+
+def first_weights(d):
+    return "first/model.safetensors" if d["lora"] else "first/latest/model.safetensors"
 
 
 def differences(have, want):
@@ -265,7 +270,7 @@ class Scatter:
         if "init" not in self.run and not self.runs:
             save_first(self.d)
         half_unit = ALLOWED[self.d["precision"] or "f32"][2]
-        change_last_bits("first/latest/model.safetensors", "changed.safetensors", half_unit, random.Random(self.runs))
+        change_last_bits(first_weights(self.d), "changed.safetensors", half_unit, random.Random(self.runs))
         moved = differences(start("one", self.d, 1, dict(self.run, init="changed.safetensors")), self.want)
         for row, found in zip(self.most, moved):
             row.update({key: max(row.get(key, 0), value) for key, value in found.items()})
@@ -328,7 +333,7 @@ def run_seed(seed, target):
     d = draw(seed, target)
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
-    shared = ("batch", "seq", "optimizer", "optimizer-groups", "precision", "grad-dtype", "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
+    shared = ("batch", "seq", "optimizer", "optimizer-groups", "lora", "freeze", "precision", "grad-dtype", "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
               "router-bias-rate", "packed", "aux-loss", "aux-loss-coef", "aux-scope")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)
@@ -352,7 +357,7 @@ def run_seed(seed, target):
         run["save-every"] = run.get("save-every", 1)
     if d.run["init"]:
         save_first(d)
-        run["init"] = "first" if seed % 2 else "first/latest/model.safetensors"
+        run["init"] = "first" if seed % 2 else first_weights(d)
     have, want = start_both(d, run, ranks, more)
     allowed, scatter = ALLOWED[d["precision"] or "f32"], Scatter(d, run, want)
     worst, share = hold(have, want, allowed, scatter)

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Losses of frozen parameters and of adapters on many ranks against the interpreter's of one in float64, and in bf16 within
+what its digits allow: finetuning_meshes.py GOLDEN WORK freeze=PATTERNS|lora=ADAPTERS... -- STRATEGY...
+
+A strategy is written as for golden.py. Frozen parameters end as they began, have no states, and nothing of their
+gradients is communicated.
+"""
+import json
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from compare import read_safetensors
+from harness import Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
+
+golden = Golden(sys.argv[1])
+fresh(sys.argv[2])
+between = sys.argv.index("--")
+kinds, strategies = sys.argv[3:between], sys.argv[between + 1:]
+
+
+def interpreted(size, run):
+    compile(golden.config, "step.mlir", emit="step", **size)
+    judge = ["meshwright-interpret", "step.mlir", "--train", *flags(run)]
+    done = subprocess.run(map(str, judge), capture_output=True, text=True, timeout=600)
+    check(done.returncode == 0, done.stderr[:1000])
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def planned(exe):
+    return json.loads(call(["meshwright", "inspect", "--json", exe]))
+
+
+def sent(plan):
+    return sum(entry["bytes"] * entry["times"] for entry in plan["collectives"] if entry["program"] == "step")
+
+
+for kind in kinds:
+    flag, value = kind.split("=", 1)
+    # With a larger eps Adam does not make whole steps of gradients that are but rounding errors.
+    run = dict(golden.data, init=golden.weights, steps=4, lr=1e-2, eps=1e-4)
+    want = interpreted(dict(golden.size, **{flag: value}), run)
+    for item in strategies:
+        for precision, most in (("f32", 1e-5), ("bf16", 2e-2)):
+            options = dict(golden.size, **strategy(item), precision=precision)
+            compile(golden.config, "whole", **options)
+            compile(golden.config, "exe", **options, **{flag: value})
+            have = train("./exe", ranks_of(options["mesh"]), save="saved" if flag == "freeze" else None, **run)
+            off = distance(have, want)
+            plan, whole = planned("exe"), planned("whole")
+            print(f"{golden.directory.name} {kind} {item} {precision}: loss {off:.1e}, "
+                  f"{sent(plan)} bytes sent, all trained {sent(whole)}", flush=True)
+            check(off <= most, f"a loss is off by {off:.2e}")
+            check(sent(plan) <= sent(whole), "more is sent than where all is trained")
+            frozen = {entry["name"] for entry in plan["variables"] if entry.get("frozen")}
+            check(frozen and not any(entry.get("of") in frozen and entry["role"] != "tokens" for entry in plan["variables"]),
+                  "a frozen parameter has a state")
+            if flag == "freeze" and precision == "f32":
+                before, after = read_safetensors(golden.weights), read_safetensors("saved/latest/model.safetensors")
+                same = {name for name in before if before[name][1] == after[name][1]}
+                check(0 < len(same) < len(before), f"these are as before: {sorted(same)}")

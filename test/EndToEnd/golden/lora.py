@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Trains the adapters of test/Inputs/lora and compares with PEFT's float64 run:
+lora.py LORA WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--files]
+
+--files: also go on from a checkpoint of adapters on one rank, read it as an adapter, and merge it into the base's weights.
+"""
+import json
+import math
+import pathlib
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from compare import gradient_error, largest, read_safetensors
+from harness import INPUTS, Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
+
+files = "--files" in sys.argv
+adapter, work, *meshes = [word for word in sys.argv[1:] if word != "--files"]
+golden = Golden(adapter)
+base = INPUTS / "golden" / golden.directory.name
+peft = json.loads((golden.directory / "adapter_config.json").read_text())
+run = golden.answers["run"]
+data = dict(golden.data, data=INPUTS / "golden" / run["data"])
+given = dict(golden.run, **data, init=base / "model.safetensors", adapter=golden.directory)
+want = [dict(zip(("loss", "grad_norm"), values)) for values in zip(golden.answers["loss"], golden.answers["grad_norm"])]
+targets = peft["target_modules"]
+# What PEFT has found by all-linear it saves as names.
+lora = f"r={peft['r']},alpha={peft['lora_alpha']},targets={'+'.join(targets) if len(targets) < 4 else 'all-linear'}"
+lora += ",rslora" if peft["use_rslora"] else ""
+fresh(work)
+
+for item in meshes:
+    size = dict(batch=run["batch"], seq=run["seq"], lora=lora, **strategy(item))
+    ranks = ranks_of(size["mesh"])
+    narrow = size.get("precision", "f32") != "f32"
+    compile(base / "config.json", "exe", **size)
+    have = train("./exe", ranks, save="saved", **given)
+    loss, norm = distance(have, want), distance(have, want, "grad_norm")
+    print(f"{golden.directory.name} {item}: loss {loss:.1e}, grad_norm {norm:.1e}", end="")
+    check(loss <= (1e-2 if narrow else 1e-5), f"a loss is off by {loss:.2e}")
+    check(norm <= (5e-2 if narrow else 5e-5), f"a gradient norm is off by {norm:.2e}")
+    if not narrow:
+        weights = read_safetensors("saved/latest/adapter_model.safetensors")
+        final = golden.answers["final_norm"]
+        check(weights.keys() == final.keys(), f"other tensors were saved: {sorted(weights.keys() ^ final.keys())}")
+        worst = largest(abs(math.hypot(*weights[name][1]) - norm) / norm for name, norm in final.items())
+        print(f", adapters at the end {worst:.1e}", end="")
+        check(worst <= 2e-5, f"the norm of an adapter at the end is off by {worst:.2e}")
+        compile(base / "config.json", "sgd", **dict(size, optimizer="sgd"))
+        without = {name: value for name, value in given.items() if name in ("data", "tokens", "init", "adapter")}
+        train("./sgd", ranks, save="sgd-saved", **dict(without, lr=100, grad_clip=0, steps=1))
+        error, where = gradient_error(golden.directory / "adapter_model.safetensors",
+                                      "sgd-saved/latest/adapter_model.safetensors", golden.gradients, 100)
+        print(f", gradients {error:.1e} at {where}", end="")
+        check(error <= 2e-5, f"the gradient of {where} is off by {error:.2e}")
+    print(flush=True)
+
+if files:
+    # The run on the last mesh has saved all; one of fewer steps goes on elsewhere, and finds the base itself.
+    compile(base / "config.json", "one", batch=run["batch"], seq=run["seq"], lora=lora)
+    train("./exe", ranks, save="first", **dict(given, steps=2))
+    # A resumed run goes on with a file of metrics that is there.
+    again = train("./one", 1, metrics="again.jsonl", save="second", resume="first", **dict(data, steps=run["steps"]))
+    check(distance(again, want[2:]) <= 1e-5, "a run that is resumed on another mesh has other losses")
+    plan = json.loads(call(["meshwright", "inspect", "--json", "one"]))
+    roles = {entry["name"]: entry for entry in plan["variables"]}
+    check(all(bool(entry.get("frozen")) != bool(entry.get("adapter")) for entry in roles.values() if entry["role"] == "parameter"),
+          "a parameter is neither frozen nor an adapter's")
+    check(all(roles[entry["of"]].get("adapter") for entry in roles.values() if "of" in entry), "a frozen weight has a state")
+
+    def evaluated(exe, **options):
+        pathlib.Path("eval.jsonl").unlink(missing_ok=True)
+        (row,) = train(exe, 1, metrics="eval.jsonl", eval_only=True, eval_data=data["data"], eval_batches=2, tokens=run["tokens"], **options)
+        return row["eval_loss"]
+    resumed = evaluated("./one", resume="second")
+    read = evaluated("./one", init=base, adapter="second", save_merged="merged")
+    compile("merged/config.json", "plain", batch=run["batch"], seq=run["seq"])
+    merged = evaluated("./plain", init="merged")
+    check(read == resumed and abs(merged - resumed) <= 1e-5 * resumed, f"losses are {resumed}, {read}, {merged}")
+    check(abs(resumed - evaluated("./plain", init=base)) > 1e-3, "the adapters change nothing")
+    print(f"{golden.directory.name}: resumed, read and merged")

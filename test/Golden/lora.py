@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Makes test/Inputs/lora: float64 fine-tuning runs of PEFT on the models of test/Inputs/golden.
+
+    python3 -m venv venv && venv/bin/pip install torch transformers peft safetensors numpy
+    venv/bin/python test/Golden/lora.py [--read FOLDER MODEL]
+
+The product needs none of this; the results are committed. For each model: the adapter that the run starts from, as PEFT
+saves it (adapter_config.json, adapter_model.safetensors; B is not zero, so that A has gradients), the gradients of the first
+step (grads0.safetensors) and losses and gradient norms (golden.json).
+
+--read has PEFT load the adapter in FOLDER over the model of that golden directory and prints the loss of the first batch of
+that directory's run. Where FOLDER is a merged model's, transformers loads that alone.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+from safetensors.numpy import load_file, save_file
+
+from generate import FLOAT32, RUN, batch_of, make_model, output_of, tokens_of, train
+from peft import LoraConfig, PeftModel, get_peft_model
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN, OUT = HERE.parent / "Inputs" / "golden", HERE.parent / "Inputs" / "lora"
+MODELS = {"llama-tiny": {"r": 4, "lora_alpha": 16, "target_modules": "all-linear", "use_rslora": True},
+          "gpt2-tiny": {"r": 6, "lora_alpha": 9, "target_modules": ["c_attn", "c_proj"], "fan_in_fan_out": True}}
+
+
+def tensors_in(path):
+    """In float64; generate.py has other numbers take the name of float32."""
+    return {name: torch.tensor(value).double() for name, value in load_file(path).items()}
+
+
+def write(tensors, path):
+    save_file({name: value.to(FLOAT32).contiguous().numpy() for name, value in tensors.items()}, path)
+
+
+def base(name):
+    model = make_model(GOLDEN / name)
+    weights = tensors_in(GOLDEN / name / "model.safetensors")
+    missing = model.load_state_dict(weights, strict=False)
+    if missing.unexpected_keys:  # files without the model's prefix
+        missing = getattr(model, model.base_model_prefix).load_state_dict(weights, strict=False)
+    assert not missing.unexpected_keys and set(missing.missing_keys) <= {"lm_head.weight"}, missing
+    return model
+
+
+def generate(name, keys):
+    directory = OUT / name
+    directory.mkdir(parents=True, exist_ok=True)
+    model = get_peft_model(base(name), LoraConfig(task_type="CAUSAL_LM", **keys))
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=FLOAT32) * 0.1)
+    model.save_pretrained(directory)
+    (directory / "README.md").unlink(missing_ok=True)
+    config = json.loads((directory / "adapter_config.json").read_text())
+    (directory / "adapter_config.json").write_text(json.dumps(dict(config, base_model_name_or_path=None), indent=1) + "\n")
+    saved = tensors_in(directory / "adapter_model.safetensors")
+    write(saved, directory / "adapter_model.safetensors")
+    run = {**RUN, "batch": 4, "seq": 32}
+    losses, norms, _, grads = train(model, run, tokens_of(run, GOLDEN))
+    grads = {n.replace(".default", ""): g for n, g in grads.items() if "lora_" in n}
+    assert grads.keys() == saved.keys()
+    write(grads, directory / "grads0.safetensors")
+    golden = {"run": run, "loss": losses, "grad_norm": norms,
+              "final_norm": {n.replace(".default", ""): p.norm().item() for n, p in model.named_parameters() if "lora_" in n}}
+    (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
+    print(f"{name}: {sum(g.numel() for g in grads.values())} weights of adapters, loss {losses[0]:.6f} -> {losses[-1]:.6f}")
+
+
+def read(folder, name):
+    model = base(name)
+    if (pathlib.Path(folder) / "adapter_config.json").exists():
+        model = PeftModel.from_pretrained(model, folder)
+    else:
+        weights = tensors_in(pathlib.Path(folder) / "model.safetensors")
+        missing = model.load_state_dict(weights, strict=False)
+        if missing.unexpected_keys:
+            getattr(model, model.base_model_prefix).load_state_dict(weights, strict=False)
+    run = json.loads((OUT / name / "golden.json").read_text())["run"]
+    x, y = batch_of(run, tokens_of(run, GOLDEN), 0, model.config.vocab_size)
+    model.double().eval()
+    loss = torch.nn.functional.cross_entropy(output_of(model, x).logits.flatten(0, 1), y.flatten())
+    print(f"{name}: loss {loss.item():.12f}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--read"]:
+        read(*sys.argv[2:4])
+    else:
+        for name, keys in MODELS.items():
+            generate(name, keys)

@@ -1,0 +1,92 @@
+// RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=8,targets=up+c_attn" | FileCheck %s
+// RUN: meshwright-opt %s --train-adapt="lora=r=4,alpha=8,targets=all-linear,rslora" --train-autodiff --train-accumulate --train-build-optimizer --canonicalize --train-verify | FileCheck %s --check-prefix=LINEAR
+// RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=2,targets=up,dropout=0.25" | FileCheck %s --check-prefix=DROPOUT
+// DEFINE: %{lora} =
+// DEFINE: %{refused} = not meshwright-opt %s --train-adapt="lora=%{lora}" 2>&1 | FileCheck %s --check-prefix
+// REDEFINE: %{lora} = r=2,alpha=2,targets=q_proj
+// RUN: %{refused}=NONE
+// REDEFINE: %{lora} = r=2,alpha=2,targets=0.up
+// RUN: %{refused}=LAYER
+// REDEFINE: %{lora} = r=2,alpha=2,targets=embed
+// RUN: %{refused}=EMBED
+// REDEFINE: %{lora} = r=2,alpha=2
+// RUN: %{refused}=MISSING
+// REDEFINE: %{lora} = r=0,alpha=2,targets=up
+// RUN: %{refused}=RANK
+// REDEFINE: %{lora} = r=2,alpha=2,targets=up,v_proj
+// RUN: %{refused}=COMMA
+// REDEFINE: %{lora} = r=2,alpha=2,targets=up,targets=c_attn
+// RUN: %{refused}=TWICE
+// REDEFINE: %{lora} = r=2,alpha=2,targets=up+all-linear
+// RUN: %{refused}=ALONE
+
+// BEGIN EXAMPLE --train-adapt=lora=r=2,alpha=8,targets=up+c_attn
+module attributes {train.microbatches = 1 : i64, train.vocabulary = 16 : i64} {
+  train.variable @embed : tensor<16x4xf32> init <"normal", 0.02> storage <"model.embed.weight">
+  train.variable @h.up.weight : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"model.h.{layer}.up.weight">
+  train.variable @q.weight : tensor<4x4xf32> init <"normal", 0.02> storage <"c_attn.weight", transpose = true, dim = 1, full = 8>
+  train.variable @v.weight : tensor<4x4xf32> init <"normal", 0.02> storage <"c_attn.weight", transpose = true, dim = 1, offset = 4, full = 8>
+  func.func private @layer(%x: tensor<2x3x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x3x4xf32> {
+    %y = train.linear %x, %w : (tensor<2x3x4xf32>, tensor<4x4xf32>) -> tensor<2x3x4xf32>
+    return %y : tensor<2x3x4xf32>
+  }
+  func.func @loss(%tokens: tensor<2x3xi32> {train.input = "tokens"}) -> tensor<f32> {
+    %embed = train.get @embed : tensor<16x4xf32>
+    %up = train.get @h.up.weight : tensor<3x4x4xf32>
+    %wq = train.get @q.weight : tensor<4x4xf32>
+    %wv = train.get @v.weight : tensor<4x4xf32>
+    %x = train.embedding %embed, %tokens : (tensor<16x4xf32>, tensor<2x3xi32>) -> tensor<2x3x4xf32>
+    %h = train.repeat @layer x 3 carry(%x) each(%up) shared() : (tensor<2x3x4xf32>, tensor<3x4x4xf32>) -> tensor<2x3x4xf32>
+    %q = train.linear %h, %wq : (tensor<2x3x4xf32>, tensor<4x4xf32>) -> tensor<2x3x4xf32>
+    %v = train.linear %h, %wv : (tensor<2x3x4xf32>, tensor<4x4xf32>) -> tensor<2x3x4xf32>
+    %y = train.add %q, %v : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+    %loss = train.reduce sum %y over [0, 1, 2] : (tensor<2x3x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// END EXAMPLE
+
+// The base is frozen. Weights of one tensor in files share A, and their Bs are rows of one tensor, as they are.
+// CHECK: train.adapter_config = {{.*}}lora_alpha
+// CHECK: train.variable @embed {{.*}} {train.frozen}
+// CHECK: train.variable @h.up.weight {{.*}} {train.frozen}
+// CHECK-NEXT: train.variable @h.up.lora_A.weight : tensor<3x2x4xf32> stacked init <"uniform", 5.000000e-01 : f64> storage <"base_model.model.model.h.{layer}.up.lora_A.weight"> {train.adapter}
+// CHECK-NEXT: train.variable @h.up.lora_B.weight : tensor<3x4x2xf32> stacked {{.*}}storage <"base_model.model.model.h.{layer}.up.lora_B.weight"> {train.adapter}
+// CHECK: train.variable @q.lora_A.weight : tensor<2x4xf32> {{.*}} storage <"base_model.model.c_attn.lora_A.weight"> {train.adapter}
+// CHECK-NEXT: train.variable @q.lora_B.weight : tensor<4x2xf32> {{.*}}storage <"base_model.model.c_attn.lora_B.weight", full = 8> {train.adapter}
+// CHECK: train.variable @v.lora_B.weight : tensor<4x2xf32> {{.*}}storage <"base_model.model.c_attn.lora_B.weight", offset = 4, full = 8> {train.adapter}
+// CHECK-LABEL: func.func private @layer(%arg0: tensor<2x3x4xf32>, %arg1: tensor<4x4xf32>, %arg2: tensor<2x4xf32>, %arg3: tensor<4x2xf32>)
+// CHECK: %[[LOW:.*]] = train.linear %arg0, %arg2
+// CHECK: %[[SCALED:.*]] = train.scale %[[LOW]] by 4.0
+// CHECK: %[[Y:.*]] = train.linear %arg0, %arg1
+// CHECK: %[[DELTA:.*]] = train.linear %[[SCALED]], %arg3
+// CHECK: %[[SUM:.*]] = train.add %[[Y]], %[[DELTA]]
+// CHECK: return %[[SUM]]
+// CHECK-LABEL: func.func @loss
+// CHECK: train.repeat @layer x 3 carry({{.*}}) each(%{{.*}}, %{{.*}}, %{{.*}}) shared()
+// CHECK: train.scale
+// CHECK-NOT: train.scale
+
+// LINEAR: train.variable @embed {{.*}} {train.frozen}
+// LINEAR-LABEL: func.func @step
+// Two As and three Bs of adapters have updates, and nothing else.
+// LINEAR-COUNT-5: train.update "adamw"
+// LINEAR-NOT: train.update
+
+// The random numbers of adapters are as those of other dropouts: by the layer, the sequence and the step.
+// DROPOUT-LABEL: func.func private @layer(%arg0: tensor<i32>, %arg1: tensor<2x3x4xf32>
+// DROPOUT: %[[KEY:.*]] = train.fold_in %{{.*}}, %arg0
+// DROPOUT: %[[X:.*]] = train.dropout %arg1, %{{.*}}, %[[KEY]] rate 2.500000e-01 stream 0
+// DROPOUT: train.linear %[[X]],
+// DROPOUT: train.linear %arg1,
+// DROPOUT-LABEL: func.func @loss(%arg0: tensor<2x3xi32> {train.input = "tokens"}, %arg1: tensor<2xi32> {train.input = "sequence_ids"}, %arg2: tensor<2xi32> {train.input = "key"})
+// DROPOUT: train.repeat @layer x 3 indexed
+
+// NONE: error: --lora: the target 'q_proj' names no linear module; these are up, c_attn
+// LAYER: error: --lora: the target '0.up' names model.h.0.up but not model.h.2.up, which are one parameter, @h.up.weight; leave the number of the layer out
+// EMBED: error: --lora: the target 'embed': model.embed is used by train.embedding, which is no product with a matrix; name other modules
+// MISSING: 'r=2,alpha=2' has no targets=; write e.g. r=8,alpha=16,targets=q_proj+v_proj
+// RANK: '0' of r must be a whole number above 0
+// COMMA: 'v_proj' is none of r=, alpha=, targets=, dropout= and rslora
+// TWICE: gives targets twice; targets are separated by +
+// ALONE: all-linear has all the others; write it alone
