@@ -50,6 +50,11 @@ SmallVector<StringRef> Optimizer::scalars() const {
   return names;
 }
 
+bool Optimizer::keeps(StringRef state) const {
+  return llvm::any_of(states, [&](const OptimizerState &row) { return row.name == state; }) ||
+         (elsewhere && elsewhere->keeps(state));
+}
+
 //===--- formulas -------------------------------------------------------------===//
 
 /// `value` times `factor`, which is no op where that is 1.
@@ -59,13 +64,25 @@ static double factorOr1(std::optional<llvm::APFloat> factor) {
   return factor ? factor->convertToDouble() : 1;
 }
 
+/// The number of an update's operands before its scalars.
+static size_t tensorsOf(const Optimizer &optimizer) {
+  return 2 + optimizer.states.size() + optimizer.hasDirection();
+}
+
 UpdateInputs::UpdateInputs(UpdateOp op, OpBuilder &builder, ValueRange operands)
+    : UpdateInputs(op, *findOptimizer(op.getOptimizer()), builder, operands) {}
+
+UpdateInputs::UpdateInputs(UpdateOp op, const Optimizer &optimizer, OpBuilder &builder,
+                           ValueRange operands)
     : parameter(expr(builder, op.getLoc(), operands[0])), gradient(parameter.with(operands[1])),
-      clip(parameter.with(operands[2 + op.getStates().size()])),
-      lr(scaled(parameter.with(operands[3 + op.getStates().size()]), factorOr1(op.getLrFactor()))),
-      decays(op.getDecay()), optimizer(*findOptimizer(op.getOptimizer())),
-      decayFactor(factorOr1(op.getDecayFactor())), states(operands.slice(2, op.getStates().size())),
-      scalars(operands.drop_front(4 + op.getStates().size())) {}
+      clip(parameter.with(operands[tensorsOf(optimizer)])),
+      lr(scaled(parameter.with(operands[tensorsOf(optimizer) + 1]), factorOr1(op.getLrFactor()))),
+      decays(op.getDecay()), optimizer(optimizer), decayFactor(factorOr1(op.getDecayFactor())),
+      states(operands.slice(2, optimizer.states.size())),
+      scalars(operands.drop_front(tensorsOf(optimizer) + 2)) {
+  if (optimizer.hasDirection())
+    direction = parameter.with(operands[tensorsOf(optimizer) - 1]);
+}
 
 Expr UpdateInputs::state(StringRef name) const {
   for (auto [row, value] : llvm::zip_equal(optimizer.states, states))
@@ -101,6 +118,8 @@ static std::string ruleText(const Optimizer &optimizer) {
     text += ", " + whole;
     results += ", " + whole;
   }
+  if (optimizer.hasDirection())
+    text += ", " + whole;
   for (size_t i = 0; i < 2 + optimizer.scalars().size(); ++i)
     text += ", ";
   return text + " -> " + results;
@@ -110,30 +129,44 @@ ShardingRule UpdateOp::getShardingRule() {
   return ruleOf(*this, ruleText(*findOptimizer(getOptimizer())));
 }
 
+OpOperand *UpdateOp::getDirection() {
+  const Optimizer &optimizer = *findOptimizer(getOptimizer());
+  return optimizer.hasDirection() ? &getOperation()->getOpOperand(tensorsOf(optimizer) - 1)
+                                  : nullptr;
+}
+
 LogicalResult UpdateOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
   const Optimizer *row = findOptimizer(adaptor.getOptimizer());
   if (!row)
     return emitOptionalError(location, "'train.update' op optimizer ",
                              notAmong(adaptor.getOptimizer(), optimizerNames()));
-  size_t others = row->states.size() + 2 + row->scalars().size();
+  size_t others = tensorsOf(*row) + row->scalars().size();
   if (adaptor.getOthers().size() != others)
     return emitOptionalError(
         location, "'train.update' op of \"", row->name, "\" has ", adaptor.getOthers().size(),
         " operands behind the gradient, expected ", others, ": its states (",
         llvm::join(llvm::map_range(row->states, [](auto &state) { return state.name; }), ", "),
-        "), the clip factor, the learning rate and its scalars (", llvm::join(row->scalars(), ", "),
+        row->hasDirection() ? "), the direction, the clip factor" : "), the clip factor",
+        ", the learning rate and its scalars (", llvm::join(row->scalars(), ", "),
         ")");
   return inferFromRule("update", ruleText(*row), location, adaptor.getOperands().getTypes(), types);
 }
 
 //===--- plans ----------------------------------------------------------------===//
 
-void train::addToPlan(const Optimizer &optimizer, plan::Header &plan) {
-  plan.optimizer = optimizer.name.str();
+/// The names of a plan's rows that it has already.
+template <typename Rows> static bool hasRow(const Rows &rows, StringRef name) {
+  return llvm::any_of(rows, [&](const auto &row) { return row.name == name; });
+}
+
+static void addRow(const Optimizer &optimizer, plan::Header &plan) {
   for (const OptimizerState &state : optimizer.states)
-    plan.optimizerStates.push_back(state.name.str());
+    if (!llvm::is_contained(plan.optimizerStates, state.name))
+      plan.optimizerStates.push_back(state.name.str());
   for (const Hyperparameter &number : optimizer.hyperparameters) {
+    if (hasRow(plan.hyperparameters, number.name))
+      continue;
     plan::Hyperparameter entry{
         number.name.str(), number.help.str(), number.initial, number.most, {}};
     if (!number.decayOf.empty())
@@ -141,7 +174,15 @@ void train::addToPlan(const Optimizer &optimizer, plan::Header &plan) {
     plan.hyperparameters.push_back(entry);
   }
   for (const BiasCorrection &correction : optimizer.corrections)
-    plan.biasCorrections.push_back({correction.name.str(), correction.of.str()});
+    if (!hasRow(plan.biasCorrections, correction.name))
+      plan.biasCorrections.push_back({correction.name.str(), correction.of.str()});
+}
+
+void train::addToPlan(const Optimizer &optimizer, plan::Header &plan) {
+  plan.optimizer = optimizer.name.str();
+  addRow(optimizer, plan);
+  if (optimizer.elsewhere)
+    addRow(*optimizer.elsewhere, plan);
 }
 
 //===--- options --------------------------------------------------------------===//

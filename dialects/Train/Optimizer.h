@@ -61,6 +61,8 @@ public:
   UpdateInputs(UpdateOp op, mlir::OpBuilder &builder, mlir::ValueRange operands);
 
   formula::Expr parameter, gradient, clip, lr;
+  /// The direction of the step, where the row has one.
+  std::optional<formula::Expr> direction;
   /// Whether weights of this parameter decay: vectors' (norms, biases) do not.
   bool decays;
 
@@ -72,6 +74,9 @@ public:
   formula::Expr decay() const;
 
 private:
+  UpdateInputs(UpdateOp op, const Optimizer &optimizer, mlir::OpBuilder &builder,
+               mlir::ValueRange operands);
+
   const Optimizer &optimizer;
   double decayFactor;
   mlir::ValueRange states, scalars;
@@ -90,9 +95,16 @@ struct Optimizer {
   llvm::ArrayRef<BiasCorrection> corrections;
   /// Builds the update of each element. Zeros must make zeros, as padding needs.
   Updated (*update)(const UpdateInputs &);
+  /// The row of parameters that are no hidden matrices, if this one steps along directions that only
+  /// whole matrices have: `train-build-optimizer` computes these before the update.
+  const Optimizer *elsewhere = nullptr;
 
   /// The inputs that the formula reads beside the learning rate, in the order of operands.
   llvm::SmallVector<llvm::StringRef> scalars() const;
+  /// Whether an update has the direction of its step as an operand.
+  bool hasDirection() const { return elsewhere; }
+  /// Whether any parameter has such a state.
+  bool keeps(llvm::StringRef state) const;
 };
 
 /// All of them; the first is the default.

@@ -500,6 +500,11 @@ SmallVector<Value> UnscaleOp::decompose(OpBuilder &b) {
   return {(x / x.with(getScale()).to(x.v)).v};
 }
 
+SmallVector<Value> LerpOp::decompose(OpBuilder &b) {
+  Expr from = expr(b, getLoc(), getFrom()), weight = from.with(getWeight());
+  return {((1.0 - weight) * from + weight * from.with(getTo())).v};
+}
+
 bool GuardOp::movesElements() { return true; }
 SmallVector<Value> GuardOp::decompose(OpBuilder &b) {
   Expr updated = expr(b, getLoc(), getUpdated()), check = updated.with(getCheck());

@@ -181,7 +181,9 @@ def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
   let methods = [
     InterfaceMethod<"The parameter before.", "::mlir::OpOperand &", "getParameterMutable">,
     InterfaceMethod<"Its gradient.", "::mlir::OpOperand &", "getGradientMutable">,
-    InterfaceMethod<"The parameter after.", "::mlir::Value", "getUpdated">];
+    InterfaceMethod<"The parameter after.", "::mlir::Value", "getUpdated">,
+    InterfaceMethod<"The direction of the step, where that is computed from whole matrices; or null.",
+                    "::mlir::OpOperand *", "getDirection">];
 }
 
 def SplittableOpInterface : OpInterface<"SplittableOpInterface"> {

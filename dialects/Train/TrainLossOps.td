@@ -132,14 +132,26 @@ def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [ZeroPreservingO
   let assemblyFormat = "$updated `,` $previous `if_finite` $check attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_LerpOp : Train_EinsumOp<"lerp", "..., ..., -> ...", [ZeroPreservingOpInterface,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Linear interpolation: (1 - weight) from + weight to";
+  let description = [{
+    from, to and the result have one shape; weight is a scalar. The average of gradients and the
+    average of weights are steps of it.
+  }];
+  let arguments = (ins Train_Tensor:$from, Train_Tensor:$to, Train_ScalarTensor:$weight);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$from `to` $to `by` $weight attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_UpdateOp : Train_TensorOp<"update", "", [InferTypeOpAdaptor, UpdateOpInterface, ZeroPreservingOpInterface,
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "An optimizer's update of a parameter and its states";
   let description = [{
     `optimizer` is a row of the table of optimizers (dialects/Train/Optimizer.h), which has
     the formula. The operands are the parameter, its gradient, the states of the row in its order,
-    and scalars: the factor that clips the gradient, the learning rate, and the row's
-    hyperparameters and bias corrections. The parameter, its gradient, its states and the results
+    the direction if the row steps along one that whole matrices have (Muon), and scalars: the factor that clips the gradient, the learning rate, and the row's
+    hyperparameters and bias corrections. The parameter, its gradient, its states, the direction and the results
     have one shape. Weights decay only with `decay`. The gradient may have another float type.
     `lr_factor` and `decay_factor` multiply the learning rate and the weight decay; both are 1 where
     they are not given.
@@ -153,6 +165,12 @@ def Train_UpdateOp : Train_TensorOp<"update", "", [InferTypeOpAdaptor, UpdateOpI
   let results = (outs Train_Tensor:$updated, Variadic<Train_Tensor>:$states);
   let assemblyFormat = [{
     $optimizer (`decay` $decay^)? $parameter `,` $gradient `,` $others attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return equalButEncoding(inferred, actual);
+    }
+    ::mlir::OpOperand *getDirection();
   }];
 }
 

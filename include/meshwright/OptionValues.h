@@ -50,6 +50,23 @@ inline Names namesOf(MomentType) {
   return names;
 }
 
+/// The factor of an orthogonalized matrix of m rows and n columns in its step: 0.2 sqrt(max(m, n)), with
+/// which steps are as large as those of AdamW (Liu et al. 2025), or sqrt(max(1, m / n)) (Jordan et al.
+/// 2024).
+enum class MuonScale { matchRmsAdamw, keller };
+inline Names namesOf(MuonScale) {
+  static constexpr llvm::StringLiteral names[] = {"match-rms-adamw", "keller"};
+  return names;
+}
+
+/// The polynomials of the Newton-Schulz iteration: five times that of Jordan et al. 2024, or the five
+/// of Polar Express (Amsel et al. 2025), each the best after those before it.
+enum class MuonCoefficients { keller, polarExpress };
+inline Names namesOf(MuonCoefficients) {
+  static constexpr llvm::StringLiteral names[] = {"keller", "polar-express"};
+  return names;
+}
+
 /// What an optimizer keeps of masters: what their parameters do not hold, or all.
 enum class MasterStorage { halves, whole };
 inline Names namesOf(MasterStorage) {
@@ -299,6 +316,8 @@ public:
 MESHWRIGHT_PASS_OPTION(::meshwright::MixedPrecision)
 MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
 MESHWRIGHT_PASS_OPTION(::meshwright::MomentType)
+MESHWRIGHT_PASS_OPTION(::meshwright::MuonScale)
+MESHWRIGHT_PASS_OPTION(::meshwright::MuonCoefficients)
 MESHWRIGHT_PASS_OPTION(::meshwright::MasterStorage)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextParallel)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextBalance)

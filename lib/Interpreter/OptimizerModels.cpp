@@ -58,6 +58,16 @@ static LogicalResult unscale(train::UnscaleOp, Operands in, Results &results, Ra
   return success();
 }
 
+static LogicalResult lerp(train::LerpOp op, Operands in, Results &results, RankContext &) {
+  double weight = in[2].asFloat();
+  ArrayRef<double> from = in[0].floats(), to = in[1].floats();
+  Tensor &result = results.emplace_back(op.getType());
+  double *out = result.writeFloats();
+  for (int64_t i = 0; i < result.size(); ++i)
+    out[i] = (1 - weight) * from[i] + weight * to[i];
+  return success();
+}
+
 static LogicalResult guard(train::GuardOp, Operands in, Results &results, RankContext &) {
   results.push_back(std::isfinite(in[2].asFloat()) ? in[0] : in[1]);
   return success();
@@ -107,6 +117,7 @@ void interp::attachOptimizerModels(MLIRContext *context) {
   attach<train::GlobalNormOp, globalNorm>(context);
   attach<train::ClipFactorOp, clipFactor>(context);
   attach<train::UnscaleOp, unscale>(context);
+  attach<train::LerpOp, lerp>(context);
   attach<train::GuardOp, guard>(context);
   attach<train::UpdateOp, update>(context);
 }

@@ -163,9 +163,10 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
                                          {"loss_scale", scaler.scale()}};
   for (const Options::Hyperparameter &number : options->hyperparameters)
     scalars[number.name] = number.value;
-  for (const train::BiasCorrection &correction : optimizer->corrections)
-    scalars[correction.name] =
-        1 - std::pow(options->hyperparameter(correction.of.str()), updates);
+  for (const train::Optimizer *row : {optimizer, optimizer->elsewhere})
+    for (const train::BiasCorrection &correction : row ? row->corrections : optimizer->corrections)
+      scalars[correction.name] =
+          1 - std::pow(options->hyperparameter(correction.of.str()), updates);
   if (auto scalar = scalars.find(name); scalar != scalars.end()) {
     *value.writeFloats() = scalar->second;
     return value;

@@ -25,6 +25,12 @@ static std::string unlessMoments(const CompileOptions &o) {
              : "";
 }
 
+static std::string unlessMuon(const CompileOptions &o) {
+  return o.optimizer->hasDirection() ? ""
+                                     : "--optimizer " + optionText(o.optimizer) +
+                                           " orthogonalizes nothing; --optimizer muon does";
+}
+
 /// IR has its precision.
 static std::string unlessMasters(const CompileOptions &o) {
   if (o.masters == MasterStorage::halves && o.replay)

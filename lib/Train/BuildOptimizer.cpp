@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "Orthogonalize.h"
 #include "ParameterGroups.h"
 #include "Train/Optimizer.h"
 #include "Train/Passes.h"
@@ -21,8 +22,9 @@ namespace {
 class StepBuilder {
 public:
   StepBuilder(ModuleOp module, const Optimizer &optimizer, const GroupedParameters &groups,
-              MomentType moments)
+              MomentType moments, Orthogonalization orthogonalization)
       : module(module), builder(module.getContext()), optimizer(optimizer), groups(groups),
+        orthogonalization(orthogonalization),
         stateType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
 
@@ -41,6 +43,10 @@ private:
   /// `updated`, or `previous` where gradients have overflowed.
   Value guarded(Value updated, Value previous);
   void update(VariableOp parameter, Value gradient, Value clip);
+  /// The row that updates `parameter`.
+  const Optimizer &rowOf(VariableOp parameter);
+  /// The direction of Muon's step from the average of gradients up to the last.
+  Value directionOf(VariableOp parameter, Value gradient, Value momentum, Value clip);
   /// Keeps result `i` of `gradients`, counts of tokens, and moves the bias that they balance.
   void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
 
@@ -48,6 +54,7 @@ private:
   OpBuilder builder;
   const Optimizer &optimizer;
   const GroupedParameters &groups;
+  Orthogonalization orthogonalization;
   Type stateType; ///< in which states are stored
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
@@ -105,8 +112,23 @@ Value StepBuilder::guarded(Value updated, Value previous) {
   return GuardOp::create(builder, updated.getLoc(), updated, previous, check);
 }
 
+const Optimizer &StepBuilder::rowOf(VariableOp parameter) {
+  return optimizer.hasDirection() && !isHiddenMatrix(parameter) ? *optimizer.elsewhere : optimizer;
+}
+
+Value StepBuilder::directionOf(VariableOp parameter, Value gradient, Value momentum, Value clip) {
+  Location loc = parameter.getLoc();
+  Value mu = scalar("momentum");
+  Value clipped = MulOp::create(builder, loc, as(builder.getF32Type(), gradient), clip);
+  // Nesterov: where the average will be if the next gradient is this one.
+  Value average = LerpOp::create(builder, loc, clipped, momentum, mu);
+  Value ahead = LerpOp::create(builder, loc, clipped, average, mu);
+  return orthogonalize(parameter, ahead, orthogonalization, builder);
+}
+
 void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   Location loc = parameter.getLoc();
+  const Optimizer &optimizer = rowOf(parameter);
   auto get = [&](VariableOp variable) {
     return GetOp::create(builder, variable.getLoc(), variable.getType(), variable.getSymName())
         .getResult();
@@ -131,6 +153,8 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
     old.push_back(get(state));
   for (Value value : old)
     operands.push_back(as(builder.getF32Type(), value));
+  if (optimizer.hasDirection())
+    operands.push_back(directionOf(parameter, gradient, operands[2], clip));
   operands.append({clip, scalar("lr")});
   for (StringRef name : optimizer.scalars())
     operands.push_back(scalar(name));
@@ -232,7 +256,12 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     GroupedParameters grouped;
     if (failed(grouped.assign(getOperation(), groups, *optimizer)))
       return signalPassFailure();
-    if (failed(StepBuilder(getOperation(), *optimizer, grouped, momentsDtype).build(gradients)))
+    auto precision = getOperation()->getAttrOfType<StringAttr>(precisionAttr);
+    Type element = precision && precision.getValue() == "bf16" ? Type(BFloat16Type::get(&getContext()))
+                                                               : Type(Float32Type::get(&getContext()));
+    Orthogonalization orthogonalization{muonScale, muonCoefficients, element};
+    StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization);
+    if (failed(builder.build(gradients)))
       return signalPassFailure();
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optimizer.getValue()->name));

@@ -211,6 +211,12 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     `lr_factor` and `decay_factor`. The pass refuses a group without parameters, and one with some
     of a variable's tensors only, such as one layer of a stack.
 
+    `optimizer` muon updates matrices inside of repeated layers along their orthogonalized momentum and
+    all other parameters (embeddings, the head, vectors) by AdamW. For each such parameter the pass makes
+    a repeat over its layers with the role `update`, whose function has five Newton-Schulz steps of
+    contractions, in f32, or in bf16 where the model computes in bf16. Experts, and heads with tensors
+    of their own, are matrices of their own. `muon-scale` and `muon-coefficients` are its options.
+
     A parameter in bf16 or f16 gets one more state, its master weights `<parameter>.master` in
     f32: the update reads and writes the master, and the parameter becomes its rounded value. With
     `moments-dtype` bf16, the optimizer's states are stored in bf16: the update computes in f32 and
@@ -235,6 +241,11 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
            "type in which the optimizer's states are stored: f32 or bf16">,
     Option<"groups", "optimizer-groups", "::meshwright::ParameterGroups", "",
            "parameter groups, e.g. *.bias:lr=2,decay=0;lm_head.*:lr=0.5">,
+    Option<"muonScale", "muon-scale", "::meshwright::MuonScale", "::meshwright::MuonScale::matchRmsAdamw",
+           "factor of orthogonalized matrices: match-rms-adamw or keller">,
+    Option<"muonCoefficients", "muon-coefficients", "::meshwright::MuonCoefficients",
+           "::meshwright::MuonCoefficients::keller",
+           "polynomials of Newton-Schulz steps: keller or polar-express">,
   ];
 }
 

@@ -262,6 +262,14 @@ static const Case cases[] = {
      R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %c: $F, %l: $F, %mu: $F, %wd: $F) -> ($XD, $XD) {
        %0:2 = train.update "sgd-nesterov" decay %p, %g, %m, %c, %l, %mu, %wd : ($XD, $XD, $XD, $F, $F, $F, $F) -> ($XD, $XD)
        return %0#0, %0#1 : $XD, $XD })"},
+    {"muon",
+     R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %d: $XD, %c: $F, %l: $F, %mu: $F, %wd: $F) -> ($XD, $XD) {
+       %0:2 = train.update "muon" decay %p, %g, %m, %d, %c, %l, %mu, %wd : ($XD, $XD, $XD, $XD, $F, $F, $F, $F) -> ($XD, $XD)
+       return %0#0, %0#1 : $XD, $XD })"},
+    {"lerp",
+     R"(func.func @k(%x: $XD, %y: $XD, %w: $F) -> $XD {
+       %0 = train.lerp %x to %y by %w : ($XD, $XD, $F) -> $XD
+       return %0 : $XD })"},
     {"lion_factors",
      R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %c: $F, %l: $F, %b1: $F, %b2: $F, %wd: $F) -> ($XD, $XD) {
        %0:2 = train.update "lion" decay %p, %g, %m, %c, %l, %b1, %b2, %wd {lr_factor = 0.3 : f64, decay_factor = 3.0 : f64}

@@ -149,7 +149,7 @@ class Golden:
         self.answers = json.loads((path / "golden.json" if path.is_dir() else path).read_text())
         run = self.answers["run"]
         self.size = {name: run[name] for name in ("batch", "seq", "mlm", "mask_id", "aux_loss", "aux_loss_coef", "aux_scope", "z_loss", "router_bias_rate",
-                                                       "optimizer_groups", "source_seq")
+                                                       "optimizer_groups", "source_seq", "muon_scale", "muon_coefficients")
                      if name in run}
         if run["optimizer"] != "adamw":
             self.size["optimizer"] = run["optimizer"]

@@ -28,6 +28,7 @@ namespace {
 struct Element {
   double p;
   std::map<std::string, double> states, numbers;
+  double direction; ///< of Muon's step, which is of whole matrices (optimizers.test)
   double lr, decay; ///< 0 for what does not decay
   int t;            ///< updates, this one included
 };
@@ -71,7 +72,13 @@ static const std::map<std::string, Formula> formulas = {
      }},
     {"sgd", [](Element &e, double g) { e.p -= e.lr * g; }},
     {"sgd-momentum", [](Element &e, double g) { sgd(e, g, /*nesterov=*/false); }},
-    {"sgd-nesterov", [](Element &e, double g) { sgd(e, g, /*nesterov=*/true); }}};
+    {"sgd-nesterov", [](Element &e, double g) { sgd(e, g, /*nesterov=*/true); }},
+    // torch.optim.Muon, behind the orthogonalization.
+    {"muon", [](Element &e, double g) {
+       double &buffer = e.states["momentum"];
+       buffer += (1 - e.numbers["momentum"]) * (g - buffer);
+       e.p = e.p * (1 - e.lr * e.decay) - e.lr * e.direction;
+     }}};
 
 /// A function of one update of `size` elements in f64.
 static std::string functionText(const train::Optimizer &row, bool decays, int64_t size) {
@@ -82,7 +89,7 @@ static std::string functionText(const train::Optimizer &row, bool decays, int64_
     names += comma + name;
     types += comma + type;
   };
-  for (size_t i = 0; i < 2 + row.states.size(); ++i)
+  for (size_t i = 0; i < 2 + row.states.size() + row.hasDirection(); ++i)
     add(whole);
   for (size_t i = 0; i < 2 + row.scalars().size(); ++i)
     add("tensor<f64>");
@@ -121,7 +128,7 @@ TEST(Optimizers, AreAsPublished) {
       ASSERT_TRUE(module);
       std::vector<Element> elements;
       for (double p : {1.0, -0.5, 0.0, 3.0}) {
-        Element &e = elements.emplace_back(Element{p, {}, {}, lr, 0, 0});
+        Element &e = elements.emplace_back(Element{p, {}, {}, 1 - p, lr, 0, 0});
         for (const train::Hyperparameter &number : row->hyperparameters)
           e.numbers[number.name.str()] =
               number.name == "weight_decay" && number.isInput() ? 0.3 : number.initial;
@@ -139,6 +146,8 @@ TEST(Optimizers, AreAsPublished) {
                                 tensorOf(f64, {4}, gradient)};
         for (const train::OptimizerState &state : row->states)
           arguments.push_back(column([&](Element &e) { return e.states[state.name.str()]; }));
+        if (row->hasDirection())
+          arguments.push_back(column([](Element &e) { return e.direction; }));
         for (Element &e : elements)
           ++e.t;
         std::map<std::string, double> scalars = elements[0].numbers;
@@ -176,7 +185,7 @@ TEST(Optimizers, MakeZerosOfZeros) {
     auto module = parseSourceString<ModuleOp>(functionText(*row, true, 2), &context);
     ASSERT_TRUE(module);
     Type f64 = Float64Type::get(&context);
-    TensorList arguments(2 + row->states.size(), Tensor(f64, {2}));
+    TensorList arguments(2 + row->states.size() + row->hasDirection(), Tensor(f64, {2}));
     for (size_t i = 0; i < 2 + row->scalars().size(); ++i)
       arguments.push_back(tensorOf(f64, {}, 0.5));
     Interpreter interpreter(*module, 1, Precision::F64);

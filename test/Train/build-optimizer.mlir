@@ -1,9 +1,9 @@
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer --train-verify -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=sgd -split-input-file | FileCheck %s --check-prefix=SGD
-// RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adafactor -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adamx -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=moments-dtype=bf16 -split-input-file | FileCheck %s --check-prefix=NARROW
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=lion -split-input-file | FileCheck %s --check-prefix=LION
-// UNKNOWN: --optimizer option: 'adafactor' is not supported; the choices are adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov
+// UNKNOWN: --optimizer option: 'adamx' is not supported; did you mean adamw? The choices are adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov, muon
 
 // BEGIN EXAMPLE --train-autodiff --train-accumulate --train-build-optimizer --symbol-dce
 module attributes {train.microbatches = 1 : i64} {

@@ -11,6 +11,9 @@
 //   level 2  also the accumulators: each microbatch's gradient goes into it
 //   level 3  also parameters: every use gets the whole one, layer by layer
 //
+// An update along a direction that whole matrices have (Muon) gathers what that is computed from, layer by
+// layer, and every data rank computes it.
+//
 // At level 0 nothing is shared out, so the update runs on whole states. Where sequences are divided,
 // the gradient of learned positions is too: it is gathered before the update, because the parameter
 // and its states would be three times as much to gather after it.
@@ -105,6 +108,7 @@ public:
         if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName())
           seed(variable, *stored, computed);
       gradient(update, *stored);
+      direction(update, computed, *stored);
       if (level < 3) {
         OpOperand &use = update.op.getParameterMutable();
         if (Value whole = use.get();
@@ -290,6 +294,29 @@ private:
       Value sharded = constrain(value, withoutLayers(stored, slices), nextOf(value));
       value.replaceAllUsesExcept(sharded, sharded.getDefiningOp());
     }
+  }
+
+  /// A direction that needs whole matrices is computed with these as the parameter is computed with: its
+  /// function gathers one layer at a time, and keeps the stored part of the result. Where experts are
+  /// shared out, matrices are whole already.
+  void direction(Update &update, ShardingAttr computed, ShardingAttr stored) {
+    OpOperand *direction = update.op.getDirection();
+    if (!direction)
+      return;
+    auto repeat = direction->get().getDefiningOp<train::RepeatOp>();
+    SmallVector<DimAttr> dims(stored.getDims());
+    for (size_t d = dims.size() - 2; d < dims.size(); ++d)
+      dims[d] = computed.getDims()[d];
+    auto matrices = ShardingAttr::get(context, stored.getMesh(), dims, {}, false,
+                                      stored.getReplicated());
+    if (!repeat || matrices == stored)
+      return;
+    for (Value slices : repeat.getEach())
+      gather(slices, matrices, update.op);
+    auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
+    Operation *end = layer.getBody().front().getTerminator();
+    unsigned result = cast<OpResult>(direction->get()).getResultNumber();
+    end->setOperand(result, constrain(end->getOperand(result), withoutLayers(stored), end));
   }
 
   /// Whether the op of this use of a parameter has the updated one too, to choose between them:

@@ -319,6 +319,10 @@ func.func @guard(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>, %c: tensor<f64>) -> t
   %z = train.guard %x, %y if_finite %c : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>) -> tensor<3x4xf64>
   return %z : tensor<3x4xf64>
 }
+func.func @lerp(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>, %w: tensor<f64>) -> tensor<3x4xf64> {
+  %z = train.lerp %x to %y by %w : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>) -> tensor<3x4xf64>
+  return %z : tensor<3x4xf64>
+}
 func.func @sgd_narrow_gradient(%p: tensor<3x4xf32>, %g: tensor<3x4xbf16>, %clip: tensor<f32>, %lr: tensor<f32>) -> tensor<3x4xf32> {
   %u = train.update "sgd" %p, %g, %clip, %lr : (tensor<3x4xf32>, tensor<3x4xbf16>, tensor<f32>, tensor<f32>) -> tensor<3x4xf32>
   return %u : tensor<3x4xf32>

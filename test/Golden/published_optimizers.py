@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Makes the golden runs of optimizers as their authors, or PyTorch, publish them: NAME.json beside golden.json of golden models.
+
+    python3 -m venv venv && venv/bin/pip install torch transformers schedulefree
+    venv/bin/python test/Golden/published_optimizers.py [NAME...]
+
+The product needs none of this; the results are committed. Models are those of transformers, everything in float64. The run
+with torch.optim.AdamW must be the one of golden.json.
+"""
+import json
+import pathlib
+import sys
+import types
+
+import numpy as np
+import torch
+import torch.optim._muon
+import transformers
+from safetensors.torch import load_file
+
+INPUTS = pathlib.Path(__file__).resolve().parent.parent / "Inputs" / "golden-more"
+MODEL = INPUTS / "llama-v5"
+
+WEIGHTS = {name: weight.double() for name, weight in load_file(MODEL / "model.safetensors").items()}
+
+# Modules ask for float32 by these names when they run, as in generate.py.
+torch.float = torch.float32 = torch.double
+torch.set_default_dtype(torch.double)
+# torch.optim.Muon orthogonalizes in bfloat16. Its code runs in float64 where that name says so.
+torch.optim._muon.torch = types.SimpleNamespace(**{**vars(torch), "bfloat16": torch.float64})
+
+# Amsel et al. 2025, implementation 1, five steps.
+POLAR_EXPRESS = [(8.28721201814563, -23.595886519098837, 17.300387312530933), (4.107059111542203, -2.9478499167379106, 0.5448431082926601),
+                 (3.9486908534822946, -2.908902115962949, 0.5518191394370137), (3.3184196573706015, -2.488488024314874, 0.51004894012372),
+                 (2.300652019954817, -1.6689039845747493, 0.4188073119525673)]
+
+
+def polar_express(grad, ns_coefficients, ns_steps, eps):
+    """In place of torch's iteration."""
+    x = grad.mT if grad.size(0) > grad.size(1) else grad
+    x = x / (x.norm() * 1.01).clamp(min=eps)
+    for a, b, c in POLAR_EXPRESS:
+        a, b, c = a / 1.01, b / 1.01**3, c / 1.01**5
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.mT if grad.size(0) > grad.size(1) else x
+
+
+def is_matrix(name, weight):
+    return weight.ndim == 2 and not any(word in name for word in ("embed", "lm_head"))
+
+
+def groups_of(model, decay):
+    """Matrices alone decay."""
+    return [{"params": [w for w in model.parameters() if w.ndim >= 2], "weight_decay": decay},
+            {"params": [w for w in model.parameters() if w.ndim < 2], "weight_decay": 0}]
+
+
+def adamw(model, run):
+    return [torch.optim.AdamW(groups_of(model, run["weight_decay"]), run["lr"], (run["beta1"], run["beta2"]), run["eps"])]
+
+
+def muon(model, run):
+    hidden = [w for name, w in model.named_parameters() if is_matrix(name, w)]
+    rest = torch.nn.ParameterList([w for name, w in model.named_parameters() if not is_matrix(name, w)])
+    scale = {"match-rms-adamw": "match_rms_adamw", "keller": "original"}[run.get("muon_scale", "match-rms-adamw")]
+    polar = run.get("muon_coefficients") == "polar-express"
+    iteration = torch.optim._muon._zeropower_via_newtonschulz
+
+    class Muon(torch.optim.Muon):
+        def step(self):
+            torch.optim._muon._zeropower_via_newtonschulz = polar_express if polar else iteration
+            super().step()
+            torch.optim._muon._zeropower_via_newtonschulz = iteration
+    return [Muon(hidden, run["lr"], run["weight_decay"], run["momentum"], adjust_lr_fn=scale)] + adamw(rest, run)
+
+
+RUNS = {"adamw": (adamw, {}),
+        "muon": (muon, {"momentum": 0.95}),
+        "muon-keller": (muon, {"optimizer": "muon", "momentum": 0.9, "lr": 0.02, "muon_scale": "keller", "muon_coefficients": "polar-express"})}
+
+
+def train(run, of):
+    config = transformers.AutoConfig.from_pretrained(MODEL)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.double)
+    model.load_state_dict(WEIGHTS)
+    data = np.frombuffer((INPUTS / run["data"]).read_bytes(), np.uint8).astype(np.int64)
+    optimizers = of(model, run)
+    losses, norms, batch, seq = [], [], run["batch"], run["seq"]
+    for step in range(run["steps"]):
+        starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
+        x, y = (torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
+        logits = model(x).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+        model.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
+        for optimizer in optimizers:
+            optimizer.step()
+        losses.append(loss.item())
+        norms.append(norm.item())
+    return {"run": run, "loss": losses, "grad_norm": norms, "final_norm": {n: w.norm().item() for n, w in model.named_parameters()}}
+
+
+if __name__ == "__main__":
+    known = json.loads((MODEL / "golden.json").read_text())
+    again = train(known["run"], adamw)
+    error = max(abs(a / b - 1) for key in ("loss", "grad_norm") for a, b in zip(again[key], known[key]))
+    print(f"adamw: largest difference from golden.json {error:.1e}")
+    assert error < 1e-12
+    for name in sys.argv[1:] or [name for name in RUNS if name != "adamw"]:
+        of, differs = RUNS[name]
+        golden = train({**known["run"], "optimizer": name, **differs}, of)
+        (MODEL / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
+        print(f"{name}: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}")
