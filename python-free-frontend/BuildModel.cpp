@@ -345,6 +345,10 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
     Value positions = weight(f.positionTable, m.positions, m.hidden, where);
     x = g.add(x, g.positionRows(positions, sequence));
   }
+  if (f.sinusoids) {
+    g.part((f.base + "embed_positions").str());
+    x = g.add(x, g.sinusoids(sequence, m.hidden));
+  }
   if (!f.embeddingNorm.empty())
     x = buildNorm(g, m, f.base, f.embeddingNorm, x);
   return g.dropout(x, m.embeddingDropout);
@@ -459,6 +463,12 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   if (!m.tied)
     head = g.weight({weight, {m.vocabulary, m.embeddingWidth}, m.std});
   Value logits = g.linear(x, head, m.headBias ? g.weight({bias, {m.vocabulary}}) : Value());
+  if (!f.logitBias.empty()) {
+    Weight rows{f.logitBias, {1, m.vocabulary}};
+    rows.frozen = true;
+    g.part(f.logitBias);
+    logits = g.add(logits, g.reshape(g.weight(rows), {m.vocabulary}));
+  }
   logits = g.softCap(g.scale(logits, m.logitFactor), m.logitCap);
   Value more = routerLoss(g, m, sums);
   g.finish(logits, more, f.name, config, m.vocabulary, m.positions, m.startToken);

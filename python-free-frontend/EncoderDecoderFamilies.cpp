@@ -107,4 +107,115 @@ static Family mt5() {
   return f;
 }
 
-std::vector<Family> meshwright::frontend::encoderDecoderFamilies() { return {t5(), mt5()}; }
+/// What both stacks of BART and its relatives have in common. `stack` is "encoder" or "decoder".
+static Family bartStack(StringRef name, bool isEncoder) {
+  Family f;
+  f.name = name;
+  f.encoder = isEncoder;
+  f.vocabulary.otherwise = 50265;
+  f.positions.otherwise = 1024;
+  f.hidden = {"d_model", 1024};
+  f.layers = {isEncoder ? "encoder_layers" : "decoder_layers", 12};
+  f.heads = {isEncoder ? "encoder_attention_heads" : "decoder_attention_heads", 16};
+  f.kvHeads = f.headDim = {};
+  f.inner = {isEncoder ? "encoder_ffn_dim" : "decoder_ffn_dim", 4096};
+  f.padding.otherwise = 1;
+  f.activation = {"activation_function", "gelu"};
+  f.attentionDropout = {"attention_dropout", 0.0};
+  f.embeddingDropout = f.residualDropout = {"dropout", 0.1};
+  f.innerDropout = {"activation_dropout", 0.0};
+  f.std = {"init_std", 0.02};
+  f.norm = NormKind::Layer;
+  f.eps = {{}, 1e-5};
+  f.normBias = true;
+  f.qkvBias = f.outputBias = f.mlpBias = {{}, true};
+  f.gated = false;
+  f.rotary.used = false;
+  f.scaleEmbedding = {"scale_embedding", false};
+  f.tied.otherwise = true;
+  f.base = isEncoder ? "model.encoder." : "model.decoder.";
+  f.embedding = "model.shared";
+  f.finalNorm = "layer_norm";
+  f.logitBias = "final_logits_bias";
+  f.names.attentionNorm = "self_attn_layer_norm";
+  f.names.mlpNorm = "final_layer_norm";
+  f.names.o = "self_attn.out_proj";
+  f.names.up = "fc1";
+  f.names.down = "fc2";
+  f.names.activation = "activation_fn";
+  f.names.cross = "encoder_attn";
+  f.names.crossNorm = "encoder_attn_layer_norm";
+  f.names.crossQ = "encoder_attn.q_proj";
+  f.names.crossK = "encoder_attn.k_proj";
+  f.names.crossV = "encoder_attn.v_proj";
+  f.names.crossO = "encoder_attn.out_proj";
+  return f;
+}
+
+/// A family of two such stacks, which `change` makes its own.
+static Family bartLike(StringRef name, int64_t start, void (*change)(Family &stack, bool isEncoder)) {
+  Family encoder = bartStack(name, true), f = bartStack(name, false);
+  change(encoder, true);
+  change(f, false);
+  f.source = std::make_shared<Family>(encoder);
+  f.startToken = {"decoder_start_token_id", start};
+  // Sizes of both stacks under names of one; what older files say of the class that reads them; what
+  // targets begin with when they are generated.
+  f.ignored = {"num_hidden_layers",   "normalize_before",     "add_final_layer_norm",
+               "normalize_embedding", "add_bias_logits",      "static_position_embeddings",
+               "extra_pos_embeddings", "extra_layer_norm",    "layernorm_variant",
+               "variant",             "do_blenderbot_90_layernorm", "force_bos_token_to_be_generated",
+               "classif_dropout",     "classifier_dropout",   "num_attention_heads",
+               "hidden_size",         "save_step",            "unk_token",
+               "forced_decoder_ids",  "decoder"};
+  static const char drops[] = "layers are left out at random";
+  f.fixed = {{"is_encoder_decoder", {"true"}, "there is an encoder alone"},
+             {"encoder_layerdrop", {"0.0", "0"}, drops},
+             {"decoder_layerdrop", {"0.0", "0"}, drops}};
+  return f;
+}
+
+static Family bart() {
+  return bartLike("bart", 2, [](Family &f, bool) {
+    f.normFirst = {{}, false};
+    f.positionTable = "embed_positions";
+    f.positionOffset = 2;
+    f.embeddingNorm = "layernorm_embedding";
+  });
+}
+
+static Family blenderbot() {
+  return bartLike("blenderbot", 1, [](Family &f, bool isEncoder) {
+    f.vocabulary.otherwise = 8008;
+    f.positions.otherwise = 128;
+    f.hidden.otherwise = 2560;
+    f.layers.otherwise = isEncoder ? 2 : 24;
+    f.heads.otherwise = 32;
+    f.inner.otherwise = 10240;
+    f.padding.otherwise = 0;
+    f.positionTable = "embed_positions";
+  });
+}
+
+static Family marian() {
+  Family f = bartLike("marian", 58100, [](Family &f, bool) {
+    f.vocabulary.otherwise = 58101;
+    f.padding.otherwise = 58100;
+    f.normFirst = {{}, false};
+    f.sinusoids = true;
+  });
+  f.targetVocabulary = "decoder_vocab_size";
+  f.fixed.push_back({"share_encoder_decoder_embeddings", {"true"}, "targets have tokens of their own"});
+  return f;
+}
+
+static Family pegasus() {
+  return bartLike("pegasus", 0, [](Family &f, bool) {
+    f.padding.otherwise = 0;
+    f.sinusoids = true;
+  });
+}
+
+std::vector<Family> meshwright::frontend::encoderDecoderFamilies() {
+  return {t5(), mt5(), bart(), blenderbot(), marian(), pegasus()};
+}

@@ -206,6 +206,7 @@ struct Family {
   /// predicts targets. Both read one configuration, and have the embedding in common.
   std::shared_ptr<const Family> source = {};
   Key<std::optional<int64_t>> startToken = {}; ///< what precedes a target
+  StringRef targetVocabulary = {}; ///< the key of a size that must be that of sources
 
   Key<int64_t> vocabulary = {"vocab_size", 32000};
   Key<int64_t> positions = {"max_position_embeddings", 2048};
@@ -266,6 +267,9 @@ struct Family {
   Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
   Temperature temperature;
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)
+  Key<bool> scaleEmbedding = {}; ///< or so if true
+  bool sinusoids = false;       ///< what is added to embeddings for positions, in place of a table
+  StringRef logitBias = {};     ///< a buffer that is added to logits
   /// Logits over sqrt(hidden); absent: where the head is the embedding.
   StringRef scaledLogits = {};
   bool dropsOutput = false; ///< residualDropout acts on the last norm's output too

@@ -350,6 +350,8 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
       /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(), /*sym_visibility=*/StringAttr());
   if (weight.full)
     variable->setAttr(train::fullPrecisionAttr, builder.getUnitAttr());
+  if (weight.frozen)
+    variable->setAttr(train::frozenAttr, builder.getUnitAttr());
   if (weight.balanceRate > 0)
     variable->setAttr(train::balanceRateAttr, builder.getF64FloatAttr(weight.balanceRate));
   return GetOp::create(builder, at, type, FlatSymbolRefAttr::get(context, name));

@@ -255,6 +255,9 @@ static void readSource(Config &config, Model &m, ModelOptions &options) {
   if (!f.source)
     return;
   m.source = std::make_shared<Model>(readModel(config, *f.source, options, /*part=*/true));
+  if (StringRef key = f.targetVocabulary; !key.empty() && config.optionalSize(key).value_or(m.vocabulary) != m.vocabulary)
+    config.error(key) << "\"" << key << "\" is another size than \"" << f.vocabulary.name << "\" ("
+                      << m.vocabulary << "): sources and targets must have a vocabulary in common";
   m.startToken = config.token(f.startToken.name, m.vocabulary, f.startToken.otherwise);
   if (m.startToken < 0 && !config.failed())
     config.error(f.startToken.name) << "the file has no \"" << f.startToken.name
@@ -344,6 +347,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.normFirst = readFlag(config, f.normFirst);
   m.headNorm = readFlag(config, f.useHeadNorm) ? f.headNorm : HeadNorm::None;
   m.embeddingFactor = f.embeddingScaled ? std::sqrt(double(m.hidden)) : 1.0;
+  if (!f.scaleEmbedding.name.empty() && readFlag(config, f.scaleEmbedding))
+    m.embeddingFactor = std::sqrt(double(m.hidden));
   m.embeddingFactor *= readFactor(config, f.embeddingFactor);
   m.residualFactor = readFactor(config, f.residualFactor);
   if (std::optional<double> depth = readOptional(config, f.depthFactor))

@@ -312,7 +312,7 @@ private:
     if (!repeat || matrices == stored)
       return;
     for (Value slices : repeat.getEach())
-      gather(slices, matrices, update.op);
+      gather(slices, matrices, &update.op.getParameterMutable());
     auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
     Operation *end = layer.getBody().front().getTerminator();
     unsigned result = cast<OpResult>(direction->get()).getResultNumber();
