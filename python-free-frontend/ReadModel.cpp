@@ -369,6 +369,9 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     config.error(f.vocabulary.name)
         << "--mask-id " << options.masked->token << " is no token of the vocabulary ("
         << f.vocabulary.name << " = " << m.vocabulary << "); use one below";
+  if (f.sinusoids && m.hidden % 2 && !config.failed())
+    config.error(f.hidden.name) << "\"" << f.hidden.name << "\" = " << m.hidden
+                                << " is odd, but positions are as many sines as cosines; use an even one";
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
   readTemperature(config, m, options.sequence);
   readExperts(config, m, listed, options);
