@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Optimizer.h"
+#include "meshwright/runtime/Averages.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -34,7 +35,7 @@ const Optimizer *train::findOptimizer(StringRef name) {
 }
 
 bool train::isOptimizerInput(StringRef name) {
-  return llvm::is_contained({"lr", "grad_clip", "loss_scale"}, name) ||
+  return llvm::is_contained({"lr", "grad_clip", "loss_scale", averageDecay, averageCorrection}, name) ||
          llvm::any_of(optimizers(), [&](const Optimizer *row) {
            return llvm::is_contained(row->scalars(), name);
          });
@@ -183,6 +184,19 @@ void train::addToPlan(const Optimizer &optimizer, plan::Header &plan) {
   addRow(optimizer, plan);
   if (optimizer.elsewhere)
     addRow(*optimizer.elsewhere, plan);
+}
+
+void train::addAveragesToPlan(plan::Header &plan) {
+  plan.optimizerStates.push_back(averageState);
+  plan.hyperparameters.push_back(
+      {averageDecay, "decay of the average of parameters", 0.999, belowOne, {}});
+  plan.biasCorrections.push_back({averageCorrection, averageDecay});
+}
+
+bool train::keepsAverages(ModuleOp module) {
+  bool found = false;
+  module.walk([&](VariableOp variable) { found |= variable.getRole() == averageState; });
+  return found;
 }
 
 //===--- options --------------------------------------------------------------===//

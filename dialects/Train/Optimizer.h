@@ -122,6 +122,11 @@ llvm::SmallVector<mlir::Value> buildUpdate(UpdateOp op, mlir::OpBuilder &builder
 /// Writes into a plan what executables read of the row.
 void addToPlan(const Optimizer &optimizer, plan::Header &plan);
 
+/// Whether a program keeps averages of parameters beside them, whatever updates these.
+bool keepsAverages(mlir::ModuleOp module);
+/// Writes what executables read of them.
+void addAveragesToPlan(plan::Header &plan);
+
 // As the value of an option.
 llvm::Error parseOption(llvm::StringRef text, const Optimizer *&optimizer);
 std::string optionText(const Optimizer *optimizer);

@@ -251,12 +251,15 @@ llvm::Error interp::writeVariables(StringRef path,
 
 //===--- training runs --------------------------------------------------------===//
 
-llvm::Expected<std::unique_ptr<Options>> interp::parseTrainingOptions(const train::Optimizer &optimizer, ArrayRef<std::string> args) {
+llvm::Expected<std::unique_ptr<Options>> interp::parseTrainingOptions(const train::Optimizer &optimizer, bool averages,
+                                                                       ArrayRef<std::string> args) {
   std::vector<const char *> argv = {"meshwright-interpret FILE --train"};
   for (const std::string &arg : args)
     argv.push_back(arg.c_str());
   plan::Header plan;
   addToPlan(optimizer, plan);
+  if (averages)
+    train::addAveragesToPlan(plan);
   auto options = std::make_unique<Options>(plan);
   if (llvm::Error error = guard([&] {
         if (!parseOptions(int(argv.size()), argv.data(), *options)) {

@@ -40,9 +40,9 @@ llvm::Expected<Tensor> readVariable(llvm::StringRef path, train::VariableOp vari
 llvm::Error writeVariables(llvm::StringRef path,
                            llvm::ArrayRef<std::pair<train::VariableOp, Tensor>> values);
 
-/// Reads the command line of an executable with `optimizer`; null if that was a call for help, which
+/// Reads the command line of an executable with `optimizer`, and with averages of parameters; null if that was a call for help, which
 /// has been printed.
-llvm::Expected<std::unique_ptr<Options>> parseTrainingOptions(const train::Optimizer &optimizer,
+llvm::Expected<std::unique_ptr<Options>> parseTrainingOptions(const train::Optimizer &optimizer, bool averages,
                                                               llvm::ArrayRef<std::string> args);
 
 /// The learning rate of a step.

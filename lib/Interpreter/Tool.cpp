@@ -233,7 +233,8 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
   auto optimizer = Training::optimizerOf(module);
   if (!optimizer)
     return fail(optimizer.takeError());
-  auto options = parseTrainingOptions(**optimizer, arguments.training);
+  auto options = parseTrainingOptions(**optimizer, train::keepsAverages(module),
+                                      arguments.training);
   if (!options)
     return fail(options.takeError());
   if (!*options)

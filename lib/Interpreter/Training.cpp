@@ -6,6 +6,7 @@
 #include "Interpreter/Training.h"
 
 #include "common/launch/Options.h"
+#include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/Normal.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -167,6 +168,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     for (const train::BiasCorrection &correction : row ? row->corrections : optimizer->corrections)
       scalars[correction.name] =
           1 - std::pow(options->hyperparameter(correction.of.str()), updates);
+  if (auto decay = scalars.find(averageDecay); decay != scalars.end())
+    scalars[averageCorrection] = 1 - std::pow(decay->second, updates);
   if (auto scalar = scalars.find(name); scalar != scalars.end()) {
     *value.writeFloats() = scalar->second;
     return value;

@@ -173,7 +173,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(train::createTrainCountBatch());
   order.add(train::createTrainAutodiff({o.residuals}));
   order.add(train::createTrainAccumulate());
-  order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype, o.optimizerGroups, o.muonScale, o.muonCoefficients}));
+  order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype, o.optimizerGroups, o.muonScale, o.muonCoefficients, o.ema}));
   order.add(createCanonicalizerPass());
   order.verify(train::createTrainVerify());
   order.add(createSymbolDCEPass());

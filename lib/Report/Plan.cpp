@@ -110,6 +110,8 @@ llvm::Error PlanBuilder::addModel() {
     return createStringError(train::optimizerAttr + " of the module: " +
                              llvm::toString(std::move(error)));
   addToPlan(*optimizer, plan);
+  if (train::keepsAverages(module))
+    train::addAveragesToPlan(plan);
   return llvm::Error::success();
 }
 

@@ -8,6 +8,7 @@
 #include "ParameterGroups.h"
 #include "Train/Optimizer.h"
 #include "Train/Passes.h"
+#include "meshwright/runtime/Averages.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -22,9 +23,9 @@ namespace {
 class StepBuilder {
 public:
   StepBuilder(ModuleOp module, const Optimizer &optimizer, const GroupedParameters &groups,
-              MomentType moments, Orthogonalization orthogonalization)
+              MomentType moments, Orthogonalization orthogonalization, bool averages)
       : module(module), builder(module.getContext()), optimizer(optimizer), groups(groups),
-        orthogonalization(orthogonalization),
+        orthogonalization(orthogonalization), averages(averages),
         stateType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
 
@@ -40,6 +41,8 @@ private:
   Value as(Type element, Value value);
   /// The variable that is updated: the parameter, or its copy in f32.
   VariableOp masterOf(VariableOp parameter);
+  /// The weight of parameters in their averages after an update.
+  Value averageWeight();
   /// `updated`, or `previous` where gradients have overflowed.
   Value guarded(Value updated, Value previous);
   void update(VariableOp parameter, Value gradient, Value clip);
@@ -55,9 +58,11 @@ private:
   const Optimizer &optimizer;
   const GroupedParameters &groups;
   Orthogonalization orthogonalization;
+  bool averages; ///< whether parameters' averages are kept
   Type stateType; ///< in which states are stored
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
+  Value weightOfLast; ///< see averageWeight
   Value check; ///< not finite where the step is to change nothing
 };
 } // namespace
@@ -108,6 +113,19 @@ Value StepBuilder::as(Type element, Value value) {
   return CastOp::create(builder, value.getLoc(), withElementType(type, element), value);
 }
 
+/// (1 - d) / (1 - d^t), with which an average of all values so far has weights that fall by d and whose
+/// sum is 1: the first value is the first update's.
+Value StepBuilder::averageWeight() {
+  if (weightOfLast)
+    return weightOfLast;
+  Value decay = scalar(averageDecay), correction = scalar(averageCorrection);
+  Location loc = nameLocation("ema_weight", step.getLoc());
+  Value one = FillOp::create(builder, loc, decay.getType(), builder.getF64FloatAttr(1));
+  Value less = ScaleOp::create(builder, loc, decay, builder.getF64FloatAttr(-1));
+  Value rest = AddOp::create(builder, loc, one, less);
+  return weightOfLast = UnscaleOp::create(builder, loc, rest, correction);
+}
+
 Value StepBuilder::guarded(Value updated, Value previous) {
   return GuardOp::create(builder, updated.getLoc(), updated, previous, check);
 }
@@ -138,11 +156,19 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   };
   VariableOp master = masterOf(parameter);
   Value weight = get(master);
+  VariableOp average;
+  if (averages)
+    average = state(parameter, averageState, builder.getF32Type());
   auto setWeight = [&](Value updated) {
     updated = guarded(updated, weight);
     set(master, updated);
     if (master != parameter)
       set(parameter, CastOp::create(builder, loc, parameter.getType(), updated));
+    if (!averages)
+      return;
+    Value old = get(average);
+    Value moved = LerpOp::create(builder, loc, old, updated, averageWeight());
+    set(average, guarded(moved, old));
   };
   // A state is inserted directly behind the parameter.
   SmallVector<VariableOp> states(optimizer.states.size());
@@ -260,7 +286,7 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     Type element = precision && precision.getValue() == "bf16" ? Type(BFloat16Type::get(&getContext()))
                                                                : Type(Float32Type::get(&getContext()));
     Orthogonalization orthogonalization{muonScale, muonCoefficients, element};
-    StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization);
+    StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization, ema);
     if (failed(builder.build(gradients)))
       return signalPassFailure();
     getOperation()->setAttr(optimizerAttr,

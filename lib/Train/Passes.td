@@ -222,6 +222,10 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     `moments-dtype` bf16, the optimizer's states are stored in bf16: the update computes in f32 and
     rounds each of them once.
 
+    With `ema` each parameter gets the state `<parameter>.ema`, the average of its values after updates, in
+    f32: the t-th of them moves it by (1 - d) / (1 - d^t) of the difference, d being the input `ema_decay` and
+    1 - d^t the input `ema_correction`.
+
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
     `grad_norm` are those of an unscaled loss.
@@ -246,6 +250,7 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     Option<"muonCoefficients", "muon-coefficients", "::meshwright::MuonCoefficients",
            "::meshwright::MuonCoefficients::keller",
            "polynomials of Newton-Schulz steps: keller or polar-express">,
+    Option<"ema", "ema", "bool", "false", "keep an exponential moving average of each parameter">,
   ];
 }
 

@@ -15,6 +15,7 @@ import types
 import numpy as np
 import torch
 import torch.optim._muon
+import torch.optim.swa_utils
 import transformers
 from safetensors.torch import load_file
 
@@ -76,6 +77,7 @@ def muon(model, run):
 
 
 RUNS = {"adamw": (adamw, {}),
+        "ema": (adamw, {"optimizer": "adamw", "lr": 0.01, "ema_decay": 0.8}),
         "muon": (muon, {"momentum": 0.95}),
         "muon-keller": (muon, {"optimizer": "muon", "momentum": 0.9, "lr": 0.02, "muon_scale": "keller", "muon_coefficients": "polar-express"})}
 
@@ -87,19 +89,30 @@ def train(run, of):
     data = np.frombuffer((INPUTS / run["data"]).read_bytes(), np.uint8).astype(np.int64)
     optimizers = of(model, run)
     losses, norms, batch, seq = [], [], run["batch"], run["seq"]
-    for step in range(run["steps"]):
+    decay = run.get("ema_decay", 0)
+    # torch's average, corrected for its start as Adam's moments are.
+    average = torch.optim.swa_utils.AveragedModel(model, avg_fn=lambda a, p, n: a + (1 - decay) / (1 - decay ** (n + 1)) * (p - a))
+
+    def loss_of(model, step):
         starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
         x, y = (torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
         logits = model(x).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+    for step in range(run["steps"]):
+        loss = loss_of(model, step)
         model.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
         for optimizer in optimizers:
             optimizer.step()
+        average.update_parameters(model)
         losses.append(loss.item())
         norms.append(norm.item())
-    return {"run": run, "loss": losses, "grad_norm": norms, "final_norm": {n: w.norm().item() for n, w in model.named_parameters()}}
+    golden = {"run": run, "loss": losses, "grad_norm": norms, "final_norm": {n: w.norm().item() for n, w in model.named_parameters()}}
+    if "ema_decay" in run:
+        golden["ema_norm"] = {n: w.norm().item() for n, w in average.module.named_parameters()}
+        golden["ema_loss"] = sum(loss_of(average.module, step).item() for step in range(2)) / 2  # of two batches
+    return golden
 
 
 if __name__ == "__main__":

@@ -16,11 +16,14 @@
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
 #include "common/train/Context.h"
+#include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/NonFinite.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 using namespace meshwright;
 using Json = nlohmann::json;
@@ -32,6 +35,8 @@ static constexpr int64_t uncheckedVersion = 2;
 /// The largest of the whole numbers that every reader of JSON takes.
 static constexpr int64_t largest = (int64_t(1) << 53) - 1;
 static const char *modelFile = "model.safetensors", *optimizerFile = "optimizer.safetensors";
+/// A folder as Hugging Face has it, with averages as weights.
+static const char *averagesFolder = "/ema";
 
 static void writeText(const std::string &path, const std::string &content) {
   OutputFile file(path);
@@ -76,8 +81,25 @@ static std::string saveTensors(MwContext &context, const VariableAddresses &addr
   return id;
 }
 
+static bool keepsAverages(const Plan &plan) {
+  const auto &states = plan.optimizerStates;
+  return std::find(states.begin(), states.end(), averageState) != states.end();
+}
+
+/// The parameters' tensors, with the averages of all that have one.
+static std::vector<FileTensor> averagedTensors(const Plan &plan) {
+  std::map<std::string, FileTensor> states;
+  for (FileTensor &state : fileTensors(plan, WeightKind::OptimizerStates))
+    states.emplace(state.name, std::move(state));
+  std::vector<FileTensor> tensors = fileTensors(plan, trainedWeights(plan));
+  for (FileTensor &tensor : tensors)
+    if (auto average = states.find(tensor.name + "." + averageState); average != states.end())
+      tensor.parts = average->second.parts;
+  return tensors;
+}
+
 int64_t meshwright::checkpointBytes(const Plan &plan) {
-  return bytesIn(fileTensors(plan, trainedWeights(plan))) +
+  return bytesIn(fileTensors(plan, trainedWeights(plan))) * (keepsAverages(plan) ? 2 : 1) +
          bytesIn(fileTensors(plan, WeightKind::OptimizerStates));
 }
 
@@ -148,6 +170,16 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
     auto save = [&](const char *file, WeightKind kind) {
       return saveTensors(context, addresses, partial + "/" + file, fileTensors(plan, kind));
     };
+    if (keepsAverages(plan)) {
+      std::string whole = partial + averagesFolder;
+      if (folder)
+        fs::create_directory(whole);
+      saveTensors(context, addresses, whole + "/" + weightsFile(plan), averagedTensors(plan));
+      if (folder)
+        writeText(whole + configName(plan.config), plan.config);
+      if (folder && plan.adapterConfig)
+        writeText(whole + "/" + adapterConfigFile, *plan.adapterConfig);
+    }
     CheckpointIds ids;
     ids.model = save(weightsFile(plan), trainedWeights(plan));
     ids.optimizer = save(optimizerFile, WeightKind::OptimizerStates);

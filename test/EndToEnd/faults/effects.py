@@ -53,6 +53,8 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
+                               ("muon-scale", "keller", "orthogonalizes nothing", {}),
+                               ("muon-coefficients", "polar-express", "orthogonalizes nothing", {"optimizer": "lion"}),
                                ("masters", "whole", "only weights of --precision bf16", {}),
                                ("masters", "halves", "--replay keeps masters whole", {"precision": "bf16", "replay": True}),
                                ("context-balance", "zigzag", "--context-parallel gather, ring and hybrid alone", {"mesh": "data=2"}),

@@ -66,6 +66,7 @@ class Drawing(dict):
         self.updates = random.Random(f"updates {seed}").choice
         self.groups = random.Random(f"groups {seed}").choice
         self.directions = random.Random(f"directions {seed}").choice
+        self.averages = random.Random(f"averages {seed}").choice
         self.rates = random.Random(f"rates {seed}").choice
         self.tunes = random.Random(f"tunes {seed}").choice
         self.cuda = target == "cuda"
@@ -285,6 +286,7 @@ COMPILE = {
     # Rounded moments make differences of f32 as large as those of narrow types.
     "muon-scale": lambda d: d.directions([None, "match-rms-adamw", "keller"]) if d["optimizer"] == "muon" else None,
     "muon-coefficients": lambda d: d.directions([None, "keller", "polar-express"]) if d["optimizer"] == "muon" else None,
+    "ema": lambda d: d.averages([None] * 7 + [True]),
     "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16") else None,
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
@@ -387,6 +389,7 @@ RUN = {
     "eps": among(1e-4, 1e-3, when=of("adamw", "adam", "muon")),
     "momentum": lambda d: d.updates([None, 0, 0.5]) if of("sgd-momentum", "sgd-nesterov", "muon")(d) else None,
     "weight-decay": lambda d: of_optimizer(d)([None, 0, 0.5]) if d["optimizer"] != "sgd" else None,
+    "ema-decay": lambda d: d.averages([None, 0, 0.5]) if d["ema"] else None,
     "grad-clip": among(None, None, 0, 0.05, 10),
     "initial-loss-scale": fp16(None, 1, 1024, 2.0**40),
     "min-loss-scale": fp16(None, 1),

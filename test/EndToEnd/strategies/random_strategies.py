@@ -57,8 +57,8 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "aux_loss": 0}  # Which of t
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "packed",
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass"),
-           "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "lora", "freeze", "precision", "grad-dtype",
-                    "moments-dtype", "residuals", "cuts"),
+           "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "lora", "freeze", "precision",
+                    "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel"),
            "local": ("context-balance", "loss-parts"),
            "stages": ("remat",),
@@ -334,7 +334,8 @@ def run_seed(seed, target):
     d = draw(seed, target)
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
-    shared = ("batch", "seq", "optimizer", "optimizer-groups", "lora", "freeze", "precision", "grad-dtype", "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
+    shared = ("batch", "seq", "optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "lora", "freeze", "precision", "grad-dtype",
+              "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
               "router-bias-rate", "packed", "aux-loss", "aux-loss-coef", "aux-scope")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)

@@ -1,0 +1,20 @@
+//===- Averages.h - names of averages of weights ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// `compile --ema` keeps them as one more state beside those of the optimizer.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_AVERAGES_H
+#define MESHWRIGHT_RUNTIME_AVERAGES_H
+
+namespace meshwright {
+
+/// The state's role, and its name in files behind the parameter's.
+inline constexpr const char *averageState = "ema";
+/// The inputs of a step: the decay d, and 1 - d^t in the t-th update.
+inline constexpr const char *averageDecay = "ema_decay", *averageCorrection = "ema_correction";
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_AVERAGES_H
