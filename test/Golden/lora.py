@@ -19,7 +19,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from generate import FLOAT32, RUN, batch_of, make_model, output_of, tokens_of, train
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN, OUT = HERE.parent / "Inputs" / "golden", HERE.parent / "Inputs" / "lora"
@@ -75,7 +75,10 @@ def generate(name, keys):
 def read(folder, name):
     model = base(name)
     if (pathlib.Path(folder) / "adapter_config.json").exists():
-        model = PeftModel.from_pretrained(model, folder)
+        # What PeftModel.from_pretrained does, but for its reader, which takes float32 by torch's name.
+        model = get_peft_model(model, LoraConfig.from_pretrained(folder))
+        found = set_peft_model_state_dict(model, tensors_in(pathlib.Path(folder) / "adapter_model.safetensors"))
+        assert not found.unexpected_keys and not any("lora_" in key for key in found.missing_keys)
     else:
         weights = tensors_in(pathlib.Path(folder) / "model.safetensors")
         missing = model.load_state_dict(weights, strict=False)
