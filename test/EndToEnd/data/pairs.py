@@ -53,10 +53,9 @@ print(f"fp16, ZeRO 2 on two ranks: loss {error:.1e}")
 check(error <= 5e-3, f"ZeRO changes a loss by {error:.1e}")
 
 # A stopped run goes on with the next pair.
-for steps in (3, 6):
-    part = train("./exe", save="run", **dict(run, steps=steps), **({} if steps == 3 else {"resume": "run"}))
-    del run["init"]
-check([row["loss"] for row in rows("metrics.jsonl")][-3:] == [row["loss"] for row in want][3:], "a resumed run differs")
+train("./exe", save="run", **dict(run, steps=3))
+rest = train("./exe", save="run", resume="run", **{name: value for name, value in run.items() if name != "init"})
+check([row["loss"] for row in rest][-3:] == [row["loss"] for row in want][3:], "a resumed run differs")
 
 # An evaluation of all pairs, whose number the batch does not divide, is the mean over all their tokens.
 pairs = pathlib.Path(data["documents"]).stat().st_size // 8
@@ -82,7 +81,7 @@ refused("./exe", ["--source is needed"], data="target.bin", **plain)
 refused("./exe", ["not by a token that ends them"], source="source.bin", data="target.bin", documents=10, **plain)
 pathlib.Path("mask.bin").write_bytes(bytes(len(text)))
 refused("./exe", ["--loss-mask is for models that predict the next token"], loss_mask="mask.bin", **dict(run, steps=1))
-pathlib.Path("starts.bin").write_bytes(struct.pack("<2Q", 5, 3))
+pathlib.Path("starts.bin").write_bytes(struct.pack("<8Q", 0, 5, 3, 9, 12, 15, 18, 20))
 refused("./exe", ["each above the one before"], data="target.bin", documents="starts.bin", source="source.bin", source_documents="starts.bin", **plain)
 pathlib.Path("few.bin").write_bytes(text[:24 * 3])
 pathlib.Path("few-targets.bin").write_bytes(text[:16 * 3])
