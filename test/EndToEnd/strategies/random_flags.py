@@ -24,6 +24,7 @@ NOT_DRAWN = {
         "emit=exe": "what all of them are compiled to at the end",
         "plan": "decides what else is drawn; predict/plan.test compiles and runs what it finds",
         "devices": "of --plan alone",
+        "source-seq": "of encoder-decoder models, which EndToEnd/golden/encoder-decoder.test has on many meshes",
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
     },
     "run": {
@@ -33,6 +34,8 @@ NOT_DRAWN = {
         "metrics": "always given: what is compared",
         **{flag: "generates text instead of training, which EndToEnd/generate has for many models"
            for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "stop")},
+        **{flag: "of encoder-decoder models, which EndToEnd/data/pairs.test has"
+           for flag in ("source", "source-documents", "eval-source", "eval-source-documents")},
         "eval-only": "evaluates instead of training, which EndToEnd/data/logs.test has",
         "adapter": "adapters of other runs, which EndToEnd/golden/lora.test has",
         "save-merged": "given where a run with adapters starts from the weights of another; EndToEnd/golden/lora.test has it",
