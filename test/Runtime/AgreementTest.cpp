@@ -80,6 +80,8 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
   const std::map<std::string, AcrossRanks> others = {
       {"--data", AcrossRanks::SameFile},      {"--eval-data", AcrossRanks::SameFile},
       {"--loss-mask", AcrossRanks::SameFile}, {"--eval-loss-mask", AcrossRanks::SameFile},
+      {"--source", AcrossRanks::SameFile},    {"--eval-source", AcrossRanks::SameFile},
+      {"--source-documents", AcrossRanks::SameFile}, {"--eval-source-documents", AcrossRanks::SameFile},
       {"--documents", AcrossRanks::SameDocuments}, {"--eval-documents", AcrossRanks::SameDocuments},
       {"--init", AcrossRanks::SameWeights},   {"--resume", AcrossRanks::SameCheckpoint},
       {"--dump", AcrossRanks::Given},         {"--tune", AcrossRanks::Given},
