@@ -71,11 +71,25 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
       sizes.add(key);
     sizes.add(f.types);
   }
+  if (f.source) {
+    KeyList encoder(os, "sizes of the encoder");
+    for (const auto &key : {f.source->layers, f.source->heads})
+      encoder.add(key);
+    encoder.add(f.source->inner);
+  }
   if (f.encoder)
     os << "  task: to predict masked tokens, with --mlm and --mask-id\n";
   {
     KeyList kinds(os, "variations");
-    kinds.add(f.activation);
+    if (f.feedForward.empty())
+      kinds.add(f.activation);
+    kinds.addName(f.feedForward);
+    kinds.add(f.startToken);
+    kinds.addName(f.targetVocabulary);
+    kinds.add(f.relative.buckets);
+    kinds.add(f.relative.maxDistance);
+    kinds.addName(f.scaledLogits);
+    kinds.add(f.scaleEmbedding);
     kinds.add(f.transform.activation);
     kinds.add(f.eps);
     kinds.add(f.padding);

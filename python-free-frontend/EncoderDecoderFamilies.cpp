@@ -17,9 +17,9 @@ static Family t5Stack() {
   f.vocabulary.otherwise = 32128;
   f.padding = {}; // Its row is trained, as the one before targets is.
   f.positions = {{}, 1 << 20}; // Any, since distances are what counts.
-  f.hidden = {"d_model", 512};
-  f.layers = {"num_layers", 6};
-  f.heads = {"num_heads", 8};
+  f.hidden = {"d_model", 512, "hidden_size"};
+  f.layers = {"num_layers", 6, "num_hidden_layers"};
+  f.heads = {"num_heads", 8, "num_attention_heads"};
   f.kvHeads = {};
   f.headDim = {"d_kv", 64};
   f.inner = {"d_ff", 2048};
@@ -84,8 +84,8 @@ static Family t5() {
   f.scaledLogits = "scale_decoder_outputs";
   // n_positions was for sequences of absolute positions; dense_act_fn and is_gated_act repeat
   // feed_forward_proj. Padding is left out by its place, not by the token.
-  f.ignored = {"n_positions", "dense_act_fn", "is_gated_act", "pad_token_id", "classifier_dropout",
-               "num_hidden_layers", "hidden_size", "num_attention_heads", "head_dim"};
+  f.ignored = {"n_positions", "dense_act_fn", "is_gated_act", "pad_token_id", "classifier_dropout"};
+
   f.fixed = {{"is_encoder_decoder", {"true"}, "there is an encoder alone"}};
   return f;
 }
@@ -114,9 +114,11 @@ static Family bartStack(StringRef name, bool isEncoder) {
   f.encoder = isEncoder;
   f.vocabulary.otherwise = 50265;
   f.positions.otherwise = 1024;
-  f.hidden = {"d_model", 1024};
-  f.layers = {isEncoder ? "encoder_layers" : "decoder_layers", 12};
-  f.heads = {isEncoder ? "encoder_attention_heads" : "decoder_attention_heads", 16};
+  f.hidden = {"d_model", 1024, "hidden_size"};
+  f.layers = {isEncoder ? "encoder_layers" : "decoder_layers", 12,
+              isEncoder ? "num_hidden_layers" : ""};
+  f.heads = {isEncoder ? "encoder_attention_heads" : "decoder_attention_heads", 16,
+             isEncoder ? "num_attention_heads" : ""};
   f.kvHeads = f.headDim = {};
   f.inner = {isEncoder ? "encoder_ffn_dim" : "decoder_ffn_dim", 4096};
   f.padding.otherwise = 1;
@@ -161,12 +163,12 @@ static Family bartLike(StringRef name, int64_t start, void (*change)(Family &sta
   f.startToken = {"decoder_start_token_id", start};
   // Sizes of both stacks under names of one; what older files say of the class that reads them; what
   // targets begin with when they are generated.
-  f.ignored = {"num_hidden_layers",   "normalize_before",     "add_final_layer_norm",
+  f.ignored = {"normalize_before",     "add_final_layer_norm",
                "normalize_embedding", "add_bias_logits",      "static_position_embeddings",
                "extra_pos_embeddings", "extra_layer_norm",    "layernorm_variant",
                "variant",             "do_blenderbot_90_layernorm", "force_bos_token_to_be_generated",
-               "classif_dropout",     "classifier_dropout",   "num_attention_heads",
-               "hidden_size",         "save_step",            "unk_token",
+               "classif_dropout",     "classifier_dropout",
+               "save_step",            "unk_token",
                "forced_decoder_ids",  "decoder"};
   static const char drops[] = "layers are left out at random";
   f.fixed = {{"is_encoder_decoder", {"true"}, "there is an encoder alone"},

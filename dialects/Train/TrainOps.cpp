@@ -290,7 +290,8 @@ SmallVector<int32_t> DistanceBucketsOp::getNumbers() {
     } else {
       float share = std::log(float(far) / float(alone)) /
                     float(std::log(double(getMaxDistance()) / double(alone)));
-      number += std::min(alone + int32_t(share * float(all - alone)), all - 1);
+      // The logarithm of far distances may be beyond what an integer holds.
+      number += std::min(alone + int32_t(std::min(share * float(all - alone), float(all))), all - 1);
     }
     numbers.push_back(number);
   }

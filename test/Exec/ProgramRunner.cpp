@@ -27,8 +27,9 @@ static SmallVector<Value> inputsOf(AttentionGradOp op) { return inputsBefore(op,
 static SmallVector<Value> outputsOf(AttentionOp op) { return {op.getOut(), op.getLse()}; }
 static SmallVector<Value> outputsOf(AttentionGradOp op) {
   SmallVector<Value> outputs{op.getDq(), op.getDk(), op.getDv()};
-  if (op.getDsinks())
-    outputs.push_back(op.getDsinks());
+  for (Value value : {op.getDsinks(), op.getDdistances()})
+    if (value)
+      outputs.push_back(value);
   return outputs;
 }
 
@@ -51,7 +52,8 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
   state.addOperands(ValueRange(arguments));
   state.addTypes(types(outputs));
   SmallVector<Value> optional{op.getIds(),       op.getKey(),       op.getHeadOffset(), op.getQueryOffset(),
-                              op.getKeyOffset(), op.getPositions(), op.getSlopes(),     op.getSinks()};
+                              op.getKeyOffset(), op.getPositions(), op.getLengths(),    op.getSlopes(),
+                              op.getSinks(),     op.getDistances()};
   if constexpr (std::is_same_v<Call, AttentionOp>)
     optional.append({op.getBefore(), op.getBeforeLse()});
   auto present = llvm::map_to_vector(optional, [](Value value) { return int32_t(bool(value)); });

@@ -91,7 +91,7 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--tokenizer", AcrossRanks::Free},     {"--temperature", AcrossRanks::Free},
       {"--top-k", AcrossRanks::Free},         {"--top-p", AcrossRanks::Free},
       {"--stop", AcrossRanks::Free},          {"--log-every", AcrossRanks::Free},
-      {"--peak-flops", AcrossRanks::Given}};
+      {"--peak-flops", AcrossRanks::Given},   {"--adapter", AcrossRanks::SameWeights}};
   std::map<std::string, AcrossRanks> found;
   for (const FlagValue &flag : flagValues(initial()))
     if (flag.across != AcrossRanks::Same)

@@ -22,7 +22,11 @@ SmallVector<std::pair<OpOperand *, int64_t>> dist::operandsWithQueries(train::At
           {&op.getLseMutable(), 2}};
 }
 SmallVector<int64_t> dist::dimsOfResults(train::AttentionOp) { return {1, 2}; }
-SmallVector<int64_t> dist::dimsOfResults(train::AttentionGradOp) { return {1, -1, -1, -1}; }
+SmallVector<int64_t> dist::dimsOfResults(train::AttentionGradOp op) {
+  SmallVector<int64_t> dims(op->getNumResults(), -1);
+  dims.front() = 1;
+  return dims;
+}
 
 RankedTensorType dist::resized(Type type, int64_t dim, int64_t size) {
   auto tensor = cast<RankedTensorType>(type);

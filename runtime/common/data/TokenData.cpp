@@ -12,6 +12,11 @@
 
 using namespace meshwright;
 
+bool TokenData::leavesOut() const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const Part &part) { return part.mask || part.documents; });
+}
+
 bool meshwright::haveDocuments(const std::vector<std::string> &files) {
   return !files.empty() && std::all_of(files.begin(), files.end(), TokenFile::hasDocuments);
 }
@@ -30,6 +35,13 @@ static void checkCount(const TokenData::Files &files, const TokenData::Files &to
        ", but ", tokens.flag, " ", tokens.paths.size(), ": give one for each, in the same order");
 }
 
+static void refuseToken(const Documents *documents, const std::string &flag) {
+  if (documents && documents->isToken())
+    fail(flag, ": pairs of sources and targets are told apart by the numbers of their first tokens, not "
+               "by a token that ends them: give a file with these, or files of 'meshwright tokenize "
+               "--documents'");
+}
+
 TokenData::TokenData(const Files &tokens, const Files &masks, const Files &documents,
                      const std::string &type, int64_t length, int64_t vocabulary,
                      const std::optional<Sources> &sources)
@@ -39,10 +51,6 @@ TokenData::TokenData(const Files &tokens, const Files &masks, const Files &docum
   checkCount(masks, tokens);
   if (!sameToken)
     checkCount(documents, tokens);
-  if (sources) {
-    checkCount(sources->tokens, tokens);
-    checkCount(sources->documents, tokens);
-  }
   int64_t first = 0;
   for (size_t i = 0; i < tokens.paths.size(); ++i) {
     Part &part = parts.emplace_back(tokens.paths[i], tokens.flag, type);
@@ -54,38 +62,42 @@ TokenData::TokenData(const Files &tokens, const Files &masks, const Files &docum
     else if (!documents.paths.empty())
       part.documents = std::make_unique<Documents>(documents.paths[sameToken ? 0 : i],
                                                    documents.flag, part.tokens, vocabulary);
-    if (sources)
-      openSource(part, i, type);
+    if (sources && !part.documents && part.tokens.documents())
+      part.documents = std::make_unique<Documents>(part.tokens, tokens.flag);
+    if (sources) {
+      refuseToken(part.documents.get(), tokens.flag);
+      part.sequences = part.documents ? part.documents->count() : part.tokens.tokens() / length;
+    }
     part.first = first;
     first += part.sequences;
   }
+  if (sources)
+    openSources(type);
 }
 
-/// Without documents sources and targets follow each other, each as long as can be.
-void TokenData::openSource(Part &part, size_t number, const std::string &type) {
+/// Without documents sources follow each other, each as long as can be, and so do targets. Both are
+/// numbered over all files, which need not be as many.
+void TokenData::openSources(const std::string &type) {
   const Files &tokens = sourcesOf->tokens, &starts = sourcesOf->documents;
-  const std::string &path = tokens.paths[number];
-  part.source = std::make_unique<TokenFile>(path, tokens.flag, type);
-  if (!starts.paths.empty())
-    part.sourceDocuments =
-        std::make_unique<Documents>(starts.paths[number], starts.flag, *part.source, vocabulary);
-  else if (part.source->documents())
-    part.sourceDocuments = std::make_unique<Documents>(*part.source, tokens.flag);
-  if (!part.documents && part.tokens.documents())
-    part.documents = std::make_unique<Documents>(part.tokens, files.flag);
-  for (auto [documents, flag] : {std::pair(part.documents.get(), files.flag),
-                                 std::pair(part.sourceDocuments.get(), tokens.flag)})
-    if (documents && documents->isToken())
-      fail(flag, ": pairs of sources and targets are told apart by the numbers of their first tokens, not "
-                 "by a token that ends them: give a file with these, or files of 'meshwright tokenize "
-                 "--documents'");
-  int64_t targets = part.documents ? part.documents->count() : part.tokens.tokens() / length;
-  int64_t sources = part.sourceDocuments ? part.sourceDocuments->count()
-                                         : part.source->tokens() / sourcesOf->length;
-  if (targets != sources)
-    fail(tokens.flag, " ", path, " has ", sources, " sources, but ", files.flag, " ", part.tokens.path(),
-         " has ", targets, " targets: give files with as many documents, in the same order");
-  part.sequences = targets;
+  if (tokens.paths.empty())
+    fail(tokens.flag, " names no file for ", name(), ": an encoder-decoder model reads a source for each target");
+  checkCount(starts, tokens);
+  int64_t first = 0;
+  for (size_t i = 0; i < tokens.paths.size(); ++i) {
+    Part &part = sourceParts.emplace_back(tokens.paths[i], tokens.flag, type);
+    if (!starts.paths.empty())
+      part.documents = std::make_unique<Documents>(starts.paths[i], starts.flag, part.tokens, vocabulary);
+    else if (part.tokens.documents())
+      part.documents = std::make_unique<Documents>(part.tokens, tokens.flag);
+    refuseToken(part.documents.get(), tokens.flag);
+    part.first = first;
+    part.sequences = part.documents ? part.documents->count() : part.tokens.tokens() / sourcesOf->length;
+    first += part.sequences;
+  }
+  int64_t targets = parts.back().first + parts.back().sequences;
+  if (targets != first)
+    fail(nameOf(tokens), " has ", first, " sources, but ", name(), " has ", targets,
+         " targets: give as many, in the same order; 'meshwright tokenize' leaves out documents without text");
 }
 
 std::pair<int64_t, int64_t> TokenData::rangeOf(const Documents *documents, int64_t index,
@@ -96,29 +108,31 @@ std::pair<int64_t, int64_t> TokenData::rangeOf(const Documents *documents, int64
 }
 
 int32_t TokenData::readSource(int64_t index, int32_t *source) const {
-  const Part &part = partOf(index);
+  const Part &part = sourceParts[size_t(placeIn(sourceParts, index).first)];
   int64_t most = sourcesOf->length;
-  auto [first, end] = rangeOf(part.sourceDocuments.get(), index - part.first, most);
+  auto [first, end] = rangeOf(part.documents.get(), index - part.first, most);
   int64_t count = std::min(end - first, most);
-  part.source->readTokens(first, count, vocabulary, source);
+  part.tokens.readTokens(first, count, vocabulary, source);
   std::fill(source + count, source + most, 0);
   return int32_t(count);
 }
 
-std::pair<int64_t, int64_t> TokenData::longer(int64_t part, int64_t count) const {
-  int64_t sources = 0, targets = 0;
-  auto isLonger = [](const Documents *documents, int64_t number, int64_t length) {
-    if (!documents)
-      return false;
-    auto [first, end] = documents->range(number);
-    return end - first > length;
-  };
+int64_t TokenData::longer(const std::deque<Part> &parts, int64_t length, int64_t part, int64_t count) {
+  int64_t found = 0;
   for (const Part &each : parts)
-    for (int64_t i = each.sequences * part / count; i < each.sequences * (part + 1) / count; ++i) {
-      sources += isLonger(each.sourceDocuments.get(), i, sourcesOf->length);
-      targets += isLonger(each.documents.get(), i, length);
+    for (int64_t i = each.sequences * part / count;
+         each.documents && i < each.sequences * (part + 1) / count; ++i) {
+      auto [first, end] = each.documents->range(i);
+      found += end - first > length;
     }
-  return {sources, targets};
+  return found;
+}
+
+int64_t TokenData::longerSources(int64_t part, int64_t count) const {
+  return longer(sourceParts, sourcesOf->length, part, count);
+}
+int64_t TokenData::longerTargets(int64_t part, int64_t count) const {
+  return longer(parts, length, part, count);
 }
 
 int64_t TokenData::tokens() const {
@@ -206,12 +220,12 @@ void TokenData::check(int64_t part, int64_t parts, int threads,
       each.mask->check(part, parts, threads, done);
     if (each.documents)
       each.documents->check(part, parts, done);
-    if (each.source) {
-      each.source->checkFormat(vocabulary);
-      each.source->checkTokens(vocabulary, part, parts, threads, done);
-    }
-    if (each.sourceDocuments)
-      each.sourceDocuments->check(part, parts, done);
+  }
+  for (const Part &each : sourceParts) {
+    each.tokens.checkFormat(vocabulary);
+    each.tokens.checkTokens(vocabulary, part, parts, threads, done);
+    if (each.documents)
+      each.documents->check(part, parts, done);
   }
 }
 
@@ -219,8 +233,9 @@ int64_t TokenData::bytes() const {
   int64_t count = 0;
   for (const Part &part : parts)
     count += part.tokens.bytes() + (part.mask ? part.mask->bytes() : 0) +
-             (part.documents ? part.documents->bytes() : 0) + (part.source ? part.source->bytes() : 0) +
-             (part.sourceDocuments ? part.sourceDocuments->bytes() : 0);
+             (part.documents ? part.documents->bytes() : 0);
+  for (const Part &part : sourceParts)
+    count += part.tokens.bytes() + (part.documents ? part.documents->bytes() : 0);
   return count;
 }
 
@@ -265,7 +280,7 @@ void TokenData::readAhead(int64_t index) const {
     part.mask->readAhead(index - part.first, length);
 }
 
-std::pair<int64_t, int64_t> TokenData::placeOf(int64_t index) const {
+std::pair<int64_t, int64_t> TokenData::placeIn(const std::deque<Part> &parts, int64_t index) {
   auto behind = std::upper_bound(parts.begin(), parts.end(), index,
                                  [](int64_t index, const Part &part) { return index < part.first; });
   return {behind - parts.begin() - 1, index - std::prev(behind)->first};
@@ -292,7 +307,7 @@ int64_t TokenData::countTargets(const DataOrder &order, int64_t position,
 }
 
 std::string TokenData::leavingOut() const {
-  if (masks.paths.empty() && documents.inTokens)
+  if (masks.paths.empty() && documents.paths.empty())
     return "the documents of " + name();
   return nameOf(masks.paths.empty() ? documents : masks);
 }

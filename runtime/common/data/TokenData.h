@@ -72,13 +72,14 @@ public:
 
   /// Copies the source of sequence `index`, then zeros, and returns how many tokens it has.
   int32_t readSource(int64_t index, int32_t *source) const;
-  /// How many sources, and targets, have more tokens than are read, of the `part`-th of `parts` of all.
-  std::pair<int64_t, int64_t> longer(int64_t part, int64_t parts) const;
+  /// How many sources, and how many targets, have more tokens than are read, of the `part`-th of `parts` of all.
+  int64_t longerSources(int64_t part, int64_t parts) const;
+  int64_t longerTargets(int64_t part, int64_t parts) const;
 
   /// Asks the system to read sequence `index` ahead, which goes on meanwhile.
   void readAhead(int64_t index) const;
   /// The number of the file in which sequence `index` is, and that of the sequence there.
-  std::pair<int64_t, int64_t> placeOf(int64_t index) const;
+  std::pair<int64_t, int64_t> placeOf(int64_t index) const { return placeIn(parts, index); }
   const std::string &path(int64_t file) const { return parts[size_t(file)].tokens.path(); }
   /// Bytes of text of a token, on average; none if a file does not say it.
   std::optional<double> bytesPerToken() const;
@@ -90,7 +91,7 @@ public:
   int64_t countTargets(const DataOrder &order, int64_t position, int64_t sequences) const;
 
   /// Whether targets may be left out.
-  bool leavesOut() const { return parts.front().mask || parts.front().documents; }
+  bool leavesOut() const;
   bool hasSources() const { return sourcesOf.has_value(); }
   bool hasMasks() const { return bool(parts.front().mask); }
   /// "--loss-mask mask.bin" or the documents, for messages about targets that are left out.
@@ -105,13 +106,13 @@ private:
     TokenFile tokens;
     std::unique_ptr<LossMask> mask;       ///< null: all targets count
     std::unique_ptr<Documents> documents; ///< null: sequences are one
-    std::unique_ptr<TokenFile> source;    ///< null: there are none
-    std::unique_ptr<Documents> sourceDocuments; ///< null: sources are as long as can be
     int64_t first = 0, sequences = 0;
   };
 
   static std::string nameOf(const Files &files);
-  void openSource(Part &part, size_t number, const std::string &type);
+  void openSources(const std::string &type);
+  static std::pair<int64_t, int64_t> placeIn(const std::deque<Part> &parts, int64_t index);
+  static int64_t longer(const std::deque<Part> &parts, int64_t length, int64_t part, int64_t count);
   /// The tokens of a target, and of a source, of which the first `length` are read.
   static std::pair<int64_t, int64_t> rangeOf(const Documents *documents, int64_t index, int64_t length);
   const Part &partOf(int64_t index) const;
@@ -119,7 +120,7 @@ private:
   Files files, masks, documents;
   std::optional<Sources> sourcesOf;
   int64_t length, vocabulary;
-  std::deque<Part> parts;
+  std::deque<Part> parts, sourceParts;
 };
 
 } // namespace meshwright

@@ -93,14 +93,21 @@ void Batches::checkTokens() {
   }
 }
 
-/// Says how many pairs are cut off. The ranks of a machine share them out.
+/// Says how many sources and targets are cut off. The ranks of a machine share them out, and the first
+/// machine's counts are those of all.
 void Batches::noteLonger(const TokenData &source, int64_t part, int64_t parts) {
-  auto [sources, targets] = source.longer(part, parts);
-  int32_t here = sources || targets, anywhere = 0;
-  run.context.world->allReduce(ElementType::I32, Reduction::Max, &here, &anywhere, 1);
-  if (anywhere)
-    run.note(text(source.name(), ": some sources or targets are cut off, which have more than ",
-                  *plan.sourceSequence, " or ", plan.sequence, " tokens (--source-seq, --seq)"));
+  bool counts = sameOnMachine(*run.context.world, "").front() == 0; // This machine has rank 0.
+  std::vector<float> here = {counts ? float(source.longerSources(part, parts)) : 0.0f,
+                             counts ? float(source.longerTargets(part, parts)) : 0.0f},
+                     sums(2);
+  run.context.world->allReduce(ElementType::F32, Reduction::Sum, here.data(), sums.data(), 2);
+  auto say = [&](float count, const char *what, int64_t most, const char *flag) {
+    if (count > 0)
+      run.note(text(source.name(), ": ", int64_t(count), " ", what, count > 1 ? "s have" : " has",
+                    " more than ", most, " tokens (", flag, "), of which the rest is not read"));
+  };
+  say(sums[0], "source", *plan.sourceSequence, "--source-seq");
+  say(sums[1], "target", plan.sequence, "--seq");
 }
 
 /// Refuses data of which no target counts: the loss would be 0 for ever. The ranks of a machine

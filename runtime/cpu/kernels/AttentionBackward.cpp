@@ -83,7 +83,7 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
       }
       if (call.shape.slopes)
         score += bias.at(column);
-      if (call.shape.distances)
+      if (call.shape.distances && exists)
         score += distances.at(first + row, column);
       Floats weight = exponential(score - lse);
       if (span.masked)
