@@ -549,7 +549,8 @@ def bad_run(golden):
     # What is read or written already.
     data = golden.data["data"]
     before = pathlib.Path(data).read_bytes()
-    read_only = ["tokenizer", "data", "loss-mask", "documents", "init", "resume", "eval-data", "eval-loss-mask", "eval-documents"]
+    read_only = ["tokenizer", "data", "loss-mask", "documents", "source", "source-documents", "init", "adapter", "resume", "eval-data", "eval-loss-mask",
+                 "eval-documents", "eval-source", "eval-source-documents"]
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
             refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})
