@@ -447,6 +447,26 @@ def modernbert(d):
     return config | rotary
 
 
+def t5(d):
+    layers = {"num_layers": d.layers, "num_decoder_layers": d.pick([d.layers, 1, 3])}
+    # A distance that has a bucket of its own is below a quarter of these.
+    buckets, farthest = d.pick([(4, 3), (8, 5), (8, 20), (32, 128)])
+    return {"d_model": d.heads * d.pick([d.head, 7]), "d_kv": d.head, "num_heads": d.heads, "d_ff": d.pick([1, 13, 32, 50]), **layers,
+            "feed_forward_proj": d.pick(["relu", "gated-gelu", "gated-silu"]), "dropout_rate": 0.0, "layer_norm_epsilon": d.pick([1e-6, 1e-3]),
+            "relative_attention_num_buckets": buckets, "relative_attention_max_distance": farthest, "decoder_start_token_id": d.pick([0, 5]),
+            "initializer_factor": 0.5, "init_std": None, **d.maybe(tie_word_embeddings=[True, False])}
+
+
+def bart(d):
+    heads = d.heads * d.pick([1, 2])
+    width = heads * 2 * d.pick([1, 2, 3])  # As many sines as cosines.
+    return {"d_model": width, "encoder_layers": d.layers, "decoder_layers": d.pick([1, 3]), "encoder_attention_heads": heads,
+            "decoder_attention_heads": d.pick([heads, 1, 2]), "encoder_ffn_dim": d.pick([1, 13, 32]), "decoder_ffn_dim": d.pick([7, 32]),
+            "max_position_embeddings": 64, "activation_function": d.pick(["gelu", "relu", "silu"]), "dropout": 0.0, "attention_dropout": 0.0,
+            "activation_dropout": 0.0, "init_std": 0.2, "decoder_start_token_id": d.pick([0, 2]), "pad_token_id": d.pick([0, 1, 3]),
+            **d.maybe(scale_embedding=[True, False], tie_word_embeddings=[True, False])}
+
+
 ENCODERS = {"bert": bert, "roberta": roberta, "modernbert": modernbert}
 DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": biogpt, "gptj": gptj, "gpt_neox": gpt_neox,
             "falcon": falcon, "phi": phi, "persimmon": persimmon, "starcoder2": starcoder2, "nemotron": nemotron, "llama": llama,
@@ -459,6 +479,8 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss, "granitemoe": granitemoe, "granitemoeshared": granitemoeshared,
             "llama4_text": llama4_text}
 FAMILIES = DECODERS | ENCODERS
+# Of a source and a target.
+PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
 
@@ -466,9 +488,10 @@ def random_config(pick, family=None, layers=None, vocabularies=(256, 257, 300, 3
     """A configuration of `family`, or of any."""
     family, vocabulary = family or pick(list(FAMILIES)), pick(vocabularies)
     sizes = Draw(pick, vocabulary, layers, LEAST_HEAD.get(family, 2))
-    config = FAMILIES[family](sizes)
+    config = (FAMILIES | PAIRED)[family](sizes)
     if "init_std" not in config:
         config["initializer_range"] = 0.2
+    config = {key: value for key, value in config.items() if (key, value) != ("init_std", None)}
     return {"model_type": family, "vocab_size": vocabulary, **config}
 
 

@@ -9,25 +9,48 @@ golden runs.
 import json
 import random
 import re
+import struct
 import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import gradient_error
 from harness import INPUTS, call, check, compile, distance, flags, fresh, ranks_of, train
-from random_configs import FAMILIES, random_config, task_of
+from random_configs import FAMILIES, PAIRED, random_config, task_of
 
 STEPS = 3
 
 
+def pairs_of(pick, size):
+    """Files of sources and targets of random lengths, some longer than what is read, or of none that is shorter."""
+    text, files = (INPUTS / "golden/corpus.txt").read_bytes(), {}
+    if pick([True, False]):
+        for part, length in (("source", size["source_seq"]), ("data", size["seq"])):
+            open(f"{part}.bin", "wb").write(text[:60 * length])
+        return dict(source="source.bin", data="data.bin")
+    for part, length in (("source", size["source_seq"]), ("data", size["seq"])):
+        starts, at = [], 0
+        for _ in range(60):
+            starts.append(at)
+            at += pick(range(1, length + 3))
+        open(f"{part}.bin", "wb").write(text[:at])
+        open(f"{part}-starts.bin", "wb").write(struct.pack("<60Q", *starts))
+        files |= {part: f"{part}.bin", "source_documents" if part == "source" else "documents": f"{part}-starts.bin"}
+    return files
+
+
 def try_seed(seed):
     pick = random.Random(seed).choice
-    config = random_config(pick)
+    # Every fourth is one of an encoder and a decoder.
+    config = random_config(pick, family=pick(list(PAIRED)) if seed % 4 == 3 else None)
     json.dump(config, open("config.json", "w"))
     mesh, microbatches = pick([("", 1), ("", 3), ("data=2", 1), ("data=2", 2), ("data=3", 1), ("replica=2,data=2", 1)])
     parts = ranks_of(mesh) * microbatches
     size = dict(task_of(config), batch=parts * pick([1, 2, 3]), seq=pick([1, 2, 7, 16, 33, 48]))
     data = dict(data=INPUTS / "golden/corpus.txt", tokens="u8")
+    if config["model_type"] in PAIRED:
+        size["source_seq"] = pick([1, 2, 9, 16, 40])
+        data |= pairs_of(pick, size)
     # With this eps AdamW does not make whole steps of gradients that are but rounding errors.
     run = dict(data, steps=STEPS, lr=1e-3, eps=1e-4)
     name = f"seed {seed}: {json.dumps(config)} --mesh '{mesh}' --microbatches {microbatches} {size}"
@@ -58,7 +81,8 @@ def try_seed(seed):
 def check_families():
     """Every family that the compiler has is drawn, and no other."""
     listed = re.findall(r"^(\w+)(?: with \w+ \w+)?\n  sizes", call(["meshwright", "models"]), re.M)
-    check(set(listed) == set(FAMILIES), f"not in random_configs.py, or not of the compiler: {set(listed) ^ set(FAMILIES)}")
+    known = set(FAMILIES | PAIRED)
+    check(set(listed) == known, f"not in random_configs.py, or not of the compiler: {set(listed) ^ known}")
 
 
 def main():
