@@ -102,6 +102,15 @@ def train(exe, ranks=1, mpi=False, metrics="metrics.jsonl", **options):
     return rows(metrics)
 
 
+def interpreted(config, size, run):
+    """The metrics' rows of the interpreter, which trains the steps of `config` in float64."""
+    compile(config, "step.mlir", emit="step", **size)
+    judge = ["meshwright-interpret", "step.mlir", "--train", *flags(run)]
+    done = subprocess.run(list(map(str, judge)), capture_output=True, text=True, timeout=600)
+    check(done.returncode == 0, done.stderr[:1000])
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
 def check_traffic(exe, trace, steps):
     """Every rank's collectives have sent what the plan says, by kind; at most that where they move slots of rows, or as many
     rounds run as data says."""

@@ -133,6 +133,9 @@ template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
   k = gatheredOf(op.getK()), v = gatheredOf(op.getV());
   if (!k.gather || !v.gather)
     return refuse("finds keys and values that are no parts of a sequence on each device");
+  // Their gradient would be a sum over the parts of the keys, and no model that has them is divided so.
+  if (op.getDistances())
+    return refuse("finds attention with distances, which needs all keys at once");
   std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
   AttentionShape shape = AttentionShape::of(op);
   shareKeys(k, shape.part);

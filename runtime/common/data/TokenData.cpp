@@ -274,7 +274,7 @@ void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *
 void TokenData::readAhead(int64_t index) const {
   const Part &part = partOf(index);
   if (sourcesOf)
-    return; // Pairs are short, and what is behind them on disk is read with them.
+    return; // Where a pair lies is known only by reading the starts of its documents.
   part.tokens.readAhead(index - part.first, length);
   if (part.mask)
     part.mask->readAhead(index - part.first, length);

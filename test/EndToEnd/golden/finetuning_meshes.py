@@ -6,25 +6,16 @@ A strategy is written as for golden.py. Frozen parameters end as they began, hav
 gradients is communicated.
 """
 import json
-import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
+from harness import Golden, call, check, compile, distance, fresh, interpreted, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
 between = sys.argv.index("--")
 kinds, strategies = sys.argv[3:between], sys.argv[between + 1:]
-
-
-def interpreted(size, run):
-    compile(golden.config, "step.mlir", emit="step", **size)
-    judge = ["meshwright-interpret", "step.mlir", "--train", *flags(run)]
-    done = subprocess.run(map(str, judge), capture_output=True, text=True, timeout=600)
-    check(done.returncode == 0, done.stderr[:1000])
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def planned(exe):
@@ -39,7 +30,7 @@ for kind in kinds:
     flag, value = kind.split("=", 1)
     # With a larger eps Adam does not make whole steps of gradients that are but rounding errors.
     run = dict(golden.data, init=golden.weights, steps=4, lr=1e-2, eps=1e-4)
-    want = interpreted(dict(golden.size, **{flag: value}), run)
+    want = interpreted(golden.config, dict(golden.size, **{flag: value}), run)
     for item in strategies:
         for precision, most in (("f32", 1e-5), ("bf16", 2e-2)):
             options = dict(golden.size, **strategy(item), precision=precision)

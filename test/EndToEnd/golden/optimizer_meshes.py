@@ -4,25 +4,15 @@ optimizer_meshes.py GOLDEN WORK OPTIMIZER... -- STRATEGY...
 
 OPTIMIZER may be followed by parameter groups, as in lion+*.bias:lr=2; a strategy is written as for golden.py.
 """
-import json
-import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, check, compile, distance, flags, fresh, ranks_of, strategy, train
+from harness import Golden, check, compile, distance, fresh, interpreted, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
 between = sys.argv.index("--")
 optimizers, strategies = sys.argv[3:between], sys.argv[between + 1:]
-
-
-def interpreted(size, run):
-    compile(golden.config, "step.mlir", emit="step", **size)
-    judge = ["meshwright-interpret", "step.mlir", "--train", *flags(run)]
-    done = subprocess.run(map(str, judge), capture_output=True, text=True, timeout=600)
-    check(done.returncode == 0, done.stderr[:1000])
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 for text in optimizers:
@@ -31,7 +21,7 @@ for text in optimizers:
     # With a larger eps Adam does not make whole steps of gradients that are but rounding errors.
     of_adam = {"eps": 1e-4} if optimizer.startswith(("adam", "muon")) else {}
     run = dict(golden.data, init=golden.weights, steps=4, weight_decay=None if optimizer == "sgd" else 0.1, lr=0.05 if optimizer.startswith("sgd") else 1e-3, **of_adam)
-    want = interpreted(size, run)
+    want = interpreted(golden.config, size, run)
     for item in strategies:
         for precision, most in (("f32", 1e-5), ("bf16", 2e-2)):
             options = dict(size, **strategy(item), precision=precision)
