@@ -255,49 +255,6 @@ LogicalResult AlibiSlopesOp::verify() {
   return verifyOffset(*this, getOffset());
 }
 
-ShardingRule DistanceBucketsOp::getShardingRule() {
-  ShardingRule rule;
-  rule.factors.push_back({"n", tensor(getY()).getDimSize(0), true, true});
-  rule.results.emplace_back().dims.push_back({0});
-  return rule;
-}
-
-LogicalResult DistanceBucketsOp::verify() {
-  // The logarithm of max_distance over the distances that have a bucket of their own divides.
-  int64_t buckets = getBuckets(), alone = getCausal() ? buckets / 2 : buckets / 4;
-  if (buckets < 4 || buckets > std::numeric_limits<int32_t>::max())
-    return emitOpError("needs 4 buckets or more, found ") << buckets;
-  if (int64_t(getMaxDistance()) <= alone)
-    return emitOpError("needs a largest distance above ")
-           << alone << ", that up to which each of its " << buckets
-           << " buckets has one distance, found " << int64_t(getMaxDistance());
-  int64_t queries = getQueries(), keys = getKeys();
-  if (queries < 1 || keys < 1 || tensor(getY()).getShape() != ArrayRef<int64_t>{queries + keys - 1})
-    return emitOpError("gives the distances of ")
-           << queries << " queries and " << keys << " keys, which " << getY().getType() << " is not";
-  return success();
-}
-
-SmallVector<int32_t> DistanceBucketsOp::getNumbers() {
-  int32_t all = getCausal() ? int32_t(getBuckets()) : int32_t(getBuckets()) / 2, alone = all / 2;
-  SmallVector<int32_t> numbers;
-  for (int64_t i = 0; i < int64_t(getQueries() + getKeys()) - 1; ++i) {
-    int64_t distance = i - (int64_t(getQueries()) - 1);
-    int32_t number = !getCausal() && distance > 0 ? all : 0;
-    int64_t far = getCausal() ? std::max<int64_t>(-distance, 0) : std::abs(distance);
-    if (far < alone) {
-      number += int32_t(far);
-    } else {
-      float share = std::log(float(far) / float(alone)) /
-                    float(std::log(double(getMaxDistance()) / double(alone)));
-      // The logarithm of far distances may be beyond what an integer holds.
-      number += std::min(alone + int32_t(std::min(share * float(all - alone), float(all))), all - 1);
-    }
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
 /// Adds the optional operands to an attention rule: those of dropout, `b` and whole, positions,
 /// which are keys', and the heads' numbers, of which the gradient gives those of sinks.
 template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, unsigned tensors) {

@@ -5,24 +5,15 @@ executables on meshes: optimizer_table.py INPUTS WORK [OPTIMIZER...]
 The first column is against the published implementation in float64; those behind it are f32 against the same run, `expert 2` of a model with experts
 against the interpreter, and bf16 on one rank.
 """
-import json
 import pathlib
-import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, check, compile, distance, flags, fresh, ranks_of, strategy, train
+from harness import Golden, check, compile, distance, fresh, interpreted, ranks_of, strategy, train
 
 MESHES = {"zero 1": "data=2+zero=1", "zero 3": "data=2+zero=3", "tensor 2": "tensor=2", "pipe 2": "pipe=2/2", "bf16": "one+precision=bf16"}
 ROWS = {"adamw": "golden.json", "adam": "adam.json", "lion": "lion.json", "sgd-momentum": "sgd-momentum.json", "sgd-nesterov": "sgd-nesterov.json",
         "muon": "muon.json", "muon, keller, polar-express": "muon-keller.json"}
-
-
-def interpreted(golden, size, run):
-    compile(golden.config, "step.mlir", emit="step", **size)
-    done = subprocess.run(["meshwright-interpret", "step.mlir", "--train", *map(str, flags(run))], capture_output=True, text=True, timeout=600)
-    check(done.returncode == 0, done.stderr[:1000])
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def executed(golden, size, item, run):
@@ -40,7 +31,7 @@ for row, file in ROWS.items():
         continue
     golden = Golden(inputs / "llama-v5" / file)
     want = [{"loss": loss} for loss in golden.answers["loss"]]
-    errors = {"error": distance(interpreted(golden, golden.size, golden.run), want)}
+    errors = {"error": distance(interpreted(golden.config, golden.size, golden.run), want)}
     for column, item in MESHES.items():
         errors[column] = distance(executed(golden, golden.size, item, golden.run), want)
     experts = Golden(inputs / "mixtral-one")
@@ -48,6 +39,6 @@ for row, file in ROWS.items():
     run = dict({name: value for name, value in golden.run.items() if name != "eps"}, **experts.data, init=experts.weights)
     if "eps" in golden.run:
         run["eps"] = 1e-4  # Steps of gradients that are but rounding errors are not whole ones.
-    errors["expert 2"] = distance(executed(experts, size, "expert=2", run), interpreted(experts, size, run))
+    errors["expert 2"] = distance(executed(experts, size, "expert=2", run), interpreted(experts.config, size, run))
     print(f"| {row} | " + " | ".join(f"{errors[column]:.0e}" for column in columns) + " |", flush=True)
     check(errors.pop("error") <= 1e-12 and errors.pop("bf16") <= 2e-2 and max(errors.values()) <= 1e-5, f"{row} is off: {errors}")
