@@ -16,7 +16,7 @@
 #include "MatmulMixed.h"
 #include "common/launch/Threads.h"
 #include "common/plan/ElementType.h"
-#include "meshwright/runtime/VisiblePairs.h"
+#include "meshwright/runtime/AttentionMask.h"
 
 #include <algorithm>
 #include <chrono>
@@ -140,7 +140,7 @@ private:
   MwAttention shape;
   double pairs() const {
     return 2.0 * double(shape.batch * shape.heads) *
-           meshwright::visiblePairs(shape.queries, shape.keys, true, shape.window);
+           meshwright::attentionMaskOf(shape).visiblePairs(shape.queries, shape.keys);
   }
 
   const int32_t key[2] = {1, 2};

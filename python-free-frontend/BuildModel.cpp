@@ -201,7 +201,7 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     sinks = g.weight({m.family.sinks, {m.heads}, m.std});
   Value a = g.attention(qkv[0], qkv[1], qkv[2],
                         {of.slopes, sinks, of.distances, of.states ? Value() : of.lengths},
-                        kind.scoreScale, !m.family.encoder, kind.window, m.scoreCap, m.attentionDropout);
+                        specOf(m, kind));
   a = g.reshape(a, {rows, sequence, queries});
   return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
 }
@@ -216,8 +216,10 @@ Value LayerBuilder::crossAttention(Value h) {
   g.part(names.cross);
   ScoreTerms terms;
   terms.lengths = of.lengths;
-  Value a = g.attention(qkv[0], qkv[1], qkv[2], terms, kind.scoreScale, /*causal=*/false,
-                        /*window=*/0, /*cap=*/0, m.attentionDropout);
+  train::AttentionSpec spec;
+  spec.scale = kind.scoreScale;
+  spec.dropout = m.attentionDropout;
+  Value a = g.attention(qkv[0], qkv[1], qkv[2], terms, spec);
   a = g.reshape(a, {rows, sequence, width});
   return linear(names.crossO, a, width, m.hidden, m.outputBias, m.projectionStd);
 }

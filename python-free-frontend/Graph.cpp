@@ -130,19 +130,21 @@ Value FunctionGraph::softCap(Value x, double cap) {
   return scale(TanhOp::create(builder, location, scale(x, 1 / cap)), cap);
 }
 
-Value FunctionGraph::attention(Value q, Value k, Value v, const ScoreTerms &terms, double scale,
-                               bool causal, int64_t window, double cap, double dropout) {
-  bool drops = dropout > 0;
-  auto op = AttentionOp::create(
-      builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(), Value(),
-      Value(), causal ? positions : Value(), terms.lengths, terms.slopes, terms.sinks,
-      terms.distances, Value(), Value(), builder.getF64FloatAttr(scale),
-      causal ? builder.getUnitAttr() : UnitAttr(),
-      builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
-      builder.getI32IntegerAttr(drops ? streams++ : 0), builder.getI64IntegerAttr(0),
-      builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
-      builder.getF64FloatAttr(0));
-  return op.getOut();
+Value FunctionGraph::attention(Value q, Value k, Value v, const ScoreTerms &terms,
+                               AttentionSpec spec) {
+  AttentionOptions options;
+  if (spec.dropout > 0) {
+    options.ids = ids;
+    options.key = key;
+    spec.stream = streams++;
+  }
+  if (spec.causal)
+    options.positions = positions;
+  options.lengths = terms.lengths;
+  options.slopes = terms.slopes;
+  options.sinks = terms.sinks;
+  options.distances = terms.distances;
+  return AttentionOp::create(builder, location, q, k, v, options, Value(), Value(), spec).getOut();
 }
 
 Value FunctionGraph::dropout(Value x, double rate) {

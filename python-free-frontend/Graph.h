@@ -113,8 +113,8 @@ public:
   /// cap tanh(x / cap); x itself where `cap` is 0.
   Value softCap(Value x, double cap);
   /// `window` 0 hides nothing, `cap` 0 caps no scores. `dropout` acts on probabilities.
-  Value attention(Value q, Value k, Value v, const ScoreTerms &terms, double scale, bool causal,
-                  int64_t window, double cap, double dropout);
+  /// `spec`: without the stream of its dropout.
+  Value attention(Value q, Value k, Value v, const ScoreTerms &terms, train::AttentionSpec spec);
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);
 

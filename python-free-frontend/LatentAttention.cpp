@@ -166,8 +166,7 @@ Value meshwright::frontend::buildLatentAttention(LayerGraph &g, const Model &m,
       g.rope(shared, g.firstColumns(cos, l.turnedDim / 2), g.firstColumns(sin, l.turnedDim / 2));
   k = b.keys(k, shared);
   g.part(m.family.names.attention);
-  Value a = g.attention(q, k, v, {}, kind.scoreScale, !m.family.encoder, kind.window, m.scoreCap,
-                        m.attentionDropout);
+  Value a = g.attention(q, k, v, {}, specOf(m, kind));
   a = g.reshape(a, {b.rows, b.sequence, m.heads * l.valueDim});
   StringRef o = m.family.names.o;
   return b.linear(o, a, m.heads * l.valueDim, m.hidden, o, l.bias, {}, m.projectionStd);

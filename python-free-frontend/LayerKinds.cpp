@@ -65,6 +65,16 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
   return windows;
 }
 
+train::AttentionSpec meshwright::frontend::specOf(const Model &m, const LayerKind &kind) {
+  train::AttentionSpec spec;
+  static_cast<AttentionMask &>(spec) = kind.mask;
+  spec.causal = !m.family.encoder;
+  spec.scale = kind.scoreScale;
+  spec.cap = m.scoreCap;
+  spec.dropout = m.attentionDropout;
+  return spec;
+}
+
 /// Whether each layer has rotary positions.
 static std::vector<bool> readTurned(Config &config, const Family &family, int64_t listed,
                                     const Windows &windows) {
@@ -102,18 +112,14 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
       windows.windowed[i] = turned[i] == kinds.turned;
   const Rotary &rotary = m.family.rotary;
   int64_t size = windows.size.value_or(0);
-  if (kinds.chunks && size < sequence && llvm::is_contained(windows.windowed, true))
-    config.error(kinds.window.name)
-        << "\"" << kinds.window.name << "\": attention within chunks of " << size
-        << " tokens is not supported where sequences are longer; use --seq " << size << " or less";
   // Half of it on each side, and the query's own key.
   if (kinds.acrossBoth)
     size = size / 2 + 1;
   for (int64_t i = 0; i < m.layers; ++i) {
     LayerKind &kind = m.kinds.emplace_back();
-    // A window that holds the whole sequence is none.
+    // A window, or a chunk, that holds the whole sequence is none.
     if (windows.windowed[i] && size < sequence)
-      kind.window = size;
+      (kinds.chunks ? kind.mask.chunk : kind.mask.window) = size;
     kind.normed = i > 0 || m.family.normsFirstLayer;
     kind.table = turned[i] ? rotary.byLayerType && windows.windowed[i] : -1;
     kind.scoreScale = scoreScale / double(scaledByLayer ? i + 1 : 1);

@@ -7,6 +7,7 @@
 #define MESHWRIGHT_FRONTEND_MODEL_H
 
 #include "Family.h"
+#include "Train/Attention.h"
 #include "meshwright/Frontend.h"
 
 namespace meshwright::frontend {
@@ -29,13 +30,13 @@ struct RopeTable {
 
 /// What differs by layer.
 struct LayerKind {
-  int64_t window = 0; ///< 0: none
+  AttentionMask mask; ///< window or chunk; whether it is causal is the family's to say
   int table = 0;      ///< of `Model::tables`; -1: no rotary positions
   double scoreScale = 1;
   bool sparse = false; ///< experts in place of the MLP
   bool normed = true;  ///< what attention reads
   bool operator==(const LayerKind &other) const {
-    return window == other.window && table == other.table && scoreScale == other.scoreScale &&
+    return mask == other.mask && table == other.table && scoreScale == other.scoreScale &&
            sparse == other.sparse && normed == other.normed;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
@@ -102,6 +103,9 @@ struct Windows {
 };
 /// The config's own lists have `listed` layers; more repeat them.
 Windows readWindows(Config &config, const Family &family, int64_t listed, int64_t layers);
+
+/// Self-attention of a layer.
+train::AttentionSpec specOf(const Model &model, const LayerKind &kind);
 
 /// The kinds of layers; reports lists that do not fit.
 void readKinds(Config &config, Model &model, int64_t listed, int64_t sequence, double scoreScale,

@@ -6,7 +6,6 @@
 #include "Exec/Exec.h"
 
 #include "meshwright/ExchangeCheck.h"
-#include "meshwright/runtime/VisiblePairs.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -590,34 +589,27 @@ TargetAttr exec::targetOf(Operation *op) {
   return TargetAttr::get(context, getDefaultTarget().getName(), DictionaryAttr());
 }
 
-/// Shapes as MwAttention documents them, from either direction's operands.
+void AttentionOp::build(OpBuilder &b, OperationState &state, Value q, Value k, Value v,
+                        const train::AttentionOptions &o, Value before, Value beforeLse, Value out,
+                        Value lse, Value workspace, train::AttentionAttr spec, Attribute library,
+                        StringAttr reason) {
+  build(b, state, q, k, v, o.ids, o.key, o.headOffset, o.queryOffset, o.keyOffset, o.positions,
+        o.lengths, o.slopes, o.sinks, o.distances, before, beforeLse, out, lse, workspace, spec,
+        library, reason);
+}
+
+void AttentionGradOp::build(OpBuilder &b, OperationState &state, ValueRange x,
+                            const train::AttentionOptions &o, ValueRange dx, Value dsinks,
+                            Value ddistances, Value workspace, train::AttentionAttr spec,
+                            Attribute library, StringAttr reason) {
+  build(b, state, x[0], x[1], x[2], x[3], x[4], x[5], o.ids, o.key, o.headOffset, o.queryOffset,
+        o.keyOffset, o.positions, o.lengths, o.slopes, o.sinks, o.distances, dx[0], dx[1], dx[2],
+        dsinks, ddistances, workspace, spec, library, reason);
+}
+
 template <typename Op> static MwAttention describe(Op op) {
-  ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
-  MwAttention shape = {};
-  shape.batch = q[0];
-  shape.queries = q[1];
-  shape.heads = q[2];
-  shape.headDim = q[3];
-  shape.keys = k[1];
-  shape.kvHeads = k[2];
-  shape.valueDim = op.getV().getType().getShape()[3];
-  shape.scale = op.getScale().convertToDouble();
-  shape.causal = op.getCausal();
-  shape.window = op.getWindow();
-  shape.dropout = op.getDropout().convertToDouble();
-  shape.stream = op.getStream();
-  shape.globalHeads = op.getGlobalHeads();
-  shape.globalQueries = op.getGlobalQueries();
-  shape.globalKeys = op.getGlobalKeys() ? int64_t(op.getGlobalKeys()) : shape.keys;
-  shape.cap = op.getCap().convertToDouble();
-  shape.queryStride = op.getQueryStride();
-  shape.keyStride = op.getKeyStride();
-  Type element = op.getQ().getType().getElementType();
-  shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
-  shape.partial = bool(op.getKeyOffset());
-  if (Value distances = op.getDistances())
-    shape.distanceCount = cast<MemRefType>(distances.getType()).getDimSize(0);
-  return shape;
+  return train::describeCall(op.getQ().getType(), op.getK().getType(), op.getV().getType(),
+                             op.getSpec().getValue(), op.getOptions());
 }
 
 /// `gradients`: of out, q, k, v, and the sinks and the distances, which may be absent; or none.
@@ -627,13 +619,9 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
   if (q.getRank() != 4 || k.getRank() != 4 || v.getRank() != 4)
     return op.emitOpError("needs q, k and v of four dimensions, found ")
            << q << ", " << k << " and " << v;
-  for (auto [name, number, least] :
-       {std::tuple("queryStride", op.getQueryStride(), 1), {"keyStride", op.getKeyStride(), 1},
-        {"globalHeads", op.getGlobalHeads(), 1}, {"globalQueries", op.getGlobalQueries(), 1},
-        {"globalKeys", op.getGlobalKeys(), 0}, {"window", op.getWindow(), 0}})
-    if (int64_t(number) < least || int64_t(number) > std::numeric_limits<int32_t>::max())
-      return op.emitOpError("needs a ") << name << " from " << least << " to 2^31 - 1, found "
-                                        << int64_t(number);
+  if (op.getSpec()->heads < 1 || op.getSpec()->queries < 1)
+    return op.emitOpError("says of how many heads and queries of whole sequences it is a part, found ")
+           << op.getSpec()->heads << " and " << op.getSpec()->queries;
   auto withDepth = [&](MemRefType like, int64_t depth) -> MemRefType {
     SmallVector<int64_t> shape(like.getShape());
     shape.back() = depth;
@@ -649,9 +637,7 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
                            type.getMemorySpace());
   };
   SmallVector<std::pair<Value, Type>> wanted = {{op.getV(), withDepth(k, v.getDimSize(3))},
-                                                {op.getOut(), gradients.empty() ? result(withDepth(q, v.getDimSize(3))) : withDepth(q, v.getDimSize(3))},
-                                                {op.getSlopes(), perHead(op.getSlopes())},
-                                                {op.getSinks(), perHead(op.getSinks())}};
+                                                {op.getOut(), gradients.empty() ? result(withDepth(q, v.getDimSize(3))) : withDepth(q, v.getDimSize(3))}};
   if (!gradients.empty())
     wanted.append({{gradients[0], op.getOut().getType()},
                    {gradients[1], result(q)},
@@ -679,8 +665,10 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
     return op.emitOpError("queries ") << q << " do not fit keys " << k;
   if (lse.getShape() != ArrayRef<int64_t>{shape.batch, shape.heads, shape.queries})
     return op.emitOpError("lse is ") << lse << ", expected [batch, heads, queries]";
-  if ((shape.dropout != 0) != bool(op.getIds()))
-    return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
+  if (failed(train::verifyAttentionCall([&] { return op.emitOpError(); }, op.getSpec().getValue(), op.getOptions(),
+                                    {shape.batch, shape.heads, shape.globalQueries, shape.globalKeys},
+                                    lse.getElementType())))
+    return failure();
   const Target &target = targetOf(op).getTarget();
   if (shape.partial && !target.hasPartialAttention())
     return op.emitOpError("is of a part of the keys, and target ")
@@ -695,33 +683,6 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
     if (given < wanted)
       return op.emitOpError("gives ") << given << " bytes of workspace where its library may need "
                                       << wanted;
-  }
-  for (auto [name, offset] : {std::pair("head_offset", op.getHeadOffset()),
-                              std::pair("query_offset", op.getQueryOffset()),
-                              std::pair("key_offset", op.getKeyOffset())})
-    if (offset && (offset.getType().getNumElements() != 1 ||
-                   !offset.getType().getElementType().isInteger(32)))
-      return op.emitOpError("needs one i32 as ") << name << ", not " << offset.getType();
-  if (Value positions = op.getPositions()) {
-    auto type = cast<MemRefType>(positions.getType());
-    if (type.getShape() != ArrayRef<int64_t>{shape.batch, shape.globalKeys} || !type.getElementType().isInteger(32) ||
-        !shape.causal)
-      return op.emitOpError("takes an i32 as position of each key, and is causal then, found ")
-             << type << " for keys " << k;
-  }
-  if (Value lengths = op.getLengths()) {
-    auto type = cast<MemRefType>(lengths.getType());
-    if (type.getShape() != ArrayRef<int64_t>{shape.batch} || !type.getElementType().isInteger(32))
-      return op.emitOpError("takes an i32 as length of each sequence, found ") << type;
-  }
-  if (Value distances = op.getDistances()) {
-    auto type = cast<MemRefType>(distances.getType());
-    if (type.getRank() != 2 || type.getDimSize(0) < shape.globalQueries ||
-        type.getDimSize(0) > shape.globalQueries + shape.globalKeys - 1 ||
-        type.getDimSize(1) != shape.heads || !type.getElementType().isF32() || shape.partial ||
-        shape.queryStride != 1)
-      return op.emitOpError("takes an f32 for each head and each distance of all of ")
-             << shape.globalQueries << " queries and " << shape.globalKeys << " keys, found " << type;
   }
   return success();
 }
@@ -753,9 +714,8 @@ double AttentionGradOp::getFlopsOfPair() { return flopsOfPair(getAttention(), 3,
 
 template <typename Op> static double pairsOf(Op op) {
   MwAttention shape = op.getAttention();
-  return shape.partial ? op.getPairs().convertToDouble()
-                       : visiblePairs(shape.queries, shape.globalQueries, shape.keys, shape.causal,
-                                      shape.window);
+  return shape.partial ? op.getSpec()->pairs
+                       : op.getSpec()->visiblePairs(shape.queries, shape.globalQueries, shape.keys);
 }
 double AttentionOp::getVisiblePairs() { return pairsOf(*this); }
 double AttentionGradOp::getVisiblePairs() { return pairsOf(*this); }

@@ -485,6 +485,7 @@ def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments, OwnFlops,
 
 class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandSegments, OwnFlops]> {
   defvar shapeCode = [{
+    ::meshwright::train::AttentionOptions getOptions() { return ::meshwright::train::attentionOptionsOf(*this); }
     /// The runtime's description of this call; pointers are null.
     MwAttention getAttention();
     /// Floating-point operations for one pair of a query and a key, in all heads of the batch.
@@ -496,45 +497,49 @@ class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandS
   let extraClassDeclaration = shapeCode;
   let hasVerifier = 1;
 }
-defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$dropout,
-                             I32Attr:$stream, I64Attr:$globalHeads, I64Attr:$globalQueries,
-                             DefaultValuedAttr<I64Attr, "0">:$globalKeys, DefaultValuedAttr<F64Attr, "0.0">:$pairs,
-                             DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "1">:$queryStride,
-                             DefaultValuedAttr<I64Attr, "1">:$keyStride, OptionalAttr<AnyAttr>:$library,
-                             OptionalAttr<StrAttr>:$reason);
+/// As train's ops have them.
+defvar AttentionOptions = (ins Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
+                               Reads<Optional<Exec_MemRef>>:$head_offset, Reads<Optional<Exec_MemRef>>:$query_offset,
+                               Reads<Optional<Exec_MemRef>>:$key_offset, Reads<Optional<Exec_MemRef>>:$positions,
+                               Reads<Optional<Exec_MemRef>>:$lengths, Reads<Optional<Exec_MemRef>>:$slopes,
+                               Reads<Optional<Exec_MemRef>>:$sinks, Reads<Optional<Exec_MemRef>>:$distances);
+defvar AttentionOptionsText = [{
+    (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)? (`query_offset` `(` $query_offset^ `)`)?
+    (`key_offset` `(` $key_offset^ `)`)? (`positions` `(` $positions^ `)`)? (`lengths` `(` $lengths^ `)`)?
+    (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? (`distances` `(` $distances^ `)`)?
+}];
+defvar AttentionAttrs = (ins Train_AttentionAttr:$spec, OptionalAttr<AnyAttr>:$library, OptionalAttr<StrAttr>:$reason);
+defvar AttentionAttrsText = [{
+    (`workspace` `(` $workspace^ `)`)? custom<AttentionSpec>($spec) attr-dict `:` functional-type(operands, results)
+}];
 
 def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
   let summary = "mw_attention_forward";
   let description = [{
     q: [batch, queries, heads, d]; k: [batch, keys, kv heads, d]; v: [batch, keys, kv heads, e];
     out: [batch, queries, heads, e], all of one of the types f32, bf16 and f16; lse: [batch, heads, queries]
-    in f32. `ids` and `key` are present exactly when `dropout` is
-    not 0. `head_offset`, one i32, is the global number of the first head, 0 without
-    it; `query_offset` the position of the first query; `positions`, i32 [batch, keys], those of keys in
-    their documents; `lengths`, i32 [batch], how many keys of a sequence are no padding. With `key_offset` k and v are a part of the `globalKeys` keys, out is in f32,
-    `pairs` how many pairs of both are visible on average over devices, and `before` and `before_lse` are like out and lse, or absent. `slopes` and `sinks` are [heads] in f32, `distances` [queries + keys - 1, heads]. See MwAttention in meshwright/runtime/ABI.h for the other attributes. How large the
+    in f32. Other operands and the attribute are those of `train.attention`, with tensors of one element as
+    offsets; its numbers of `heads` and `queries` are always there. With `key_offset` out is in f32, and
+    `pairs` is how many pairs are visible on average over devices. How large the
     workspace is, if there is one, is the target's to say.
 
     `library` is the target's choice of a library that makes the call, `reason` why there is
     none (`exec-choose-libraries`).
   }];
-  let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
-                            Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
-                            Reads<Optional<Exec_MemRef>>:$head_offset,
-                            Reads<Optional<Exec_MemRef>>:$query_offset,
-                            Reads<Optional<Exec_MemRef>>:$key_offset,
-                            Reads<Optional<Exec_MemRef>>:$positions, Reads<Optional<Exec_MemRef>>:$lengths,
-                            Reads<Optional<Exec_MemRef>>:$slopes, Reads<Optional<Exec_MemRef>>:$sinks,
-                            Reads<Optional<Exec_MemRef>>:$distances,
-                            Reads<Optional<Exec_MemRef>>:$before, Reads<Optional<Exec_MemRef>>:$before_lse,
+  let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v), AttentionOptions,
+                       (ins Reads<Optional<Exec_MemRef>>:$before, Reads<Optional<Exec_MemRef>>:$before_lse,
                             Writes<Exec_MemRef>:$out, Writes<Exec_MemRef>:$lse,
-                            Writes<Optional<Exec_MemRef>>:$workspace), AttentionAttrs);
-  let assemblyFormat = [{
-    `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)? (`query_offset` `(` $query_offset^ `)`)?
-    (`key_offset` `(` $key_offset^ `)`)? (`positions` `(` $positions^ `)`)? (`lengths` `(` $lengths^ `)`)?
-    (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? (`distances` `(` $distances^ `)`)? (`before` `(` $before^ `,` $before_lse `)`)? `outs` `(` $out `,` $lse `)`
-    (`workspace` `(` $workspace^ `)`)? attr-dict `:` functional-type(operands, results)
-  }];
+                            Writes<Optional<Exec_MemRef>>:$workspace),
+                       AttentionAttrs);
+  let builders = [OpBuilder<(ins "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v,
+                                 "const ::meshwright::train::AttentionOptions &":$options,
+                                 "::mlir::Value":$before, "::mlir::Value":$before_lse,
+                                 "::mlir::Value":$out, "::mlir::Value":$lse, "::mlir::Value":$workspace,
+                                 "::meshwright::train::AttentionAttr":$spec, "::mlir::Attribute":$library,
+                                 "::mlir::StringAttr":$reason)>];
+  let assemblyFormat = !strconcat("`ins` `(` $q `,` $k `,` $v `)` ", AttentionOptionsText, [{
+    (`before` `(` $before^ `,` $before_lse `)`)? `outs` `(` $out `,` $lse `)`
+  }], AttentionAttrsText);
 }
 
 def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
@@ -544,26 +549,22 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
     if it has any; in f32 where it has `key_offset`.
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$dout, Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k,
-                            Reads<Exec_MemRef>:$v, Reads<Exec_MemRef>:$out, Reads<Exec_MemRef>:$lse,
-                            Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
-                            Reads<Optional<Exec_MemRef>>:$head_offset,
-                            Reads<Optional<Exec_MemRef>>:$query_offset,
-                            Reads<Optional<Exec_MemRef>>:$key_offset,
-                            Reads<Optional<Exec_MemRef>>:$positions, Reads<Optional<Exec_MemRef>>:$lengths,
-                            Reads<Optional<Exec_MemRef>>:$slopes, Reads<Optional<Exec_MemRef>>:$sinks,
-                            Reads<Optional<Exec_MemRef>>:$distances,
-                            Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk,
-                            Writes<Exec_MemRef>:$dv, Writes<Optional<Exec_MemRef>>:$dsinks,
-                            Writes<Optional<Exec_MemRef>>:$ddistances,
+                            Reads<Exec_MemRef>:$v, Reads<Exec_MemRef>:$out, Reads<Exec_MemRef>:$lse),
+                       AttentionOptions,
+                       (ins Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk, Writes<Exec_MemRef>:$dv,
+                            Writes<Optional<Exec_MemRef>>:$dsinks, Writes<Optional<Exec_MemRef>>:$ddistances,
                             Writes<Optional<Exec_MemRef>>:$workspace),
                        AttentionAttrs);
-  let assemblyFormat = [{
-    `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)? (`query_offset` `(` $query_offset^ `)`)?
-    (`key_offset` `(` $key_offset^ `)`)? (`positions` `(` $positions^ `)`)? (`lengths` `(` $lengths^ `)`)?
-    (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? (`distances` `(` $distances^ `)`)? `outs` `(` $dq `,` $dk `,` $dv (`,` $dsinks^)? `)` (`ddistances` `(` $ddistances^ `)`)?
-    (`workspace` `(` $workspace^ `)`)? attr-dict
-    `:` functional-type(operands, results)
-  }];
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$operands,
+                                 "const ::meshwright::train::AttentionOptions &":$options,
+                                 "::mlir::ValueRange":$gradients, "::mlir::Value":$dsinks,
+                                 "::mlir::Value":$ddistances, "::mlir::Value":$workspace,
+                                 "::meshwright::train::AttentionAttr":$spec, "::mlir::Attribute":$library,
+                                 "::mlir::StringAttr":$reason)>];
+  let assemblyFormat = !strconcat("`ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` ",
+                                  AttentionOptionsText, [{
+    `outs` `(` $dq `,` $dk `,` $dv (`,` $dsinks^)? `)` (`ddistances` `(` $ddistances^ `)`)?
+  }], AttentionAttrsText);
 }
 
 //===----------------------------------------------------------------------===//

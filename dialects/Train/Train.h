@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_TRAIN_TRAIN_H
 #define MESHWRIGHT_TRAIN_TRAIN_H
 
+#include "Train/Attention.h"
 #include "Train/ShardingRule.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -174,6 +175,10 @@ struct Primitive {
 #include "Train/TrainOps.h.inc"
 
 namespace meshwright::train {
+/// The attribute of ops of attention as their text has it.
+mlir::ParseResult parseAttentionSpec(mlir::OpAsmParser &parser, AttentionAttr &spec);
+void printAttentionSpec(mlir::OpAsmPrinter &printer, mlir::Operation *op, AttentionAttr spec);
+
 /// Rewrites `op` into kernel primitives that compute in f32 at least: operands of
 /// narrower float types are extended, results rounded.
 llvm::SmallVector<mlir::Value> decomposeInF32(KernelOpInterface op, mlir::OpBuilder &builder);

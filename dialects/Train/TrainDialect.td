@@ -78,6 +78,24 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
   let genVerifyDecl = 1;
 }
 
+def Train_AttentionSpec : AttrParameter<"::meshwright::train::AttentionSpec", "what is no operand"> {
+  let cppAccessorType = "const ::meshwright::train::AttentionSpec &";
+}
+def Train_AttentionAttr : Train_Attr<"Attention", "attention"> {
+  let summary = "What a call of attention computes, beside its operands";
+  let description = [{
+    `#train.attention<scale 0.125 causal window 512>`: the attribute of `train.attention`, which says what the
+    fields mean, of its gradient, and of the calls that both become. Fields with their default are not
+    printed; Attention.h lists all.
+  }];
+  let parameters = (ins Train_AttentionSpec:$value);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    const AttentionSpec *operator->() const { return &getValue(); }
+  }];
+}
+
 def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">]> {
   let cppNamespace = "::meshwright::train";

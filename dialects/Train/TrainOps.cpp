@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Train.h"
-#include "meshwright/runtime/VisiblePairs.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -255,8 +254,46 @@ LogicalResult AlibiSlopesOp::verify() {
   return verifyOffset(*this, getOffset());
 }
 
-/// Adds the optional operands to an attention rule: those of dropout, `b` and whole, positions,
-/// which are keys', and the heads' numbers, of which the gradient gives those of sinks.
+void AttentionOp::build(OpBuilder &b, OperationState &state, Value q, Value k, Value v,
+                        const AttentionOptions &o, Value before, Value beforeLse,
+                        const AttentionSpec &spec) {
+  build(b, state, q, k, v, o.ids, o.key, o.headOffset, o.queryOffset, o.keyOffset, o.positions,
+        o.lengths, o.slopes, o.sinks, o.distances, before, beforeLse,
+        AttentionAttr::get(b.getContext(), spec));
+}
+
+void AttentionGradOp::build(OpBuilder &b, OperationState &state, Value dout, Value q, Value k,
+                            Value v, Value out, Value lse, const AttentionOptions &o,
+                            const AttentionSpec &spec) {
+  build(b, state, dout, q, k, v, out, lse, o.ids, o.key, o.headOffset, o.queryOffset, o.keyOffset,
+        o.positions, o.lengths, o.slopes, o.sinks, o.distances,
+        AttentionAttr::get(b.getContext(), spec));
+}
+
+Value AttentionGradOp::getGradientOf(Value AttentionOptions::*option) {
+  AttentionOptions options = getOptions();
+  if (!(options.*option))
+    return {};
+  unsigned result = 0;
+  for (const AttentionOption &row : attentionOptions)
+    if (row.member == option)
+      break;
+    else
+      result += row.hasGradient && options.*row.member;
+  return getDoptions()[result];
+}
+
+template <typename Op> static AttentionSizes sizesOf(Op op) {
+  auto q = tensor(op.getQ()).getShape(), k = tensor(op.getK()).getShape();
+  AttentionAttr spec = op.getSpec();
+  return {q[0], q[2], spec->queries ? spec->queries : q[1], spec->keys ? spec->keys : k[1]};
+}
+AttentionSizes AttentionOp::getSizes() { return sizesOf(*this); }
+AttentionSizes AttentionGradOp::getSizes() { return sizesOf(*this); }
+
+/// Adds the options to an attention rule. Heads are those of keys and how many queries share one; a
+/// dimension that no device divides is a factor of its own. The gradient gives results like the options
+/// that have one.
 template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, unsigned tensors) {
   SmallVector<int64_t> ranks;
   SmallVector<ArrayRef<int64_t>> shapes;
@@ -267,37 +304,26 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
   std::string error;
   ShardingRule rule = *parseShardingRule(text, ranks, error);
   (void)inferFactorSizes(rule, shapes, {}, error);
-  if (op.getIds()) {
-    rule.operands.emplace_back().dims.push_back({unsigned(rule.find("b"))});
-    rule.factors.push_back({"k", 2, true, true});
-    rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
-  }
-  rule.operands.append(
-      bool(op.getHeadOffset()) + bool(op.getQueryOffset()) + bool(op.getKeyOffset()), {});
-  if (op.getPositions()) {
-    TensorFactors &positions = rule.operands.emplace_back();
-    positions.dims.push_back({unsigned(rule.find("b"))});
-    if (op.getKeyOffset()) {
-      rule.factors.push_back({"all", tensor(op.getPositions()).getDimSize(1), true, true});
-      positions.dims.push_back({unsigned(rule.factors.size() - 1)});
-    } else {
-      positions.dims.push_back({unsigned(rule.find("t"))});
+  AttentionOptions options = op.getOptions();
+  for (const AttentionOption &option : attentionOptions) {
+    Value value = options.*option.member;
+    if (!value)
+      continue;
+    TensorFactors factors;
+    for (auto [dim, letter] : llvm::enumerate(option.dims)) {
+      if (letter == 'b' || (letter == 't' && !op.getKeyOffset())) {
+        factors.dims.push_back({unsigned(rule.find(StringRef(&letter, 1)))});
+      } else if (letter == 'h') {
+        factors.dims.push_back({unsigned(rule.find("g")), unsigned(rule.find("r"))});
+      } else {
+        std::string name = letter == 't' ? "all" : std::string(1, letter);
+        rule.factors.push_back({name, tensor(value).getDimSize(dim), true, true});
+        factors.dims.push_back({unsigned(rule.factors.size() - 1)});
+      }
     }
-  }
-  if (op.getLengths())
-    rule.operands.emplace_back().dims.push_back({unsigned(rule.find("b"))});
-  TensorFactors heads;
-  heads.dims.push_back({unsigned(rule.find("g")), unsigned(rule.find("r"))});
-  rule.operands.append(bool(op.getSlopes()) + bool(op.getSinks()), heads);
-  if (isa<AttentionGradOp>(op) && op.getSinks())
-    rule.results.push_back(heads);
-  if (op.getDistances()) {
-    TensorFactors &distances = rule.operands.emplace_back();
-    rule.factors.push_back({"n", tensor(op.getDistances()).getDimSize(0), true, true});
-    distances.dims.push_back({unsigned(rule.factors.size() - 1)});
-    distances.dims.push_back(heads.dims.front());
-    if (isa<AttentionGradOp>(op))
-      rule.results.push_back(distances);
+    rule.operands.push_back(factors);
+    if (isa<AttentionGradOp>(op) && option.hasGradient)
+      rule.results.push_back(factors);
   }
   return rule;
 }
@@ -309,17 +335,21 @@ static void widen(MutableArrayRef<Type> results) {
 }
 
 template <typename Op> static void keepSizes(Op op) {
-  if (op.getHeads() == 0)
-    op.setHeads(tensor(op.getQ()).getDimSize(2));
-  if (op.getQueries() == 0)
-    op.setQueries(tensor(op.getQ()).getDimSize(1));
+  AttentionSpec spec = op.getSpec().getValue();
+  auto q = tensor(op.getQ()).getShape();
+  if (spec.queries == 0)
+    spec.queries = q[1];
+  if (spec.heads == 0)
+    spec.heads = q[2];
+  op.setSpec(spec);
 }
 template <typename Op> static void setQueryOffsets(Op op, ValueRange offsets) {
   // Random numbers alone depend on the head. Without them, masks and slopes nothing depends on a
   // query's position.
+  AttentionAttr spec = op.getSpec();
   if (offsets[0] && op.getIds())
     op.getHeadOffsetMutable().assign(offsets[0]);
-  if (offsets[1] && (op.getCausal() || op.getWindow() || op.getSlopes() || op.getDistances() || op.getIds()))
+  if (offsets[1] && (spec->causal || spec->window || op.getSlopes() || op.getDistances() || op.getIds()))
     op.getQueryOffsetMutable().assign(offsets[1]);
 }
 SmallVector<std::pair<Value, int64_t>> AttentionOp::getIndexedDims() {
@@ -332,7 +362,7 @@ SmallVector<std::pair<Value, int64_t>> AttentionGradOp::getIndexedDims() {
 /// no values of their own. Neither has a query: one in the padding of a sequence gets a mean of
 /// other tokens' values.
 bool AttentionOp::preservesZero(unsigned result) {
-  bool isPadded = getQueries() && int64_t(getQueries()) != tensor(getQ()).getDimSize(1);
+  bool isPadded = getSizes().queries != tensor(getQ()).getDimSize(1);
   return result == 0 && tensor(getV()).getDimSize(2) > 1 && !isPadded;
 }
 void AttentionOp::keepLogicalSizes() { keepSizes(*this); }
@@ -370,8 +400,9 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
     return failure();
   if (adaptor.getKeyOffset())
     widen(types);
-  for (Value value : {adaptor.getSinks(), adaptor.getDistances()})
-    if (value)
+  AttentionOptions options = attentionOptionsOf(adaptor);
+  for (const AttentionOption &option : attentionOptions)
+    if (Value value = options.*option.member; value && option.hasGradient)
       types.push_back(withShape(tensor(value), tensor(value).getShape()));
   return success();
 }
@@ -381,72 +412,14 @@ FloatType AttentionOp::getOperandPrecision(unsigned index, FloatType narrow) {
   return index < 3 ? narrow : cast<FloatType>(atLeastF32(narrow));
 }
 
-/// What both ops demand of what is left to operands and attributes that may be absent.
 template <typename Op> static LogicalResult verifyAttention(Op op) {
-  bool dropping = !op.getDropout().isZero();
-  if (dropping != bool(op.getIds()))
-    return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
-  double rate = op.getDropout().convertToDouble();
-  if (rate < 0 || rate >= 1)
-    return op.emitOpError("dropout must be in [0, 1), found ") << rate;
-  if (auto window = int64_t(op.getWindow()); window < 0)
-    return op.emitOpError("window must not be negative, found ") << window;
-  if (double cap = op.getCap().convertToDouble(); cap < 0 || !std::isfinite(cap))
-    return op.emitOpError("cap must be 0, for none, or above, found ") << cap;
-  if (bool(op.getKeyOffset()) != (op.getKeys() != 0))
-    return op.emitOpError("says how many keys there are exactly when it has a part of them, which "
-                       "key_offset is the position of the first of");
-  for (auto [name, stride] : {std::pair("query_stride", int64_t(op.getQueryStride())),
-                              std::pair("key_stride", int64_t(op.getKeyStride()))})
-    if (stride < 1)
-      return op.emitOpError() << name << " must be above 0, found " << stride;
-  if (op.getQueryStride() != 1 && !op.getQueryOffset())
-    return op.emitOpError("has queries that are ")
-           << int64_t(op.getQueryStride()) << " positions apart without query_offset";
-  if (op.getKeyStride() != 1 && !op.getKeyOffset())
-    return op.emitOpError("has keys that are ") << int64_t(op.getKeyStride()) << " positions apart without key_offset";
-  if (int64_t keys = op.getKeys(), part = tensor(op.getK()).getDimSize(1); keys && keys < part)
-    return op.emitOpError("has ") << part << " of " << keys << " keys, which are fewer";
-  // Positions and heads are numbered by i32.
-  for (auto [name, number] :
-       {std::pair("heads", int64_t(op.getHeads())), {"queries", int64_t(op.getQueries())},
-        {"keys", int64_t(op.getKeys())}, {"query_stride", int64_t(op.getQueryStride())},
-        {"key_stride", int64_t(op.getKeyStride())}, {"window", int64_t(op.getWindow())}})
-    if (number < 0 || number > std::numeric_limits<int32_t>::max())
-      return op.emitOpError("needs ") << name << " from 0 to 2^31 - 1, found " << number;
-  if (Value positions = op.getPositions()) {
-    int64_t batch = tensor(op.getK()).getDimSize(0),
-            keys = op.getKeys() ? int64_t(op.getKeys()) : tensor(op.getK()).getDimSize(1);
-    if (tensor(positions).getShape() != ArrayRef<int64_t>{batch, keys})
-      return op.emitOpError("needs positions of [") << batch << ", " << keys << "], one of each "
-                                                 << "key, found " << positions.getType();
-    if (!op.getCausal())
-      return op.emitOpError("with positions is causal: without, a query would see the documents after "
-                         "its own");
-  }
-  auto perHead =
-      RankedTensorType::get({tensor(op.getQ()).getDimSize(2)}, tensor(op.getLse()).getElementType());
-  for (auto [name, value] : {std::pair("slopes", op.getSlopes()), std::pair("sinks", op.getSinks())})
-    if (value && !equalButEncoding({value.getType()}, {perHead}))
-      return op.emitOpError("needs ") << name << " of " << perHead << ", found " << value.getType();
-  if (Value lengths = op.getLengths();
-      lengths && tensor(lengths).getShape() != ArrayRef<int64_t>{tensor(op.getK()).getDimSize(0)})
-    return op.emitOpError("needs lengths of [") << tensor(op.getK()).getDimSize(0) << "], one of each "
-                                             << "sequence, found " << lengths.getType();
-  if (Value distances = op.getDistances()) {
-    int64_t queries = op.getQueries() ? int64_t(op.getQueries()) : tensor(op.getQ()).getDimSize(1);
-    int64_t keys = op.getKeys() ? int64_t(op.getKeys()) : tensor(op.getK()).getDimSize(1);
-    RankedTensorType given = tensor(distances);
-    // Where keys are padded there are fewer distances, which those of no padding have.
-    if (given.getRank() != 2 || given.getDimSize(0) < queries || given.getDimSize(0) > queries + keys - 1 ||
-        given.getDimSize(1) != tensor(op.getQ()).getDimSize(2) ||
-        given.getElementType() != tensor(op.getLse()).getElementType())
-      return op.emitOpError("needs distances of [")
-             << queries + keys - 1 << ", " << tensor(op.getQ()).getDimSize(2) << "] of "
-             << tensor(op.getLse()).getElementType() << ", found " << given;
-    if (op.getKeyOffset() || op.getQueryStride() != 1)
-      return op.emitOpError("takes distances with all keys and queries in a row alone");
-  }
+  AttentionAttr spec = op.getSpec();
+  auto emitError = [&] { return op.emitOpError(); };
+  if (int64_t part = tensor(op.getK()).getDimSize(1); spec->keys && spec->keys < part)
+    return op.emitOpError("has ") << part << " of " << spec->keys << " keys, which are fewer";
+  if (failed(train::verifyAttentionCall(emitError, spec.getValue(), op.getOptions(), op.getSizes(),
+                                    tensor(op.getLse()).getElementType())))
+    return failure();
   for (Value offset : {op.getHeadOffset(), op.getQueryOffset(), op.getKeyOffset()})
     if (failed(verifyOffset(op, offset)))
       return failure();
@@ -471,17 +444,17 @@ bool AttentionOp::dropRandomness() {
     return false;
   getIdsMutable().clear();
   getKeyMutable().clear();
-  setDropout(APFloat(0.0));
+  AttentionSpec spec = getSpec().getValue();
+  spec.dropout = 0;
+  setSpec(spec);
   return true;
 }
 
 /// Products over the visible part of queries x keys, of `depths` elements.
 template <typename Op> static double attentionFlops(Op op, int64_t depths) {
   auto q = tensor(op.getQ()).getShape(), k = tensor(op.getK()).getShape();
-  int64_t queries = op.getQueries() ? op.getQueries() : q[1];
-  double pairs = op.getKeyOffset()
-                     ? op.getPairs().convertToDouble()
-                     : visiblePairs(q[1], queries, k[1], op.getCausal(), op.getWindow());
+  AttentionAttr spec = op.getSpec();
+  double pairs = op.getKeyOffset() ? spec->pairs : spec->visiblePairs(q[1], op.getSizes().queries, k[1]);
   return 2.0 * double(q[0]) * double(q[2]) * double(depths) * pairs;
 }
 

@@ -381,6 +381,27 @@ def Train_DistanceBucketsOp : Train_TensorOp<"distance_buckets", " -> n", [
   }];
 }
 
+/// The optional operands that attention and its gradient have in common, as Attention.h lists them, and their
+/// text.
+defvar AttentionOptions = (ins Optional<Train_Ids>:$ids, Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
+                               Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$key_offset,
+                               Optional<Train_Ids>:$positions, Optional<Train_Ids>:$lengths,
+                               Optional<Train_Tensor>:$slopes, Optional<Train_Tensor>:$sinks,
+                               Optional<Train_Tensor>:$distances);
+defvar AttentionOptionsText = [{
+    (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)? (`query_offset` $query_offset^)?
+    (`key_offset` $key_offset^)? (`positions` $positions^)? (`lengths` $lengths^)? (`slopes` $slopes^)?
+    (`sinks` $sinks^)? (`distances` $distances^)?
+}];
+
+defvar AttentionDeclarations = [{
+    AttentionOptions getOptions() { return attentionOptionsOf(*this); }
+    /// Changes the attribute.
+    void setSpec(const AttentionSpec &spec) { setSpecAttr(AttentionAttr::get(getContext(), spec)); }
+    /// How many heads, queries and keys whole sequences have.
+    AttentionSizes getSizes();
+}];
+
 def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b t! g e! -> b s (g r) e!, b (g r) s", [
     InferTypeOpAdaptor, AttrSizedOperandSegments, DeclareOpInterfaceMethods<RandomOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getOperandPrecision"]>,
@@ -393,7 +414,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     k: [b, t, kv_heads, d], v: [b, t, kv_heads, e], out: [b, s, heads, e]; query head
     h reads key head h / (heads / kv_heads) (GQA, Ainslie et al. 2023). `causal`: key
     position <= query position. `window` w > 0: also |query - key| < w
-    (Mistral; without `causal` on both sides, as in ModernBERT). `cap`
+    (Mistral; without `causal` on both sides, as in ModernBERT). `chunk` c > 0: also query / c = key / c,
+    rounded down, where positions are counted from the begin of the document (Llama 4). `cap`
     c > 0: scores are c tanh(scores / c), before the mask (Gemma 2). `slopes` [heads]:
     slopes[h] * (key - query position) is added to scores, after the cap (ALiBi, Press et
     al. 2022); they are constants. `sinks` [heads]: each softmax has one more score, its
@@ -431,24 +453,18 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     one sequence, as a mean over devices, which may see different numbers; without it they are counted.
     Passes that introduce these attributes run after differentiation.
   }];
-  let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
-                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
-                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$key_offset,
-                       Optional<Train_Ids>:$positions, Optional<Train_Ids>:$lengths, Optional<Train_Tensor>:$slopes,
-                       Optional<Train_Tensor>:$sinks, Optional<Train_Tensor>:$distances, Optional<Train_Tensor>:$before,
-                       Optional<Train_Tensor>:$before_lse, F64Attr:$scale, UnitAttr:$causal,
-                       DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
-                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries,
-                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs,
-                       DefaultValuedAttr<I64Attr, "1">:$query_stride, DefaultValuedAttr<I64Attr, "1">:$key_stride);
+  let arguments = !con((ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v), AttentionOptions,
+                       (ins Optional<Train_Tensor>:$before, Optional<Train_Tensor>:$before_lse,
+                            Train_AttentionAttr:$spec));
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
-  let assemblyFormat = [{
-    $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`lengths` $lengths^)?
-    (`slopes` $slopes^)? (`sinks` $sinks^)? (`distances` $distances^)? (`before` `(` $before^ `,` $before_lse `)`)?
-    `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
-  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v,
+                                 "const AttentionOptions &":$options, "::mlir::Value":$before,
+                                 "::mlir::Value":$before_lse, "const AttentionSpec &":$spec)>];
+  let declarations = AttentionDeclarations;
+  let assemblyFormat = !strconcat("$q `,` $k `,` $v ", AttentionOptionsText, [{
+    (`before` `(` $before^ `,` $before_lse `)`)? custom<AttentionSpec>($spec) attr-dict
+    `:` functional-type(operands, results)
+  }]);
   let hasVerifier = 1;
 }
 
@@ -467,29 +483,22 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
     -exp(sink - lse) delta over sequences and queries; that of distances is the sum of the scores'
     gradients at each distance.
   }];
-  let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
-                       Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
-                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
-                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$key_offset,
-                       Optional<Train_Ids>:$positions, Optional<Train_Ids>:$lengths, Optional<Train_Tensor>:$slopes,
-                       Optional<Train_Tensor>:$sinks, Optional<Train_Tensor>:$distances, F64Attr:$scale, UnitAttr:$causal,
-                       DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
-                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries,
-                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs,
-                       DefaultValuedAttr<I64Attr, "1">:$query_stride, DefaultValuedAttr<I64Attr, "1">:$key_stride);
-  let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Variadic<Train_Tensor>:$dheads);
-  let declarations = [{
-    /// Gradients of sinks and of distances, null where there are none of either.
-    ::mlir::Value getDsinks() { return getSinks() ? getDheads().front() : ::mlir::Value(); }
-    ::mlir::Value getDdistances() { return getDistances() ? getDheads().back() : ::mlir::Value(); }
-  }];
-  let assemblyFormat = [{
-    $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`lengths` $lengths^)?
-    (`slopes` $slopes^)? (`sinks` $sinks^)? (`distances` $distances^)?
-    `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
-  }];
+  let arguments = !con((ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
+                            Train_Tensor:$out, Train_Tensor:$lse),
+                       AttentionOptions, (ins Train_AttentionAttr:$spec));
+  let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Variadic<Train_Tensor>:$doptions);
+  let builders = [OpBuilder<(ins "::mlir::Value":$dout, "::mlir::Value":$q, "::mlir::Value":$k,
+                                 "::mlir::Value":$v, "::mlir::Value":$out, "::mlir::Value":$lse,
+                                 "const AttentionOptions &":$options, "const AttentionSpec &":$spec)>];
+  let declarations = !strconcat(AttentionDeclarations, [{
+    /// The gradient of an option that has one, null where the call does not have the option.
+    ::mlir::Value getGradientOf(::mlir::Value AttentionOptions::*option);
+    ::mlir::Value getDsinks() { return getGradientOf(&AttentionOptions::sinks); }
+    ::mlir::Value getDdistances() { return getGradientOf(&AttentionOptions::distances); }
+  }]);
+  let assemblyFormat = !strconcat("$dout `,` $q `,` $k `,` $v `,` $out `,` $lse ", AttentionOptionsText, [{
+    custom<AttentionSpec>($spec) attr-dict `:` functional-type(operands, results)
+  }]);
   let hasVerifier = 1;
 }
 

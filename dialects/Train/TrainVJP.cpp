@@ -117,18 +117,13 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
   if (getKeyOffset())
     return emitOpError("has no derivative with a part of the keys; differentiate before keys are "
                        "divided");
-  auto grad = AttentionGradOp::create(
-      b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(), getLse(), getIds(), getKey(),
-      getHeadOffset(), getQueryOffset(), getKeyOffset(), getPositions(), getLengths(), getSlopes(),
-      getSinks(), getDistances(), getScaleAttr(), getCausalAttr(), getWindowAttr(), getDropoutAttr(), getStreamAttr(),
-      getHeadsAttr(), getCapAttr(), getQueriesAttr(), getKeysAttr(), getPairsAttr(),
-      getQueryStrideAttr(), getKeyStrideAttr());
+  AttentionOptions options = getOptions();
+  auto grad = AttentionGradOp::create(b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(),
+                                      getLse(), options, getSpec().getValue());
   grads.append({grad.getDq(), grad.getDk(), grad.getDv()});
-  grads.resize(getNumOperands());
-  if (getSinks())
-    grads[getSinksMutable().begin()->getOperandNumber()] = grad.getDsinks();
-  if (getDistances())
-    grads[getDistancesMutable().begin()->getOperandNumber()] = grad.getDdistances();
+  for (const AttentionOption &option : attentionOptions)
+    if (options.*option.member)
+      grads.push_back(option.hasGradient ? grad.getGradientOf(option.member) : Value());
   return success();
 }
 

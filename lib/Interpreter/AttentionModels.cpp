@@ -22,62 +22,61 @@ namespace {
 /// What both ops share: sizes, visibility and dropout.
 struct Shape {
   int64_t batch, queries, heads, depth, keys, kvHeads, valueDepth;
-  double scale, cap, keep = 1;
-  bool causal;
-  int64_t window, headOffset = 0, globalHeads, queryOffset = 0, globalQueries;
-  int64_t keyOffset = 0, globalKeys, queryStride, keyStride;
+  const train::AttentionSpec spec;
+  int64_t globalHeads, globalQueries, globalKeys;
+  int64_t headOffset = 0, queryOffset = 0, keyOffset = 0;
+  double keep = 1;
   const int64_t *ids = nullptr, *positions = nullptr, *lengths = nullptr;
   const double *slopes = nullptr, *sinks = nullptr, *distances = nullptr;
   int64_t distanceCount = 0;
   const double *before = nullptr, *beforeLse = nullptr;
   std::array<uint32_t, 2> key = {};
-  uint32_t stream;
-  float rate;
 
+  /// `tensors`: of the operands, of which q, k and v are from number `q` on, and the optional ones from
+  /// number `optional` on.
   template <typename Op>
-  Shape(Op op, const Tensor &q, const Tensor &k, const Tensor &v, ArrayRef<Tensor> optional)
-      : batch(q.dim(0)), queries(q.dim(1)), heads(q.dim(2)), depth(q.dim(3)), keys(k.dim(1)),
-        kvHeads(k.dim(2)), valueDepth(v.dim(3)), scale(op.getScale().convertToDouble()),
-        cap(op.getCap().convertToDouble()), causal(op.getCausal()), window(op.getWindow()),
-        globalHeads(op.getHeads() ? op.getHeads() : heads),
-        globalQueries(op.getQueries() ? op.getQueries() : queries),
-        globalKeys(op.getKeys() ? op.getKeys() : keys), queryStride(op.getQueryStride()),
-        keyStride(op.getKeyStride()), stream(op.getStream()),
-        rate(float(op.getDropout().convertToDouble())) {
-    int next = 2 * bool(op.getIds()) + bool(op.getHeadOffset());
-    if (op.getQueryOffset())
-      queryOffset = optional[next++].integers()[0];
-    if (op.getKeyOffset())
-      keyOffset = optional[next++].integers()[0];
-    if (op.getPositions())
-      positions = optional[next++].integers().data();
-    if (op.getLengths())
-      lengths = optional[next++].integers().data();
-    if (op.getSlopes())
-      slopes = optional[next++].floats().data();
-    if (op.getSinks())
-      sinks = optional[next++].floats().data();
-    if (op.getDistances()) {
-      distanceCount = optional[next].dim(0);
-      distances = optional[next++].floats().data();
+  Shape(Op op, ArrayRef<Tensor> tensors, unsigned first, unsigned optional)
+      : batch(tensors[first].dim(0)), queries(tensors[first].dim(1)), heads(tensors[first].dim(2)),
+        depth(tensors[first].dim(3)), keys(tensors[first + 1].dim(1)),
+        kvHeads(tensors[first + 1].dim(2)), valueDepth(tensors[first + 2].dim(3)),
+        spec(op.getSpec().getValue()), globalHeads(spec.heads ? spec.heads : heads),
+        globalQueries(spec.queries ? spec.queries : queries), globalKeys(spec.keys ? spec.keys : keys) {
+    auto next = [&](Value operand) { return operand ? &tensors[optional++] : nullptr; };
+    auto integers = [&](Value operand) {
+      const Tensor *tensor = next(operand);
+      return tensor ? tensor->integers().data() : nullptr;
+    };
+    auto floats = [&](Value operand) {
+      const Tensor *tensor = next(operand);
+      return tensor ? tensor->floats().data() : nullptr;
+    };
+    auto number = [&](Value operand) {
+      const int64_t *at = integers(operand);
+      return at ? *at : 0;
+    };
+    ids = integers(op.getIds());
+    if (const int64_t *words = integers(op.getKey()))
+      key = {uint32_t(words[0]), uint32_t(words[1])};
+    headOffset = number(op.getHeadOffset());
+    queryOffset = number(op.getQueryOffset());
+    keyOffset = number(op.getKeyOffset());
+    positions = integers(op.getPositions());
+    lengths = integers(op.getLengths());
+    slopes = floats(op.getSlopes());
+    sinks = floats(op.getSinks());
+    distances = floats(op.getDistances());
+    if (distances)
+      distanceCount = tensors[optional - 1].dim(0);
+    if (optional < tensors.size()) {
+      before = tensors[optional].floats().data();
+      beforeLse = tensors[optional + 1].floats().data();
     }
-    if (next < int(optional.size())) {
-      before = optional[next].floats().data();
-      beforeLse = optional[next + 1].floats().data();
-    }
-    if (!op.getIds())
-      return;
-    if (op.getHeadOffset())
-      headOffset = optional[2].integers()[0];
-    keep = 1 / (1 - op.getDropout().convertToDouble());
-    ids = optional[0].integers().data();
-    for (int i = 0; i < 2; ++i)
-      key[i] = uint32_t(optional[1].integers()[i]);
+    keep = 1 / (1 - spec.dropout);
   }
 
-  double capped(double score) const { return cap > 0 ? cap * std::tanh(score / cap) : score; }
-  int64_t placeOfQuery(int64_t s) const { return queryOffset + s * queryStride; }
-  int64_t placeOfKey(int64_t t) const { return keyOffset + t * keyStride; }
+  double capped(double score) const { return spec.cap > 0 ? spec.cap * std::tanh(score / spec.cap) : score; }
+  int64_t placeOfQuery(int64_t s) const { return queryOffset + s * spec.queryStride; }
+  int64_t placeOfKey(int64_t t) const { return keyOffset + t * spec.keyStride; }
   /// How far query s is beyond key t.
   int64_t distance(int64_t s, int64_t t) const { return placeOfQuery(s) - placeOfKey(t); }
   double bias(int64_t h, int64_t s, int64_t t) const {
@@ -91,14 +90,18 @@ struct Shape {
     int64_t row = globalQueries - 1 - distance(s, t);
     return distances && row >= 0 && row < distanceCount ? row : -1;
   }
-  /// Whether key t is not before the document of query s, which may be padding behind all keys.
-  bool together(int64_t b, int64_t s, int64_t t) const {
+  /// Where the document of query s begins, which may be padding behind all keys.
+  int64_t documentOf(int64_t b, int64_t s) const {
     int64_t last = std::min(placeOfQuery(s), globalKeys - 1);
-    return !positions || placeOfKey(t) >= last - positions[b * globalKeys + last];
+    return positions ? last - positions[b * globalKeys + last] : 0;
   }
   bool visible(int64_t b, int64_t s, int64_t t) const {
-    return placeOfKey(t) < (lengths ? std::min(lengths[b], globalKeys) : globalKeys) && (!causal || distance(s, t) >= 0) &&
-           (window == 0 || std::abs(distance(s, t)) < window) && together(b, s, t);
+    int64_t query = placeOfQuery(s), key = placeOfKey(t), document = documentOf(b, s);
+    bool isThere = key < (lengths ? std::min(lengths[b], globalKeys) : globalKeys) && key >= document;
+    bool isNear = spec.window == 0 || std::abs(query - key) < spec.window;
+    bool isInChunk =
+        spec.chunk == 0 || (query - document) / spec.chunk == (key - document) / spec.chunk;
+    return isThere && isNear && isInChunk && (!spec.causal || key <= query);
   }
   /// What dropout multiplies the weight of key t for query s by.
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {
@@ -106,7 +109,7 @@ struct Shape {
       return 1;
     uint64_t head = uint64_t(ids[b]) * globalHeads + headOffset + h;
     uint64_t index = (head * globalQueries + placeOfQuery(s)) * globalKeys + placeOfKey(t);
-    return keeps(randomBits(key, stream, index), rate) ? keep : 0;
+    return keeps(randomBits(key, uint32_t(spec.stream), index), float(spec.dropout)) ? keep : 0;
   }
   int64_t kvHead(int64_t h) const { return h / (heads / kvHeads); }
   int64_t query(int64_t b, int64_t s, int64_t h, int64_t d) const {
@@ -138,7 +141,7 @@ static void addScaled(double *to, const double *from, double factor, int64_t n) 
 
 static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
                                SmallVectorImpl<Tensor> &results, RankContext &) {
-  Shape shape(op, operands[0], operands[1], operands[2], operands.drop_front(3));
+  Shape shape(op, operands, 0, 3);
   Tensor outTensor(op.getOut().getType()), lseTensor(op.getLse().getType());
   const double *q = operands[0].floats().data(), *k = operands[1].floats().data(),
                *v = operands[2].floats().data();
@@ -154,7 +157,7 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
       score[t] = -INFINITY;
       if (shape.visible(b, s, t)) {
         const double *key = k + shape.keyAt(b, t, h, shape.depth);
-        score[t] = shape.capped(shape.scale * dot(query, key, shape.depth)) + shape.bias(h, s, t);
+        score[t] = shape.capped(shape.spec.scale * dot(query, key, shape.depth)) + shape.bias(h, s, t);
       }
       most = std::max(most, score[t]);
     }
@@ -201,7 +204,7 @@ static double aboveMean(const double *dout, double mask, const double *v, const 
 /// must be 0: so it is dout (mask v - out), which cancels before it rounds.
 static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> operands,
                                    SmallVectorImpl<Tensor> &results, RankContext &) {
-  Shape shape(op, operands[1], operands[2], operands[3], operands.drop_front(6));
+  Shape shape(op, operands, 1, 6);
   Tensor dqTensor(op.getDq().getType()), dkTensor(op.getDk().getType()),
       dvTensor(op.getDv().getType());
   const double *dout = operands[0].floats().data(), *q = operands[1].floats().data(),
@@ -223,16 +226,16 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
     for (int64_t t = 0; t < shape.keys; ++t) {
       if (!shape.visible(b, s, t))
         continue;
-      double score = shape.capped(shape.scale * dot(query, k + shape.keyAt(b, t, h, d), d));
+      double score = shape.capped(shape.spec.scale * dot(query, k + shape.keyAt(b, t, h, d), d));
       double p = std::exp(score + shape.bias(h, s, t) -
                           lse[(b * shape.heads + h) * shape.queries + s]);
-      double slope = shape.cap > 0 ? 1 - score * score / (shape.cap * shape.cap) : 1;
+      double slope = shape.spec.cap > 0 ? 1 - score * score / (shape.spec.cap * shape.spec.cap) : 1;
       double mask = shape.factor(b, h, s, t);
       addScaled(dv + shape.keyAt(b, t, h, e), grad, p * mask, e);
       double above = aboveMean(grad, mask, v + shape.keyAt(b, t, h, e), output, e);
       if (int64_t row = shape.distanceRow(s, t); ddistances && row >= 0)
         ddistances[row * shape.heads + h] += p * above;
-      double dscore = shape.scale * slope * p * above;
+      double dscore = shape.spec.scale * slope * p * above;
       addScaled(dq + shape.query(b, s, h, d), k + shape.keyAt(b, t, h, d), dscore, d);
       addScaled(dk + shape.keyAt(b, t, h, d), query, dscore, d);
     }

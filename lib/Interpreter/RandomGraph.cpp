@@ -214,23 +214,21 @@ bool Grower::attend() {
     q = train::RopeOp::create(b, loc, q, table.getCos(), table.getSin(), false);
     k = train::RopeOp::create(b, loc, k, table.getCos(), table.getSin(), false);
   }
-  bool causal = flip();
-  int64_t window = pick(0, 2) == 0 ? pick(1, positions) : 0;
-  Value slopes, sinks, distances;
+  train::AttentionSpec spec;
+  spec.scale = 1 / std::sqrt(double(depth));
+  spec.causal = flip();
+  spec.window = pick(0, 2) == 0 ? pick(1, positions) : 0;
+  spec.chunk = spec.causal && pick(0, 2) == 0 ? pick(1, positions) : 0;
+  train::AttentionOptions options;
   if (pick(0, 2) == 0)
-    slopes = train::AlibiSlopesOp::create(b, loc, type({heads}), Value(), b.getF64FloatAttr(8),
-                                          b.getI64IntegerAttr(0));
+    options.slopes = train::AlibiSlopesOp::create(b, loc, type({heads}), Value(),
+                                                  b.getF64FloatAttr(8), b.getI64IntegerAttr(0));
   if (pick(0, 2) == 0)
-    sinks = argument({heads});
+    options.sinks = argument({heads});
   if (pick(0, 2) == 0)
-    distances = argument({2 * positions - 1, heads});
-  auto attention = train::AttentionOp::create(
-      b, loc, q, k, v, Value(), Value(), Value(), Value(), Value(), Value(), Value(), slopes,
-      sinks, distances, Value(), Value(),
-      b.getF64FloatAttr(1 / std::sqrt(double(depth))), causal ? b.getUnitAttr() : UnitAttr(),
-      b.getI64IntegerAttr(window), b.getF64FloatAttr(0), b.getI32IntegerAttr(0),
-      b.getI64IntegerAttr(0), b.getF64FloatAttr(0), b.getI64IntegerAttr(0),
-      b.getI64IntegerAttr(0), b.getF64FloatAttr(0));
+    options.distances = argument({2 * positions - 1, heads});
+  auto attention =
+      train::AttentionOp::create(b, loc, q, k, v, options, Value(), Value(), spec);
   pool.push_back(
       linear(reshape(attention.getOut(), {batch, positions, heads * valueDepth}), shape(x)[2]));
   return true;

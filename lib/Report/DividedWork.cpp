@@ -103,10 +103,10 @@ std::vector<plan::AttentionShare> report::attentionShares(ModuleOp program, int6
     if (auto keys = op->template getAttrOfType<DenseI64ArrayAttr>(dist::firstKeysAttr))
       share.firstKeys = keys.asArrayRef().vec();
     share.queries = shape.queries;
-    share.queryStride = op.getQueryStride();
+    share.queryStride = shape.queryStride;
     share.keys = shape.keys;
-    share.keyStride = op.getKeyStride();
-    share.window = shape.window;
+    share.keyStride = shape.keyStride;
+    static_cast<plan::Mask &>(share) = plan::Mask(attentionMaskOf(shape));
     std::string text = llvm::formatv("{0}", plan::toJSON<plan::AttentionShare>(share)).str();
     auto [found, isNew] = known.try_emplace(text, shares.size());
     if (isNew)

@@ -57,7 +57,7 @@ private:
 LogicalResult DecoderBuilder::check(func::FuncOp function) {
   WalkResult result = module.walk([&](Operation *op) {
     if (auto attention = dyn_cast<AttentionOp>(op)) {
-      if (!attention.getCausal()) {
+      if (!attention.getSpec()->causal) {
         attention.emitOpError("is not causal: the model predicts no next token");
         return WalkResult::interrupt();
       }
@@ -116,7 +116,9 @@ void DecoderBuilder::rewrite(AttentionOp attention, Value positions, Value first
   attention.getVMutable().assign(append(attention.getV()));
   attention.getPositionsMutable().clear();
   attention.getQueryOffsetMutable().assign(first);
-  attention.setQueries(length);
+  AttentionSpec spec = attention.getSpec().getValue();
+  spec.queries = length;
+  attention.setSpec(spec);
 }
 
 void DecoderBuilder::rewrite(RepeatOp repeat, Value positions, Value first, Cache cacheFor,

@@ -10,7 +10,7 @@ dist.mesh @mesh ["context" = 2]
 func.func @forward(%q: tensor<2x8x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tensor<2x16x4x16xf32>)
     -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>) {
   %first = dist.offset 8 over <@mesh {context}> : tensor<i32>
-  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal {queries = 16 : i64}
+  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal queries 16
       : (tensor<2x8x4x16xf32>, tensor<2x16x4x16xf32>, tensor<2x16x4x16xf32>, tensor<i32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
   return %out, %lse : tensor<2x8x4x16xf32>, tensor<2x4x8xf32>
 }
@@ -27,7 +27,7 @@ func.func @forward(%q: tensor<2x8x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tens
 // CHECK: train.pad {{.*}} rows 2 {value = 12 : i64}
 // CHECK: %[[SECOND:.*]] = train.shift_ids %{{.*}}, %[[FIRST]]
 // Then both are computed, with no exchange in between.
-// CHECK: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[OWN]], %[[K]], %[[V]] query_offset %[[FIRST]] {{.*}} causal {queries = 16 : i64}
+// CHECK: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[OWN]], %[[K]], %[[V]] query_offset %[[FIRST]] {{.*}} causal queries 16
 // CHECK-NOT: dist.
 // CHECK: %[[OUT1:.*]], %[[LSE1:.*]] = train.attention %[[OTHERS]], %[[K]], %[[V]] query_offset %[[SECOND]]
 // What it computed goes back.
@@ -64,7 +64,7 @@ func.func @backward(%dout: tensor<2x3x4x16xbf16>, %q: tensor<2x3x4x8xbf16>, %k: 
   // CHECK: train.add %[[DV0]], %[[DV1]]
   // CHECK: train.add %[[DS0]], %[[DS1]]
   %dq, %dk, %dv, %ds = train.attention_grad %dout, %q, %k, %v, %out, %lse dropout(%ids, %key) query_offset %first sinks %sinks scale 0.25 causal
-      {queries = 9 : i64, heads = 4 : i64, dropout = 0.5 : f64, dist.copied = ["tensor"]}
+      dropout 0.5 heads 4 queries 9 {dist.copied = ["tensor"]}
       : (tensor<2x3x4x16xbf16>, tensor<2x3x4x8xbf16>, tensor<2x9x2x8xbf16>, tensor<2x9x2x16xbf16>, tensor<2x3x4x16xbf16>, tensor<2x4x3xf32>,
          tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<4xf32>) -> (tensor<2x3x4x8xbf16>, tensor<2x9x2x8xbf16>, tensor<2x9x2x16xbf16>, tensor<4xf32>)
   return %dq, %dk, %dv, %ds : tensor<2x3x4x8xbf16>, tensor<2x9x2x8xbf16>, tensor<2x9x2x16xbf16>, tensor<4xf32>
@@ -80,7 +80,7 @@ dist.mesh @mesh ["context" = 4]
 // WORK: dist.pairs = array<i64: 7, 8, 8, 8>
 func.func @window(%q: tensor<1x4x2x8xf32>, %k: tensor<1x16x2x8xf32>, %v: tensor<1x16x2x8xf32>) -> tensor<1x4x2x8xf32> {
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal {queries = 16 : i64, window = 2 : i64}
+  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal window 2 queries 16
       : (tensor<1x4x2x8xf32>, tensor<1x16x2x8xf32>, tensor<1x16x2x8xf32>, tensor<i32>) -> (tensor<1x4x2x8xf32>, tensor<1x2x4xf32>)
   return %out : tensor<1x4x2x8xf32>
 }
@@ -96,7 +96,7 @@ dist.mesh @mesh ["context" = 4]
 // WORK: dist.pairs = array<i64: 0, 23, 15, 7>
 func.func @padded(%q: tensor<1x4x2x8xf32>, %k: tensor<1x14x2x8xf32>, %v: tensor<1x14x2x8xf32>) -> tensor<1x4x2x8xf32> {
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal {queries = 14 : i64}
+  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal queries 14
       : (tensor<1x4x2x8xf32>, tensor<1x14x2x8xf32>, tensor<1x14x2x8xf32>, tensor<i32>) -> (tensor<1x4x2x8xf32>, tensor<1x2x4xf32>)
   return %out : tensor<1x4x2x8xf32>
 }

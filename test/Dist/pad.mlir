@@ -64,7 +64,7 @@ func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed 
   %h = train.reshape %x : (tensor<2x7x4xf32>) -> tensor<2x7x2x2xf32>
   // CHECK: %[[K:.*]] = train.slice %[[Q:.*]] dim 1 rows 7 : (tensor<2x8x2x2xf32>) -> tensor<2x7x2x2xf32>
   // CHECK: %[[V:.*]] = train.slice %[[Q]] dim 1 rows 7 : (tensor<2x8x2x2xf32>) -> tensor<2x7x2x2xf32>
-  // CHECK: train.attention %[[Q]], %[[K]], %[[V]] {{.*}}queries = 7 : i64} {{.*}} -> (tensor<2x8x2x2xf32>, tensor<2x2x8xf32>)
+  // CHECK: train.attention %[[Q]], %[[K]], %[[V]] {{.*}}queries 7 {{.*}} -> (tensor<2x8x2x2xf32>, tensor<2x2x8xf32>)
   %o, %lse = train.attention %h, %h, %h scale 1.0 : (tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>) -> (tensor<2x7x2x2xf32>, tensor<2x2x7xf32>)
   %y = train.reshape %o : (tensor<2x7x2x2xf32>) -> tensor<2x7x4xf32>
   // A query of zeros gets a mean of values, which are not 0.

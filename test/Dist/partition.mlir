@@ -133,7 +133,7 @@ dist.mesh @mesh ["context" = 2]
 func.func @queries(%q: tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{}, {context}, {}, {}]>>, %k: tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{}, {}, {}, {}]>>, %lse: tensor<4x2x8xf32, #dist.sharding<@mesh, [{}, {}, {context}]>>)
     -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{}, {context}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{}, {context}, {}, {}]>>) {
   // CHECK: %[[AT:.*]] = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  // CHECK: %{{.*}}, %[[DK:.*]], %{{.*}} = train.attention_grad {{.*}} query_offset %[[AT]] scale 5.000000e-01 causal {heads = 2 : i64, queries = 8 : i64} :
+  // CHECK: %{{.*}}, %[[DK:.*]], %{{.*}} = train.attention_grad {{.*}} query_offset %[[AT]] scale 5.000000e-01 causal heads 2 queries 8 :
   // CHECK-SAME: -> (tensor<4x4x2x4xf32>, tensor<4x8x2x4xf32>, tensor<4x8x2x4xf32>)
   // CHECK: dist.reduce_scatter sum %[[DK]] dim 1 over <@mesh {context}> : (tensor<4x8x2x4xf32>) -> tensor<4x4x2x4xf32>
   %dq, %dk, %dv = train.attention_grad %q, %q, %k, %k, %q, %lse scale 0.5 causal
@@ -154,7 +154,7 @@ func.func @gradients(%q: tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, 
   %dq, %dk, %dv = train.attention_grad %q, %q, %q, %q, %q, %lse scale 0.5 causal
       : (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {}, {}]>>)
         -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>)
-  // CHECK: train.attention_grad {{.*}} causal {heads = 2 : i64, queries = 8 : i64} : (tensor<2x8x1x4xf32>
+  // CHECK: train.attention_grad {{.*}} causal heads 2 queries 8 : (tensor<2x8x1x4xf32>
   %1, %2, %3 = train.attention_grad %p, %p, %p, %p, %p, %sums scale 0.5 causal
       : (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {tensor}, {}]>>)
         -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>)

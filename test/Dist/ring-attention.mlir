@@ -11,7 +11,7 @@ func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x4x16xbf16>, %v: ten
   %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x4x16xbf16>) -> tensor<2x12x4x16xbf16>
   %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x4x16xbf16>) -> tensor<2x12x4x16xbf16>
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 causal {queries = 12 : i64}
+  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 causal queries 12
       : (tensor<2x4x4x16xbf16>, tensor<2x12x4x16xbf16>, tensor<2x12x4x16xbf16>, tensor<i32>) -> (tensor<2x4x4x16xbf16>, tensor<2x4x4xf32>)
   return %out, %lse : tensor<2x4x4x16xbf16>, tensor<2x4x4xf32>
 }
@@ -27,7 +27,7 @@ func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x4x16xbf16>, %v: ten
 // NONE: %[[K1:.*]] = dist.permute %[[K0]] from [2, 0, 1]
 // NONE: %[[V1:.*]] = dist.permute %[[V0]] from [2, 0, 1]
 // NONE: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[Q]], %[[K0]], %[[V0]] query_offset %[[FIRST]] key_offset %[[AT0]] scale
-// NONE-SAME: keys = 12 : i64{{.*}}-> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
+// NONE-SAME: keys 12 {{.*}}-> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
 // NONE: %[[K2:.*]] = dist.permute %[[K1]] from [2, 0, 1]
 // NONE: %[[V2:.*]] = dist.permute %[[V1]] from [2, 0, 1]
 // NONE: %[[OUT1:.*]], %[[LSE1:.*]] = train.attention %[[Q]], %[[K1]], %[[V1]] query_offset %[[FIRST]] key_offset %[[AT1]] before(%[[OUT0]], %[[LSE0]])
@@ -73,7 +73,7 @@ func.func @backward(%dout: tensor<2x4x4x8xbf16>, %q: tensor<2x4x4x8xbf16>, %k: t
   // NONE: %[[K1:.*]] = dist.permute %[[K0]] from [3, 0, 1, 2]
   // NONE: %[[V1:.*]] = dist.permute %[[V0]] from [3, 0, 1, 2]
   // A sink is one key of all: it takes part in one step.
-  // NONE: %[[DQ0:.*]], %[[DK0:.*]], %[[DV0:.*]], %[[DS:.*]] = train.attention_grad %[[DOUT]], %[[Q]], %[[K0]], %[[V0]], %[[OUT]], %[[LSE]] {{.*}} sinks %[[SINKS]] {{.*}}keys = 14 : i64
+  // NONE: %[[DQ0:.*]], %[[DK0:.*]], %[[DV0:.*]], %[[DS:.*]] = train.attention_grad %[[DOUT]], %[[Q]], %[[K0]], %[[V0]], %[[OUT]], %[[LSE]] {{.*}} sinks %[[SINKS]] {{.*}}keys 14
   // NONE: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]] = train.attention_grad %[[DOUT]], %[[Q]], %[[K1]], %[[V1]], %[[OUT]], %[[LSE]] {{.*}} scale
   // NONE-SAME: -> (tensor<2x4x4x8xf32>, tensor<2x4x2x8xf32>, tensor<2x4x2x8xf32>)
   // NONE: %[[DQ:.*]] = train.add %[[DQ0]], %[[DQ1]]
@@ -86,7 +86,7 @@ func.func @backward(%dout: tensor<2x4x4x8xbf16>, %q: tensor<2x4x4x8xbf16>, %k: t
   // NONE: %[[B:.*]] = train.cast %[[DK]]
   // NONE: %[[C:.*]] = train.cast %[[DV]]
   // NONE: return %[[A]], %[[B]], %[[C]], %[[DS]]
-  %dq, %dk, %dv, %dsinks = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first sinks %sinks scale 0.25 causal {queries = 14 : i64, window = 4 : i64}
+  %dq, %dk, %dv, %dsinks = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first sinks %sinks scale 0.25 causal window 4 queries 14
       : (tensor<2x4x4x8xbf16>, tensor<2x4x4x8xbf16>, tensor<2x14x2x8xbf16>, tensor<2x14x2x8xbf16>, tensor<2x4x4x8xbf16>, tensor<2x4x4xf32>, tensor<i32>, tensor<4xf32>)
       -> (tensor<2x4x4x8xbf16>, tensor<2x14x2x8xbf16>, tensor<2x14x2x8xbf16>, tensor<4xf32>)
   // As partition sums what is padded, and what is not.
@@ -116,7 +116,7 @@ func.func @window(%q: tensor<2x4x4x8xf32>, %k: tensor<2x4x4x8xf32>) -> tensor<2x
   %v = train.scale %k by 2.0 : (tensor<2x4x4x8xf32>) -> tensor<2x4x4x8xf32>
   %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x4x8xf32>) -> tensor<2x24x4x8xf32>
   %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x4x8xf32>) -> tensor<2x24x4x8xf32>
-  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 {queries = 24 : i64, window = 4 : i64}
+  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 window 4 queries 24
       : (tensor<2x4x4x8xf32>, tensor<2x24x4x8xf32>, tensor<2x24x4x8xf32>, tensor<i32>) -> (tensor<2x4x4x8xf32>, tensor<2x4x4xf32>)
   return %out : tensor<2x4x4x8xf32>
 }
@@ -137,7 +137,7 @@ dist.mesh @mesh ["context.0" = 2, "context.1" = 2] {dist.ring}
 // NONE: return
 func.func @shared(%q: tensor<1x8x2x8xf32>, %k: tensor<1x4x1x8xf32>, %lse: tensor<1x2x8xf32>) -> (tensor<1x8x2x8xf32>, tensor<1x4x1x8xf32>) {
   %ks = dist.all_gather %k dim 1 over <@mesh {context.0, context.1}> : (tensor<1x4x1x8xf32>) -> tensor<1x16x1x8xf32>
-  %dq, %dk, %dv = train.attention_grad %q, %q, %ks, %ks, %q, %lse scale 0.25 {queries = 16 : i64}
+  %dq, %dk, %dv = train.attention_grad %q, %q, %ks, %ks, %q, %lse scale 0.25 queries 16
       : (tensor<1x8x2x8xf32>, tensor<1x8x2x8xf32>, tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>, tensor<1x8x2x8xf32>, tensor<1x2x8xf32>)
       -> (tensor<1x8x2x8xf32>, tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>)
   %both = train.add %dk, %dv : (tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>) -> tensor<1x16x1x8xf32>
@@ -187,7 +187,7 @@ func.func @latent(%q: tensor<2x4x8x16xf32>, %latent: tensor<2x4x12xf32>, %kw: te
   %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x8x16xf32>) -> tensor<2x8x8x16xf32>
   %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x8x16xf32>) -> tensor<2x8x8x16xf32>
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 causal {queries = 8 : i64}
+  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 causal queries 8
       : (tensor<2x4x8x16xf32>, tensor<2x8x8x16xf32>, tensor<2x8x8x16xf32>, tensor<i32>) -> (tensor<2x4x8x16xf32>, tensor<2x8x4xf32>)
   return %out : tensor<2x4x8x16xf32>
 }
@@ -218,7 +218,7 @@ func.func @latent_backward(%dout: tensor<2x4x8x16xbf16>, %q: tensor<2x4x8x16xbf1
   %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x8x16xbf16>) -> tensor<2x8x8x16xbf16>
   %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x8x16xbf16>) -> tensor<2x8x8x16xbf16>
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  %dq, %dks, %dvs = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first scale 0.25 causal {queries = 8 : i64}
+  %dq, %dks, %dvs = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first scale 0.25 causal queries 8
       : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x8x8x16xbf16>, tensor<2x8x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x8x4xf32>, tensor<i32>)
       -> (tensor<2x4x8x16xbf16>, tensor<2x8x8x16xbf16>, tensor<2x8x8x16xbf16>)
   %dkh = dist.reduce_scatter sum %dks dim 1 over <@mesh {context}> : (tensor<2x8x8x16xbf16>) -> tensor<2x4x8x16xbf16>
@@ -254,7 +254,7 @@ func.func @latent_read(%dout: tensor<2x4x8x8xf32>, %q: tensor<2x4x8x16xf32>, %la
   %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x8x16xf32>) -> tensor<2x8x8x16xf32>
   %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x8x8xf32>) -> tensor<2x8x8x8xf32>
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  %dq, %dks, %dvs = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first scale 0.25 causal {queries = 8 : i64}
+  %dq, %dks, %dvs = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first scale 0.25 causal queries 8
       : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>, tensor<2x8x8x16xf32>, tensor<2x8x8x8xf32>, tensor<2x4x8x8xf32>, tensor<2x8x4xf32>, tensor<i32>)
       -> (tensor<2x4x8x16xf32>, tensor<2x8x8x16xf32>, tensor<2x8x8x8xf32>)
   %dk = dist.reduce_scatter sum %dks dim 1 over <@mesh {context}> : (tensor<2x8x8x16xf32>) -> tensor<2x4x8x16xf32>

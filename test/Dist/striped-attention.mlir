@@ -17,11 +17,11 @@ func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x2x16xbf16>, %v: ten
   // Keys and values are dealt out too.
   // CHECK-COUNT-2: dist.all_to_all {{.*}} split 2 concat 1
   // Each step has a triangle of 4 queries and 4 keys, with its diagonal or without.
-  // CHECK: train.attention %[[STRIPE]], {{.*}} causal {{.*}}dist.pairs = array<i64: 10, 10, 10, 10>, key_stride = 4 : i64, keys = 16 : i64, {{.*}}query_stride = 4 : i64}
+  // CHECK: train.attention %[[STRIPE]], {{.*}} causal queries 16 keys 16 pairs 1.000000e+01 query_stride 4 key_stride 4 {{.*}}dist.pairs = array<i64: 10, 10, 10, 10>
   // CHECK: train.attention %[[STRIPE]], {{.*}}dist.pairs = array<i64: 6, 10, 10, 10>
   // CHECK: train.attention %[[STRIPE]], {{.*}}dist.pairs = array<i64: 6, 6, 10, 10>
   // CHECK: train.attention %[[STRIPE]], {{.*}}dist.pairs = array<i64: 6, 6, 6, 10>
-  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 causal {queries = 16 : i64}
+  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 causal queries 16
       : (tensor<2x4x4x16xbf16>, tensor<2x16x2x16xbf16>, tensor<2x16x2x16xbf16>, tensor<i32>) -> (tensor<2x4x4x16xbf16>, tensor<2x4x4xf32>)
   // Back go results and their logarithms.
   // CHECK: dist.all_to_all {{.*}} split 1 concat 2 {{.*}} -> tensor<2x1x4x4x16xbf16>
@@ -35,11 +35,11 @@ func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x2x16xbf16>, %v: ten
 dist.mesh @mesh ["context" = 2]
 // CHECK-LABEL: func.func @gathered(
 // CHECK: dist.all_to_all
-// CHECK: train.attention {{.*}} causal {{.*}}dist.pairs = array<i64: 16, 20>, queries = 8 : i64, query_stride = 2 : i64}
+// CHECK: train.attention {{.*}} causal queries 8 query_stride 2 {{.*}}dist.pairs = array<i64: 16, 20>
 func.func @gathered(%q: tensor<2x4x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>)
     -> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>) {
   %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
-  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal {queries = 8 : i64}
+  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal queries 8
       : (tensor<2x4x4x16xf32>, tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>, tensor<i32>) -> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
   return %out, %lse : tensor<2x4x4x16xf32>, tensor<2x4x4xf32>
 }
@@ -51,7 +51,7 @@ func.func @uneven(%q: tensor<2x3x4x16xf32>, %k: tensor<2x6x4x16xf32>, %v: tensor
     -> (tensor<2x3x4x16xf32>, tensor<2x4x3xf32>) {
   %first = dist.offset 3 over <@mesh {context}> : tensor<i32>
   // expected-error @+1 {{--context-balance striped cannot deal out evenly the 3 tokens of each of 2 ranks; use a --seq of which each rank has a multiple of 2, or --context-balance zigzag}}
-  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal {queries = 6 : i64}
+  %out, %lse = train.attention %q, %k, %v query_offset %first scale 0.25 causal queries 6
       : (tensor<2x3x4x16xf32>, tensor<2x6x4x16xf32>, tensor<2x6x4x16xf32>, tensor<i32>) -> (tensor<2x3x4x16xf32>, tensor<2x4x3xf32>)
   return %out, %lse : tensor<2x3x4x16xf32>, tensor<2x4x3xf32>
 }

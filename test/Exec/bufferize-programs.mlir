@@ -213,7 +213,7 @@ func.func @late_view(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<2x4xf32> 
 // CHECK: %[[W:.*]] = exec.buffer "workspace.0" workspace : memref<{{[0-9]+}}xi8>
 // CHECK: exec.attention ins(%{{.*}}, %{{.*}}, %{{.*}}) outs(%{{.*}}, %{{.*}}) workspace(%[[W]])
 // CHECK-SAME: causal
-// CHECK-SAME: globalHeads = 4
+// CHECK-SAME: heads 4
 // CHECK: exec.attention_grad
 func.func @attention(%q: tensor<2x8x4x16xf32> {train.input = "q"}, %k: tensor<2x8x2x16xf32> {train.input = "k"}) -> (tensor<2x8x4x16xf32> {train.output = "dq"}) {
   %out, %lse = train.attention %q, %k, %k scale 0.25 causal : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)

@@ -76,10 +76,10 @@ module {
 
 module {
   // CHECK-LABEL: func.func @capped
-  // CHECK: train.attention {{.*}} {cap = 5.000000e+01 : f64, exec.reason = "scores are capped; cuDNN's kernels that are used here have no cap"}
+  // CHECK: train.attention {{.*}} cap 5.000000e+01 {exec.reason = "scores are capped; cuDNN's kernels that are used here have no cap"}
   func.func @capped(%q: tensor<2x128x4x64xbf16>) -> tensor<2x128x4x64xbf16> {
     // expected-error @+1 {{cannot be cuDNN's: scores are capped; cuDNN's kernels that are used here have no cap; --attention auto or generated works}}
-    %out, %lse = train.attention %q, %q, %q scale 0.125 causal {cap = 50.0 : f64}
+    %out, %lse = train.attention %q, %q, %q scale 0.125 causal cap 50.0
         : (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>)
           -> (tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
     return %out : tensor<2x128x4x64xbf16>
@@ -130,7 +130,7 @@ module {
   // CHECK: train.attention {{.*}} {exec.reason = "queries are a part of a sequence, in which they begin anywhere; cuDNN's kernels that are used here begin at 0"
   func.func @part(%q: tensor<2x64x4x64xbf16>, %k: tensor<2x128x4x64xbf16>, %at: tensor<i32>) -> tensor<2x64x4x64xbf16> {
     // expected-error @+1 {{cannot be cuDNN's: queries are a part of a sequence, in which they begin anywhere; cuDNN's kernels that are used here begin at 0; --attention auto or generated works}}
-    %out, %lse = train.attention %q, %k, %k query_offset %at scale 0.125 causal {queries = 128 : i64}
+    %out, %lse = train.attention %q, %k, %k query_offset %at scale 0.125 causal queries 128
         : (tensor<2x64x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<i32>)
           -> (tensor<2x64x4x64xbf16>, tensor<2x4x64xf32>)
     return %out : tensor<2x64x4x64xbf16>

@@ -62,7 +62,7 @@ module attributes {exec.arena_bytes = 8192 : i64} {
   exec.program private @f ins(%q: memref<1x4x2x4xf32>, %k: memref<1x8x2x4xf32>, %n: memref<i32>) outs(%o: memref<1x4x2x4xf32>, %lse: memref<1x2x4xf32>)
       attributes {exec.arena_bytes = 0 : i64} {
     // expected-error @below {{gives 0 bytes of workspace where }}
-    exec.attention ins(%q, %k, %k) query_offset(%n) outs(%o, %lse) {cap = 0.0 : f64, causal, dropout = 0.0 : f64, globalHeads = 2 : i64, globalKeys = 0 : i64, globalQueries = 8 : i64, keyStride = 1 : i64, pairs = 0.0 : f64, queryStride = 1 : i64, scale = 0.5 : f64, stream = 0 : i32, window = 0 : i64}
+    exec.attention ins(%q, %k, %k) query_offset(%n) outs(%o, %lse) scale 0.5 causal heads 2 queries 8
         : (memref<1x4x2x4xf32>, memref<1x8x2x4xf32>, memref<1x8x2x4xf32>, memref<i32>, memref<1x4x2x4xf32>, memref<1x2x4xf32>) -> ()
   }
 }

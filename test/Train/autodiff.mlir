@@ -154,7 +154,7 @@ module {
   func.func @loss(%f: tensor<i32>) -> tensor<f32> {
     %q = train.get @w : tensor<1x8x2x4xf32>
     // expected-error @+1 {{has no derivative with a part of the keys; differentiate before keys are divided}}
-    %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+    %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 keys 16 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
     %loss = train.reduce sum %o over [0, 1, 2, 3] : (tensor<1x8x2x4xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }
@@ -325,12 +325,12 @@ module {
 
 // The gradient has the queries of the attention, which are every second one.
 // CHECK-LABEL: func.func private @loss.gradients(%arg0: tensor<i32>
-// CHECK: train.attention_grad {{.*}}query_stride = 2
+// CHECK: train.attention_grad {{.*}}query_stride 2
 module {
   train.variable @w : tensor<1x8x2x4xf32> init <"normal", 0.02> storage <"w">
   func.func @loss(%first: tensor<i32>) -> tensor<f32> {
     %q = train.get @w : tensor<1x8x2x4xf32>
-    %o, %l = train.attention %q, %q, %q query_offset %first scale 0.5 causal {queries = 16 : i64, query_stride = 2 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+    %o, %l = train.attention %q, %q, %q query_offset %first scale 0.5 causal queries 16 query_stride 2 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
     %loss = train.reduce sum %o over [0, 1, 2, 3] : (tensor<1x8x2x4xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }

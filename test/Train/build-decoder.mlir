@@ -32,7 +32,7 @@ module attributes {train.batch = 1 : i64, train.sequence = 4 : i64, train.vocabu
 // CHECK: %[[ALL_KEYS:.*]] = train.reshape %[[KEYS]] : (tensor<32x8xf32>) -> tensor<1x32x2x4xf32>
 // CHECK: %[[VALUES:.*]] = train.embedding_grad %{{.*}}, %[[POSITIONS]] init %[[V]] rows 32
 // CHECK: %[[ALL_VALUES:.*]] = train.reshape %[[VALUES]]
-// CHECK: train.attention %{{.*}}, %[[ALL_KEYS]], %[[ALL_VALUES]] query_offset %[[FIRST]] scale 5.000000e-01 causal {queries = 32 : i64}
+// CHECK: train.attention %{{.*}}, %[[ALL_KEYS]], %[[ALL_VALUES]] query_offset %[[FIRST]] scale 5.000000e-01 causal queries 32
 // CHECK: return %{{.*}}, %[[KEYS]], %[[VALUES]]
 // CHECK: func.func @step(%[[TOKENS:.*]]: tensor<1x1x4xi32> {train.input = "tokens"}, %{{.*}}: tensor<1x1x4xi32> {train.input = "positions"}, %{{.*}}: tensor<i32> {train.input = "first_position"}) -> (tensor<1x4x16xf32> {train.output = "logits"})
 // CHECK: %[[STEP:.*]]:3 = train.repeat @layer x 3

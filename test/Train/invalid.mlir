@@ -220,8 +220,8 @@ train.variable @w : tensor<8x4xf32> init <"constant", 1.0> storage <"w", full = 
 // -----
 
 func.func @cap(%q: tensor<1x8x2x4xf32>) {
-  // expected-error @+1 {{cap must be 0, for none, or above, found -1}}
-  %o, %l = train.attention %q, %q, %q scale 0.5 causal {cap = -1.0 : f64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  // expected-error @+1 {{attention needs a cap of 0, for none, or above, found -1}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal cap -1.0 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 
@@ -236,7 +236,7 @@ func.func @query_offset(%q: tensor<1x8x2x4xf32>, %m: tensor<3xi32>) {
 // -----
 
 func.func @positions(%q: tensor<1x8x2x4xf32>, %p: tensor<1x7xi32>) {
-  // expected-error @+1 {{needs positions of [1, 8], one of each key, found 'tensor<1x7xi32>'}}
+  // expected-error @+1 {{needs positions of [1, 8] in 'i32', found 'tensor<1x7xi32>'}}
   %o, %l = train.attention %q, %q, %q positions %p scale 0.5 causal : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x7xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
@@ -261,7 +261,7 @@ func.func @before_all_keys(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x8xf32>) {
 
 func.func @narrow_before(%q: tensor<1x8x2x4xbf16>, %l: tensor<1x2x8xf32>, %f: tensor<i32>) {
   // expected-error @+1 {{needs before of 'tensor<1x8x2x4xf32>' and 'tensor<1x2x8xf32>', found 'tensor<1x8x2x4xbf16>'}}
-  %o, %m = train.attention %q, %q, %q key_offset %f before(%q, %l) scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<i32>, tensor<1x8x2x4xbf16>, tensor<1x2x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %o, %m = train.attention %q, %q, %q key_offset %f before(%q, %l) scale 0.5 keys 16 : (tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<i32>, tensor<1x8x2x4xbf16>, tensor<1x2x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 
@@ -292,7 +292,7 @@ func.func @rope_table_both(%b: tensor<i32>, %p: tensor<2x8xi32>) {
 // -----
 
 func.func @slopes(%q: tensor<1x8x2x4xf32>, %m: tensor<3xf32>) {
-  // expected-error @+1 {{needs slopes of 'tensor<2xf32>', found 'tensor<3xf32>'}}
+  // expected-error @+1 {{needs slopes of [2] in 'f32', found 'tensor<3xf32>'}}
   %o, %l = train.attention %q, %q, %q slopes %m scale 0.5 causal : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<3xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
@@ -300,7 +300,7 @@ func.func @slopes(%q: tensor<1x8x2x4xf32>, %m: tensor<3xf32>) {
 // -----
 
 func.func @sinks(%q: tensor<1x8x2x4xbf16>, %m: tensor<2xbf16>) {
-  // expected-error @+1 {{needs sinks of 'tensor<2xf32>', found 'tensor<2xbf16>'}}
+  // expected-error @+1 {{needs sinks of [2] in 'f32', found 'tensor<2xbf16>'}}
   %o, %l = train.attention %q, %q, %q sinks %m scale 0.5 causal : (tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<2xbf16>) -> (tensor<1x8x2x4xbf16>, tensor<1x2x8xf32>)
   return
 }
@@ -539,23 +539,31 @@ func.func @gradient_of_unknown_keys(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x8xf3
 
 func.func @gradient_of_a_row_of_offsets(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x8xf32>, %f: tensor<3xi32>) {
   // expected-error @+1 {{needs a tensor<i32> as offset, not 'tensor<3xi32>'}}
-  %a, %b, %c = train.attention_grad %q, %q, %q, %q, %q, %l key_offset %f scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<3xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
+  %a, %b, %c = train.attention_grad %q, %q, %q, %q, %q, %l key_offset %f scale 0.5 keys 16 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<3xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
   return
 }
 
 // -----
 
 func.func @window(%q: tensor<1x8x2x4xf32>) {
-  // expected-error @+1 {{'train.attention' op window must not be negative, found -3}}
-  %o, %l = train.attention %q, %q, %q scale 0.5 causal {window = -3 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  // expected-error @+1 {{attention needs window from 0 to 2^31 - 1, found -3}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal window -3 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @chunk(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @+1 {{attention in chunks of 4 is causal}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 chunk 4 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 
 // -----
 
 func.func @stride(%q: tensor<1x8x2x4xf32>) {
-  // expected-error @+1 {{'train.attention' op query_stride must be above 0, found 0}}
-  %o, %l = train.attention %q, %q, %q scale 0.5 causal {query_stride = 0 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  // expected-error @+1 {{attention needs query_stride from 1 to 2^31 - 1, found 0}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal query_stride 0 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 
@@ -563,7 +571,7 @@ func.func @stride(%q: tensor<1x8x2x4xf32>) {
 
 func.func @dealt(%q: tensor<1x8x2x4xf32>) {
   // expected-error @+1 {{'train.attention' op has queries that are 2 positions apart without query_offset}}
-  %o, %l = train.attention %q, %q, %q scale 0.5 causal {query_stride = 2 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal query_stride 2 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 
@@ -571,7 +579,7 @@ func.func @dealt(%q: tensor<1x8x2x4xf32>) {
 
 func.func @apart(%q: tensor<1x8x2x4xf32>) {
   // expected-error @+1 {{'train.attention' op has keys that are 2 positions apart without key_offset}}
-  %o, %l = train.attention %q, %q, %q scale 0.5 causal {key_stride = 2 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal key_stride 2 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 
@@ -579,7 +587,7 @@ func.func @apart(%q: tensor<1x8x2x4xf32>) {
 
 func.func @few(%q: tensor<1x8x2x4xf32>, %f: tensor<i32>) {
   // expected-error @+1 {{'train.attention' op has 8 of -8 keys, which are fewer}}
-  %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 {keys = -8 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 keys -8 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 
@@ -684,7 +692,7 @@ train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w", full = 461
 // -----
 
 func.func @lengths(%q: tensor<1x8x2x4xf32>, %n: tensor<2xi32>) {
-  // expected-error @+1 {{'train.attention' op needs lengths of [1], one of each sequence, found 'tensor<2xi32>'}}
+  // expected-error @+1 {{'train.attention' op needs lengths of [1] in 'i32', found 'tensor<2xi32>'}}
   %o, %l = train.attention %q, %q, %q lengths %n scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<2xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
@@ -692,7 +700,7 @@ func.func @lengths(%q: tensor<1x8x2x4xf32>, %n: tensor<2xi32>) {
 // -----
 
 func.func @distances(%q: tensor<1x8x2x4xf32>, %d: tensor<16x2xf32>) {
-  // expected-error @+1 {{'train.attention' op needs distances of [15, 2] of 'f32', found 'tensor<16x2xf32>'}}
+  // expected-error @+1 {{'train.attention' op needs distances of [15, 2] in 'f32', found 'tensor<16x2xf32>'}}
   %o, %l = train.attention %q, %q, %q distances %d scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<16x2xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
@@ -701,7 +709,7 @@ func.func @distances(%q: tensor<1x8x2x4xf32>, %d: tensor<16x2xf32>) {
 
 func.func @distances_of_a_part(%q: tensor<1x8x2x4xf32>, %d: tensor<23x2xf32>, %f: tensor<i32>) {
   // expected-error @+1 {{'train.attention' op takes distances with all keys and queries in a row alone}}
-  %o, %l = train.attention %q, %q, %q key_offset %f distances %d scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>, tensor<23x2xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %o, %l = train.attention %q, %q, %q key_offset %f distances %d scale 0.5 keys 16 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>, tensor<23x2xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
 

@@ -15,6 +15,8 @@
 // CHECK: train.grouped_linear %{{.*}}, %arg3 of %experts :
 // CHECK: train.grouped_linear transposed
 // CHECK: train.grouped_linear_grad {{.*}} count 6
+// CHECK: train.attention {{.*}} query_offset %{{.*}} key_offset %{{.*}} sinks %{{.*}} scale 5.000000e-01 causal window 3 chunk 2 cap 3.000000e+01 dropout 2.500000e-01 stream 7 heads 4 queries 16 keys 16 pairs 9.500000e+00 query_stride 2 key_stride 2 :
+// CHECK: train.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 :
 module attributes {train.microbatches = 2 : i64} {
   train.variable @wte : tensor<256x64xf32> init <"normal", 2.0e-02 : f64> storage <"transformer.wte.weight">
   train.variable @h.ln_1.weight : tensor<2x64xf32> stacked init <"constant", 1.0 : f64> storage <"transformer.h.{layer}.ln_1.weight">
@@ -70,5 +72,11 @@ module attributes {train.microbatches = 2 : i64} {
     %6 = train.dispatch %5 by %choices, %rows : (tensor<2x8x64x64xf32>, tensor<3x8x128xi32>, tensor<2x8x64xi32>) -> tensor<3x8x128x64xf32>
     %7 = train.grouped_linear_grad %3, %6 of %experts count 6 : (tensor<3x8x128x96xf32>, tensor<3x8x128x64xf32>, tensor<3x8x128xi32>) -> tensor<6x96x64xf32>
     return %7 : tensor<6x96x64xf32>
+  }
+  // Fields with their default are not printed.
+  func.func @attention(%q: tensor<1x4x2x8xf32>, %kv: tensor<1x4x1x8xf32>, %ids: tensor<1xi32>, %key: tensor<2xi32>, %at: tensor<i32>, %sinks: tensor<2xf32>) -> tensor<1x4x2x8xf32> {
+    %0, %lse = train.attention %q, %kv, %kv dropout(%ids, %key) query_offset %at key_offset %at sinks %sinks scale 5.000000e-01 window 3 causal chunk 2 cap 3.000000e+01 dropout 2.500000e-01 stream 7 heads 4 queries 16 keys 16 pairs 9.500000e+00 query_stride 2 key_stride 2 : (tensor<1x4x2x8xf32>, tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1xi32>, tensor<2xi32>, tensor<i32>, tensor<i32>, tensor<2xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x2x4xf32>)
+    %1, %lse_1 = "train.attention"(%0, %0, %0) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, spec = #train.attention<scale 0.5 key_stride 1>}> : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x2x4xf32>)
+    return %1 : tensor<1x4x2x8xf32>
   }
 }

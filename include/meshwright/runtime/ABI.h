@@ -178,10 +178,11 @@ int64_t mw_grouped_matmul_grad_workspace(int64_t rows, int64_t m, int64_t n, int
 ///   out, dout: [batch, queries, heads, valueDim]
 ///   lse:       [batch, heads, queries], log of the sum of exponentials
 /// Key t is visible to query s when (causal == 0 or t <= s) and
-/// (window == 0 or |s - t| < window). Where the queries are a part of a longer sequence,
+/// (window == 0 or |s - t| < window) and (chunk == 0 or s / chunk == t / chunk). Where the queries are a part of a longer sequence,
 /// s is a position in that: the first query's is *queryOffset; and so are keys', of which those
 /// from globalKeys on are visible to nobody. With `positions`, which need
-/// `causal`, only keys of the query's own document are visible, t >= s - positions[s].
+/// `causal`, only keys of the query's own document are visible, t >= s - positions[s], and its chunks begin there.
+/// Every 8 bytes are a pointer, a size or two smaller numbers, so that there is no padding.
 typedef struct MwAttention {
   int64_t batch, queries, keys, heads, kvHeads, headDim;
   float scale;
@@ -210,7 +211,7 @@ typedef struct MwAttention {
   const int32_t *positions;
   const int32_t *keyOffset; ///< position of local key 0, or null for 0
   int64_t globalKeys;       ///< number of keys over all ranks; 0: these are all
-  int32_t partial;          ///< not 0: keys are a part of all, and out, dq, dk and dv in f32
+  int64_t partial;          ///< not 0: keys are a part of all, and out, dq, dk and dv in f32
   /// Positions from a local query, or key, to the next; 0: 1.
   int64_t queryStride, keyStride;
   const int32_t *lengths; ///< [batch]: keys of a sequence from this on are visible to nobody; or null
@@ -218,6 +219,7 @@ typedef struct MwAttention {
   /// key t; or null. Rows that are not there belong to queries or keys of padding.
   const float *distances;
   int64_t distanceCount;
+  int64_t chunk; ///< queries see keys of their chunk alone, see AttentionMask; 0: there are no chunks
 } MwAttention;
 
 /// Scratch bytes each call needs; they are a buffer of the arena. A function of the

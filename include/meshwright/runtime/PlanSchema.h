@@ -12,6 +12,8 @@
 #ifndef MESHWRIGHT_RUNTIME_PLANSCHEMA_H
 #define MESHWRIGHT_RUNTIME_PLANSCHEMA_H
 
+#include "meshwright/runtime/AttentionMask.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -105,20 +107,31 @@ struct Peak {
                     v("buffers", self.buffers); v("others", self.others);)
 };
 
+/// Which keys a causal query sees, or, in attention that is not causal, any query.
+struct Mask {
+  int64_t window = 0;
+  optional<int64_t> chunk;
+  Mask() = default;
+  explicit Mask(const AttentionMask &mask) : window(mask.window) {
+    if (mask.chunk)
+      chunk = mask.chunk;
+  }
+  AttentionMask read(bool causal) const { return {causal, window, chunk.value_or(0)}; }
+  MESHWRIGHT_FIELDS(v("window", self.window); v("chunk", self.chunk);)
+};
+
 /// Calls of attention of packed sequences whose queries, and in a ring keys, ranks divide. How many
 /// pairs of both each rank has follows from where documents begin.
-struct AttentionShare {
+struct AttentionShare : Mask {
   List<string> axes;         ///< which number these ranks
   Shape firstQueries;        ///< the position of the first query, by rank
   optional<Shape> firstKeys; ///< ... and of the first key; absent: 0
   int64_t queries = 0, queryStride = 1, keys = 0, keyStride = 1; ///< how many a rank has, how far apart
-  int64_t window = 0;
   double flops = 0; ///< of a pair, in all these calls
   MESHWRIGHT_FIELDS(v("axes", self.axes); v("first_queries", self.firstQueries);
                     v("first_keys", self.firstKeys); v("queries", self.queries);
                     v("query_stride", self.queryStride); v("keys", self.keys);
-                    v("key_stride", self.keyStride); v("window", self.window);
-                    v("flops", self.flops);)
+                    v("key_stride", self.keyStride); Mask::fields(self, v); v("flops", self.flops);)
 };
 
 /// A program that some of the ranks run, or all ranks if there is only one.
@@ -249,12 +262,11 @@ struct Collective {
 };
 
 /// A call of attention in a program for GPUs.
-struct Attention {
+struct Attention : Mask {
   string op, by, type;
   int64_t batch = 0, queries = 0, keys = 0, heads = 0, kvHeads = 0, headDim = 0;
   double scale = 0;
   bool causal = false;
-  int64_t window = 0;
   optional<double> cap; ///< of scores
   optional<int64_t> valueDim; ///< of heads of values, where it is not head_dim
   optional<bool> slopes, sinks;
@@ -267,7 +279,8 @@ struct Attention {
                     v("batch", self.batch); v("queries", self.queries); v("keys", self.keys);
                     v("heads", self.heads); v("kv_heads", self.kvHeads);
                     v("head_dim", self.headDim); v("scale", self.scale);
-                    v("causal", self.causal); v("window", self.window); v("cap", self.cap);
+                    v("causal", self.causal); Mask::fields(self, v);
+                    v("cap", self.cap);
                     v("value_dim", self.valueDim); v("slopes", self.slopes); v("sinks", self.sinks);
                     v("location", self.location); v("fallback", self.fallback);
                     v("deterministic", self.deterministic);

@@ -43,45 +43,28 @@ LogicalResult CPUProgramEmitter::launch(exec::LaunchOp op, const KernelLoops &ke
 }
 
 template <typename Op> Value CPUProgramEmitter::describe(Op op) {
+  // The struct as words: the compiler's own, with the pointers that the program knows.
   MwAttention shape = op.getAttention();
-  // The fields of MwAttention in order; LLVM lays the struct out as C does.
-  SmallVector<Value> fields{i64(shape.batch),
-                            i64(shape.queries),
-                            i64(shape.keys),
-                            i64(shape.heads),
-                            i64(shape.kvHeads),
-                            i64(shape.headDim),
-                            f32(shape.scale),
-                            i32(shape.causal),
-                            i64(shape.window),
-                            f32(shape.dropout),
-                            i32(shape.stream),
-                            orNull(at(op.getKey())),
-                            orNull(at(op.getIds())),
-                            orNull(at(op.getHeadOffset())),
-                            i64(shape.globalHeads),
-                            i32(shape.elementType),
-                            f32(shape.cap),
-                            i64(shape.valueDim),
-                            orNull(at(op.getSlopes())),
-                            orNull(at(op.getSinks())),
-                            orNull(at(op.getQueryOffset())),
-                            i64(shape.globalQueries),
-                            orNull(at(op.getPositions())),
-                            orNull(at(op.getKeyOffset())),
-                            i64(shape.globalKeys),
-                            i32(shape.partial),
-                            i64(shape.queryStride),
-                            i64(shape.keyStride),
-                            orNull(at(op.getLengths())),
-                            orNull(at(op.getDistances())),
-                            i64(shape.distanceCount)};
-  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                               llvm::to_vector(ValueRange(fields).getTypes()));
-  Value memory = stack(type, 1);
+  int64_t words[sizeof(MwAttention) / sizeof(int64_t)];
+  static_assert(sizeof(words) == sizeof(shape), "the struct is words");
+  memcpy(words, &shape, sizeof(words));
+  SmallVector<Value> fields = llvm::map_to_vector(words, [&](int64_t word) { return i64(word); });
+  for (auto [offset, operand] : {std::pair(offsetof(MwAttention, key), op.getKey()),
+                                 {offsetof(MwAttention, sequenceIds), op.getIds()},
+                                 {offsetof(MwAttention, headOffset), op.getHeadOffset()},
+                                 {offsetof(MwAttention, queryOffset), op.getQueryOffset()},
+                                 {offsetof(MwAttention, keyOffset), op.getKeyOffset()},
+                                 {offsetof(MwAttention, positions), op.getPositions()},
+                                 {offsetof(MwAttention, lengths), op.getLengths()},
+                                 {offsetof(MwAttention, slopes), op.getSlopes()},
+                                 {offsetof(MwAttention, sinks), op.getSinks()},
+                                 {offsetof(MwAttention, distances), op.getDistances()}})
+    if (operand)
+      fields[offset / sizeof(int64_t)] = at(operand);
+  Value memory = stack(b.getI64Type(), sizeof(words) / sizeof(int64_t));
   for (auto [i, field] : llvm::enumerate(fields)) {
-    Value slot =
-        LLVM::GEPOp::create(b, loc, ptr, type, memory, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    Value slot = LLVM::GEPOp::create(b, loc, ptr, b.getI64Type(), memory,
+                                     ArrayRef<LLVM::GEPArg>{int32_t(i)});
     LLVM::StoreOp::create(b, loc, field, slot);
   }
   return memory;

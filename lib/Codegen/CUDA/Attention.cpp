@@ -33,25 +33,23 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   return shape;
 }
 
-/// What the functions of `shape` compute, as text.
-static std::string keyOf(StringRef direction, const AttentionShape &shape) {
-  const MwAttention &s = shape.sizes;
+/// What the functions of `op` compute, as text: the call's attribute and the types and shapes of its operands, but
+/// for scratch memory that is cuDNN's.
+template <typename Op> static std::string keyOf(Op op, const AttentionShape &shape) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << direction << " " << shape.element << " aligned " << shape.aligned << " sizes";
-  for (int64_t size :
-       {s.batch, s.queries, s.keys, s.heads, s.kvHeads, s.headDim, s.valueDim, s.window,
-        int64_t(s.causal), int64_t(s.stream), s.globalHeads, s.globalQueries,
-        s.globalKeys, s.queryStride, s.keyStride})
-    os << " " << size;
-  // As hexadecimal numbers, which are exact.
-  os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
-     << llvm::bit_cast<uint32_t>(s.dropout) << " offsets " << shape.headOffset << shape.queryOffset
-     << shape.keyOffset << " before " << shape.before
-     << " documents " << shape.positions << " lengths " << shape.lengths
-     << " distances " << shape.distances << " " << s.distanceCount
-     << " cap " << llvm::bit_cast<uint32_t>(s.cap) << " slopes " << shape.slopes << " sinks "
-     << shape.sinks;
+  os << op->getName() << " aligned " << shape.aligned << " " << Attribute(op.getSpec());
+  train::AttentionOptions options = op.getOptions();
+  for (const train::AttentionOption &option : train::attentionOptions)
+    if (options.*option.member)
+      os << " " << option.name;
+  os << " before " << shape.before;
+  for (Value operand : AttentionKernels::operandsOf(op)) {
+    auto type = cast<MemRefType>(operand.getType());
+    os << " " << type.getElementType();
+    for (int64_t size : type.getShape())
+      os << "x" << size;
+  }
   return text;
 }
 
@@ -81,7 +79,7 @@ LogicalResult AttentionKernels::add(exec::AttentionOp op, bool aligned,
   if (isCudnnAlone(op))
     return success();
   AttentionShape shape = describe(op, aligned);
-  std::string key = calls[op] = keyOf("forward", shape);
+  std::string key = calls[op] = keyOf(op, shape);
   if (functions.count(key))
     return success();
   AttentionEmitter emitter(target, op.getLoc(), shape);
@@ -100,7 +98,7 @@ LogicalResult AttentionKernels::add(exec::AttentionGradOp op, bool aligned,
     return op.emitOpError("has a gradient of distances (relative position bias), for which target cuda "
                           "has no kernel; compile with --target cpu");
   AttentionShape shape = describe(op, aligned);
-  std::string key = calls[op] = keyOf("backward", shape);
+  std::string key = calls[op] = keyOf(op, shape);
   if (functions.count(key))
     return success();
   AttentionEmitter emitter(target, op.getLoc(), shape);

@@ -441,13 +441,16 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   else if (sizes.causal && shift)
     low = larger(constant(0), low);
   low = divide(low, of.columns * sizes.queryStride);
-  if (sizes.window) {
-    Value past = add(begin, constant((of.rows - 1) * sizes.keyStride + sizes.window));
+  // A chunk is a window at most.
+  int64_t reach = sizes.window && sizes.chunk ? std::min(sizes.window, sizes.chunk)
+                                              : std::max(sizes.window, sizes.chunk);
+  if (reach) {
+    Value past = add(begin, constant((of.rows - 1) * sizes.keyStride + reach));
     if (sizes.queryStride != 1)
       past = divide(add(larger(past, constant(0)), constant(sizes.queryStride - 1)), sizes.queryStride);
     high = smaller(high, past);
   }
-  if (sizes.window && shift)
+  if (reach && shift)
     high = larger(high, constant(0));
   high = divide(add(high, constant(of.columns - 1)), of.columns);
   Value turns = larger(sub(high, low), constant(0));

@@ -106,9 +106,12 @@ private:
   mlir::Value weightRow(mlir::Value head, mlir::Value query);
   /// Loads what positions and dropout of the block depend on.
   void loadScalars(const Operands &operands);
-  /// How far the beginning of the document of a query is beyond the first key that is here; of a query
-  /// behind the last key, that of the last.
-  mlir::Value documentOf(mlir::Value query);
+  /// Whether queries see nothing of the keys before some, which are not a window's: of other documents or
+  /// chunks.
+  bool hasBegins() const { return shape.positions || sizes.chunk; }
+  /// How far the first key of the document, or of its chunk, of a query is beyond the first key that is here. A
+  /// query behind the last key is in its document.
+  mlir::Value beginOf(mlir::Value query);
   /// How far a query is beyond the first key that is here, and beyond the sequence's first.
   mlir::Value aheadOfKeys(mlir::Value query);
   mlir::Value positionOf(mlir::Value query);

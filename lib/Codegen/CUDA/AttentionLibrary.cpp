@@ -52,30 +52,16 @@ std::optional<cuda::Library> cuda::libraryOf(Attribute attribute) {
 
 /// The call as cuDNN would see it.
 template <typename Op> static cudnn::Attention describe(Op op, bool deterministic) {
-  auto q = cast<RankedTensorType>(op.getQ().getType());
-  auto k = cast<RankedTensorType>(op.getK().getType());
+  train::AttentionOptions options = op.getOptions();
   cudnn::Attention call;
-  MwAttention &sizes = call.sizes;
-  sizes.batch = q.getDimSize(0);
-  sizes.queries = q.getDimSize(1);
-  sizes.heads = q.getDimSize(2);
-  sizes.headDim = q.getDimSize(3);
-  sizes.keys = k.getDimSize(1);
-  sizes.kvHeads = k.getDimSize(2);
-  sizes.valueDim = cast<RankedTensorType>(op.getV().getType()).getDimSize(3);
-  call.slopes = bool(op.getSlopes());
-  call.sinks = bool(op.getSinks());
-  call.queryOffset = bool(op.getQueryOffset());
-  call.documents = bool(op.getPositions());
-  call.lengths = bool(op.getLengths());
-  call.distances = bool(op.getDistances());
-  sizes.partial = bool(op.getKeyOffset());
-  sizes.causal = op.getCausal();
-  sizes.window = op.getWindow();
-  sizes.cap = op.getCap().convertToDouble();
-  sizes.dropout = op.getDropout().convertToDouble();
-  Type element = q.getElementType();
-  sizes.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
+  call.sizes = train::describeCall(op.getQ().getType(), op.getK().getType(), op.getV().getType(),
+                                   op.getSpec().getValue(), options);
+  call.slopes = bool(options.slopes);
+  call.sinks = bool(options.sinks);
+  call.queryOffset = bool(options.queryOffset);
+  call.documents = bool(options.positions);
+  call.lengths = bool(options.lengths);
+  call.distances = bool(options.distances);
   call.backward = isa<train::AttentionGradOp>(op);
   call.deterministic = deterministic;
   return call;

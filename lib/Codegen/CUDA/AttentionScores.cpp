@@ -24,8 +24,8 @@ std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
     high = smaller(high, keysBefore(add(query, constant(toLast + 1))));
   if (sizes.window)
     low = larger(low, sub(query, constant(sizes.window - 1)));
-  if (shape.positions)
-    low = larger(low, documentOf(first));
+  if (hasBegins())
+    low = larger(low, beginOf(first));
   low = keysBefore(low);
   if (isTwoSided())
     high = smaller(high, keysBefore(add(query, constant(toLast + sizes.window))));
@@ -46,8 +46,8 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     length = constant(sizes.queries);
     divides = sizes.queries % of.columns == 0;
   }
-  // Documents follow each other, so the last query's hides most.
-  Value last = shape.positions ? documentOf(add(query, constant(queries - 1))) : Value();
+  // Documents and chunks follow each other, so the last query's hides most.
+  Value last = hasBegins() ? beginOf(add(query, constant(queries - 1))) : Value();
   query = aheadOfKeys(query), key = placeOf(key);
   // Most tiles hide nothing. Rows that are not there are not written, and need not be hidden; those of
   // keys behind the last of all are.
@@ -65,7 +65,7 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
   if (isTwoSided())
     some = either(some, less(add(query, constant(sizes.window - 1)), add(key, constant(toLastKey))));
 
-  if (shape.positions)
+  if (hasBegins())
     some = either(some, less(key, last));
 
   return changed(some, scores, [&] {
@@ -79,15 +79,15 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     // A window wider than there are queries, or behind them keys, hides nothing.
     int64_t window = std::min(sizes.window, sizes.globalQueries);
     int64_t behind = std::min(sizes.window, sizes.globalKeys);
-    // Of each query how far its document's first key is beyond the thread's first one.
-    Values documents;
-    if (shape.positions) {
+    // Of each query how far the first key of its document or chunk is beyond the thread's first one.
+    Values begins;
+    if (hasBegins()) {
       Value query = rowsAreKeys ? column : first, key = rowsAreKeys ? first : column;
       int64_t count = rowsAreKeys ? tiles->columnCount() : tiles->rowCount();
       for (int64_t i = 0; i < count; ++i) {
         Value of = rowsAreKeys ? tiles->columnOf(i) : tiles->rowOf(i);
         Value begin = rowsAreKeys ? tiles->rowOf(0) : tiles->columnOf(0);
-        documents.push_back(narrow(sub(documentOf(add(query, of)), placeOf(add(key, begin)))));
+        begins.push_back(narrow(sub(beginOf(add(query, of)), placeOf(add(key, begin)))));
       }
     }
     Values shown(scores);
@@ -106,10 +106,10 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
         seen = both(seen, less(ahead, word(uint32_t(window - further))));
       if (isTwoSided())
         seen = both(seen, less(word(uint32_t(-behind - further)), ahead));
-      if (shape.positions) {
+      if (hasBegins()) {
         int64_t row = i / tiles->columnCount(), column = i % tiles->columnCount();
         int64_t key = rowsAreKeys ? tiles->rowOffset(row) : tiles->columnOffset(column);
-        seen = both(seen, less(documents[rowsAreKeys ? column : row],
+        seen = both(seen, less(begins[rowsAreKeys ? column : row],
                                word(uint32_t(key * sizes.keyStride + 1))));
       }
       score = select(seen, score, number(hidden));
@@ -148,10 +148,18 @@ Value AttentionEmitter::keysBefore(Value place) {
   return divide(add(larger(place, constant(0)), constant(sizes.keyStride - 1)), sizes.keyStride);
 }
 
-Value AttentionEmitter::documentOf(Value query) {
+Value AttentionEmitter::beginOf(Value query) {
   Type i32 = b.getI32Type();
-  Value place = smaller(positionOf(query), constant(sizes.globalKeys - 1));
-  Value begin = sub(place, widen(loadOne(at(positions, i32, place), i32)));
+  Value place = positionOf(query), begin = constant(0);
+  if (shape.positions) {
+    Value last = smaller(place, constant(sizes.globalKeys - 1));
+    begin = sub(last, widen(loadOne(at(positions, i32, last), i32)));
+  }
+  if (sizes.chunk) {
+    Value inDocument = sub(place, begin);
+    Value chunks = mul(divide(inDocument, sizes.chunk), constant(sizes.chunk));
+    begin = add(begin, chunks);
+  }
   return keyOffset ? sub(begin, keyOffset) : begin;
 }
 

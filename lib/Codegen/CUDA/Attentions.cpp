@@ -35,7 +35,7 @@ template <typename Op> static plan::Attention rowOf(Op op, cuda::Alignments &ali
   row.headDim = s.headDim;
   row.scale = s.scale;
   row.causal = s.causal;
-  row.window = s.window;
+  static_cast<plan::Mask &>(row) = plan::Mask(attentionMaskOf(s));
   if (s.cap)
     row.cap = s.cap;
   if (s.valueDim != s.headDim)

@@ -77,12 +77,10 @@ public:
   /// `optional`: those of positions of queries and documents, in order.
   template <typename Op>
   Scores(Op op, Value q, Value k, ValueRange optional, HLOBuilder &b)
-      : b(b), scale(op.getScale().convertToDouble()), batch(b.typeOf(q).getDimSize(0)),
+      : b(b), spec(op.getSpec().getValue()), batch(b.typeOf(q).getDimSize(0)),
         queries(b.typeOf(q).getDimSize(1)), groups(b.typeOf(k).getDimSize(2)),
         share(b.typeOf(q).getDimSize(2) / groups), keys(b.typeOf(k).getDimSize(1)),
-        f32(b.builder().getF32Type()), causal(op.getCausal()), window(op.getWindow()),
-        cap(op.getCap().convertToDouble()),
-        last((op.getQueries() ? int64_t(op.getQueries()) : queries) - 1) {
+        f32(b.builder().getF32Type()), last(op.getSizes().queries - 1) {
     if (op.getQueryOffset())
       offset = optional[0];
     if (op.getPositions())
@@ -137,18 +135,23 @@ public:
     Value position = b.add(query, b.broadcast(offset, shape(), {}));
     return b.op("minimum", position.getType(), {position, b.splat(b.typeOf(query), double(last))});
   }
-  /// Of each score the first key of its query's document. Queries in the padding see the last key
-  /// alone.
+  /// Of each score the first key of its query's document, or chunk of it. Queries in the padding see the last
+  /// key alone.
   Value begins() {
-    RankedTensorType type = RankedTensorType::get({batch, queries}, b.typeOf(documents).getElementType());
-    Value places = b.concatenate({documents, b.splat(type, 0)}, 1), query = b.iota({batch, queries}, 1);
-    if (offset) {
+    Value query = b.iota({batch, queries}, 1), places;
+    RankedTensorType type = b.typeOf(query);
+    if (documents) {
+      places = b.concatenate({documents, b.splat(type, 0)}, 1);
       Value first = b.splat(RankedTensorType::get({}, type.getElementType()), 0);
-      places = b.dynamicSlice(places, {first, offset}, {batch, queries});
-      query = b.add(query, b.broadcast(offset, {batch, queries}, {}));
-    } else {
-      places = b.slice(places, {0, 0}, {batch, queries});
+      places = offset ? b.dynamicSlice(places, {first, offset}, {batch, queries})
+                      : b.slice(places, {0, 0}, {batch, queries});
     }
+    if (offset)
+      query = b.add(query, b.broadcast(offset, {batch, queries}, {}));
+    if (!documents)
+      places = query;
+    if (spec.chunk)
+      places = b.op("remainder", type, {places, b.splat(type, double(spec.chunk))});
     Value begin = b.op("minimum", type, {b.sub(query, places), b.splat(type, double(last))});
     return b.broadcast(begin, shape(), {0, 3});
   }
@@ -160,34 +163,31 @@ public:
   /// Scaled products, capped if there is a cap.
   Value scores(Value q, Value k) {
     Value product = products(q, k);
-    product = b.mul(product, b.splat(b.typeOf(product), cap ? scale / cap : scale));
-    if (cap)
-      product = b.mul(b.op("tanh", product.getType(), product), b.splat(b.typeOf(product), cap));
+    product = b.mul(product, b.splat(b.typeOf(product), spec.cap ? spec.scale / spec.cap : spec.scale));
+    if (spec.cap)
+      product = b.mul(b.op("tanh", product.getType(), product), b.splat(b.typeOf(product), spec.cap));
     return product;
   }
   Value visible(Value x, double otherwise) {
     Value query = positions(), key = b.iota(shape(), 4);
     Value hidden = b.splat(b.typeOf(x), otherwise);
-    if (causal)
+    if (spec.causal)
       x = b.select(b.compare(key, query, "LE", "SIGNED"), x, hidden);
-    if (documents)
+    if (documents || spec.chunk)
       x = b.select(b.compare(key, begins(), "GE", "SIGNED"), x, hidden);
-    if (window) {
-      Value far = b.splat(b.typeOf(query), double(window));
+    if (spec.window) {
+      Value far = b.splat(b.typeOf(query), double(spec.window));
       x = b.select(b.compare(b.sub(query, key), far, "LT", "SIGNED"), x, hidden);
-      if (!causal)
+      if (!spec.causal)
         x = b.select(b.compare(b.sub(key, query), far, "LT", "SIGNED"), x, hidden);
     }
     return x;
   }
 
   HLOBuilder &b;
-  double scale;
+  const train::AttentionSpec spec;
   int64_t batch, queries, groups, share, keys;
   Type f32;
-  bool causal;
-  int64_t window;
-  double cap;
   Value offset;    ///< position of the first query; null for 0
   Value documents; ///< positions of keys in their documents; null where sequences are one
   int64_t last;
@@ -231,9 +231,9 @@ static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOB
   Value mean = b.reduce(b.mul(weights, dweights), {4}, /*max=*/false);
   Value dscores =
       b.mul(weights, b.sub(dweights, b.broadcast(mean, s.shape(), {0, 1, 2, 3})));
-  dscores = b.mul(dscores, b.splat(b.typeOf(dscores), s.scale));
-  if (s.cap) {
-    Value tangent = b.mul(scores, b.splat(b.typeOf(scores), 1 / s.cap));
+  dscores = b.mul(dscores, b.splat(b.typeOf(dscores), s.spec.scale));
+  if (s.spec.cap) {
+    Value tangent = b.mul(scores, b.splat(b.typeOf(scores), 1 / s.spec.cap));
     Value lost = b.mul(tangent, tangent);
     dscores = b.sub(dscores, b.mul(dscores, lost));
   }
@@ -255,13 +255,13 @@ static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOB
 FailureOr<Results> stablehlo::exportAttention(Operation *op, ValueRange x, HLOBuilder &b) {
   return llvm::TypeSwitch<Operation *, FailureOr<Results>>(op)
       .Case([&](train::AttentionOp op) -> FailureOr<Results> {
-        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1 || op.getLengths() ||
+        if (op.getIds() || op.getKeyOffset() || op.getSpec()->queryStride != 1 || op.getLengths() ||
             op.getDistances())
           return failure();
         return forward(op, x, b);
       })
       .Case([&](train::AttentionGradOp op) -> FailureOr<Results> {
-        if (op.getIds() || op.getKeyOffset() || op.getQueryStride() != 1 || op.getLengths() ||
+        if (op.getIds() || op.getKeyOffset() || op.getSpec()->queryStride != 1 || op.getLengths() ||
             op.getDistances())
           return failure();
         return backward(op, x, b);

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionWork.h"
 
-#include "meshwright/runtime/VisiblePairs.h"
-
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -68,11 +66,10 @@ std::optional<QueryOffsets> dist::queryOffsetsOf(Value offset, const Mesh &mesh)
 }
 
 template <typename Op> static AttentionShape attentionShape(Op op) {
-  auto q = cast<RankedTensorType>(op.getQ().getType()),
-       k = cast<RankedTensorType>(op.getK().getType());
-  int64_t queries = op.getQueries(), keys = op.getKeys();
-  return {q.getDimSize(1), queries ? queries : q.getDimSize(1), keys ? keys : k.getDimSize(1),
-          int64_t(op.getWindow()), op.getCausal(), int64_t(op.getQueryStride()), int64_t(op.getKeyStride())};
+  train::AttentionSizes sizes = op.getSizes();
+  train::AttentionAttr spec = op.getSpec();
+  return {cast<RankedTensorType>(op.getQ().getType()).getDimSize(1), sizes.queries, sizes.keys,
+          spec.getValue(), spec->queryStride, spec->keyStride};
 }
 AttentionShape AttentionShape::of(train::AttentionOp op) { return attentionShape(op); }
 AttentionShape AttentionShape::of(train::AttentionGradOp op) { return attentionShape(op); }
@@ -88,6 +85,6 @@ int64_t AttentionShape::pairs(int64_t first, int64_t count, int64_t firstKey,
   int64_t sum = 0, pastKey = std::min(firstKey + countOfKeys * keyStride, keys);
   for (int64_t query = first; query < std::min(first + count * queryStride, queries);
        query += queryStride)
-    sum += visibleKeys(query, pastKey, causal, window, firstKey, keyStride);
+    sum += mask.visibleKeys(query, pastKey, firstKey, keyStride);
   return sum;
 }

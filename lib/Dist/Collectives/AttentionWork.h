@@ -31,8 +31,8 @@ struct AttentionShape {
 
   int64_t part;    ///< queries of a device
   int64_t queries; ///< of a sequence
-  int64_t keys, window;
-  bool causal;
+  int64_t keys;
+  AttentionMask mask;
   int64_t queryStride, keyStride; ///< positions from a device's query, or key, to its next
 };
 

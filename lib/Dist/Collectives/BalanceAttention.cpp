@@ -49,8 +49,9 @@ static LogicalResult balance(Op op, ContextBalance how, const Mesh &mesh) {
       if (dim >= 0)
         result.setType(resized(result.getType(), dim, chunks->sizes[i]));
     parts.push_back(cast<Op>(part));
-    if (int64_t stride = chunks->stride(); stride != 1)
-      parts.back().setQueryStride(stride);
+    train::AttentionSpec spec = op.getSpec().getValue();
+    spec.queryStride = chunks->stride();
+    parts.back().setSpec(spec);
   }
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
     SmallVector<Value> of;

@@ -93,6 +93,23 @@ protected:
     Value offset = op.getQueryOffset();
     return offset ? chunks->offsetFrom(b, loc, offset, a) : offset;
   }
+  /// The options of a part whose queries and keys begin at these positions. A sink is one key of all, so of the
+  /// first part.
+  train::AttentionOptions optionsOf(Value queryOffset, Value keyOffset, bool first) {
+    train::AttentionOptions options = op.getOptions();
+    options.queryOffset = queryOffset;
+    options.keyOffset = keyOffset;
+    if (!first)
+      options.sinks = {};
+    return options;
+  }
+  train::AttentionSpec specOf(double pairs) {
+    train::AttentionSpec spec = op.getSpec().getValue();
+    spec.keys = op.getSizes().keys;
+    spec.pairs = pairs;
+    spec.queryStride = spec.keyStride = chunks->stride();
+    return spec;
+  }
   /// Chunk `i` of queries or of keys.
   Value chunkOf(Value x, int64_t dim, int i) {
     return chunks->take(b, loc, x, dim, i);
@@ -254,8 +271,6 @@ public:
   using Ring::Ring;
 
   void build() {
-    IntegerAttr allKeys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
-    IntegerAttr stride = b.getI64IntegerAttr(chunks->stride());
     SmallVector<Value> q, offsets, outs(count), lses(count);
     for (int a = 0; a < count; ++a) {
       q.push_back(chunkOf(op.getQ(), 1, a));
@@ -275,15 +290,10 @@ public:
           double pairs = this->pairs(t, a, c);
           if (pairs == 0)
             continue;
-          // A sink is one key of all, so of the first part.
           auto part = train::AttentionOp::create(
-              b, loc, q[a], keys.lookup(expansion.k), keys.lookup(expansion.v), op.getIds(),
-              op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
-              op.getPositions(), op.getLengths(), op.getSlopes(),
-              outs[a] ? Value() : op.getSinks(), /*distances=*/Value(), outs[a],
-              lses[a], op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
-              op.getDropoutAttr(), op.getStreamAttr(), op.getHeadsAttr(), op.getCapAttr(),
-              op.getQueriesAttr(), allKeys, b.getF64FloatAttr(pairs), stride, stride);
+              b, loc, q[a], keys.lookup(expansion.k), keys.lookup(expansion.v),
+              optionsOf(offsets[a], keyOffsets[t * count + c], /*first=*/!outs[a]), outs[a], lses[a],
+              specOf(pairs));
           part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
           outs[a] = part.getOut();
           lses[a] = part.getLse();
@@ -355,8 +365,6 @@ public:
       parts.push_back(summedPartOf(op.getDv(), ring, tokens, mesh));
     if (!llvm::all_of(parts, [&](const SummedPart &part) { return canSum(part); }))
       return refuse("finds gradients of keys and values that are not summed where these are");
-    IntegerAttr allKeys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
-    IntegerAttr stride = b.getI64IntegerAttr(chunks->stride());
     SmallVector<SmallVector<Value>> queries; // dout, q, out, lse of each chunk
     SmallVector<Value> offsets;
     for (int a = 0; a < count; ++a) {
@@ -406,12 +414,7 @@ public:
           ArrayRef<Value> of = queries[a];
           auto part = train::AttentionGradOp::create(
               b, loc, of[0], of[1], keys.lookup(expansion.k), keys.lookup(expansion.v), of[2], of[3],
-              op.getIds(), op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
-              op.getPositions(), op.getLengths(), op.getSlopes(), dq[a] ? Value() : op.getSinks(),
-              /*distances=*/Value(), op.getScaleAttr(),
-              op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
-              op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), allKeys,
-              b.getF64FloatAttr(pairs), stride, stride);
+              optionsOf(offsets[a], keyOffsets[t * count + c], /*first=*/!dq[a]), specOf(pairs));
           part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
           dq[a] = sum(dq[a], part.getDq());
           if (gradient.isTrivial()) {

@@ -114,15 +114,13 @@ static LogicalResult lowerLaunch(LaunchOp op, OpBuilder &builder, MemoryMap &map
   return success();
 }
 
-/// The logical number of heads over all devices.
-template <typename Op> static int64_t headsOf(Op op) {
-  return op.getHeads() ? int64_t(op.getHeads())
-                       : cast<RankedTensorType>(op.getQ().getType()).getDimSize(2);
-}
-/// ... and of queries.
-template <typename Op> static int64_t queriesOf(Op op) {
-  return op.getQueries() ? int64_t(op.getQueries())
-                         : cast<RankedTensorType>(op.getQ().getType()).getDimSize(1);
+/// The attribute with the numbers of heads and of queries, which floor 3 always has.
+template <typename Op> static train::AttentionAttr specOf(Op op) {
+  train::AttentionSpec spec = op.getSpec().getValue();
+  spec.queries = op.getSizes().queries;
+  if (spec.heads == 0)
+    spec.heads = op.getSizes().heads;
+  return train::AttentionAttr::get(op.getContext(), spec);
 }
 
 static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
@@ -139,21 +137,23 @@ static void keepPairs(Operation *op, Operation *call) {
     call->setAttr(dist::dividedOverAttr, axesOf(group));
 }
 
+template <typename Op>
+static train::AttentionOptions memoryOfOptions(Op op, OpBuilder &builder, MemoryMap &map) {
+  train::AttentionOptions options = op.getOptions();
+  for (const train::AttentionOption &option : train::attentionOptions)
+    options.*option.member = memoryOrNull(builder, map, options.*option.member);
+  return options;
+}
+
 static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, MemoryMap &map) {
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
   // Created with no scratch first: its size is a function of the op.
   auto create = [&](Value workspace) {
     return AttentionOp::create(
         builder, op.getLoc(), memory(op.getQ()), memory(op.getK()), memory(op.getV()),
-        memory(op.getIds()), memory(op.getKey()), memory(op.getHeadOffset()),
-        memory(op.getQueryOffset()), memory(op.getKeyOffset()), memory(op.getPositions()),
-        memory(op.getLengths()), memory(op.getSlopes()), memory(op.getSinks()),
-        memory(op.getDistances()), memory(op.getBefore()),
-        memory(op.getBeforeLse()), memory(op.getOut()), memory(op.getLse()), workspace,
-        op.getScale(), op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(), headsOf(op),
-        queriesOf(op), op.getKeys(), op.getPairs(), op.getCap(), op.getQueryStride(),
-        op.getKeyStride(),
-        op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
+        memoryOfOptions(op, builder, map), memory(op.getBefore()), memory(op.getBeforeLse()),
+        memory(op.getOut()), memory(op.getLse()), workspace, specOf(op), op->getAttr(libraryAttr),
+        op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   int64_t bytes = scratchBytes(probe);
@@ -168,15 +168,13 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
                                         MemoryMap &map) {
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
   auto create = [&](Value workspace) {
+    SmallVector<Value> operands{op.getDout(), op.getQ(),   op.getK(),
+                                op.getV(),    op.getOut(), op.getLse()};
     return AttentionGradOp::create(
-        builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
-        memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
-        memory(op.getKey()), memory(op.getHeadOffset()), memory(op.getQueryOffset()),
-        memory(op.getKeyOffset()), memory(op.getPositions()), memory(op.getLengths()),
-        memory(op.getSlopes()), memory(op.getSinks()), memory(op.getDistances()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()),
-        memory(op.getDsinks()), memory(op.getDdistances()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
-        op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getKeys(), op.getPairs(), op.getCap(),
-        op.getQueryStride(), op.getKeyStride(),
+        builder, op.getLoc(), llvm::map_to_vector(operands, memory),
+        memoryOfOptions(op, builder, map),
+        ValueRange{memory(op.getDq()), memory(op.getDk()), memory(op.getDv())},
+        memory(op.getDsinks()), memory(op.getDdistances()), workspace, specOf(op),
         op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());

@@ -8,7 +8,7 @@
 #include "Dist/AttentionPairs.h"
 #include "Dist/Dist.h"
 #include "meshwright/KernelLoops.h"
-#include "meshwright/runtime/VisiblePairs.h"
+#include "meshwright/runtime/AttentionMask.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -59,7 +59,7 @@ static int64_t pairsOf(const MwAttention &shape, int64_t firstQuery, int64_t fir
           pastQuery = std::min(firstQuery + shape.queries * shape.queryStride, shape.globalQueries),
           pastKey = std::min(firstKey + shape.keys * shape.keyStride, shape.globalKeys);
   for (int64_t query = firstQuery; query < pastQuery; query += shape.queryStride)
-    sum += visibleKeys(query, pastKey, shape.causal, shape.window, firstKey, shape.keyStride);
+    sum += attentionMaskOf(shape).visibleKeys(query, pastKey, firstKey, shape.keyStride);
   return sum;
 }
 

@@ -6,7 +6,7 @@
 #include "common/monitor/AttentionShares.h"
 
 #include "common/communication/RankGroup.h"
-#include "meshwright/runtime/VisiblePairs.h"
+#include "meshwright/runtime/AttentionMask.h"
 
 #include <algorithm>
 
@@ -32,12 +32,9 @@ double AttentionShares::flops(const int32_t *positions) const {
     int64_t pairs = 0, length = plan.sequence; // What is behind it is padding.
     int64_t pastQuery = std::min(length, firstQuery + share->queries * share->queryStride);
     int64_t pastKey = std::min(length, firstKey + share->keys * share->keyStride);
-    for (int64_t query = firstQuery; query < pastQuery; query += share->queryStride) {
-      int64_t window = positions[query] + 1; // A query sees its own document.
-      if (share->window)
-        window = std::min(window, share->window);
-      pairs += visibleKeys(query, pastKey, /*causal=*/true, window, firstKey, share->keyStride);
-    }
+    AttentionMask mask = share->read(/*causal=*/true);
+    for (int64_t query = firstQuery; query < pastQuery; query += share->queryStride)
+      pairs += mask.visibleKeys(query, pastKey, firstKey, share->keyStride, query - positions[query]);
     sum += share->flops * double(pairs);
   }
   return sum;

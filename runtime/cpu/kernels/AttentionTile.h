@@ -9,6 +9,7 @@
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILE_H
 
 #include "AttentionTiling.h"
+#include "meshwright/runtime/AttentionMask.h"
 #include "Words.h"
 
 namespace meshwright::cpu::MW_ISA {
@@ -201,28 +202,28 @@ struct Span {
 /// of those that are here.
 struct Mask {
   Mask(const MwAttention &shape, int64_t batch)
-      : keys(allKeysOf(shape)), window(shape.window), firstKey(firstKeyOf(shape)),
+      : mask(attentionMaskOf(shape)), keys(allKeysOf(shape)), firstKey(firstKeyOf(shape)),
         offset(offsetOf(shape) - firstKey), queryStride(queryStrideOf(shape)),
         keyStride(keyStrideOf(shape)), here(smaller(shape.keys, keysBefore(keys - firstKey))),
-        causal(shape.causal != 0),
         positions(shape.positions ? shape.positions + batch * keys : nullptr) {
     if (shape.lengths)
       here = larger(0, smaller(here, keysBefore(shape.lengths[batch] - firstKey)));
   }
-  int64_t keys, window; ///< keys of all ranks
+  const AttentionMask mask;
+  int64_t keys;         ///< of all ranks
   int64_t firstKey;     ///< its position
   int64_t offset;       ///< from the first key that is here to the first query
   int64_t queryStride, keyStride;
   int64_t here; ///< keys, without padding
-  bool causal;
   const int32_t *positions; ///< of all keys in their documents, or null
 
-  /// Positions are counted from that of the first key that is here: of a query, and of the begin of its
-  /// document. Documents follow each other, so like the window's begin this one never falls.
+  /// Of a query, counted from that of the first key that is here.
   int64_t position(int64_t query) const { return offset + query * queryStride; }
+  /// Where the document of the query at a position of the sequence begins. Documents follow each other, so this
+  /// never falls.
   int64_t document(int64_t query) const {
-    int64_t at = smaller(firstKey + position(query), keys - 1);
-    return at - positions[at] - firstKey;
+    int64_t at = smaller(query, keys - 1);
+    return positions ? at - positions[at] : 0;
   }
   /// How many keys are before a position, if there are as many as that takes.
   int64_t keysBefore(int64_t position) const {
@@ -238,13 +239,11 @@ struct Mask {
   /// The first key that the query sees, and the one after the last; none if they do not follow each
   /// other.
   int64_t begin(int64_t query) const {
-    int64_t first = window ? larger(0, position(query) - window + 1) : 0;
-    return keysBefore(positions ? larger(first, document(query)) : first);
+    int64_t at = firstKey + position(query);
+    return keysBefore(mask.begin(at, document(at)) - firstKey);
   }
   int64_t end(int64_t query) const {
-    if (causal)
-      return smaller(here, keysBefore(position(query) + 1));
-    return window ? smaller(here, keysBefore(position(query) + window)) : here;
+    return smaller(here, keysBefore(mask.end(firstKey + position(query), keys) - firstKey));
   }
 
   /// What queries [query, query + kGroup) see of keys [key, key + kTile).

@@ -115,11 +115,9 @@ std::string Attention::text() const {
     dsinksType = perHead + ", ";
   }
   std::string attributes = llvm::formatv(
-      "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} "
-      ": i32, "
-      "window = {5} : i64, cap = {6:e16} : f64, globalQueries = {7} : i64}",
-      shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads, double(shape.scale),
-      shape.stream, shape.window, double(shape.cap), shape.globalQueries);
+      "scale {0:e16}{1} window {2} chunk {3} cap {4:e16} dropout {5:e16} stream {6} heads {7} queries {8}",
+      double(shape.scale), shape.causal ? " causal" : "", shape.window, shape.chunk,
+      double(shape.cap), double(shape.dropout), shape.stream, shape.globalHeads, shape.globalQueries);
   return llvm::formatv(R"(
 module attributes {{exec.target = #exec.target<"cuda">} {{
   exec.program private @step {0} {{
@@ -316,6 +314,30 @@ static void checkParts(MwAttention shape) {
 }
 
 TEST(GPUAttention, PartsOfQueries) { checkParts(sizes(1, 50, 200, 2, 1, 8)); }
+
+/// Chunks shorter and longer than tiles, of whole sequences, of documents and of a part of the queries.
+static void checkChunks(MwAttention shape) {
+  shape.causal = 1;
+  for (int64_t chunk : {5, 40}) {
+    shape.chunk = chunk;
+    check(shape);
+    check(shape, false, false, /*most=*/60);
+  }
+  shape.window = 30;
+  shape.dropout = 0.25f;
+  const int32_t first = 37;
+  shape.queryOffset = &first;
+  shape.globalQueries = shape.keys;
+  shape.queries = shape.keys - 60;
+  check(shape, /*slopes=*/true, /*sinks=*/true);
+}
+
+TEST(GPUAttention, Chunks) {
+  checkChunks(sizes(2, 70, 70, 2, 1, 8));
+  MwAttention narrow = sizes(1, 140, 140, 2, 1, 16);
+  narrow.elementType = MW_BF16;
+  checkChunks(narrow);
+}
 
 /// Documents shorter and longer than tiles, alone and beside all else that hides keys, of all queries
 /// and of a part of them.

@@ -102,11 +102,11 @@ std::string Parts::text() const {
   if (shape.sinks)
     sinks = " sinks(%sinks)", sinksType = perHead + ", ", dsinks = ", %dsinks";
   std::string attributes = llvm::formatv(
-      "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} "
-      ": i32, window = {5} : i64, cap = {6:e16} : f64, globalQueries = {7} : i64, globalKeys = {8} "
-      ": i64, keyStride = {9} : i64}",
-      shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads, double(shape.scale),
-      shape.stream, shape.window, double(shape.cap), shape.globalQueries, shape.keys, stride);
+      "scale {0:e16}{1} window {2} chunk {3} cap {4:e16} dropout {5:e16} stream {6} heads {7} queries {8} "
+      "keys {9} key_stride {10}",
+      double(shape.scale), shape.causal ? " causal" : "", shape.window, shape.chunk,
+      double(shape.cap), double(shape.dropout), shape.stream, shape.globalHeads, shape.globalQueries,
+      shape.keys, stride);
   std::string arguments = llvm::formatv(
       "ins(%dout: {0}, %q: {1}, %k: {2}, %v: {3}, %given: {0}, %ids: {4}, %key: memref<2xi32>, "
       "%query: memref<i32>, %at: memref<i32>, %places: {5}, %slopes: {6}, %sinks: {6}, %before: {7}, "
@@ -299,6 +299,17 @@ TEST(GPUAttentionParts, OddHeads) { check(sizes(2, 60, 5, 7, MW_BF16), 20, {40, 
 TEST(GPUAttentionParts, TensorCores) { checkAll(sizes(1, 0, 16, 32, MW_BF16), 40); }
 TEST(GPUAttentionParts, SeveralTiles) { check(sizes(1, 210, 64, 64, MW_BF16), 70, {140, 0, 70}); }
 
+/// Chunks that end in parts and at their ends.
+TEST(GPUAttentionParts, Chunks) {
+  const int32_t order[] = {40, 0, 60, 20};
+  for (MwAttention shape : {sizes(1, 77, 24, 16, MW_F32), sizes(1, 77, 16, 32, MW_BF16)})
+    for (int64_t chunk : {20, 27}) {
+      shape.chunk = chunk;
+      check(shape, 20, order, /*terms=*/true);
+      check(shape, 20, order, /*terms=*/false, /*documents=*/20);
+    }
+}
+
 /// Of each four keys a part has one.
 TEST(GPUAttentionParts, Stripes) {
   const int32_t order[] = {2, 0, 3, 1};
@@ -330,7 +341,7 @@ TEST(GPUAttentionParts, Unseen) {
 TEST(GPUAttentionParts, NaNStays) {
   auto kernels = PtxKernels::ofProgram(R"(module attributes {exec.target = #exec.target<"cuda">} {
     exec.program private @step ins(%q: memref<1x1x1x4xf32>, %k: memref<1x1x1x4xf32>, %v: memref<1x1x1x4xf32>, %at: memref<i32>, %before: memref<1x1x1x4xf32>, %beforeLse: memref<1x1x1xf32>) outs(%out: memref<1x1x1x4xf32>, %lse: memref<1x1x1xf32>) {
-      exec.attention ins(%q, %k, %v) key_offset(%at) before(%before, %beforeLse) outs(%out, %lse) {dropout = 0.0 : f64, globalHeads = 1 : i64, scale = 1.0 : f64, stream = 0 : i32, window = 0 : i64, cap = 0.0 : f64, globalQueries = 1 : i64, globalKeys = 1 : i64, keyStride = 1 : i64} : (memref<1x1x1x4xf32>, memref<1x1x1x4xf32>, memref<1x1x1x4xf32>, memref<i32>, memref<1x1x1x4xf32>, memref<1x1x1xf32>, memref<1x1x1x4xf32>, memref<1x1x1xf32>) -> ()
+      exec.attention ins(%q, %k, %v) key_offset(%at) before(%before, %beforeLse) outs(%out, %lse) scale 1.0 heads 1 queries 1 keys 1 : (memref<1x1x1x4xf32>, memref<1x1x1x4xf32>, memref<1x1x1x4xf32>, memref<i32>, memref<1x1x1x4xf32>, memref<1x1x1xf32>, memref<1x1x1x4xf32>, memref<1x1x1xf32>) -> ()
     }
   })");
   ASSERT_TRUE(kernels);

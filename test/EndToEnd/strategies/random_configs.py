@@ -337,11 +337,11 @@ def granitemoeshared(d):
 
 
 def llama4_text(d):
-    """Where layers do not turn, some positions are scaled or none. Sequences fit into a chunk."""
+    """Where layers do not turn, some positions are scaled or none; others see a chunk of their document."""
     sizes = experts(d, "intermediate_size", normalized=False)
     config = dict(plain(d, apart="always"), attention_bias=d.pick(FLAG), use_qk_norm=d.pick(FLAG),
                   attn_temperature_tuning=d.pick(FLAG), floor_scale=d.pick([3, 8, 8192]), attn_scale=d.pick([0.1, 1.0]),
-                  intermediate_size_mlp=d.pick(WIDER), attention_chunk_size=d.pick([64, 8192]))
+                  intermediate_size_mlp=d.pick(WIDER), attention_chunk_size=d.pick([3, 8, 64, 8192]))
     layers = d.pick([{}, {"no_rope_layers": [d.pick([0, 1]) for _ in range(d.layers)]}, {"no_rope_layer_interval": 2}])
     some = [{"interleave_moe_layer_step": 2}, {"moe_layers": [layer for layer in range(d.layers) if d.pick(FLAG)]}]
     sizes["num_local_experts"] = sizes.pop("num_experts")

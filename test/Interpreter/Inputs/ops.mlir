@@ -91,15 +91,15 @@ func.func @attention_grouped_causal(%q: tensor<2x4x4x2xf64>, %k: tensor<2x4x2x2x
   return %o, %l : tensor<2x4x4x2xf64>, tensor<2x4x4xf64>
 }
 func.func @attention_window(%q: tensor<1x6x2x2xf64>, %k: tensor<1x6x1x2xf64>, %v: tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>) {
-  %o, %l = train.attention %q, %k, %v scale 0.7 causal {window = 3 : i64} : (tensor<1x6x2x2xf64>, tensor<1x6x1x2xf64>, tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
+  %o, %l = train.attention %q, %k, %v scale 0.7 causal window 3 : (tensor<1x6x2x2xf64>, tensor<1x6x1x2xf64>, tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
   return %o, %l : tensor<1x6x2x2xf64>, tensor<1x2x6xf64>
 }
 func.func @attention_both_sides(%q: tensor<1x6x2x2xf64>, %k: tensor<1x7x1x2xf64>, %v: tensor<1x7x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>) {
-  %o, %l = train.attention %q, %k, %v scale 0.7 {window = 3 : i64} : (tensor<1x6x2x2xf64>, tensor<1x7x1x2xf64>, tensor<1x7x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
+  %o, %l = train.attention %q, %k, %v scale 0.7 window 3 : (tensor<1x6x2x2xf64>, tensor<1x7x1x2xf64>, tensor<1x7x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
   return %o, %l : tensor<1x6x2x2xf64>, tensor<1x2x6xf64>
 }
 func.func @attention_cap(%q: tensor<1x4x2x2xf64>, %k: tensor<1x4x1x2xf64>, %v: tensor<1x4x1x2xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>) {
-  %o, %l = train.attention %q, %k, %v scale 0.7 causal {cap = 0.5 : f64} : (tensor<1x4x2x2xf64>, tensor<1x4x1x2xf64>, tensor<1x4x1x2xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>)
+  %o, %l = train.attention %q, %k, %v scale 0.7 causal cap 0.5 : (tensor<1x4x2x2xf64>, tensor<1x4x1x2xf64>, tensor<1x4x1x2xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>)
   return %o, %l : tensor<1x4x2x2xf64>, tensor<1x2x4xf64>
 }
 func.func @attention_slopes(%q: tensor<2x4x4x3xf64>, %k: tensor<2x5x2x3xf64>, %v: tensor<2x5x2x2xf64>, %s: tensor<4xf64> {test.constant}) -> (tensor<2x4x4x2xf64>, tensor<2x4x4xf64>) {
@@ -107,7 +107,7 @@ func.func @attention_slopes(%q: tensor<2x4x4x3xf64>, %k: tensor<2x5x2x3xf64>, %v
   return %o, %l : tensor<2x4x4x2xf64>, tensor<2x4x4xf64>
 }
 func.func @attention_sinks(%q: tensor<2x4x4x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x3xf64>, %s: tensor<4xf64>) -> (tensor<2x4x4x3xf64>, tensor<2x4x4xf64>) {
-  %o, %l = train.attention %q, %k, %v sinks %s scale 0.7 causal {window = 2 : i64} : (tensor<2x4x4x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x3xf64>, tensor<4xf64>) -> (tensor<2x4x4x3xf64>, tensor<2x4x4xf64>)
+  %o, %l = train.attention %q, %k, %v sinks %s scale 0.7 causal window 2 : (tensor<2x4x4x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x3xf64>, tensor<4xf64>) -> (tensor<2x4x4x3xf64>, tensor<2x4x4xf64>)
   return %o, %l : tensor<2x4x4x3xf64>, tensor<2x4x4xf64>
 }
 func.func @attention_distances(%q: tensor<2x3x4x2xf64>, %k: tensor<2x5x2x2xf64>, %v: tensor<2x5x2x3xf64>, %d: tensor<7x4xf64>) -> (tensor<2x3x4x3xf64>, tensor<2x4x3xf64>) {
@@ -119,7 +119,7 @@ func.func @attention_lengths(%q: tensor<2x3x4x2xf64>, %k: tensor<2x5x2x2xf64>, %
   return %o, %l : tensor<2x3x4x3xf64>, tensor<2x4x3xf64>
 }
 func.func @attention_lengths_sinks_distances_cap(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %n: tensor<2xi32> {test.values = array<i64: 3, 4>}, %s: tensor<2xf64>, %d: tensor<7x2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
-  %o, %l = train.attention %q, %k, %v lengths %n sinks %s distances %d scale 0.7 causal {cap = 0.5 : f64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xf64>, tensor<7x2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  %o, %l = train.attention %q, %k, %v lengths %n sinks %s distances %d scale 0.7 causal cap 0.5 : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xf64>, tensor<7x2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
   return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
 }
 func.func @distance_buckets() -> tensor<11xi32> {
@@ -127,7 +127,7 @@ func.func @distance_buckets() -> tensor<11xi32> {
   return %o : tensor<11xi32>
 }
 func.func @attention_slopes_sinks_cap(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %m: tensor<2xf64> {test.constant}, %s: tensor<2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
-  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) slopes %m sinks %s scale 0.7 {dropout = 0.25 : f64, stream = 3 : i32, cap = 0.5 : f64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) slopes %m sinks %s scale 0.7 cap 0.5 dropout 0.25 stream 3 : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<2xf64>, tensor<2xf64>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
   return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
 }
 func.func @alibi_slopes() -> tensor<8xf64> {
@@ -143,7 +143,7 @@ func.func @alibi_slopes_part(%begin: tensor<i32>) -> tensor<4xf64> {
   return %y : tensor<4xf64>
 }
 func.func @attention_dropout(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
-  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) scale 0.7 causal dropout 0.25 stream 3 : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
   return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
 }
 func.func @add(%x: tensor<2x3x4xf64>, %y: tensor<2x3x4xf64>) -> tensor<2x3x4xf64> {
@@ -423,11 +423,11 @@ func.func @dropout_part(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32>, %key: tensor
   return %y : tensor<2x3x5xf64>
 }
 func.func @attention_dropout_part(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
-  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) head_offset %begin scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, heads = 6 : i64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) head_offset %begin scale 0.7 causal dropout 0.25 stream 3 heads 6 : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
   return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
 }
 func.func @attention_part(%q: tensor<2x3x4x2xf64>, %k: tensor<2x7x2x2xf64>, %v: tensor<2x7x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32>, %slopes: tensor<4xf64> {test.constant}, %sinks: tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>) {
-  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) query_offset %begin slopes %slopes sinks %sinks scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, window = 4 : i64, queries = 9 : i64} : (tensor<2x3x4x2xf64>, tensor<2x7x2x2xf64>, tensor<2x7x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) query_offset %begin slopes %slopes sinks %sinks scale 0.7 causal window 4 dropout 0.25 stream 3 queries 9 : (tensor<2x3x4x2xf64>, tensor<2x7x2x2xf64>, tensor<2x7x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
   return %o, %l : tensor<2x3x4x2xf64>, tensor<2x4x3xf64>
 }
 func.func @attention_documents(%q: tensor<2x5x4x2xf64>, %k: tensor<2x5x2x2xf64>, %v: tensor<2x5x2x3xf64>, %p: tensor<2x5xi32> {test.values = array<i64: 0, 1, 0, 1, 2, 0, 0, 1, 2, 3>}) -> (tensor<2x5x4x3xf64>, tensor<2x4x5xf64>) {
@@ -435,7 +435,7 @@ func.func @attention_documents(%q: tensor<2x5x4x2xf64>, %k: tensor<2x5x2x2xf64>,
   return %o, %l : tensor<2x5x4x3xf64>, tensor<2x4x5xf64>
 }
 func.func @attention_documents_part(%q: tensor<2x3x4x2xf64>, %k: tensor<2x7x2x2xf64>, %v: tensor<2x7x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32> {test.values = array<i64: 3>}, %p: tensor<2x7xi32> {test.values = array<i64: 0, 1, 2, 0, 1, 0, 1, 0, 1, 2, 3, 4, 5, 0>}, %slopes: tensor<4xf64> {test.constant}, %sinks: tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>) {
-  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) query_offset %begin positions %p slopes %slopes sinks %sinks scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, window = 4 : i64, queries = 7 : i64, cap = 0.5 : f64} : (tensor<2x3x4x2xf64>, tensor<2x7x2x2xf64>, tensor<2x7x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<2x7xi32>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) query_offset %begin positions %p slopes %slopes sinks %sinks scale 0.7 causal window 4 cap 0.5 dropout 0.25 stream 3 queries 7 : (tensor<2x3x4x2xf64>, tensor<2x7x2x2xf64>, tensor<2x7x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<2x7xi32>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
   return %o, %l : tensor<2x3x4x2xf64>, tensor<2x4x3xf64>
 }
 func.func @rope_table_documents(%p: tensor<2x4xi32> {test.values = array<i64: 0, 1, 2, 0, 0, 0, 1, 2>}) -> (tensor<2x4x3xf64>, tensor<2x4x3xf64>) {

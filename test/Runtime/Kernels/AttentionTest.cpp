@@ -632,6 +632,28 @@ TEST(Attention, DocumentsDoNotSeeEachOther) {
   }
 }
 
+/// Chunks shorter and longer than tiles, of whole sequences, of parts of them and of documents, beside all else
+/// that hides keys.
+TEST(Attention, Chunks) {
+  std::mt19937 generator(11);
+  const int32_t first = 37;
+  for (int64_t chunk : {1, 5, 64, 90}) {
+    MwAttention shape = sizes(2, 150, 150, 4, 2, 16);
+    shape.causal = 1;
+    shape.chunk = chunk;
+    checkAllKernels(AttentionCase(shape, generator));
+    shape.window = 20;
+    shape.dropout = 0.3f;
+    AttentionCase documents(shape, generator);
+    documents.addDocuments(generator, 40);
+    checkAllKernels(documents);
+    shape.queries = 70;
+    shape.globalQueries = 150;
+    shape.queryOffset = &first;
+    checkAllKernels(AttentionCase(shape, generator));
+  }
+}
+
 /// Queries past all keys see their sink alone.
 TEST(Attention, SinksOfQueriesThatSeeNothing) {
   std::mt19937 generator(10);

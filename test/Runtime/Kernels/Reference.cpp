@@ -149,6 +149,15 @@ bool AttentionCase::visible(int64_t b, int64_t s, int64_t t) const {
       if (of[between] == 0)
         return false;
   }
+  if (shape.chunk) {
+    // No key between them, nor the later one, begins a chunk, which is counted from the document's begin.
+    int64_t begin = 0, last = std::min(s, shape.keys - 1);
+    if (shape.positions)
+      begin = last - shape.positions[b * shape.keys + last];
+    for (int64_t between = t + 1; between <= s; ++between)
+      if ((between - begin) % shape.chunk == 0)
+        return false;
+  }
   return (!shape.causal || t <= s) && (!shape.window || std::abs(s - t) < shape.window);
 }
 

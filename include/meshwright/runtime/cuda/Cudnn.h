@@ -11,7 +11,7 @@
 #define MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
 
 #include "meshwright/runtime/ABI.h"
-#include "meshwright/runtime/VisiblePairs.h"
+#include "meshwright/runtime/AttentionMask.h"
 
 #include <string>
 
@@ -55,6 +55,8 @@ inline std::string whyNot(const Attention &call, int64_t arch) {
            "here see all of a sequence";
   if (call.distances)
     return "distances have scores of their own; cuDNN's kernels that are used here have none";
+  if (s.chunk)
+    return "queries see chunks of " + number(s.chunk) + " keys; cuDNN's kernels that are used here have windows alone";
   if (s.partial)
     return "keys are a part of a sequence, whose results are added to others in f32; cuDNN's are rounded";
   if (call.queryOffset)
@@ -160,7 +162,7 @@ inline int64_t leastScratchTraffic(const Attention &call, int64_t arch) {
   const MwAttention &s = call.sizes;
   Intermediates all = intermediatesOf(call, s.batch * s.heads, arch);
   double seen =
-      visiblePairs(s.queries, s.keys, s.causal, s.window) / double(s.queries) / double(s.keys);
+      attentionMaskOf(s).visiblePairs(s.queries, s.keys) / double(s.queries) / double(s.keys);
   return all.sums + int64_t(double(all.products) * seen);
 }
 
