@@ -19,6 +19,7 @@ namespace meshwright::tokenizer {
 struct TextPart {
   std::string_view text;
   bool beginsDocument = true, endsDocument = true;
+  const char *line = nullptr; ///< in its portion, where it is of a line of JSON
 };
 
 /// What one thread encodes at a time.
@@ -74,7 +75,7 @@ public:
       return;
     }
     eachLine(portion, [&](std::string_view line) {
-      take(TextPart{textOf(portion, line), true, true});
+      take(TextPart{textOf(portion, line), true, true, line.data()});
     });
   }
 

@@ -38,6 +38,10 @@ static constexpr const char *usage =
     "  --field NAME                what has the text in lines of JSONL (text)\n"
     "  --documents                 also write where documents begin, for executables compiled with "
     "--packed\n"
+    "  --pairs                     lines of JSONL are one side of pairs, for --source or --data of "
+    "encoder-\n"
+    "                              decoder models: implies --documents, and no line may be without "
+    "text\n"
     "  --begin-token TOKEN|none    put before each document; default: what the tokenizer puts "
     "there\n"
     "  --end-token TOKEN|none      put behind each document; default: the tokenizer's end of "
@@ -62,7 +66,7 @@ namespace {
 struct TokenizeOptions {
   std::vector<std::string> inputs;
   std::string tokenizer, folder, field = "text", begin, end, chat, messages = "messages";
-  bool documents = false, specialAsText = false;
+  bool documents = false, specialAsText = false, pairs = false;
   int64_t shardTokens = 100'000'000, threads = defaultThreads();
 };
 
@@ -100,6 +104,10 @@ public:
     }
     reader.each(portion, [&](const TextPart &part) {
       if (part.text.empty()) {
+        if (options.pairs)
+          fail(corpus.place(portion.file, part.line), ": \"", options.field,
+               "\" is empty, and would leave all pairs behind it with the wrong other side: remove the pair from "
+               "both sides");
         ++result.empty;
         return;
       }
@@ -180,6 +188,7 @@ static TokenizeOptions parse(llvm::ArrayRef<std::string> args) {
               {"-o", &options.folder},
               {"--field", &options.field},
               {"--documents", &options.documents},
+              {"--pairs", &options.pairs},
               {"--begin-token", &options.begin},
               {"--end-token", &options.end},
               {"--special-as-text", &options.specialAsText},
@@ -196,6 +205,9 @@ static TokenizeOptions parse(llvm::ArrayRef<std::string> args) {
     fail("-o is missing: it says which folder tokens go to");
   if (!options.chat.empty() && options.specialAsText)
     fail("--special-as-text would encode the marks of --chat as text: leave one of them out");
+  if (options.pairs && !options.chat.empty())
+    fail("--pairs is for two texts, and --chat for conversations, which have both sides: leave one of them out");
+  options.documents |= options.pairs;
   if (options.chat.empty() && options.messages != "messages")
     fail("--messages is for conversations: give --chat too, or leave it out");
   return options;
@@ -272,6 +284,9 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
     if (!corpus.isJsonLines(i))
       fail("'", corpus.path(i),
            "' is no .jsonl file: --chat reads conversations from lines of JSONL");
+  for (size_t i = 0; options.pairs && i < corpus.files(); ++i)
+    if (!corpus.isJsonLines(i))
+      fail("'", corpus.path(i), "' is no .jsonl file: --pairs reads one side of pairs from lines of JSONL");
   prepare(options.folder);
 
   ShardWriter::Options shards;
