@@ -42,6 +42,9 @@ struct AttentionMask {
     return std::min(past, keys);
   }
 
+  /// No query sees a key at this distance or further on; 0: it may.
+  int64_t reach() const { return window && chunk ? std::min(window, chunk) : window + chunk; }
+
   /// How many keys the query sees of those from `firstKey` on, of which each `stride`-th is there.
   int64_t visibleKeys(int64_t query, int64_t keys, int64_t firstKey = 0, int64_t stride = 1,
                       int64_t document = 0) const {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/AttentionEmitter.h"
+#include "meshwright/runtime/AttentionMask.h"
 #include "Codegen/CUDA/Attentions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -441,9 +442,7 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   else if (sizes.causal && shift)
     low = larger(constant(0), low);
   low = divide(low, of.columns * sizes.queryStride);
-  // A chunk is a window at most.
-  int64_t reach = sizes.window && sizes.chunk ? std::min(sizes.window, sizes.chunk)
-                                              : std::max(sizes.window, sizes.chunk);
+  int64_t reach = attentionMaskOf(sizes).reach();
   if (reach) {
     Value past = add(begin, constant((of.rows - 1) * sizes.keyStride + reach));
     if (sizes.queryStride != 1)

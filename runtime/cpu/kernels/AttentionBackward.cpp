@@ -184,12 +184,13 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
     // Of these queries only those can see any of the group's keys.
     int64_t begin = 0, end = groupedRows;
     int64_t first = (key + column) * mask.keyStride, last = first + (kGroup - 1) * mask.keyStride;
-    if (mask.causal)
+    int64_t reach = mask.mask.reach();
+    if (mask.mask.causal)
       begin = larger(0, mask.firstQuery(first) - unit.query);
-    else if (mask.window)
-      begin = larger(0, mask.firstQuery(first - mask.window + 1) - unit.query);
-    if (mask.window)
-      end = smaller(end, mask.firstQuery(last + mask.window) - unit.query);
+    else if (reach)
+      begin = larger(0, mask.firstQuery(first - reach + 1) - unit.query);
+    if (reach)
+      end = smaller(end, mask.firstQuery(last + reach) - unit.query);
     if (begin >= end || key + column >= shape.keys)
       continue;
     multiplyGroup<true, Start::C>(
