@@ -467,7 +467,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   Value logits = g.linear(x, head, m.headBias ? g.weight({bias, {m.vocabulary}}) : Value());
   if (!f.logitBias.empty()) {
     Weight rows{f.logitBias, {1, m.vocabulary}};
-    rows.frozen = true;
+    rows.frozen = rows.optional = true;
     g.part(f.logitBias);
     logits = g.add(logits, g.reshape(g.weight(rows), {m.vocabulary}));
   }

@@ -341,7 +341,8 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
     dim = 2 * rank - 3 - dim;
   auto storage = StorageAttr::get(
       context, tensor, weight.transpose, sliced ? dim : 0, rows.offset, rows.full, rows.period,
-      rows.runs.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(rows.runs));
+      rows.runs.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(rows.runs),
+      weight.optional);
   // Variables stand together, before the functions.
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);

@@ -39,6 +39,7 @@ struct Weight {
   int64_t experts = 0; ///< above 0: the first dimension counts experts, of which a token uses so many
   bool full = false;           ///< whether it stays f32 in mixed precision
   bool frozen = false;         ///< whether steps leave it as it is: a buffer of transformers
+  bool optional = false;       ///< whether a file may lack it: then it is zeros
   double balanceRate = 0; ///< above 0: a step changes it by so much, as counts of tokens say
 };
 

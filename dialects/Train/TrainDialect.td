@@ -63,7 +63,8 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
     `period = 24, runs = [0, 4, 2, 1, 4, 2]` takes of each 24 rows the first 8, those with
     even numbers first.
     `{layer}` is the layer's number in a stacked variable; `{layer+6}` where the
-    stack begins with the model's layer 6.
+    stack begins with the model's layer 6. A file may lack the tensor of an `optional`
+    one, whose variable then is zeros.
   }];
   let parameters = (ins StringRefParameter<"tensor name">:$tensor,
                         DefaultValuedParameter<"bool", "false">:$transpose,
@@ -71,9 +72,10 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
                         DefaultValuedParameter<"int64_t", "0">:$offset,
                         DefaultValuedParameter<"int64_t", "0">:$full,
                         DefaultValuedParameter<"int64_t", "0">:$period,
-                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$runs);
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$runs,
+                        DefaultValuedParameter<"bool", "false">:$optional);
   let assemblyFormat = [{
-    `<` $tensor (`,` struct($transpose, $dim, $offset, $full, $period, $runs)^)? `>`
+    `<` $tensor (`,` struct($transpose, $dim, $offset, $full, $period, $runs, $optional)^)? `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -147,7 +147,9 @@ static plan::Storage storageOf(train::VariableOp op, ArrayRef<int64_t> layerShap
   auto storage = op.getStorageAttr();
   if (!storage) // Unnamed in any file: stored under its own name.
     return {op.getSymName().str() + (op.getStacked() ? ".{layer}" : ""), {}, {}};
-  plan::Storage result{storage.getTensor().str(), storage.getTranspose(), {}};
+  plan::Storage result{storage.getTensor().str(), storage.getTranspose(), {}, {}};
+  if (storage.getOptional())
+    result.mayLack = true;
   if (storage.getFull()) {
     // Sizes are of the file's tensor.
     SmallVector<int64_t> shape(layerShape);

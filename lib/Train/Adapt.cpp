@@ -260,9 +260,9 @@ LogicalResult Adapter::add(const Module &target) {
     // Rows of B in files are those of the weight.
     return like ? StorageAttr::get(context, peftPrefix.str() + nameOf(tensor, which), false, 0,
                                    like.getOffset(), like.getFull(), like.getPeriod(),
-                                   like.getRuns())
+                                   like.getRuns(), /*optional=*/false)
                 : StorageAttr::get(context, peftPrefix.str() + nameOf(tensor, which), false, 0, 0, 0,
-                                   0, {});
+                                   0, {}, /*optional=*/false);
   };
   // kaiming_uniform with a = sqrt 5, as torch.nn.Linear begins.
   auto uniform = InitAttr::get(context, "uniform",

@@ -211,10 +211,11 @@ FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first
     if (!s)
       s = StorageAttr::get(module.getContext(), (nameOf(whole.getSymName()) + ".{layer}").str(),
                            /*transpose=*/false, /*dim=*/0, /*offset=*/0, /*full=*/0, /*period=*/0,
-                           /*runs=*/{});
+                           /*runs=*/{}, /*optional=*/false);
     variable.setStorageAttr(StorageAttr::get(s.getContext(), skipLayers(s.getTensor(), begin),
                                              s.getTranspose(), s.getDim(), s.getOffset(),
-                                             s.getFull(), s.getPeriod(), s.getRuns()));
+                                             s.getFull(), s.getPeriod(), s.getRuns(),
+                                             s.getOptional()));
     symbols.insert(variable, whole->getIterator());
   }
   if (variable.getTensorType().getDimSize(0) != count)

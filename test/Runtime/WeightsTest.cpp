@@ -578,6 +578,30 @@ TEST(Weights, ReadsNamesOfWrappersAndOfTextParts) {
               testing::ThrowsMessage<std::exception>(HasSubstr("tensor model.w is there twice")));
 }
 
+// facebook/bart-base has no final_logits_bias; in transformers it is zeros.
+TEST(Weights, LeavesZerosForWhatAFileMayLack) {
+  TemporaryDirectory scratch;
+  std::string file = scratch.path("f");
+  SafeTensorsWriter writer(file, {});
+  writer.finish();
+  auto read = [&](bool mayLack, const char *init) {
+    Json text = planText({4, 3}, {4, 3}, {Json::array(), Json::array()}, false, {{"tensor", "bias"}, {"optional", mayLack}});
+    text["variables"][0]["init"] = {{"kind", init}};
+    Plan plan = Plan::parse(text.dump());
+    alignas(64) char arena[4096] = {};
+    std::string note = readWeights({plan, 0, arena, 1}, WeightKind::Parameters, file, "--init");
+    const char *values = arena + plan.variables[0].offset;
+    EXPECT_TRUE(std::all_of(values, values + 48, [](char byte) { return byte == 0; }));
+    return note;
+  };
+  EXPECT_EQ(read(true, "zeros"), "");
+  EXPECT_THAT([&] { read(false, "zeros"); },
+              testing::ThrowsMessage<std::exception>(HasSubstr("has no tensor bias of shape [4, 3]")));
+  EXPECT_THAT([&] { read(true, "ones"); },
+              testing::ThrowsMessage<std::exception>(
+                  HasSubstr("may be missing in files, but does not begin with zeros")));
+}
+
 // safetensors.torch.save_model keeps one of two names, and says of the other which one.
 TEST(Weights, ReadsTheOneOfTwoTiedTensorsThatIsThere) {
   TemporaryDirectory scratch;

@@ -322,6 +322,8 @@ extraTensors(const SafeTensorsReader &file,
 /// Whether all values that were read are finite.
 static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
   const auto *tensor = file.find(storageName(*piece.variable, piece.number));
+  if (!tensor)
+    return true; // It may be missing, and stays zeros.
   ElementType type = piece.variable->type;
   for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent)) {
     auto *from =
@@ -358,6 +360,8 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
         fail(flag, " ", path, ": tensor ", name, " is quantized (", how,
              "), which is not read: name the file that it was made from, or dequantize it "
              "(transformers: model.dequantize(), then save_pretrained)");
+      if (!tensor && variable.storage.isOptional)
+        continue; // The arena is zeroed.
       if (!tensor)
         fail(flag, " ", path, ": has no tensor ", name, " of shape ", shapeText(layout.fileShape),
              ", which the model ", target.plan.model,
@@ -383,7 +387,10 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       target, mine.size(), [&](size_t i) { return mine[i].bytes; },
       [&](size_t first, size_t last) {
         inParallel(target, first, last,
-                   [&](size_t i) { file.verify(*file.find(mine[i].name), mine[i].name); });
+                   [&](size_t i) {
+                     if (const auto *tensor = file.find(mine[i].name))
+                       file.verify(*tensor, mine[i].name);
+                   });
       });
   inRuns(
       target, work.size(), [&](size_t i) { return work[i].bytes; },

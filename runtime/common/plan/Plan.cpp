@@ -265,7 +265,11 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
   if (variable.role == Variable::Parameter) {
     variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
     const plan::Storage &storage = required(entry.storage, "storage", path);
-    variable.storage = {storage.tensor, storage.transpose.value_or(false), storage.slice};
+    variable.storage = {storage.tensor, storage.transpose.value_or(false), storage.slice,
+                        storage.mayLack.value_or(false)};
+    if (variable.storage.isOptional &&
+        (variable.init.kind != Initializer::Constant || variable.init.value != 0))
+      fail("plan: ", path, " (", variable.name, ") may be missing in files, but does not begin with zeros");
     variable.numbered = size_t(variable.stacked) + numberMark(storage.tensor).has_value();
   } else {
     variable.of = required(entry.of, "of", path);

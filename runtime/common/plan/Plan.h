@@ -32,6 +32,7 @@ struct Storage {
   std::string tensor; ///< with {layer} for stacked variables, and {expert}
   bool transpose = false;
   std::optional<StorageSlice> slice;
+  bool isOptional = false; ///< a file may lack it: the variable is zeros then
 };
 
 struct Initializer {
