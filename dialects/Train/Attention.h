@@ -10,6 +10,7 @@
 #ifndef MESHWRIGHT_TRAIN_ATTENTION_H
 #define MESHWRIGHT_TRAIN_ATTENTION_H
 
+#include "meshwright/runtime/ABI.h"
 #include "meshwright/runtime/AttentionMask.h"
 
 #include "mlir/IR/BuiltinTypes.h"

@@ -105,7 +105,7 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
 
 LogicalResult StorageAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef tensor,
                                   bool, int64_t dim, int64_t offset, int64_t full,
-                                  int64_t period, DenseI64ArrayAttr runs) {
+                                  int64_t period, DenseI64ArrayAttr runs, bool) {
   // So that sums and products of them are numbers of 64 bits.
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   if (dim < 0 || offset < 0 || full < 0 || offset > most || full > most)

@@ -6,8 +6,6 @@
 #ifndef MESHWRIGHT_RUNTIME_ATTENTIONMASK_H
 #define MESHWRIGHT_RUNTIME_ATTENTIONMASK_H
 
-#include "meshwright/runtime/ABI.h"
-
 #include <algorithm>
 #include <cstdint>
 
@@ -67,8 +65,8 @@ struct AttentionMask {
   }
 };
 
-/// The mask of a call.
-inline AttentionMask attentionMaskOf(const MwAttention &call) {
+/// The mask of a call, an MwAttention.
+template <typename Call> AttentionMask attentionMaskOf(const Call &call) {
   return {call.causal != 0, call.window, call.chunk};
 }
 
