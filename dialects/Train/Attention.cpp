@@ -208,7 +208,8 @@ LogicalResult train::verifyAttentionCall(llvm::function_ref<InFlightDiagnostic()
       bool fits = option.dims.empty() ? type.getNumElements() == 1 : sizes.fits(option, type.getShape());
       Type element = option.isFloat ? floats : IntegerType::get(floats.getContext(), 32);
       if (!fits || type.getElementType() != element)
-        return emitError() << "needs " << option.name << " of " << sizes.textOf(option) << " in "
+        return emitError() << "needs " << option.name << " of "
+                           << (option.dims.empty() ? "one number" : sizes.textOf(option)) << " in "
                            << element << ", found " << type;
     }
   if ((spec.dropout != 0) != bool(options.ids))

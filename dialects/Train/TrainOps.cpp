@@ -417,13 +417,11 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
   auto emitError = [&] { return op.emitOpError(); };
   if (int64_t part = tensor(op.getK()).getDimSize(1); spec->keys && spec->keys < part)
     return op.emitOpError("has ") << part << " of " << spec->keys << " keys, which are fewer";
-  if (failed(train::verifyAttentionCall(emitError, spec.getValue(), op.getOptions(), op.getSizes(),
-                                    tensor(op.getLse()).getElementType())))
-    return failure();
   for (Value offset : {op.getHeadOffset(), op.getQueryOffset(), op.getKeyOffset()})
     if (failed(verifyOffset(op, offset)))
       return failure();
-  return success();
+  return train::verifyAttentionCall(emitError, spec.getValue(), op.getOptions(), op.getSizes(),
+                                    tensor(op.getLse()).getElementType());
 }
 
 LogicalResult AttentionOp::verify() {

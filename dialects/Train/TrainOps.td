@@ -410,7 +410,9 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
   let summary = "Scaled dot-product attention";
   let description = [{
-    out = dropout(softmax(scale * q k^T + mask)) v per head. q: [b, s, heads, d],
+    out = dropout(softmax(scale * q k^T + mask)) v per head. All that is no operand is one attribute,
+    `#train.attention`, written as `scale 0.125 causal window 512`: the scale first, then the fields that are not
+    0 or false, or, of the strides, 1. q: [b, s, heads, d],
     k: [b, t, kv_heads, d], v: [b, t, kv_heads, e], out: [b, s, heads, e]; query head
     h reads key head h / (heads / kv_heads) (GQA, Ainslie et al. 2023). `causal`: key
     position <= query position. `window` w > 0: also |query - key| < w

@@ -586,7 +586,7 @@ func.func @apart(%q: tensor<1x8x2x4xf32>) {
 // -----
 
 func.func @few(%q: tensor<1x8x2x4xf32>, %f: tensor<i32>) {
-  // expected-error @+1 {{'train.attention' op has 8 of -8 keys, which are fewer}}
+  // expected-error @+1 {{attention needs keys from 0 to 2^31 - 1, found -8}}
   %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 keys -8 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }

@@ -40,12 +40,12 @@ static bool isFloat(Value value) {
   return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
 }
 
-/// The last dimension of what layers carry or, without layers, the class that most
-/// parameters have.
+/// The last dimension of what layers carry forward or, without layers, the class that most
+/// parameters have. Backward they also carry gradients of what all of them read, such as distances of heads.
 static llvm::DenseSet<unsigned> residualOf(ModuleOp module, const IndexClasses &classes) {
   llvm::DenseSet<unsigned> found;
   for (train::RepeatOp repeat : layerCalls(module))
-    for (Value carried : repeat.getCarry())
+    for (Value carried : train::roleOf(repeat) == train::Role::Forward ? repeat.getCarry() : ValueRange())
       if (int64_t rank = cast<RankedTensorType>(carried.getType()).getRank();
           isFloat(carried) && rank > 0)
         for (unsigned id : classes.of(carried, rank - 1))

@@ -17,7 +17,8 @@ from harness import Golden, call, check, flags, fresh, most
 
 MESHES = ("tensor=2", "context=2", "data=2,context=2")
 MORE = ("data=2", "pipe=2", "data=2,tensor=2", "tensor=2,context=2", "pipe=2,context=2", "data=2,pipe=2")
-OFTEN = ("golden/llama-tiny", "golden-more/mixtral", "golden-more/deepseek-v3", "golden-more/sparse-glm4-moe", "golden-more/glm4")
+OFTEN = ("golden/llama-tiny", "golden-more/mixtral", "golden-more/deepseek-v3", "golden-more/sparse-glm4-moe", "golden-more/glm4",
+         "golden-more/t5")
 LEAST, MOST = 0.99, 1.05
 
 
