@@ -9,6 +9,7 @@
 #include "Exec/Target.h"
 #include "Train/Train.h"
 #include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/MemorySpace.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -42,20 +43,40 @@ inline constexpr llvm::StringLiteral gradientsAttr = "exec.gradients", movesAttr
 /// The number of a collective in a finished module, and the groups of ranks that communicate
 /// in that module; see the dialect's description.
 inline constexpr llvm::StringLiteral collectiveAttr = "exec.collective", groupsAttr = "exec.groups";
-/// Attributes of a module whose memory is assigned.
-inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
-                                     liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory",
-                                     hostBytesAttr = "exec.host_bytes",
-                                     hostMemoryAttr = "exec.host_memory";
+/// Attributes of a module whose memory is assigned, by space: the size of its arena, the largest sum of
+/// live bytes, which no attribute says of offload spaces, and bytes by category.
+struct MemoryAttributes {
+  llvm::StringLiteral bytes, live, memory;
+};
+inline constexpr BySpace<MemoryAttributes> memoryAttributes = {{
+#define MW_MEMORY_SPACE(Space, name, text, bytes, live, memory, ...)                               \
+  {"exec." bytes, "exec." live, "exec." memory},
+#define MW_OFFLOAD_SPACE(Space, name, text, bytes, memory, ...) {"exec." bytes, "", "exec." memory},
+#include "meshwright/runtime/MemorySpaces.def"
+}};
+/// Those of the arena.
+inline constexpr llvm::StringLiteral arenaBytesAttr = memoryAttributes[MemorySpace::Device].bytes,
+                                     liveBytesAttr = memoryAttributes[MemorySpace::Device].live,
+                                     memoryAttr = memoryAttributes[MemorySpace::Device].memory;
 
-/// Whether a memref is memory of the host beside the arena, in memory space "host".
-bool isOnHost(mlir::Type type);
-/// The type of such memory, and of memory in the arena.
-mlir::MemRefType onHost(mlir::MemRefType type);
-mlir::MemRefType inArena(mlir::MemRefType type);
+/// The memory space of a memref; the device's for other types.
+MemorySpace spaceOf(mlir::Type type);
+inline bool isOffloaded(mlir::Type type) { return spaceOf(type) != MemorySpace::Device; }
+/// The type of the same memory in `space`.
+mlir::MemRefType inSpace(mlir::MemRefType type, MemorySpace space);
+/// "the arena", or e.g. "the host's arena".
+std::string arenaText(MemorySpace space);
 
-/// Queues whose ops run in order, asynchronous or not.
-enum class Queue { Communication, ToDevice, ToHost };
+/// What makes a copy between the arena and an offload space; nothing for other ops.
+std::optional<CopyEngine> copyEngineOf(mlir::Operation *op);
+
+/// Queues whose ops run in order, asynchronous or not: one for communication and one for each copy
+/// engine.
+struct Queue {
+  std::optional<CopyEngine> engine;
+  bool operator==(const Queue &other) const { return engine == other.engine; }
+  bool operator!=(const Queue &other) const { return !(*this == other); }
+};
 /// The queue that an op runs in; nothing if the program runs it itself.
 std::optional<Queue> queueOf(mlir::Operation *op);
 

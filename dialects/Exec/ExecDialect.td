@@ -34,8 +34,9 @@ def Exec_Dialect : Dialect {
     arena is its caller's workspace: `exec.arena_bytes`, the size of the arena;
     `exec.live_bytes`, the largest sum of bytes that are live at once, of stacks the slots that a
     loop has filled or not yet emptied, including those of called programs at that moment; `exec.memory`, bytes by category at that moment.
-    With memory of the host, of type `memref<.., "host">`, also `exec.host_bytes`, the size
-    of the host's arena, and `exec.host_memory`, bytes by category when most of it is live.
+    With memory of an offload space (`MemorySpaces.def`), such as the host's of type
+    `memref<.., "host">`, also `exec.host_bytes`, the size of the host's arena, and
+    `exec.host_memory`, bytes by category when most of it is live.
 
     A collective of the memory form, or a copy between the two arenas, is asynchronous if it
     has an async token, the i64 `exec.async_token`; see `exec.wait`.

@@ -99,29 +99,40 @@ ArrayAttr exec::groupOf(Operation *op) {
   return {};
 }
 
-bool exec::isOnHost(Type type) {
+MemorySpace exec::spaceOf(Type type) {
   auto memory = dyn_cast<MemRefType>(type);
-  auto space = memory ? dyn_cast_or_null<StringAttr>(memory.getMemorySpace()) : StringAttr();
-  return space && space.getValue() == "host";
+  if (auto name = memory ? dyn_cast_or_null<StringAttr>(memory.getMemorySpace()) : StringAttr())
+    for (MemorySpace space : offloadSpaces)
+      if (name.getValue() == spaceRow(space).name)
+        return space;
+  return MemorySpace::Device;
 }
 
-MemRefType exec::onHost(MemRefType type) {
-  return MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(),
-                         StringAttr::get(type.getContext(), "host"));
+MemRefType exec::inSpace(MemRefType type, MemorySpace space) {
+  Attribute name;
+  if (space != MemorySpace::Device)
+    name = StringAttr::get(type.getContext(), spaceRow(space).name);
+  return MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(), name);
 }
 
-MemRefType exec::inArena(MemRefType type) {
-  return MemRefType::get(type.getShape(), type.getElementType());
+std::string exec::arenaText(MemorySpace space) {
+  return space == MemorySpace::Device ? "the arena" : std::string(spaceRow(space).text) + "'s arena";
+}
+
+std::optional<CopyEngine> exec::copyEngineOf(Operation *op) {
+  auto copy = dyn_cast<CopyOp>(op);
+  if (!copy || !copy.getTarget())
+    return std::nullopt;
+  MemorySpace from = spaceOf(copy.getSource().getType()), to = spaceOf(copy.getTarget().getType());
+  bool stores = to != MemorySpace::Device;
+  return from == to ? std::nullopt : std::optional(CopyEngine{stores ? to : from, stores});
 }
 
 std::optional<Queue> exec::queueOf(Operation *op) {
   if (isa<MemoryCollectiveOpInterface, FinishSendsOp>(op))
-    return Queue::Communication;
-  auto copy = dyn_cast<CopyOp>(op);
-  if (!copy || !copy.getTarget())
-    return std::nullopt;
-  bool from = isOnHost(copy.getSource().getType()), to = isOnHost(copy.getTarget().getType());
-  return from == to ? std::nullopt : std::optional(to ? Queue::ToHost : Queue::ToDevice);
+    return Queue{};
+  std::optional<CopyEngine> engine = copyEngineOf(op);
+  return engine ? std::optional(Queue{engine}) : std::nullopt;
 }
 
 static void addEffect(SmallVectorImpl<MemoryEffects::EffectInstance> &effects,
@@ -138,9 +149,14 @@ LogicalResult BufferOp::verify() {
   if (unsigned(bool(getVariable())) + bool(getInput()) + bool(getOutput()) > 1)
     return emitOpError("'") << getName()
                             << "' can be a variable, an input or an output, not several";
-  if (Attribute space = getType().getMemorySpace(); space && !isOnHost(getType()))
+  if (Attribute space = getType().getMemorySpace(); space && !isOffloaded(getType())) {
+    auto known = llvm::map_range(offloadSpaces, [](MemorySpace offload) {
+      return ("\"" + Twine(spaceRow(offload).name) + "\"").str();
+    });
     return emitOpError("'") << getName() << "' is in memory space " << space
-                            << "; the arena, without one, and \"host\" are what there is";
+                            << "; the arena, without one, and " << llvm::join(known, ", ")
+                            << " are what there is";
+  }
   if (getOffset() && (int64_t(*getOffset()) < 0 || *getOffset() % MW_ALIGNMENT))
     return emitOpError("'") << getName() << "' lies at " << *getOffset()
                             << ", not at a multiple of " << MW_ALIGNMENT;
@@ -252,10 +268,12 @@ LogicalResult CopyOp::verify() {
     return emitOpError("has a target exactly when its source is memory and a result otherwise");
   Type to = inMemory ? Type(getTarget().getType()) : Type(getValue().getType());
   Type from = getSource().getType();
-  if (inMemory ? inArena(cast<MemRefType>(from)) != inArena(cast<MemRefType>(to)) : from != to)
+  auto inArena = [](Type type) { return inSpace(cast<MemRefType>(type), MemorySpace::Device); };
+  if (inMemory ? inArena(from) != inArena(to) : from != to)
     return emitOpError("copies ") << from << " to " << to;
-  if (isOnHost(from) && isOnHost(to))
-    return emitOpError("copies within the host's memory; one end is in the arena");
+  if (isOffloaded(from) && isOffloaded(to))
+    return emitOpError("copies from ") << arenaText(spaceOf(from)) << " to " << arenaText(spaceOf(to))
+                                       << "; one end is in the arena";
   return success();
 }
 

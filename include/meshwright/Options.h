@@ -16,6 +16,7 @@
 #include "meshwright/RematPolicy.h"
 #include "meshwright/Strategy.h"
 #include "meshwright/runtime/FileArguments.h"
+#include "meshwright/runtime/MemorySpace.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -44,7 +45,25 @@ struct CompileOptions {
   std::set<std::string> fromRecipe; ///< of these, those that only the recipe set
 
   const exec::Target &getTarget() const { return target ? *target : exec::getDefaultTarget(); }
+
+  /// What limits a rank's bytes in each memory space; without text where nothing does.
+  BySpace<Bytes> budgets() const {
+    Bytes unlimited;
+    return {{
+#define MW_MEMORY_SPACE(Space, name, text, bytes, live, memory, budget, ...) budget,
+#include "meshwright/runtime/MemorySpaces.def"
+    }};
+  }
 };
+
+/// The first memory space of which a rank needs more bytes than its budget.
+inline std::optional<MemorySpace> exceeded(const BySpace<int64_t> &needed,
+                                           const BySpace<Bytes> &budgets) {
+  for (MemorySpace space : memorySpaces)
+    if (!budgets[space].text.empty() && double(needed[space]) > budgets[space].count)
+      return space;
+  return std::nullopt;
+}
 
 /// One flag: the parser, the recipe reader and the help all read this table.
 struct Flag {

@@ -75,6 +75,10 @@ llvm::Error checkAssertion(const plan::Plan &plan, llvm::StringRef condition);
 unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, llvm::raw_ostream &os);
 
 int64_t ranksOf(const plan::Plan &plan);
+/// What a rank needs of each memory space: of the device's `device_bytes`, of others their arenas.
+BySpace<int64_t> neededBytes(const plan::Plan &plan);
+/// The offload spaces in it, e.g. " and 1,024 on the host".
+std::string offloadedText(const BySpace<int64_t> &bytes);
 /// The sum of the allowances.
 int64_t bytesOf(llvm::ArrayRef<plan::Allowance> allowances);
 

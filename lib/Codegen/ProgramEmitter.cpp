@@ -48,13 +48,16 @@ Value ProgramEmitter::groupRank(ArrayAttr axes) {
   return known;
 }
 
-Value ProgramEmitter::hostArena() {
-  if (!host) {
+Value ProgramEmitter::arenaOf(MemorySpace space) {
+  if (space == MemorySpace::Device)
+    return arena;
+  Value &known = offloaded[space];
+  if (!known) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function.getBody().front());
-    host = call("mw_host_arena", {}, ptr);
+    known = call(("mw_" + Twine(spaceRow(space).name) + "_arena").str(), {}, ptr);
   }
-  return host;
+  return known;
 }
 
 Value ProgramEmitter::stack(Type type, int64_t count) {
@@ -155,8 +158,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
         if (!buffer.getOffset())
           return buffer.emitOpError("has no offset; run exec-assign-offsets first");
-        bool onHost = exec::isOnHost(buffer.getType());
-        known[buffer] = offset(onHost ? hostArena() : arena, i64(*buffer.getOffset()));
+        known[buffer] =
+            offset(arenaOf(exec::spaceOf(buffer.getType())), i64(*buffer.getOffset()));
         return success();
       })
       .Case<exec::SlotOp>([&](exec::SlotOp slot) {
@@ -189,10 +192,9 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       })
       .Case<exec::CopyOp>([&](exec::CopyOp op) {
         int64_t bytes = exec::bytesOf(op.getSource().getType());
-        if (std::optional<exec::Queue> queue = exec::queueOf(op))
-          call("mw_transfer",
-               {at(op.getTarget()), at(op.getSource()), i64(bytes),
-                i32(*queue == exec::Queue::ToHost), i32(exec::asyncTokenOf(op).value_or(-1))});
+        if (std::optional<CopyEngine> engine = exec::copyEngineOf(op))
+          call("mw_transfer", {at(op.getTarget()), at(op.getSource()), i64(bytes),
+                               i32(engine->number()), i32(exec::asyncTokenOf(op).value_or(-1))});
         else
           copy(at(op.getTarget()), at(op.getSource()), bytes);
         return success();

@@ -97,14 +97,15 @@ private:
     return mlir::LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, mlir::ValueRange{bytes});
   }
 
-  /// The address of the host's arena.
-  mlir::Value hostArena();
+  /// The address of a space's arena.
+  mlir::Value arenaOf(MemorySpace space);
 
   const ScheduledKernels &kernels;
   const Communication &communication;
   mlir::StringRef suffix;
   mlir::LLVM::LLVMFuncOp function;
-  mlir::Value context, arena, host, operands;
+  mlir::Value context, arena, operands;
+  BySpace<mlir::Value> offloaded; ///< addresses of other arenas
   llvm::DenseMap<mlir::Attribute, mlir::Value> groupRanks; ///< by the group's axes
   llvm::DenseMap<mlir::Value, mlir::Value> known;      ///< addresses of memory, and loops' indices
 };

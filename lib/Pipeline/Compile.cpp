@@ -250,7 +250,7 @@ static Expected<std::vector<RematPolicy>> rematOf(const CompileOptions &options,
 static Error checkOffloaded(const Offload &offload, ModuleOp module) {
   bool states = false, stacks = false;
   module.walk([&](exec::BufferOp buffer) {
-    if (exec::isOnHost(buffer.getType()))
+    if (exec::spaceOf(buffer.getType()) == MemorySpace::Host)
       (buffer.getVariable() ? states : stacks) = true;
   });
   if (offload.optimizer && !states) {

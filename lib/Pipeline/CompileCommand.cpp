@@ -72,8 +72,16 @@ private:
   Expected<std::string> emitDecoder();
   Error link(ArrayRef<std::string> objects);
 
-  /// What --remat auto chose is within the limit already.
-  bool hasLimit() const { return !options.memoryLimit.text.empty() && !options.remat.automatic; }
+  /// What --remat auto chose is within the device's limit already.
+  BySpace<Bytes> budgets() const {
+    BySpace<Bytes> budgets = options.budgets();
+    if (options.remat.automatic)
+      budgets[MemorySpace::Device] = {};
+    return budgets;
+  }
+  bool hasLimit() const {
+    return llvm::any_of(budgets().values, [](const Bytes &budget) { return !budget.text.empty(); });
+  }
   exec::TargetAttr target() { return exec::targetOf(dist::programsOf(*module).front()); }
   /// Text that only this target has may be of kernels, in a module without anything else.
   bool isTargetText() {
@@ -151,17 +159,18 @@ Error CompileCommand::checkPlan() {
   if (!options.report.empty())
     if (Error error = writeReport(*plan, options.report))
       return error;
-  if (hasLimit() && double(plan->deviceBytes) > options.memoryLimit.count)
+  BySpace<int64_t> needed = neededBytes(*plan);
+  if (std::optional<MemorySpace> space = exceeded(needed, budgets())) {
+    bool isDevice = *space == MemorySpace::Device;
+    std::string where = isDevice ? "" : std::string(" on ") + spaceRow(*space).text;
+    if (isDevice && plan->deviceBytes > plan->arenaBytes)
+      where = llvm::formatv(", {0:N0} of the arena and allowances for what is beside it",
+                            plan->arenaBytes);
     return createStringError(llvm::formatv(
-        "the plan needs {0:N0} bytes a rank{1}, more than --memory-limit {2}; --remat auto "
+        "the plan needs {0:N0} bytes a rank{1}, more than {2} {3}; --remat auto "
         "looks for what to compute again so that it fits",
-        plan->deviceBytes,
-        plan->deviceBytes > plan->arenaBytes
-            ? llvm::formatv(", {0:N0} of the arena and allowances for what is beside it",
-                            plan->arenaBytes)
-                  .str()
-            : "",
-        options.memoryLimit.text));
+        needed[*space], where, spaceRow(*space).budgetFlag, budgets()[*space].text));
+  }
   for (const std::string &condition : options.assertions)
     if (Error error = checkAssertion(*plan, condition))
       return error;
@@ -253,11 +262,9 @@ Error CompileCommand::link(ArrayRef<std::string> objects) {
   if (Error error = linkExecutable(objects, output, files))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::string host =
-      plan->hostBytes ? llvm::formatv(" and {0:N0} on the host", *plan->hostBytes).str() : "";
   log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank{4}, compiled in {5:f1} s\n", output,
                        ranksOf(*plan), ranksOf(*plan) == 1 ? "rank" : "ranks", plan->arenaBytes,
-                       host, seconds);
+                       offloadedText(neededBytes(*plan)), seconds);
   return Error::success();
 }
 

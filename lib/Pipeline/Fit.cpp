@@ -30,7 +30,8 @@ static constexpr const char *usage =
 namespace {
 /// What one value of the quantity comes to.
 struct Probe {
-  int64_t value = 0, bytes = 0, hostBytes = 0;
+  int64_t value = 0;
+  BySpace<int64_t> bytes = {};
   bool fits = false;
   /// Why there is no plan; empty if there is one.
   std::string refused;
@@ -38,8 +39,8 @@ struct Probe {
   std::string str() const {
     if (!refused.empty())
       return refused;
-    std::string host = hostBytes ? llvm::formatv(" and {0:N0} on the host", hostBytes).str() : "";
-    return llvm::formatv("{0:N0} bytes a rank{1}", bytes, host).str();
+    return llvm::formatv("{0:N0} bytes a rank{1}", bytes[MemorySpace::Device], offloadedText(bytes))
+        .str();
   }
 };
 
@@ -47,9 +48,9 @@ class Search {
 public:
   /// Looks among the multiples of `unit`, from `first` of them on.
   Search(CompileOptions options, int64_t CompileOptions::*quantity, StringRef name, int64_t unit,
-         int64_t first, double limit, MLIRContext &context, llvm::raw_ostream &os)
+         int64_t first, const BySpace<Bytes> &budgets, MLIRContext &context, llvm::raw_ostream &os)
       : options(std::move(options)), quantity(quantity), name(name), unit(unit), first(first),
-        limit(limit), context(context), os(os) {}
+        budgets(budgets), context(context), os(os) {}
 
   Error run() {
     Probe best = probe(first);
@@ -58,7 +59,7 @@ public:
     if (!best.fits)
       return createStringError(llvm::formatv(
           "no {0} fits: {1}, the smallest, needs {2}, more than the {3:N0} of --memory-limit", name,
-          best.value, best.str(), int64_t(limit)));
+          best.value, best.str(), int64_t(budgets[MemorySpace::Device].count)));
     Probe next = findLargest(best);
     compareOffload(best, next);
     return Error::success();
@@ -120,9 +121,8 @@ private:
     said = notes;
     Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
     if (plan) {
-      result.bytes = plan->deviceBytes;
-      result.hostBytes = plan->hostBytes.value_or(0);
-      result.fits = double(result.bytes) <= limit;
+      result.bytes = neededBytes(*plan);
+      result.fits = !exceeded(result.bytes, budgets);
     } else {
       result.refused = toString(plan.takeError());
     }
@@ -139,7 +139,7 @@ private:
   int64_t CompileOptions::*quantity;
   StringRef name;
   int64_t unit, first;
-  double limit;
+  BySpace<Bytes> budgets;
   MLIRContext &context;
   llvm::raw_ostream &os;
 };
@@ -188,7 +188,7 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
   if (options->memoryLimit.text.empty())
     return createStringError(llvm::Twine("--memory-limit is missing: it says what a rank may use\n") +
                              usage);
-  double limit = options->memoryLimit.count;
+  BySpace<Bytes> budgets = options->budgets();
   // For compiling the limit is a budget of rematerialization alone.
   if (!options->remat.automatic) {
     options->memoryLimit = {};
@@ -207,7 +207,7 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
            (options->sequenceParallel ? options->mesh.size(options->mesh.named("tensor")) : 1) *
            (lossParts / std::gcd(lossParts, std::max<int64_t>(options->batch / batchUnit, 1)));
   int64_t first = largest == "layers" ? fewestLayers(*options) : 1;
-  return Search(*options, quantity, largest, unit, first, limit, context, os).run();
+  return Search(*options, quantity, largest, unit, first, budgets, context, os).run();
 }
 
 } // namespace meshwright

@@ -79,8 +79,9 @@ static Expected<Quantity> quantityNamed(StringRef name, const plan::Plan &plan) 
     return Quantity{double(plan.arenaBytes)};
   if (name == "device")
     return Quantity{double(plan.deviceBytes)};
-  if (name == "host")
-    return Quantity{double(plan.hostBytes.value_or(0))};
+  for (MemorySpace space : offloadSpaces)
+    if (name == spaceRow(space).name)
+      return Quantity{double(plan.offloaded[space].bytes.value_or(0))};
   if (is_contained(categories(), name))
     return Quantity{double(categoryBytes(plan, name))};
   if (name == "flops")
@@ -104,8 +105,9 @@ static Expected<Quantity> quantityNamed(StringRef name, const plan::Plan &plan) 
       return bytes.takeError();
     return Quantity{*bytes};
   }
+  auto offloaded = map_range(offloadSpaces, [](MemorySpace space) { return StringRef(spaceRow(space).name); });
   return createStringError(
-      "'" + name + "' is no quantity; quantities are peak, device, host, " +
+      "'" + name + "' is no quantity; quantities are peak, device, " + join(offloaded, ", ") + ", " +
       join(categories(), ", ") +
       ", communication, communication[AXES], flops, recomputed_flops and collectives, and "
       "sums of them like parameter+gradient");

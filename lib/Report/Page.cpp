@@ -152,19 +152,22 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
   for (const plan::Allowance &line : plan.allowances)
     fact("Allowance for " + line.category, bytesText(line.bytes) + ": " + line.source);
   fact("To fit a rank's device", bytesText(plan.deviceBytes));
-  if (plan.hostMemory) {
-    std::string parts = linesText(*plan.hostMemory);
-    fact("On the host, of a rank",
-         bytesText(plan.hostBytes.value_or(0)) + (parts.empty() ? "" : ": ") + parts);
-    int64_t toDevice = 0, toHost = 0;
+  for (MemorySpace space : offloadSpaces) {
+    const plan::Offloaded &offloaded = plan.offloaded[space];
+    if (!offloaded.memory)
+      continue;
+    std::string parts = linesText(*offloaded.memory), text = spaceRow(space).text;
+    fact("On " + text + ", of a rank",
+         bytesText(offloaded.bytes.value_or(0)) + (parts.empty() ? "" : ": ") + parts);
+    int64_t fetched = 0, stored = 0;
     for (const plan::Program &program : plan.programs)
       if (program.copiedBytes)
         if (auto step = program.copiedBytes->find("step"); step != program.copiedBytes->end()) {
-          toDevice = std::max(toDevice, step->second.toDevice);
-          toHost = std::max(toHost, step->second.toHost);
+          fetched = std::max(fetched, step->second.in(space, /*stores=*/false));
+          stored = std::max(stored, step->second.in(space, /*stores=*/true));
         }
     fact("Copied in a step, of a rank",
-         bytesText(toDevice) + " to the device and " + bytesText(toHost) + " to the host");
+         bytesText(fetched) + " to the device and " + bytesText(stored) + " to " + text);
   }
   fact("Beside the arena, where ranks are processes",
        bytesText(scratchBytes(plan)) + " in which messages are put together");

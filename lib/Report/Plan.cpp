@@ -194,8 +194,7 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     entry.localShape = op.getTensorType().getShape().vec();
     entry.offset = buffer.getOffset().value_or(0);
     entry.program = number;
-    if (exec::isOnHost(buffer.getType()))
-      entry.onHost = true;
+    entry.space = exec::spaceOf(buffer.getType());
     if (auto copies = op->getAttrOfType<StringAttr>(dist::DistDialect::copiesAttr))
       entry.copies = copies.str();
     if (op.getOf()) {
@@ -225,16 +224,19 @@ static std::vector<plan::MemoryLine> linesOf(ModuleOp program, StringRef attribu
   return lines;
 }
 
-/// What a run of a block copies between host and device, in all of its loops and calls.
-static plan::CopiedBytes copiedBy(Block &block) {
+/// What a run of a block copies, in all of its loops and calls, between the device and the spaces in which
+/// its program has memory.
+static plan::CopiedBytes copiedBy(Block &block, const BySpace<plan::Offloaded> &offloaded) {
   plan::CopiedBytes sum;
+  for (int32_t engine = 0; engine < copyEngines; ++engine)
+    if (offloaded[CopyEngine::numbered(engine).space].bytes)
+      sum.bytes[engine] = 0;
   SymbolTableCollection symbols;
   cost::forEachRun(block, cost::Rounds::Most, symbols, [&](Operation *op, double runs) {
-    std::optional<exec::Queue> queue = exec::queueOf(op);
-    auto copy = dyn_cast<exec::CopyOp>(op);
-    if (queue && copy)
-      (queue == exec::Queue::ToHost ? sum.toHost : sum.toDevice) +=
-          std::llround(runs) * exec::bytesOf(copy.getSource().getType());
+    std::optional<CopyEngine> engine = exec::copyEngineOf(op);
+    if (engine && sum.bytes[engine->number()])
+      *sum.bytes[engine->number()] +=
+          std::llround(runs) * exec::bytesOf(cast<exec::CopyOp>(op).getSource().getType());
   });
   return sum;
 }
@@ -264,18 +266,17 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forRe
     plan.deviceBytes = device;
     plan.allowances = entry.allowances;
   }
-  if (auto host = program->getAttrOfType<IntegerAttr>(exec::hostBytesAttr)) {
-    entry.hostBytes = host.getInt();
-    entry.hostMemory = linesOf(program, exec::hostMemoryAttr);
-    entry.copiedBytes.emplace();
+  for (MemorySpace space : offloadSpaces)
+    if (auto bytes = program->getAttrOfType<IntegerAttr>(exec::memoryAttributes[space].bytes)) {
+      entry.offloaded[space] = {bytes.getInt(), linesOf(program, exec::memoryAttributes[space].memory)};
+      if (bytes.getInt() > plan.offloaded[space].bytes)
+        plan.offloaded[space] = entry.offloaded[space];
+      entry.copiedBytes.emplace();
+    }
+  if (entry.copiedBytes)
     for (auto step : program.getOps<exec::ProgramOp>())
       if (!step.isPrivate())
-        (*entry.copiedBytes)[step.getSymName().str()] = copiedBy(step.getBlock());
-    if (entry.hostBytes > plan.hostBytes) {
-      plan.hostBytes = entry.hostBytes;
-      plan.hostMemory = entry.hostMemory;
-    }
-  }
+        (*entry.copiedBytes)[step.getSymName().str()] = copiedBy(step.getBlock(), entry.offloaded);
   report::addTasks(program, programs, flops, entry);
   if (auto shares = report::attentionShares(program, plan.microbatches); !shares.empty())
     entry.attentionShares = std::move(shares);

@@ -138,16 +138,18 @@ static void printMemory(StringRef title, const std::vector<Line> &lines, raw_ost
   table.print(os);
 }
 
-/// What is kept on the host, and what programs copy from and to it.
-static void printHost(const plan::Plan &plan, raw_ostream &os) {
-  if (!plan.hostMemory)
+/// What is in an offload space, and what programs copy from and to there.
+static void printOffloaded(const plan::Plan &plan, MemorySpace space, raw_ostream &os) {
+  if (!plan.offloaded[space].memory)
     return;
-  printMemory("memory on the host", *plan.hostMemory, os);
-  TextTable table({"bytes copied", "in", "#to the device", "#to the host"});
+  std::string text = spaceRow(space).text;
+  printMemory("memory on " + text, *plan.offloaded[space].memory, os);
+  TextTable table({"bytes copied", "in", "#to the device", "#to " + text});
   for (const plan::Program &program : plan.programs)
-    if (program.copiedBytes)
-      for (const auto &[entry, bytes] : *program.copiedBytes)
-        table.row({program.name, entry, number(bytes.toDevice), number(bytes.toHost)});
+    if (program.offloaded[space].bytes && program.copiedBytes)
+      for (const auto &[entry, copied] : *program.copiedBytes)
+        table.row({program.name, entry, number(copied.in(space, /*stores=*/false)),
+                   number(copied.in(space, /*stores=*/true))});
   os << "\n";
   table.print(os);
 }
@@ -195,8 +197,9 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
                 plan.sequence, plan.microbatches, plan.microbatches == 1 ? "" : "es");
   os << formatv("plan         {0}\n", plan.hash);
   os << formatv("arena        {0} a rank\n", bytesText(plan.arenaBytes));
-  if (plan.hostBytes)
-    os << formatv("on the host  {0} a rank beside it\n", bytesText(*plan.hostBytes));
+  for (MemorySpace space : offloadSpaces)
+    if (std::optional<int64_t> bytes = plan.offloaded[space].bytes)
+      os << formatv("on {0,-8}  {1} a rank beside it\n", spaceRow(space).text, bytesText(*bytes));
   os << formatv("messages     {0} a rank beside it, where ranks are processes\n",
                 bytesText(scratchBytes(plan)));
   os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n",
@@ -217,7 +220,8 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
     printMemory("allowances beside it", plan.allowances, os);
     os << "to fit a device: " << bytesText(plan.deviceBytes) << "\n";
   }
-  printHost(plan, os);
+  for (MemorySpace space : offloadSpaces)
+    printOffloaded(plan, space, os);
   if (plan.programs.size() > 1)
     printPrograms(plan.programs, os);
   printPeak(plan, os);

@@ -84,15 +84,15 @@ namespace {
 struct Clocks {
   double now = 0; ///< of the stream that computes
   SmallVector<double> links; ///< of each level of the cluster
-  double copies[2] = {0, 0}; ///< from the host, and to it
+  double copies[copyEngines] = {};
   std::map<int64_t, double> started; ///< ends of what an async token is of
 
   void forEach(const Clocks &other, llvm::function_ref<void(double &, double)> visit) {
     visit(now, other.now);
     for (auto [mine, its] : llvm::zip(links, other.links))
       visit(mine, its);
-    for (int way : {0, 1})
-      visit(copies[way], other.copies[way]);
+    for (auto [mine, its] : llvm::zip(copies, other.copies))
+      visit(mine, its);
     for (auto &[token, end] : started)
       if (auto found = other.started.find(token); found != other.started.end())
         visit(end, found->second);
@@ -325,12 +325,24 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
   tell(number, SimulatedEvent::Communicating, op.getName().stripDialect(), op, begin, end, show);
 }
 
+/// The link between a device and an offload space.
+static const cost::Link &linkOf(const cost::Device &device, MemorySpace space) {
+  static constexpr cost::Link cost::Device::*links[] = {
+#define MW_OFFLOAD_SPACE(Space, name, text, bytes, memory, budget, budgetFlag, variable, fetched,  \
+                         stored, link, ...)                                                        \
+  &cost::Device::link,
+#include "meshwright/runtime/MemorySpaces.def"
+  };
+  return device.*links[int(space) - 1];
+}
+
 void Simulation::copy(int64_t number, Operation &op) {
   Runner &runner = runners[number];
-  double &queue = runner.clocks.copies[exec::queueOf(&op) == exec::Queue::ToHost];
+  CopyEngine engine = *exec::copyEngineOf(&op);
+  double &queue = runner.clocks.copies[engine.number()];
   double bytes = double(cost::movedBy(&op, symbols).written);
   queue = std::max(queue, runner.clocks.now) +
-          cluster.deviceAt(runner.device).host.seconds(bytes);
+          linkOf(cluster.deviceAt(runner.device), engine.space).seconds(bytes);
   if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
     runner.clocks.started[*token] = queue;
     runner.awaited.erase(*token);

@@ -178,6 +178,21 @@ std::string precisionText(const plan::Plan &plan) {
 
 int64_t meshwright::ranksOf(const plan::Plan &plan) { return report::meshOf(plan).size(); }
 
+meshwright::BySpace<int64_t> meshwright::neededBytes(const plan::Plan &plan) {
+  BySpace<int64_t> bytes = {{plan.deviceBytes}};
+  for (MemorySpace space : offloadSpaces)
+    bytes[space] = plan.offloaded[space].bytes.value_or(0);
+  return bytes;
+}
+
+std::string meshwright::offloadedText(const BySpace<int64_t> &bytes) {
+  std::string text;
+  for (MemorySpace space : offloadSpaces)
+    if (bytes[space])
+      text += formatv(" and {0:N0} on {1}", bytes[space], spaceRow(space).text);
+  return text;
+}
+
 int64_t meshwright::bytesOf(ArrayRef<plan::Allowance> allowances) {
   int64_t bytes = 0;
   for (const plan::Allowance &line : allowances)

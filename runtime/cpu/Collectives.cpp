@@ -85,8 +85,9 @@ void mw_start(MwContext *context, int32_t token) { context->communication.startN
 
 void mw_wait(MwContext *context, int32_t token) {
   int64_t begin = context->trace ? Trace::now() : 0;
-  bool waited = context->communication.wait(token) || context->transfers[0].wait(token) ||
-                context->transfers[1].wait(token);
+  bool waited = context->communication.wait(token);
+  for (CommunicationQueue &transfers : context->transfers)
+    waited = waited || transfers.wait(token);
   if (waited && context->trace)
     context->trace->add("wait", "wait", begin, Trace::now(), token);
 }

@@ -10,22 +10,35 @@
 using namespace meshwright;
 
 namespace {
+class HostMemory : public OffloadMemory {
+public:
+  explicit HostMemory(int64_t bytes) : pages(bytes) {}
+  char *data() const override { return pages.data(); }
+
+private:
+  Pages pages;
+};
+
 class HostArena : public Arena {
 public:
-  HostArena(int64_t bytes, int64_t keptBytes) : pages(bytes), keptPages(keptBytes) {
+  explicit HostArena(const MwContext &context) : pages(context.plan.arena().bytes) {
     host = pages.data();
-    kept = keptPages.data();
+    allocateOffloaded(context.plan, context.threads);
   }
   char *program() const override { return host; }
   void upload(int64_t, int64_t) override {}
   void download(int64_t, int64_t) override {}
 
 private:
-  Pages pages, keptPages;
+  Pages pages;
 };
 } // namespace
 
+std::unique_ptr<OffloadMemory> meshwright::allocateHost(int64_t bytes, int) {
+  return std::make_unique<HostMemory>(bytes);
+}
+
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   cpu::reserveBlasBuffers(context.threads);
-  return std::make_unique<HostArena>(context.plan.arenaBytes, context.plan.hostBytes);
+  return std::make_unique<HostArena>(context);
 }

@@ -1,4 +1,4 @@
-//===- Transfers.cpp - copies to and from what is kept on the host --------===//
+//===- Transfers.cpp - copies to and from offload spaces ------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -12,14 +12,19 @@
 
 using namespace meshwright;
 
-void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t toHost,
+static constexpr const char *names[] = {
+#define MW_OFFLOAD_SPACE(Space, name, ...) "copy from " #name, "copy to " #name,
+#include "meshwright/runtime/MemorySpaces.def"
+};
+
+void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t engine,
                  int32_t start) {
-  context->copiedBytes[toHost] += bytes;
-  CommunicationQueue &queue = context->transfers[toHost];
+  context->copiedBytes[size_t(engine)] += bytes;
+  CommunicationQueue &queue = context->transfers[engine];
   if (start >= 0)
     queue.startNext(start);
   queue.run([=] {
-    TraceScope span(context->trace.get(), toHost ? "copy to host" : "copy from host", "copy");
+    TraceScope span(context->trace.get(), names[engine], "copy");
     std::memcpy(to, from, size_t(bytes));
   });
 }

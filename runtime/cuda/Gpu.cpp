@@ -39,7 +39,8 @@ Gpu::Gpu(const Plan &plan, RankGroup &worldCommunicator, RankStatus &status)
   MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
   spans = std::make_unique<Spans>();
   progress = std::make_unique<Progress>(synchronous ? 1 : opsOfMark, status);
-  if (plan.hostBytes)
+  if (std::any_of(std::begin(offloadSpaces), std::end(offloadSpaces),
+                  [&](MemorySpace space) { return plan.spaces[space].bytes > 0; }))
     transfers = std::make_unique<Transfers>(stream);
   kernels = std::make_unique<Kernels>(device);
   measure("kernels");
@@ -48,7 +49,7 @@ Gpu::Gpu(const Plan &plan, RankGroup &worldCommunicator, RankStatus &status)
   attentions = std::make_unique<Attentions>(plan, worldCommunicator.rank(), device, stream);
   measure("cuDNN");
   // Operands are a part of the arena; each has a place of its own here, though.
-  rehearse(*matmuls, *attentions, plan.arenaBytes + MW_PRODUCT_WORKSPACE, status, stream);
+  rehearse(*matmuls, *attentions, plan.arena().bytes + MW_PRODUCT_WORKSPACE, status, stream);
   measure("kernels of cuBLASLt and cuDNN");
   communication = std::make_unique<Communication>(plan, worldCommunicator, status, stream);
   measure("NCCL");
@@ -136,9 +137,9 @@ int Gpu::choose(RankGroup &world) {
 void Gpu::checkFree(int64_t ranks) const {
   size_t available = 0, all = 0;
   MW_CUDA(cuMemGetInfo, &available, &all);
-  int64_t needed = plan.arenaBytes;
-  std::string parts = text("\n  arena ", grouped(uint64_t(plan.arenaBytes)));
-  for (const MemoryLine &line : plan.memory)
+  int64_t needed = plan.arena().bytes;
+  std::string parts = text("\n  arena ", grouped(uint64_t(needed)));
+  for (const MemoryLine &line : plan.arena().memory)
     parts += text("\n    ", line.category, " ", grouped(uint64_t(line.bytes)));
   // The context is there already.
   for (const MemoryLine &line : plan.allowances) {
@@ -244,8 +245,8 @@ void Gpu::run(MwContext &context, EntryPoint program, char *arena) {
   runs.graph->launch(stream);
   for (const auto &[kind, bytes] : runs.sentBytes)
     context.sentBytes[kind] += bytes;
-  for (int way : {0, 1})
-    context.copiedBytes[way] += runs.copiedBytes[way];
+  for (size_t engine = 0; engine < copyEngines; ++engine)
+    context.copiedBytes[engine] += runs.copiedBytes[engine];
 }
 
 bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *arena) {
@@ -273,7 +274,7 @@ bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *aren
   }
   std::map<std::string, int64_t> sentBefore = std::move(context.sentBytes);
   context.sentBytes.clear();
-  int64_t copiedBefore[2] = {context.copiedBytes[0], context.copiedBytes[1]};
+  auto copiedBefore = context.copiedBytes;
   std::string reason;
   capturing = true;
   try {
@@ -289,8 +290,9 @@ bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *aren
   captureError.clear();
   runs.sentBytes = std::move(context.sentBytes);
   context.sentBytes = std::move(sentBefore);
-  for (int way : {0, 1})
-    runs.copiedBytes[way] = std::exchange(context.copiedBytes[way], copiedBefore[way]) - copiedBefore[way];
+  for (size_t engine = 0; engine < copyEngines; ++engine)
+    runs.copiedBytes[engine] = context.copiedBytes[engine] - copiedBefore[engine];
+  context.copiedBytes = copiedBefore;
   if (runs.graph) {
     measure("CUDA graphs");
     if (rank == 0)

@@ -90,7 +90,7 @@ public:
   std::unique_ptr<Matmuls> matmuls;
   std::unique_ptr<Attentions> attentions;
   std::unique_ptr<Communication> communication;
-  std::unique_ptr<Transfers> transfers; ///< null where the plan keeps nothing on the host
+  std::unique_ptr<Transfers> transfers; ///< null where the plan offloads nothing
   /// Bytes in use on the GPU before the arena, as they came.
   std::vector<MemoryLine> beside;
   /// Of the arena.
@@ -118,7 +118,7 @@ private:
     bool follows = false; ///< numbers that the GPU computes
     /// Bytes that it sends, by kind of collective.
     std::map<std::string, int64_t> sentBytes;
-    int64_t copiedBytes[2] = {0, 0};
+    std::array<int64_t, copyEngines> copiedBytes = {};
   };
 
   /// How many ranks share the GPU that is chosen.

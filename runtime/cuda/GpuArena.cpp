@@ -25,8 +25,8 @@ int64_t persistentEnd(const Plan &plan) {
                    Plan::rangeOf(plan.outputs).end});
 }
 
-/// Memory of the host that copies read and write beside the GPU's work.
-char *pin(int64_t bytes) {
+/// Pinned memory of the host, which copies read and write beside the GPU's work.
+void *pin(int64_t bytes) {
   void *pinned = nullptr;
   try {
     MW_CUDA(cuMemHostAlloc, &pinned, size_t(bytes), CU_MEMHOSTALLOC_PORTABLE);
@@ -42,7 +42,7 @@ char *pin(int64_t bytes) {
          " (ulimit -l): free memory, raise these limits, start fewer ranks a machine, or compile "
          "without --offload or with less of it");
   }
-  return static_cast<char *>(pinned);
+  return pinned;
 }
 
 /// By all threads: there may be a hundred GB.
@@ -53,39 +53,47 @@ void clear(char *memory, int64_t bytes, int threads) {
     std::memset(memory + begin, 0, size_t(std::min(block, bytes - begin)));
 }
 
+class PinnedMemory : public OffloadMemory {
+public:
+  PinnedMemory(int64_t bytes, int threads) : pinned(static_cast<char *>(pin(bytes))) {
+    clear(pinned, bytes, threads);
+  }
+  ~PinnedMemory() override {
+    if (!std::uncaught_exceptions())
+      cuda::Driver::load().cuMemFreeHost(pinned);
+  }
+  char *data() const override { return pinned; }
+
+private:
+  char *pinned;
+};
+
 class GpuArena : public Arena {
 public:
   GpuArena(cuda::Gpu &device, MwContext &context)
       : device(device), pages(persistentEnd(context.plan), Pages::Sparse) {
-    const Plan &plan = context.plan;
+    int64_t bytes = context.plan.arena().bytes;
     // What the allowances did not foresee.
     size_t available = 0, all = 0;
     MW_CUDA(cuMemGetInfo, &available, &all);
-    int64_t rest = restOfLastPage(plan.arenaBytes);
-    if (plan.arenaBytes + rest > int64_t(available))
+    int64_t rest = restOfLastPage(bytes);
+    if (bytes + rest > int64_t(available))
       fail("the GPU has ", grouped(available), " bytes free of ", grouped(all),
-           ", but the plan's arena has ", grouped(uint64_t(plan.arenaBytes)), " in pages of ",
+           ", but the plan's arena has ", grouped(uint64_t(bytes)), " in pages of ",
            grouped(uint64_t(arenaPageBytes)), "; ",
            device.describe(),
            "\n  compile with a smaller --batch, more --microbatches or --remat, or use more GPUs");
-    owned = std::make_unique<cuda::ArenaMemory>(device.device, plan.arenaBytes);
+    owned = std::make_unique<cuda::ArenaMemory>(device.device, bytes);
     memory = owned->begin();
     device.measure(nullptr);
-    device.beside.push_back({"last page of the arena", owned->mappedBytes() - plan.arenaBytes});
-    device.arenaBytes = plan.arenaBytes;
-    MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);
+    device.beside.push_back({"last page of the arena", owned->mappedBytes() - bytes});
+    device.arenaBytes = bytes;
+    MW_CUDA(cuMemsetD8Async, memory, 0, size_t(bytes), device.stream);
     registered = std::make_unique<cuda::Registration>(context, *device.communication, *owned);
     device.registered = registered->describe();
     device.measure("NCCL's registration of the arena");
     host = pages.data();
-    if (plan.hostBytes) {
-      kept = pin(plan.hostBytes);
-      clear(kept, plan.hostBytes, context.threads);
-    }
-  }
-  ~GpuArena() override {
-    if (kept && !std::uncaught_exceptions())
-      cuda::Driver::load().cuMemFreeHost(kept);
+    allocateOffloaded(context.plan, context.threads);
   }
 
   char *program() const override { return reinterpret_cast<char *>(memory); }
@@ -113,6 +121,10 @@ private:
   CUdeviceptr memory = 0;
 };
 } // namespace
+
+std::unique_ptr<OffloadMemory> meshwright::allocateHost(int64_t bytes, int threads) {
+  return std::make_unique<PinnedMemory>(bytes, threads);
+}
 
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   cuda::Gpu &device = cuda::Gpu::of(&context);

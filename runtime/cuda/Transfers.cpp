@@ -1,4 +1,4 @@
-//===- Transfers.cpp - copies to and from what is kept on the host --------===//
+//===- Transfers.cpp - copies to and from offload spaces ------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -28,11 +28,11 @@ void Transfers::beginRun() {
     start.pending = false;
 }
 
-void Transfers::copy(void *to, const void *from, size_t bytes, bool toHost, int32_t start) {
-  CUstream stream = streams[toHost];
+void Transfers::copy(void *to, const void *from, size_t bytes, CopyEngine engine, int32_t start) {
+  CUstream stream = streams[engine.number()];
   computed.record(compute);
   computed.holdUp(stream);
-  if (toHost)
+  if (engine.stores)
     MW_CUDA(cuMemcpyDtoHAsync, to, CUdeviceptr(from), bytes, stream);
   else
     MW_CUDA(cuMemcpyHtoDAsync, CUdeviceptr(to), from, bytes, stream);
@@ -57,13 +57,15 @@ bool Transfers::wait(int32_t start) {
 
 } // namespace meshwright::cuda
 
-void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t toHost,
+void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t number,
                  int32_t start) {
+  CopyEngine engine = CopyEngine::numbered(number);
   auto what = [&] {
-    return text("the copy of ", bytes, " bytes ", toHost ? "to" : "from", " the host");
+    return text("the copy of ", bytes, " bytes ", engine.stores ? "to " : "from ",
+                spaceRow(engine.space).text);
   };
   cuda::Gpu::enqueue(context, what, [&](cuda::Gpu &gpu) {
-    context->copiedBytes[toHost] += bytes;
-    gpu.transfers->copy(to, from, size_t(bytes), toHost != 0, start);
+    context->copiedBytes[size_t(number)] += bytes;
+    gpu.transfers->copy(to, from, size_t(bytes), engine, start);
   });
 }

@@ -1,8 +1,8 @@
-//===- Transfers.h - copies to and from what is kept on the host ----------===//
+//===- Transfers.h - copies to and from offload spaces --------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A stream for each direction, so that both run at once and beside the stream that
+// A stream for each copy engine, so that they run at once and beside the stream that
 // computes; events tie them together.
 //
 //===----------------------------------------------------------------------===//
@@ -24,9 +24,9 @@ public:
 
   /// A program begins: nothing has been started.
   void beginRun();
-  /// Copies after all that is computed so far and after what goes the same way. What is
+  /// Copies after all that is computed so far and after what the engine copies. What is
   /// computed next waits for it, unless it is only started, as number `start`.
-  void copy(void *to, const void *from, size_t bytes, bool toHost, int32_t start);
+  void copy(void *to, const void *from, size_t bytes, CopyEngine engine, int32_t start);
   /// What is computed next waits for the copy that was started as number `start`; false if
   /// there is none that nothing has waited for.
   bool wait(int32_t start);
@@ -37,7 +37,7 @@ private:
     bool pending = false;
   };
 
-  CUstream compute, streams[2] = {};
+  CUstream compute, streams[copyEngines] = {};
   Event computed, copied;
   std::map<int32_t, Start> started;
 };

@@ -69,10 +69,9 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
 }
 
 ProgramRunner::ProgramRunner(ModuleOp module) : module(module) {
-  int64_t bytes = module->getAttrOfType<IntegerAttr>(arenaBytesAttr).getInt();
-  arena.assign(bytes / 2, std::nan(""));
-  if (auto onHost = module->getAttrOfType<IntegerAttr>(hostBytesAttr))
-    host.assign(onHost.getInt() / 2, std::nan(""));
+  for (MemorySpace space : memorySpaces)
+    if (auto bytes = module->getAttrOfType<IntegerAttr>(memoryAttributes[space].bytes))
+      arenas[space].assign(bytes.getInt() / 2, std::nan(""));
   module.walk([&](BufferOp buffer) {
     if (buffer.isPersistent())
       persistent[buffer.getName()] = buffer;
@@ -102,9 +101,9 @@ double *ProgramRunner::at(Value memory) {
     return at(slot.getBase()) +
            indexOf(slot.getIndex()) * slot.getSlice().getType().getNumElements() * cells(memory);
   auto buffer = memory.getDefiningOp<BufferOp>();
-  double *base = isOnHost(buffer.getType())
-                     ? host.data()
-                     : workspaces.lookup_or(buffer->getParentOp(), arena.data());
+  double *base = arenas[spaceOf(buffer.getType())].data();
+  if (!isOffloaded(buffer.getType()))
+    base = workspaces.lookup_or(buffer->getParentOp(), base);
   return base + *buffer.getOffset() / 2;
 }
 

@@ -48,7 +48,7 @@ private:
   mlir::ModuleOp module;
   std::optional<interp::Session> session;
   /// A cell for every two bytes; a number is in the first cell of its own.
-  std::vector<double> arena, host;
+  BySpace<std::vector<double>> arenas;
   /// Copies that have been started, in their order.
   struct Started {
     int64_t number;

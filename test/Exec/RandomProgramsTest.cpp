@@ -239,7 +239,7 @@ static int64_t arenaOfWholeStacks(ModuleOp module) {
       continue;
     ProgramLiveness liveness(program);
     for (auto buffer : program.getBlock().getOps<BufferOp>()) {
-      if (isOnHost(buffer.getType()))
+      if (isOffloaded(buffer.getType()))
         continue;
       if (buffer.isPersistent()) {
         persistent[buffer.getName()] = llvm::alignTo(buffer.getBytes(), MW_ALIGNMENT);
@@ -420,7 +420,7 @@ TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
       loops += queueOf(copy) && copy->getParentOfType<LoopOp>();
     });
     after->walk(
-        [&](CallOp call) { changed += llvm::any_of(call.getUpdated().getTypes(), isOnHost); });
+        [&](CallOp call) { changed += llvm::any_of(call.getUpdated().getTypes(), isOffloaded); });
     EXPECT_EQ(firstDifference(*before, *after, seed), "") << text(*after);
   }
   EXPECT_GE(copies, 200u);
@@ -442,7 +442,7 @@ TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
     // The first wait for something that comes to the device.
     llvm::DenseSet<int64_t> fetched;
     after->walk([&](CopyOp copy) {
-      if (queueOf(copy) == Queue::ToDevice)
+      if (std::optional<CopyEngine> engine = copyEngineOf(copy); engine && !engine->stores)
         fetched.insert(*asyncTokenOf(copy));
     });
     bool removed = false;

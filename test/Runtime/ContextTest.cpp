@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/plan/Arena.h"
 #include "common/train/Context.h"
 #include "cpu/ThreadCommunicator.h"
 
@@ -138,4 +139,39 @@ TEST(Context, Starts) {
     EXPECT_FLOAT_EQ(values[2], 6);
     mw_wait(&context, 1);
   });
+}
+
+TEST(Context, OffloadSpaces) {
+  for (MemorySpace space : offloadSpaces) {
+    Plan plan;
+    plan.spaces[MemorySpace::Device].bytes = plan.spaces[space].bytes = 64;
+    RankStatus status(0);
+    auto world = ThreadCommunicator::createWorld(1, 1, {&status});
+    MwContext context(plan, std::move(world[0]), 1, status);
+    auto arena = makeArena(context);
+    context.arenas = arena->arenas();
+    // Generated code asks for the address by the space's name.
+    BySpace<char *> addresses = {{
+        context.arenas[MemorySpace::Device],
+#define MW_OFFLOAD_SPACE(Space, name, ...) mw_##name##_arena(&context),
+#include "meshwright/runtime/MemorySpaces.def"
+    }};
+    for (MemorySpace other : offloadSpaces)
+      EXPECT_EQ(addresses[other] != nullptr, other == space) << spaceRow(other).name;
+    char *there = addresses[space], *here = arena->data();
+    ASSERT_TRUE(there && here && there != here);
+    EXPECT_EQ(std::string(there, 64), std::string(64, 0));
+    // One copy waits for its engine, the other for its token.
+    std::fill_n(here, 64, 'x');
+    mw_transfer(&context, there, here, 64, CopyEngine{space, true}.number(), -1);
+    std::fill_n(here, 64, 'y');
+    mw_transfer(&context, here, there, 32, CopyEngine{space, false}.number(), 7);
+    mw_wait(&context, 7);
+    EXPECT_EQ(std::string(here, 64), std::string(32, 'x') + std::string(32, 'y'));
+    for (int32_t engine = 0; engine < copyEngines; ++engine)
+      EXPECT_EQ(context.copiedBytes[size_t(engine)],
+                CopyEngine::numbered(engine).space != space    ? 0
+                : CopyEngine::numbered(engine).stores ? 64
+                                                      : 32);
+  }
 }

@@ -97,6 +97,27 @@ TEST(Plan, EachKeyIsDescribed) {
         << PLAN_PAGE << " does not say what \"" << key << "\" is";
 }
 
+TEST(Plan, VariablesInOffloadSpaces) {
+  for (MemorySpace space : offloadSpaces) {
+    const MemorySpaceRow &row = spaceRow(space);
+    Json text = planText({8, 6}, {4, 2}, {{"a"}, {"b"}});
+    text["programs"][0][row.bytes] = 128;
+    text["programs"][0][row.memory] = {{{"category", "parameter"}, {"bytes", 128}}};
+    text["variables"][0][row.variable] = true;
+    Plan plan = Plan::parse(text.dump(), 0);
+    EXPECT_EQ(plan.spaces[space].bytes, 128);
+    ASSERT_EQ(plan.spaces[space].memory.size(), 1u);
+    EXPECT_EQ(plan.variables[0].space, space);
+    EXPECT_EQ(plan.variableRange().end, 0); // none are in the arena
+    char there = 0;
+    BySpace<char *> arenas = {};
+    arenas[space] = &there;
+    EXPECT_EQ(VariableAddresses(arenas).of(plan.variables[0]), &there + 64);
+    text["programs"][0][row.bytes] = 64;
+    EXPECT_THROW(Plan::parse(text.dump(), 0), Error);
+  }
+}
+
 /// Two programs along axis a, each with two layers of three, the second one tied.
 static Json twoPrograms() {
   Json text = planText({2, 4}, {2, 4}, {Json::array(), Json::array()}, /*stacked=*/true,
@@ -121,7 +142,7 @@ TEST(Plan, RanksSeeTheirProgram) {
   for (int64_t rank = 0; rank < 6; ++rank) {
     Plan plan = Plan::parse(text.dump(), rank);
     EXPECT_EQ(plan.program, size_t(rank / 3));
-    EXPECT_EQ(plan.arenaBytes, rank < 3 ? 4096 : 8192);
+    EXPECT_EQ(plan.arena().bytes, rank < 3 ? 4096 : 8192);
     ASSERT_EQ(plan.variables.size(), 1u);
     EXPECT_EQ(plan.variables[0].offset, rank < 3 ? 64 : 6400);
     // What one rank of each program writes, and the tied layer once.

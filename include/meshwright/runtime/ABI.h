@@ -241,16 +241,18 @@ void mw_attention_backward(MwContext *context, const MwAttention *shape, const v
                            const float *lse, void *dq, void *dk, void *dv, float *dsinks,
                            float *ddistances, void *workspace);
 
-//===--- what the runtime exports: memory of the host ----------------------===//
+//===--- what the runtime exports: offloaded memory ------------------------===//
 
-/// The address of the memory that the plan has on the host instead of in the arena
-/// ("host_bytes").
-char *mw_host_arena(MwContext *context);
+/// mw_host_arena: the address of the memory that the plan has on the host instead of in the arena
+/// ("host_bytes"); and so on for each offload space (MemorySpaces.def).
+#define MW_OFFLOAD_SPACE(Space, name, ...) char *mw_##name##_arena(MwContext *context);
+#include "meshwright/runtime/MemorySpaces.def"
 
-/// Copies between the host's memory and the arena: `toHost` says which way. The copies of
-/// one direction run in order. A `token` of 0 or more is an async token: the call returns at
+/// Copies between memory of an offload space and the arena. `engine` numbers the copy engines, two
+/// for each offload space in the order of MemorySpaces.def: from there, 0 for the host, and to
+/// there, 1. The copies of one engine run in order. A `token` of 0 or more is an async token: the call returns at
 /// once, and source and target are in use until `mw_wait(token)` has returned.
-void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t toHost,
+void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t engine,
                  int32_t token);
 
 //===--- what the runtime exports: communication ---------------------------===//

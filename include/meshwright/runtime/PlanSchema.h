@@ -13,11 +13,13 @@
 #define MESHWRIGHT_RUNTIME_PLANSCHEMA_H
 
 #include "meshwright/runtime/AttentionMask.h"
+#include "meshwright/runtime/MemorySpace.h"
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// The fields of the struct in which it stands: calls `v` with the key and the member of each.
@@ -49,6 +51,35 @@ struct MemoryLine {
   MESHWRIGHT_FIELDS(v("category", self.category); v("bytes", self.bytes);)
 };
 
+/// What a rank has in an offload space.
+struct Offloaded {
+  optional<int64_t> bytes; ///< of the space's arena; absent: nothing is there
+  optional<List<MemoryLine>> memory;
+};
+/// Keys of each offload space.
+template <typename Spaces, typename Visitor>
+void offloadedFields(Spaces &offloaded, Visitor &&v) {
+#define MW_OFFLOAD_SPACE(Space, name, text, bytesKey, memoryKey, ...)                              \
+  v(bytesKey, offloaded[MemorySpace::Space].bytes);                                                \
+  v(memoryKey, offloaded[MemorySpace::Space].memory);
+#include "meshwright/runtime/MemorySpaces.def"
+}
+
+/// The space of a variable: a key of each offload space, which is true or absent.
+template <typename Space, typename Visitor> void spaceFields(Space &of, Visitor &&v) {
+#define MW_OFFLOAD_SPACE(Space, name, text, bytes, memory, budget, budgetFlag, variable, ...)      \
+  {                                                                                                \
+    optional<bool> isThere;                                                                        \
+    if (of == MemorySpace::Space)                                                                  \
+      isThere = true;                                                                              \
+    v(variable, isThere);                                                                          \
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(of)>>)                         \
+      if (isThere.value_or(false))                                                                 \
+        of = MemorySpace::Space;                                                                   \
+  }
+#include "meshwright/runtime/MemorySpaces.def"
+}
+
 /// Memory of a device that is neither in the arena nor under Meshwright's control: drivers and
 /// libraries take it. An allowance is what is set aside for it, not what was measured.
 struct Allowance {
@@ -60,10 +91,21 @@ struct Allowance {
 
 //===--- programs ---------------------------------------------------------===//
 
-/// Bytes that one run of an entry point copies between host and device.
+/// Bytes that one run of an entry point copies, by the number of the copy engine; absent: the program has
+/// nothing in that space.
 struct CopiedBytes {
-  int64_t toDevice = 0, toHost = 0;
-  MESHWRIGHT_FIELDS(v("to_device", self.toDevice); v("to_host", self.toHost);)
+  optional<int64_t> bytes[copyEngines];
+
+  int64_t in(MemorySpace space, bool stores) const {
+    return bytes[CopyEngine{space, stores}.number()].value_or(0);
+  }
+  template <typename Self, typename Visitor> static void fields(Self &self, Visitor &&v) {
+#define MW_OFFLOAD_SPACE(Space, name, text, arenaBytes, memory, budget, budgetFlag, variable,      \
+                         fetched, stored, ...)                                                     \
+  v(fetched, self.bytes[CopyEngine{MemorySpace::Space, false}.number()]);                          \
+  v(stored, self.bytes[CopyEngine{MemorySpace::Space, true}.number()]);
+#include "meshwright/runtime/MemorySpaces.def"
+  }
 };
 
 /// The result of assembling a kernel for one architecture.
@@ -144,8 +186,7 @@ struct Program {
   double flops = 0;
   List<Kernel> kernels;
   optional<Peak> peak;
-  optional<int64_t> hostBytes;
-  optional<List<MemoryLine>> hostMemory;
+  BySpace<Offloaded> offloaded;
   optional<Table<CopiedBytes>> copiedBytes; ///< by entry point
   optional<List<string>> order;             ///< of a pipeline stage: its tasks
   optional<Table<double>> taskFlops;        ///< by phase and chunk
@@ -155,8 +196,7 @@ struct Program {
                     v("live_bytes", self.liveBytes); v("memory", self.memory);
                     v("allowances", self.allowances); v("flops", self.flops);
                     v("kernels", self.kernels); v("peak", self.peak);
-                    v("host_bytes", self.hostBytes); v("host_memory", self.hostMemory);
-                    v("copied_bytes", self.copiedBytes); v("order", self.order);
+                    offloadedFields(self.offloaded, v); v("copied_bytes", self.copiedBytes); v("order", self.order);
                     v("task_flops", self.taskFlops); v("round_flops", self.roundFlops);
                     v("attention_shares", self.attentionShares);)
 };
@@ -214,7 +254,7 @@ struct Variable {
   bool stacked = false;
   List<List<string>> sharding; ///< by dimension
   int64_t offset = 0, program = 0;
-  optional<bool> onHost;
+  MemorySpace space = MemorySpace::Device;
   optional<int64_t> expertsUsed; ///< by a token, of those that the first dimension behind layers counts
   optional<string> copies; ///< why tensor parallelism does not shard it
   optional<string> of;     ///< the parameter that a state belongs to
@@ -225,7 +265,7 @@ struct Variable {
   MESHWRIGHT_FIELDS(v("name", self.name); v("role", self.role); v("type", self.type);
                     v("shape", self.shape); v("local_shape", self.localShape);
                     v("stacked", self.stacked); v("sharding", self.sharding);
-                    v("offset", self.offset); v("in", self.program); v("on_host", self.onHost);
+                    v("offset", self.offset); v("in", self.program); spaceFields(self.space, v);
                     v("experts_used", self.expertsUsed); v("copies", self.copies); v("of", self.of);
                     v("frozen", self.frozen); v("adapter", self.adapter); v("init", self.init);
                     v("storage", self.storage);)
@@ -369,8 +409,7 @@ struct Plan : Header {
   List<MemoryLine> memory;
   List<Allowance> allowances;
   int64_t deviceBytes = 0;
-  optional<int64_t> hostBytes;
-  optional<List<MemoryLine>> hostMemory;
+  BySpace<Offloaded> offloaded;
   List<Variable> variables;
   List<Port> inputs, outputs;
   List<List<string>> groups;
@@ -382,8 +421,8 @@ struct Plan : Header {
                     v("data_axes", self.dataAxes);
                     v("programs", self.programs); v("arena_bytes", self.arenaBytes);
                     v("memory", self.memory); v("allowances", self.allowances);
-                    v("device_bytes", self.deviceBytes); v("host_bytes", self.hostBytes);
-                    v("host_memory", self.hostMemory); v("variables", self.variables);
+                    v("device_bytes", self.deviceBytes);
+                    offloadedFields(self.offloaded, v); v("variables", self.variables);
                     v("inputs", self.inputs); v("outputs", self.outputs); v("groups", self.groups);
                     v("scratch_bytes", self.scratchBytes); v("collectives", self.collectives);
                     v("attentions", self.attentions); v("repeated", self.repeated);)

@@ -41,24 +41,12 @@ struct Scratch {
   }
 };
 
-/// Where memory is: in the arena or in the host's.
-enum Space { Arena, Host };
-constexpr unsigned spaces = 2;
-Space spaceOf(BufferOp buffer) { return isOnHost(buffer.getType()) ? Host : Arena; }
-
-/// Its attributes.
-struct SpaceAttrs {
-  StringRef bytes, live, memory;
-};
-constexpr SpaceAttrs attrs[] = {{arenaBytesAttr, liveBytesAttr, memoryAttr},
-                                {hostBytesAttr, "", hostMemoryAttr}};
-
 struct ExecAssignOffsets : exec::impl::ExecAssignOffsetsBase<ExecAssignOffsets> {
   void runOnModule() override {
     persistent.clear();
-    llvm::fill(persistentBytes, 0);
-    for (const SpaceAttrs &attr : attrs)
-      getOperation()->removeAttr(attr.bytes);
+    persistentBytes = {};
+    for (MemorySpace space : memorySpaces)
+      getOperation()->removeAttr(memoryAttributes[space].bytes);
     if (failed(assignPersistentOffsets()))
       return signalPassFailure();
     // Callees before callers, in whose workspaces their buffers are.
@@ -68,16 +56,16 @@ struct ExecAssignOffsets : exec::impl::ExecAssignOffsetsBase<ExecAssignOffsets> 
         entries.push_back(program);
       else if (failed(assignCalled(program)))
         return signalPassFailure();
-    Scratch scratch[spaces];
+    BySpace<Scratch> scratch;
     for (ProgramOp program : entries)
       addTo(scratch, program);
-    std::map<Category, int64_t> bytes[spaces];
+    BySpace<std::map<Category, int64_t>> bytes;
     for (auto &[name, uses] : persistent)
-      bytes[spaceOf(uses.front())][uses.front().getCategory()] +=
+      bytes[spaceOf(uses.front().getType())][uses.front().getCategory()] +=
           llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
-    for (Space space : {Arena, Host}) {
+    for (MemorySpace space : memorySpaces) {
       scratch[space].assign(persistentBytes[space]);
-      if (space == Arena || persistentBytes[space] || scratch[space].assignment.size)
+      if (space == MemorySpace::Device || persistentBytes[space] || scratch[space].assignment.size)
         report(getOperation(), space, scratch[space], persistentBytes[space], bytes[space]);
     }
   }
@@ -85,13 +73,13 @@ struct ExecAssignOffsets : exec::impl::ExecAssignOffsetsBase<ExecAssignOffsets> 
 private:
   LogicalResult assignPersistentOffsets();
   LogicalResult assignCalled(ProgramOp program);
-  void addTo(MutableArrayRef<Scratch> scratch, ProgramOp program);
-  static void report(Operation *op, Space space, Scratch &scratch, int64_t base,
+  void addTo(BySpace<Scratch> &scratch, ProgramOp program);
+  static void report(Operation *op, MemorySpace space, Scratch &scratch, int64_t base,
                      std::map<Category, int64_t> bytes);
 
   /// By kind and name, e.g. "variable wte": the uses in all programs.
   llvm::MapVector<StringRef, SmallVector<BufferOp>> persistent;
-  int64_t persistentBytes[spaces] = {};
+  BySpace<int64_t> persistentBytes = {};
 };
 } // namespace
 
@@ -124,7 +112,7 @@ LogicalResult ExecAssignOffsets::assignPersistentOffsets() {
     for (auto &[name, uses] : group) {
       if (uses.empty())
         continue;
-      int64_t &end = persistentBytes[spaceOf(uses.front())];
+      int64_t &end = persistentBytes[spaceOf(uses.front().getType())];
       for (BufferOp buffer : uses)
         buffer.setOffsetAttr(builder.getI64IntegerAttr(end));
       end += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
@@ -141,19 +129,21 @@ static int64_t numberOf(Operation *op, StringRef attr) {
 LogicalResult ExecAssignOffsets::assignCalled(ProgramOp program) {
   if (program->hasAttr(arenaBytesAttr))
     return success();
-  Scratch scratch[spaces];
+  BySpace<Scratch> scratch;
   addTo(scratch, program);
-  if (!scratch[Host].entries.empty())
-    return scratch[Host].entries.front().buffer.emitOpError("'")
-           << scratch[Host].entries.front().buffer.getName()
-           << "' is memory of the host that a called program has for itself; its callers can "
-              "give it as an argument";
-  scratch[Arena].assign(0);
-  report(program, Arena, scratch[Arena], 0, {});
+  for (MemorySpace space : offloadSpaces)
+    if (!scratch[space].entries.empty()) {
+      BufferOp first = scratch[space].entries.front().buffer;
+      return first.emitOpError("'") << first.getName() << "' is memory of " << spaceRow(space).text
+                                    << " that a called program has for itself; its callers can "
+                                       "give it as an argument";
+    }
+  scratch[MemorySpace::Device].assign(0);
+  report(program, MemorySpace::Device, scratch[MemorySpace::Device], 0, {});
   return success();
 }
 
-void ExecAssignOffsets::addTo(MutableArrayRef<Scratch> scratch, ProgramOp program) {
+void ExecAssignOffsets::addTo(BySpace<Scratch> &scratch, ProgramOp program) {
   SymbolTableCollection symbols;
   Block &top = program.getBlock();
   llvm::DenseMap<BufferOp, ProgramOp> workspaces;
@@ -180,16 +170,16 @@ void ExecAssignOffsets::addTo(MutableArrayRef<Scratch> scratch, ProgramOp progra
       buffer.erase();
       continue;
     }
-    Scratch &of = scratch[spaceOf(buffer)];
+    Scratch &of = scratch[spaceOf(buffer.getType())];
     of.entries.push_back({buffer, workspaces.lookup(buffer), life->after(of.time)});
   }
-  for (Scratch &of : scratch)
+  for (Scratch &of : scratch.values)
     of.time += liveness.size();
 }
 
 /// Writes what `op`, a module or a called program, needs of a space: `base` bytes, by category
 /// `bytes`, and then what `scratch` takes.
-void ExecAssignOffsets::report(Operation *op, Space space, Scratch &scratch, int64_t base,
+void ExecAssignOffsets::report(Operation *op, MemorySpace space, Scratch &scratch, int64_t base,
                                std::map<Category, int64_t> bytes) {
   // Of a callee's workspace counts what is live in it, not which offsets it could have.
   SmallVector<Lifetime> needed;
@@ -211,12 +201,13 @@ void ExecAssignOffsets::report(Operation *op, Space space, Scratch &scratch, int
       bytes[*symbolizeCategory(line.getName())] += cast<IntegerAttr>(line.getValue()).getInt();
   }
   Builder builder(op->getContext());
-  op->setAttr(attrs[space].bytes, builder.getI64IntegerAttr(base + scratch.assignment.size));
-  if (!attrs[space].live.empty())
-    op->setAttr(attrs[space].live, builder.getI64IntegerAttr(base + live.bytes));
+  const MemoryAttributes &names = memoryAttributes[space];
+  op->setAttr(names.bytes, builder.getI64IntegerAttr(base + scratch.assignment.size));
+  if (!names.live.empty())
+    op->setAttr(names.live, builder.getI64IntegerAttr(base + live.bytes));
   SmallVector<NamedAttribute> memory;
   for (auto [category, size] : bytes)
     memory.push_back(
         builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(size)));
-  op->setAttr(attrs[space].memory, builder.getDictionaryAttr(memory));
+  op->setAttr(names.memory, builder.getDictionaryAttr(memory));
 }

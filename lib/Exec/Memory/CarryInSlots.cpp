@@ -61,7 +61,7 @@ private:
 /// A buffer of the device's that begins and ends within the program.
 static BufferOp ownBuffer(Value memory) {
   auto buffer = memory.getDefiningOp<BufferOp>();
-  bool own = buffer && !buffer.isPersistent() && !isOnHost(memory.getType());
+  bool own = buffer && !buffer.isPersistent() && !isOffloaded(memory.getType());
   return own ? buffer : BufferOp();
 }
 

@@ -94,7 +94,7 @@ static Type element(Value value) { return getElementTypeOrSelf(value.getType());
 
 static StringRef variableOf(Value memory) {
   auto buffer = memory.getDefiningOp<BufferOp>();
-  return buffer && !isOnHost(memory.getType()) ? buffer.getVariable().value_or("") : "";
+  return buffer && !isOffloaded(memory.getType()) ? buffer.getVariable().value_or("") : "";
 }
 
 /// Whether `narrow` is `wide` rounded to bf16: perhaps both have zeros in the same padding.
@@ -136,7 +136,7 @@ std::optional<Update> MasterHalver::updateOf(LaunchOp launch, Master &master) {
 bool MasterHalver::find(Master &master) {
   for (ProgramMemory &memory : programs) {
     SmallVector<BufferOp> buffers = llvm::to_vector(memory.buffers[master.variable.getSymName()]);
-    if (llvm::any_of(buffers, [](BufferOp buffer) { return isOnHost(buffer.getType()); }))
+    if (llvm::any_of(buffers, [](BufferOp buffer) { return isOffloaded(buffer.getType()); }))
       return false;
     llvm::append_range(buffers, memory.buffers[master.parameter.getSymName()]);
     llvm::sort(buffers, [](BufferOp a, BufferOp b) { return a->isBeforeInBlock(b); });

@@ -48,7 +48,7 @@ private:
 
 Profiler::Profiler(ModuleOp module) {
   module.walk([&](BufferOp buffer) {
-    if (!buffer.isPersistent() || isOnHost(buffer.getType()))
+    if (!buffer.isPersistent() || isOffloaded(buffer.getType()))
       return;
     unsigned kind = buffer.getVariable() ? 0 : buffer.getInput() ? 1 : 2;
     StringRef name = kind == 0   ? buffer.getVariable().value()
@@ -164,7 +164,7 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   // In numbers of ops that count, from the op that uses a buffer first to the one after the last.
   SmallVector<std::pair<BufferOp, Lifetime>> lives;
   for (auto buffer : program.getBlock().getOps<BufferOp>()) {
-    bool counts = !buffer.isPersistent() && !isOnHost(buffer.getType());
+    bool counts = !buffer.isPersistent() && !isOffloaded(buffer.getType());
     std::optional<Lifetime> life = counts ? liveness.life(buffer) : std::nullopt;
     if (!life)
       continue;

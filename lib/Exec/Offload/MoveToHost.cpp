@@ -89,6 +89,8 @@ private:
 };
 } // namespace
 
+static MemRefType onHost(MemRefType type) { return inSpace(type, MemorySpace::Host); }
+
 static MemRefType stackOf(int64_t count, MemRefType part) {
   SmallVector<int64_t> shape{count};
   llvm::append_range(shape, part.getShape());
@@ -174,7 +176,7 @@ static Value rebuild(OpBuilder &b, Value memory, Value root, Value replacement) 
 }
 
 void Mover::moveWhole(ArrayRef<OpOperand *> uses) {
-  MemRefType type = inArena(cast<MemRefType>(root.getType()));
+  MemRefType type = inSpace(cast<MemRefType>(root.getType()), MemorySpace::Device);
   Block &top = *root.getParentBlock();
   Value copied = buffer(type);
   bool fetch = false, store = false;

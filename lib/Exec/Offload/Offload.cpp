@@ -32,6 +32,8 @@ static unsigned depthOf(Operation *op) {
   return depth;
 }
 
+static constexpr CopyEngine fromHost{MemorySpace::Host, false}, toHost{MemorySpace::Host, true};
+
 namespace {
 /// Stacks that are one: what callers give and callees have as argument.
 struct Stack {
@@ -105,11 +107,11 @@ void ExecOffload::separateUpdates(ProgramOp program) {
     };
     op.walk([&](CopyOp copy) {
       std::optional<int64_t> number = asyncTokenOf(copy);
-      if (number && queueOf(copy) == Queue::ToHost && isState(copy.getTarget()))
+      if (number && copyEngineOf(copy) == toHost && isState(copy.getTarget()))
         stored.insert(*number);
     });
     auto fetch = dyn_cast<CopyOp>(op);
-    if (!fetch || queueOf(fetch) != Queue::ToDevice || !isState(fetch.getSource()))
+    if (!fetch || !(copyEngineOf(fetch) == fromHost) || !isState(fetch.getSource()))
       continue;
     OpBuilder b(fetch);
     for (int64_t number : stored)

@@ -24,21 +24,25 @@ ProgramReader::ProgramReader(ProgramOp program) : program(program) {
 }
 
 void ProgramReader::addRoots() {
-  int64_t end[2] = {0, 0}; // of the arena and the host's
+  BySpace<int64_t> end = {}, begin = {}; // of what buffers take of each space
   SmallVector<BufferOp> buffers(program.getBlock().getOps<BufferOp>());
   for (BufferOp buffer : buffers) {
-    int64_t &most = end[isOnHost(buffer.getType())];
+    int64_t &most = end[spaceOf(buffer.getType())];
     most = std::max(most, int64_t(*buffer.getOffset()) + buffer.getBytes());
+  }
+  int64_t next = 0;
+  for (MemorySpace space : memorySpaces) {
+    begin[space] = next;
+    next += end[space];
   }
   auto add = [&](Value memory, int64_t address, bool isGiven) {
     rootNumbers[memory] = roots.size();
     roots.push_back({memory, address, bytesOf(memory.getType()), isGiven});
-    usesHost |= isOnHost(memory.getType());
+    usesOffloaded |= isOffloaded(memory.getType());
   };
   for (BufferOp buffer : buffers)
-    add(buffer, int64_t(*buffer.getOffset()) + (isOnHost(buffer.getType()) ? end[0] : 0),
+    add(buffer, begin[spaceOf(buffer.getType())] + int64_t(*buffer.getOffset()),
         buffer.getVariable() || buffer.getInput());
-  int64_t next = end[0] + end[1];
   for (BlockArgument argument : program.getBlock().getArguments()) {
     add(argument, next, !llvm::is_contained(program.getOutputs(), argument));
     next = roots.back().address + roots.back().bytes;
@@ -125,8 +129,8 @@ Use ProgramReader::place(Value memory) {
   return places[memory] = use;
 }
 
-/// Which loops' iterations do the same in turns; of the host also reads tell them apart, since the
-/// device's copies are told apart by them.
+/// Which loops' iterations do the same in turns; of offloaded memory also reads tell them apart, since
+/// the device's copies are told apart by them.
 void ProgramReader::findDifferences(ArrayRef<Step> list) {
   for (const Step &step : list) {
     findDifferences(step.body);
@@ -137,7 +141,7 @@ void ProgramReader::findDifferences(ArrayRef<Step> list) {
         if (slots.modulo)
           loop.period = std::lcm(loop.period, slots.modulo);
         else
-          loop.differs |= root.isWritten || isOnHost(root.getType());
+          loop.differs |= root.isWritten || isOffloaded(root.getType());
       }
   }
 }

@@ -13,8 +13,8 @@ namespace meshwright::exec {
 /// Memory of its own: a buffer, or an argument of a private program.
 struct Root {
   mlir::Value memory;
-  /// Where it begins on one line of all memory: the arena, the host's arena behind it, then the
-  /// arguments one after the other.
+  /// Where it begins on one line of all memory: the arenas of all spaces one after the other, then
+  /// the arguments.
   int64_t address;
   int64_t bytes;
   /// Whether it holds something when the program starts. Such memory is shared with no other root.
@@ -23,6 +23,8 @@ struct Root {
 
   mlir::Type getType() const { return memory.getType(); }
   std::string name() const;
+  /// "the host"
+  llvm::StringRef spaceText() const { return spaceRow(spaceOf(getType())).text; }
 };
 
 /// Bytes that an op touches when it runs, counted from the beginning of their root.
@@ -94,7 +96,7 @@ public:
   std::vector<Root> roots;
   std::vector<Loop> loops;
   std::vector<Step> steps;
-  bool usesHost = false;
+  bool usesOffloaded = false;
 
 private:
   void addRoots();

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Run.h"
 #include "Contents.h"
-#include "HostCopies.h"
+#include "DeviceCopies.h"
 #include "InFlight.h"
 
 using namespace mlir;
@@ -17,7 +17,7 @@ namespace {
 struct State {
   Contents contents;
   InFlight inFlight;
-  HostCopies copies;
+  DeviceCopies copies;
 
   bool operator==(const State &other) const {
     return contents == other.contents && inFlight == other.inFlight && copies == other.copies;
@@ -57,7 +57,7 @@ LogicalResult Run::visit(const Step &step) {
   if (failed(state.contents.visit(reader, step.op, accesses)) ||
       failed(state.inFlight.visit(reader, step.op, accesses)))
     return failure();
-  return reader.usesHost ? state.copies.visit(reader, step.op, accesses) : success();
+  return reader.usesOffloaded ? state.copies.visit(reader, step.op, accesses) : success();
 }
 
 LogicalResult Run::run(ArrayRef<Step> steps) {

@@ -38,9 +38,9 @@ static bool isPlanned(Value memory) {
 namespace {
 class ProgramVerifier {
 public:
-  /// With the sizes of the arena and of the host's.
-  ProgramVerifier(ProgramOp program, int64_t arena, int64_t host)
-      : program(program), arena(arena), host(host) {}
+  /// With the size of each space's arena.
+  ProgramVerifier(ProgramOp program, const BySpace<int64_t> &arenas)
+      : program(program), arenas(arenas) {}
 
   LogicalResult run() {
     if (failed(checkOps()) || failed(checkBuffers()) || failed(checkWrites()) ||
@@ -58,7 +58,7 @@ private:
   LogicalResult checkTokens();
 
   ProgramOp program;
-  int64_t arena, host;
+  BySpace<int64_t> arenas;
   SymbolTableCollection symbols;
 };
 } // namespace
@@ -72,8 +72,10 @@ LogicalResult ProgramVerifier::checkOps() {
       }
     if (!isa<SlotOp, ViewOp, WindowOp, CallOp, CopyOp>(op))
       for (Value operand : op->getOperands())
-        if (isOnHost(operand.getType())) {
-          op->emitOpError("uses ") << operand.getType() << " of the host; copy it, see exec-offload";
+        if (isOffloaded(operand.getType())) {
+          op->emitOpError("uses ") << operand.getType() << " of "
+                                   << spaceRow(spaceOf(operand.getType())).text
+                                   << "; copy it, see exec-offload";
           return WalkResult::interrupt();
         }
     if (auto call = dyn_cast<CallOp>(op); call && failed(checkCall(call)))
@@ -171,11 +173,11 @@ LogicalResult ProgramVerifier::checkBuffers() {
       return buffer.emitOpError("'")
              << buffer.getName() << "' has no offset, see exec-assign-offsets";
     int64_t offset = *buffer.getOffset();
-    bool inHost = isOnHost(buffer.getType());
-    if (int64_t size = inHost ? host : arena; offset > size - buffer.getBytes())
-      return buffer.emitOpError("'")
-             << buffer.getName() << "' ends at " << offset + buffer.getBytes()
-             << ", outside the " << (inHost ? "host's " : "") << "arena of " << size << " bytes";
+    MemorySpace space = spaceOf(buffer.getType());
+    if (int64_t size = arenas[space]; offset > size - buffer.getBytes())
+      return buffer.emitOpError("'") << buffer.getName() << "' ends at "
+                                     << offset + buffer.getBytes() << ", outside "
+                                     << arenaText(space) << " of " << size << " bytes";
   }
   WalkResult result = program.walk([&](Operation *op) {
     if (isa<BufferOp>(op) && op->getBlock() != &program.getBody().front()) {
@@ -230,7 +232,9 @@ LogicalResult ProgramVerifier::checkTokens() {
 }
 
 /// Bytes by category are those of a moment: as many as are live, and no more than the arena has.
-static LogicalResult verifyMemoryLines(Operation *op, StringRef lines, StringRef total, bool exact) {
+static LogicalResult verifyMemoryLines(Operation *op, const MemoryAttributes &names) {
+  bool exact = !names.live.empty();
+  StringRef lines = names.memory, total = exact ? names.live : names.bytes;
   auto list = op->getAttrOfType<DictionaryAttr>(lines);
   auto whole = op->getAttrOfType<IntegerAttr>(total);
   if (!list || !whole)
@@ -257,10 +261,13 @@ static LogicalResult verifyProgram(ModuleOp module) {
     if (failed(verifyKernelFacts(function, limits)))
       return failure();
   }
-  if (failed(verifyMemoryLines(module, memoryAttr, liveBytesAttr, /*exact=*/true)) ||
-      failed(verifyMemoryLines(module, hostMemoryAttr, hostBytesAttr, /*exact=*/false)))
-    return failure();
-  auto hostArena = module->getAttrOfType<IntegerAttr>(hostBytesAttr);
+  BySpace<int64_t> arenas = {};
+  for (MemorySpace space : memorySpaces) {
+    if (failed(verifyMemoryLines(module, memoryAttributes[space])))
+      return failure();
+    if (auto bytes = module->getAttrOfType<IntegerAttr>(memoryAttributes[space].bytes))
+      arenas[space] = bytes.getInt();
+  }
   // Persistent memory of one name is one range, and apart from all other.
   llvm::StringMap<BufferOp> persistent;
   for (auto program : module.getOps<ProgramOp>()) {
@@ -268,11 +275,12 @@ static LogicalResult verifyProgram(ModuleOp module) {
     if (program.isPrivate() && !own)
       return program.emitOpError("has no attribute ")
              << arenaBytesAttr << ", see exec-assign-offsets";
-    if (failed(verifyMemoryLines(program, memoryAttr, liveBytesAttr, /*exact=*/true)) ||
-        failed(verifyMemoryLines(program, hostMemoryAttr, hostBytesAttr, /*exact=*/false)))
-      return failure();
-    int64_t host = hostArena && !program.isPrivate() ? hostArena.getInt() : 0;
-    if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt(), host).run()))
+    for (const MemoryAttributes &names : memoryAttributes.values)
+      if (failed(verifyMemoryLines(program, names)))
+        return failure();
+    // A called program has a workspace, which is in the arena.
+    if (failed(ProgramVerifier(program, program.isPrivate() ? BySpace<int64_t>{{own.getInt()}} : arenas)
+                   .run()))
       return failure();
     for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
       if (!buffer.isPersistent())
@@ -287,12 +295,12 @@ static LogicalResult verifyProgram(ModuleOp module) {
     BufferOp buffer;
     int64_t begin, end, largestEnd;
   };
-  std::vector<Outlived> outlived[2]; // of the arena, of the host's
+  BySpace<std::vector<Outlived>> outlived;
   for (auto &entry : persistent) {
     int64_t begin = *entry.second.getOffset(), end = begin + entry.second.getBytes();
-    outlived[isOnHost(entry.second.getType())].push_back({entry.second, begin, end, end});
+    outlived[spaceOf(entry.second.getType())].push_back({entry.second, begin, end, end});
   }
-  for (auto &buffers : outlived) {
+  for (auto &buffers : outlived.values) {
     llvm::sort(buffers, [](auto &a, auto &b) { return a.begin < b.begin; });
     for (size_t i = 1; i < buffers.size(); ++i) {
       const Outlived &before = buffers[i - 1];
@@ -310,7 +318,7 @@ static LogicalResult verifyProgram(ModuleOp module) {
       if (buffer.isPersistent())
         continue;
       int64_t begin = *buffer.getOffset(), end = begin + buffer.getBytes();
-      ArrayRef<Outlived> others = outlived[isOnHost(buffer.getType())];
+      ArrayRef<Outlived> others = outlived[spaceOf(buffer.getType())];
       others = others.take_front(
           llvm::partition_point(others, [&](const Outlived &o) { return o.begin < end; }) -
           others.begin());

@@ -47,7 +47,7 @@ Decoder::Decoder(const Options &options) : plan(readDecoderPlan()) {
 
 void Decoder::loadWeights(const Options &options) {
   arena = makeArena(*context);
-  context->hostArena = arena->onHost();
+  context->arenas = arena->arenas();
   // Caches begin as zeros, which the arena has.
   Plan filled = plan;
   auto isZero = [](const Variable &variable) { return isCache(variable); };

@@ -58,7 +58,7 @@ std::string Dump::ports(const char *kind, const std::map<std::string, Port> &por
 }
 
 void Dump::before(const VariableAddresses &addresses) {
-  stateBefore = variables(addresses) + ports("input", plan.inputs, addresses.arena);
+  stateBefore = variables(addresses) + ports("input", plan.inputs, addresses.arenas[MemorySpace::Device]);
 }
 
 void Dump::value(int number, int result, const void *address, int64_t bytes) {
@@ -66,7 +66,7 @@ void Dump::value(int number, int result, const void *address, int64_t bytes) {
 }
 
 void Dump::after(const VariableAddresses &addresses) {
-  std::string stateAfter = variables(addresses) + ports("output", plan.outputs, addresses.arena);
+  std::string stateAfter = variables(addresses) + ports("output", plan.outputs, addresses.arenas[MemorySpace::Device]);
   file.close();
   auto list = [](std::string &entries) { // Without the last comma.
     return "[\n" + entries.substr(0, entries.size() < 2 ? 0 : entries.size() - 2) + "]";

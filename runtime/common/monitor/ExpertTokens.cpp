@@ -70,7 +70,7 @@ LayerTokens ExpertTokens::layerOf(const Variable &variable, int64_t index) {
 std::vector<ArenaRange> ExpertTokens::ranges() const {
   std::vector<ArenaRange> ranges;
   for (const Counter &counter : counters)
-    if (rank == counter.holder && !counter.variable->onHost)
+    if (rank == counter.holder && counter.variable->space == MemorySpace::Device)
       ranges.push_back(Plan::rangeOf(*counter.variable));
   return ranges;
 }

@@ -59,15 +59,19 @@ std::string Trace::json(int rank) const {
   result += "},\"copied_bytes\":{";
   list(copiedBytes);
   result += "}}}";
-  const char *names[] = {"program",           "communication",        "GPU",
-                         "GPU communication", "copies from the host", "copies to the host"};
+  std::vector<std::string> names{"program", "communication", "GPU", "GPU communication"};
+  for (int32_t number = 0; number < copyEngines; ++number) {
+    CopyEngine engine = CopyEngine::numbered(number);
+    names.push_back(std::string("copies ") + (engine.stores ? "to " : "from ") +
+                    spaceRow(engine.space).text);
+  }
   std::set<int> rows{0};
   for (const Span &span : spans)
     rows.insert(span.row);
   for (int row : rows)
     result += ",\n{\"name\":\"thread_name\",\"ph\":\"M\"," + process +
               ",\"tid\":" + std::to_string(row) + ",\"args\":{\"name\":\"" +
-              names[row] + "\"}}";
+              names[size_t(row)] + "\"}}";
   for (const Span &span : spans) {
     char times[96];
     snprintf(times, sizeof(times), "\"ts\":%.3f,\"dur\":%.3f", double(span.begin) / 1e3,

@@ -9,6 +9,8 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_TRACE_H
 #define MESHWRIGHT_RUNTIME_COMMON_TRACE_H
 
+#include "meshwright/runtime/MemorySpace.h"
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -37,9 +39,10 @@ public:
   static int64_t now();
 
   /// Under which row of its rank a thread's spans are shown: 0, 1 for communication
-  /// beside computation, 2 for what a GPU computed, 3 for what it communicated, 4 and 5 for
-  /// copies from and to what is kept on the host.
+  /// beside computation, 2 for what a GPU computed, 3 for what it communicated, and those behind for
+  /// copies, one for each copy engine.
   static thread_local int row;
+  static constexpr int rowOf(CopyEngine engine) { return 4 + engine.number(); }
 
   /// Of any thread.
   void add(const char *name, const char *category, int64_t begin, int64_t end, int64_t index = -1,

@@ -58,9 +58,14 @@ int64_t meshwright::availableMemory() {
 
 void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
   // A device's memory is looked at where it is taken.
-  bool computes = hostComputes();
+  auto isHere = [computes = hostComputes()](MemorySpace space) {
+    return space == MemorySpace::Device ? computes : spaceRow(space).isMachineMemory;
+  };
   auto bytesOf = [&](const Program &program) {
-    return (computes ? program.arenaBytes : 0) + program.hostBytes;
+    int64_t bytes = 0;
+    for (MemorySpace space : memorySpaces)
+      bytes += isHere(space) ? program.spaces[space].bytes : 0;
+    return bytes;
   };
   int64_t available = availableMemory();
   // The largest program's of each rank, unless all ranks are here.
@@ -72,20 +77,39 @@ void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
     needed += bytesOf(ranksHere == plan.ranks() ? plan.programs[plan.programOf(rank)] : largest);
   if (needed <= available)
     return;
-  std::string parts;
-  auto list = [&](const std::vector<MemoryLine> &lines, const char *where) {
-    for (const MemoryLine &line : lines)
+  std::string parts, remedy = " or --remat";
+  for (MemorySpace space : memorySpaces) {
+    const Program::Arena &arena = largest.spaces[space];
+    if (!isHere(space) || arena.bytes == 0)
+      continue;
+    std::string where;
+    if (space != MemorySpace::Device) {
+      where = std::string(" kept on ") + spaceRow(space).text;
+      remedy = std::string(", --remat or without ") + spaceRow(space).option;
+    }
+    for (const MemoryLine &line : arena.memory)
       parts += (parts.empty() ? "" : ", ") + line.category + where + " " +
                grouped(uint64_t(line.bytes));
-  };
-  if (computes)
-    list(largest.memory, "");
-  list(largest.hostMemory, " kept on the host");
+  }
   fail("this machine has ", grouped(uint64_t(std::max<int64_t>(0, available))),
        " bytes of memory available, but the plan needs ", grouped(uint64_t(bytesOf(largest))),
        " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run",
        " here: use fewer ranks a machine, or compile with a smaller --batch, more --microbatches",
-       largest.hostBytes ? ", --remat or without --offload" : " or --remat");
+       remedy);
+}
+
+BySpace<char *> Arena::arenas() const {
+  BySpace<char *> arenas = {{host}};
+  for (MemorySpace space : offloadSpaces)
+    arenas[space] = offloaded[space] ? offloaded[space]->data() : nullptr;
+  return arenas;
+}
+
+void Arena::allocateOffloaded(const Plan &plan, int threads) {
+#define MW_OFFLOAD_SPACE(Space, ...)                                                               \
+  if (int64_t bytes = plan.spaces[MemorySpace::Space].bytes)                                       \
+    offloaded[MemorySpace::Space] = allocate##Space(bytes, threads);
+#include "meshwright/runtime/MemorySpaces.def"
 }
 
 Pages::Pages(int64_t bytes, Kind kind) : bytes(bytes) {

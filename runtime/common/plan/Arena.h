@@ -20,9 +20,22 @@ namespace meshwright {
 int64_t availableMemory();
 
 /// An Error with the plan's numbers if what `ranksHere` ranks need of the host does not fit
-/// into this machine's available memory: their arenas where the host computes, and what
-/// is kept on the host.
+/// into this machine's available memory: their arenas where the host computes, and those of
+/// offload spaces that are machine memory.
 void checkMemory(const Plan &plan, int64_t ranksHere);
+
+/// Memory of an offload space, zeroed at first, until the object ends.
+class OffloadMemory {
+public:
+  virtual ~OffloadMemory() = default;
+  virtual char *data() const = 0;
+};
+
+/// allocateHost: the allocator of the host's memory, which each target defines and which may use
+/// `threads` threads; and so on for each offload space.
+#define MW_OFFLOAD_SPACE(Space, ...)                                                               \
+  std::unique_ptr<OffloadMemory> allocate##Space(int64_t bytes, int threads);
+#include "meshwright/runtime/MemorySpaces.def"
 
 /// The memory of all of a rank's tensors, zeroed at first, and what the host sees of
 /// it. On the CPU they are the same memory. On a device the host has memory for what
@@ -38,9 +51,9 @@ public:
   virtual char *program() const = 0;
   /// The memory that the host reads and writes.
   char *data() const { return host; }
-  /// The memory that the plan keeps on the host; null without any.
-  char *onHost() const { return kept; }
-  VariableAddresses variables() const { return {host, kept}; }
+  /// The arena of each memory space as the host sees it; null where the plan has nothing there.
+  BySpace<char *> arenas() const;
+  VariableAddresses variables() const { return arenas(); }
   template <typename T> T *at(int64_t offset) const { return reinterpret_cast<T *>(host + offset); }
 
   /// Gives the program's next run the bytes that the host wrote from `begin` to `end`.
@@ -52,7 +65,13 @@ public:
 
 protected:
   Arena() = default;
-  char *host = nullptr, *kept = nullptr;
+  /// Allocates what the plan has in offload spaces.
+  void allocateOffloaded(const Plan &plan, int threads);
+
+  char *host = nullptr;
+
+private:
+  BySpace<std::unique_ptr<OffloadMemory>> offloaded;
 };
 
 /// The arena of the rank of `context`.

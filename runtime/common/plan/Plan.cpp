@@ -166,7 +166,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
          "; variables are f32, bf16 or f16, and halves of masters i16");
   const Program &program = plan.programs[variable.program];
-  checkRange(variable.onHost ? program.hostBytes : program.arenaBytes, path, variable.offset,
+  checkRange(program.spaces[variable.space].bytes, path, variable.offset,
              elementsIn(variable.localShape) * bytesOf(variable.type));
   size_t layerRank = rank - variable.numbered;
   const Storage &storage = variable.storage;
@@ -225,12 +225,14 @@ static Program programOf(const Plan &plan, const plan::Program &entry, const std
              plan.mesh[size_t(index)].size, " coordinates");
     program.at.push_back({index, coordinates});
   }
-  program.arenaBytes = entry.arenaBytes;
-  program.memory = entry.memory;
+  program.spaces[MemorySpace::Device] = {entry.arenaBytes, entry.memory};
+  for (MemorySpace space : offloadSpaces) {
+    const plan::Offloaded &offloaded = entry.offloaded[space];
+    program.spaces[space] = {offloaded.bytes.value_or(0),
+                             offloaded.memory.value_or(std::vector<MemoryLine>())};
+  }
   for (const plan::Allowance &line : entry.allowances)
     program.allowances.push_back({line.category, line.bytes});
-  program.hostBytes = entry.hostBytes.value_or(0);
-  program.hostMemory = entry.hostMemory.value_or(std::vector<MemoryLine>());
   for (const plan::AttentionShare &share :
        entry.attentionShares.value_or(std::vector<plan::AttentionShare>()))
     program.attentionShares.push_back(attentionShareOf(plan, share, path));
@@ -259,7 +261,7 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
   for (const auto &axes : entry.sharding)
     variable.sharding.push_back(parseAxes(plan, axes, path));
   variable.offset = entry.offset;
-  variable.onHost = entry.onHost.value_or(false);
+  variable.space = entry.space;
   variable.program = programAt(plan, entry.program, path);
   variable.isAdapter = entry.adapter.value_or(false);
   if (variable.role == Variable::Parameter) {
@@ -285,7 +287,7 @@ static std::map<std::string, Port> portsOf(const Plan &plan, const std::vector<p
     std::string path = text(key, "[", i, "]");
     Port port{entry.name, typeOf(entry.type, path), entry.shape, entry.offset};
     size_t program = programAt(plan, entry.program, path);
-    checkRange(plan.programs[program].arenaBytes, path, port.offset,
+    checkRange(plan.programs[program].arena().bytes, path, port.offset,
                elementsIn(port.shape) * bytesOf(port.type));
     if (program == plan.program)
       ports[port.name] = port;
@@ -454,12 +456,7 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
   for (int64_t other = 0; other < plan.ranks(); ++other)
     (void)plan.programOf(other); // Every rank has one.
   plan.program = plan.programOf(rank);
-  const Program &own = plan.programs[plan.program];
-  plan.arenaBytes = own.arenaBytes;
-  plan.memory = own.memory;
-  plan.allowances = own.allowances;
-  plan.hostBytes = own.hostBytes;
-  plan.hostMemory = own.hostMemory;
+  static_cast<NeededMemory &>(plan) = plan.programs[plan.program];
   plan.allVariables = each(all.variables, "variables", [&](const plan::Variable &entry, auto path) {
     return variableOf(plan, entry, path);
   });
@@ -590,7 +587,7 @@ static ArenaRange extended(ArenaRange range, ElementType type, const std::vector
 ArenaRange Plan::variableRange() const {
   ArenaRange range;
   for (const Variable &variable : variables)
-    if (!variable.onHost)
+    if (variable.space == MemorySpace::Device)
       range = extended(range, variable.type, variable.localShape, variable.offset);
   return range;
 }

@@ -55,7 +55,7 @@ struct Variable {
   bool stacked = false;
   std::vector<std::vector<int>> sharding; ///< per dimension: indices of mesh axes
   int64_t offset = 0;
-  bool onHost = false; ///< in the host's arena
+  MemorySpace space = MemorySpace::Device;
   size_t program = 0; ///< which of the plan's programs has it
   Initializer init;
   Storage storage;
@@ -82,15 +82,14 @@ struct Variable {
   bool isOptimizerState() const { return role == State; }
 };
 
-/// Where the host finds a rank's variables.
+/// Where the host finds a rank's variables: the arena of each memory space, of the device's the arena or
+/// the host's copy of what it begins with.
 struct VariableAddresses {
-  VariableAddresses(char *arena, char *host = nullptr) : arena(arena), host(host) {}
-  char *of(const Variable &variable) const {
-    return (variable.onHost ? host : arena) + variable.offset;
-  }
+  VariableAddresses(char *arena) : arenas{{arena}} {}
+  VariableAddresses(const BySpace<char *> &arenas) : arenas(arenas) {}
+  char *of(const Variable &variable) const { return arenas[variable.space] + variable.offset; }
 
-  char *arena; ///< the arena, or the host's copy of what it begins with
-  char *host;  ///< the host's arena
+  BySpace<char *> arenas;
 };
 
 /// An input or output of the program: where it lies in the arena.
@@ -133,24 +132,31 @@ struct AttentionShare : plan::AttentionShare {
   std::vector<int> group; ///< `axes` as indices into the mesh
 };
 
+/// The memory that a rank needs, by space.
+struct NeededMemory {
+  struct Arena {
+    int64_t bytes = 0;
+    std::vector<MemoryLine> memory; ///< by category, when most of it is live
+  };
+  BySpace<Arena> spaces;
+  /// Memory of a device beside the arena; none if the host computes.
+  std::vector<MemoryLine> allowances;
+
+  const Arena &arena() const { return spaces[MemorySpace::Device]; }
+};
+
 /// A program that some of the ranks run, or all ranks if there is only one.
-struct Program {
+struct Program : NeededMemory {
   std::string name;
   /// Axes of the mesh, and the coordinates of its ranks on them.
   std::vector<std::pair<int, std::vector<int64_t>>> at;
-  int64_t arenaBytes = 0, hostBytes = 0;
-  std::vector<MemoryLine> memory, hostMemory;
-  /// Memory of a device beside the arena; none if the host computes.
-  std::vector<MemoryLine> allowances;
   std::vector<AttentionShare> attentionShares;
 };
 
 /// The plan as one rank sees it: arena, memory, variables, inputs and outputs are those of its
 /// program.
-struct Plan : plan::Header {
+struct Plan : plan::Header, NeededMemory {
   std::vector<int> dataAxes; ///< indices into mesh, outermost first
-  int64_t arenaBytes = 0, hostBytes = 0;
-  std::vector<MemoryLine> memory, hostMemory, allowances;
   std::vector<Variable> variables;
   std::vector<Program> programs;
   size_t program = 0; ///< this rank's

@@ -107,7 +107,9 @@ void mw_observe(MwContext *context, int32_t value, int32_t result, const void *a
   context->dump->value(value, result, address, bytes);
 }
 
-char *mw_host_arena(MwContext *context) { return context->hostArena; }
+#define MW_OFFLOAD_SPACE(Space, name, ...)                                                         \
+  char *mw_##name##_arena(MwContext *context) { return context->arenas[MemorySpace::Space]; }
+#include "meshwright/runtime/MemorySpaces.def"
 
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }
 

@@ -15,6 +15,7 @@
 #include "common/plan/Plan.h"
 #include "meshwright/runtime/ABI.h"
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,10 +54,10 @@ struct MwContext {
   std::map<std::string, int64_t> sentBytes;
   /// The most rounds in which this step's rows have gone to experts; none where they go in one.
   std::optional<int32_t> expertRounds;
-  /// Where the plan's memory on the host begins; null where it has none.
-  char *hostArena = nullptr;
-  /// Bytes that the program has copied from there, and to there.
-  int64_t copiedBytes[2] = {0, 0};
+  /// Where the arenas of offload spaces begin; null where the plan has nothing there.
+  meshwright::BySpace<char *> arenas = {};
+  /// Bytes that the program has copied, by copy engine.
+  std::array<int64_t, meshwright::copyEngines> copiedBytes = {};
   /// The plan's rows of collectives.
   std::unique_ptr<meshwright::Calls> calls;
   /// Null unless --trace is given.
@@ -65,9 +66,14 @@ struct MwContext {
   std::unique_ptr<meshwright::Dump> dump;
   /// Runs what the program sends and receives. Declared last, because its threads use the rest.
   meshwright::CommunicationQueue communication;
-  /// Copies from the host's memory and to it, where the host computes.
-  meshwright::CommunicationQueue transfers[2]{meshwright::CommunicationQueue(4),
-                                              meshwright::CommunicationQueue(5)};
+  /// The copy engines, where the host computes.
+  meshwright::CommunicationQueue transfers[meshwright::copyEngines] = {
+#define MW_OFFLOAD_SPACE(Space, ...) MW_TRANSFERS(Space, false), MW_TRANSFERS(Space, true),
+#define MW_TRANSFERS(Space, stores)                                                                \
+  meshwright::CommunicationQueue(meshwright::Trace::rowOf({meshwright::MemorySpace::Space, stores}))
+#include "meshwright/runtime/MemorySpaces.def"
+#undef MW_TRANSFERS
+  };
 };
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H

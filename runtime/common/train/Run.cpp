@@ -151,7 +151,7 @@ void Run::makeScaler(const LossScale &start) {
 
 void Run::loadWeights() {
   arena = makeArena(context);
-  context.hostArena = arena->onHost();
+  context.arenas = arena->arenas();
   if (!options.tune.empty())
     context.device->tune(*arena, options.tune, *context.world);
   fillWeights(checkpoint);
@@ -174,7 +174,7 @@ void Run::fillWeights(const std::string &from) {
   TraceScope span(context.trace.get(), "load weights", "io");
   // A device has zeros where nothing is filled in. Part by part, so that the host never holds all.
   auto handOn = [this](const Variable &variable, const char *data, int64_t bytes) {
-    if (variable.onHost)
+    if (variable.space != MemorySpace::Device)
       return;
     int64_t begin = data - arena->data();
     upload({begin, begin + bytes});

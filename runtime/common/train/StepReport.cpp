@@ -200,8 +200,9 @@ void StepReport::close() {
   if (!run.options.trace.empty()) {
     ActivityScope activity(context.status, "writing the trace");
     context.trace->sentBytes = context.sentBytes;
-    context.trace->copiedBytes = {{"to_device", context.copiedBytes[0]},
-                                  {"to_host", context.copiedBytes[1]}};
+    for (int32_t engine = 0; engine < copyEngines; ++engine)
+      context.trace->copiedBytes[CopyEngine::numbered(engine).key()] =
+          context.copiedBytes[size_t(engine)];
     if (uint64_t dropped = context.trace->droppedSpans())
       run.note(text("--trace ", run.options.trace, " has the first ", grouped(Trace::limit),
                     " spans of rank 0; ", grouped(dropped),

@@ -146,26 +146,28 @@ void Trainer::evaluateOnly() {
 }
 
 /// The bytes of the rank that needs most, "up to" where programs differ.
-static std::string mostText(const Plan &plan, int64_t Program::*bytes) {
+static std::string mostText(const Plan &plan, MemorySpace space) {
   int64_t most = 0;
   bool differ = false;
   for (const Program &program : plan.programs) {
-    differ |= program.*bytes != plan.programs.front().*bytes;
-    most = std::max(most, program.*bytes);
+    int64_t bytes = program.spaces[space].bytes;
+    differ |= bytes != plan.programs.front().spaces[space].bytes;
+    most = std::max(most, bytes);
   }
   return most ? (differ ? "up to " : "") + grouped(uint64_t(most)) : "";
 }
 
 void Trainer::sayHello() const {
-  std::string onHost = mostText(plan, &Program::hostBytes);
-  if (!onHost.empty())
-    onHost = " and " + onHost + " on the host";
+  std::string offloaded;
+  for (MemorySpace space : offloadSpaces)
+    if (std::string bytes = mostText(plan, space); !bytes.empty())
+      offloaded += " and " + bytes + " on " + spaceRow(space).text;
   std::string mixture = batches.mixtureText();
   std::string cores = context.cores.empty() ? "" : " on cores " + context.cores;
   printf("meshwright: %s, %ld %s (%s), %d %s each%s, arena %s bytes%s, data %s%s%s%s\n",
          plan.model.c_str(), long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks",
          plan.meshText().c_str(), context.threads, context.threads == 1 ? "thread" : "threads",
-         cores.c_str(), mostText(plan, &Program::arenaBytes).c_str(), onHost.c_str(),
+         cores.c_str(), mostText(plan, MemorySpace::Device).c_str(), offloaded.c_str(),
          run.state.shuffle ? "shuffled" : "in file order", mixture.empty() ? "" : ", ", mixture.c_str(),
          run.checkpoint.empty() ? "" : (", resumed from " + run.checkpoint).c_str());
   if (context.device)

@@ -1,9 +1,9 @@
-//===- HostCopies.cpp - what the device has copies of ------------------------===//
+//===- DeviceCopies.cpp - what the device has copies of ----------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "HostCopies.h"
+#include "DeviceCopies.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -17,16 +17,13 @@ static bool covers(const Access &a, const Access &b) {
   return a.root == b.root && a.parts == 1 && a.begin <= b.begin && b.end <= a.end;
 }
 
-LogicalResult HostCopies::visit(const ProgramReader &reader, Operation *op,
-                                ArrayRef<Access> accesses) {
+LogicalResult DeviceCopies::visit(const ProgramReader &reader, Operation *op,
+                                  ArrayRef<Access> accesses) {
   for (const Access &access : accesses)
     if (access.reads && failed(read(reader, op, access)))
       return failure();
-  std::optional<Queue> queue = isa<CopyOp>(op) ? queueOf(op) : std::nullopt;
-  if (queue == Queue::ToDevice)
-    fetch(accesses[0], accesses[1]);
-  else if (queue == Queue::ToHost)
-    store(op, accesses[0], accesses[1]);
+  if (std::optional<CopyEngine> engine = copyEngineOf(op))
+    engine->stores ? store(op, accesses[0], accesses[1]) : fetch(accesses[0], accesses[1]);
   else
     for (const Access &access : accesses)
       if (access.writes)
@@ -34,85 +31,87 @@ LogicalResult HostCopies::visit(const ProgramReader &reader, Operation *op,
   return success();
 }
 
-LogicalResult HostCopies::read(const ProgramReader &reader, Operation *op,
-                               const Access &part) const {
+LogicalResult DeviceCopies::read(const ProgramReader &reader, Operation *op,
+                                 const Access &part) const {
   for (const Lost &other : lost)
-    if (overlap(other.host, part)) {
+    if (overlap(other.origin, part)) {
       InFlightDiagnostic error = op->emitOpError("reads ")
-                                 << reader.roots[part.root].name()
-                                 << " on the host, of which a changed copy was not copied back";
+                                 << reader.roots[part.root].name() << " on "
+                                 << reader.roots[part.root].spaceText()
+                                 << ", of which a changed copy was not copied back";
       error.attachNote(other.changed->getLoc()) << "the copy is changed here";
       return failure();
     }
   for (const Copy &copy : copies)
     if (copy.outdated && overlap(copy.device, part)) {
       InFlightDiagnostic error = op->emitOpError("reads a copy of ")
-                                 << reader.roots[copy.host.root].name() << ", which has changed on the host";
+                                 << reader.roots[copy.origin.root].name() << ", which has changed on "
+                                 << reader.roots[copy.origin.root].spaceText();
       error.attachNote(copy.outdated->getLoc()) << "it is changed here";
       return failure();
     }
   return success();
 }
 
-void HostCopies::write(Operation *op, const Access &part) {
+void DeviceCopies::write(Operation *op, const Access &part) {
   for (Copy &copy : copies) {
     if (overlap(copy.device, part)) {
       copy.changed = op;
       copy.outdated = nullptr;
     }
   }
-  overwriteHost(op, part);
+  overwriteOrigin(op, part);
 }
 
 /// What was changed in copies of what is written is wanted no more.
-void HostCopies::overwriteHost(Operation *op, const Access &host) {
+void DeviceCopies::overwriteOrigin(Operation *op, const Access &origin) {
   for (Copy &copy : copies) {
-    if (overlap(copy.host, host))
+    if (overlap(copy.origin, origin))
       copy.outdated = op;
-    if (covers(host, copy.host))
+    if (covers(origin, copy.origin))
       copy.changed = nullptr;
   }
-  llvm::erase_if(lost, [&](const Lost &other) { return covers(host, other.host); });
+  llvm::erase_if(lost, [&](const Lost &other) { return covers(origin, other.origin); });
 }
 
-void HostCopies::dropCopies(const Access &device) {
+void DeviceCopies::dropCopies(const Access &device) {
   for (const Copy &copy : copies)
     if (copy.changed && overlap(copy.device, device))
-      lost.push_back({copy.host, copy.changed});
+      lost.push_back({copy.origin, copy.changed});
   llvm::erase_if(copies, [&](const Copy &copy) { return overlap(copy.device, device); });
 }
 
-void HostCopies::fetch(const Access &host, const Access &device) {
+void DeviceCopies::fetch(const Access &origin, const Access &device) {
   dropCopies(device);
-  copies.push_back({device, host});
+  copies.push_back({device, origin});
 }
 
-void HostCopies::store(Operation *op, const Access &device, const Access &host) {
-  overwriteHost(op, host);
+void DeviceCopies::store(Operation *op, const Access &device, const Access &origin) {
+  overwriteOrigin(op, origin);
   for (Copy &copy : copies)
-    if (overlap(copy.device, device) && copy.host.root == host.root)
+    if (overlap(copy.device, device) && copy.origin.root == origin.root)
       copy.changed = copy.outdated = nullptr;
 }
 
 /// What outlasts the program: variables, and what a caller has said it wants changed.
-LogicalResult HostCopies::checkEnd(const ProgramReader &reader) const {
+LogicalResult DeviceCopies::checkEnd(const ProgramReader &reader) const {
   SmallVector<Lost> changes(lost);
   for (const Copy &copy : copies)
     if (copy.changed)
-      changes.push_back({copy.host, copy.changed});
+      changes.push_back({copy.origin, copy.changed});
   for (const Lost &change : changes) {
-    const Root &root = reader.roots[change.host.root];
+    const Root &root = reader.roots[change.origin.root];
     auto buffer = root.memory.getDefiningOp<BufferOp>();
     bool lasts = buffer ? buffer.isPersistent()
                         : llvm::is_contained(ProgramOp(reader.program).getUpdated(), root.memory);
     if (lasts)
       return change.changed->emitOpError("changes a copy of ")
-             << root.name() << ", which is not copied back to the host";
+             << root.name() << ", which is not copied back to " << root.spaceText();
   }
   return success();
 }
 
-void HostCopies::join(const HostCopies &other) {
+void DeviceCopies::join(const DeviceCopies &other) {
   for (const Copy &copy : other.copies)
     if (!llvm::is_contained(copies, copy))
       copies.push_back(copy);
