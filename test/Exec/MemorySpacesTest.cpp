@@ -141,7 +141,7 @@ TEST_P(MemorySpaces, PlanAndReportsStateIt) {
   std::string printed, onSpace = std::string("on ") + row.text;
   llvm::raw_string_ostream os(printed);
   printPlan(*read, os);
-  EXPECT_TRUE(contains(printed, onSpace + "  128"));
+  EXPECT_TRUE(contains(printed, llvm::formatv("on {0,-8}  128", row.text).str()));
   EXPECT_TRUE(contains(printed, "memory " + onSpace));
   EXPECT_TRUE(contains(offloadedText(neededBytes(*read)), " and 128 " + onSpace));
   EXPECT_FALSE(bool(checkAssertion(*read, std::string(row.name) + "<=128")));
