@@ -338,7 +338,8 @@ static const cost::Link &linkOf(const cost::Device &device, MemorySpace space) {
 
 void Simulation::copy(int64_t number, Operation &op) {
   Runner &runner = runners[number];
-  CopyEngine engine = *exec::copyEngineOf(&op);
+  // exec.finish_sends is no copy: it takes as long as one of no bytes.
+  CopyEngine engine = exec::copyEngineOf(&op).value_or(CopyEngine::numbered(0));
   double &queue = runner.clocks.copies[engine.number()];
   double bytes = double(cost::movedBy(&op, symbols).written);
   queue = std::max(queue, runner.clocks.now) +
