@@ -211,7 +211,7 @@ private:
   /// first dimension they divide, never to layers'. Where there is none, to the one that padding
   /// makes least larger, if possible one that computing leaves whole: padding lies at the end of
   /// all parts, not of each. A dimension of one element is not sharded, since each part would be as
-  /// large as the whole; a parameter that has no other stays as it is.
+  /// large as the whole; a parameter that has no other stays as it is, and so does a frozen number.
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
     int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
     Sharding sharding = computed.on(mesh);
@@ -232,7 +232,7 @@ private:
       std::tuple<bool, double, int64_t> found(moved, double(padded) / double(size), d);
       best = best ? std::min(*best, found) : found;
     }
-    if (!best && first < rank)
+    if (!best && (first < rank || variable->hasAttr(train::frozenAttr)))
       return computed;
     if (!best)
       return variable.emitError("parameter @")
