@@ -44,7 +44,10 @@ def load(name, work):
     tokens = generate.tokens_of(run, directory.parent)
     x, y = generate.batch_of(run, tokens, 5, model.config.vocab_size)
     with torch.no_grad():
-        loss = torch.nn.functional.cross_entropy(generate.output_of(model, x).logits.flatten(0, 1), y.flatten()).item()
+        output = generate.output_of(model, x)
+        loss = torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), y.flatten()).item()
+        if getattr(model.config, "output_router_logits", False):
+            loss += model.config.router_aux_loss_coef * output.aux_loss.item()
     error = abs(loss / losses(metrics)[5] - 1)
     print(f"{name}: loss {error:.1e}", faults or "", flush=True)
     return not faults and error < 1e-6
