@@ -145,6 +145,8 @@ struct LayerBuilder {
   Value attention(Value h, Value cos, Value sin);
   /// Attention of a decoder to what an encoder gives.
   Value crossAttention(Value h);
+  /// xIELU of what the MLP's first product gives.
+  Value xielu(Value x);
   /// Queries times the scales of their positions.
   Value temper(Value q);
   Value mlp(Value h);
@@ -234,6 +236,48 @@ Value LayerBuilder::temper(Value q) {
   return g.mul(q, g.broadcast(of.temperatures, shape, dims));
 }
 
+Value LayerBuilder::xielu(Value x) {
+  // After Huang and Schlag 2024 (arXiv 2411.13010): beta x + p x^2 where x > 0, else
+  // beta x + n (exp(min(x, eps)) - 1 - x). exp(x) - 1 would lose its digits in less than f32.
+  FullPrecision full(g.builder);
+  SmallVector<int64_t> shape{rows, sequence, m.inner}, all{0, 1, 2};
+  auto weight = [&](StringRef name, double value, bool frozen) {
+    std::string whole = (names.activation + "." + name).str();
+    Weight w{whole, {}, 0, value};
+    if (!frozen)
+      w.shape = {1};
+    w.full = true;
+    w.frozen = frozen;
+    return g.weight(w);
+  };
+  auto spread = [&](Value scalar) { return g.broadcast(scalar, shape, all); };
+  // log(exp(a) + exp(0)) is the positive number that a stands for.
+  auto positive = [&](Value a) -> Value {
+    return train::LogSumExpOp::create(g.builder, g.where(), g.pad(a, 0, 0, 2));
+  };
+  auto numberOf = [](double value) { return std::log(std::expm1(value)); };
+  Value p = positive(weight("alpha_p", numberOf(0.8), false));
+  Value n = positive(weight("alpha_n", numberOf(0.3), false));
+  Value beta = weight("beta", 0.5, true), eps = weight("eps", -1e-6, true);
+  n = g.add(beta, n);
+  auto exp = [&](Value y) -> Value { return train::ExpOp::create(g.builder, g.where(), y); };
+  Value above = g.activation("relu", x), below = g.scale(x, -1);
+  below = g.activation("relu", below);
+  // min(x, eps) = eps - max(eps - x, 0).
+  Value least = g.add(spread(eps), g.scale(x, -1));
+  least = g.add(spread(eps), g.scale(g.activation("relu", least), -1));
+  // 1 where x > 0, else 0, with no gradient: relu has none at 0, and clamp none above 1.
+  Builder &b = g.builder;
+  Value isAbove = train::ClampOp::create(g.builder, g.where(), g.scale(above, 1e30),
+                                         b.getF64FloatAttr(0), b.getF64FloatAttr(1));
+  // exp(min(x, eps)) - 1 - min(x, 0) is exp(eps) - 1 where x > 0, which is taken away there.
+  Value excess = g.scale(g.add(exp(eps), g.fill(-1, {})), -1);
+  Value curve = g.add(g.add(exp(least), g.fill(-1, shape)), below);
+  curve = g.add(curve, g.mul(spread(excess), isAbove));
+  Value y = g.add(g.mul(spread(p), g.mul(above, above)), g.mul(spread(n), curve));
+  return g.add(y, g.mul(spread(beta), x));
+}
+
 Value LayerBuilder::mlp(Value h) {
   if (kind.sparse)
     return buildExperts(g, m, rows, sequence, h);
@@ -241,7 +285,7 @@ Value LayerBuilder::mlp(Value h) {
   if (!m.gated) {
     h = linear(names.plainUp.empty() ? names.up : names.plainUp, h, m.hidden, inner, m.mlpBias, m.std);
     g.part(names.activation);
-    h = g.activation(m.activation, h);
+    h = m.activation == xieluName ? xielu(h) : g.activation(m.activation, h);
   } else {
     bool fused = !names.gateUp.empty();
     FileRows first{0, fused ? 2 * inner : 0}, second{fused ? inner : 0, fused ? 2 * inner : 0};

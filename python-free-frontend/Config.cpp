@@ -225,6 +225,9 @@ int64_t Config::size(StringRef key, int64_t otherwise, int64_t most) {
 int64_t Config::count(StringRef key, int64_t otherwise) {
   return integer(key, otherwise, 0, largestSize);
 }
+int64_t Config::index(StringRef key, int64_t otherwise) {
+  return integer(key, otherwise, -1, largestSize);
+}
 
 std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t> otherwise) {
   const llvm::json::Value *value = find(key);

@@ -44,6 +44,8 @@ public:
                                       std::optional<int64_t> otherwise = std::nullopt);
   /// An integer of at least 0.
   int64_t count(llvm::StringRef key, int64_t otherwise);
+  /// An integer of at least -1.
+  int64_t index(llvm::StringRef key, int64_t otherwise);
   /// A token of the vocabulary, counted from its end if negative; -1 where the key
   /// is null, or absent without `otherwise`.
   int64_t token(llvm::StringRef key, int64_t vocabulary,

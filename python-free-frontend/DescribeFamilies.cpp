@@ -119,6 +119,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     for (const auto &key :
          {f.experts.count, f.experts.chosen, f.experts.denseFirst, f.experts.every})
       experts.add(key);
+    experts.add(f.experts.last);
     experts.add(f.experts.inner);
     experts.add(f.experts.sharedInner);
     experts.add(f.experts.sharedCount);
@@ -126,6 +127,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.add(f.experts.chosenGroups);
     experts.addName(f.experts.method.name);
     experts.add(f.experts.normalized);
+    experts.add(f.experts.leastSum);
     experts.add(f.experts.factor);
     experts.add(f.experts.limit);
     experts.add(f.experts.gain);
@@ -150,7 +152,10 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     rotary.add(f.rotary.part);
     rotary.addName(f.rotary.thetaAgain);
     rotary.addName(f.rotary.partAgain);
-    rotary.add(f.rotary.width);
+    if (f.rotary.part.name.empty())
+      rotary.add(f.rotary.width);
+    else
+      rotary.addName(f.rotary.width.name);
     rotary.add(f.rotary.original);
     rotary.addName(f.rotary.layers);
     rotary.add(f.rotary.unturnedEvery);

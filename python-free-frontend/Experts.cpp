@@ -52,9 +52,10 @@ std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
     }
   if (!names.every.name.empty())
     every = config.size(names.every.name, names.every.otherwise);
+  int64_t last = names.last.name.empty() ? -1 : config.index(names.last.name, names.last.otherwise);
   auto dense = names.dense.empty() ? std::nullopt : config.counts(names.dense);
   for (int64_t i = 0; i < listed; ++i)
-    sparse[i] = experts > 0 && i >= first && (i + 1) % every == 0 &&
+    sparse[i] = experts > 0 && i >= first && (last < 0 || i <= last) && (i + 1) % every == 0 &&
                 !(dense && llvm::is_contained(*dense, i));
   return sparse;
 }
@@ -85,6 +86,8 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
                                           : size(names.sharedInner, 0);
   sizes.sharedInner += sizes.inner * count(names.sharedCount);
   sizes.normalized = flag(names.normalized);
+  if (!names.leastSum.name.empty())
+    sizes.leastSum = config.positive(names.leastSum.name, names.leastSum.otherwise);
   if (!names.factor.name.empty())
     sizes.factor = config.positive(names.factor.name, names.factor.otherwise);
   if (!names.limit.name.empty()) {
@@ -209,6 +212,8 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
     return checkFlags(config, m, options);
   if (!names.count.alias.empty())
     config.alias(names.count.name, names.count.alias);
+  if (!names.chosen.alias.empty())
+    config.alias(names.chosen.name, names.chosen.alias);
   ExpertReader reader{config, names};
   // Where a list may leave layers without experts, none at all is another way to say so.
   int64_t experts = names.dense.empty() ? config.size(names.count.name, names.count.otherwise)
@@ -251,6 +256,8 @@ struct ExpertBuilder {
   Value logits(Value h);
   /// The scores of all experts for each token.
   Value scores(Value logits);
+  /// What is added to scores to choose, [experts].
+  Value choiceBias();
   /// 1 at the experts that a token chooses, else 0.
   Value choose(Value scores);
   /// Adds what the balance of experts is made of to the layer's sums.
@@ -357,11 +364,22 @@ Value ExpertBuilder::scores(Value logits) {
   return m.family.experts.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
 }
 
+Value ExpertBuilder::choiceBias() {
+  StringRef name = m.family.experts.choiceBias;
+  if (!m.family.experts.choiceBiasIsRow)
+    return variable(name, {e.count}, 0, /*full=*/true, e.biasRate);
+  Weight row{name, {1, e.count}};
+  row.full = true;
+  // It has two dimensions, as what is decayed, and nothing but counts of tokens may change it.
+  row.frozen = e.biasRate == 0;
+  row.balanceRate = e.biasRate;
+  return g.reshape(g.weight(row), {e.count});
+}
+
 Value ExpertBuilder::choose(Value scores) {
   const Experts &names = m.family.experts;
   if (!names.choiceBias.empty())
-    scores = g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0, /*full=*/true, e.biasRate),
-                                  {b, s, e.count}, {0, 1}));
+    scores = g.add(scores, repeat(choiceBias(), {b, s, e.count}, {0, 1}));
   if (e.groups == 1)
     return make<TopKOp>(scores, e.chosen);
   int64_t size = e.count / e.groups;
@@ -379,11 +397,21 @@ Value ExpertBuilder::weights(Value scores, Value mask) {
   double least = m.family.experts.sigmoid ? 1e-20 : 0;
   // One weight that is normalized is 1. Divided by itself it would have a gradient of rounding errors,
   // of which AdamW makes steps of full size.
-  if (e.normalized && e.chosen == 1 && least == 0)
+  if (e.normalized && e.chosen == 1 && least == 0 && e.leastSum == 0)
     return g.scale(mask, e.factor);
   Value chosen = g.mul(scores, mask);
+  if (e.normalized && e.chosen == 1 && e.leastSum > 0) {
+    Builder &b = g.builder;
+    return g.scale(make<ClampOp>(g.scale(chosen, 1 / e.leastSum), b.getF64FloatAttr(-INFINITY),
+                                 b.getF64FloatAttr(1)),
+                   e.factor);
+  }
   if (e.normalized) {
-    Value root = make<InverseRootOp>(sum(chosen, 2), g.builder.getF64FloatAttr(least));
+    Value total = sum(chosen, 2);
+    if (e.leastSum > 0)
+      total = make<ClampOp>(total, g.builder.getF64FloatAttr(e.leastSum),
+                            g.builder.getF64FloatAttr(INFINITY));
+    Value root = make<InverseRootOp>(total, g.builder.getF64FloatAttr(least));
     chosen = g.mul(chosen, repeat(g.mul(root, root), {b, s, e.count}, 2));
   }
   return g.scale(chosen, e.factor);
@@ -402,6 +430,9 @@ void ExpertBuilder::balance(Value scores, Value mask) {
       scores = g.mul(scores, repeat(g.mul(root, root), {b, s, e.count}, 2));
     }
   }
+  // transformers counts what a token would choose without the bias.
+  if (e.balanceKind == AuxLoss::hf && !m.family.experts.choiceBias.empty())
+    mask = make<TopKOp>(scores, e.chosen);
   // Of the experts that a token has chosen, the one with the largest score is its first choice.
   if (e.balanceKind == AuxLoss::gshard && e.chosen > 1)
     mask = make<TopKOp>(e.groups > 1 ? g.mul(scores, mask) : scores, 1);

@@ -25,6 +25,9 @@ template <typename T> struct Key {
   StringRef alias = {}; ///< another name of the key
 };
 
+/// The activation that has parameters.
+inline constexpr llvm::StringLiteral xieluName = "xielu";
+
 enum class NormKind { RMS, Layer };
 
 /// What is normalized of queries and of keys.
@@ -73,16 +76,19 @@ struct Experts {
   StringRef dense = {};         ///< the key that lists layers that have none
   StringRef sparse = {};        ///< the key that lists those that have some, if it is there
   Key<int64_t> every = {};      ///< those that are no multiple of this, from 1, have none
+  Key<int64_t> last = {};       ///< those after this have none; -1: all may have some
 
   Key<int64_t> chosen = {}; ///< experts of a token; without a name the family has no experts
   Key<std::optional<int64_t>> inner = {}; ///< absent: that of the MLP
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
+  Key<double> leastSum = {}; ///< of what scores are divided by for that; without a name: any
   Key<double> factor = {{}, 1.0};         ///< of the weights, behind that
   bool sigmoid = false;                   ///< scores are sigmoids, not a softmax
   bool byLogits = false;    ///< the largest logits are chosen: sigmoids of large ones are all 1
   bool weighsInput = false; ///< an expert's input is weighed, not its output
   bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
+  bool choiceBiasIsRow = false;           ///< it is [1, experts] in files, not [experts]
   /// A token's experts come from some groups of experts, those with the largest sums of their
   /// `groupBest` largest scores; absent: one group.
   Key<std::optional<int64_t>> groups = {}, chosenGroups = {};
@@ -128,7 +134,7 @@ struct Rotary {
   bool scalesWindows = false;   ///< "rope_scaling" scales those angles too
   Key<std::optional<int64_t>> original = {}; ///< the positions before longer ones were trained
   Key<double> part = {{}, 1.0};              ///< of a head that turns
-  Key<int64_t> width = {};                   ///< or the number of its elements
+  Key<int64_t> width = {}; ///< or the number of its elements; with both names, where it is there
   /// Keys that repeat theta and part and are not read: they must say the same.
   StringRef thetaAgain = {}, partAgain = {};
   bool interleaved = false;        ///< pairs are neighbours in files
@@ -221,6 +227,7 @@ struct Family {
   Key<std::optional<int64_t>> padding = {"pad_token_id", std::nullopt};
   Key<StringRef> activation = {"hidden_act", "silu"};
   bool geluIsTanh = false; ///< files say "gelu" and mean its tanh form
+  bool mayBeXielu = false; ///< the activation may be xIELU, which each layer has parameters of
   Key<double> attentionDropout = {"attention_dropout", 0.0};
   Key<double> embeddingDropout = {}, residualDropout = {}, innerDropout = {};
   bool dropsMlp = true; ///< whether residualDropout is that of the MLP too
@@ -309,6 +316,7 @@ Family mistral();
 Family qwen2();
 Family qwen3();
 Family glm();
+Family ernie45();
 Family granite();
 
 /// All tables, in the order that messages list families in; those of one family are together.

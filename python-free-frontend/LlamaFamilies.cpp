@@ -347,7 +347,7 @@ static Family arcee() {
   return f;
 }
 
-static Family ernie45() {
+Family meshwright::frontend::ernie45() {
   Family f = llama();
   f.name = "ernie4_5";
   f.attentionDropout = {};
@@ -369,8 +369,31 @@ static Family ernie45() {
   return f;
 }
 
+/// An activation that is trained.
+static Family apertus() {
+  Family f = llama();
+  f.name = "apertus";
+  f.vocabulary.otherwise = 131072;
+  f.positions.otherwise = 65536;
+  f.inner.otherwise = 14336;
+  f.padding.otherwise = 3;
+  f.activation.otherwise = xieluName;
+  f.mayBeXielu = true;
+  f.eps.otherwise = 1e-5;
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::Each;
+  f.rotary.theta.otherwise = 12000000.0;
+  f.rotary.scalingRequired = true;
+  f.gated = false;
+  f.names.attentionNorm = "attention_layernorm";
+  f.names.mlpNorm = "feedforward_layernorm";
+  f.fixed = {{"hidden_dropout", {"0.0", "0"}, "what layers give drops elements"},
+             {"post_norm", {"false"}, "norms follow attention and the MLP"}};
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::llamaFamilies() {
   return {llama(),  mistral(), ministral(), qwen2(),   qwen3(),   phi3(),     olmo(), olmo2(),
           olmo3(),  exaone4(), granite(),   minicpm(), smollm3(), stablelm(), glm(),  glm4(),
-          cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45()};
+          cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45(), apertus()};
 }

@@ -51,6 +51,7 @@ struct ExpertSizes {
   double buffer = 1;  ///< rows that a round sends to a block, as a multiple of the balanced share
   int64_t parts = 1;  ///< in which the rows of a round are sent and computed with
   bool normalized = true;
+  double leastSum = 0; ///< of what scores are divided by for that; 0: any
   double factor = 1; ///< of the weights
   double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used
   double balance = 0; ///< how much of the routers' loss of the batch is in the loss

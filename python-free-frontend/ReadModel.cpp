@@ -67,17 +67,19 @@ static const StringRef activationNames[] = {"gelu", "gelu_new", "gelu_pytorch_ta
                                             "swish", "relu", "relu2"};
 static const ArrayRef<StringRef> knownActivations(activationNames);
 
-/// The activation in `key`; reports a name that is not known.
-static std::string readActivation(Config &config, const Key<StringRef> &key) {
+/// The activation in `key`; reports a name that is neither known nor `more`.
+static std::string readActivation(Config &config, const Key<StringRef> &key,
+                                  StringRef more = {}) {
   if (key.name.empty())
     return key.otherwise.str();
   if (!key.alias.empty())
     config.alias(key.name, key.alias);
   std::string name = config.text(key.name, key.otherwise);
   ArrayRef<StringRef> known = knownActivations;
-  if (!llvm::is_contained(known, name))
+  if (!llvm::is_contained(known, name) && (more.empty() || name != more))
     config.error(key.name) << "\"" << key.name << "\": activation \"" << name << "\" is not known; "
-                           << llvm::join(known, ", ") << " are";
+                           << llvm::join(known, ", ") << (more.empty() ? "" : ", ") << more
+                           << " are";
   return name;
 }
 
@@ -304,7 +306,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.inner = readOptional(config, f.inner).value_or(4 * m.hidden);
   m.gated = f.gated;
   if (f.feedForward.empty())
-    m.activation = readActivation(config, f.activation);
+    m.activation = readActivation(config, f.activation, f.mayBeXielu ? xieluName : "");
   else
     readFeedForward(config, m);
   if (f.geluIsTanh && m.activation == "gelu")

@@ -235,8 +235,19 @@ static void checkAgain(Config &config, const Model &m, StringRef again, StringRe
 /// How many elements of a head turn: the family's part or number of them. `scaling` may say it too.
 static int64_t readTurned(Config &config, Config *scaling, const Model &m) {
   const Rotary &rotary = m.family.rotary;
-  if (!rotary.width.name.empty())
-    return config.size(rotary.width.name, rotary.width.otherwise);
+  StringRef ofWidth = rotary.width.name, ofPart = rotary.part.name;
+  if (!ofWidth.empty() && ofPart.empty())
+    return config.size(ofWidth, rotary.width.otherwise);
+  if (!ofWidth.empty() && config.has(ofWidth)) {
+    int64_t width = config.size(ofWidth, m.headDim);
+    double part = double(width) / double(m.headDim);
+    for (Config *object : {&config, scaling})
+      if (object && int64_t(double(m.headDim) * object->positive(ofPart, part)) != width)
+        object->error(ofPart) << "\"" << ofPart << "\" of heads of " << m.headDim
+                              << " elements is not the " << width << " of \"" << ofWidth
+                              << "\"; write one of them";
+    return width;
+  }
   if (rotary.part.name.empty())
     return m.headDim;
   double part = config.positive(rotary.part.name, rotary.part.otherwise);
@@ -257,7 +268,9 @@ static void checkTurned(Config &config, const Model &m) {
         << m.headDim;
     return;
   }
-  StringRef key = f.rotary.width.name.empty() ? f.rotary.part.name : f.rotary.width.name;
+  bool byPart = f.rotary.width.name.empty() ||
+                (!f.rotary.part.name.empty() && !config.has(f.rotary.width.name));
+  StringRef key = byPart ? f.rotary.part.name : f.rotary.width.name;
   if (m.turned % 2 || m.turned < 2 || m.turned > m.headDim)
     config.error(key) << "\"" << key << "\": rotary positions turn pairs, so an even number of the "
                       << m.headDim << " elements of a head must turn, found " << m.turned;

@@ -268,6 +268,85 @@ static Family glm4Moe() {
   return f;
 }
 
+/// A bias chooses among softmaxes, and where layers have experts three keys say.
+static Family ernie45Moe() {
+  Family f = ernie45();
+  f.name = "ernie4_5_moe";
+  f.hidden.otherwise = 2560;
+  f.layers.otherwise = 28;
+  f.heads.otherwise = 20;
+  f.kvHeads.otherwise = 4;
+  f.headDim.otherwise = std::nullopt;
+  f.inner.otherwise = 12288;
+  f.headBias = {"use_bias", false};
+  f.experts.count = {"moe_num_experts", 64, "num_experts"};
+  f.experts.chosen = {"moe_k", 6, "num_experts_per_tok"};
+  f.experts.inner = {"moe_intermediate_size", 1536};
+  f.experts.denseFirst = {"moe_layer_start_index", 1};
+  f.experts.last = {"moe_layer_end_index", -1};
+  f.experts.every = {"moe_layer_interval", 1};
+  f.experts.leastSum = {"moe_norm_min", 1e-12};
+  f.experts.fullRouter = true;
+  f.experts.choiceBias = "mlp.moe_statics.e_score_correction_bias";
+  f.experts.choiceBiasIsRow = true;
+  f.experts.balanced = {"output_router_logits", false};
+  f.experts.balance = {"router_aux_loss_coef", 0.001};
+  f.experts.sharedCount = {"moe_num_shared_experts", 2};
+  f.experts.shared = "mlp.shared_experts";
+  // Capacities and losses of Baidu's own training, which transformers does not have, and layers
+  // that predict further tokens.
+  f.ignored.insert(f.ignored.end(),
+                   {"moe_capacity", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda",
+                    "moe_z_loss_lambda", "moe_group", "moe_multimodal_dispatch_use_allgather",
+                    "moe_all_to_all_dropout", "num_nextn_predict_layers"});
+  f.fixed = {{"moe_gate", {"\"topk\""}, "experts are chosen otherwise"},
+             {"moe_gate_act", {"\"softmax\""}, "scores are other ones"},
+             {"moe_use_aux_free", {"true"}, "experts are chosen without a bias"},
+             {"moe_dropout_prob", {"0.0", "0"}, "experts drop elements"}};
+  return f;
+}
+
+static Family minimaxM2() {
+  Family f = mixtral();
+  f.name = "minimax_m2";
+  f.vocabulary.otherwise = 200064;
+  f.positions.otherwise = 196608;
+  f.hidden.otherwise = 3072;
+  f.layers.otherwise = 62;
+  f.heads.otherwise = 48;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 1536;
+  f.eps.otherwise = 1e-6;
+  f.headNorm = HeadNorm::Whole;
+  f.kinds.window = {};
+  f.rotary.theta.otherwise = 5e6;
+  f.rotary.part = {"partial_rotary_factor", 1.0};
+  f.rotary.width = {"rotary_dim"};
+  f.experts.count = {"num_local_experts", 256, "num_experts"};
+  f.experts.chosen.otherwise = 8;
+  f.experts.sigmoid = true;
+  f.experts.choiceBias = "block_sparse_moe.e_score_correction_bias";
+  f.experts.balanced = {};
+  f.experts.balance = {};
+  // What transformers does not read: kinds of attention, of which there is one, sizes of what is
+  // not there, and layers that predict further tokens.
+  f.ignored.insert(f.ignored.end(),
+                   {"attn_type_list", "mlp_intermediate_size", "shared_moe_mode", "use_mtp",
+                    "num_mtp_modules", "mtp_transformer_layers", "router_aux_loss_coef"});
+  f.fixed.insert(
+      f.fixed.end(),
+      {{"output_router_logits", {"false"}, "the loss has a part of softmaxes, which routers lack"},
+       {"scoring_func", {"\"sigmoid\""}, "scores are other ones"},
+       {"use_routing_bias", {"true"}, "experts are chosen without a bias"},
+       {"shared_intermediate_size", {"0"}, "there is an MLP beside the experts"},
+       {"qk_norm_type", {"\"per_layer\""}, "each head is normalized alone"},
+       {"layernorm_full_attention_beta", {"1.0", "1"}, "residuals are scaled"},
+       {"layernorm_linear_attention_beta", {"1.0", "1"}, "residuals are scaled"},
+       {"layernorm_mlp_beta", {"1.0", "1"}, "residuals are scaled"}});
+  return f;
+}
+
 //===--- latent attention ---------------------------------------------------===//
 
 static Family deepseekV2() {
@@ -342,5 +421,6 @@ static Family minicpm3() {
 
 std::vector<Family> meshwright::frontend::sparseFamilies() {
   return {mixtral(),    qwen2Moe(),   qwen3Moe(), olmoe(),      gptOss(),     graniteMoe(),
-          graniteMoeShared(), llama4Text(), glm4Moe(),  deepseekV2(), deepseekV3(), minicpm3()};
+          graniteMoeShared(), llama4Text(), glm4Moe(),  deepseekV2(), deepseekV3(), minicpm3(),
+          ernie45Moe(), minimaxM2()};
 }

@@ -213,6 +213,9 @@ void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
   if (bias->hasAttr(frozenAttr))
     return;
   Value old = GetOp::create(builder, bias.getLoc(), bias.getType(), bias.getSymName());
+  // It may be a row of as many elements.
+  if (tokens.getType() != bias.getType())
+    tokens = ReshapeOp::create(builder, loc, bias.getType(), tokens);
   Value updated = BalanceOp::create(builder, bias.getLoc(), old, tokens,
                                     bias->getAttrOfType<FloatAttr>(balanceRateAttr));
   SetOp::create(builder, loc, bias.getSymName(), guarded(updated, old));

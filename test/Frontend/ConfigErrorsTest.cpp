@@ -83,6 +83,10 @@ static constexpr StringLiteral models[] = {
     R"({"model_type": "glm4_moe", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
         "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
         "head_dim": 8, "use_qk_norm": true, "first_k_dense_replace": 2})",
+    R"({"model_type": "ernie4_5_moe", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
+        "use_bias": true, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 8, "moe_num_shared_experts": 1,
+        "moe_layer_start_index": 1, "moe_layer_end_index": -1, "moe_layer_interval": 1, "moe_norm_min": 1e-3})",
     R"({"model_type": "minicpm", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
         "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48, "scale_emb": 12,
         "scale_depth": 1.4, "dim_model_base": 8})"};

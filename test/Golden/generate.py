@@ -106,6 +106,8 @@ def initial_weights(model, seed):
             value = noise * (1.0 / math.sqrt(parameter.shape[-1]))
             if "embed" in name or "wte" in name or "wpe" in name:
                 value = noise * 0.3
+        elif name.endswith("act_fn.eps"):  # xIELU's, which is below 0
+            value = parameter.detach().clone()
         elif name.endswith("bias"):  # of routers, too, which choose by it
             value = noise * 0.2
         else:

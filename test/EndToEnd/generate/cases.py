@@ -10,6 +10,7 @@ CASES = {
     # As many as the model has positions.
     "gpt2": {"inputs": "golden/gpt2-tiny", "config": {}, "tokens": 20},
     **{name: {"inputs": f"golden-more/{name}", "config": {}, "tokens": 20}
-       for name in ("bloom", "cohere2", "exaone4", "falcon", "gemma3", "glm4", "gpt-neox", "gptj", "llama4", "llama4-chunks", "minicpm3", "mpt", "nemotron", "olmo2",
+       for name in ("apertus", "bloom", "cohere2", "ernie4_5-moe", "exaone4", "falcon", "gemma3", "glm4", "gpt-neox", "gptj", "llama4", "llama4-chunks",
+                    "minicpm3", "minimax-m2", "mpt", "nemotron", "olmo2",
                     "olmoe", "opt", "qwen2-window", "smollm3", "stablelm", "starcoder2")},
 }

@@ -420,6 +420,32 @@ def ernie4_5(d):
     return config
 
 
+def ernie4_5_moe(d):
+    """Layers from one index to another have experts, or every other one of those."""
+    sizes = experts(d, normalized=False)
+    names = {"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k", "moe_intermediate_size": "moe_intermediate_size"}
+    return dict(ernie4_5(d), **{names[key]: value for key, value in sizes.items()}, moe_num_shared_experts=d.pick([0, 1, 2]),
+                moe_layer_start_index=d.pick(range(d.layers + 1)), moe_layer_end_index=d.pick([-1, 0, d.layers - 1]),
+                **d.maybe(moe_layer_interval=[1, 2], moe_norm_min=[1e-12, 0.4]))
+
+
+def minimax_m2(d):
+    sizes = experts(d, "intermediate_size", normalized=False)
+    sizes["num_local_experts"] = sizes.pop("num_experts")
+    config = dict(d.sizes(apart="always"), **d.padding(), tie_word_embeddings=d.pick(FLAG))
+    if d.pick(FLAG):
+        return dict(config, rotary_dim=d.pick(range(2, d.head + 1, 2)), rope_theta=d.pick([100.0, 10000.0])) | sizes
+    return dict(config, **d.rotary(d.turned())) | sizes
+
+
+def apertus(d):
+    """Without an object for rotary positions transformers has one of its own."""
+    rotary = dict(d.scaling(d.head), rope_theta=d.pick([100.0, 10000.0]))
+    config = dict(d.sizes(apart=False), **d.padding(), rope_parameters=rotary, attention_bias=d.pick(FLAG),
+                  tie_word_embeddings=d.pick(FLAG), hidden_dropout=0.0)
+    return config | d.pick([{}, {"hidden_act": "xielu"}, {"hidden_act": "xielu"}])
+
+
 # --- encoders ---------------------------------------------------------------------
 
 
@@ -477,7 +503,7 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "cohere2": cohere2, "helium": helium, "seed_oss": seed_oss, "arcee": llama, "ernie4_5": ernie4_5,
             "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3,
             "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss, "granitemoe": granitemoe, "granitemoeshared": granitemoeshared,
-            "llama4_text": llama4_text}
+            "llama4_text": llama4_text, "ernie4_5_moe": ernie4_5_moe, "minimax_m2": minimax_m2, "apertus": apertus}
 FAMILIES = DECODERS | ENCODERS
 # Of a source and a target.
 PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart}
@@ -501,7 +527,8 @@ def task_of(config):
 
 
 def experts_of(config):
-    return config.get("num_local_experts") or config.get("num_experts") or config.get("n_routed_experts") or 0
+    keys = "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"
+    return next((config[key] for key in keys if config.get(key)), 0)
 
 
 def has_routers(config):
@@ -509,9 +536,11 @@ def has_routers(config):
     if "moe_layers" in config:
         return len(config["moe_layers"]) > 0
     dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step") or config.get("interleave_moe_layer_step", 1)
+    every = config.get("moe_layer_interval") or every
+    first, last, layers = config.get("first_k_dense_replace", 0), config.get("moe_layer_end_index", -1), config["num_hidden_layers"]
+    first = config.get("moe_layer_start_index", first)
     return experts_of(config) > 0 and any(
-        i >= config.get("first_k_dense_replace", 0) and (i + 1) % every == 0 and i not in dense
-        for i in range(config["num_hidden_layers"]))
+        first <= i <= (last if last >= 0 else layers - 1) and (i + 1) % every == 0 and i not in dense for i in range(layers))
 
 
 def heads_of(config):

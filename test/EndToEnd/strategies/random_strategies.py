@@ -114,9 +114,9 @@ def random_model(d):
     set_dropout(config, 0.1 if d.chance(4) else 0.0)
     if not has_routers(config):
         d["z-loss"] = d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
-    if not has_routers(config) or config["model_type"] not in ("deepseek_v3", "glm4_moe"):
+    if not has_routers(config) or config["model_type"] not in ("deepseek_v3", "glm4_moe", "ernie4_5_moe", "minimax_m2"):
         d["router-bias-rate"] = None
-    sigmoids = config["model_type"] in ("deepseek_v3", "glm4_moe", "llama4_text")
+    sigmoids = config["model_type"] in ("deepseek_v3", "glm4_moe", "llama4_text", "minimax_m2")
     if not has_routers(config):
         d["aux-loss"] = d["aux-loss-coef"] = d["aux-scope"] = d["aux-counting-pass"] = None
     elif sigmoids and d.is_set("aux-loss", "hf", "switch", "gshard"):
