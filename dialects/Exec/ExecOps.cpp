@@ -679,7 +679,7 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
            << q << ", " << k << " and " << lse;
   MwAttention shape = describe(op);
   if (k.getDimSize(0) != shape.batch || k.getDimSize(3) != shape.headDim ||
-      shape.heads % shape.kvHeads != 0)
+      shape.kvHeads < 1 || shape.heads % shape.kvHeads != 0)
     return op.emitOpError("queries ") << q << " do not fit keys " << k;
   if (lse.getShape() != ArrayRef<int64_t>{shape.batch, shape.heads, shape.queries})
     return op.emitOpError("lse is ") << lse << ", expected [batch, heads, queries]";

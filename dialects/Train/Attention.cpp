@@ -193,8 +193,9 @@ MwAttention train::describeCall(ShapedType q, ShapedType k, ShapedType v,
   Type element = q.getElementType();
   call.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
   call.partial = bool(options.keyOffset);
-  if (Value distances = options.distances)
-    call.distanceCount = cast<ShapedType>(distances.getType()).getDimSize(0);
+  auto distances = options.distances ? cast<ShapedType>(options.distances.getType()) : ShapedType();
+  if (distances && distances.getRank() == 2) // of others the verifier says that they are wrong
+    call.distanceCount = distances.getDimSize(0);
   return call;
 }
 
@@ -212,7 +213,10 @@ LogicalResult train::verifyAttentionCall(llvm::function_ref<InFlightDiagnostic()
                            << (option.dims.empty() ? "one number" : sizes.textOf(option)) << " in "
                            << element << ", found " << type;
     }
-  if ((spec.dropout != 0) != bool(options.ids))
+  for (auto [name, number] : {std::pair("heads", sizes.heads), {"queries", sizes.queries}, {"keys", sizes.keys}})
+    if (number > std::numeric_limits<int32_t>::max())
+      return emitError() << "needs fewer than 2^31 " << name << ", found " << number;
+  if ((spec.dropout != 0) != bool(options.ids) || bool(options.ids) != bool(options.key))
     return emitError() << "takes sequence ids and a key exactly when its dropout is not 0";
   if (bool(options.keyOffset) != (spec.keys != 0))
     return emitError() << "says how many keys there are exactly when it has a part of them, which "

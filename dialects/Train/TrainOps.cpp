@@ -425,8 +425,8 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
 }
 
 LogicalResult AttentionOp::verify() {
-  if (getBefore() && !getKeyOffset())
-    return emitOpError("takes what was before with a part of the keys alone");
+  if (bool(getBefore()) != bool(getBeforeLse()) || (getBefore() && !getKeyOffset()))
+    return emitOpError("takes what was before, both results of it, with a part of the keys alone");
   if (getBefore() && (!equalButEncoding({getBefore().getType()}, {getOut().getType()}) ||
                       !equalButEncoding({getBeforeLse().getType()}, {getLse().getType()})))
     return emitOpError("needs before of ") << getOut().getType() << " and " << getLse().getType()

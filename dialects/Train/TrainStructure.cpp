@@ -112,6 +112,8 @@ LogicalResult VariableOp::verify() {
       return emitOpError("is stored in tensor '")
              << storage.getTensor() << "' transposed, but has " << rank
              << " dimensions there; two are needed";
+    if (storage.getOptional() && (getInit().getKind() != "constant" || !getInit().getValue().getValue().isZero()))
+      return emitOpError("may be missing in files, so it begins with zeros, found ") << getInit();
     if (storage.getFull() && storage.getDim() >= rank)
       return emitOpError("is stored in rows along dimension ")
              << storage.getDim() << " of tensor '" << storage.getTensor() << "', which has " << rank;

@@ -204,6 +204,9 @@ llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp va
     SafeTensorsReader file(path.str(), "--init");
     for (int64_t number = 0; number < shape[0]; ++number) {
       FileSlice slice = fileSliceOf(variable, type.getShape(), number);
+      if (train::StorageAttr storage = variable.getStorageAttr();
+          storage && storage.getOptional() && !file.find(slice.name))
+        continue; // zeros
       Tensor stored = toTensor(require(file, slice.name, slice.fileShape), type.getElementType());
       Tensor value(stored.elementType(), slice.box);
       forEachPart(variable, slice, [&](auto offset, auto box, auto first) {

@@ -102,12 +102,12 @@ public:
                               [&](std::string_view line) { addChat(portion, line, result); });
       return result;
     }
+    if (options.pairs)
+      refuseBlankLines(portion);
     reader.each(portion, [&](const TextPart &part) {
       if (part.text.empty()) {
         if (options.pairs)
-          fail(corpus.place(portion.file, part.line), ": \"", options.field,
-               "\" is empty, and would leave all pairs behind it with the wrong other side: remove the pair from "
-               "both sides");
+          failPair(portion, part.line, "\"" + options.field + "\" is empty");
         ++result.empty;
         return;
       }
@@ -118,12 +118,30 @@ public:
       if (!part.endsDocument)
         return;
       result.ids.insert(result.ids.end(), end.begin(), end.end());
+      if (options.pairs && result.ids.size() == (result.ends.empty() ? 0 : result.ends.back()))
+        failPair(portion, part.line, "\"" + options.field + "\" has no token");
       result.endDocument();
     });
     return result;
   }
 
 private:
+  [[noreturn]] void failPair(const Portion &portion, const char *at, const std::string &what) {
+    fail(corpus.place(portion.file, at), ": ", what,
+         ", and would leave all pairs behind it with the wrong other side: remove the pair from both sides");
+  }
+  /// A blank line is no document. The end of a file may have some.
+  void refuseBlankLines(const Portion &portion) {
+    std::string_view bytes = portion.bytes;
+    size_t last = bytes.find_last_not_of(" \t\r\n");
+    for (size_t begin = 0; begin < bytes.size() && (!portion.endsFile || begin < last);) {
+      size_t end = std::min(bytes.find('\n', begin), bytes.size());
+      if (bytes.substr(begin, end - begin).find_first_not_of(" \t\r") == bytes.npos)
+        failPair(portion, bytes.data() + begin, "the line is blank");
+      begin = end + 1;
+    }
+  }
+
   void addChat(const Portion &portion, std::string_view line, Encoded &result) {
     nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
     auto found = object.is_object() ? object.find(options.messages) : object.end();

@@ -252,7 +252,7 @@ func.func @part_of_unknown_keys(%q: tensor<1x8x2x4xf32>, %f: tensor<i32>) {
 // -----
 
 func.func @before_all_keys(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x8xf32>) {
-  // expected-error @+1 {{takes what was before with a part of the keys alone}}
+  // expected-error @+1 {{takes what was before, both results of it, with a part of the keys alone}}
   %o, %m = train.attention %q, %q, %q before(%q, %l) scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }

@@ -38,7 +38,11 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
 template <typename Op> static std::string keyOf(Op op, const AttentionShape &shape) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << op->getName() << " aligned " << shape.aligned << " " << Attribute(op.getSpec());
+  // No kernel reads how many pairs there are.
+  train::AttentionSpec spec = op.getSpec().getValue();
+  spec.pairs = 0;
+  os << op->getName() << " aligned " << shape.aligned << " "
+     << Attribute(train::AttentionAttr::get(op.getContext(), spec));
   train::AttentionOptions options = op.getOptions();
   for (const train::AttentionOption &option : train::attentionOptions)
     if (options.*option.member)

@@ -73,6 +73,8 @@ protected:
   /// Visible pairs of chunk `a` of queries and the chunk `c` of keys that a device has in step t, on
   /// average over devices.
   double pairs(int64_t t, int a, int c) const { return counted[(t * count + a) * count + c]; }
+  /// Whether there may be some. Documents begin where data says, and move chunks of the mask with them.
+  bool sees(int64_t t, int a, int c) const { return seen[(t * count + a) * count + c]; }
   void findSteps();
   /// Whether somebody sees something of chunk `c` in step t.
   bool isIn(int64_t t, int c) const { return llvm::is_contained(chunkSteps[c], t); }
@@ -143,6 +145,7 @@ protected:
   SmallVector<int64_t> steps;
   SmallVector<SmallVector<int64_t>> chunkSteps;
   SmallVector<double> counted; ///< pairs
+  SmallVector<bool> seen;      ///< whether there may be some
 };
 } // namespace
 
@@ -208,17 +211,25 @@ template <typename Op> Value Ring<Op>::ownPart(const Gathered &keys) {
 
 template <typename Op> void Ring<Op>::findSteps() {
   chunkSteps.resize(count);
+  // All that documents, wherever they begin, let queries see.
+  AttentionShape most = chunks->shape;
+  if (op.getPositions())
+    most.mask = {most.mask.causal, most.mask.reach(), /*chunk=*/0};
   for (int64_t t = 0; t < n; ++t) {
     for (int a = 0; a < count; ++a)
       for (int c = 0; c < count; ++c) {
-        double sum = 0;
-        for (int64_t rank = 0; rank < n; ++rank)
-          sum += double(chunks->shape.pairs(chunks->first(rank, a), chunks->sizes[a],
-                                            chunks->first((rank - t + n) % n, c), chunks->sizes[c]));
-        counted.push_back(sum / double(n));
+        auto pairsOf = [&](const AttentionShape &shape) {
+          int64_t sum = 0;
+          for (int64_t rank = 0; rank < n; ++rank)
+            sum += shape.pairs(chunks->first(rank, a), chunks->sizes[a],
+                               chunks->first((rank - t + n) % n, c), chunks->sizes[c]);
+          return sum;
+        };
+        counted.push_back(double(pairsOf(chunks->shape)) / double(n));
+        seen.push_back(pairsOf(most) > 0);
       }
     for (int c = 0; c < count; ++c)
-      if (t == 0 || pairs(t, 0, c) > 0 || pairs(t, count - 1, c) > 0)
+      if (t == 0 || sees(t, 0, c) || sees(t, count - 1, c))
         chunkSteps[c].push_back(t);
     if (llvm::any_of(chunkSteps, [&](ArrayRef<int64_t> of) { return of.back() == t; }))
       steps.push_back(t);
@@ -287,9 +298,9 @@ public:
           continue;
         IRMapping keys = expansion.expand(b, blocks[c], /*again=*/t > 0);
         for (int a = 0; a < count; ++a) {
-          double pairs = this->pairs(t, a, c);
-          if (pairs == 0)
+          if (!sees(t, a, c))
             continue;
+          double pairs = this->pairs(t, a, c);
           auto part = train::AttentionOp::create(
               b, loc, q[a], keys.lookup(expansion.k), keys.lookup(expansion.v),
               optionsOf(offsets[a], keyOffsets[t * count + c], /*first=*/!outs[a]), outs[a], lses[a],
@@ -408,9 +419,9 @@ public:
         RingBlock &sums = t == 0 ? own[c] : travelling[c];
         Value dk, dv;
         for (int a = 0; a < count; ++a) {
-          double pairs = this->pairs(t, a, c);
-          if (pairs == 0)
+          if (!sees(t, a, c))
             continue;
+          double pairs = this->pairs(t, a, c);
           ArrayRef<Value> of = queries[a];
           auto part = train::AttentionGradOp::create(
               b, loc, of[0], of[1], keys.lookup(expansion.k), keys.lookup(expansion.v), of[2], of[3],

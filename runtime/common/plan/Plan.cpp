@@ -207,7 +207,7 @@ static AttentionShare attentionShareOf(const Plan &plan, const plan::AttentionSh
   checkFirst(share.firstQueries, "query");
   if (share.firstKeys)
     checkFirst(*share.firstKeys, "key");
-  for (int64_t number : {share.queries, share.keys, share.window})
+  for (int64_t number : {share.queries, share.keys, share.window, share.chunk.value_or(0)})
     check(number, 0);
   check(share.queryStride, 1);
   check(share.keyStride, 1);
@@ -333,6 +333,7 @@ static AttentionEntry attentionOf(const plan::Attention &entry, const std::strin
   attention.call.slopes = entry.slopes.value_or(false);
   attention.call.sinks = entry.sinks.value_or(false);
   sizes.window = entry.window;
+  sizes.chunk = entry.chunk.value_or(0);
   sizes.cap = float(entry.cap.value_or(0));
   if (attention.byCudnn) {
     attention.fallback = required(entry.fallback, "fallback", path);

@@ -111,8 +111,14 @@ def imbalance(step, options):
     ranks, data = int(sizes["context"].split("x")[0]), int(sizes.get("data", 1))
     config = json.load(open(golden.config))
     pattern = config.get("sliding_window_pattern", 1) # Every so many layers one has no window.
-    windows = [sequence if (layer + 1) % pattern == 0 else config["sliding_window"]
-               for layer in range(config.get("num_hidden_layers") or config["n_layer"])]
+    layers = range(config.get("num_hidden_layers") or config["n_layer"])
+    if "attention_chunk_size" in config: # Layers with rotary embedding have chunks.
+        def of_chunk(place):
+            return place % config["attention_chunk_size"] + 1
+        masks = [of_chunk if config["no_rope_layers"][layer] else lambda place: place + 1 for layer in layers]
+    else:
+        masks = [lambda place, window=sequence if (layer + 1) % pattern == 0 else config["sliding_window"]: min(place + 1, window)
+                 for layer in layers]
     balance = options.get("context-balance", "zigzag")
     part = -(-sequence // ranks)
 
@@ -122,19 +128,19 @@ def imbalance(step, options):
 
     rank_of = {"zigzag": zigzag, "striped": lambda at: at % ranks, "none": lambda at: at // part}
 
-    def most(balance, window):
-        return max(sum(min(at + 1, window) for at in range(sequence) if rank_of[balance](at) == rank) for rank in range(ranks))
+    def most(balance, mask):
+        return max(sum(mask(at) for at in range(sequence) if rank_of[balance](at) == rank) for rank in range(ranks))
 
     # Zigzag only where it takes 2% off one document's work.
-    balances = ["none" if balance == "zigzag" and most(balance, window) > 0.98 * most("none", window) else balance
-                for window in windows]
+    balances = ["none" if balance == "zigzag" and most(balance, mask) > 0.98 * most("none", mask) else balance
+                for mask in masks]
     work = [[0] * ranks for _ in range(data)]
     for i in range(batch):
         first, begin = (step * batch + i) * sequence, 0
         for at in range(sequence):
             begin = at if first + at in starts else begin
-            for own, window in zip(balances, windows):
-                work[i * data // batch][rank_of[own](at)] += min(at - begin + 1, window)
+            for own, mask in zip(balances, masks):
+                work[i * data // batch][rank_of[own](at)] += mask(at - begin)
     work = sum(work, [])
     return max(work) * len(work) / sum(work)
 
