@@ -51,18 +51,17 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
   OperationState state(op.getLoc(), Op::getOperationName());
   state.addOperands(ValueRange(arguments));
   state.addTypes(types(outputs));
-  SmallVector<Value> optional{op.getIds(),       op.getKey(),       op.getHeadOffset(), op.getQueryOffset(),
-                              op.getKeyOffset(), op.getPositions(), op.getLengths(),    op.getSlopes(),
-                              op.getSinks(),     op.getDistances()};
+  SmallVector<Value> optional;
+  train::AttentionOptions options = op.getOptions();
+  for (const train::AttentionOption &option : train::attentionOptions)
+    optional.push_back(options.*option.member);
   if constexpr (std::is_same_v<Call, AttentionOp>)
     optional.append({op.getBefore(), op.getBeforeLse()});
   auto present = llvm::map_to_vector(optional, [](Value value) { return int32_t(bool(value)); });
   SmallVector<int32_t> segments(inputs.size() - llvm::count(present, 1), 1);
   segments.append(present);
   state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(segments));
-  for (StringRef attr : {"scale", "causal", "window", "dropout", "stream", "cap"})
-    if (Attribute value = op->getAttr(attr))
-      state.addAttribute(attr, value);
+  state.addAttribute(op.getSpecAttrName(), op.getSpec());
   Operation *call = builder.create(state);
   func::ReturnOp::create(builder, op.getLoc(), call->getResults());
   return name;

@@ -537,7 +537,7 @@ def has_routers(config):
         return len(config["moe_layers"]) > 0
     dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step") or config.get("interleave_moe_layer_step", 1)
     every = config.get("moe_layer_interval") or every
-    first, last, layers = config.get("first_k_dense_replace", 0), config.get("moe_layer_end_index", -1), config["num_hidden_layers"]
+    first, last, layers = config.get("first_k_dense_replace", 0), config.get("moe_layer_end_index", -1), config.get("num_hidden_layers", 0)
     first = config.get("moe_layer_start_index", first)
     return experts_of(config) > 0 and any(
         first <= i <= (last if last >= 0 else layers - 1) and (i + 1) % every == 0 and i not in dense for i in range(layers))
