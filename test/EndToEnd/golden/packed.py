@@ -123,8 +123,7 @@ def imbalance(step, options):
     part = -(-sequence // ranks)
 
     def zigzag(at):
-        half = at // part * 2 + (at % part >= (part + 1) // 2)
-        return min(half, 2 * ranks - 1 - half)
+        return at // part if at % part < (part + 1) // 2 else ranks - 1 - at // part
 
     rank_of = {"zigzag": zigzag, "striped": lambda at: at % ranks, "none": lambda at: at // part}
 
