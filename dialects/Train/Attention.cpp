@@ -114,8 +114,7 @@ LogicalResult AttentionAttr::verify(llvm::function_ref<InFlightDiagnostic()> emi
   if (!(spec.cap >= 0) || !std::isfinite(spec.cap))
     return emitError() << "attention needs a cap of 0, for none, or above, found " << spec.cap;
   if (spec.chunk && !spec.causal)
-    return emitError() << "attention in chunks of " << spec.chunk
-                       << " is causal: no model has other chunks";
+    return emitError() << "attention in chunks of " << spec.chunk << " must be causal";
   return success();
 }
 

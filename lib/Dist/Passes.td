@@ -199,7 +199,7 @@ def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
     (`Device::flopsPerByteSent`), if that is less than half of keys and values. Layers then save the values that are sent instead of keys and
     values.
 
-    Final steps in which a window hides all keys from all queries are omitted,
+    Steps in which a window or chunks hide all keys from all queries are omitted,
     and so are calls for pairs that no device needs. With `context-balance=zigzag`,
     if that gains 2% or more, devices p and n - 1 - p exchange the second halves of their
     queries, and of their keys and values (see `dist-balance-attention`): all devices then have

@@ -554,7 +554,7 @@ func.func @window(%q: tensor<1x8x2x4xf32>) {
 // -----
 
 func.func @chunk(%q: tensor<1x8x2x4xf32>) {
-  // expected-error @+1 {{attention in chunks of 4 is causal}}
+  // expected-error @+1 {{attention in chunks of 4 must be causal}}
   %o, %l = train.attention %q, %q, %q scale 0.5 chunk 4 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }

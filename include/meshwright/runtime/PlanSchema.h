@@ -149,7 +149,7 @@ struct Peak {
                     v("buffers", self.buffers); v("others", self.others);)
 };
 
-/// Which keys a causal query sees, or, in attention that is not causal, any query.
+/// The part of an attention mask that is the same with and without `causal`: its window and its chunks.
 struct Mask {
   int64_t window = 0;
   optional<int64_t> chunk;
