@@ -83,6 +83,10 @@ llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
 llvm::Error predict(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                     llvm::raw_ostream &os);
 
+/// `meshwright calibrate -o FILE`: measures this machine and writes it as a cluster file.
+llvm::Error calibrateMachine(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
+                      llvm::raw_ostream &os);
+
 /// `meshwright plan MODEL --cluster CLUSTER --devices N ...`: the layouts whose steps take least.
 llvm::Error planLayout(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                        llvm::raw_ostream &os);

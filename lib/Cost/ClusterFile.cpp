@@ -14,6 +14,7 @@ using namespace meshwright::cost;
 using llvm::createStringError;
 using llvm::Error;
 using llvm::StringRef;
+using llvm::Twine;
 
 namespace {
 class ClusterReader : public TomlReader {
@@ -28,13 +29,18 @@ private:
 };
 } // namespace
 
+llvm::ArrayRef<StringRef> CollectiveAlgorithm::known() {
+  static constexpr StringRef known[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                        "all_to_all", "broadcast",  "reduce"};
+  return known;
+}
+
 CollectiveAlgorithm ClusterReader::algorithm(const toml::table &table) {
   expectOnly(table, {"name", "collectives", "pattern", "base", "step", "bandwidth", "source"});
   CollectiveAlgorithm algorithm;
   algorithm.name = text(table, "name");
   text(table, "source");
-  static const llvm::SmallVector<StringRef> known = {"all_reduce", "all_gather", "reduce_scatter",
-                                                     "all_to_all", "broadcast",  "reduce"};
+  llvm::ArrayRef<StringRef> known = CollectiveAlgorithm::known();
   if (const toml::node *node = find(table, "collectives", true)) {
     if (const toml::array *array = node->as_array())
       for (auto &&item : *array) {
@@ -61,7 +67,8 @@ CollectiveAlgorithm ClusterReader::algorithm(const toml::table &table) {
 }
 
 Level ClusterReader::level(const toml::table &table, bool isLast) {
-  expectOnly(table, {"name", "count", "latency", "bandwidth", "source", "algorithms"});
+  expectOnly(table,
+             {"name", "count", "latency", "bandwidth", "contention", "source", "algorithms"});
   Level level;
   level.name = text(table, "name");
   text(table, "source");
@@ -69,6 +76,7 @@ Level ClusterReader::level(const toml::table &table, bool isLast) {
   level.link = {number(table, "latency"), number(table, "bandwidth")};
   if (level.link.bandwidth == 0)
     fail(table, "'bandwidth' must be positive");
+  level.contention = number(table, "contention", false);
   for (const toml::table *entry : tables(table, "algorithms", false))
     level.algorithms.push_back(algorithm(*entry));
   return level;
@@ -76,8 +84,8 @@ Level ClusterReader::level(const toml::table &table, bool isLast) {
 
 Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   expectOnly(table, {"name", "like", "count", "memory", "products", "attention", "attention_grad",
-                     "kernels", "memory_bandwidth", "launch", "host", "peak", "description",
-                     "source"});
+                     "grouped_share", "kernels", "functions", "memory_bandwidth", "launch", "host",
+                     "peak", "description", "source"});
   // Without a row to take it from, everything must be said.
   std::string like = text(table, "like", false);
   const Device *row = like.empty() ? nullptr : findDevice(like);
@@ -108,6 +116,20 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   }
   rates(table, "attention", device.attention);
   rates(table, "attention_grad", device.attentionGrad);
+  if (double share = number(table, "grouped_share", false))
+    device.groupedShare = share;
+  if (const toml::node *node = find(table, "functions", false)) {
+    device.functions.clear();
+    if (const toml::table *functions = node->as_table())
+      for (auto &&[name, value] : *functions) {
+        double evaluations = value.is_number() ? value.value_or(0.0) : 0;
+        if (!(evaluations > 0 && evaluations < 1e30))
+          fail(value, "'" + Twine(name.str()) + "' must be a positive number of evaluations a second");
+        device.functions[std::string(name.str())] = evaluations;
+      }
+    else
+      fail(*node, "'functions' must be a table of evaluations a second by the names of ops");
+  }
   if (std::optional<Rate> kernels = rate(table, "kernels"))
     device.kernels = *kernels;
   if (std::optional<Rate> memory = rate(table, "memory_bandwidth"))

@@ -44,7 +44,7 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "inspect", "models", "schedule",
+static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "inspect", "models", "schedule",
                                                   "diff",    "run", "plot",    "replay", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
@@ -123,8 +123,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     return llvm::make_error<HelpRequested>(
         (llvm::Twine("meshwright ") + version + ", with LLVM " + LLVM_VERSION_STRING + "\n").str());
   args = args.drop_front();
-  if (command == "compile" || command == "fit" || command == "predict" ||
-      command == "plan") {
+  if (command == "compile" || command == "fit" || command == "predict" || command == "plan" ||
+      command == "calibrate") {
     mlir::DialectRegistry registry;
     registerDialects(registry);
     registerPasses();
@@ -136,6 +136,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
       return fit(args, context, llvm::outs());
     if (command == "predict")
       return predict(args, context, llvm::outs());
+    if (command == "calibrate")
+      return calibrateMachine(args, context, llvm::outs());
     if (command == "plan")
       return planLayout(args, context, llvm::outs());
     llvm::Expected<CompileOptions> options = parseCompileOptions(args);

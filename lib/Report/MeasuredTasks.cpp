@@ -4,11 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/MeasuredTasks.h"
-#include "meshwright/InputFile.h"
-#include "meshwright/Json.h"
+
+#include "TraceFile.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/JSON.h"
 
 #include <algorithm>
 #include <map>
@@ -23,60 +22,29 @@ struct Event {
   std::string name;
   double begin, end;
 };
-/// What one rank did, by category, in order of time.
+/// What one rank did, by category, in order of time, in milliseconds.
 struct Rank {
   std::vector<Event> steps, tasks, computed;
 };
 } // namespace
 
 static Expected<std::map<int64_t, Rank>> readRanks(StringRef path) {
-  auto file = readInput(path, traceInput);
-  if (!file)
-    return createStringError("cannot read '" + path + "': " + toString(file.takeError()));
-  Expected<json::Value> value = parseJson((*file)->getBuffer());
-  const json::Array *events = nullptr;
-  if (value && value->getAsObject())
-    events = value->getAsObject()->getArray("traceEvents");
-  if (!events)
-    return createStringError("'" + path + "' is no trace; an executable's --trace FILE writes one" +
-                             (value ? "" : ": " + toString(value.takeError())));
-  if (const json::Object *other = value->getAsObject()->getObject("otherData"))
-    if (other->get("times"))
-      return createStringError("'" + path + "' is what --report predicts, in relative times; an "
-                               "executable's --trace FILE writes one that was measured");
+  Expected<RankTraces> traces = readTrace(path);
+  if (!traces)
+    return traces.takeError();
   std::map<int64_t, Rank> ranks;
-  for (const json::Value &entry : *events) {
-    const json::Object *event = entry.getAsObject();
-    if (!event)
-      continue;
-    Rank &rank = ranks[event->getInteger("pid").value_or(0)];
-    if (const json::Object *args = event->getObject("args"))
-      if (int64_t dropped = args->getInteger("dropped_spans").value_or(0))
-        return createStringError("'" + path + "' lacks " + Twine(dropped) +
-                                 " spans; choose fewer steps with --trace-from and --trace-steps");
-    StringRef category = event->getString("cat").value_or("");
-    StringRef name = event->getString("name").value_or("");
-    auto *list = category == "step" && name == "step" ? &rank.steps
-                 : category == "task"                 ? &rank.tasks
-                 : category == "compute"              ? &rank.computed
-                                                      : nullptr;
-    if (!list)
-      continue;
-    double begin = event->getNumber("ts").value_or(0) / 1e3;
-    list->push_back({name.str(), begin, begin + event->getNumber("dur").value_or(0) / 1e3});
+  for (auto &[number, events] : *traces) {
+    Rank &rank = ranks[number];
+    for (const TraceEvent &event : events) {
+      auto *list = event.category == "step" && event.name == "step" ? &rank.steps
+                   : event.category == "task"                       ? &rank.tasks
+                   : event.category == "compute"                    ? &rank.computed
+                                                                    : nullptr;
+      if (list)
+        list->push_back({event.name, 1e3 * event.begin, 1e3 * event.end});
+    }
   }
-  for (auto &[number, rank] : ranks)
-    for (auto *list : {&rank.steps, &rank.tasks, &rank.computed})
-      llvm::sort(*list, [](const Event &a, const Event &b) { return a.begin < b.begin; });
   return ranks;
-}
-
-static double median(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// The events of `all` that begin in `step`.

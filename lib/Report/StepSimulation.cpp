@@ -9,7 +9,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "meshwright/Communication.h"
-#include "meshwright/Cost/Flops.h"
+#include "meshwright/Cost/CallWork.h"
 #include "meshwright/Cost/MovedBytes.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -219,75 +219,17 @@ const cost::GroupLayout &Simulation::layoutOf(int64_t number,
   return entry->second;
 }
 
-/// The memory that a value is a part of.
-static exec::BufferOp bufferOf(Value memory) {
-  while (Operation *op = memory.getDefiningOp()) {
-    if (auto buffer = dyn_cast<exec::BufferOp>(op))
-      return buffer;
-    if (!isa<exec::SlotOp, exec::ViewOp, exec::WindowOp>(op))
-      return nullptr;
-    memory = op->getOperand(0);
-  }
-  return nullptr;
-}
-
-/// Launches of the update read a state, or write a parameter.
-static bool isUpdate(exec::LaunchOp launch) {
-  auto isOf = [](Value operand, exec::Category category) {
-    exec::BufferOp buffer = bufferOf(operand);
-    return buffer && buffer.getCategory() == category;
-  };
-  return llvm::any_of(launch->getOperands(),
-                      [&](Value v) { return isOf(v, exec::Category::Optimizer); }) ||
-         llvm::any_of(launch.getOutputs(),
-                      [&](Value v) { return isOf(v, exec::Category::Parameter); });
-}
-
-/// The type of the keys of a call of attention, [b, keys, heads, d]; null for other ops.
-static MemRefType keysOf(Operation *op) {
-  if (auto call = dyn_cast<exec::AttentionOp>(op))
-    return cast<MemRefType>(call.getK().getType());
-  if (auto call = dyn_cast<exec::AttentionGradOp>(op))
-    return cast<MemRefType>(call.getK().getType());
-  return {};
-}
-
-static const cost::Rate &attentionRate(Operation *op, const cost::Device &device, unsigned bits) {
-  bool isForward = isa<exec::AttentionOp>(op);
-  const cost::Rate &small = isForward ? device.smallHeads : device.smallHeadsGrad;
-  if (bits <= 16 && keysOf(op).getDimSize(3) <= 64 && small.peak() > 0)
-    return small;
-  return (isForward ? device.attention : device.attentionGrad).ofBits(bits);
-}
-
 Cost Simulation::costOf(const Runner &runner, Operation *op) {
   auto [entry, isNew] = costs.try_emplace(op);
   if (!isNew)
     return entry->second;
-  const cost::Device &device = cluster.deviceAt(runner.device);
-  cost::MovedBytes moved = cost::movedBy(op, symbols);
-  double bytes = double(moved.read + moved.written), count = flops.of(op);
-  Cost cost{&TimeParts::kernels};
-  double computes = device.kernels.seconds(count);
-  if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
-    if (isUpdate(launch))
-      cost.part = &TimeParts::optimizer;
-  } else if (count > 0) {
-    // Library calls say by their first operand what they multiply.
-    unsigned bits = cast<MemRefType>(op->getOperand(0).getType()).getElementTypeBitWidth();
-    if (MemRefType keys = keysOf(op)) {
-      cost.part = &TimeParts::attention;
-      computes = count / attentionRate(op, device, bits).between(double(keys.getDimSize(1)));
-    } else {
-      cost.part = &TimeParts::products;
-      computes = device.products.ofBits(bits).seconds(count);
-      if (isa<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(op))
-        computes /= device.groupedShare;
-    }
-  }
-  bool isProduct = cost.part == &TimeParts::products || cost.part == &TimeParts::attention;
-  cost.seconds = std::max(computes, device.memory.seconds(bytes)) *
-                 (isProduct ? profile.products : profile.kernels);
+  static constexpr double TimeParts::*parts[] = {&TimeParts::kernels,  &TimeParts::optimizer,
+                                                 &TimeParts::products, &TimeParts::products,
+                                                 &TimeParts::attention, &TimeParts::attention};
+  cost::CallWork work = cost::workOf(op, flops, symbols);
+  Cost cost{parts[work.kind]};
+  cost.seconds = work.seconds(cluster.deviceAt(runner.device)) *
+                 (work.isProduct() ? profile.products : profile.kernels);
   cost.isLaunched = cost.seconds > 0;
   return costs[op] = cost;
 }
@@ -319,6 +261,10 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
   if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
     runner.clocks.started[*token] = end;
     runner.awaited[*token] = kind;
+    // What is computed meanwhile is held up, which is paid at once.
+    double heldUp = cluster.levels[layout.level].contention * seconds;
+    runner.parts.communication[kind] += heldUp;
+    runner.clocks.now += heldUp;
   } else {
     wait(runner, end, runner.parts.communication[kind], end - from);
   }

@@ -11,6 +11,7 @@
 
 #include "meshwright/Cost/Device.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 
@@ -33,6 +34,9 @@ struct CollectiveAlgorithm {
   Pattern pattern = Pattern::ring;
   double base = 0, step = 0; ///< seconds
   Rate bandwidth{0};         ///< bytes a second through an adapter, by the number of members
+
+  /// The collectives that algorithms may be of; others are messages.
+  static llvm::ArrayRef<llvm::StringRef> known();
 };
 
 /// Links between units: devices of a machine, machines of a cluster. Each device has an adapter.
@@ -41,6 +45,9 @@ struct Level {
   int64_t count = 0; ///< units of the level inside that it connects; of the outermost 0: any number
   Link link{0, 0};   ///< of a message from a device to a device of another unit
   std::vector<CollectiveAlgorithm> algorithms;
+  /// By which share of its time a collective holds up what is computed beside it: 1 where the
+  /// processor that computes also moves the bytes.
+  double contention = 0;
 };
 
 /// How the members of a group lie in a cluster. Groups of one kind lie alike.

@@ -12,6 +12,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <map>
 #include <string>
 
 namespace meshwright::cost {
@@ -80,6 +81,9 @@ struct Device {
   double capacity = 0; ///< bytes of memory; 0: not known
   /// FLOPs a second of products that a data sheet promises, which utilization is measured against.
   double peakF32 = 0, peakNarrow = 0;
+  /// Evaluations a second in generated kernels of what takes more than one instruction for an
+  /// element, by the name of the op (CallWork::functions); those that are not here take nothing.
+  std::map<std::string, double> functions = {};
 
   /// FLOPs that a byte a device sends is worth: what it computes in products of 16 bits while it
   /// sends one to another device of its machine.

@@ -1,0 +1,47 @@
+//===- CallWork.h - what a call's time depends on -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_COST_CALLWORK_H
+#define MESHWRIGHT_COST_CALLWORK_H
+
+#include "meshwright/Cost/Device.h"
+#include "meshwright/Cost/Flops.h"
+
+#include <map>
+#include <string>
+
+namespace meshwright::cost {
+
+/// What an op of the memory form that computes does, as far as its time depends on it.
+struct CallWork {
+  enum Kind {
+    Kernel,         ///< a generated kernel, ...
+    Optimizer,      ///< ... of those that update parameters or states
+    Product,        ///< a matrix product, ...
+    GroupedProduct, ///< ... of experts
+    Attention,
+    AttentionGrad
+  };
+  Kind kind = Kernel;
+  double flops = 0, bytes = 0; ///< bytes are those read and written
+  /// Of a generated kernel: how often it evaluates what takes more than one instruction for an
+  /// element, by the name of the op without its dialect: exp, divf, truncf.
+  std::map<std::string, double> functions;
+  unsigned bits = 32;          ///< of the operands' element type
+  int64_t keys = 0, headSize = 0; ///< of attention: keys of a sequence, elements of a head
+
+  bool isProduct() const { return kind >= Product; }
+  /// Whether anything is computed or moved.
+  bool any() const { return flops > 0 || bytes > 0; }
+  /// Seconds on `device` without the launch.
+  double seconds(const Device &device) const;
+};
+
+/// The work of a launch, a product, a call of attention or a copy of the memory form.
+CallWork workOf(mlir::Operation *op, FlopCounter &flops, mlir::SymbolTableCollection &symbols);
+
+} // namespace meshwright::cost
+
+#endif // MESHWRIGHT_COST_CALLWORK_H

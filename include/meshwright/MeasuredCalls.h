@@ -1,0 +1,49 @@
+//===- MeasuredCalls.h - how long the calls of a program took -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_MEASUREDCALLS_H
+#define MESHWRIGHT_MEASUREDCALLS_H
+
+#include "meshwright/Cost/CallWork.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright::report {
+
+/// A kernel, a product or a call of attention.
+struct MeasuredCall {
+  std::string name, location;
+  cost::CallWork work;
+  double seconds; ///< the median over its runs on all ranks
+  double runs;    ///< in a step of a rank
+};
+
+/// A collective or a message of a pipeline.
+struct MeasuredCollective {
+  std::string name; ///< as ops are called; "message" for one from rank to rank
+  int64_t members;
+  double bytes;   ///< that a member sends
+  double seconds; ///< the median over its runs, of the member that came last
+};
+
+struct MeasuredRun {
+  std::vector<MeasuredCall> calls;
+  std::vector<MeasuredCollective> collectives;
+  double step = 0;    ///< seconds, the median over steps and ranks
+  double between = 0; ///< of a step, in which no call ran and nothing was waited for
+  double launches = 0; ///< calls of a step
+};
+
+/// Reads what `--trace` of an executable wrote that was compiled from `module`, which is at phase
+/// exec. The first of several steps is left out.
+llvm::Expected<MeasuredRun> readMeasuredCalls(llvm::StringRef path, mlir::ModuleOp module);
+
+} // namespace meshwright::report
+
+#endif // MESHWRIGHT_MEASUREDCALLS_H

@@ -1,0 +1,117 @@
+//===- CallWork.cpp - what a call's time depends on ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Cost/CallWork.h"
+
+#include "Exec/Exec.h"
+#include "meshwright/Cost/MovedBytes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::cost;
+
+/// The memory that a value is a part of.
+static exec::BufferOp bufferOf(Value memory) {
+  while (Operation *op = memory.getDefiningOp()) {
+    if (auto buffer = dyn_cast<exec::BufferOp>(op))
+      return buffer;
+    if (!isa<exec::SlotOp, exec::ViewOp, exec::WindowOp>(op))
+      return nullptr;
+    memory = op->getOperand(0);
+  }
+  return nullptr;
+}
+
+/// Launches of the update read a state, or write a parameter.
+static bool isUpdate(exec::LaunchOp launch) {
+  auto isOf = [](Value operand, exec::Category category) {
+    exec::BufferOp buffer = bufferOf(operand);
+    return buffer && buffer.getCategory() == category;
+  };
+  return llvm::any_of(launch->getOperands(),
+                      [&](Value v) { return isOf(v, exec::Category::Optimizer); }) ||
+         llvm::any_of(launch.getOutputs(),
+                      [&](Value v) { return isOf(v, exec::Category::Parameter); });
+}
+
+/// The type of the keys of a call of attention, [b, keys, heads, d]; null for other ops.
+static MemRefType keysOf(Operation *op) {
+  if (auto call = dyn_cast<exec::AttentionOp>(op))
+    return cast<MemRefType>(call.getK().getType());
+  if (auto call = dyn_cast<exec::AttentionGradOp>(op))
+    return cast<MemRefType>(call.getK().getType());
+  return {};
+}
+
+/// Counts what the body of a kernel evaluates for each element beside sums and products.
+static std::map<std::string, double> functionsOf(func::FuncOp kernel) {
+  std::map<std::string, double> functions;
+  for (Operation &op : kernel.getBody().front()) {
+    if (!isa_and_nonnull<math::MathDialect>(op.getDialect()) &&
+        !isa<arith::DivFOp, arith::ExtFOp, arith::TruncFOp>(op))
+      continue;
+    auto type = cast<RankedTensorType>(op.getResult(0).getType());
+    functions[op.getName().stripDialect().str()] += double(type.getNumElements());
+  }
+  return functions;
+}
+
+CallWork cost::workOf(Operation *op, FlopCounter &flops, SymbolTableCollection &symbols) {
+  MovedBytes moved = movedBy(op, symbols);
+  CallWork work;
+  work.bytes = double(moved.read + moved.written);
+  work.flops = flops.of(op);
+  if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
+    work.kind = isUpdate(launch) ? CallWork::Optimizer : CallWork::Kernel;
+    work.functions = functionsOf(
+        symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr()));
+  } else if (work.flops > 0) {
+    // Library calls say by their first operand what they multiply.
+    work.bits = cast<MemRefType>(op->getOperand(0).getType()).getElementTypeBitWidth();
+    if (MemRefType keys = keysOf(op)) {
+      work.kind = isa<exec::AttentionOp>(op) ? CallWork::Attention : CallWork::AttentionGrad;
+      work.keys = keys.getDimSize(1);
+      work.headSize = keys.getDimSize(3);
+    } else {
+      work.kind = isa<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(op)
+                      ? CallWork::GroupedProduct
+                      : CallWork::Product;
+    }
+  }
+  return work;
+}
+
+/// FLOPs a second of a call of attention.
+static double attentionRate(const CallWork &work, const Device &device) {
+  bool isForward = work.kind == CallWork::Attention;
+  const Rate &small = isForward ? device.smallHeads : device.smallHeadsGrad;
+  bool isSmall = work.bits <= 16 && work.headSize <= 64 && small.peak() > 0;
+  const Rate &rate =
+      isSmall ? small : (isForward ? device.attention : device.attentionGrad).ofBits(work.bits);
+  return rate.between(double(work.keys));
+}
+
+double CallWork::seconds(const Device &device) const {
+  double moves = device.memory.seconds(bytes), evaluates = 0;
+  for (auto &[name, count] : functions)
+    if (auto known = device.functions.find(name); known != device.functions.end())
+      evaluates += count / known->second;
+  switch (kind) {
+  case Kernel:
+  case Optimizer:
+    return std::max({device.kernels.seconds(flops), evaluates, moves});
+  case Product:
+    return std::max(device.products.ofBits(bits).seconds(flops), moves);
+  case GroupedProduct:
+    return std::max(device.products.ofBits(bits).seconds(flops) / device.groupedShare, moves);
+  case Attention:
+  case AttentionGrad:
+    return std::max(flops / attentionRate(*this, device), moves);
+  }
+  llvm_unreachable("an unknown kind of call");
+}

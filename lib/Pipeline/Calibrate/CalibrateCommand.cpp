@@ -1,0 +1,313 @@
+//===- CalibrateCommand.cpp - the `calibrate` command -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "ClusterText.h"
+#include "Programs.h"
+#include "Rates.h"
+
+#include "meshwright/MeasuredCalls.h"
+#include "meshwright/Pipeline.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+#include <chrono>
+#include <ctime>
+#include <random>
+#include <thread>
+#include <unistd.h>
+
+using namespace mlir;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+namespace sys = llvm::sys;
+
+namespace meshwright {
+
+/// With more ranks the programs, whose widths and experts they divide, would have to be larger.
+static constexpr int64_t maxRanks = 8;
+
+static constexpr const char *usage =
+    "usage: meshwright calibrate -o FILE.toml [--ranks N] [--mpi] [--samples FILE]\n"
+    "  Measures this machine and writes it as a cluster file for predict, plan and compile --cluster:\n"
+    "  trains small models for a few steps each and takes the rates of products, attention, kernels\n"
+    "  and collectives from the times of their calls. Nothing else should run meanwhile.\n"
+    "  --ranks N       ranks that share the machine: 1, 2, 4 or 8 (default: 1). Rates are those of\n"
+    "                  a rank while all are busy, so a file is for meshes of N ranks\n"
+    "  --mpi           ranks are processes under mpirun (default: threads of one process)\n"
+    "  --samples FILE  also writes every call that was measured, as JSON\n";
+
+namespace {
+struct Settings {
+  std::string output, samples;
+  int64_t ranks = 1;
+  bool mpi = false;
+};
+
+class Calibration {
+public:
+  Calibration(const Settings &settings, MLIRContext &context, StringRef folder)
+      : settings(settings), context(context), folder(folder) {}
+  /// What the programs train on: bytes at random.
+  Error writeTokens() const;
+  Error measure(const calibrate::Program &program);
+  std::vector<report::MeasuredRun> runs;
+
+private:
+  std::string path(StringRef name) const { return (folder + "/" + name).str(); }
+  Error train(int64_t steps) const;
+
+  const Settings &settings;
+  MLIRContext &context;
+  std::string folder;
+};
+} // namespace
+
+static Error writeFile(StringRef path, StringRef text) {
+  std::error_code code;
+  llvm::raw_fd_ostream file(path, code);
+  if (!code) {
+    file << text;
+    file.close();
+    code = file.error();
+    file.clear_error();
+  }
+  return code ? createStringError("cannot write '" + path + "': " + code.message())
+              : Error::success();
+}
+
+Error Calibration::writeTokens() const {
+  std::mt19937 random(1);
+  std::string tokens;
+  for (int i = 0; i < 1 << 18; ++i)
+    tokens += {char(random() & 255), 0}; // 16 bits, below each vocabulary
+  return writeFile(path("tokens.bin"), tokens);
+}
+
+/// Trains the executable, with each rank's spans of all but the first two steps.
+Error Calibration::train(int64_t steps) const {
+  std::string log = path("log"), exe = path("exe");
+  std::vector<std::string> words{exe};
+  if (settings.mpi)
+    words = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n",
+             std::to_string(settings.ranks), exe};
+  else
+    words.insert(words.end(), {"--ranks", std::to_string(settings.ranks)});
+  words.insert(words.end(), {"--data", path("tokens.bin"), "--steps", std::to_string(steps + 2), "--trace",
+                             path("trace.json"), "--trace-from", "2"});
+  std::vector<StringRef> args(words.begin(), words.end());
+  Expected<std::string> program = [&]() -> Expected<std::string> {
+    if (!settings.mpi)
+      return exe;
+    if (auto found = sys::findProgramByName("mpirun"))
+      return *found;
+    return createStringError("--mpi: there is no mpirun (Debian: apt-get install openmpi-bin)");
+  }();
+  if (!program)
+    return program.takeError();
+  std::string message;
+  int code = sys::ExecuteAndWait(*program, args, std::nullopt, {StringRef(), StringRef(log), StringRef(log)},
+                                       0, 0, &message);
+  if (code == 0)
+    return Error::success();
+  auto text = llvm::MemoryBuffer::getFile(log);
+  return createStringError("a program that measures ended with " + llvm::Twine(code) + ": " + message +
+                           (text ? (*text)->getBuffer().take_back(1000) : ""));
+}
+
+Error Calibration::measure(const calibrate::Program &program) {
+  if (Error error = writeFile(path("config.json"), program.config))
+    return error;
+  std::vector<std::string> flags{path("config.json")};
+  flags.insert(flags.end(), program.flags.begin(), program.flags.end());
+  auto parse = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), more.begin(), more.end());
+    return parseCompileOptions(all);
+  };
+  Expected<CompileOptions> options = parse({}), toExe = parse({"-o", path("exe")});
+  if (!options)
+    return options.takeError();
+  if (!toExe)
+    return toExe.takeError();
+  std::string said;
+  llvm::raw_string_ostream log(said);
+  auto module = compileTo(Phase::exec, *options, context, log);
+  if (!module)
+    return module.takeError();
+  if (Error error = compile(*toExe, context, log))
+    return error;
+  if (Error error = train(program.steps))
+    return error;
+  Expected<report::MeasuredRun> run = report::readMeasuredCalls(path("trace.json"), **module);
+  if (!run)
+    return run.takeError();
+  runs.push_back(std::move(*run));
+  return Error::success();
+}
+
+/// All that was measured, for those who want to look.
+static std::string samplesText(const std::vector<report::MeasuredRun> &runs) {
+  llvm::json::Array all;
+  for (const report::MeasuredRun &run : runs) {
+    llvm::json::Array calls, collectives;
+    for (const report::MeasuredCall &call : run.calls) {
+      llvm::json::Object functions;
+      for (auto &[name, count] : call.work.functions)
+        functions[name] = count;
+      calls.push_back(llvm::json::Object{{"name", call.name},
+                                         {"location", call.location},
+                                         {"kind", int64_t(call.work.kind)},
+                                         {"bits", int64_t(call.work.bits)},
+                                         {"keys", call.work.keys},
+                                         {"head_size", call.work.headSize},
+                                         {"flops", call.work.flops},
+                                         {"bytes", call.work.bytes},
+                                         {"functions", std::move(functions)},
+                                         {"seconds", call.seconds},
+                                         {"runs", call.runs}});
+    }
+    for (const report::MeasuredCollective &collective : run.collectives)
+      collectives.push_back(llvm::json::Object{{"name", collective.name},
+                                               {"members", collective.members},
+                                               {"bytes", collective.bytes},
+                                               {"seconds", collective.seconds}});
+    all.push_back(llvm::json::Object{{"step", run.step},
+                                     {"between", run.between},
+                                     {"launches", run.launches},
+                                     {"calls", std::move(calls)},
+                                     {"collectives", std::move(collectives)}});
+  }
+  return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(all))).str();
+}
+
+/// "AMD EPYC 9654", of what the machine says of itself.
+static std::string processorName() {
+  if (auto text = llvm::MemoryBuffer::getFileAsStream("/proc/cpuinfo"))
+    for (StringRef line : llvm::split((*text)->getBuffer(), '\n'))
+      if (line.starts_with("model name"))
+        return line.split(':').second.trim().str();
+  return "processor";
+}
+
+/// The machine as its ranks see it.
+static cost::Cluster clusterOf(llvm::ArrayRef<report::MeasuredRun> runs, const Settings &settings) {
+  cost::Cluster cluster;
+  std::string processor = processorName();
+  cluster.name = sys::path::stem(settings.output).str();
+  cluster.target = "cpu";
+  cluster.description = llvm::formatv("{0} {1} of a machine with {2} cores ({3})", settings.ranks,
+                                      settings.ranks == 1 ? "rank" : "ranks",
+                                      std::thread::hardware_concurrency(), processor);
+  cost::Device device = calibrate::rateDevice(runs);
+  device.name = processor;
+  device.description = "a rank on " + processor;
+  device.capacity = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) /
+                    double(settings.ranks);
+  // A copy reads and writes each byte.
+  device.host = {0, device.memory.peak() / 2};
+  cost::Level level = calibrate::rateLinks(runs, device);
+  level.name = settings.mpi ? "MPI" : "memory";
+  level.count = settings.ranks;
+  // Ranks move bytes with the cores that compute.
+  level.contention = 1;
+  cluster.devices.push_back({device, 0});
+  cluster.levels.push_back(level);
+  return cluster;
+}
+
+static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
+  Settings settings;
+  std::string ranks = "1";
+  for (size_t i = 0; i < args.size(); ++i) {
+    std::string *value = llvm::StringSwitch<std::string *>(args[i])
+                             .Case("-o", &settings.output)
+                             .Case("--samples", &settings.samples)
+                             .Case("--ranks", &ranks)
+                             .Default(nullptr);
+    if (args[i] == "-h" || args[i] == "--help")
+      return llvm::make_error<HelpRequested>(usage);
+    if (args[i] == "--mpi")
+      settings.mpi = true;
+    else if (value && i + 1 < args.size())
+      *value = args[++i];
+    else
+      return createStringError((value ? "a value is missing after '" : "unknown option '") +
+                               args[i] + "'\n" + usage);
+  }
+  if (StringRef(ranks).getAsInteger(10, settings.ranks) || settings.ranks < 1 ||
+      settings.ranks > maxRanks || !llvm::isPowerOf2_64(settings.ranks))
+    return createStringError("--ranks must be 1, 2, 4 or 8, found '" + ranks + "'\n" + usage);
+  if (!StringRef(settings.output).ends_with(".toml"))
+    return createStringError("-o must name the cluster file to write, whose name ends in .toml; found '" +
+                             settings.output + "'\n" + usage);
+  return settings;
+}
+
+/// Says on a terminal how far the measurement has come.
+static void showProgress(size_t done, size_t all) {
+  if (!isatty(STDERR_FILENO))
+    return;
+  if (done == all)
+    llvm::errs() << "\r\x1b[K";
+  else
+    llvm::errs() << "\r[" << std::string(done, '#') << std::string(all - done, ' ') << "] program "
+                 << done + 1 << " of " << all << "\x1b[K";
+  llvm::errs().flush();
+}
+
+Error calibrateMachine(llvm::ArrayRef<std::string> args, MLIRContext &context,
+                       llvm::raw_ostream &os) {
+  Expected<Settings> settings = parseSettings(args);
+  if (!settings)
+    return settings.takeError();
+  llvm::SmallString<128> folder;
+  if (std::error_code code = sys::fs::createUniqueDirectory("meshwright-calibrate", folder))
+    return createStringError("cannot make a folder for the programs that measure: " +
+                             code.message());
+  auto cleanUp = llvm::scope_exit([&] { sys::fs::remove_directories(folder); });
+  auto begin = std::chrono::steady_clock::now();
+  Calibration calibration(*settings, context, folder);
+  if (Error error = calibration.writeTokens())
+    return error;
+  std::vector<calibrate::Program> programs = calibrate::programsFor(settings->ranks);
+  for (size_t i = 0; i < programs.size(); ++i) {
+    showProgress(i, programs.size());
+    if (Error error = calibration.measure(programs[i]))
+      return error;
+  }
+  showProgress(programs.size(), programs.size());
+  cost::Cluster cluster = clusterOf(calibration.runs, *settings);
+  std::time_t now = std::time(nullptr);
+  char date[16];
+  std::strftime(date, sizeof date, "%Y-%m-%d", std::localtime(&now));
+  std::string source = llvm::formatv("meshwright calibrate --ranks {0}{1}, {2}", settings->ranks,
+                                     settings->mpi ? " --mpi" : "", date);
+  if (Error error = writeFile(settings->output, calibrate::clusterText(cluster, source)))
+    return error;
+  if (!settings->samples.empty())
+    if (Error error = writeFile(settings->samples, samplesText(calibration.runs)))
+      return error;
+  os << llvm::formatv("{0}: {1}, measured by {2} programs in {3:F0} s\n", settings->output,
+                      cluster.description, programs.size(),
+                      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  os << "calls by these rates beside what they took, mean distance over all programs:\n";
+  for (const calibrate::Misfit &misfit :
+       calibrate::misfits(calibration.runs, cluster.devices.front().device))
+    os << llvm::formatv("  {0,-22}{1,7:P1} of a step, {2:P1} apart\n", misfit.kind, misfit.share,
+                        std::expm1(misfit.error));
+  return Error::success();
+}
+
+} // namespace meshwright

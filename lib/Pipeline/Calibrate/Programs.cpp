@@ -1,0 +1,122 @@
+//===- Programs.cpp - what is trained to measure a machine --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Programs.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+using namespace meshwright::calibrate;
+namespace json = llvm::json;
+
+namespace {
+/// What calls depend on: the model's width and what it sees at once.
+struct Shape {
+  int64_t layers, width, heads, vocabulary, batch, sequence; ///< batch: of a rank
+};
+} // namespace
+
+static std::string text(json::Object config) {
+  return llvm::formatv("{0:2}", json::Value(std::move(config))).str();
+}
+
+static std::string llama(const Shape &shape) {
+  return text(json::Object{{"model_type", "llama"},
+               {"hidden_size", shape.width},
+               {"intermediate_size", shape.width * 11 / 4},
+               {"num_hidden_layers", shape.layers},
+               {"num_attention_heads", shape.heads},
+               {"num_key_value_heads", (shape.heads + 1) / 2},
+               {"vocab_size", shape.vocabulary},
+               {"max_position_embeddings", shape.sequence},
+               {"rms_norm_eps", 1e-5},
+               {"rope_theta", 10000.0},
+               {"hidden_act", "silu"},
+               {"tie_word_embeddings", false}});
+}
+
+static std::string gpt2(const Shape &shape) {
+  return text(json::Object{{"model_type", "gpt2"},
+               {"n_embd", shape.width},
+               {"n_layer", shape.layers},
+               {"n_head", shape.heads},
+               {"vocab_size", shape.vocabulary},
+               {"n_positions", shape.sequence},
+               {"attn_pdrop", 0.0},
+               {"embd_pdrop", 0.0},
+               {"resid_pdrop", 0.0}});
+}
+
+static std::string mixtral(const Shape &shape) {
+  return text(json::Object{{"model_type", "mixtral"},
+               {"hidden_size", shape.width},
+               {"intermediate_size", shape.width * 2},
+               {"num_hidden_layers", shape.layers},
+               {"num_attention_heads", shape.heads},
+               {"num_key_value_heads", shape.heads},
+               {"num_local_experts", 8},
+               {"num_experts_per_tok", 2},
+               {"vocab_size", shape.vocabulary},
+               {"max_position_embeddings", shape.sequence},
+               {"rms_norm_eps", 1e-5},
+               {"rope_theta", 10000.0},
+               {"hidden_act", "silu"},
+               {"tie_word_embeddings", false}});
+}
+
+std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
+  std::vector<Program> programs;
+  auto add = [&](std::string (*model)(const Shape &), const Shape &shape, int64_t steps,
+                 llvm::ArrayRef<std::string> flags) {
+    Program program{model(shape),
+                    {"--seq", std::to_string(shape.sequence), "--batch",
+                     std::to_string(shape.batch * ranks)},
+                    steps};
+    program.flags.insert(program.flags.end(), flags.begin(), flags.end());
+    programs.push_back(std::move(program));
+  };
+  auto mesh = [&](const char *axis) {
+    return ranks == 1 ? std::vector<std::string>()
+                      : std::vector<std::string>{"--mesh", llvm::formatv("{0}={1}", axis, ranks)};
+  };
+  auto with = [](std::vector<std::string> flags, std::vector<std::string> more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  };
+  std::vector<std::string> data = mesh("data"), sharded = with(data, {"--zero", "3"});
+  if (ranks == 1)
+    sharded.clear();
+  // Small and large, wide and long; by the rank's own batch, so that all ranks are as busy.
+  const Shape tiny{2, 64, 2, 512, 2, 64}, small{2, 128, 4, 1024, 2, 128},
+      middle{2, 256, 4, 2048, 4, 128}, wide{2, 512, 8, 4096, 2, 256}, large{1, 1024, 16, 8192, 2, 256},
+      longer{2, 256, 4, 1024, 1, 1024}, longest{1, 128, 4, 1024, 1, 4096};
+  add(llama, tiny, 40, data);
+  add(gpt2, tiny, 40, data);
+  add(llama, small, 30, sharded);
+  add(gpt2, middle, 12, data);
+  add(llama, middle, 12, sharded);
+  add(gpt2, wide, 6, data);
+  add(llama, wide, 6, sharded);
+  add(llama, large, 4, data);
+  add(llama, longer, 6, data);
+  add(gpt2, longest, 4, data);
+  std::vector<std::string> narrow{"--precision", "bf16"};
+  add(llama, small, 30, with(data, narrow));
+  add(gpt2, middle, 12, with(sharded, narrow));
+  add(llama, wide, 6, with(data, narrow));
+  add(llama, large, 4, with(sharded, narrow));
+  add(gpt2, longer, 6, with(data, narrow));
+  add(mixtral, middle, 8, mesh(ranks > 1 ? "expert" : "data"));
+  if (ranks > 1) {
+    add(llama, small, 30, with(mesh("tensor"), {"--sequence-parallel"}));
+    add(gpt2, wide, 6, mesh("tensor"));
+    Shape stages = middle;
+    stages.layers = ranks;
+    stages.batch = 2;
+    add(llama, stages, 8, with(mesh("pipe"), {"--microbatches", std::to_string(2 * ranks)}));
+    add(llama, longer, 6, mesh("context"));
+  }
+  return programs;
+}

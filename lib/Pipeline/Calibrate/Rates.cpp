@@ -1,0 +1,251 @@
+//===- Rates.cpp - rates of a machine from what calls took --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Rates.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace meshwright;
+using namespace meshwright::calibrate;
+using cost::CallWork;
+using cost::Rate;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+/// A call, and which share of its run it takes.
+struct Sample {
+  const CallWork *work;
+  double seconds, weight;
+};
+using Samples = std::vector<Sample>;
+
+/// A number at a size, such as a rate.
+struct At {
+  double size, value;
+};
+} // namespace
+
+static Samples samplesOf(llvm::ArrayRef<report::MeasuredRun> runs,
+                         llvm::function_ref<bool(const CallWork &)> take) {
+  Samples samples;
+  for (const report::MeasuredRun &run : runs)
+    for (const report::MeasuredCall &call : run.calls)
+      if (call.seconds > 0 && take(call.work))
+        samples.push_back({&call.work, call.seconds, call.seconds * call.runs / run.step});
+  return samples;
+}
+
+static double median(std::vector<double> values) {
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// A rate by size: the median of the values whose sizes are within the same power of `base`, at the
+/// geometric mean of these sizes.
+static std::optional<Rate> rateBySize(llvm::ArrayRef<At> values, double base) {
+  std::map<int, std::vector<At>> bins;
+  for (const At &value : values)
+    bins[int(std::floor(std::log(value.size) / std::log(base)))].push_back(value);
+  std::vector<Rate::Point> points;
+  for (auto &[number, bin] : bins) {
+    double logs = 0;
+    std::vector<double> of;
+    for (const At &value : bin) {
+      logs += std::log(value.size);
+      of.push_back(value.value);
+    }
+    points.push_back({std::exp(logs / double(bin.size())), median(std::move(of))});
+  }
+  if (points.empty())
+    return std::nullopt;
+  return Rate(points);
+}
+
+static std::optional<Rate> productRate(llvm::ArrayRef<report::MeasuredRun> runs, bool narrow) {
+  std::vector<At> rates;
+  for (const Sample &sample : samplesOf(runs, [&](const CallWork &work) {
+         return work.kind == CallWork::Product && (work.bits <= 16) == narrow;
+       }))
+    rates.push_back({sample.work->flops, sample.work->flops / sample.seconds});
+  return rateBySize(rates, 4);
+}
+
+static std::optional<Rate> attentionRate(llvm::ArrayRef<report::MeasuredRun> runs,
+                                         CallWork::Kind kind, bool narrow) {
+  std::vector<At> rates;
+  for (const Sample &sample : samplesOf(runs, [&](const CallWork &work) {
+         return work.kind == kind && (work.bits <= 16) == narrow;
+       }))
+    rates.push_back({double(sample.work->keys), sample.work->flops / sample.seconds});
+  return rateBySize(rates, 2);
+}
+
+//===--- generated kernels ----------------------------------------------------===//
+
+/// Makes each of `parameters` so much larger or smaller as brings `error` down most, by ever
+/// smaller factors, until none does.
+static void descend(std::vector<double> &parameters, llvm::function_ref<double()> error) {
+  double least = error();
+  for (double factor = 4; factor > 1.01; factor = std::sqrt(factor)) {
+    bool better = true;
+    for (int round = 0; better && round < 50; ++round) {
+      better = false;
+      for (double &parameter : parameters)
+        for (double change : {factor, 1 / factor}) {
+          double before = parameter;
+          parameter *= change;
+          if (double now = error(); now < least * (1 - 1e-6)) {
+            least = now;
+            better = true;
+            break;
+          }
+          parameter = before;
+        }
+    }
+  }
+}
+
+/// Of kernels the memory bandwidth by size and the rates of functions together: a kernel takes the
+/// longer of both times.
+static void rateKernels(llvm::ArrayRef<report::MeasuredRun> runs, cost::Device &device) {
+  Samples samples = samplesOf(runs, [](const CallWork &work) {
+    return !work.isProduct() && work.bytes > 0;
+  });
+  // Functions that some kernel spends its time on have a rate; others would be drawn from noise.
+  std::set<std::string> names;
+  std::vector<At> rates;
+  for (const Sample &sample : samples) {
+    for (auto &[name, count] : sample.work->functions)
+      if (count > 0.01 * sample.work->bytes)
+        names.insert(name);
+    rates.push_back({sample.work->bytes, sample.work->bytes / sample.seconds});
+  }
+  std::optional<Rate> first = rateBySize(rates, 4);
+  if (!first)
+    return;
+  std::vector<double> parameters;
+  for (const Rate::Point &point : first->getPoints())
+    parameters.push_back(point.rate);
+  for (size_t i = 0; i < names.size(); ++i)
+    parameters.push_back(1e10);
+  auto put = [&] {
+    std::vector<Rate::Point> points(first->getPoints().begin(), first->getPoints().end());
+    for (auto [point, rate] : llvm::zip(points, parameters))
+      point.rate = rate;
+    device.memory = Rate(points);
+    size_t next = points.size();
+    for (const std::string &name : names)
+      device.functions[name] = parameters[next++];
+  };
+  descend(parameters, [&] {
+    put();
+    double sum = 0;
+    for (const Sample &sample : samples)
+      sum += sample.weight * std::fabs(std::log(sample.work->seconds(device) / sample.seconds));
+    return sum;
+  });
+  put();
+}
+
+//===--- devices and links ----------------------------------------------------===//
+
+cost::Device calibrate::rateDevice(llvm::ArrayRef<report::MeasuredRun> runs) {
+  cost::Device device{};
+  device.products = {*productRate(runs, false), Rate(0.0)};
+  device.products.narrow = productRate(runs, true).value_or(device.products.f32);
+  auto attention = [&](CallWork::Kind kind) {
+    cost::RatesByType rates{attentionRate(runs, kind, false).value_or(device.products.f32), Rate(0.0)};
+    rates.narrow = attentionRate(runs, kind, true).value_or(rates.f32);
+    return rates;
+  };
+  device.attention = attention(CallWork::Attention);
+  device.attentionGrad = attention(CallWork::AttentionGrad);
+  // A kernel's sums and products take no longer than those of a product, whose rate bounds them.
+  device.kernels = Rate(device.products.f32.peak());
+  device.memory = device.kernels;
+  std::vector<double> shares;
+  for (const Sample &sample :
+       samplesOf(runs, [](const CallWork &work) { return work.kind == CallWork::GroupedProduct; }))
+    shares.push_back(device.products.ofBits(sample.work->bits).seconds(sample.work->flops) /
+                     sample.seconds);
+  device.groupedShare = shares.empty() ? 1 : median(shares);
+  rateKernels(runs, device);
+  std::vector<double> launches;
+  for (const report::MeasuredRun &run : runs)
+    launches.push_back(run.between / run.launches);
+  device.launch = median(launches);
+  device.productRows = 1;
+  return device;
+}
+
+/// Seconds of a call and bytes a second of so many, which come nearest to what calls took.
+static cost::Link linkOf(llvm::ArrayRef<const report::MeasuredCollective *> calls) {
+  std::vector<double> parameters{1e-6, 1e10};
+  auto link = [&] { return cost::Link{parameters[0], parameters[1]}; };
+  descend(parameters, [&] {
+    double sum = 0;
+    for (const report::MeasuredCollective *call : calls)
+      sum += std::fabs(std::log(link().seconds(call->bytes) / call->seconds));
+    return sum;
+  });
+  return link();
+}
+
+cost::Level calibrate::rateLinks(llvm::ArrayRef<report::MeasuredRun> runs,
+                                 const cost::Device &device) {
+  std::map<std::string, std::vector<const report::MeasuredCollective *>> byName;
+  for (const report::MeasuredRun &run : runs)
+    for (const report::MeasuredCollective &collective : run.collectives)
+      if (collective.seconds > 0 && collective.bytes > 0)
+        byName[collective.name].push_back(&collective);
+  cost::Level level;
+  // A message is a copy at least.
+  level.link = {0, device.memory.peak() / 2};
+  if (auto messages = byName.find("permute"); messages != byName.end())
+    level.link = linkOf(messages->second);
+  for (StringRef name : cost::CollectiveAlgorithm::known()) {
+    auto calls = byName.find(name.str());
+    if (calls == byName.end())
+      continue;
+    cost::Link link = linkOf(calls->second);
+    cost::CollectiveAlgorithm algorithm;
+    algorithm.name = (name + " between " + Twine(calls->second.front()->members) + " ranks").str();
+    algorithm.collectives = {name.str()};
+    algorithm.base = link.latency;
+    algorithm.bandwidth = Rate(link.bandwidth);
+    level.algorithms.push_back(algorithm);
+  }
+  return level;
+}
+
+std::vector<Misfit> calibrate::misfits(llvm::ArrayRef<report::MeasuredRun> runs,
+                                       const cost::Device &device) {
+  static const std::pair<const char *, std::vector<CallWork::Kind>> kinds[] = {
+      {"products", {CallWork::Product}},
+      {"products of experts", {CallWork::GroupedProduct}},
+      {"attention", {CallWork::Attention, CallWork::AttentionGrad}},
+      {"kernels", {CallWork::Kernel}},
+      {"optimizer", {CallWork::Optimizer}}};
+  std::vector<Misfit> all;
+  for (const auto &entry : kinds) {
+    double error = 0, weight = 0;
+    for (const Sample &sample : samplesOf(runs, [&](const CallWork &work) {
+           return llvm::is_contained(entry.second, work.kind);
+         })) {
+      error += sample.weight * std::fabs(std::log(sample.work->seconds(device) / sample.seconds));
+      weight += sample.weight;
+    }
+    if (weight > 0)
+      all.push_back({entry.first, weight / double(runs.size()), error / weight});
+  }
+  return all;
+}
