@@ -28,18 +28,17 @@ static constexpr const char *usage =
     "file\n"
     "  meshwright fit MODEL --largest batch        find the largest batch that a memory budget "
     "allows\n"
-    "  meshwright predict MODEL --cluster CLUSTER  predict the step time on a cluster, and what binds\n"
-    "                                              it\n"
-    "  meshwright plan MODEL --cluster CLUSTER     search the fastest layout that fits its memory\n"
+    "  meshwright predict MODEL --cluster CLUSTER  predict step time, MFU and peak memory on a cluster\n"
+    "  meshwright plan MODEL --cluster CLUSTER     find the fastest parallel layout that fits in memory\n"
     "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
     "  meshwright diff A B                         compare two plans\n"
-    "  meshwright tokenize TEXT... -o DIR          write the tokens of text for an executable to train on\n"
-    "  meshwright tokenizer train TEXT...          make a tokenizer from text\n"
+    "  meshwright tokenize TEXT... -o DIR          tokenize text into files of training data\n"
+    "  meshwright tokenizer train TEXT...          train a BPE tokenizer on text\n"
     "  meshwright run -n N EXE ARGS...             start an executable's ranks\n"
-    "  meshwright plot FILE... [-o SVG]            draw the losses that --metrics wrote, or with\n"
-    "                                              --experts the loads of experts\n"
+    "  meshwright plot FILE... [-o SVG]            plot the losses in --metrics files; with --experts,\n"
+    "                                              the load of each expert\n"
     "  meshwright replay DIR                       check a step that --dump wrote, op by op\n"
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
@@ -50,9 +49,9 @@ static const std::vector<std::string> commands = {"compile", "fit", "predict", "
 static Error listModels(llvm::ArrayRef<std::string> args) {
   static constexpr const char *modelsUsage =
       "usage: meshwright models\n"
-      "  Lists the families of Hugging Face configurations that are understood, and of each the\n"
-      "  keys that it reads, with their values where they are absent, those that may have one\n"
-      "  value only, and those that say nothing about training. Any other key is an error.\n";
+      "  Lists the supported model families. For each, it shows the keys of config.json that are\n"
+      "  read, with their defaults, the keys for which only one value is supported, and the keys\n"
+      "  that are ignored because they do not affect training. Any other key is an error.\n";
   if (!args.empty() && (args[0] == "-h" || args[0] == "--help"))
     return llvm::make_error<HelpRequested>(modelsUsage);
   if (!args.empty())

@@ -24,8 +24,8 @@ namespace meshwright {
 static constexpr const char *usage =
     "usage: meshwright fit MODEL --largest batch|seq|layers --memory-limit BYTES [flags]\n"
     "  Finds the largest batch size, sequence length or number of layers whose plan fits the memory\n"
-    "  budget of a rank, e.g. 70GiB. Flags are those of 'meshwright compile', except --assert and those\n"
-    "  for output; nothing is written.\n";
+    "  budget of a rank, e.g. 70GiB. Accepts the flags of 'meshwright compile', except --assert and the\n"
+    "  output flags; no files are written.\n";
 
 namespace {
 /// What one value of the quantity comes to.

@@ -18,12 +18,12 @@ static constexpr const char *usage =
     "usage: meshwright plot FILE... [--metric KEY] [--smooth N] [--over step|tokens]\n"
     "                       [--log-x] [--log-y] [-o FILE.svg]\n"
     "       meshwright plot --experts FILE.jsonl [-o FILE.svg]\n"
-    "  Draws the loss curves of --metrics files, JSON lines or CSV, on the terminal, and as SVG with -o;\n"
-    "  evaluations too. --metric draws another number of the files, such as grad_norm, lr or\n"
-    "  tokens_per_s; --smooth the mean of each step and those up to N - 1 before it; --over tokens\n"
-    "  compares runs with different batches; --log-x and --log-y make an axis logarithmic. --experts\n"
-    "  shows the load balance of experts, which --expert-tokens-every adds to such a file: a\n"
-    "  table of the first and the last step, and with -o each expert's load over time.\n";
+    "  Plots training and evaluation losses from --metrics files (JSON lines or CSV) on the terminal,\n"
+    "  and as SVG with -o. --metric plots another metric, such as grad_norm, lr or tokens_per_s;\n"
+    "  --smooth N plots a moving average over N steps; --over tokens uses tokens as the x axis, to\n"
+    "  compare runs with different batch sizes; --log-x and --log-y use logarithmic axes. --experts\n"
+    "  shows the load balance of experts, which executables log with --expert-tokens-every: a table\n"
+    "  for the first and the last step and, with -o, each expert's load over time.\n";
 
 static Error refuse(const Twine &why) { return createStringError(why + "\n" + usage); }
 

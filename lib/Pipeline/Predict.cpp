@@ -21,18 +21,19 @@ namespace meshwright {
 static std::string usage() {
   std::string text =
       "usage: meshwright predict MODEL --cluster FILE|NAME [flags] [--profile FILE|NAME] [--json]\n"
-      "  Compiles the model and simulates a step of the program on a cluster: step time, tokens per\n"
-      "  second, MFU, peak memory, and what the time goes to. Flags are those of 'meshwright\n"
-      "  compile', except --assert and those for output; nothing is written.\n"
-      "  --profile predicts another system from our program: how its kernels and overheads differ.\n"
-      "  Clusters by name; docs/clusters.md describes files:\n";
+      "  Compiles the model and simulates a step of the program on a cluster. Prints step time,\n"
+      "  tokens per second, MFU, peak memory and a breakdown of the step time. Accepts the flags of\n"
+      "  'meshwright compile', except --assert and the output flags; no files are written.\n"
+      "  --profile estimates the step time of another training system with the same layout, from\n"
+      "  that system's kernel speeds and overheads.\n"
+      "  Named clusters (docs/clusters.md describes cluster files):\n";
   for (const cost::NamedCluster &known : cost::getClusters()) {
     Expected<cost::Cluster> cluster = cost::readCluster(known.text, known.name);
     text += llvm::formatv("    {0,-14} {1}\n", known.name,
                           cluster ? cluster->description : toString(cluster.takeError()))
                 .str();
   }
-  text += "  Profiles by name:\n";
+  text += "  Named profiles:\n";
   for (const cost::NamedProfile &known : cost::getProfiles()) {
     Expected<cost::Profile> profile = cost::readProfile(known.name);
     text += llvm::formatv("    {0,-14} {1}\n", known.name,

@@ -27,10 +27,10 @@ static constexpr const char *usage =
     "  Draws a pipeline schedule on the terminal, and as SVG with -o: naive, gpipe, 1f1b,\n"
     "  interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v. A task is named by its kind (F forward,\n"
     "  B backward, W weight gradients), its microbatch, and its chunk if a stage has several.\n"
-    "  --costs are the times of the three kinds in a chunk, in any unit (default: 1,1,1); schedules\n"
-    "  that do not split the backward take B + W for it. --trace takes the measured times of each\n"
-    "  chunk, in ms, from a trace that an executable wrote with --trace, and compares the predicted\n"
-    "  step with the measured one.\n";
+    "  --costs gives the time of each kind of task for one chunk, in any unit (default: 1,1,1);\n"
+    "  schedules that do not split the backward use B + W. --trace reads measured task times, in ms,\n"
+    "  from a trace that an executable wrote with --trace, and compares the predicted step time\n"
+    "  with the measured one.\n";
 
 /// Draws the timeline with the times of a trace and compares it with the step measured.
 static Expected<schedule::Timeline> predict(const schedule::PipelineSchedule &schedule,

@@ -24,14 +24,13 @@ using namespace tokenizer;
 
 static constexpr const char *usage =
     "usage: meshwright tokenizer train FILE|DIR... --vocab N -o tokenizer.json [flags]\n"
-    "  Makes a byte-level BPE tokenizer from text, as Hugging Face's tokenizers make and read it.\n"
-    "  --vocab N                 how many tokens: special ones, 256 bytes and what merges make\n"
-    "  -o FILE                   where it goes\n"
-    "  --pattern NAME            how text is divided into words: gpt2, llama3, qwen2 or o200k "
-    "(llama3)\n"
-    "  --special TOKEN[,TOKEN]   special tokens, which come first (<|endoftext|>)\n"
-    "  --min-frequency N         merge only what occurs N times (2)\n"
-    "  --field NAME              what has the text in lines of JSONL (text)\n"
+    "  Trains a byte-level BPE tokenizer, in the format of Hugging Face tokenizers.\n"
+    "  --vocab N                 vocabulary size: special tokens, 256 bytes and merges\n"
+    "  -o FILE                   file to write\n"
+    "  --pattern NAME            pre-tokenization pattern: gpt2, llama3, qwen2 or o200k (llama3)\n"
+    "  --special TOKEN[,TOKEN]   special tokens, which get the first ids (<|endoftext|>)\n"
+    "  --min-frequency N         merge only pairs that occur at least N times (2)\n"
+    "  --field NAME              JSONL key of the text (text)\n"
     "  --threads N               threads that count words (all cores)\n";
 
 namespace {

@@ -25,14 +25,14 @@ static constexpr const char *usage =
     "usage: meshwright plan MODEL --cluster FILE|NAME --devices N --batch B [flags] [--keep FLAGS]\n"
     "                       [-o RECIPE.toml] [--json] [--seconds T] [--layouts N] [--threads N]\n"
     "                       [--exhaustive]\n"
-    "  Searches for the layout whose step is the fastest and fits into the devices' memory: mesh, ZeRO\n"
-    "  stage, microbatches, pipeline schedule, activation checkpointing. Layouts with the lowest bounds\n"
-    "  are compiled and simulated first, for at most T seconds (60). Flags of 'meshwright compile' that\n"
-    "  are given stay as they are, except those for output; --keep gives them as one word, such as\n"
-    "  --keep '--mesh tensor=4 --schedule 1f1b', where --mesh holds the sizes of some axes. -o writes\n"
-    "  the best as a recipe for 'meshwright compile --recipe'. --layouts N ends the search after N\n"
-    "  compilations, --exhaustive compiles layouts that bounds exclude too, --threads N compiles so\n"
-    "  many at once. docs/planning.md says what is searched.\n";
+    "  Searches for the layout with the shortest step that fits into device memory: mesh, ZeRO stage,\n"
+    "  microbatches, pipeline schedule and activation checkpointing. Candidates are compiled and\n"
+    "  simulated on the cluster, the most promising first, for at most T seconds (60). Flags of\n"
+    "  'meshwright compile' are kept as given; the output flags are not accepted. --keep fixes a part\n"
+    "  of the layout, e.g. --keep '--mesh tensor=4 --schedule 1f1b', which leaves the other mesh axes\n"
+    "  to the search. -o writes the best layout as a recipe for 'meshwright compile --recipe'.\n"
+    "  --layouts N stops after N compilations; --exhaustive also compiles layouts that lower bounds\n"
+    "  rule out; --threads N compiles N layouts in parallel. docs/planning.md lists what is searched.\n";
 
 namespace {
 struct Arguments {
