@@ -189,7 +189,7 @@ static std::vector<std::string> optimizerChoices() {
 
 static const char *optimizerHelp() {
   static const std::string help =
-      "what updates parameters: " +
+      "optimizer: " +
       join(map_range(train::optimizers(),
                      [](auto *row) { return (row->name + " (" + row->summary + ")").str(); }),
            ", ");

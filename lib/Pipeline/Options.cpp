@@ -225,7 +225,9 @@ static CLI::Validator oneOf(const Flag &flag) {
 
 /// Reads a command line: the texts of the flags that it gives.
 static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &model) {
-  CLI::App app("Compiles a model and a device mesh into one training executable.", "meshwright compile");
+  CLI::App app("Compiles a model and a device mesh into one training executable, whose own flags "
+               "(data, learning rate, checkpoints, resume) are listed by `EXE --help`.",
+               "meshwright compile");
   app.add_option("MODEL", model, "Hugging Face config.json, the folder that holds one, or IR (.mlir) at any phase");
   const CompileOptions defaults;
   Texts values;

@@ -20,7 +20,7 @@ static constexpr Hyperparameter hyperparameters[] = {
     beta2Row,
     epsRow,
     {"weight_decay", 0, std::nullopt,
-     "multiple of parameters with two or more dimensions that is added to their gradients"}};
+     "L2 weight decay of parameters with two or more dimensions, added to their gradients"}};
 
 namespace meshwright::train {
 extern const Optimizer adam = {

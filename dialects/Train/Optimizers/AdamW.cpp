@@ -21,7 +21,7 @@ static constexpr Hyperparameter hyperparameters[] = {
     beta2Row,
     epsRow,
     {"weight_decay", 0.1, std::nullopt,
-     "decay of parameters with two or more dimensions, beside the gradient's step"}};
+     "decoupled weight decay of parameters with two or more dimensions"}};
 
 namespace meshwright::train {
 extern const Optimizer adamw = {"adamw",           "Adam with decoupled weight decay",

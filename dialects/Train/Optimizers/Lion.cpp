@@ -21,14 +21,14 @@ static Updated update(const UpdateInputs &in) {
 static constexpr OptimizerState states[] = {{"momentum", /*isAverageOfGradients=*/true}};
 
 static constexpr Hyperparameter hyperparameters[] = {
-    {"beta1", 0.9, belowOne, "share of the average of gradients in a step's direction"},
-    {"beta2", 0.99, belowOne, "decay of the average of gradients", "momentum"},
+    {"beta1", 0.9, belowOne, "weight of the momentum in the update direction"},
+    {"beta2", 0.99, belowOne, "decay rate of the momentum (moving average of gradients)", "momentum"},
     {"weight_decay", 0.1, std::nullopt,
-     "decay of parameters with two or more dimensions, beside the gradient's step"}};
+     "decoupled weight decay of parameters with two or more dimensions"}};
 
 namespace meshwright::train {
 extern const Optimizer lion = {
-    "lion", "steps of one size along the sign of an average of gradients",
+    "lion", "sign of momentum: each element moves by the learning rate",
     states, hyperparameters,
     {},     update};
 } // namespace meshwright::train

@@ -15,10 +15,11 @@ namespace meshwright::train {
 
 inline constexpr OptimizerState moments[] = {{"momentum", /*isAverageOfGradients=*/true},
                                              {"variance"}};
-inline constexpr Hyperparameter beta1Row{"beta1", 0.9, belowOne,
-                                         "decay of the average of gradients"},
-    beta2Row{"beta2", 0.95, belowOne, "decay of the average of squared gradients", "variance"},
-    epsRow{"eps", 1e-8, std::nullopt, "added to the root of the average of squared gradients"};
+inline constexpr Hyperparameter beta1Row{
+    "beta1", 0.9, belowOne, "decay rate of the first moment (moving average of gradients)"},
+    beta2Row{"beta2", 0.95, belowOne,
+             "decay rate of the second moment (moving average of squared gradients)", "variance"},
+    epsRow{"eps", 1e-8, std::nullopt, "added to the square root of the second moment"};
 inline constexpr BiasCorrection momentCorrections[] = {{"bias_correction1", "beta1"},
                                                        {"bias_correction2", "beta2"}};
 

@@ -16,9 +16,9 @@ namespace meshwright::train {
 inline constexpr OptimizerState momentumBuffer[] = {{"momentum", /*isAverageOfGradients=*/true}};
 
 inline constexpr Hyperparameter momentumRows[] = {
-    {"momentum", 0.9, belowOne, "decay of the sum of gradients", "momentum"},
+    {"momentum", 0.9, belowOne, "momentum: decay rate of the sum of gradients", "momentum"},
     {"weight_decay", 0, std::nullopt,
-     "multiple of parameters with two or more dimensions that is added to their gradients"}};
+     "L2 weight decay of parameters with two or more dimensions, added to their gradients"}};
 
 /// The gradient with weight decay, and the sum of gradients that includes it.
 struct MomentumStep {

@@ -22,10 +22,10 @@ static Updated update(const UpdateInputs &in) {
 static constexpr OptimizerState states[] = {{"momentum", /*isAverageOfGradients=*/true}};
 
 static constexpr Hyperparameter hyperparameters[] = {
-    {"momentum", 0.95, belowOne, "decay of the average of gradients that is orthogonalized",
+    {"momentum", 0.95, belowOne, "decay rate of the momentum, which is orthogonalized",
      "momentum"},
     {"weight_decay", 0.1, std::nullopt,
-     "decay of parameters with two or more dimensions, beside the gradient's step"}};
+     "decoupled weight decay of parameters with two or more dimensions"}};
 
 namespace meshwright::train {
 extern const Optimizer adamw;

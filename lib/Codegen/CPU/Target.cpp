@@ -21,8 +21,8 @@ public:
   ArrayRef<exec::TargetFlag> getFlags() const override {
     static const exec::TargetFlag flags[] = {
         {"cpu", "NAME",
-         "processor to make code for, as LLVM names it; native is the one of this machine", "native",
-         "processor", /*planned=*/false}};
+         "CPU to generate code for, as LLVM names it (-mcpu); native: the CPU of this machine",
+         "native", "processor", /*planned=*/false}};
     return flags;
   }
   LogicalResult verify(EmitError emitError, Parameters parameters) const override {

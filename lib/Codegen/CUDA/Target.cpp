@@ -132,8 +132,8 @@ public:
         {"deterministic",
          "HOW",
          "reproducibility of attention gradients: on: bitwise equal in every run; off: cudnn may "
-         "add them in any order, which takes less time and memory, unless several ranks compute "
-         "the same ones",
+         "accumulate them in any order, which needs less time and memory (gradients that several "
+         "ranks compute redundantly stay deterministic)",
          "off",
          "deterministic",
          /*planned=*/true,
