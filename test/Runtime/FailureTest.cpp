@@ -34,7 +34,7 @@ TEST_F(FailureTest, BadFlags) {
         {"--steps 9 --lr-schedule multi-step --lr-milestones 4,", "must be ascending"},
         {"--steps 9 --lr-schedule multi-step --lr-milestones 4x", "must be ascending"},
         {"--steps 9 --lr-schedule multi-step --lr-milestones 4 --min-lr 1e-5",
-         "--min-lr is the rate to which"},
+         "--min-lr has an effect with"},
         {"--steps 2 --save-every 2", "--save-every needs --save"},
         {"", "--steps"},
         {"--steps 2 extra", "extra"},

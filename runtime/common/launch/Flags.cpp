@@ -21,8 +21,8 @@ using namespace meshwright;
 static std::string unlessRateFalls(const Options &options, const Plan &) {
   return fallsToMinimum(options.lrSchedule) || options.minLr == 0
              ? ""
-             : text("is the rate to which --lr-schedule cosine, linear, wsd and inverse-sqrt fall; "
-                    "this run's is ",
+             : text("has an effect with --lr-schedule cosine, linear, wsd and inverse-sqrt only, but "
+                    "this run's schedule is ",
                     options.lrSchedule, ": leave it out, or choose one of the four");
 }
 
@@ -30,8 +30,8 @@ static std::string unlessRateFalls(const Options &options, const Plan &) {
 static std::string unlessScheduleIs(const char *name, const Options &options) {
   return options.lrSchedule == name
              ? ""
-             : text("is for --lr-schedule ", name, ", and this run's is ", options.lrSchedule,
-                    ": leave it out, or choose that schedule");
+             : text("is for --lr-schedule ", name, ", but this run's schedule is ",
+                    options.lrSchedule, ": leave it out, or choose that schedule");
 }
 
 static std::string unlessWsd(const Options &options, const Plan &) {
@@ -51,22 +51,22 @@ static std::string unlessFp16(const Options &, const Plan &plan) {
 
 static std::string unlessTargetsCount(const Options &, const Plan &plan) {
   if (plan.startToken)
-    return "is for models that predict the next token, but in this executable the targets of pairs are "
-           "those that count, all of them: leave it out";
+    return "is for decoder-only models, but this executable's is an encoder-decoder model, for "
+           "which all target tokens count towards the loss: leave it out";
   if (plan.maskedShare)
-    return "is for models that predict the next token, but in this executable the tokens that "
-           "--mlm masks are those that count: leave it out";
+    return "is for decoder-only models, but in this executable, compiled with --mlm, only masked "
+           "tokens count towards the loss: leave it out";
   return plan.inputNames.count("target_weight")
              ? ""
-             : "needs a program that is told how many targets count, but this one divides by all: "
-               "compile it from its config.json, or give its @loss the input \"target_weight\", as "
-               "docs/models.md says";
+             : "needs a program whose loss is normalized by the number of counted targets, but "
+               "this one averages over all targets: compile it from its config.json, or give its "
+               "@loss the input \"target_weight\" (docs/models.md)";
 }
 
 static std::string unlessSources(const Options &, const Plan &plan) {
   return plan.startToken ? ""
-                         : "is for encoder-decoder models, but this executable's reads one sequence of "
-                           "tokens: leave it out, or compile a model such as T5";
+                         : "is for encoder-decoder models such as T5, but this executable's model "
+                           "has no encoder input: leave it out, or compile such a model";
 }
 
 static std::string whenSources(const Options &options, const Plan &plan) {
@@ -86,8 +86,8 @@ static std::string whenEvalSources(const Options &options, const Plan &plan) {
 static std::string unlessPacked(const Options &, const Plan &plan) {
   return plan.inputNames.count("positions") || plan.startToken
              ? ""
-             : "is for executables compiled with --packed, but this one's attention goes across "
-               "documents: compile with --packed, or leave it out";
+             : "is for executables compiled with --packed, but this one's attention crosses "
+               "document boundaries: compile with --packed, or leave it out";
 }
 
 /// Files of `meshwright tokenize --documents` say themselves where documents begin.
@@ -110,14 +110,15 @@ static std::string whenPackedEval(const Options &options, const Plan &plan) {
 static std::string unlessGpu(const Options &, const Plan &) {
   return !hostComputes()
              ? ""
-             : "is for GPUs, but this executable computes on processors: leave it out, or compile "
-               "with --target cuda";
+             : "is for GPUs, but this executable runs on CPUs: leave it out, or compile with "
+               "--target cuda";
 }
 
 static std::string unlessExperts(const Options &, const Plan &plan) {
   return ExpertTokens::isCounted(plan)
              ? ""
-             : "is for models with experts, which this executable's has none of: leave it out";
+             : "is for mixture-of-experts models, but this executable's model has no experts: "
+               "leave it out";
 }
 
 static std::string unlessAdapters(const Options &, const Plan &plan) {
@@ -135,8 +136,8 @@ static std::string unlessTraced(const Options &options, const Plan &) {
 static std::string unlessMeasurable(const Options &options, const Plan &) {
   return !options.measurePeak || hostComputes()
              ? ""
-             : "measure is for processors: give the rate that the GPU's data sheet says, such as 989e12 of an H100 "
-               "in bf16";
+             : "measure is for CPUs: give the peak FLOP/s in the GPU's data sheet, e.g. 989e12 "
+               "for an H100 in bf16";
 }
 
 static std::string unlessCheckpoints(const Options &options, const Plan &) {
@@ -154,16 +155,16 @@ static constexpr double largestSeed = 4294967295.0;
 
 static constexpr RunFlag flags[] = {
     RunFlag{"--data", "FILE|DIR|GLOB[:WEIGHT]", &Options::data,
-         "training data: files of 'meshwright tokenize', little-endian token ids (as nanoGPT writes "
-         "them), or an llm.c file with its header. May be repeated, and may be a folder (its *.bin) or "
-         "a pattern such as 'tokens/*.bin'. Sequences do not cross files. With weights each --data "
-         "is a source of a mixture, from which that share of the sequences is taken: "
-         "--data a/:0.7 --data 'b/*.bin:0.3'"}
+         "training data: files of 'meshwright tokenize', little-endian token ids (as nanoGPT "
+         "writes them), or an llm.c file with its header. May be repeated, and may be a folder "
+         "(its *.bin) or a pattern such as 'tokens/*.bin'. Sequences do not cross files. With "
+         "weights, each --data is one source of a data mixture (blend) and supplies that share of "
+         "the sequences: --data a/:0.7 --data 'b/*.bin:0.3'"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--tokens", "TYPE", &Options::tokens,
-         "integer type of the tokens in --data and --eval-data, unless a file says it; u8 reads each "
-         "byte of a file as a token. With --generate: how many tokens to generate (128)"}
+         "integer type of the tokens in --data and --eval-data, for files without a header that "
+         "says it; u8: each byte is a token. With --generate: number of tokens to generate (128)"}
         .oneOf("u8|u16|u32")
         .generating(),
     RunFlag{
@@ -176,29 +177,32 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--documents", "ID|FILE|DIR|GLOB", &Options::documents,
          "document boundaries of packed sequences (--packed): the id of the end-of-document token "
          "in --data, or one file for each of --data with the indices of the documents' first "
-         "tokens, ascending u64; default: as files of 'meshwright tokenize --documents' say"}
+         "tokens, ascending u64; default: the boundaries that 'meshwright tokenize --documents' "
+         "stored in the files"}
         .file(FileUse::Input)
         .unless(unlessPacked)
         .neededBy(whenPacked)
         .onRanks(AcrossRanks::SameDocuments),
     RunFlag{"--source", "FILE|DIR|GLOB", &Options::source,
-         "what the encoder of an encoder-decoder model reads, in the formats of --data, which has targets "
-         "then: document N of --source goes with document N of --data. Without documents each source "
-         "has as many tokens as --source-seq, each target as many as --seq"}
+         "source sequences (encoder input) of an encoder-decoder model, in the formats of --data, "
+         "which then holds the target sequences: document N of --source belongs to document N of "
+         "--data. Without document boundaries, each source has --source-seq tokens and each "
+         "target --seq tokens"}
         .file(FileUse::Input)
         .unless(unlessSources)
         .neededBy(whenSources)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--source-documents", "FILE|DIR|GLOB", &Options::sourceDocuments,
-         "where the sources in --source begin: one file for each with the indices of their first tokens, "
-         "ascending u64; default: as files of 'meshwright tokenize --documents' say"}
+         "document boundaries of --source: one file for each with the indices of the sources' "
+         "first tokens, ascending u64; default: the boundaries that 'meshwright tokenize "
+         "--documents' stored in the files"}
         .file(FileUse::Input)
         .with("--source")
         .unless(unlessSources)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--steps", "N", &Options::steps,
-         "total number of optimizer steps, including those before --resume; cosine, linear and "
-         "wsd schedules end there; 0: only evaluate. Required without --resume"}
+         "total number of optimizer steps (training iterations), including those before --resume; "
+         "cosine, linear and wsd schedules end there; 0: only evaluate. Required without --resume"}
         .from(0)
         .kept(),
     RunFlag{"--lr", "RATE", &Options::lr, "peak learning rate"}.from(0).kept(),
@@ -217,7 +221,8 @@ static constexpr RunFlag flags[] = {
         .oneOf("constant|cosine|linear|wsd|inverse-sqrt|multi-step")
         .kept(),
     RunFlag{"--decay-fraction", "X", &Options::decayFraction,
-         "wsd schedule: the last part of --steps, in which the rate decays to --min-lr"}
+         "wsd schedule: fraction of --steps, at the end of the run, over which the learning rate "
+         "decays to --min-lr"}
         .from(0, 1)
         .unless(unlessWsd)
         .kept(),
@@ -226,7 +231,7 @@ static constexpr RunFlag flags[] = {
         .unless(unlessWsd)
         .kept(),
     RunFlag{"--lr-milestones", "K1,K2,..", &Options::lrMilestones,
-         "multi-step schedule: steps from which on the rate is multiplied by --lr-gamma once more"}
+         "multi-step schedule: steps at which the learning rate is multiplied by --lr-gamma"}
         .unless(unlessMultiStep)
         .kept(),
     RunFlag{"--lr-gamma", "X", &Options::lrGamma,
@@ -238,10 +243,10 @@ static constexpr RunFlag flags[] = {
         .from(0, largestSeed)
         .generating(),
     {"--shuffle", nullptr, &Options::shuffle,
-     "visit the sequences in a new random order in each epoch: the default, unless --data is one "
-     "file that is named"},
+     "shuffle the sequences, in a new random order in each epoch: the default, unless --data "
+     "names a single file"},
     {"--no-shuffle", nullptr, &Options::noShuffle,
-     "visit the sequences in the order of the files, by name, and in them"},
+     "read the sequences in file order; files of a folder or pattern are sorted by name"},
     RunFlag{"--grad-clip", "X", &Options::gradClip,
          "gradient clipping: maximum global gradient norm; 0: no clipping"}
         .from(0)
@@ -269,7 +274,8 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--resume", "DIR|auto", &Options::resume,
          "resume from the latest checkpoint in DIR, or from the checkpoint DIR itself; auto: from "
          "the latest in the folder of --save, or start a new run if there is none, so that the "
-         "same command starts and resumes a run. --steps and the optimizer's flags default to the "
+         "same command starts and resumes a run. A checkpoint can be loaded on another mesh or "
+         "number of ranks (resharding). --steps and the optimizer's flags default to the "
          "checkpoint's values"}
         .file(FileUse::InputFolder)
         .generating()
@@ -288,11 +294,12 @@ static constexpr RunFlag flags[] = {
         .unless(unlessAdapters)
         .onRanks(AcrossRanks::SameWeights),
     RunFlag{"--save", "DIR", &Options::save,
-         "write checkpoints into this folder: one at the end of the run, also after SIGTERM or "
-         "SIGINT"}
+         "write checkpoints (weights, optimizer states, position in the data) into this folder: "
+         "one at the end of the run, also after SIGTERM or SIGINT. They are consolidated "
+         "safetensors files without per-rank shards, unlike PyTorch's distributed checkpoints"}
         .file(FileUse::OutputFolder, ".lock .others latest step-*"),
     RunFlag{"--save-every", "K", &Options::saveEvery,
-         "also write a checkpoint after every K steps; 0: only at the end"}
+         "checkpoint interval: also write a checkpoint after every K steps; 0: only at the end"}
         .from(0)
         .with("--save"),
     RunFlag{"--keep", "N", &Options::keep,
@@ -300,33 +307,36 @@ static constexpr RunFlag flags[] = {
         .from(0)
         .with("--save"),
     RunFlag{"--save-merged", "DIR", &Options::saveMerged,
-         "at the end of the run, write the model with its adapters merged into its weights into this "
-         "folder: a model of Hugging Face's, without adapters"}
+         "at the end of the run, merge the adapters into the weights and write the merged model "
+         "into this folder, in Hugging Face's format"}
         .file(FileUse::OutputFolder, "config.json model.mlir model.safetensors")
         .unless(unlessAdapters),
     RunFlag{"--on-nan", "WHAT", &Options::onNan,
-         "what to do about a step whose loss or gradient is not finite: stop, after saving the state "
-         "before it (--save); skip that batch; or rollback: go back to the last checkpoint and on "
-         "with the data after that batch"}
+         "what to do if the loss or the gradient of a step is NaN or infinite: stop (with --save, "
+         "after saving the state before that step); skip the batch; or rollback: return to the "
+         "last checkpoint and continue with the data after that batch"}
         .oneOf("stop|skip|rollback")
         .unless(unlessCheckpoints),
     RunFlag{"--metrics", "FILE", &Options::metrics,
-         "log metrics: one line of JSON per step with loss, learning rate, time and so on; if FILE ends in .csv, a "
-         "row of a table"}
+         "log metrics: one line of JSON per step with loss, learning rate, time and so on; CSV if "
+         "FILE ends in .csv"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
     RunFlag{"--log-every", "N", &Options::logEvery,
-         "log only every N-th step to --metrics, --tensorboard and standard output, and besides the last one, "
-         "skipped ones and evaluations; 0: every step, and about twenty lines on standard output"}
+         "logging interval: log every N-th step to --metrics, --tensorboard and standard output; "
+         "the last step, skipped steps and evaluations are always logged. 0: every step, but only "
+         "about twenty lines on standard output"}
         .from(0)
         .onRanks(AcrossRanks::Free),
     RunFlag{"--log-norms", "N", &Options::logNorms,
-         "after every N steps, also log the Euclidean norm of each weight and of each state of the optimizer to "
-         "--metrics and --tensorboard, by its name in checkpoints; takes as long as a checkpoint without the disk; 0: never"}
+         "after every N steps, also log the L2 norm of each weight and optimizer state to "
+         "--metrics and --tensorboard, by its name in checkpoints; costs as much as gathering a "
+         "checkpoint; 0: never"}
         .from(0),
     RunFlag{"--peak-flops", "X|measure", &Options::peakRate,
-         "peak rate of a rank in FLOP/s, such as 989e12 of an H100 in bf16: the model FLOPs utilization (MFU) of "
-         "each step is logged too. measure: time matrix products on this processor at the start"}
+         "peak FLOP/s of a rank, e.g. 989e12 for an H100 in bf16, to log the model FLOPs "
+         "utilization (MFU) of each step; measure: determine the peak of this CPU by timing "
+         "matrix products at the start"}
         .unless(unlessMeasurable)
         .onRanks(AcrossRanks::Given),
     RunFlag{"--tensorboard", "DIR", &Options::tensorboard,
@@ -334,8 +344,8 @@ static constexpr RunFlag flags[] = {
         .file(FileUse::OutputFolder, "events.out.tfevents.*")
         .onRanks(AcrossRanks::Free),
     RunFlag{"--log-samples", "FILE", &Options::logSamples,
-         "log which sequences each step has read: one line of JSON per step with the file and the number "
-         "there of each sequence of the global batch"}
+         "log the samples of each step: one line of JSON per step with the file and the index in "
+         "it of each sequence of the global batch"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
     RunFlag{"--expert-tokens-every", "N", &Options::expertTokensEvery,
@@ -350,8 +360,8 @@ static constexpr RunFlag flags[] = {
         .unless(unlessExperts),
     RunFlag{"--eval-data", "[NAME=]FILE|DIR|GLOB", &Options::evalData,
          "evaluation (validation) data: the loss over all its tokens is computed at the end of "
-         "the run; files as for --data. With names each is a set that is evaluated on its own: "
-         "--eval-data wiki=a/ --eval-data code=b/"}
+         "the run; files as for --data. Named sets are evaluated separately: --eval-data wiki=a/ "
+         "--eval-data code=b/"}
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-only", nullptr, &Options::evalOnly,
@@ -373,20 +383,20 @@ static constexpr RunFlag flags[] = {
         .neededBy(whenPackedEval)
         .onRanks(AcrossRanks::SameDocuments),
     RunFlag{"--eval-source", "[NAME=]FILE|DIR|GLOB", &Options::evalSource,
-         "what the encoder reads with --eval-data, in the formats of --source"}
+         "source sequences (encoder input) for --eval-data, in the formats of --source"}
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessSources)
         .neededBy(whenEvalSources)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-source-documents", "[NAME=]FILE|DIR|GLOB", &Options::evalSourceDocuments,
-         "where the sources in --eval-source begin, in the format of --source-documents"}
+         "document boundaries of --eval-source, in the format of --source-documents"}
         .file(FileUse::Input)
         .with("--eval-source")
         .unless(unlessSources)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-every", "K", &Options::evalEvery,
-         "also evaluate after every K steps; 0: only at the end"}
+         "evaluation interval: also evaluate after every K steps; 0: only at the end"}
         .from(0)
         .with("--eval-data"),
     RunFlag{"--eval-batches", "N", &Options::evalBatches,
@@ -411,15 +421,15 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--dump-step", "K", &Options::dumpStep, "step to dump (steps count from 0)"}.from(0).with(
         "--dump"),
     RunFlag{"--cuda-graphs", "MODE", &Options::cudaGraphs,
-         "run each step on the GPU as a CUDA graph; auto: if it can be captured and has no "
-         "point-to-point messages, as pipelines have"}
+         "run each step on the GPU as a CUDA graph; auto: if the step can be captured and has no "
+         "point-to-point messages, such as those between pipeline stages"}
         .oneOf("on|off|auto")
         .unless(unlessGpu),
     RunFlag{"--tune", "FILE", &Options::tune,
          "autotune: use the fastest cuBLASLt and cuDNN algorithms for matrix products and "
-         "attention. They are read from FILE, or timed now and written there; cache: a file in "
-         "the user's cache for this kind of GPU, driver and libraries, which all executables "
-         "share"}
+         "attention. They are read from FILE, or timed at the start and written there; cache: a "
+         "file in the user's cache directory for this GPU model, driver and library versions, "
+         "shared by all executables"}
         .file(FileUse::Output)
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),
@@ -453,7 +463,7 @@ static constexpr RunFlag flags[] = {
         .generating()
         .onRanks(AcrossRanks::Free),
     RunFlag{"--stop", "TEXT", &Options::stop,
-         "end --generate before this text; may be repeated"}
+         "stop sequence: end --generate before this text; may be repeated"}
         .with("--generate")
         .generating()
         .onRanks(AcrossRanks::Free),

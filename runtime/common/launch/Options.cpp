@@ -45,11 +45,11 @@ double Options::biasCorrection(const plan::BiasCorrection &correction, int64_t u
 }
 
 static const char *footer =
-    "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
-    "others,\n300). Under mpirun or srun --mpi ranks are MPI processes. Ranks with GPUs also meet "
-    "without MPI,\nwhere torchrun's RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, or srun "
-    "starts them with\nMASTER_ADDR set. SIGUSR1 makes every rank of a process say what it waits "
-    "for.";
+    "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits "
+    "for others,\n300). mpirun and srun --mpi start ranks as MPI processes. GPU ranks can "
+    "rendezvous without MPI: with\ntorchrun's RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or "
+    "under srun with MASTER_ADDR set. On\nSIGUSR1 a process prints what each of its ranks is "
+    "waiting for.";
 
 static std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> parts;

@@ -81,7 +81,7 @@ refused("./exe", ["has 20 sources", "has 21 targets"], data="target.bin", source
 refused("./exe", ["--source is needed"], data="target.bin", **plain)
 refused("./exe", ["not by a token that ends them"], source="source.bin", data="target.bin", documents=10, **plain)
 pathlib.Path("mask.bin").write_bytes(bytes(len(text)))
-refused("./exe", ["--loss-mask is for models that predict the next token"], loss_mask="mask.bin", **dict(run, steps=1))
+refused("./exe", ["--loss-mask is for decoder-only models"], loss_mask="mask.bin", **dict(run, steps=1))
 pathlib.Path("starts.bin").write_bytes(struct.pack("<8Q", 0, 5, 3, 9, 12, 15, 18, 20))
 refused("./exe", ["each above the one before"], data="target.bin", documents="starts.bin", source="source.bin", source_documents="starts.bin", **plain)
 pathlib.Path("few.bin").write_bytes(text[:24 * 3])

@@ -517,7 +517,7 @@ def bad_run(golden):
     compile(ROOT / "examples" / "parallel-block.mlir", "block")
     encoder = Golden(INPUTS / "golden-more" / "bert")
     compile(encoder.config, "encoder", **encoder.size)
-    for exe, words in (("./block", "divides by all: compile it from its config.json"), ("./encoder", "--mlm masks")):
+    for exe, words in (("./block", "averages over all targets: compile it from its config.json"), ("./encoder", "compiled with --mlm")):
         refused("--loss-mask", words, exe=exe, loss_mask=write("ones.bin", ones))
 
     # Where documents begin.
@@ -543,7 +543,7 @@ def bad_run(golden):
     refused("--documents is needed by this executable, compiled with --packed", "or compile without --packed", exe="./packed-one")
     refused("--eval-documents is needed", "or compile without", exe="./packed-one", documents=0, eval_data=golden.data["data"])
     refused("--eval-documents needs --eval-data", exe="./packed-one", documents=0, eval_documents=0)
-    refused("--documents is for executables compiled with --packed", "goes across documents", documents=0)
+    refused("--documents is for executables compiled with --packed", "crosses document boundaries", documents=0)
     refused("--eval-documents is for executables compiled with --packed", "leave it out", eval_data=golden.data["data"], eval_documents=0)
 
     # What is read or written already.
