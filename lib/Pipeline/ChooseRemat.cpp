@@ -222,12 +222,11 @@ void Chooser::say(llvm::raw_ostream &log) {
                           : std::min(stage.candidates[stage.at].cost,
                       stage.estimates->leastCost(budget - stage.planned.persistent));
   }
-  log << llvm::formatv("remat auto: {0} fits {1:N0} bytes into {2:N0} and computes {3:E3} FLOPs a "
-                       "step again{4}",
+  log << llvm::formatv("remat auto: {0} fits: {1:N0} of {2:N0} bytes, {3:E3} FLOPs per step are "
+                       "recomputed{4}",
                        optionText(options.remat), int64_t(arena), int64_t(budget), again, others);
   if (cost > 0 && bound > 0)
-    log << llvm::formatv("; no choice within the budget can cost less than {0:F1}% of what this "
-                         "one does",
+    log << llvm::formatv("; lower bound for all policies within the budget: {0:F1}% of this cost",
                          100 * bound / cost);
   log << "\n";
 }

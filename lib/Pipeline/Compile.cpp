@@ -38,7 +38,7 @@ static StringRef heldFrom(Phase phase) {
   case Phase::local:
     return "which is one device's program already; leave the flag out";
   case Phase::stages:
-    return "which says already what is computed again; leave it out";
+    return "whose recomputation is already decided; leave the flag out";
   case Phase::schedule:
     return "whose tasks and collectives are in order already; leave the flag out";
   case Phase::exec:

@@ -164,11 +164,11 @@ Error CompileCommand::checkPlan() {
     bool isDevice = *space == MemorySpace::Device;
     std::string where = isDevice ? "" : std::string(" on ") + spaceRow(*space).text;
     if (isDevice && plan->deviceBytes > plan->arenaBytes)
-      where = llvm::formatv(", {0:N0} of the arena and allowances for what is beside it",
+      where = llvm::formatv(", {0:N0} for the arena and the rest for libraries and drivers",
                             plan->arenaBytes);
     return createStringError(llvm::formatv(
         "the plan needs {0:N0} bytes a rank{1}, more than {2} {3}; --remat auto "
-        "looks for what to compute again so that it fits",
+        "searches for activation checkpointing that fits",
         needed[*space], where, spaceRow(*space).budgetFlag, budgets()[*space].text));
   }
   for (const std::string &condition : options.assertions)

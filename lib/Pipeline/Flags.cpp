@@ -34,11 +34,11 @@ static std::string unlessMuon(const CompileOptions &o) {
 /// IR has its precision.
 static std::string unlessMasters(const CompileOptions &o) {
   if (o.masters == MasterStorage::halves && o.replay)
-    return "--replay keeps masters whole, as the ops that it compares have them; leave one of them "
-           "out";
+    return "--replay needs --masters whole, because it compares complete master weights; leave one "
+           "of them out";
   return o.precision == MixedPrecision::bf16 || StringRef(o.model).ends_with(".mlir")
              ? ""
-             : "only weights of --precision bf16 have copies that can be halved; leave it out";
+             : "it applies to the master weights of --precision bf16 only; leave it out";
 }
 
 /// IR has its mesh, and what asks for nothing may be said of every mesh.
@@ -48,7 +48,7 @@ static std::string unlessQueriesDivided(const CompileOptions &o) {
                                                    : how == ContextParallel::gather || isRing(how);
   if (divided && o.contextBalance == ContextBalance::striped && !o.getTarget().hasPartialAttention())
     return "target " + o.getTarget().getName().str() +
-           " has no attention of every N-th query; use zigzag or none";
+           " does not support striped queries; use zigzag or none";
   return divided || o.contextBalance == ContextBalance::none || StringRef(o.model).ends_with(".mlir")
              ? ""
              : "queries are divided with --context-parallel gather, ring and hybrid alone; leave it out, or "

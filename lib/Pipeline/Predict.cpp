@@ -104,12 +104,12 @@ void Prediction::print(llvm::raw_ostream &os) const {
     os << "  as " << profile.description << "\n";
   os << llvm::formatv("  MFU = {0:e3} FLOPs of a step{1} / ({2} devices x {3:e3} FLOP/s x {4})\n",
                       modelFlops,
-                      plan.recomputedFlops > 0 ? ", those computed again left out" : "",
+                      plan.recomputedFlops > 0 ? ", without recomputation" : "",
                       int64_t(ranks), peakRate, timeText(seconds));
   os << llvm::formatv("peak {0:F2} GB a device", double(plan.deviceBytes) / 1e9);
   if (capacity > 0)
     os << llvm::formatv(" of {0:F2} GB{1}", capacity / 1e9, fits() ? "" : ": it does not fit");
-  os << "\nwhat a step's time goes to, mean over all devices:\n";
+  os << "\nbreakdown of the step time, mean over all devices:\n";
   parts.forEach([&](llvm::StringRef name, double part) {
     if (part >= 5e-5 * seconds)
       os << llvm::formatv("  {0,-32}{1,12}{2,8:P1}\n", name, timeText(part), part / seconds);

@@ -98,7 +98,7 @@ unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, raw_ostream &os) {
     const plan::Plan &plan = ofB ? b : a;
     facts.add(ofB, "mesh", meshText(plan));
     for (const plan::Recomputed &row : plan.recomputed.value_or(std::vector<plan::Recomputed>()))
-      facts.add(ofB, "computed again, " + row.reason, row.flops);
+      facts.add(ofB, "recomputed, " + row.reason, row.flops);
     for (const plan::Program &program : plan.programs) {
       int64_t kernels = 0;
       for (const plan::Kernel &kernel : program.kernels)

@@ -169,14 +169,14 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
     fact("Copied in a step, of a rank",
          bytesText(fetched) + " to the device and " + bytesText(stored) + " to " + text);
   }
-  fact("Beside the arena, where ranks are processes",
-       bytesText(scratchBytes(plan)) + " in which messages are put together");
+  fact("Outside the arena, if ranks are processes",
+       bytesText(scratchBytes(plan)) + " for assembling messages");
   fact("Floating-point operations of a step", grouped(plan.flops));
-  fact("... of which computed again", grouped(plan.recomputedFlops));
+  fact("... of which recomputed", grouped(plan.recomputedFlops));
   for (const plan::Recomputed &row : plan.recomputed.value_or(std::vector<plan::Recomputed>()))
     fact("... for " + row.reason, grouped(row.flops) + ": " + recomputedText(row.reason));
   if (plan.attentionImbalance)
-    fact("Attention of the rank that has most",
+    fact("Attention of the most loaded rank",
          formatv("{0:f3} times the mean{1}", *plan.attentionImbalance, asOneDocument(plan)).str());
   fact("Plan hash", plan.hash);
   os << "</table>\n";

@@ -102,9 +102,9 @@ static void printPeak(const plan::Plan &plan, raw_ostream &os) {
       most = &program;
   if (!most || !most->peak || most->peak->buffers.empty())
     return;
-  os << formatv("\nlargest at the peak of {0} beside what outlasts the step, {1}\n", most->name,
+  os << formatv("\nlargest buffers at the peak of {0}, without persistent ones, {1}\n", most->name,
                 peakLocation(*most->peak));
-  TextTable table({"#bytes", "#", "category", "task", "written by", "#slices", "made from"});
+  TextTable table({"#bytes", "#", "category", "task", "written by", "#slices", "source"});
   for (const plan::PeakBuffer &row : ArrayRef(most->peak->buffers).take_front(rows))
     table.row({number(row.bytes), sizeText(double(row.bytes)), row.category, row.task,
                row.op.empty() ? row.name : row.op, row.slices > 1 ? number(row.slices) : "",
@@ -120,7 +120,7 @@ static void printTimeline(const plan::Plan &plan, raw_ostream &os) {
   }
   if (!*tasks)
     return;
-  os << "\nstages over a step; the lengths are floating-point operations, the whole is 100\n";
+  os << "\npipeline stages over a step; lengths are in FLOPs, the whole step is 100\n";
   drawTimelineText((*tasks)->timeline, os);
   describeTimeline("tasks", (*tasks)->schedule, (*tasks)->timeline, os);
 }
@@ -158,7 +158,7 @@ static void printOffloaded(const plan::Plan &plan, MemorySpace space, raw_ostrea
 static void printRecomputed(const plan::Plan &plan, raw_ostream &os) {
   if (!plan.recomputed)
     return;
-  TextTable table({"computed again", "#operations a step", "#", "why"});
+  TextTable table({"recomputed", "#FLOPs per step", "#", "why"});
   for (const plan::Recomputed &row : *plan.recomputed)
     table.row({row.reason, grouped(row.flops),
                formatv("{0:f1}% of all", 100 * row.flops / plan.flops), recomputedText(row.reason)});
@@ -171,7 +171,7 @@ static void printRepeated(const plan::Plan &plan, raw_ostream &os) {
     return;
   std::vector<plan::Repeated> rows = *plan.repeated;
   llvm::stable_sort(rows, [](const auto &a, const auto &b) { return a.flops > b.flops; });
-  TextTable table({"several ranks compute alike", "along", "#operations too many"});
+  TextTable table({"computed redundantly", "along", "#redundant FLOPs"});
   for (const plan::Repeated &row : rows)
     table.row({row.location, llvm::join(row.axes, ", "), grouped(row.flops)});
   os << "\n";
@@ -179,7 +179,7 @@ static void printRepeated(const plan::Plan &plan, raw_ostream &os) {
 }
 
 static void printPrograms(ArrayRef<plan::Program> programs, raw_ostream &os) {
-  TextTable table({"program", "at", "#arena", "#", "#live", "#operations a step"});
+  TextTable table({"program", "at", "#arena", "#", "#live", "#FLOPs per step"});
   for (const plan::Program &program : programs)
     table.row({program.name, coordinatesText(program), number(program.arenaBytes),
                sizeText(double(program.arenaBytes)), number(program.liveBytes),
@@ -199,20 +199,20 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
   os << formatv("arena        {0} a rank\n", bytesText(plan.arenaBytes));
   for (MemorySpace space : offloadSpaces)
     if (std::optional<int64_t> bytes = plan.offloaded[space].bytes)
-      os << formatv("on {0,-8}  {1} a rank beside it\n", spaceRow(space).text, bytesText(*bytes));
-  os << formatv("messages     {0} a rank beside it, where ranks are processes\n",
+      os << formatv("on {0,-8}  {1} a rank outside the arena\n", spaceRow(space).text, bytesText(*bytes));
+  os << formatv("messages     {0} a rank outside the arena, if ranks are processes\n",
                 bytesText(scratchBytes(plan)));
-  os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n",
+  os << formatv("work         {0} FLOPs per step, {1} of them recomputed\n",
                 countText(plan.flops), countText(plan.recomputedFlops));
   if (plan.repeated) {
     double flops = 0;
     for (const plan::Repeated &row : *plan.repeated)
       flops += row.flops;
-    os << formatv("repeated     {0} of them, in products that several ranks compute alike\n",
+    os << formatv("repeated     {0} of them, in matrix products that several ranks compute redundantly\n",
                   countText(flops));
   }
   if (plan.attentionImbalance)
-    os << formatv("attention    the rank with most has {0:f3} times the mean{1}\n",
+    os << formatv("attention    the most loaded rank has {0:f3} times the mean{1}\n",
                   *plan.attentionImbalance, asOneDocument(plan));
   printRecomputed(plan, os);
   printMemory("memory at the peak", plan.memory, os);

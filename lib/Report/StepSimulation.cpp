@@ -474,7 +474,7 @@ llvm::Expected<StepTime> Simulation::run() {
       return llvm::createStringError("no time can be predicted: '" +
                                      runner.next->getName().getStringRef() + "' of program " +
                                      runner.module.getSymName().value_or("main") +
-                                     " waits for ever");
+                                     " waits forever");
     step.seconds = std::max(step.seconds, runner.clocks.now);
   }
   for (Runner &runner : runners) {

@@ -106,12 +106,12 @@ std::vector<StringRef> categories() {
 
 std::string recomputedText(StringRef reason) {
   return StringSwitch<std::string>(reason)
-      .Case("remat", "activations that --remat does not keep")
+      .Case("remat", "activations that --remat does not save")
       .Case(train::recomputedOfRounds,
-            "experts: the backward receives rows again, in as many rounds as data says, of which no "
-            "results are kept; none where --expert-buffer holds all rows in one round")
+            "experts: the backward receives the rows again, in a data-dependent number of rounds "
+            "whose results are not saved; none if --expert-buffer fits all rows into one round")
       .Case(train::recomputedOfLatents,
-            "keys and values, which each step of a ring makes again of the latents that are sent")
+            "keys and values that each ring step recomputes from the latents it receives")
       .Default(reason.str());
 }
 

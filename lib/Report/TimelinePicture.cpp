@@ -73,11 +73,11 @@ void drawTimelineText(const Timeline &timeline, raw_ostream &os) {
 
 void describeTimeline(StringRef name, const schedule::PipelineSchedule &schedule,
                       const Timeline &timeline, raw_ostream &os) {
-  os << formatv("{0} on {1} stages, {2} microbatches: {3:f1}% of the stages' time is work, "
-                "{4:f2} a stage idles between its tasks\n",
+  os << formatv("{0} on {1} stages, {2} microbatches: utilization {3:f1}%, bubble {4:f2} between a "
+                "stage's tasks\n",
                 name, schedule.stages(), schedule.microbatches, 100 * timeline.utilisation(),
                 timeline.bubble());
-  os << "activations held at most, of one microbatch in one chunk:";
+  os << "peak activations of each stage, in microbatches of one chunk:";
   for (int64_t stage = 0; stage < schedule.stages(); ++stage)
     os << " " << mostHeld(schedule, stage);
   os << "\n";
@@ -117,7 +117,7 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
                 "role=\"img\" class=\"timeline\" font-family=\"sans-serif\" font-size=\"11\">\n",
                 left + width + 10, bottom + 50);
   os << "<style>\n" << report::pictureStyle << "</style>\n";
-  os << formatv("<text x=\"{0}\" y=\"14\">{1} {2:f1}% of the stages' time is work.</text>\n", left,
+  os << formatv("<text x=\"{0}\" y=\"14\">{1} Utilization of the stages: {2:f1}%.</text>\n", left,
                 caption, 100 * timeline.utilisation());
   for (auto [stage, spans] : enumerate(timeline.stages)) {
     int y = row * int(stage) + top;

@@ -105,7 +105,7 @@ static Error addMemory(const Plan &plan, StringRef directory, SmallVectorImpl<Se
       return error;
     sections.push_back({"Memory of " + escaped(program.name) + " over the ops of a step",
                         picture + textOf([&](raw_ostream &os) {
-                          os << "<p>Largest at the peak beside what outlasts the step, "
+                          os << "<p>Largest buffers at the peak, without persistent ones, "
                              << escaped(peakLocation(*program.peak)) << ":</p>\n";
                           writePeak(*program.peak, os);
                         })});

@@ -149,7 +149,7 @@ def stash(config, work, batch, sequence, *strategies):
         found = [live_stash(program) for program in programs]
         schedule = options.get("schedule", "1f1b")
         said = call(["meshwright", "schedule", schedule, "--stages", len(programs), "--microbatches", options["microbatches"]])
-        claimed = [int(n) for n in re.search(r"activations held at most.*: ([\d ]+)", said).group(1).split()]
+        claimed = [int(n) for n in re.search(r"peak activations of each stage.*: ([\d ]+)", said).group(1).split()]
         check(found == claimed, f"{strategy}: stages hold {found}, the schedule says {claimed}")
         if schedule == "1f1b":
             p = len(programs)

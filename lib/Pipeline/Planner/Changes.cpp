@@ -94,7 +94,7 @@ static std::string changesFor(const Problem &problem, const Candidate &smallest,
       continue;
     double missing = double(*change.bytes) - problem.capacity();
     text += formatv("\n  {0}: {1:N0} bytes less, {2}", change.name, smallest.bytes - *change.bytes,
-                    missing > 0 ? formatv("{0:N0} are missing", int64_t(missing)).str() : "fits");
+                    missing > 0 ? formatv("{0:N0} too many", int64_t(missing)).str() : "fits");
   }
   return text;
 }
@@ -127,17 +127,17 @@ llvm::Error planner::nothingFits(const Problem &problem, const Found &found, uns
   if (found.others.empty())
     return llvm::createStringError("no layout of " + devices + " compiles" +
                                    (found.example.empty()
-                                        ? "; the time ended, --seconds gives more"
+                                        ? "; the time limit was reached, raise --seconds"
                                         : ", e.g.: " + llvm::Twine(found.example)));
   const Candidate &smallest = found.others.front();
   double capacity = problem.capacity();
   std::string changes = changesFor(problem, smallest, threads);
   return llvm::createStringError(
-      formatv("no layout of {0} fits into the {1:N0} bytes of one: {2} needs least, {3:N0} bytes, "
-              "and {4:N0} are missing",
+      formatv("no layout of {0} fits into the {1:N0} bytes of a device: the smallest, {2}, needs "
+              "{3:N0} bytes, {4:N0} too many",
               devices, int64_t(capacity), smallest.layout.str(), smallest.bytes,
               int64_t(double(smallest.bytes) - capacity))
           .str() +
       (changes.empty() ? "; no single change makes it smaller"
-                       : "; what single changes to it do, compiled:" + changes));
+                       : "; single changes to it, each compiled:" + changes));
 }

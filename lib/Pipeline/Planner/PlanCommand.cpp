@@ -135,11 +135,11 @@ static void printRow(const Problem &problem, const Found &found, const Candidate
 static std::string proofOf(const Found &found) {
   double best = found.fitting.front().seconds;
   if (found.complete)
-    return "all others are slower or too large, by their bounds";
+    return "all other layouts are slower or too large, by their lower bounds";
   if (found.leastSeconds >= best)
-    return "the time ended, but all others are slower, by their bounds";
-  return llvm::formatv("the time ended, --seconds gives more; no other takes less than {0:F3} s by "
-                       "its bound, {1:P1} below the best",
+    return "time limit reached, but all other layouts are slower, by their lower bounds";
+  return llvm::formatv("time limit reached (--seconds); the lower bound of layouts not compiled is "
+                       "{0:F3} s, {1:P1} below the best",
                        found.leastSeconds, 1 - found.leastSeconds / best);
 }
 
@@ -149,8 +149,8 @@ static void print(const Problem &problem, const Found &found, llvm::raw_ostream 
   if (found.refused)
     os << llvm::formatv(", {0} of these refused, e.g.: {1}", found.refused, found.example);
   os << "; " << proofOf(found)
-     << "\n       step   tokens/s     MFU    memory  flags, and what the fastest waits for\n"
-        "              a device                     or why others are slower\n";
+     << "\n       step   tokens/s     MFU    memory  flags; below: where the best layout loses time,\n"
+        "              a device                     or why the others are slower\n";
   for (const Candidate &candidate : llvm::ArrayRef(found.fitting).take_front(10))
     printRow(problem, found, candidate, os);
   if (auto front = paretoOf(found); front.size() > 1) {

@@ -82,7 +82,7 @@ void Run::resumeState(const TokenData &data) {
     note(changes);
   if (std::string unsaid = unsaidFlags(options, plan, saved.flags); !unsaid.empty())
     note(text("the checkpoint ", checkpoint,
-              " is of a version that does not say what its run was given, so these are defaults: ",
+              " was written by a version that did not record the run's flags, so defaults are used: ",
               unsaid));
   std::vector<TrainingState::Source> given = std::move(state.sources);
   state = saved;

@@ -249,7 +249,7 @@ def bad_compile(golden):
     for how in ("gather", "ring"):
         refused("--context-balance striped cannot deal out evenly the 6 tokens of each of 4 ranks", "use a --seq of which each rank has a multiple of 4",
                 "zigzag", mesh="context=4", context_parallel=how, context_balance="striped", seq=24)
-    refused("--context-balance striped", "target stablehlo has no attention of every N-th query; use zigzag or none", mesh="context=2",
+    refused("--context-balance striped", "target stablehlo does not support striped queries; use zigzag or none", mesh="context=2",
             context_parallel="gather", context_balance="striped", target="stablehlo")
     for how in ("gather", "ring", "ulysses"):
         refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)

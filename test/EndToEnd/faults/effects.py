@@ -56,7 +56,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("muon-scale", "keller", "orthogonalizes nothing", {}),
                                ("muon-coefficients", "polar-express", "orthogonalizes nothing", {"optimizer": "lion"}),
                                ("masters", "whole", "only weights of --precision bf16", {}),
-                               ("masters", "halves", "--replay keeps masters whole", {"precision": "bf16", "replay": True}),
+                               ("masters", "halves", "--replay needs --masters whole", {"precision": "bf16", "replay": True}),
                                ("context-balance", "zigzag", "--context-parallel gather, ring and hybrid alone", {"mesh": "data=2"}),
                                ("context-balance", "striped", "--context-parallel gather, ring and hybrid alone", {"mesh": "data=2"}),
                                ("memory-limit", "1GiB", "names the bytes already", {"remat": "auto:1GiB"}),

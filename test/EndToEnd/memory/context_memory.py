@@ -176,7 +176,7 @@ def check_imbalance():
             else:  # Where an exchange would gain too little there is none.
                 check(have["none"] > 1.1 and have["zigzag"] <= have["none"] and have["striped"] < 1.02, f"{how}: {have}")
     said = call(["meshwright", "inspect", "balance"])
-    check(re.search(r"attention    the rank with most has 1\.0\d\d times the mean\n", said), said)
+    check(re.search(r"attention    the most loaded rank has 1\.0\d\d times the mean\n", said), said)
     imbalance("full.json", 2, "gather", "zigzag", 64, "--packed")
     check("if each sequence were one document" in call(["meshwright", "inspect", "balance"]), "of documents the plan says more than it knows")
 

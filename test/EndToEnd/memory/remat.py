@@ -119,7 +119,7 @@ check(own, "no budget made the first and the last stage choose differently")
 said = compile(ROOT / "examples/llama3-8b.json", "exec.mlir", emit="exec", mesh="data=8", zero=3, precision="bf16", batch=32, seq=4096,
                remat="auto:30GiB")
 print(said, end="")
-bound = float(re.search(r"can cost less than ([\d.]+)% of what this one does", said)[1])
+bound = float(re.search(r"within the budget: ([\d.]+)% of this cost", said)[1])
 check(50 <= bound <= 100, f"the bound is {bound}% of the cost: {said}")
 
 # A budget that nothing fits is refused with the smallest that works, which does.

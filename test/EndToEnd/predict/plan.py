@@ -137,10 +137,10 @@ refuses(["predict", config, "--cluster", "cpu", "--plan", "auto"], "is for 'mesh
 tight = 2e5
 cluster(memory=tight, outside=1e9, target="cpu")
 said = refuses(["plan", config, "--cluster", "c.toml", "--devices", 2, "--batch", BATCH, "--seq", SEQ], "no layout of 2 devices fits into the 200,000 bytes")
-layout, least, missing = re.search(r"of one: (--mesh .*) needs least, ([0-9,]+) bytes, and ([0-9,]+) are missing", said).groups()
+layout, least, missing = re.search(r"of a device: the smallest, (--mesh .*), needs ([0-9,]+) bytes, ([0-9,]+) too many", said).groups()
 number = lambda text: int(text.replace(",", ""))
 check(number(missing) == number(least) - tight, said)
-changes = re.findall(r"\n  (--.*): ([0-9,]+) bytes less, (fits|([0-9,]+) are missing)", said)
+changes = re.findall(r"\n  (--.*): ([0-9,]+) bytes less, (fits|([0-9,]+) too many)", said)
 check(len(changes) >= 3 and [number(c[1]) for c in changes] == sorted((number(c[1]) for c in changes), reverse=True), said)
 for change, less, _, missing in changes[:2]:
     result = json.loads(call(["meshwright", "predict", config, "--cluster", "c.toml", "--json", "--batch", BATCH, "--seq", SEQ, *layout.split(), *change.split()]))

@@ -93,7 +93,7 @@ near(other["launches"], 2 * own["launches"], "launches of a profile")
 said = call(["meshwright", "predict", config, "--cluster", "c.toml", "--batch", 8, "--seq", 16])
 number, unit = said.split("step ")[1].split()[:2]
 near(float(number) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit], predict()["step_s"], "the step in words", 0.01)
-check("MFU =" in said and "what a step's time goes to" in said, said)
+check("MFU =" in said and "breakdown of the step time" in said, said)
 compile(config, "e.mlir", emit="exec", report="report", cluster="c.toml", target="cuda", batch=8, seq=16)
 trace = json.load(open("report/trace.json"))
 check(trace["otherData"]["title"] == "A step as predicted on test", trace["otherData"])
