@@ -262,8 +262,8 @@ static Error checkOffloaded(const Offload &offload, ModuleOp module) {
   }
   if (offload.activations && !stacks)
     return createStringError("--offload " + optionText(offload) +
-                             ": no layers keep anything for their backward that "
-                             "could be on the host; leave activations out");
+                             ": no layer saves activations that could be offloaded; leave "
+                             "activations out");
   return Error::success();
 }
 

@@ -51,8 +51,8 @@ static std::string unlessQueriesDivided(const CompileOptions &o) {
            " does not support striped queries; use zigzag or none";
   return divided || o.contextBalance == ContextBalance::none || StringRef(o.model).ends_with(".mlir")
              ? ""
-             : "queries are divided with --context-parallel gather, ring and hybrid alone; leave it out, or "
-               "add one of them";
+             : "it applies to --context-parallel gather, ring and hybrid, which divide queries "
+               "among ranks; leave it out, or add one of them";
 }
 
 static std::string unlessPartialAttention(const CompileOptions &o) {
@@ -69,7 +69,7 @@ static std::string unlessMasked(const CompileOptions &o) {
 
 static std::string unlessScoped(const CompileOptions &o) {
   return o.auxLoss == AuxLoss::sequence && o.auxScope == AuxScope::microbatch
-             ? "--aux-loss sequence has statistics of each sequence alone; leave it out"
+             ? "--aux-loss sequence is computed per sequence; leave it out"
              : "";
 }
 
@@ -77,12 +77,12 @@ static std::string unlessCounted(const CompileOptions &o) {
   if (!o.auxCountingPass || StringRef(o.model).ends_with(".mlir"))
     return "";
   if (o.microbatches == 1)
-    return "one microbatch has the choices of the whole batch; leave it out";
+    return "one microbatch contains the routing choices of the whole batch; leave it out";
   if (o.auxLoss == AuxLoss::none)
-    return "--aux-loss none has nothing to count for; leave one of them out";
+    return "--aux-loss none needs no counts of routing choices; leave one of them out";
   if (o.auxLoss == AuxLoss::sequence || o.auxScope != AuxScope::batch)
-    return "only a loss with statistics of the whole batch has choices to count beforehand; leave it "
-           "out, or use --aux-scope batch and another --aux-loss than sequence";
+    return "it applies to load-balancing losses over the whole batch; leave it out, or use "
+           "--aux-scope batch and an --aux-loss other than sequence";
   return "";
 }
 
@@ -91,8 +91,8 @@ static std::string unlessExpertsDivided(const CompileOptions &o, bool asksForNot
   return asksForNothing || StringRef(o.model).ends_with(".mlir") ||
                  o.mesh.size(o.mesh.named("expert")) > 1
              ? ""
-             : "without axis `expert` no rows are sent to experts; leave it out, or add e.g. --mesh "
-               "expert=2";
+             : "there is no expert parallelism (mesh axis `expert`); leave it out, or add e.g. "
+               "--mesh expert=2";
 }
 
 static std::string unlessBuffers(const CompileOptions &o) {

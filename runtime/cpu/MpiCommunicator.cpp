@@ -515,7 +515,7 @@ void MpiCommunicator::exchange(ElementType type, ExchangeTable table, Segments s
 }
 
 Meeting meshwright::meetByMpi(int processes, RankStatus &status) {
-  WaitScope wait(status, "the start of MPI; those are missing that print no such report");
+  WaitScope wait(status, "the start of MPI; ranks that print no such report are missing");
   auto mpi = std::make_shared<MpiMessages>(processes);
   Meeting meeting;
   meeting.world = std::make_unique<MpiCommunicator>(mpi, status);

@@ -46,7 +46,7 @@ Communication::Communication(const Plan &plan, RankGroup &worldCommunicator, Ran
     if (other != rank)
       others.push_back(other);
   // From here on NCCL waits for the others, and does not say so.
-  WaitScope wait(status, "the start of NCCL; those are missing that print no such report,",
+  WaitScope wait(status, "the start of NCCL; ranks that print no such report are missing,",
                  std::move(others));
   MW_NCCL(ncclCommInitRank, &world, worldCommunicator.size(), id, rank);
   makeGroups(wait);

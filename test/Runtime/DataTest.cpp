@@ -153,11 +153,11 @@ TEST(TokenFile, FindsDamageInShards) {
   };
   EXPECT_EQ(said(good), "");
   EXPECT_THAT(said(flipped(1024 + 2 * 1'100'000)),
-              testing::HasSubstr("tokens 1048576 to 2097151 are not what their checksum was made of"));
+              testing::HasSubstr("tokens 1048576 to 2097151 do not match their checksum"));
   EXPECT_THAT(said(flipped(1024 + 2 * 2'999'999)), testing::HasSubstr("tokens 2097152 to 2999999"));
-  EXPECT_THAT(said(flipped(good.size() - 1)), testing::HasSubstr("its header or its documents are not"));
-  EXPECT_THAT(said(flipped(good.size() - 40)), testing::HasSubstr("its header or its documents are not"));
-  EXPECT_THAT(said(flipped(48)), testing::HasSubstr("its header or its documents are not"));
+  EXPECT_THAT(said(flipped(good.size() - 1)), testing::HasSubstr("its header or its document boundaries do not"));
+  EXPECT_THAT(said(flipped(good.size() - 40)), testing::HasSubstr("its header or its document boundaries do not"));
+  EXPECT_THAT(said(flipped(48)), testing::HasSubstr("its header or its document boundaries do not"));
   EXPECT_THAT(said(flipped(4)), testing::HasSubstr("its header has version 0, but version 1 is read"));
   EXPECT_THAT(said(flipped(16)), testing::HasSubstr("its header announces 3000001 tokens"));
   EXPECT_THAT(said(good.substr(0, good.size() - 8)), testing::HasSubstr("truncated or damaged"));

@@ -120,7 +120,7 @@ TEST_F(RunTest, TrainsOnSeveralFiles) {
   EXPECT_NEAR(rest.back()["loss"], whole.back()["loss"], 1e-5);
   std::string flags = "--steps 30 --tokens u8" + resume;
   Result result = run(std::string(FAKE_PROGRAM) + b + a + c + " " + flags);
-  EXPECT_THAT(result.output, HasSubstr("the tokens lie in other files, or in another order"));
+  EXPECT_THAT(result.output, HasSubstr("the tokens are in other files, or in another order"));
   result = run(std::string(FAKE_PROGRAM) + a + b + c + " " + flags);
   EXPECT_THAT(result.output, testing::Not(HasSubstr("note: "))) << result.output;
   // Evaluations, and what is wrong.
@@ -335,7 +335,7 @@ TEST_F(RunTest, ResumeRefusesAnotherModel) {
   edited("batch", 4);
   Result result = train("--steps 4 --resume " + path("a"));
   EXPECT_EQ(result.code, 0) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("was 4 sequences, this executable's is 8: it goes on after "
+  EXPECT_THAT(result.output, HasSubstr("was 4 sequences, this executable's is 8: training continues after "
                                        "16 sequences of the data, at step 2"));
   // Spaces and order of a configuration mean nothing.
   writeFile(path("a/latest/config.json"), "{ \"model_type\" : \"fake\" }");

@@ -62,8 +62,8 @@ TEST_F(StartTest, LonelyRanksEnd) {
   // What mpirun has started instead of rank 1 never calls MPI.
   Result result = run("export FAKE_DATA=2 MESHWRIGHT_TIMEOUT=1; exec mpirun --allow-run-as-root "
                       "--oversubscribe -n 1 " + exe + " : -n 1 sleep 60");
-  expectFailure(result, {"rank 0: waiting for 1 s in the start of MPI; those are missing that print "
-                         "no such report",
+  expectFailure(result, {"rank 0: waiting for 1 s in the start of MPI; ranks that print no such "
+                         "report are missing",
                          "rank 0 waited longer than 1 s for others"});
 }
 
@@ -72,5 +72,5 @@ TEST_F(StartTest, CodeForAnotherProcessor) {
   std::string steps = "--steps 1";
   EXPECT_EQ(train(steps, 1, 1, Threads, "FAKE_PROCESSOR='sse4.2 popcnt '").code, 0);
   expectFailure(train(steps, 1, 1, Threads, "FAKE_PROCESSOR='sse4.2 fma4 f16c xop '"),
-                {"made for a processor with fma4, xop, which this machine's lacks", "--cpu x86-64-v3"});
+                {"compiled for a CPU with fma4, xop, which this machine's CPU lacks", "--cpu x86-64-v3"});
 }

@@ -37,8 +37,8 @@ static void checkCount(const TokenData::Files &files, const TokenData::Files &to
 
 static void refuseToken(const Documents *documents, const std::string &flag) {
   if (documents && documents->isToken())
-    fail(flag, ": pairs of sources and targets are told apart by the numbers of their first tokens, not "
-               "by a token that ends them: give a file with these, or files of 'meshwright tokenize "
+    fail(flag, ": sources and targets need document boundaries as indices of first tokens, not an "
+               "end-of-document token: give a file of these, or files of 'meshwright tokenize "
                "--documents'");
 }
 

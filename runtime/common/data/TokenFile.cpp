@@ -137,7 +137,7 @@ void TokenFile::readShard() {
   summed.append(reinterpret_cast<const char *>(file.data()) + header.documentsBegin(),
                 size - header.documentsBegin());
   if (XXH3_64bits(summed.data(), summed.size()) != header.checksum)
-    fail(prefix, "its header or its documents are not what their checksum was made of", remedy);
+    fail(prefix, "its header or its document boundaries do not match their checksum", remedy);
   shard = header;
   width = header.tokenBytes;
   type = text("u", 8 * width);
@@ -169,8 +169,8 @@ std::string TokenFile::tokenizer() const {
     if (XXH3_64bits(contents.data(), contents.size()) == shard->tokenizer)
       return path;
   }
-  fail(prefix, "the tokenizer that it was made with is not beside it, which checkpoints are to get a copy "
-       "of: copy it from where 'meshwright tokenize' wrote the file");
+  fail(prefix, "the tokenizer that it was made with is not in its folder, so checkpoints cannot include it: "
+       "copy it from where 'meshwright tokenize' wrote the file");
 }
 
 uint64_t TokenFile::documentStart(int64_t number) const {
@@ -287,7 +287,7 @@ void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int
     }
     if (damaged < last)
       fail(prefix, "tokens ", damaged * block, " to ", std::min(count, (damaged + 1) * block) - 1,
-           " are not what their checksum was made of: the file is damaged; make it again with 'meshwright "
+           " do not match their checksum: the file is damaged; make it again with 'meshwright "
            "tokenize'");
     for (int64_t i = bad * block; bad < last && i < count; ++i)
       if (int64_t value = decode(file.data() + start + i * width); value >= vocabulary)

@@ -200,7 +200,7 @@ std::vector<CoreList> meshwright::sharesOfMachine(const CoreList &allowed, int r
     return shares;
   std::vector<Core> cores = coresOfMachine();
   if (cores.empty() && access("/sys/devices/system/node/node1", F_OK) == 0)
-    fprintf(stderr, "note: this machine has several memories (NUMA nodes), but without libhwloc.so.15 ranks are not "
+    fprintf(stderr, "note: this machine has several NUMA nodes, but without libhwloc.so.15 ranks are not "
                     "bound to cores near one of them: install it (Debian package libhwloc15)\n");
   std::set<int> all;
   for (const Core &core : cores)

@@ -48,8 +48,8 @@ void meshwright::checkProcessor(const std::string &needed) {
 #undef MW_FEATURE
 #endif
   if (!missing.empty())
-    fail("this executable's code was made for a processor with ", missing, ", which this machine's "
-         "lacks: compile it here, or with --cpu x86-64-v3 or x86-64-v2, which more processors run");
+    fail("this executable was compiled for a CPU with ", missing, ", which this machine's CPU lacks: "
+         "compile it on this machine, or for --cpu x86-64-v3 or x86-64-v2");
 }
 
 Launch Launch::detect() {

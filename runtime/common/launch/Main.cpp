@@ -112,7 +112,7 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   if (meeting.finish) {
-    WaitScope wait(status, "the end of all ranks; those are missing that print no such report");
+    WaitScope wait(status, "the end of all ranks; ranks that print no such report are missing");
     meeting.finish();
   }
   return code;

@@ -99,7 +99,7 @@ void WaitMonitor::checkWaits() const {
     // Other processes' monitors reach the same point; let them report too.
     std::this_thread::sleep_for(std::chrono::seconds(1));
     if (wait.peers.empty() && status->hasDevice())
-      endAllRanks(text("the device of rank ", status->rank, " has come no further for ", timeout,
+      endAllRanks(text("the device of rank ", status->rank, " made no progress for ", timeout,
                        " s: see the wait report above for where it is; MESHWRIGHT_TIMEOUT sets the "
                        "limit"));
     endAllRanks(text("rank ", status->rank, " waited longer than ", timeout,

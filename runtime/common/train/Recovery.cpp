@@ -83,7 +83,8 @@ void Recovery::goBack(const StepMetrics &result) {
   returnedTo = saving.lastStep();
   if (++returns > mostReturns)
     stop(result, text("the run has gone back to ", checkpoint, " ", mostReturns, " times: "));
-  warn(text(trouble(result), ": going back to ", checkpoint, ", after which the run goes on with the data after this batch"));
+  warn(text(trouble(result), ": going back to ", checkpoint,
+            " and continuing with the data after this batch"));
   run.goBackTo(checkpoint);
   batches.forgetFilled();
   report.goBackTo(run.state.step);

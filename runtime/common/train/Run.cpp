@@ -53,10 +53,10 @@ void Run::resumeState(const TokenData &data) {
          saved.seed, ": drop --seed, it is taken from the checkpoint");
   if (options.given("--shuffle") && !saved.shuffle)
     fail("--shuffle: the checkpoint ", checkpoint,
-         " was trained without it: drop --shuffle to go on with the same order of the data");
+         " was trained without it: drop --shuffle to keep the order of the data");
   if (options.noShuffle && saved.shuffle)
     fail("--no-shuffle: the checkpoint ", checkpoint,
-         " was trained on shuffled data: drop --no-shuffle to go on with the same order of the data");
+         " was trained on shuffled data: drop --no-shuffle to keep the order of the data");
   // What is only evaluated on goes on with nothing.
   if (options.evalOnly) {
     state = saved;
@@ -70,13 +70,12 @@ void Run::resumeState(const TokenData &data) {
   else if (std::vector<int64_t> counts = data.tokensByFile();
            counts != (saved.fileTokens.empty() ? std::vector{saved.tokens} : saved.fileTokens))
     note(text(data.name(),
-              ": the tokens lie in other files, or in another order, than those of the "
-              "checkpoint ",
-              checkpoint, ", so its sequences are others: it goes on after ",
+              ": the tokens are in other files, or in another order, than when the checkpoint ",
+              checkpoint, " was saved, so the sequences differ: training continues after ",
               grouped(uint64_t(saved.position)), " of them"));
   if (saved.batch != plan.batch)
     note(text("the batch of the checkpoint ", checkpoint, " was ", saved.batch,
-              " sequences, this executable's is ", plan.batch, ": it goes on after ",
+              " sequences, this executable's is ", plan.batch, ": training continues after ",
               grouped(uint64_t(saved.position)), " sequences of the data, at step ", saved.step));
   if (std::string changes = changedFlags(options, saved.flags); !changes.empty())
     note(changes);
@@ -125,8 +124,8 @@ void Run::resumeMixture(std::vector<TrainingState::Source> given) {
     given[i].taken = before == was.end() ? 0 : taken[size_t(before - was.begin())];
     words += text(i ? ", " : "", given[i].name, " after ", grouped(uint64_t(given[i].taken)), " sequences");
   }
-  note(text("--data: the sources or their weights are others than those of the checkpoint ", checkpoint,
-            ": this mixture begins now, with ", words));
+  note(text("--data: the sources or their weights differ from those of the checkpoint ", checkpoint,
+            ": the new mixture starts here, with ", words));
   state.sources = std::move(given);
   state.mixed = state.position;
 }

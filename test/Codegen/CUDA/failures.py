@@ -198,7 +198,7 @@ def main():
         done = alone(path, 1000, FAKE_GPU_FAULT=f"hang:0:{launch}", **more)
         behind = r"\n" if "MESHWRIGHT_SYNCHRONOUS" in more else r" or one of the 31 ops behind it; MESHWRIGHT_SYNCHRONOUS=1"
         assert done.returncode == 1 and matches(rf"waiting for [2345] s in .*; the GPU is at {op}{behind}", done.stderr), done
-        assert "error: the device of rank 0 has come no further for 3 s" in done.stderr, done
+        assert "error: the device of rank 0 made no progress for 3 s" in done.stderr, done
         print(f"hang, {when}: the run ends and says where", flush=True)
     done = alone(compile("narrow", "--precision", "bf16"), 3, FAKE_GPU_FAULT="hang:0:1")
     assert done.returncode == 1 and matches(r"waiting for [2345] s in attn\.q", done.stderr), done

@@ -90,7 +90,7 @@ for mixture, words, order in ((["--data", "c.bin"], [], "in file order"), (["--d
 subprocess.run(["rm", "-rf", "run"], check=True)
 run("--steps", 4, "--save", "run")
 said = run("--steps", 6, "--resume", "run", mixture=["--data", "a:1", "--data", "c.bin:1"])
-check("the sources or their weights are others than those of the checkpoint" in said and "a after 8 sequences, c.bin after 5 sequences" in said, said)
+check("the sources or their weights differ from those of the checkpoint" in said and "a after 8 sequences, c.bin after 5 sequences" in said, said)
 
 for mixture, words, why in (
         (["--data", "a:0"], [], "--data a:0: the weight \"0\" is not a number above 0: leave the source out"),

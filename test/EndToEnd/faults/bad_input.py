@@ -148,7 +148,7 @@ def bad_compile(golden):
                     **{flag: value})
     for value in (0, -1, 17):
         refused(f"--expert-parts {value} must be from 1 to 16", model=sparse / "olmoe", seq=16, mesh="expert=2", expert_parts=value)
-    refused("--expert-parts 2 changes nothing: without axis `expert` no rows are sent", model=sparse / "olmoe", seq=16, expert_parts=2)
+    refused("--expert-parts 2 changes nothing: there is no expert parallelism", model=sparse / "olmoe", seq=16, expert_parts=2)
     refused("--data-sync parameter-server does not go with mesh axis 'expert'", model=sparse / "olmoe", seq=16, mesh="expert=2",
             data_sync="parameter-server")
     refused("batch 6 does not divide by 4", "along {expert}", model=sparse / "olmoe", seq=16, batch=6, mesh="expert=4")
@@ -158,11 +158,11 @@ def bad_compile(golden):
         refused(f"--aux-loss {kind} is of a softmax", "use --aux-loss sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss=kind)
     refused("--aux-loss sequence adds nothing", "0 without --aux-loss-coef", model=sparse / "sparse-deepseek-v3", seq=16,
             aux_loss="sequence")
-    refused("--aux-scope", "--aux-loss sequence has statistics of each sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="sequence",
+    refused("--aux-scope", "--aux-loss sequence is computed per sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="sequence",
             aux_loss_coef=0.1, aux_scope="microbatch")
     refused("which 2 microbatches do not see together", "--aux-counting-pass", "--aux-scope microbatch", "--aux-scope sequence",
             model=sparse / "mixtral", seq=16, microbatches=2)
-    refused("--aux-counting-pass", "one microbatch has the choices", model=sparse / "mixtral", seq=16, aux_counting_pass=True)
+    refused("--aux-counting-pass", "one microbatch contains the routing choices", model=sparse / "mixtral", seq=16, aux_counting_pass=True)
     refused("--aux-counting-pass", "statistics of the whole batch", model=sparse / "mixtral", seq=16, microbatches=2,
             aux_scope="sequence", aux_counting_pass=True)
     refused("--aux-counting-pass changes nothing", "add --aux-loss hf", model=sparse / "olmoe", seq=16, microbatches=2,
@@ -465,7 +465,7 @@ def bad_run(golden):
     refused("compiled for 2 ranks (mesh data=2)", "started with 3", "mpirun -n 2", exe="./two", ranks=3, mpi=True)
     # No processor has AMD's four-operand instructions any more.
     compile(golden.config, "another", cpu="bdver4", **size)
-    refused("made for a processor with fma4, xop, which this machine's lacks", "--cpu x86-64-v3", exe="./another")
+    refused("compiled for a CPU with fma4, xop, which this machine's CPU lacks", "--cpu x86-64-v3", exe="./another")
     refuses(["meshwright", "run", "-n", "0", "./one"], "'-n'", "'0'")
     refuses(["meshwright", "run", "./one"], "'-n'")
     refuses(["meshwright", "run", "-n", "1"], "no executable")
@@ -616,7 +616,7 @@ def bad_run(golden):
     refuses(limited, "matrix products need", "ulimit -v")
     # Other batches and microbatches go on.
     compile(golden.config, "larger", **dict(size, batch=16, microbatches=2))
-    check("goes on after 8 sequences" in call(["./larger", *flags(dict(good, resume="kept", steps=2))]), "no note")
+    check("training continues after 8 sequences" in call(["./larger", *flags(dict(good, resume="kept", steps=2))]), "no note")
     refused("--lr", "fast", lr="fast")
     refused("--lr", "-1", lr=-1)
     refused("--nonsense", nonsense=1)

@@ -35,10 +35,10 @@ for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "sgd decays no parame
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
                               ("adamw", "min-loss-scale", 1, "--precision fp16"),
                               ("adamw", "loss-scale-window", 3, "--precision fp16"),
-                              ("adamw", "idle-expert-steps", 3, "models with experts"),
+                              ("adamw", "idle-expert-steps", 3, "mixture-of-experts models"),
                               ("adamw", "cuda-graphs", "off", "--target cuda"), ("adamw", "tune", "file", "--target cuda")):
     refused([f"./{exe}", *flags(dict(RUN, **{flag: value}))], flag, why)
-refused(["./adamw", *flags(dict(RUN, metrics="m.jsonl", expert_tokens_every=1))], "expert-tokens-every", "models with experts")
+refused(["./adamw", *flags(dict(RUN, metrics="m.jsonl", expert_tokens_every=1))], "expert-tokens-every", "mixture-of-experts models")
 refused(["./adamw", *flags(dict(RUN, expert_tokens_every=1))], "expert-tokens-every", "--metrics")
 refused(["./adamw", *flags(dict(RUN, trace="trace", trace_from=1))], "trace-from", "before step 1")
 for exe, more in (("sgd", {"weight_decay": 0, "min_lr": 0}), ("adamw", {"min_lr": 0, "weight_decay": 0.1}),
@@ -55,10 +55,10 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
                                ("muon-scale", "keller", "orthogonalizes nothing", {}),
                                ("muon-coefficients", "polar-express", "orthogonalizes nothing", {"optimizer": "lion"}),
-                               ("masters", "whole", "only weights of --precision bf16", {}),
+                               ("masters", "whole", "the master weights of --precision bf16 only", {}),
                                ("masters", "halves", "--replay needs --masters whole", {"precision": "bf16", "replay": True}),
-                               ("context-balance", "zigzag", "--context-parallel gather, ring and hybrid alone", {"mesh": "data=2"}),
-                               ("context-balance", "striped", "--context-parallel gather, ring and hybrid alone", {"mesh": "data=2"}),
+                               ("context-balance", "zigzag", "--context-parallel gather, ring and hybrid, which divide queries", {"mesh": "data=2"}),
+                               ("context-balance", "striped", "--context-parallel gather, ring and hybrid, which divide queries", {"mesh": "data=2"}),
                                ("memory-limit", "1GiB", "names the bytes already", {"remat": "auto:1GiB"}),
                                ("collective-algorithm", "ring", "no collectives", {}),
                                ("collective-matmul", "on", "no collectives", {"mesh": "data=1"}),

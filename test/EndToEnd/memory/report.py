@@ -329,8 +329,8 @@ def recomputed(name, *words, **options):
     return rows
 
 
-rounds = recomputed("rounds", "the backward receives rows again")
-full = recomputed("full", "activations that --remat does not keep", remat="full")
+rounds = recomputed("rounds", "the backward receives the rows again")
+full = recomputed("full", "activations that --remat does not save", remat="full")
 check(set(rounds) == {"rounds"} and set(full) == {"rounds", "remat"} and full["rounds"] == rounds["rounds"], f"{rounds}, with --remat full {full}")
 check(recomputed("whole", expert_buffer=8) == {}, "one round of all rows computes nothing again")
 diff("rounds/report.json", "full/report.json", 1, rf"recomputed, remat +- -> {full['remat']:,.0f}", r"recomputed_flops +")
