@@ -30,6 +30,8 @@ static constexpr const char *usage =
     "allows\n"
     "  meshwright predict MODEL --cluster CLUSTER  predict step time, MFU and peak memory on a cluster\n"
     "  meshwright plan MODEL --cluster CLUSTER     find the fastest parallel layout that fits in memory\n"
+    "  meshwright calibrate -o FILE.toml           measure this machine as a cluster file for predict and\n"
+    "                                              plan\n"
     "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"

@@ -40,13 +40,13 @@ static constexpr int64_t maxRanks = 8;
 
 static constexpr const char *usage =
     "usage: meshwright calibrate -o FILE.toml [--ranks N] [--mpi] [--samples FILE]\n"
-    "  Measures this machine and writes it as a cluster file for predict, plan and compile --cluster:\n"
-    "  trains small models for a few steps each and takes the rates of products, attention, kernels\n"
-    "  and collectives from the times of their calls. Nothing else should run meanwhile.\n"
-    "  --ranks N       ranks that share the machine: 1, 2, 4 or 8 (default: 1). Rates are those of\n"
-    "                  a rank while all are busy, so a file is for meshes of N ranks\n"
-    "  --mpi           ranks are processes under mpirun (default: threads of one process)\n"
-    "  --samples FILE  also writes every call that was measured, as JSON\n";
+    "  Measures this machine's CPUs and writes a cluster file for predict, plan and compile --cluster:\n"
+    "  trains small models for a few steps each and derives the rates of matrix products, attention,\n"
+    "  kernels and collectives from the times of their calls. Run it on an otherwise idle machine.\n"
+    "  --ranks N       number of ranks that share the machine: 1, 2, 4 or 8 (default: 1). The rates\n"
+    "                  are those of one rank while all are busy, so the file is for meshes of N ranks\n"
+    "  --mpi           run ranks as processes under mpirun (default: as threads of one process)\n"
+    "  --samples FILE  also write every measured call, as JSON\n";
 
 namespace {
 struct Settings {
@@ -252,6 +252,12 @@ static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
   if (!StringRef(settings.output).ends_with(".toml"))
     return createStringError("-o must name the cluster file to write, whose name ends in .toml; found '" +
                              settings.output + "'\n" + usage);
+  for (StringRef file : {settings.output, settings.samples}) {
+    StringRef folder = sys::path::parent_path(file);
+    if (std::error_code code =
+            sys::fs::access(folder.empty() ? "." : folder, sys::fs::AccessMode::Write))
+      return createStringError("cannot write '" + file + "': " + code.message());
+  }
   return settings;
 }
 
