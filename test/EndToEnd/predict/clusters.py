@@ -3,7 +3,7 @@ import pathlib
 
 
 def write_cluster(path="c.toml", memory=1e12, outside=1e9, latency=1e-6, target="cuda", memory_bandwidth=1e10, kernels=1e15, launch=1e-6, inside=1e9, count=2,
-                  products=1e11, narrow=1e11, more=""):
+                  products=1e11, narrow=1e11, more="", contention=0):
     pathlib.Path(path).write_text(f"""
 name = "test"
 target = "{target}"
@@ -22,6 +22,7 @@ name = "inside"
 count = {count}
 latency = {latency}
 bandwidth = {inside}
+contention = {contention}
 source = "a test"
 [[levels]]
 name = "outside"

@@ -13,9 +13,9 @@ config = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
 
 
-def cluster(products=1e12, memory=1e12, launch=0, latency=0, inside=1e11, outside=1e10, count=2, more=""):
+def cluster(products=1e12, memory=1e12, launch=0, latency=0, inside=1e11, outside=1e10, count=2, more="", contention=0):
     write_cluster(memory=1e9, products=products, narrow=2 * products, memory_bandwidth=memory, launch=launch, latency=latency,
-                  inside=inside, outside=outside, count=count, more=more)
+                  inside=inside, outside=outside, count=count, more=more, contention=contention)
 
 
 def predict(*words, profile=None, **options):
@@ -64,6 +64,22 @@ cluster(inside=1e9, outside=1e9)
 apart, hidden = predict(mesh="data=2", zero=3, overlap="off"), predict(mesh="data=2", zero=3, overlap="on")
 check(hidden["step_s"] < apart["step_s"], f"with overlap {hidden['step_s']} s, without {apart['step_s']} s")
 
+# What contends with computation is not hidden: the whole of it costs as much as without overlap, half of it less.
+cluster(inside=1e9, outside=1e9, contention=1)
+contended = predict(mesh="data=2", zero=3, overlap="on")
+near(contended["step_s"], apart["step_s"], "overlap with processors that move the bytes", 0.02)
+cluster(inside=1e9, outside=1e9, contention=0.5)
+check(hidden["step_s"] < predict(mesh="data=2", zero=3, overlap="on")["step_s"] < contended["step_s"], "half of the contention")
+
+# Functions take the time of their rate where bytes take less.
+cluster(memory=1e15)
+cheap = predict()["breakdown"]["kernels"]
+cluster(memory=1e15, more="functions = {exp = 1e8}")
+dear = predict()["breakdown"]["kernels"]
+cluster(memory=1e15, more="functions = {exp = 0.5e8}")
+check(dear > 2 * cheap, f"kernels with exp {dear} s, without {cheap} s")
+check(1.8 * dear < predict()["breakdown"]["kernels"] < 2.01 * dear, "exp at half the rate")
+
 # Pipelines have the bubble of their schedule: (p - 1) / (M + p - 1) where stages are equal, and less with more microbatches.
 cluster(inside=1e29, outside=1e29)
 shares = []
@@ -103,10 +119,12 @@ near(max(e["ts"] + e["dur"] for e in trace["traceEvents"] if e["ph"] == "X") / 1
 cluster(count=2)
 pathlib.Path("small.toml").write_text(pathlib.Path("c.toml").read_text().split('[[levels]]\nname = "outside"')[0])
 pathlib.Path("away.toml").write_text(pathlib.Path("c.toml").read_text().replace('"cuda"', '"tpu"'))
+pathlib.Path("functions.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "functions.exp = 0\nlaunch ="))
 pathlib.Path("q.toml").write_text('name = "q"\nsource = "a test"\nproduct = 2\n')
 for words, why in (
         (["--cluster", "small.toml", "--mesh", "data=4"], "the mesh has 4 devices, but test only 2"),
         (["--cluster", "away.toml"], "its target 'tpu' must be one of"),
+        (["--cluster", "functions.toml"], "'exp' must be a positive number of evaluations a second"),
         (["--cluster", "dgx-h10"], "did you mean dgx-h100"),
         (["--cluster", "none.toml"], "cannot read 'none.toml'"),
         (["--cluster", "/dev/zero"], "pipe or a device"),
