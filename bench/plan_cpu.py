@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 """Whether `meshwright plan` chooses the fastest layout of two CPU ranks of one thread: plan_cpu.py WORK [--cluster FILE] [--rounds N] [--model NAME]
 
-Measures this machine for a cluster file, unless one is given: products of OpenBLAS by size on one core, copies, and a launch taken for nothing. Then searches
-all layouts of three small models, compiles and trains each, in alternating rounds, and prints the step that was measured for the chosen
+Measures this machine by `meshwright calibrate`, unless a cluster file is given. Then searches all layouts of three small models, compiles and trains each, in alternating rounds, and prints the step that was measured for the chosen
 layout beside the fastest one, and the rank correlation of predicted with measured steps. The least median of a round's steps counts, which
 other load on the machine disturbs least. Writes bench/results/plan-cpu.json.
 """
 import argparse
-import ctypes
-import ctypes.util
 import datetime
 import json
 import os
@@ -16,7 +13,6 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "test/EndToEnd"))
@@ -36,55 +32,6 @@ MODELS = {
     "llama-wide": {**LLAMA, "num_hidden_layers": 2, "hidden_size": 768, "intermediate_size": 2048, "num_attention_heads": 12, "num_key_value_heads": 4, "vocab_size": 16384}}
 
 
-def best_seconds(work, rounds=5):
-    taken = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - begin)
-    return min(taken)
-
-
-def measure():
-    """A cluster file of this machine, from the fastest of a few calls each."""
-    blas = ctypes.CDLL(ctypes.util.find_library("openblas") or "libopenblas.so.0")
-    blas.openblas_set_num_threads(1)
-    rates = []
-    for n in (64, 128, 256, 512, 1024):
-        matrices = [(ctypes.c_float * (n * n))(*([0.5] * (n * n))) for _ in range(3)]
-        repeats = max(1, 1024**3 // (n**3 * 8))
-        one, zero = ctypes.c_float(1), ctypes.c_float(0)
-
-        def multiply():
-            for _ in range(repeats):
-                blas.cblas_sgemm(101, 111, 111, n, n, n, one, matrices[0], n, matrices[1], n, zero, matrices[2], n)
-
-        rates.append([2 * n**3, 2 * n**3 * repeats / best_seconds(multiply)])
-    size = 64 << 20
-    source, target = ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)
-    copy = size / best_seconds(lambda: ctypes.memmove(target, source, size))
-    pathlib.Path("here.toml").write_text(f"""
-name = "here"
-target = "cpu"
-[[devices]]
-name = "a core"
-memory = 1e12
-products = {{f32 = {rates}, bf16 = {rates}}}
-kernels = {rates[-1][1] / 10}
-memory_bandwidth = {2 * copy}
-launch = 0
-host = {{latency = 0, bandwidth = {copy}}}
-source = "bench/plan_cpu.py"
-[[levels]]
-name = "memory"
-count = 2
-latency = 10e-6
-bandwidth = {copy / 2}
-source = "bench/plan_cpu.py: a copy into shared memory and one out of it"
-""")
-    return "here.toml", {"products": rates, "copy": copy}
-
-
 def ranks(values):
     order = sorted(range(len(values)), key=values.__getitem__)
     return [float(order.index(i)) for i in range(len(values))]
@@ -92,8 +39,10 @@ def ranks(values):
 
 fresh(options.work)
 os.environ["OMP_NUM_THREADS"] = "1"
-cluster, machine = (options.cluster, None) if options.cluster else measure()
-print(f"{cluster}: {machine}", flush=True)
+cluster = options.cluster
+if not cluster:
+    cluster = "here.toml"
+    print(call(["meshwright", "calibrate", "-o", cluster, "--ranks", RANKS], timeout=600), flush=True)
 rows = []
 for name, config in MODELS.items():
     if options.model not in (None, name):
@@ -121,4 +70,4 @@ for name, config in MODELS.items():
         {"flags": layout["flags"], "predicted_ms": p, "measured_ms": m, "raw_ms": raw} for layout, p, m, raw in zip(layouts, predicted, measured, times)]})
 commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
 (ROOT / "bench/results/plan-cpu.json").write_text(json.dumps(
-    {"commit": commit, "date": datetime.date.today().isoformat(), "machine": machine, "batch": BATCH, "seq": SEQ, "rounds": options.rounds, "rows": rows}, indent=1))
+    {"commit": commit, "date": datetime.date.today().isoformat(), "machine": pathlib.Path(cluster).read_text(), "batch": BATCH, "seq": SEQ, "rounds": options.rounds, "rows": rows}, indent=1))

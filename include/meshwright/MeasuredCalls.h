@@ -38,6 +38,7 @@ struct MeasuredRun {
   double step = 0;    ///< seconds, the median over steps and ranks
   double between = 0; ///< of a step, in which no call ran and nothing was waited for
   double launches = 0; ///< calls of a step
+  double beside = 0;   ///< of a step, in which collectives ran beside computation
 };
 
 /// Reads what `--trace` of an executable wrote that was compiled from `module`, which is at phase

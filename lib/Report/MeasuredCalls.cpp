@@ -53,9 +53,10 @@ private:
   cost::FlopCounter flops;
   std::vector<ModuleOp> programs;
   std::vector<std::map<SpanKey, Calls>> calls; ///< by program
-  /// Begin and end of the n-th run of a collective in a step, of all ranks, by step.
-  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<std::pair<double, double>>> meetings;
-  std::vector<double> steps, between, launches;
+  /// The n-th run of a collective in a step, by collective, step and n: the member that came last
+  /// waited for nobody, so the least time of all ranks. Clocks of machines need not agree.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, double> meetings;
+  std::vector<double> steps, between, launches, beside;
   int64_t stepsRead = 0; ///< of a rank
 };
 } // namespace
@@ -94,7 +95,7 @@ void Reader::readStep(int64_t rank, const TraceEvent &step, llvm::ArrayRef<Trace
   size_t program = 0;
   while (program + 1 < programs.size() && !dist::runsOn(programs[program], mesh, rank))
     ++program;
-  double busy = 0, count = 0;
+  double busy = 0, count = 0, apart = 0;
   std::map<int64_t, int64_t> runs; // of collectives
   for (const TraceEvent &event : events) {
     if (event.begin < step.begin || event.begin >= step.end)
@@ -110,13 +111,16 @@ void Reader::readStep(int64_t rank, const TraceEvent &step, llvm::ArrayRef<Trace
       if (found != calls[program].end())
         found->second.seconds.push_back(seconds);
     } else if (event.category == "collective") {
+      apart += event.track == 0 ? 0 : seconds;
       int64_t run = runs[event.index]++;
-      meetings[{event.index, stepsRead, run}].push_back({event.begin, event.end});
+      double &least = meetings.try_emplace({event.index, stepsRead, run}, seconds).first->second;
+      least = std::min(least, seconds);
     }
   }
   steps.push_back(step.end - step.begin);
   between.push_back(step.end - step.begin - busy);
   launches.push_back(count);
+  beside.push_back(apart);
   ++stepsRead;
 }
 
@@ -140,14 +144,8 @@ MeasuredRun Reader::result() {
         run.calls.push_back({std::get<0>(key), std::get<1>(key), its.work, median(its.seconds),
                              double(its.seconds.size()) / double(steps.size())});
   std::map<int64_t, std::vector<double>> seconds; // by collective
-  for (auto &[key, times] : meetings) {
-    double latest = 0, end = 0;
-    for (auto [began, ended] : times) {
-      latest = std::max(latest, began);
-      end = std::max(end, ended);
-    }
-    seconds[std::get<0>(key)].push_back(end - latest);
-  }
+  for (auto &[key, least] : meetings)
+    seconds[std::get<0>(key)].push_back(least);
   for (auto &[number, times] : seconds) {
     const codegen::Collective &collective = communication.collectives[number];
     run.collectives.push_back({collective.getName().str(), collective.members,
@@ -157,6 +155,7 @@ MeasuredRun Reader::result() {
   run.step = median(steps);
   run.between = median(between);
   run.launches = median(launches);
+  run.beside = median(beside);
   return run;
 }
 

@@ -97,6 +97,20 @@ TEST(Rates, OfLinksAreATimeForTheCallAndOneForItsBytes) {
   EXPECT_NEAR(level.link.bandwidth / 8e9, 1, 0.02);
 }
 
+TEST(Rates, OfContentionAreWhatOverlapDoesNotHide) {
+  report::MeasuredRun overlapped, apart;
+  apart.step = 10;
+  overlapped.beside = 4;
+  overlapped.step = 6; // all is hidden
+  EXPECT_DOUBLE_EQ(contention(overlapped, apart), 0);
+  overlapped.step = 9;
+  EXPECT_DOUBLE_EQ(contention(overlapped, apart), 0.75);
+  overlapped.step = 11; // more than nothing is hidden
+  EXPECT_DOUBLE_EQ(contention(overlapped, apart), 1);
+  overlapped.beside = 0; // nothing can be said
+  EXPECT_DOUBLE_EQ(contention(overlapped, apart), 1);
+}
+
 TEST(ClusterText, IsReadAsTheClusterThatItIsOf) {
   cost::Cluster cluster;
   cluster.name = "here";

@@ -39,20 +39,23 @@ namespace meshwright {
 static constexpr int64_t maxRanks = 8;
 
 static constexpr const char *usage =
-    "usage: meshwright calibrate -o FILE.toml [--ranks N] [--mpi] [--samples FILE]\n"
+    "usage: meshwright calibrate -o FILE.toml [--ranks N] [--mpi|--launcher COMMAND] [--samples FILE]\n"
     "  Measures this machine's CPUs and writes a cluster file for predict, plan and compile --cluster:\n"
     "  trains small models for a few steps each and derives the rates of matrix products, attention,\n"
     "  kernels and collectives from the times of their calls. Run it on an otherwise idle machine.\n"
     "  --ranks N       number of ranks that share the machine: 1, 2, 4 or 8 (default: 1). The rates\n"
     "                  are those of one rank while all are busy, so the file is for meshes of N ranks\n"
     "  --mpi           run ranks as processes under mpirun (default: as threads of one process)\n"
+    "  --launcher COMMAND  start ranks by this command, for ranks on several machines:\n"
+    "                  'mpirun --hostfile hosts -n 2', 'srun -n 2'\n"
     "  --samples FILE  also write every measured call, as JSON\n";
 
 namespace {
 struct Settings {
   std::string output, samples;
   int64_t ranks = 1;
-  bool mpi = false;
+  /// Words that start the ranks as processes; none: threads of one process.
+  std::vector<std::string> launcher;
 };
 
 class Calibration {
@@ -97,33 +100,27 @@ Error Calibration::writeTokens() const {
 
 /// Trains the executable, with each rank's spans of all but the first two steps.
 Error Calibration::train(int64_t steps) const {
-  std::string log = path("log"), exe = path("exe");
-  std::vector<std::string> words{exe};
-  if (settings.mpi)
-    words = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n",
-             std::to_string(settings.ranks), exe};
-  else
+  std::string log = path("log");
+  std::vector<std::string> words = settings.launcher;
+  words.push_back(path("exe"));
+  if (settings.launcher.empty())
     words.insert(words.end(), {"--ranks", std::to_string(settings.ranks)});
-  words.insert(words.end(), {"--data", path("tokens.bin"), "--steps", std::to_string(steps + 2), "--trace",
-                             path("trace.json"), "--trace-from", "2"});
+  words.insert(words.end(), {"--data", path("tokens.bin"), "--steps", std::to_string(steps + 2),
+                             "--trace", path("trace.json"), "--trace-from", "2"});
   std::vector<StringRef> args(words.begin(), words.end());
-  Expected<std::string> program = [&]() -> Expected<std::string> {
-    if (!settings.mpi)
-      return exe;
-    if (auto found = sys::findProgramByName("mpirun"))
-      return *found;
-    return createStringError("--mpi: there is no mpirun (Debian: apt-get install openmpi-bin)");
-  }();
+  auto program = sys::findProgramByName(words.front());
   if (!program)
-    return program.takeError();
+    return createStringError("there is no '" + words.front() + "' to start ranks with" +
+                             (words.front() == "mpirun" ? " (Debian: apt-get install openmpi-bin)"
+                                                        : "; give the command as --launcher"));
   std::string message;
-  int code = sys::ExecuteAndWait(*program, args, std::nullopt, {StringRef(), StringRef(log), StringRef(log)},
-                                       0, 0, &message);
+  int code = sys::ExecuteAndWait(*program, args, std::nullopt,
+                                 {StringRef(), StringRef(log), StringRef(log)}, 0, 0, &message);
   if (code == 0)
     return Error::success();
   auto text = llvm::MemoryBuffer::getFile(log);
-  return createStringError("a program that measures ended with " + llvm::Twine(code) + ": " + message +
-                           (text ? (*text)->getBuffer().take_back(1000) : ""));
+  return createStringError("a program that measures ended with " + llvm::Twine(code) + ": " +
+                           message + (text ? (*text)->getBuffer().take_back(1000) : ""));
 }
 
 Error Calibration::measure(const calibrate::Program &program) {
@@ -201,8 +198,10 @@ static std::string processorName() {
   return "processor";
 }
 
-/// The machine as its ranks see it.
-static cost::Cluster clusterOf(llvm::ArrayRef<report::MeasuredRun> runs, const Settings &settings) {
+/// The machine as its ranks see it. `programs` are those of the runs.
+static cost::Cluster clusterOf(llvm::ArrayRef<report::MeasuredRun> runs,
+                               llvm::ArrayRef<calibrate::Program> programs,
+                               const Settings &settings) {
   cost::Cluster cluster;
   std::string processor = processorName();
   cluster.name = sys::path::stem(settings.output).str();
@@ -218,10 +217,16 @@ static cost::Cluster clusterOf(llvm::ArrayRef<report::MeasuredRun> runs, const S
   // A copy reads and writes each byte.
   device.host = {0, device.memory.peak() / 2};
   cost::Level level = calibrate::rateLinks(runs, device);
-  level.name = settings.mpi ? "MPI" : "memory";
+  level.name = settings.launcher.empty() ? "memory" : "MPI";
   level.count = settings.ranks;
-  // Ranks move bytes with the cores that compute.
-  level.contention = 1;
+  auto runOf = [&](calibrate::Program::Overlap overlap) -> const report::MeasuredRun * {
+    for (auto [program, run] : llvm::zip(programs, runs))
+      if (program.overlap == overlap)
+        return &run;
+    return nullptr;
+  };
+  if (const report::MeasuredRun *overlapped = runOf(calibrate::Program::On))
+    level.contention = calibrate::contention(*overlapped, *runOf(calibrate::Program::Off));
   cluster.devices.push_back({device, 0});
   cluster.levels.push_back(level);
   return cluster;
@@ -229,17 +234,19 @@ static cost::Cluster clusterOf(llvm::ArrayRef<report::MeasuredRun> runs, const S
 
 static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
   Settings settings;
-  std::string ranks = "1";
+  std::string ranks = "1", launcher;
+  bool mpi = false;
   for (size_t i = 0; i < args.size(); ++i) {
     std::string *value = llvm::StringSwitch<std::string *>(args[i])
                              .Case("-o", &settings.output)
                              .Case("--samples", &settings.samples)
                              .Case("--ranks", &ranks)
+                             .Case("--launcher", &launcher)
                              .Default(nullptr);
     if (args[i] == "-h" || args[i] == "--help")
       return llvm::make_error<HelpRequested>(usage);
     if (args[i] == "--mpi")
-      settings.mpi = true;
+      mpi = true;
     else if (value && i + 1 < args.size())
       *value = args[++i];
     else
@@ -249,6 +256,14 @@ static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
   if (StringRef(ranks).getAsInteger(10, settings.ranks) || settings.ranks < 1 ||
       settings.ranks > maxRanks || !llvm::isPowerOf2_64(settings.ranks))
     return createStringError("--ranks must be 1, 2, 4 or 8, found '" + ranks + "'\n" + usage);
+  if (mpi && !launcher.empty())
+    return createStringError("--mpi starts ranks by mpirun, so leave --launcher out, or --mpi");
+  if (mpi)
+    settings.launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks};
+  llvm::SmallVector<StringRef> words;
+  llvm::SplitString(launcher, words);
+  for (StringRef word : words)
+    settings.launcher.push_back(word.str());
   if (!StringRef(settings.output).ends_with(".toml"))
     return createStringError("-o must name the cluster file to write, whose name ends in .toml; found '" +
                              settings.output + "'\n" + usage);
@@ -294,12 +309,13 @@ Error calibrateMachine(llvm::ArrayRef<std::string> args, MLIRContext &context,
       return error;
   }
   showProgress(programs.size(), programs.size());
-  cost::Cluster cluster = clusterOf(calibration.runs, *settings);
+  cost::Cluster cluster = clusterOf(calibration.runs, programs, *settings);
   std::time_t now = std::time(nullptr);
   char date[16];
   std::strftime(date, sizeof date, "%Y-%m-%d", std::localtime(&now));
-  std::string source = llvm::formatv("meshwright calibrate --ranks {0}{1}, {2}", settings->ranks,
-                                     settings->mpi ? " --mpi" : "", date);
+  std::string source =
+      llvm::formatv("meshwright calibrate --ranks {0}, {1}, {2}", settings->ranks,
+                    settings->launcher.empty() ? "threads" : llvm::join(settings->launcher, " "), date);
   if (Error error = writeFile(settings->output, calibrate::clusterText(cluster, source)))
     return error;
   if (!settings->samples.empty())

@@ -117,6 +117,10 @@ std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
     stages.batch = 2;
     add(llama, stages, 8, with(mesh("pipe"), {"--microbatches", std::to_string(2 * ranks)}));
     add(llama, longer, 6, mesh("context"));
+    for (auto overlap : {Program::On, Program::Off}) {
+      add(gpt2, wide, 6, with(sharded, {"--overlap", overlap == Program::On ? "on" : "off"}));
+      programs.back().overlap = overlap;
+    }
   }
   return programs;
 }

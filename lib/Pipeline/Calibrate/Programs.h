@@ -17,6 +17,8 @@ struct Program {
   std::string config;             ///< the text of its config.json
   std::vector<std::string> flags; ///< of `meshwright compile`, without -o
   int64_t steps;
+  /// One of two programs that differ in whether collectives run beside computation.
+  enum Overlap { Any, On, Off } overlap = Any;
 };
 
 /// Programs whose kernels, products, calls of attention and collectives cover the sizes that

@@ -227,6 +227,14 @@ cost::Level calibrate::rateLinks(llvm::ArrayRef<report::MeasuredRun> runs,
   return level;
 }
 
+double calibrate::contention(const report::MeasuredRun &overlapped,
+                             const report::MeasuredRun &apart) {
+  if (overlapped.beside <= 0)
+    return 1;
+  double hidden = apart.step - overlapped.step;
+  return std::clamp(1 - hidden / overlapped.beside, 0.0, 1.0);
+}
+
 std::vector<Misfit> calibrate::misfits(llvm::ArrayRef<report::MeasuredRun> runs,
                                        const cost::Device &device) {
   static const std::pair<const char *, std::vector<CallWork::Kind>> kinds[] = {

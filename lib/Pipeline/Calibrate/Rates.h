@@ -18,6 +18,10 @@ cost::Device rateDevice(llvm::ArrayRef<report::MeasuredRun> runs);
 /// The links between ranks: of each collective a time for the call and one for its bytes.
 cost::Level rateLinks(llvm::ArrayRef<report::MeasuredRun> runs, const cost::Device &device);
 
+/// The share of the time of collectives by which they delay computation beside them, from a step in
+/// which they run beside it and one of the same program in which they do not.
+double contention(const report::MeasuredRun &overlapped, const report::MeasuredRun &apart);
+
 /// By how much calls took longer or shorter than `device` says: the mean of |log(predicted /
 /// measured)| over the time of a step, of each kind of call that there is.
 struct Misfit {
