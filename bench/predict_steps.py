@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How near predicted steps are to measured ones: predict_steps.py WORK [--count N] [--seed S] [--ranks 1,2] [--mpi] [--rounds R] [--keep]
+"""How near predicted steps are to measured ones: predict_steps.py WORK [--count N] [--seed S] [--ranks 1,2] [--mpi|--network RATE] [--rounds R] [--keep]
 
 Calibrates this machine (`meshwright calibrate`) for each number of ranks, draws models, sizes and strategies at random, and compares `meshwright
 predict` with the steps of the executables, which are trained in alternating rounds; a configuration's step is the least of its rounds' medians, which
-other load on the machine disturbs least. Prints each, the mean and the worst error, and the rank correlation. Writes bench/results/predict-steps.json with --keep.
+other load on the machine disturbs least. With --network, ranks are processes in two network namespaces whose link has that rate (10gbit). Prints each, the mean and the worst error, and the rank correlation. Writes bench/results/predict-steps.json with --keep.
 """
 import argparse
 import datetime
@@ -16,6 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "test/EndToEnd"))
 from harness import call, flags, fresh
+from netns import Hosts
 
 parser = argparse.ArgumentParser()
 parser.add_argument("work")
@@ -24,9 +25,12 @@ parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--ranks", default="1,2")
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--mpi", action="store_true")
+parser.add_argument("--network", help="rate of the link between two ranks, as tc writes it")
 parser.add_argument("--cluster", help="a folder with RANKS.toml of an earlier calibration")
 parser.add_argument("--keep", action="store_true")
 options = parser.parse_args()
+if options.network:
+    options.ranks = "2"
 RANKS = [int(ranks) for ranks in options.ranks.split(",")]
 SECONDS = 1.5  # of training, in each round
 clusters = pathlib.Path(options.cluster).resolve() if options.cluster else None
@@ -77,52 +81,64 @@ def draw(random):
     return {"config": config, "flags": flags, "ranks": ranks}
 
 
-def steps_of(case, steps):
+def steps_of(case, launcher, steps):
     """Milliseconds of each step but the first."""
-    launcher = ["meshwright", "run", *(["--mpi"] if options.mpi else []), "-n", case["ranks"]]
-    call([*launcher, case["exe"], "--data", "tokens.bin", "--steps", steps + 1, "--metrics", "metrics.jsonl"])
+    start = [*launcher, f"./{case['exe']}"] if launcher else ["meshwright", "run", *(["--mpi"] if options.mpi else []), "-n", case["ranks"], f"./{case['exe']}"]
+    call([*start, "--data", "tokens.bin", "--steps", steps + 1, "--metrics", "metrics.jsonl"])
     return [json.loads(line)["step_ms"] for line in open("metrics.jsonl")][1:]
 
 
-def ranks_correlate(a, b):
-    place = lambda values: [sorted(values).index(value) for value in values]
-    return statistics.correlation(place(a), place(b))
+def correlation_of_ranks(a, b):
+    def places(values):
+        return [sorted(values).index(value) for value in values]
+
+    return statistics.correlation(places(a), places(b))
+
+
+def measure(launcher):
+    """Configurations with what is predicted of them and what they took."""
+    how = ["--launcher", " ".join(launcher)] if launcher else ["--mpi"] if options.mpi else []
+    for ranks in [] if clusters else RANKS:
+        print(call(["meshwright", "calibrate", "-o", f"{ranks}.toml", "--ranks", ranks, *how]), flush=True)
+    where = clusters or pathlib.Path.cwd()
+    cases = []
+    while len(cases) < options.count:
+        case = draw(draws)
+        if not case:
+            continue
+        name = f"{len(cases)}"
+        pathlib.Path(f"{name}.json").write_text(json.dumps(case["config"]))
+        words = [f"{name}.json", *flags(case["flags"]), "--cluster", where / f"{case['ranks']}.toml"]
+        call(["meshwright", "compile", *words, "-o", f"exe{name}"])
+        case |= {"exe": f"exe{name}", "predicted": json.loads(call(["meshwright", "predict", *words, "--json"]))}
+        case |= {"steps": max(3, min(60, round(SECONDS / case["predicted"]["step_s"]))), "rounds": []}
+        cases.append(case)
+    for _ in range(options.rounds):
+        for case in cases:
+            case["rounds"].append(statistics.median(steps_of(case, launcher, case["steps"])) / 1e3)
+    return cases
 
 
 fresh(options.work)
 draws = random.Random(options.seed)
 pathlib.Path("tokens.bin").write_bytes(b"".join(bytes([draws.randrange(256), 0]) for _ in range(1 << 17)))
-for ranks in RANKS:
-    if not clusters:
-        print(call(["meshwright", "calibrate", "-o", f"{ranks}.toml", "--ranks", ranks, *(["--mpi"] if options.mpi else [])]), flush=True)
-where = clusters or pathlib.Path.cwd()
-cases = []
-while len(cases) < options.count:
-    case = draw(draws)
-    if not case:
-        continue
-    name = f"{len(cases)}"
-    pathlib.Path(f"{name}.json").write_text(json.dumps(case["config"]))
-    words = [f"{name}.json", *flags(case["flags"]), "--cluster", where / f"{case['ranks']}.toml"]
-    call(["meshwright", "compile", *words, "-o", f"exe{name}"])
-    case |= {"exe": f"exe{name}", "predicted": json.loads(call(["meshwright", "predict", *words, "--json"]))}
-    case["steps"] = max(3, min(60, round(SECONDS / case["predicted"]["step_s"])))
-    case["rounds"] = []
-    cases.append(case)
-for _ in range(options.rounds):
-    for case in cases:
-        case["rounds"].append(statistics.median(steps_of(case, case["steps"])) / 1e3)
+if options.network:
+    with Hosts(options.network) as hosts:
+        cases = measure(hosts.launcher)
+else:
+    cases = measure(None)
 for case in cases:
+    del case["exe"]
     case["measured"] = min(case["rounds"])
     case["error"] = case["predicted"]["step_s"] / case["measured"] - 1
     shown = " ".join(f"{k}={v}" for k, v in case["flags"].items())
     print(f"{case['config']['model_type']:9}{case['measured'] * 1e3:10.2f} ms  predicted {case['predicted']['step_s'] * 1e3:9.2f} ms {case['error']:+7.1%}  {shown}")
 errors = [abs(case["error"]) for case in cases]
-correlation = ranks_correlate([case["measured"] for case in cases], [case["predicted"]["step_s"] for case in cases])
+correlation = correlation_of_ranks([case["measured"] for case in cases], [case["predicted"]["step_s"] for case in cases])
 print(f"{len(cases)} configurations: mean error {statistics.mean(errors):.1%}, median {statistics.median(errors):.1%}, worst {max(errors):.1%}, rank correlation {correlation:.3f}")
-for case in cases:
-    case["exe"] = None
-pathlib.Path("result.json").write_text(json.dumps(cases, indent=1))
+result = {"date": str(datetime.date.today()), "mpi": options.mpi, "network": options.network, "clusters": {path.name: path.read_text() for path in (clusters or pathlib.Path()).glob("*.toml")},
+          "cases": cases}
+pathlib.Path("result.json").write_text(json.dumps(result, indent=1))
 if options.keep:
-    result = {"date": str(datetime.date.today()), "mpi": options.mpi, "cases": cases}
-    (ROOT / "bench/results/predict-steps.json").write_text(json.dumps(result, indent=1) + "\n")
+    kind = options.network or ("mpi" if options.mpi else "threads")
+    (ROOT / f"bench/results/predict-steps-{kind}.json").write_text(json.dumps(result, indent=1) + "\n")
