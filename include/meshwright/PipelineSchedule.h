@@ -62,7 +62,7 @@ struct PipelineSchedule {
 
 /// A schedule's name and what it asks for.
 struct ScheduleKind {
-  enum Name { naive, gpipe, oneFOneB, interleaved, zbH1, zbH2, zbV, dualPipeV } name = oneFOneB;
+  enum Name { naive, gpipe, oneFOneB, interleaved, zbH1, zbH2, zbV, vHalf, vMin, dualPipeV } name = oneFOneB;
   /// Chunks a stage holds.
   int64_t chunksPerStage = 1;
 
@@ -86,7 +86,7 @@ inline llvm::Error parseOption(llvm::StringRef text, ScheduleKind &kind) {
 }
 inline std::string optionText(const ScheduleKind &kind) { return kind.str(); }
 
-/// Where the chunks are: chunk c on stage c mod stages, or for zb-v and dualpipe-v there and back.
+/// Where the chunks are: chunk c on stage c mod stages, or for schedules that go back there and back.
 llvm::SmallVector<int64_t> assignChunks(ScheduleKind kind, int64_t stages);
 
 /// The published schedule:
@@ -99,6 +99,8 @@ llvm::SmallVector<int64_t> assignChunks(ScheduleKind kind, int64_t stages);
 ///   multiple of the stages;
 /// - zb-h1, zb-h2, zb-v: gradients of weights fill the bubbles, with the memory of
 ///   1f1b, twice that, and with two chunks on a stage (Qi et al. 2024);
+/// - v-half, v-min: two chunks on a stage, with half and a third of the activations of 1f1b (Qi et
+///   al. 2024b, Pipeline Parallelism with Controllable Memory);
 /// - dualpipe-v: two chunks on a stage, of which one goes forward while the other goes backward
 ///   (DeepSeek-AI 2024).
 ///

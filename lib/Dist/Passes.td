@@ -286,7 +286,7 @@ def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
     Along the mesh axis `pipe` devices run different programs: nested modules `@stage0`,
     `@stage1`, ... (see Programs.h) with the variables and functions that they need. The
     layers have been split into chunks by `train-split-layers`; `schedule` says which stage
-    owns which chunk (chunk c belongs to stage c mod stages; zb-v and dualpipe-v go there and back)
+    owns which chunk (chunk c belongs to stage c mod stages; zb-v, v-half, v-min and dualpipe-v go there and back)
     and whether gradients of weights are tasks of their own.
 
     Each chunk is a function `@forward.c`, which also returns the stash that the backward
@@ -334,7 +334,7 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
   let description = [{
     The schedules are naive, gpipe, 1f1b, interleaved:V (the number of microbatches is a
     multiple of the stages), zb-h1 (at least as many microbatches as stages), zb-h2 and
-    zb-v (at least twice the stages minus one), dualpipe-v (at least twice the stages); `meshwright/PipelineSchedule.h` names
+    zb-v (at least twice the stages minus one), v-half, v-min, dualpipe-v (at least twice the stages); `meshwright/PipelineSchedule.h` names
     their sources. `@eval` runs the forward tasks in the same order.
 
     A value is sent right after the call that computes it and received right before the call
@@ -352,7 +352,7 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
   }];
   let options = [
     Option<"schedule", "schedule", "::meshwright::schedule::ScheduleKind", "",
-           "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v">,
+           "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v, v-half, v-min or dualpipe-v">,
     Option<"pairs", "pairs", "bool", "false",
            "dualpipe-v: pairs of tasks receive before both and send after both">];
 }

@@ -25,7 +25,7 @@ static constexpr const char *usage =
     "usage: meshwright schedule NAME --stages P --microbatches M [--costs F,B,W | --trace FILE]\n"
     "                           [-o FILE.svg]\n"
     "  Draws a pipeline schedule on the terminal, and as SVG with -o: naive, gpipe, 1f1b,\n"
-    "  interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v. A task is named by its kind (F forward,\n"
+    "  interleaved:V, zb-h1, zb-h2, zb-v, v-half, v-min or dualpipe-v. A task is named by its kind (F forward,\n"
     "  B backward, W weight gradients), its microbatch, and its chunk if a stage has several.\n"
     "  --costs gives the time of each kind of task for one chunk, in any unit (default: 1,1,1);\n"
     "  schedules that do not split the backward use B + W. --trace reads measured task times, in ms,\n"

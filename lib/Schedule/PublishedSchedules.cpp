@@ -9,6 +9,8 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 
 using llvm::Error;
 using llvm::Expected;
@@ -17,7 +19,7 @@ using llvm::StringRef;
 namespace meshwright::schedule {
 
 static constexpr StringRef scheduleNames[] = {"naive", "gpipe", "1f1b", "interleaved",
-                                              "zb-h1", "zb-h2", "zb-v", "dualpipe-v"};
+                                              "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v"};
 
 Expected<ScheduleKind> ScheduleKind::parse(StringRef text) {
   auto [name, chunks] = text.split(':');
@@ -29,8 +31,8 @@ Expected<ScheduleKind> ScheduleKind::parse(StringRef text) {
       (counts && (chunks.getAsInteger(10, kind.chunksPerStage) || kind.chunksPerStage < 2)))
     return llvm::createStringError("'" + text +
                                    "' is no schedule; there are naive, gpipe, 1f1b, interleaved:V "
-                                   "with V chunks a stage (2 or more), zb-h1, zb-h2, zb-v and "
-                                   "dualpipe-v");
+                                   "with V chunks a stage (2 or more), zb-h1, zb-h2, zb-v, "
+                                   "v-half, v-min and dualpipe-v");
   if (kind.goesBack())
     kind.chunksPerStage = 2;
   return kind;
@@ -46,6 +48,8 @@ int64_t ScheduleKind::leastMicrobatches(int64_t stages) const {
   case naive:
   case gpipe:
   case oneFOneB:
+  case vHalf:
+  case vMin:
     return 1;
   case interleaved:
   case zbH1:
@@ -171,6 +175,57 @@ static void downAndUp(Stage &stage, int64_t at, int64_t stages) {
       stage.weight(chunk);
 }
 
+namespace {
+/// When the tasks of one microbatch begin on a stage that holds a chunk of the way down and one of
+/// the way up.
+struct BlockStarts {
+  int64_t forwardDown, forwardUp, backwardUp, backwardDown;
+};
+} // namespace
+
+/// The way down, up, down and up again, of which each stage begins so many units after the stage
+/// before: 1 for all, the activations of a third of 1F1B. The first and the last stage of a way also
+/// begin the next way, as soon as no two tasks of a stage begin at the same time modulo 6, the units
+/// that F, B and W of two chunks take.
+static BlockStarts leastMemory(int64_t at, int64_t stages) {
+  int64_t after = stages - 1 - at;
+  int64_t up = stages, down = stages % 3 ? 2 * stages : 2 * stages + 2;
+  return {at, up + after, down + at, down + stages + after};
+}
+
+/// Two units upwards: half of the activations of 1F1B.
+static BlockStarts halfMemory(int64_t at, int64_t stages) {
+  int64_t after = stages - 1 - at;
+  int64_t up = stages + (stages % 2 ? 1 : 4), down = up + 2 * stages - 1;
+  return {at, up + 2 * after, down + at, down + stages + 2 * after};
+}
+
+/// Each microbatch does what the one before did, six units later; weight tasks take the units that
+/// are left (Qi et al. 2024b: how long a microbatch is on a stage decides what the stage holds).
+static void repeatBlock(Stage &stage, int64_t at, int64_t stages, int64_t microbatches,
+                        const BlockStarts &starts) {
+  int64_t down = at, up = 2 * stages - 1 - at;
+  std::map<int64_t, Task> tasks; // by when they begin
+  for (int64_t i = 0; i < microbatches; ++i) {
+    tasks[6 * i + starts.forwardDown] = {TaskKind::forward, i, down};
+    tasks[6 * i + starts.forwardUp] = {TaskKind::forward, i, up};
+    tasks[6 * i + starts.backwardUp] = {TaskKind::backward, i, up};
+    tasks[6 * i + starts.backwardDown] = {TaskKind::backward, i, down};
+  }
+  std::deque<int64_t> waiting; // chunks, in the order of their weight tasks
+  int64_t time = 0;
+  for (auto &[begin, task] : tasks) {
+    for (; time < begin && !waiting.empty(); ++time, waiting.pop_front())
+      stage.weight(waiting.front());
+    stage.put(task.kind, task.chunk);
+    if (task.kind == TaskKind::backward)
+      waiting.push_back(task.chunk);
+    time = begin + 1;
+  }
+  for (int64_t chunk : waiting)
+    stage.weight(chunk);
+}
+
 /// As DeepSeek-AI (2024) cut DualPipe in half: once the first backward tasks arrive, a stage
 /// alternates between a forward task of one of its chunks and a backward task of the other one, of
 /// another microbatch. Gradients of weights follow their backward task, but in the last steps, where
@@ -267,6 +322,12 @@ Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages, int64
       break;
     case ScheduleKind::zbV:
       downAndUp(stage, at, stages);
+      break;
+    case ScheduleKind::vHalf:
+      repeatBlock(stage, at, stages, microbatches, halfMemory(at, stages));
+      break;
+    case ScheduleKind::vMin:
+      repeatBlock(stage, at, stages, microbatches, leastMemory(at, stages));
       break;
     case ScheduleKind::dualPipeV:
       dualPipe(stage, at, stages);

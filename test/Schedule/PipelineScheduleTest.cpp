@@ -125,6 +125,20 @@ TEST(PipelineSchedule, ZeroBubbleVHasNoneWithTheMemoryOf1F1B) {
   });
 }
 
+TEST(PipelineSchedule, VHalfAndVMinHoldHalfAndAThird) {
+  // Chunks are half as large, and 1f1b holds p activations. Its bubble is 6 (p - 1) of their units.
+  forSizes("v-half", [](const PipelineSchedule &s, const Timeline &t, double p, double m) {
+    EXPECT_LE(t.bubble(), 3.5 * p - (int64_t(p) % 2 ? 4.5 : 5) + (m == 1));
+    for (int64_t stage = 0; stage < s.stages(); ++stage)
+      EXPECT_LE(mostHeld(s, stage), int64_t(p) + (int64_t(p) % 2 ? 1 : 3));
+  });
+  forSizes("v-min", [](const PipelineSchedule &s, const Timeline &t, double p, double m) {
+    EXPECT_LE(t.bubble(), 4 * p - 5 + (int64_t(p) % 3 ? 0 : 2));
+    for (int64_t stage = 0; stage < s.stages(); ++stage)
+      EXPECT_LE(mostHeld(s, stage), 2 * ((int64_t(p) + 1) / 3) + 2);
+  });
+}
+
 TEST(PipelineSchedule, DualPipeVHasTheBubbleAndTheMemoryOfItsPaper) {
   forSizes("dualpipe-v", [](const PipelineSchedule &s, const Timeline &t, double p, double m) {
     // Published as (p - 1)(F&B + B - 3W), with B for B + W here: 2 (p - 1), if F&B takes as long as both. That
@@ -204,7 +218,7 @@ TEST(PipelineSchedule, HeldAtBackward) {
 
 TEST(PipelineSchedule, OtherCostsStillRun) {
   for (llvm::StringRef kind : {"naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v",
-                               "dualpipe-v"}) {
+                               "v-half", "v-min", "dualpipe-v"}) {
     PipelineSchedule schedule = made(kind, 4, 8);
     TaskCosts costs = TaskCosts::uniform(schedule.chunks(), 1, 1.3, 0.9);
     costs.chunks.front().forward = 2;
@@ -222,7 +236,7 @@ TEST(PipelineSchedule, OtherCostsStillRun) {
 
 TEST(PipelineSchedule, GradientsAreSummedInOneOrder) {
   for (llvm::StringRef kind : {"gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v",
-                               "dualpipe-v"})
+                               "v-half", "v-min", "dualpipe-v"})
     for (const auto &tasks : made(kind, 4, 8).order) {
       std::map<std::pair<int64_t, int>, int64_t> next;
       for (const Task &task : tasks)
@@ -232,7 +246,7 @@ TEST(PipelineSchedule, GradientsAreSummedInOneOrder) {
 
 TEST(PipelineSchedule, NamesAreRead) {
   for (llvm::StringRef kind : {"naive", "gpipe", "1f1b", "interleaved:3", "zb-h1", "zb-h2", "zb-v",
-                               "dualpipe-v"})
+                               "v-half", "v-min", "dualpipe-v"})
     EXPECT_EQ(kindOf(kind).str(), kind);
   for (llvm::StringRef bad : {"", "1f1", "interleaved", "interleaved:1", "interleaved:x", "zb-v:2"})
     EXPECT_THAT(errorOf(ScheduleKind::parse(bad)), HasSubstr("is no schedule")) << bad.str();

@@ -27,7 +27,7 @@ def cost(model, microbatches, schedule):
 fresh(sys.argv[2])
 ROWS = [("gpt2-tiny", "1f1b"), ("llama-tiny", "gpipe"), ("llama-tiny", "zb-h1")]
 if len(sys.argv) > 3:
-    ROWS += [("llama-tiny", name) for name in ("naive", "1f1b", "interleaved:2", "zb-h2", "zb-v", "dualpipe-v")]
+    ROWS += [("llama-tiny", name) for name in ("naive", "1f1b", "interleaved:2", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v")]
 for model, schedule in ROWS:
     (few, small), (many, large) = (cost(model, number, schedule) for number in (FEW, MANY))
     time, ir = many / few / (MANY / FEW), large / small / (MANY / FEW)

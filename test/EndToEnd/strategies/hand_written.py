@@ -173,7 +173,7 @@ def draw(seed):
     pipe, tensor, data = pick([(pipe, tensor, data) for pipe in (1, 2, 3, 4) for tensor in (1, 1, 2) for data in (1, 2) if 1 < pipe * tensor * data <= 8 and not (tied and pipe == 3)])
     number = 8 if pipe > 1 else pick([1, 3])
     words = [",".join(f"{axis}={size}" for axis, size in (("pipe", pipe), ("data", data), ("tensor", tensor)) if size > 1)]
-    schedules = ["1f1b", "gpipe", "zb-h1", "zb-h2"] + ["interleaved:2", "zb-v", "dualpipe-v"] * (pipe == 2) if pipe > 1 else []
+    schedules = ["1f1b", "gpipe", "zb-h1", "zb-h2"] + ["interleaved:2", "zb-v", "v-half", "v-min", "dualpipe-v"] * (pipe == 2) if pipe > 1 else []
     words += [f"schedule={pick(schedules)}"] if schedules else []
     words += pick([[], [f"zero={pick([1, 2, 3])}"]]) if data > 1 else []
     words += ["sequence-parallel"] if tensor > 1 and pick([0, 1]) else []

@@ -17,7 +17,7 @@ sys.path.append(sys.path[0] + "/..")
 from golden import compare
 from harness import Golden, call, check, compile, fresh, ranks_of, strategy
 
-SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v", "dualpipe-v")
+SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v")
 POLICIES = ("none", "full", "selective", "sqrt", "every:2", "every:3", "price:100", "own", "auto")
 OTHERS = {
     2: ("", "data=2+zero=1", "tensor=2", "data=2,tensor=2+zero=2+sequence-parallel", "data=2+zero=3", "data=4+zero=2",
@@ -29,7 +29,7 @@ OFTEN = {
     "golden-more/llama-deep": """
         pipe=4/8+schedule=zb-h1+remat=every:2 pipe=2,data=2,tensor=2/2+zero=2+sequence-parallel+remat=selective
         pipe=2,tensor=2/4+schedule=zb-v+remat=auto pipe=4,data=2/4+zero=1+schedule=interleaved:2+remat=full
-        pipe=2,data=2/4+schedule=zb-h2+remat=sqrt+zero=3""",
+        pipe=2,data=2/4+schedule=zb-h2+remat=sqrt+zero=3 pipe=4/8+schedule=v-min pipe=4/5+schedule=v-half+remat=selective""",
     "golden-more/gpt2-deep": "pipe=3/4+remat=own pipe=3,tensor=2/8+schedule=zb-h2+remat=full pipe=3/2+cuts=1,5+schedule=gpipe+remat=every:2",
     "golden-more/qwen2-deep": "pipe=3/6+schedule=interleaved:2+remat=every:2 pipe=3,data=2/3+zero=2+remat=auto+schedule=zb-h1",
 }
@@ -51,7 +51,7 @@ def every_row():
         layers, batch, turn = config.get("n_layer") or config["num_hidden_layers"], golden.size["batch"], 0
         for schedule in SCHEDULES:
             fewest, multiple = least(schedule, stages)
-            chunks = stages * (2 if schedule in ("interleaved:2", "zb-v", "dualpipe-v") else 1)
+            chunks = stages * (2 if schedule in ("interleaved:2", "zb-v", "v-half", "v-min", "dualpipe-v") else 1)
             if chunks > layers:
                 continue
             for policy in POLICIES:

@@ -116,9 +116,9 @@ def mesh(d):
 
 def schedule(d):
     d.stages = d.sizes["pipe"]
-    names = ["naive", "gpipe", "1f1b", "interleaved:2", "interleaved:3", "zb-h1", "zb-h2", "zb-v", "dualpipe-v"]
+    names = ["naive", "gpipe", "1f1b", "interleaved:2", "interleaved:3", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v"]
     name = d.pick(names) if d.stages > 1 else None
-    d.chunks = d.stages * (int(name[-1]) if name and ":" in name else 2 if name in ("zb-v", "dualpipe-v") else 1)
+    d.chunks = d.stages * (int(name[-1]) if name and ":" in name else 2 if name in ("zb-v", "v-half", "v-min", "dualpipe-v") else 1)
     return name
 
 
