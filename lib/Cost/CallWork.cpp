@@ -52,8 +52,10 @@ static MemRefType keysOf(Operation *op) {
 static std::map<std::string, double> functionsOf(func::FuncOp kernel) {
   std::map<std::string, double> functions;
   for (Operation &op : kernel.getBody().front()) {
-    if (!isa_and_nonnull<math::MathDialect>(op.getDialect()) &&
-        !isa<arith::DivFOp, arith::ExtFOp, arith::TruncFOp>(op))
+    bool isFunction = isa_and_nonnull<math::MathDialect>(op.getDialect()) && !isa<math::AbsFOp>(op);
+    // The wide product is that of random bits.
+    if (!isFunction &&
+        !isa<arith::DivFOp, arith::ExtFOp, arith::TruncFOp, arith::MulUIExtendedOp>(op))
       continue;
     auto type = cast<RankedTensorType>(op.getResult(0).getType());
     functions[op.getName().stripDialect().str()] += double(type.getNumElements());

@@ -39,6 +39,7 @@ static std::string llama(const Shape &shape) {
 
 static std::string gpt2(const Shape &shape) {
   return text(json::Object{{"model_type", "gpt2"},
+                           {"activation_function", shape.sequence > 1024 ? "gelu" : "gelu_new"},
                {"n_embd", shape.width},
                {"n_layer", shape.layers},
                {"n_head", shape.heads},
@@ -47,6 +48,18 @@ static std::string gpt2(const Shape &shape) {
                {"attn_pdrop", 0.0},
                {"embd_pdrop", 0.0},
                {"resid_pdrop", 0.0}});
+}
+
+static std::string gemma2(const Shape &shape) {
+  return text(json::Object{{"model_type", "gemma2"},
+                           {"hidden_size", shape.width},
+                           {"intermediate_size", shape.width * 2},
+                           {"num_hidden_layers", shape.layers},
+                           {"num_attention_heads", shape.heads},
+                           {"num_key_value_heads", shape.heads},
+                           {"head_dim", shape.width / shape.heads},
+                           {"vocab_size", shape.vocabulary},
+                           {"max_position_embeddings", shape.sequence}});
 }
 
 static std::string mixtral(const Shape &shape) {
@@ -92,6 +105,10 @@ std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
   const Shape tiny{2, 64, 2, 512, 2, 64}, small{2, 128, 4, 1024, 2, 128},
       middle{2, 256, 4, 2048, 4, 128}, wide{2, 512, 8, 4096, 2, 256}, large{1, 1024, 16, 8192, 2, 256},
       longer{2, 256, 4, 1024, 1, 1024}, longest{1, 128, 4, 1024, 1, 4096};
+  // Functions that kernels of some models spend their time on: dropout's random bits, caps of
+  // attention scores and logits, GELU by the error function (see gpt2).
+  add(gpt2, middle, 12, with(data, {"--dropout", "0.1"}));
+  add(gemma2, middle, 8, data);
   add(llama, tiny, 40, data);
   add(gpt2, tiny, 40, data);
   add(llama, small, 30, sharded);
