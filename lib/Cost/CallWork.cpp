@@ -63,13 +63,29 @@ static std::map<std::string, double> functionsOf(func::FuncOp kernel) {
   return functions;
 }
 
-CallWork cost::workOf(Operation *op, FlopCounter &flops, SymbolTableCollection &symbols) {
+double WorkReader::variablesOf(Operation *op) {
+  auto program = op->getParentOfType<ModuleOp>();
+  auto [entry, isNew] = variables.try_emplace(program, 0);
+  if (isNew)
+    program.walk([&](exec::BufferOp buffer) {
+      if (buffer.getCategory() == exec::Category::Parameter ||
+          buffer.getCategory() == exec::Category::Optimizer)
+        entry->second += double(exec::bytesOf(buffer.getType()));
+    });
+  return entry->second;
+}
+
+CallWork WorkReader::of(Operation *op) {
   MovedBytes moved = movedBy(op, symbols);
   CallWork work;
   work.bytes = double(moved.read + moved.written);
+  work.reuse = work.bytes;
   work.flops = flops.of(op);
   if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
-    work.kind = isUpdate(launch) ? CallWork::Optimizer : CallWork::Kernel;
+    if (isUpdate(launch)) {
+      work.kind = CallWork::Optimizer;
+      work.reuse = std::max(work.bytes, variablesOf(op));
+    }
     work.functions = functionsOf(
         symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr()));
   } else if (work.flops > 0) {
@@ -99,7 +115,8 @@ static double attentionRate(const CallWork &work, const Device &device) {
 }
 
 double CallWork::seconds(const Device &device) const {
-  double moves = device.memory.seconds(bytes), evaluates = 0;
+  double moves = std::max(device.memory.seconds(bytes), bytes / device.memory.between(reuse));
+  double evaluates = 0;
   for (auto &[name, count] : functions)
     if (auto known = device.functions.find(name); known != device.functions.end())
       evaluates += count / known->second;

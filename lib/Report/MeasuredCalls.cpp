@@ -51,6 +51,7 @@ private:
   dist::Mesh mesh;
   SymbolTableCollection symbols;
   cost::FlopCounter flops;
+  cost::WorkReader reader;
   std::vector<ModuleOp> programs;
   std::vector<std::map<SpanKey, Calls>> calls; ///< by program
   /// The n-th run of a collective in a step, by collective, step and n: the member that came last
@@ -79,9 +80,10 @@ void Reader::addCalls(ModuleOp program) {
   if (!step)
     return;
   cost::forEachRun(step.getBlock(), cost::Rounds::Expected, symbols, [&](Operation *op, double) {
+    // Ops that compute; copies and collectives have spans of their own kinds.
     if (!isa<exec::LaunchOp>(op) && flops.of(op) == 0)
       return;
-    cost::CallWork work = cost::workOf(op, flops, symbols);
+    cost::CallWork work = reader.of(op);
     auto [entry, isNew] = own.try_emplace(keyOf(op));
     Calls &known = entry->second;
     if (isNew)

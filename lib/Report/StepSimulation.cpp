@@ -167,7 +167,7 @@ private:
   const cost::Profile &profile;
   EventObserver observe;
   SymbolTableCollection symbols;
-  cost::FlopCounter flops;
+  cost::WorkReader work;
   dist::Mesh mesh;
   llvm::StringSet<> between; ///< axes along which programs differ
   std::vector<Runner> runners;
@@ -226,10 +226,10 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
   static constexpr double TimeParts::*parts[] = {&TimeParts::kernels,  &TimeParts::optimizer,
                                                  &TimeParts::products, &TimeParts::products,
                                                  &TimeParts::attention, &TimeParts::attention};
-  cost::CallWork work = cost::workOf(op, flops, symbols);
-  Cost cost{parts[work.kind]};
-  cost.seconds = work.seconds(cluster.deviceAt(runner.device)) *
-                 (work.isProduct() ? profile.products : profile.kernels);
+  cost::CallWork call = work.of(op);
+  Cost cost{parts[call.kind]};
+  cost.seconds = call.seconds(cluster.deviceAt(runner.device)) *
+                 (call.isProduct() ? profile.products : profile.kernels);
   cost.isLaunched = cost.seconds > 0;
   return costs[op] = cost;
 }

@@ -36,18 +36,25 @@ cost::Device truth() {
 report::MeasuredRun run(const cost::Device &device) {
   report::MeasuredRun run;
   auto add = [&](CallWork work) {
+    work.reuse = work.bytes;
     run.calls.push_back({"call", "", work, work.seconds(device), 1});
   };
   for (unsigned bits : {16, 32}) {
     for (double size = 1e6; size < 2e9; size *= 2) {
-      CallWork product{CallWork::Product, size, size / 1e3, bits};
+      CallWork product{CallWork::Product, size, size / 1e3};
+      product.bits = bits;
       add(product);
       product.kind = CallWork::GroupedProduct;
       add(product);
     }
     for (int64_t keys : {64, 256, 1024})
-      for (auto kind : {CallWork::Attention, CallWork::AttentionGrad})
-        add({kind, 1e3 * double(keys * keys), 1e3 * double(keys), bits, keys, 64});
+      for (auto kind : {CallWork::Attention, CallWork::AttentionGrad}) {
+        CallWork attention{kind, 1e3 * double(keys * keys), 1e3 * double(keys)};
+        attention.bits = bits;
+        attention.keys = keys;
+        attention.headSize = 64;
+        add(attention);
+      }
   }
   for (double size = 1e4; size < 2e8; size *= 2) {
     add({CallWork::Kernel, 0, size});

@@ -29,6 +29,9 @@ struct CallWork {
   /// Of a generated kernel: how often it evaluates what takes more than one instruction for an
   /// element, by the name of the op without its dialect: exp, divf, truncf.
   std::map<std::string, double> functions;
+  /// Bytes that are used until these are used again, which caches must hold for them to be near: all
+  /// variables' where a step updates each once, otherwise those of the call.
+  double reuse = 0;
   unsigned bits = 32;          ///< of the operands' element type
   int64_t keys = 0, headSize = 0; ///< of attention: keys of a sequence, elements of a head
 
@@ -39,8 +42,20 @@ struct CallWork {
   double seconds(const Device &device) const;
 };
 
-/// The work of a launch, a product, a call of attention or a copy of the memory form.
-CallWork workOf(mlir::Operation *op, FlopCounter &flops, mlir::SymbolTableCollection &symbols);
+/// Reads the work of ops of the memory form: launches, products, calls of attention and copies.
+/// Programs must not change between questions.
+class WorkReader {
+public:
+  CallWork of(mlir::Operation *op);
+
+private:
+  /// Bytes of the parameters and states of the program that has `op`.
+  double variablesOf(mlir::Operation *op);
+
+  FlopCounter flops;
+  mlir::SymbolTableCollection symbols;
+  llvm::DenseMap<mlir::Operation *, double> variables; ///< by program
+};
 
 } // namespace meshwright::cost
 

@@ -127,7 +127,7 @@ static void rateKernels(llvm::ArrayRef<report::MeasuredRun> runs, cost::Device &
     for (auto &[name, count] : sample.work->functions)
       if (count > 0.01 * sample.work->bytes)
         names.insert(name);
-    rates.push_back({sample.work->bytes, sample.work->bytes / sample.seconds});
+    rates.push_back({sample.work->reuse, sample.work->bytes / sample.seconds});
   }
   std::optional<Rate> first = rateBySize(rates, 4);
   if (!first)
