@@ -85,7 +85,7 @@ Level ClusterReader::level(const toml::table &table, bool isLast) {
 Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   expectOnly(table, {"name", "like", "count", "memory", "products", "attention", "attention_grad",
                      "grouped_share", "kernels", "functions", "memory_bandwidth", "launch", "host",
-                     "peak", "description", "source"});
+                     "peak", "spread", "description", "source"});
   // Without a row to take it from, everything must be said.
   std::string like = text(table, "like", false);
   const Device *row = like.empty() ? nullptr : findDevice(like);
@@ -136,6 +136,9 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
     device.memory = *memory;
   if (table.get("launch"))
     device.launch = number(table, "launch");
+  device.spread = number(table, "spread", false);
+  if (device.spread > 1)
+    fail(*table.get("spread"), "'spread' must be a part of the mean speed, from 0 to 1");
   if (const toml::node *node = find(table, "host", false)) {
     const toml::table *host = node->as_table();
     if (!host) {

@@ -105,6 +105,8 @@ struct Runner {
   Block *block = nullptr; ///< of @step
   Block::iterator next;
   int64_t device = 0; ///< that of its first rank
+  int64_t ranks = 0;  ///< that run it
+  double slowest = 1; ///< by which factor the slowest of these computes longer than the mean
   Clocks clocks;
   TimeParts parts;
   std::map<int64_t, CommunicationKind> awaited; ///< what async tokens are of
@@ -195,6 +197,9 @@ Simulation::Simulation(ModuleOp module, const cost::Cluster &cluster, const cost
     }
     while (runner.device + 1 < mesh.size() && !dist::runsOn(program, mesh, runner.device))
       ++runner.device;
+    for (int64_t rank = 0; rank < mesh.size(); ++rank)
+      runner.ranks += dist::runsOn(program, mesh, rank);
+    runner.slowest = cluster.deviceAt(runner.device).slowest(runner.ranks);
     runners.push_back(std::move(runner));
     if (auto at = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr))
       for (NamedAttribute entry : at)
@@ -228,7 +233,8 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
                                                  &TimeParts::attention, &TimeParts::attention};
   cost::CallWork call = work.of(op);
   Cost cost{parts[call.kind]};
-  cost.seconds = call.seconds(cluster.deviceAt(runner.device)) *
+  // Ranks of a program wait for each other in its collectives.
+  cost.seconds = call.seconds(cluster.deviceAt(runner.device)) * runner.slowest *
                  (call.isProduct() ? profile.products : profile.kernels);
   cost.isLaunched = cost.seconds > 0;
   return costs[op] = cost;
@@ -480,11 +486,8 @@ llvm::Expected<StepTime> Simulation::run() {
   for (Runner &runner : runners) {
     double none = 0;
     wait(runner, step.seconds, none, 0); // for the slowest
-    int64_t ranks = 0;
-    for (int64_t rank = 0; rank < mesh.size(); ++rank)
-      ranks += dist::runsOn(runner.module, mesh, rank);
     step.programs.push_back({runner.module.getSymName().value_or("every rank").str(),
-                             std::max<int64_t>(1, ranks), runner.parts});
+                             std::max<int64_t>(1, runner.ranks), runner.parts});
   }
   return step;
 }

@@ -105,6 +105,15 @@ TEST(CostTable, IsPlausible) {
   }
 }
 
+/// Expected largest values of normal samples (Harter 1961, Biometrika 48, table 1).
+TEST(CostTable, TheSlowestOfManyDevicesIsAsExpected) {
+  Device device = getDevice("h100-sxm");
+  EXPECT_EQ(device.slowest(1000), 1);
+  device.spread = 0.1;
+  for (auto [count, largest] : {std::pair<int64_t, double>{1, 0}, {2, 0.56419}, {4, 1.02938}, {8, 1.42360}, {100, 2.50759}})
+    EXPECT_NEAR(device.slowest(count), 1 + 0.1 * largest, 1e-6) << count;
+}
+
 TEST(CostTable, IsReadByName) {
   DeviceChoice choice;
   EXPECT_EQ(optionText(choice), "a100-sxm");

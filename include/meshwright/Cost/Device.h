@@ -84,6 +84,12 @@ struct Device {
   /// Evaluations a second in generated kernels of what takes more than one instruction for an
   /// element, by the name of the op (CallWork::functions); those that are not here take nothing.
   std::map<std::string, double> functions = {};
+  /// The standard deviation of the speeds of devices of this type, as a part of their mean.
+  double spread = 0;
+
+  /// By which factor the slowest of `devices` devices computes longer than one of mean speed, as
+  /// expected where speeds are normally distributed: who waits for all waits for that one.
+  double slowest(int64_t devices) const;
 
   /// FLOPs that a byte a device sends is worth: what it computes in products of 16 bits while it
   /// sends one to another device of its machine.

@@ -71,6 +71,14 @@ near(contended["step_s"], apart["step_s"], "overlap with processors that move th
 cluster(inside=1e9, outside=1e9, contention=0.5)
 check(hidden["step_s"] < predict(mesh="data=2", zero=3, overlap="on")["step_s"] < contended["step_s"], "half of the contention")
 
+# Of devices that differ the slowest counts: of two it is expected to be 1 / sqrt(pi) standard deviations from the mean.
+cluster()
+even = predict(mesh="data=2", overlap="off")["breakdown"]
+cluster(more="spread = 0.1")
+uneven = predict(mesh="data=2", overlap="off")["breakdown"]
+near(uneven["products"] / even["products"] - 1, 0.1 / 3.14159265**0.5, "the slower of two", 1e-4)
+near(predict()["breakdown"]["products"], base["breakdown"]["products"], "one device is as fast as the mean")
+
 # Functions take the time of their rate where bytes take less.
 cluster(memory=1e15)
 cheap = predict()["breakdown"]["kernels"]
@@ -119,11 +127,13 @@ near(max(e["ts"] + e["dur"] for e in trace["traceEvents"] if e["ph"] == "X") / 1
 cluster(count=2)
 pathlib.Path("small.toml").write_text(pathlib.Path("c.toml").read_text().split('[[levels]]\nname = "outside"')[0])
 pathlib.Path("away.toml").write_text(pathlib.Path("c.toml").read_text().replace('"cuda"', '"tpu"'))
+pathlib.Path("spread.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "spread = 2\nlaunch ="))
 pathlib.Path("functions.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "functions.exp = 0\nlaunch ="))
 pathlib.Path("q.toml").write_text('name = "q"\nsource = "a test"\nproduct = 2\n')
 for words, why in (
         (["--cluster", "small.toml", "--mesh", "data=4"], "the mesh has 4 devices, but test only 2"),
         (["--cluster", "away.toml"], "its target 'tpu' must be one of"),
+        (["--cluster", "spread.toml"], "'spread' must be a part of the mean speed"),
         (["--cluster", "functions.toml"], "'exp' must be a positive number of evaluations a second"),
         (["--cluster", "dgx-h10"], "did you mean dgx-h100"),
         (["--cluster", "none.toml"], "cannot read 'none.toml'"),
