@@ -12,6 +12,7 @@
 #include "Remedies.h"
 #include "ReplayFiles.h"
 #include "meshwright/Codegen.h"
+#include "meshwright/ExecutionTrace.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
@@ -64,10 +65,11 @@ public:
   Error checkPhase() const;
   /// Makes the plan and the report, and checks the plan against the limit and the assertions.
   Error checkPlan();
-  /// Writes IR, text of a target, an object or the executable.
+  /// Writes IR, text of a target, execution traces, an object or the executable.
   Error emit();
 
 private:
+  Error emitTraces();
   Error emitCode();
   Expected<std::string> emitDecoder();
   Error link(ArrayRef<std::string> objects);
@@ -102,6 +104,8 @@ private:
 
 Error CompileCommand::prepareOutput() const {
   if (options.output.empty() && options.emit != "exe") {
+    if (options.emit == "chakra")
+      return createStringError("--emit chakra writes a file for each rank; name their folder with -o DIR");
     if (options.emit == "object")
       return createStringError("--emit object writes a file that is no text; name it with -o FILE");
     if (llvm::outs().is_displayed())
@@ -111,6 +115,9 @@ Error CompileCommand::prepareOutput() const {
   }
   if (Error error = checkFiles(options))
     return error;
+  if (options.emit == "chakra")
+    if (Error error = prepareFolder("output", options.output))
+      return error;
   for (auto [flag, folder] : {std::pair("report", &options.report), {"dump-ir", &options.dumpIr}})
     if (!folder->empty())
       if (Error error = prepareFolder(flag, *folder))
@@ -196,7 +203,18 @@ Error CompileCommand::emit() {
   }
   if (isTargetText())
     return textOf(target().getTarget(), target().getParameters(), options.emit);
+  if (options.emit == "chakra")
+    return emitTraces();
   return emitCode();
+}
+
+Error CompileCommand::emitTraces() {
+  if (Error error = writeExecutionTraces(*module, options.cluster.cluster.get(), output))
+    return error;
+  log << llvm::formatv("{0}: step.RANK.et of {1} {2}, and groups.json{3}\n", output, ranksOf(*plan),
+                       ranksOf(*plan) == 1 ? "rank" : "ranks",
+                       options.cluster ? "" : "; without --cluster, nodes have FLOPs and bytes but no times");
+  return Error::success();
 }
 
 Error CompileCommand::emitCode() {

@@ -202,7 +202,7 @@ static std::vector<std::string> emissions() {
   for (const auto &target : exec::getTargets())
     for (StringRef name : target->getEmissions())
       names.push_back(name.str());
-  names.insert(names.end(), {"object", "exe"});
+  names.insert(names.end(), {"chakra", "object", "exe"});
   return names;
 }
 

@@ -51,7 +51,9 @@ Error checkFiles(const CompileOptions &options) {
       files.push_back({std::string("--") + flag.name, file, flag.use, flag.writes});
   }
   if (std::string output = outputPath(options); output != "-" || options.emit == "exe")
-    files.push_back({"-o", output, FileUse::Output});
+    files.push_back(options.emit == "chakra"
+                        ? FileArgument{"-o", output, FileUse::OutputFolder, "step.*.et groups.json"}
+                        : FileArgument{"-o", output, FileUse::Output});
   std::string clash = clashOf(files);
   return clash.empty() ? Error::success() : createStringError(clash);
 }

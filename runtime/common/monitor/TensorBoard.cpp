@@ -8,15 +8,16 @@
 #include "common/monitor/TensorBoard.h"
 
 #include "common/monitor/Error.h"
+#include "meshwright/runtime/Protobuf.h"
 
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <unistd.h>
 
 using namespace meshwright;
+using namespace meshwright::protobuf;
 
 uint32_t meshwright::maskedCrc(const std::string &bytes) {
   static const std::array<uint32_t, 256> table = [] {
@@ -34,35 +35,6 @@ uint32_t meshwright::maskedCrc(const std::string &bytes) {
     crc = crc >> 8 ^ table[(crc ^ uint8_t(byte)) & 0xFF];
   crc = ~crc;
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;
-}
-
-/// The bytes of a number in the order of this machine, which is little-endian.
-template <typename T> static std::string rawBytes(T value) {
-  std::string bytes(sizeof(T), '\0');
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return bytes;
-}
-
-static std::string varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7)
-    bytes += char(value | 0x80);
-  return bytes + char(value);
-}
-
-// Fields of a message: the number and the wire type, then the value.
-static std::string number(int field, uint64_t value) {
-  return varint(uint64_t(field) << 3) + varint(value);
-}
-/// A string, or a message within.
-static std::string nested(int field, const std::string &value) {
-  return varint(uint64_t(field) << 3 | 2) + varint(value.size()) + value;
-}
-static std::string real(int field, double value) {
-  return varint(uint64_t(field) << 3 | 1) + rawBytes(value);
-}
-static std::string single(int field, float value) {
-  return varint(uint64_t(field) << 3 | 5) + rawBytes(value);
 }
 
 static double wallTime() {
