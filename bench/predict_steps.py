@@ -110,7 +110,8 @@ def measure(launcher):
         pathlib.Path(f"{name}.json").write_text(json.dumps(case["config"]))
         words = [f"{name}.json", *flags(case["flags"]), "--cluster", where / f"{case['ranks']}.toml"]
         call(["meshwright", "compile", *words, "-o", f"exe{name}"])
-        case |= {"exe": f"exe{name}", "predicted": json.loads(call(["meshwright", "predict", *words, "--json"]))}
+        said = call(["meshwright", "predict", *words, "--json"])
+        case |= {"exe": f"exe{name}", "predicted": json.loads(said[said.index("{"):])}  # behind notes
         case |= {"steps": max(3, min(60, round(SECONDS / case["predicted"]["step_s"]))), "rounds": []}
         cases.append(case)
     for _ in range(options.rounds):

@@ -20,7 +20,7 @@ namespace meshwright::report {
 struct MeasuredCall {
   std::string name, location;
   cost::CallWork work;
-  double seconds; ///< the median over its runs on all ranks
+  double seconds; ///< the lower quartile over its runs on all ranks
   double runs;    ///< in a step of a rank
 };
 
@@ -29,13 +29,13 @@ struct MeasuredCollective {
   std::string name; ///< as ops are called; "message" for one from rank to rank
   int64_t members;
   double bytes;   ///< that a member sends
-  double seconds; ///< the median over its runs, of the member that came last
+  double seconds; ///< the lower quartile over its runs, of the member that came last
 };
 
 struct MeasuredRun {
   std::vector<MeasuredCall> calls;
   std::vector<MeasuredCollective> collectives;
-  double step = 0;    ///< seconds, the median over steps and ranks
+  double step = 0;    ///< seconds, the lower quartile over steps and ranks
   double between = 0; ///< of a step, in which no call ran and nothing was waited for
   double launches = 0; ///< calls of a step
   double beside = 0;   ///< of a step, in which collectives ran beside computation

@@ -96,6 +96,8 @@ CallWork WorkReader::of(Operation *op) {
       work.keys = keys.getDimSize(1);
       work.headSize = keys.getDimSize(3);
     } else {
+      if (auto product = dyn_cast<exec::MatmulOp>(op))
+        work.rows = product.getM();
       work.kind = isa<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(op)
                       ? CallWork::GroupedProduct
                       : CallWork::Product;

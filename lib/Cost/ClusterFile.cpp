@@ -16,6 +16,10 @@ using llvm::Error;
 using llvm::StringRef;
 using llvm::Twine;
 
+/// What a product of a file without `product_rows` needs to be at its best, as CPUs of the table:
+/// with too few the loss would be computed in many small parts.
+static constexpr int64_t defaultProductRows = 1024;
+
 namespace {
 class ClusterReader : public TomlReader {
 public:
@@ -84,7 +88,7 @@ Level ClusterReader::level(const toml::table &table, bool isLast) {
 
 Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   expectOnly(table, {"name", "like", "count", "memory", "products", "attention", "attention_grad",
-                     "grouped_share", "kernels", "functions", "memory_bandwidth", "launch", "host",
+                     "product_rows", "grouped_share", "kernels", "functions", "memory_bandwidth", "launch", "host",
                      "peak", "spread", "description", "source"});
   // Without a row to take it from, everything must be said.
   std::string like = text(table, "like", false);
@@ -112,10 +116,12 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   if (!row) {
     device.attention = device.attentionGrad = device.products;
     device.kernels = device.products.f32;
-    device.productRows = 1;
+    device.productRows = defaultProductRows;
   }
   rates(table, "attention", device.attention);
   rates(table, "attention_grad", device.attentionGrad);
+  if (int64_t rows = count(table, "product_rows", false))
+    device.productRows = rows;
   if (double share = number(table, "grouped_share", false))
     device.groupedShare = share;
   if (const toml::node *node = find(table, "functions", false)) {

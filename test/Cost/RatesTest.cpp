@@ -28,7 +28,7 @@ cost::Device truth() {
   device.functions = {{"exp", 4e9}, {"sin", 5e8}};
   device.memory = Rate{{1e4, 1e11}, {1e8, 2e10}};
   device.launch = 3e-7;
-  device.productRows = 1;
+  device.productRows = 256;
   return device;
 }
 
@@ -43,6 +43,7 @@ report::MeasuredRun run(const cost::Device &device) {
     for (double size = 1e6; size < 2e9; size *= 2) {
       CallWork product{CallWork::Product, size, size / 1e3};
       product.bits = bits;
+      product.rows = 512;
       add(product);
       product.kind = CallWork::GroupedProduct;
       add(product);
@@ -87,6 +88,18 @@ TEST(Rates, AreThoseThatCallsWereMadeWith) {
     EXPECT_LT(misfit.error, 0.05) << misfit.kind.str();
   EXPECT_NEAR(found.attention.narrow.between(1024) / 2e11, 1, 0.01);
   EXPECT_NEAR(found.attentionGrad.f32.between(64) / 7e10, 1, 0.01);
+}
+
+TEST(Rates, ProductRowsAreTheFewestOfFastProducts) {
+  report::MeasuredRun run = ::run(truth());
+  for (report::MeasuredCall &call : run.calls)
+    call.work.rows = 0;
+  for (int64_t rows : {8, 32, 128, 512, 2048}) {
+    CallWork product{CallWork::Product, 1e9, 1e6};
+    product.rows = rows;
+    run.calls.push_back({"call", "", product, 1e9 / (rows < 128 ? 1e11 : 2e11), 1});
+  }
+  EXPECT_EQ(rateDevice({run}).productRows, 128);
 }
 
 TEST(Rates, OfLinksAreATimeForTheCallAndOneForItsBytes) {
@@ -150,6 +163,7 @@ TEST(ClusterText, IsReadAsTheClusterThatItIsOf) {
   EXPECT_EQ(read.levels.front().contention, 1);
   EXPECT_EQ(read.devices.front().device.functions, device.functions);
   EXPECT_EQ(read.devices.front().device.groupedShare, 0.5);
+  EXPECT_EQ(read.devices.front().device.productRows, 256);
   EXPECT_EQ(read.devices.front().device.capacity, 1e9);
   EXPECT_EQ(clusterText(read, "a test"), text);
 }

@@ -34,6 +34,7 @@ struct CallWork {
   double reuse = 0;
   unsigned bits = 32;          ///< of the operands' element type
   int64_t keys = 0, headSize = 0; ///< of attention: keys of a sequence, elements of a head
+  int64_t rows = 0;               ///< of a matrix product's result
 
   bool isProduct() const { return kind >= Product; }
   /// Whether anything is computed or moved.

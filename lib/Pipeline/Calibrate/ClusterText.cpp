@@ -44,7 +44,8 @@ static std::string deviceText(const cost::Cluster::Devices &devices, StringRef s
   if (devices.count)
     text += "count = " + std::to_string(devices.count) + "\n";
   text += "memory = " + number(device.capacity) + "\n" + byType("products", device.products) +
-          "grouped_share = " + number(device.groupedShare) + "\n" +
+          "product_rows = " + std::to_string(device.productRows) + "\ngrouped_share = " +
+          number(device.groupedShare) + "\n" +
           byType("attention", device.attention) + byType("attention_grad", device.attentionGrad) +
           "kernels = " + rate(device.kernels) + "\n";
   for (auto &[name, evaluations] : device.functions)

@@ -125,8 +125,10 @@ std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
   add(llama, wide, 6, with(data, narrow));
   add(llama, large, 4, with(sharded, narrow));
   add(gpt2, longer, 6, with(data, narrow));
-  add(mixtral, middle, 8, mesh(ranks > 1 ? "expert" : "data"));
+  add(mixtral, middle, 8, data);
+  add(mixtral, wide, 6, with(data, narrow));
   if (ranks > 1) {
+    add(mixtral, middle, 8, mesh("expert"));
     add(llama, small, 30, with(mesh("tensor"), {"--sequence-parallel"}));
     add(gpt2, wide, 6, mesh("tensor"));
     Shape stages = middle;

@@ -79,6 +79,26 @@ static std::optional<Rate> productRate(llvm::ArrayRef<report::MeasuredRun> runs,
   return rateBySize(rates, 4);
 }
 
+/// The fewest rows from which on products reach nine tenths of the best rate, whatever their rows.
+static int64_t productRows(llvm::ArrayRef<report::MeasuredRun> runs) {
+  std::vector<At> rates;
+  for (const Sample &sample : samplesOf(runs, [&](const CallWork &work) {
+         return work.kind == CallWork::Product && work.bits > 16 && work.rows > 0;
+       }))
+    rates.push_back({double(sample.work->rows), sample.work->flops / sample.seconds});
+  std::optional<Rate> rate = rateBySize(rates, 2);
+  double best = 0;
+  for (const Rate::Point &point : rate->getPoints())
+    best = std::max(best, point.rate);
+  double rows = rate->getPoints().back().size;
+  for (const Rate::Point &point : llvm::reverse(rate->getPoints())) {
+    if (point.rate < 0.9 * best)
+      break;
+    rows = point.size;
+  }
+  return std::llround(rows);
+}
+
 static std::optional<Rate> attentionRate(llvm::ArrayRef<report::MeasuredRun> runs,
                                          CallWork::Kind kind, bool narrow) {
   std::vector<At> rates;
@@ -133,10 +153,6 @@ static void rateKernels(llvm::ArrayRef<report::MeasuredRun> runs, cost::Device &
   if (!first)
     return;
   std::vector<double> parameters;
-  for (const Rate::Point &point : first->getPoints())
-    parameters.push_back(point.rate);
-  for (size_t i = 0; i < names.size(); ++i)
-    parameters.push_back(1e10);
   auto put = [&] {
     std::vector<Rate::Point> points(first->getPoints().begin(), first->getPoints().end());
     for (auto [point, rate] : llvm::zip(points, parameters))
@@ -146,13 +162,29 @@ static void rateKernels(llvm::ArrayRef<report::MeasuredRun> runs, cost::Device &
     for (const std::string &name : names)
       device.functions[name] = parameters[next++];
   };
-  descend(parameters, [&] {
+  auto error = [&] {
     put();
     double sum = 0;
     for (const Sample &sample : samples)
       sum += sample.weight * std::fabs(std::log(sample.work->seconds(device) / sample.seconds));
     return sum;
-  });
+  };
+  // Where functions begin slow they explain what memory takes, and the other way round: the best of
+  // some beginnings counts.
+  std::vector<double> best;
+  double least = 0;
+  for (double begin : {1e9, 1e10, 1e11}) {
+    parameters.clear();
+    for (const Rate::Point &point : first->getPoints())
+      parameters.push_back(point.rate);
+    parameters.resize(parameters.size() + names.size(), begin);
+    descend(parameters, error);
+    if (double now = error(); best.empty() || now < least) {
+      least = now;
+      best = parameters;
+    }
+  }
+  parameters = best;
   put();
 }
 
@@ -172,18 +204,21 @@ cost::Device calibrate::rateDevice(llvm::ArrayRef<report::MeasuredRun> runs) {
   // A kernel's sums and products take no longer than those of a product, whose rate bounds them.
   device.kernels = Rate(device.products.f32.peak());
   device.memory = device.kernels;
+  // In rounds whose rows are not there after all less is multiplied than expected, faster than can be.
   std::vector<double> shares;
   for (const Sample &sample :
        samplesOf(runs, [](const CallWork &work) { return work.kind == CallWork::GroupedProduct; }))
-    shares.push_back(device.products.ofBits(sample.work->bits).seconds(sample.work->flops) /
-                     sample.seconds);
+    if (double share = device.products.ofBits(sample.work->bits).seconds(sample.work->flops) /
+                       sample.seconds;
+        share < 1.2)
+      shares.push_back(share);
   device.groupedShare = shares.empty() ? 1 : median(shares);
   rateKernels(runs, device);
   std::vector<double> launches;
   for (const report::MeasuredRun &run : runs)
     launches.push_back(run.between / run.launches);
   device.launch = median(launches);
-  device.productRows = 1;
+  device.productRows = productRows(runs);
   return device;
 }
 

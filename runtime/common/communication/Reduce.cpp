@@ -13,9 +13,10 @@ using namespace meshwright;
 
 // The accumulator lives on the stack: `output` may alias an input that a later
 // step still reads.
-template <typename Stored, typename Accumulated, typename Load, typename Store>
+// `load` and `store` are part of the type, so that they are inlined and loops are vectorized.
+template <typename Stored, typename Accumulated, auto load, auto store>
 static void reduceAs(Reduction reduction, const void *const *inputs, int ways, void *output,
-                     int64_t count, Load load, Store store) {
+                     int64_t count) {
   Accumulated sum[reduceBlockElements];
   const Stored *first = static_cast<const Stored *>(inputs[0]);
   for (int64_t i = 0; i < count; ++i)
@@ -43,23 +44,23 @@ void meshwright::reduceBlock(ElementType type, Reduction reduction, const void *
                              int ways, void *output, int64_t count) {
   switch (type) {
   case ElementType::F32:
-    return reduceAs<float, float>(reduction, inputs, ways, output, count, same<float>, same<float>);
+    return reduceAs<float, float, same<float>, same<float>>(reduction, inputs, ways, output, count);
   case ElementType::F64:
-    return reduceAs<double, double>(reduction, inputs, ways, output, count, same<double>,
-                                    same<double>);
+    return reduceAs<double, double, same<double>, same<double>>(reduction, inputs, ways, output,
+                                                                count);
   case ElementType::BF16:
-    return reduceAs<uint16_t, float>(reduction, inputs, ways, output, count, bf16ToFloat,
-                                     floatToBf16);
+    return reduceAs<uint16_t, float, bf16ToFloat, floatToBf16>(reduction, inputs, ways, output,
+                                                               count);
   case ElementType::F16:
-    return reduceAs<uint16_t, float>(reduction, inputs, ways, output, count, f16ToFloat,
-                                     floatToF16);
+    return reduceAs<uint16_t, float, f16ToFloat, floatToF16>(reduction, inputs, ways, output,
+                                                             count);
   case ElementType::I32:
     if (reduction == Reduction::Max)
-      return reduceAs<int32_t, int32_t>(reduction, inputs, ways, output, count, same<int32_t>,
-                                        same<int32_t>);
+      return reduceAs<int32_t, int32_t, same<int32_t>, same<int32_t>>(reduction, inputs, ways,
+                                                                      output, count);
     // Unsigned, because signed overflow is undefined.
-    return reduceAs<uint32_t, uint32_t>(reduction, inputs, ways, output, count, same<uint32_t>,
-                                        same<uint32_t>);
+    return reduceAs<uint32_t, uint32_t, same<uint32_t>, same<uint32_t>>(reduction, inputs, ways,
+                                                                        output, count);
   case ElementType::I16:
     fail("halves of numbers are not reduced");
   }
