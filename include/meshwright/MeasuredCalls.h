@@ -20,7 +20,7 @@ namespace meshwright::report {
 struct MeasuredCall {
   std::string name, location;
   cost::CallWork work;
-  double seconds; ///< the lower quartile over its runs on all ranks
+  double seconds; ///< the mean of its runs on all ranks
   double runs;    ///< in a step of a rank
 };
 
@@ -29,16 +29,20 @@ struct MeasuredCollective {
   std::string name; ///< as ops are called; "message" for one from rank to rank
   int64_t members;
   double bytes;   ///< that a member sends
-  double seconds; ///< the lower quartile over its runs, of the member that came last
+  double seconds; ///< the mean of its runs, of the member that came last
 };
 
+/// Means leave out what took more than twice as long as the median, which something interrupted.
 struct MeasuredRun {
   std::vector<MeasuredCall> calls;
   std::vector<MeasuredCollective> collectives;
-  double step = 0;    ///< seconds, the lower quartile over steps and ranks
+  double step = 0;    ///< seconds, the mean over steps and ranks
   double between = 0; ///< of a step, in which no call ran and nothing was waited for
   double launches = 0; ///< calls of a step
   double beside = 0;   ///< of a step, in which collectives ran beside computation
+
+  /// Takes the shorter times of `other`, a run of the same executable.
+  void keepShorter(const MeasuredRun &other);
 };
 
 /// Reads what `--trace` of an executable wrote that was compiled from `module`, which is at phase

@@ -118,7 +118,7 @@ static double attentionRate(const CallWork &work, const Device &device) {
 
 double CallWork::seconds(const Device &device) const {
   double moves = std::max(device.memory.seconds(bytes), bytes / device.memory.between(reuse));
-  double evaluates = 0;
+  double packs = device.packing.seconds(bits, bytes), evaluates = 0;
   for (auto &[name, count] : functions)
     if (auto known = device.functions.find(name); known != device.functions.end())
       evaluates += count / known->second;
@@ -127,9 +127,10 @@ double CallWork::seconds(const Device &device) const {
   case Optimizer:
     return std::max({device.kernels.seconds(flops), evaluates, moves});
   case Product:
-    return std::max(device.products.ofBits(bits).seconds(flops), moves);
+    return std::max(device.products.ofBits(bits).seconds(flops) + packs, moves);
   case GroupedProduct:
-    return std::max(device.products.ofBits(bits).seconds(flops) / device.groupedShare, moves);
+    return std::max(device.products.ofBits(bits).seconds(flops) / device.groupedShare + packs,
+                    moves);
   case Attention:
   case AttentionGrad:
     return std::max(flops / attentionRate(*this, device), moves);

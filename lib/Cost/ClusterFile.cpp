@@ -88,7 +88,7 @@ Level ClusterReader::level(const toml::table &table, bool isLast) {
 
 Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   expectOnly(table, {"name", "like", "count", "memory", "products", "attention", "attention_grad",
-                     "product_rows", "grouped_share", "kernels", "functions", "memory_bandwidth", "launch", "host",
+                     "product_rows", "packing", "grouped_share", "kernels", "functions", "memory_bandwidth", "launch", "host",
                      "peak", "spread", "description", "source"});
   // Without a row to take it from, everything must be said.
   std::string like = text(table, "like", false);
@@ -120,6 +120,15 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   }
   rates(table, "attention", device.attention);
   rates(table, "attention_grad", device.attentionGrad);
+  if (const toml::node *node = find(table, "packing", false)) {
+    if (const toml::table *types = node->as_table()) {
+      expectOnly(*types, {"f32", "bf16"});
+      device.packing.f32 = number(*types, "f32", false);
+      device.packing.narrow = number(*types, "bf16", false);
+    } else {
+      fail(*node, "'packing' must be a table with rates of f32 and bf16");
+    }
+  }
   if (int64_t rows = count(table, "product_rows", false))
     device.productRows = rows;
   if (double share = number(table, "grouped_share", false))

@@ -13,8 +13,6 @@
 #include "meshwright/Communication.h"
 #include "meshwright/LocationText.h"
 
-#include <algorithm>
-
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
@@ -140,11 +138,16 @@ void Reader::read(const RankTraces &traces) {
   }
 }
 
-/// The lower quartile: what else runs on a machine makes calls longer, and never shorter.
-static double typical(std::vector<double> values) {
-  auto quarter = values.begin() + values.size() / 4;
-  std::nth_element(values.begin(), quarter, values.end());
-  return *quarter;
+/// The mean, of which a step's time is the sum, of values up to twice the median: what takes longer
+/// was interrupted.
+static double typical(llvm::ArrayRef<double> values) {
+  double limit = 2 * median(values), sum = 0, count = 0;
+  for (double value : values)
+    if (value <= limit) {
+      sum += value;
+      ++count;
+    }
+  return count > 0 ? sum / count : 0;
 }
 
 MeasuredRun Reader::result() {
@@ -168,6 +171,18 @@ MeasuredRun Reader::result() {
   run.launches = median(launches);
   run.beside = typical(beside);
   return run;
+}
+
+void MeasuredRun::keepShorter(const MeasuredRun &other) {
+  assert(calls.size() == other.calls.size() && collectives.size() == other.collectives.size() &&
+         "the same executable on the same data makes the same calls");
+  auto keep = [](double &mine, double its) { mine = std::min(mine, its); };
+  for (auto [mine, its] : llvm::zip(calls, other.calls))
+    keep(mine.seconds, its.seconds);
+  for (auto [mine, its] : llvm::zip(collectives, other.collectives))
+    keep(mine.seconds, its.seconds);
+  for (auto part : {&MeasuredRun::step, &MeasuredRun::between, &MeasuredRun::beside})
+    keep(this->*part, other.*part);
 }
 
 llvm::Expected<MeasuredRun> report::readMeasuredCalls(llvm::StringRef path, ModuleOp module) {

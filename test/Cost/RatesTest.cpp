@@ -23,6 +23,7 @@ cost::Device truth() {
   device.products = {Rate{{1e6, 1e11}, {1e9, 2e11}}, Rate{{1e6, 3e11}, {1e9, 4e11}}};
   device.attention = {Rate{{64, 5e10}, {1024, 1e11}}, Rate{{64, 6e10}, {1024, 2e11}}};
   device.attentionGrad = {Rate{{64, 7e10}, {1024, 8e10}}, Rate{{64, 9e10}, {1024, 9.5e10}}};
+  device.packing = {2e10, 4e10};
   device.groupedShare = 0.5;
   device.kernels = Rate(2e11);
   device.functions = {{"exp", 4e9}, {"sin", 5e8}};
@@ -44,7 +45,10 @@ report::MeasuredRun run(const cost::Device &device) {
       CallWork product{CallWork::Product, size, size / 1e3};
       product.bits = bits;
       product.rows = 512;
-      add(product);
+      for (double bytes : {size / 1e3, size / 20}) {
+        product.bytes = bytes;
+        add(product);
+      }
       product.kind = CallWork::GroupedProduct;
       add(product);
     }
@@ -79,6 +83,8 @@ report::MeasuredRun run(const cost::Device &device) {
 
 TEST(Rates, AreThoseThatCallsWereMadeWith) {
   cost::Device device = truth(), found = rateDevice({run(device)});
+  EXPECT_EQ(found.packing.f32, 2e10);
+  EXPECT_EQ(found.packing.narrow, 4e10);
   EXPECT_NEAR(found.groupedShare, 0.5, 0.02);
   EXPECT_DOUBLE_EQ(found.launch, 3e-7);
   EXPECT_NEAR(found.functions.at("exp") / 4e9, 1, 0.05);
@@ -97,6 +103,7 @@ TEST(Rates, ProductRowsAreTheFewestOfFastProducts) {
   for (int64_t rows : {8, 32, 128, 512, 2048}) {
     CallWork product{CallWork::Product, 1e9, 1e6};
     product.rows = rows;
+    product.bytes = 1;
     run.calls.push_back({"call", "", product, 1e9 / (rows < 128 ? 1e11 : 2e11), 1});
   }
   EXPECT_EQ(rateDevice({run}).productRows, 128);

@@ -84,6 +84,15 @@ struct Device {
   /// Evaluations a second in generated kernels of what takes more than one instruction for an
   /// element, by the name of the op (CallWork::functions); those that are not here take nothing.
   std::map<std::string, double> functions = {};
+  /// Bytes a second with which a matrix product's operands and result are copied before and after
+  /// it is computed, as libraries for CPUs do; 0: they are not, or beside it.
+  struct {
+    double f32 = 0, narrow = 0;
+    double seconds(unsigned bits, double bytes) const {
+      double rate = bits <= 16 ? narrow : f32;
+      return rate > 0 ? bytes / rate : 0;
+    }
+  } packing = {};
   /// The standard deviation of the speeds of devices of this type, as a part of their mean.
   double spread = 0;
 

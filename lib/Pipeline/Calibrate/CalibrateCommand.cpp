@@ -64,16 +64,20 @@ public:
       : settings(settings), context(context), folder(folder) {}
   /// What the programs train on: bytes at random.
   Error writeTokens() const;
-  Error measure(const calibrate::Program &program);
-  std::vector<report::MeasuredRun> runs;
+  /// Compiles the next program.
+  Error compileNext(const calibrate::Program &program);
+  /// Trains a program that is compiled; of what is measured again the shorter time counts.
+  Error measure(size_t number, int64_t steps);
+  std::vector<report::MeasuredRun> runs; ///< by program
 
 private:
-  std::string path(StringRef name) const { return (folder + "/" + name).str(); }
-  Error train(int64_t steps) const;
+  std::string path(const llvm::Twine &name) const { return (folder + "/" + name).str(); }
+  Error train(size_t number, int64_t steps) const;
 
   const Settings &settings;
   MLIRContext &context;
   std::string folder;
+  std::vector<OwningOpRef<ModuleOp>> modules; ///< of phase exec
 };
 } // namespace
 
@@ -99,10 +103,10 @@ Error Calibration::writeTokens() const {
 }
 
 /// Trains the executable, with each rank's spans of all but the first two steps.
-Error Calibration::train(int64_t steps) const {
+Error Calibration::train(size_t number, int64_t steps) const {
   std::string log = path("log");
   std::vector<std::string> words = settings.launcher;
-  words.push_back(path("exe"));
+  words.push_back(path("exe" + llvm::Twine(number)));
   if (settings.launcher.empty())
     words.insert(words.end(), {"--ranks", std::to_string(settings.ranks)});
   words.insert(words.end(), {"--data", path("tokens.bin"), "--steps", std::to_string(steps + 2),
@@ -123,34 +127,39 @@ Error Calibration::train(int64_t steps) const {
                            message + (text ? (*text)->getBuffer().take_back(1000) : ""));
 }
 
-Error Calibration::measure(const calibrate::Program &program) {
+Error Calibration::compileNext(const calibrate::Program &program) {
   if (Error error = writeFile(path("config.json"), program.config))
     return error;
   std::vector<std::string> flags{path("config.json")};
   flags.insert(flags.end(), program.flags.begin(), program.flags.end());
-  auto parse = [&](std::vector<std::string> more) {
-    std::vector<std::string> all = flags;
-    all.insert(all.end(), more.begin(), more.end());
-    return parseCompileOptions(all);
-  };
-  Expected<CompileOptions> options = parse({}), toExe = parse({"-o", path("exe")});
+  std::vector<std::string> toExe = flags;
+  toExe.insert(toExe.end(), {"-o", path("exe" + llvm::Twine(modules.size()))});
+  Expected<CompileOptions> options = parseCompileOptions(flags);
   if (!options)
     return options.takeError();
-  if (!toExe)
-    return toExe.takeError();
+  Expected<CompileOptions> exeOptions = parseCompileOptions(toExe);
+  if (!exeOptions)
+    return exeOptions.takeError();
   std::string said;
   llvm::raw_string_ostream log(said);
   auto module = compileTo(Phase::exec, *options, context, log);
   if (!module)
     return module.takeError();
-  if (Error error = compile(*toExe, context, log))
+  modules.push_back(std::move(*module));
+  return compile(*exeOptions, context, log);
+}
+
+Error Calibration::measure(size_t number, int64_t steps) {
+  if (Error error = train(number, steps))
     return error;
-  if (Error error = train(program.steps))
-    return error;
-  Expected<report::MeasuredRun> run = report::readMeasuredCalls(path("trace.json"), **module);
+  Expected<report::MeasuredRun> run =
+      report::readMeasuredCalls(path("trace.json"), *modules[number]);
   if (!run)
     return run.takeError();
-  runs.push_back(std::move(*run));
+  if (number == runs.size())
+    runs.push_back(std::move(*run));
+  else
+    runs[number].keepShorter(*run);
   return Error::success();
 }
 
@@ -283,8 +292,9 @@ static void showProgress(size_t done, size_t all) {
   if (done == all)
     llvm::errs() << "\r\x1b[K";
   else
-    llvm::errs() << "\r[" << std::string(done, '#') << std::string(all - done, ' ') << "] program "
-                 << done + 1 << " of " << all << "\x1b[K";
+    llvm::errs() << "\r[" << std::string(30 * done / all, '#')
+                 << std::string(30 - 30 * done / all, ' ') << "] " << done << " of " << all
+                 << "\x1b[K";
   llvm::errs().flush();
 }
 
@@ -303,12 +313,19 @@ Error calibrateMachine(llvm::ArrayRef<std::string> args, MLIRContext &context,
   if (Error error = calibration.writeTokens())
     return error;
   std::vector<calibrate::Program> programs = calibrate::programsFor(settings->ranks);
-  for (size_t i = 0; i < programs.size(); ++i) {
-    showProgress(i, programs.size());
-    if (Error error = calibration.measure(programs[i]))
+  // Programs are measured twice, some time apart, so that what disturbs a machine for seconds does
+  // not count.
+  constexpr size_t rounds = 2;
+  size_t all = programs.size() * (1 + rounds);
+  for (size_t i = 0; i < all; ++i) {
+    showProgress(i, all);
+    size_t number = i % programs.size();
+    if (Error error = i < programs.size()
+                          ? calibration.compileNext(programs[number])
+                          : calibration.measure(number, programs[number].steps))
       return error;
   }
-  showProgress(programs.size(), programs.size());
+  showProgress(all, all);
   cost::Cluster cluster = clusterOf(calibration.runs, programs, *settings);
   std::time_t now = std::time(nullptr);
   char date[16];

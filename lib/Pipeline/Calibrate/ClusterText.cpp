@@ -44,8 +44,9 @@ static std::string deviceText(const cost::Cluster::Devices &devices, StringRef s
   if (devices.count)
     text += "count = " + std::to_string(devices.count) + "\n";
   text += "memory = " + number(device.capacity) + "\n" + byType("products", device.products) +
-          "product_rows = " + std::to_string(device.productRows) + "\ngrouped_share = " +
-          number(device.groupedShare) + "\n" +
+          "product_rows = " + std::to_string(device.productRows) + "\npacking.f32 = " +
+          number(device.packing.f32) + "\npacking.bf16 = " + number(device.packing.narrow) +
+          "\ngrouped_share = " + number(device.groupedShare) + "\n" +
           byType("attention", device.attention) + byType("attention_grad", device.attentionGrad) +
           "kernels = " + rate(device.kernels) + "\n";
   for (auto &[name, evaluations] : device.functions)

@@ -104,7 +104,7 @@ std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
   // Small and large, wide and long; by the rank's own batch, so that all ranks are as busy.
   const Shape tiny{2, 64, 2, 512, 2, 64}, small{2, 128, 4, 1024, 2, 128},
       middle{2, 256, 4, 2048, 4, 128}, wide{2, 512, 8, 4096, 2, 256}, large{1, 1024, 16, 8192, 2, 256},
-      longer{2, 256, 4, 1024, 1, 1024}, longest{1, 128, 4, 1024, 1, 4096};
+      few{2, 512, 8, 2048, 1, 64}, longer{2, 256, 4, 1024, 1, 1024}, longest{1, 128, 4, 1024, 1, 4096};
   // Functions that kernels of some models spend their time on: dropout's random bits, caps of
   // attention scores and logits, GELU by the error function (see gpt2).
   add(gpt2, middle, 12, with(data, {"--dropout", "0.1"}));
@@ -117,6 +117,10 @@ std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
   add(gpt2, wide, 6, data);
   add(llama, wide, 6, sharded);
   add(llama, large, 4, data);
+  // Few rows beside wide matrices.
+  add(llama, few, 20, data);
+  add(gpt2, few, 20, with(data, {"--precision", "bf16"}));
+  add(mixtral, few, 10, data);
   add(llama, longer, 6, data);
   add(gpt2, longest, 4, data);
   std::vector<std::string> narrow{"--precision", "bf16"};

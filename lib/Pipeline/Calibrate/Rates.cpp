@@ -70,16 +70,41 @@ static std::optional<Rate> rateBySize(llvm::ArrayRef<At> values, double base) {
   return Rate(points);
 }
 
-static std::optional<Rate> productRate(llvm::ArrayRef<report::MeasuredRun> runs, bool narrow) {
-  std::vector<At> rates;
-  for (const Sample &sample : samplesOf(runs, [&](const CallWork &work) {
-         return work.kind == CallWork::Product && (work.bits <= 16) == narrow;
-       }))
-    rates.push_back({sample.work->flops, sample.work->flops / sample.seconds});
-  return rateBySize(rates, 4);
+/// Products of one type, as their FLOPs and the bytes that are packed: products of few rows have more
+/// of these. Without such products nothing changes.
+static void rateProducts(llvm::ArrayRef<report::MeasuredRun> runs, cost::Device &device, bool narrow) {
+  Samples samples = samplesOf(runs, [&](const CallWork &work) {
+    return work.kind == CallWork::Product && (work.bits <= 16) == narrow;
+  });
+  if (samples.empty())
+    return;
+  Rate &rate = narrow ? device.products.narrow : device.products.f32;
+  double &packing = narrow ? device.packing.narrow : device.packing.f32;
+  auto put = [&](double tried) {
+    packing = tried;
+    std::vector<At> rates;
+    for (const Sample &sample : samples) {
+      double packs = device.packing.seconds(sample.work->bits, sample.work->bytes);
+      double computes = std::max(sample.seconds - packs, sample.seconds / 4);
+      rates.push_back({sample.work->flops, sample.work->flops / computes});
+    }
+    rate = *rateBySize(rates, 4);
+  };
+  double best = 0, least = 0;
+  for (double tried : {0.0, 1e9, 2e9, 4e9, 7e9, 1e10, 1.4e10, 2e10, 2.8e10, 4e10, 5.6e10, 8e10, 1.6e11}) {
+    put(tried);
+    double error = 0;
+    for (const Sample &sample : samples)
+      error += sample.weight * std::fabs(std::log(sample.work->seconds(device) / sample.seconds));
+    if (tried == 0 || error < least) {
+      best = tried;
+      least = error;
+    }
+  }
+  put(best);
 }
 
-/// The fewest rows from which on products reach nine tenths of the best rate, whatever their rows.
+/// The fewest rows from which on products reach four fifths of the best rate, whatever their rows.
 static int64_t productRows(llvm::ArrayRef<report::MeasuredRun> runs) {
   std::vector<At> rates;
   for (const Sample &sample : samplesOf(runs, [&](const CallWork &work) {
@@ -92,7 +117,7 @@ static int64_t productRows(llvm::ArrayRef<report::MeasuredRun> runs) {
     best = std::max(best, point.rate);
   double rows = rate->getPoints().back().size;
   for (const Rate::Point &point : llvm::reverse(rate->getPoints())) {
-    if (point.rate < 0.9 * best)
+    if (point.rate < 0.8 * best)
       break;
     rows = point.size;
   }
@@ -192,8 +217,13 @@ static void rateKernels(llvm::ArrayRef<report::MeasuredRun> runs, cost::Device &
 
 cost::Device calibrate::rateDevice(llvm::ArrayRef<report::MeasuredRun> runs) {
   cost::Device device{};
-  device.products = {*productRate(runs, false), Rate(0.0)};
-  device.products.narrow = productRate(runs, true).value_or(device.products.f32);
+  // Nothing is known of memory yet, which bounds nothing until it is.
+  device.products = {Rate(1.0), Rate(1.0)};
+  device.memory = Rate(1e30);
+  rateProducts(runs, device, /*narrow=*/false);
+  device.products.narrow = device.products.f32;
+  device.packing.narrow = device.packing.f32;
+  rateProducts(runs, device, /*narrow=*/true);
   auto attention = [&](CallWork::Kind kind) {
     cost::RatesByType rates{attentionRate(runs, kind, false).value_or(device.products.f32), Rate(0.0)};
     rates.narrow = attentionRate(runs, kind, true).value_or(rates.f32);
@@ -208,8 +238,9 @@ cost::Device calibrate::rateDevice(llvm::ArrayRef<report::MeasuredRun> runs) {
   std::vector<double> shares;
   for (const Sample &sample :
        samplesOf(runs, [](const CallWork &work) { return work.kind == CallWork::GroupedProduct; }))
-    if (double share = device.products.ofBits(sample.work->bits).seconds(sample.work->flops) /
-                       sample.seconds;
+    if (double packs = device.packing.seconds(sample.work->bits, sample.work->bytes),
+        share = device.products.ofBits(sample.work->bits).seconds(sample.work->flops) /
+                std::max(sample.seconds - packs, sample.seconds / 4);
         share < 1.2)
       shares.push_back(share);
   device.groupedShare = shares.empty() ? 1 : median(shares);

@@ -79,6 +79,16 @@ uneven = predict(mesh="data=2", overlap="off")["breakdown"]
 near(uneven["products"] / even["products"] - 1, 0.1 / 3.14159265**0.5, "the slower of two", 1e-4)
 near(predict()["breakdown"]["products"], base["breakdown"]["products"], "one device is as fast as the mean")
 
+# Operands are packed beside the FLOPs of a product, twice as long at half the rate.
+cluster(memory=1e15)
+plain = predict()["breakdown"]["products"]
+packs = []
+for rate in (1e10, 0.5e10):
+    cluster(memory=1e15, more=f"packing = {{f32 = {rate}, bf16 = 0}}")
+    packs.append(predict()["breakdown"]["products"] - plain)
+near(packs[1], 2 * packs[0], "packing at half the rate")
+check(packs[0] > 0, packs)
+
 # Functions take the time of their rate where bytes take less.
 cluster(memory=1e15)
 cheap = predict()["breakdown"]["kernels"]
@@ -128,12 +138,14 @@ cluster(count=2)
 pathlib.Path("small.toml").write_text(pathlib.Path("c.toml").read_text().split('[[levels]]\nname = "outside"')[0])
 pathlib.Path("away.toml").write_text(pathlib.Path("c.toml").read_text().replace('"cuda"', '"tpu"'))
 pathlib.Path("spread.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "spread = 2\nlaunch ="))
+pathlib.Path("packing.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "packing = 1e9\nlaunch ="))
 pathlib.Path("functions.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "functions.exp = 0\nlaunch ="))
 pathlib.Path("q.toml").write_text('name = "q"\nsource = "a test"\nproduct = 2\n')
 for words, why in (
         (["--cluster", "small.toml", "--mesh", "data=4"], "the mesh has 4 devices, but test only 2"),
         (["--cluster", "away.toml"], "its target 'tpu' must be one of"),
         (["--cluster", "spread.toml"], "'spread' must be a part of the mean speed"),
+        (["--cluster", "packing.toml"], "'packing' must be a table with rates of f32 and bf16"),
         (["--cluster", "functions.toml"], "'exp' must be a positive number of evaluations a second"),
         (["--cluster", "dgx-h10"], "did you mean dgx-h100"),
         (["--cluster", "none.toml"], "cannot read 'none.toml'"),
