@@ -96,6 +96,9 @@ llvm::Error planLayout(llvm::ArrayRef<std::string> args, mlir::MLIRContext &cont
 llvm::Expected<CompileOptions> withPlan(const CompileOptions &options, mlir::MLIRContext &context,
                                         llvm::raw_ostream &log);
 
+/// `meshwright convert SETTINGS`: flags for the settings of another training system.
+llvm::Error convertSettings(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
+
 /// `meshwright inspect EXE`: the executable's plan as tables or as JSON, or its kernels.
 llvm::Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 

@@ -32,6 +32,8 @@ static constexpr const char *usage =
     "  meshwright plan MODEL --cluster CLUSTER     find the fastest parallel layout that fits in memory\n"
     "  meshwright calibrate -o FILE.toml           measure this machine as a cluster file for predict and\n"
     "                                              plan\n"
+    "  meshwright convert SETTINGS                 convert settings of Megatron-LM, DeepSpeed, torchtitan or\n"
+    "                                              nanotron into flags\n"
     "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
@@ -45,7 +47,7 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "inspect", "models", "schedule",
+static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "convert", "inspect", "models", "schedule",
                                                   "diff",    "run", "plot",    "replay", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
@@ -144,6 +146,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     llvm::Expected<CompileOptions> options = parseCompileOptions(args);
     return options ? compile(*options, context, llvm::outs()) : options.takeError();
   }
+  if (command == "convert")
+    return convertSettings(args, llvm::outs());
   if (command == "inspect")
     return inspect(args, llvm::outs());
   if (command == "plot")

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
 #include "meshwright/InputFile.h"
+#include "meshwright/TomlKeys.h"
 #include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -51,29 +52,6 @@ static Error checkNotEmpty(const Texts &texts) {
       return createStringError(Twine("--") + flag.name + " is empty; give " + flag.value +
                                " or leave the flag out");
   return Error::success();
-}
-
-/// The line whose keys have more parts than any recipe's, or 0. The parser makes a table of each
-/// part, and destroys them by recursion.
-static unsigned lineOfDeepKey(StringRef text) {
-  constexpr unsigned most = 64;
-  unsigned line = 0;
-  while (!text.empty()) {
-    StringRef rest;
-    std::tie(rest, text) = text.split('\n');
-    ++line;
-    unsigned dots = 0;
-    char quote = 0;
-    for (char c : rest) {
-      if (quote ? c == quote : c == '"' || c == '\'')
-        quote = quote ? 0 : c;
-      else if (!quote && c == '#')
-        break;
-      else if (!quote && c == '.' && ++dots > most)
-        return line;
-    }
-  }
-  return 0;
 }
 
 /// "; did you mean ...?" for the name of a flag that does not exist, or "." alone.
