@@ -4,6 +4,8 @@ memory or time, and says what is wrong once.
 
   hostile.py passes GOLDEN WORK            IR of every stage to every pass alone
   hostile.py mutate GOLDEN WORK FIRST LAST random changes of configurations, recipes and IR, by seeds FIRST to LAST-1
+  hostile.py settings GOLDEN WORK FIRST LAST
+                                           random changes of other systems' settings to convert
 """
 import concurrent.futures
 import json
@@ -191,9 +193,48 @@ def mutate(config, first, last):
     return in_parallel(check, range(first, last))
 
 
+def mutated_settings(text, random):
+    """A value of another type, a line elsewhere or of another file's kind, or damage."""
+    for _ in range(random.randrange(1, 4)):
+        lines = text.splitlines()
+        kind, at = random.randrange(5), random.randrange(len(lines))
+        if kind == 0:
+            lines.insert(random.randrange(len(lines)), lines[at])
+        elif kind == 1:
+            del lines[at]
+        elif kind < 4:
+            value = random.choice([str(number(random)), "true", "null", '""', "auto", "[1, 2]", "[]", "{}", "$X", "${X:-2}", "$((2 ** 3", "*a",
+                                   "&a 1", "!!int 3", "'", "|", "- - - 1", "? a", "1e999", "nan", "-", "--x=--y", "\u2028", "#"])
+            lines[at] = re.sub(r"([=: ]\s*)\"?[\w.+-]+\"?(?=,?\s*$)", lambda m: m[1] + value, lines[at])
+        text = "\n".join(lines) + "\n"
+        if kind == 4:
+            text = damaged(text, random)
+    return text
+
+
+def settings(inputs, first, last):
+    files = sorted(inputs.iterdir())
+
+    def check(seed):
+        draw = random.Random(seed)
+        file = files[seed % len(files)]
+        name = f"{seed}{file.suffix}"
+        pathlib.Path(name).write_text(mutated_settings(file.read_text(), draw))
+        status, errors = run("meshwright", "convert", name, *draw.choice([[], ["--devices", "16"]]), "-o", f"{seed}.recipe")
+        said = len(re.findall(r"^meshwright: error: ", errors, re.M))
+        if (status, said) in ((0, 0), (1, 1)):
+            os.remove(name)
+            return ""
+        return f"seed {seed}: meshwright convert {name}: {status}, {said} messages\n{errors[-1500:]}"
+
+    return in_parallel(check, range(first, last))
+
+
 what, golden, work = sys.argv[1:4]
 config = pathlib.Path(golden).resolve() / "config.json"
 os.makedirs(work, exist_ok=True)
 os.chdir(work)
-problems = passes(config) if what == "passes" else mutate(config, *map(int, sys.argv[4:]))
+seeds = map(int, sys.argv[4:])
+problems = passes(config) if what == "passes" else mutate(config, *seeds) if what == "mutate" else settings(
+    config.parents[2] / "settings", *seeds)
 sys.exit("\n".join([*problems, f"FAILED: {len(problems)}"]) if problems else 0)

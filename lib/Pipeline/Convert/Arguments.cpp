@@ -126,8 +126,16 @@ private:
 static bool isNameStart(char c) { return isAlpha(c) || c == '_'; }
 static bool isName(char c) { return isAlnum(c) || c == '_'; }
 
-/// Whether a variable's value is arguments, which count where they are written.
-static bool isArguments(StringRef value) { return value.ltrim().starts_with("--"); }
+/// Whether text is arguments, which count where they are written.
+static bool isArguments(StringRef text) { return text.ltrim().starts_with("--"); }
+
+/// Whether a variable's value is arguments or a command with some.
+static bool hasArguments(StringRef value) {
+  for (size_t at = value.find("--"); at != StringRef::npos; at = value.find("--", at + 1))
+    if ((at == 0 || isSpace(value[at - 1])) && at + 2 < value.size() && isAlpha(value[at + 2]))
+      return true;
+  return isArguments(value);
+}
 
 void Script::endOption() {
   if (!option)
@@ -261,7 +269,7 @@ void Script::expand(std::string &out) {
 }
 
 void Script::assign(StringRef name, std::string value, bool appended) {
-  if (isArguments(value)) {
+  if (hasArguments(value)) {
     variables[name] = "--";
     return;
   }
@@ -338,7 +346,7 @@ void Script::word() {
   }
   if (assigns) {
     endOption();
-    if (isArguments(made)) {
+    if (hasArguments(made)) {
       arguments(made, begin);
       endOption();
     }

@@ -150,6 +150,10 @@ static Expected<Settings> readSettings(const System &system, StringRef path, Str
       setting.key = setting.key.substr(at + 2);
       if (setting.kind == Setting::Switch && setting.text == "false")
         continue; // An argument that is not given.
+      SmallVector<StringRef> words;
+      SplitString(setting.text, words);
+      if (setting.kind == Setting::Text && words.size() > 1)
+        setting = listOf(setting.key, {words.begin(), words.end()}, setting.line);
       arguments.push_back(std::move(setting));
     }
   return distinct(std::move(arguments));

@@ -172,9 +172,17 @@ void Converter::writeLayout(const Layout &layout, StringRef expertKey) {
     flag("microbatches", Twine(layout.microbatches));
 }
 
-void Converter::writeZero(int64_t level, const Layout &layout) {
-  if (level && (layout.data > 1 || layout.context > 1))
+void Converter::writeZero(int64_t level, const Layout &layout, StringRef key) {
+  if (layout.data == 1 && layout.context == 1)
+    remark(Fate::NoEffect, key, "there is one rank to shard among");
+  else if (level)
     flag("zero", Twine(level));
+}
+
+void Converter::remarkUndivided(int64_t size, StringRef axis, ArrayRef<StringRef> keys) {
+  if (size == 1)
+    for (StringRef key : keys)
+      remark(Fate::NoEffect, key, "there is one device along " + axis);
 }
 
 void Converter::writeSchedule(const RateSchedule &schedule) {

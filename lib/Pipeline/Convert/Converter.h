@@ -101,8 +101,10 @@ public:
 
   /// --mesh, --batch and --microbatches; experts must divide data-parallel ranks.
   void writeLayout(const Layout &layout, llvm::StringRef expertKey);
-  /// --zero, if there are ranks to shard among.
-  void writeZero(int64_t level, const Layout &layout);
+  /// --zero, if there are ranks to shard among; `key` decides the level.
+  void writeZero(int64_t level, const Layout &layout, llvm::StringRef key);
+  /// Lists those of `keys` that are given: on one device along `axis` they have no effect.
+  void remarkUndivided(int64_t size, llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> keys);
   /// The devices along `data`, where a system gives all devices and the other axes.
   int64_t dataDevices(const Layout &others, int64_t all, llvm::StringRef remedy);
   void writeSchedule(const RateSchedule &schedule);

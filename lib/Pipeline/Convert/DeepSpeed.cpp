@@ -172,7 +172,7 @@ static double readOptimizer(Converter &c) {
   if (isAuto(c, PARAMS "weight_decay"))
     numbers.decay = std::nullopt;
   else
-    numbers.decay = c.number(PARAMS "weight_decay", c.text(key) == "AdamW" ? 0.01 : 0);
+    numbers.decay = c.number(PARAMS "weight_decay", 0);
   if (numbers.name == "sgd-momentum" && numbers.momentum == 0 && numbers.decay.value_or(0) == 0)
     numbers.name = "sgd";
   if (numbers.name == "lion")
@@ -210,7 +210,7 @@ static void readRates(Converter &c, double rate) {
       c.remark(Fate::Nearest, c.has(PARAMS "warmup_min_lr") ? PARAMS "warmup_min_lr" : PARAMS "warmup_min_ratio",
                "the warm-up begins at --lr / --warmup");
     static constexpr StringLiteral curves[] = {"log=log", "linear=linear"};
-    if (c.choice(PARAMS "warmup_type", "log", curves) == "log" && rates.warmup && rates.shape != "cosine")
+    if (c.choice(PARAMS "warmup_type", "log", curves) == "log" && rates.warmup)
       c.remark(Fate::Nearest, c.has(PARAMS "warmup_type") ? PARAMS "warmup_type" : key,
                "the warm-up is linear; DeepSpeed's default is logarithmic");
     rates.least = rates.shape == "cosine" ? rate * numberOf(c, PARAMS "cos_min_ratio", 1e-4) : 0;
@@ -248,7 +248,7 @@ void convertDeepSpeed(Converter &c) {
   c.writeLayout(layout, "");
   static constexpr StringLiteral stages[] = {"0=0", "1=1", "2=2", "3=3"};
   std::string stage = isAuto(c, "zero_optimization.stage") ? "0" : c.choice("zero_optimization.stage", "0", stages);
-  c.writeZero(stage[0] - '0', layout);
+  c.writeZero(stage[0] - '0', layout, "zero_optimization.stage");
   if (layout.context > 1)
     c.flag("context-parallel", "ulysses");
   readPrecision(c);

@@ -30,8 +30,9 @@ static constexpr Rule rules[] = {
     {"fp8-* fp4-* first-last-layers-bf16 num-layers-at-*", Rule::Ignore, "about fp8-format"},
     {"rampup-batch-size", Rule::Nearest, "the batch is --batch from the first step on"},
     {"decoupled-lr decoupled-min-lr", Rule::Nearest, "--optimizer-groups 'PATTERN:lr=X' multiplies the rate of embeddings"},
-    {"num-distributed-optimizer-instances", Rule::Nearest,
-     "--mesh replica=N,data=D shards within D ranks, with ZeRO of any stage"},
+    {"outer-dp-sharding-strategy", Rule::Nearest, "optimizer states are replicated along replica"},
+    {"fsdp-* megatron-fsdp-* torch-fsdp2-* no-fsdp-* keep-fsdp-* num-cuda-graph-warmup-steps", Rule::Ignore,
+     "buffers and types of FSDP, which are planned"},
     {"optimizer-cpu-offload", Rule::Ignore, "--offload optimizer"},
     {"optimizer-offload-fraction", Rule::Nearest, "all of the optimizer's states go to the host, none is updated there"},
     {"cpu-offloading-num-layers", Rule::Nearest, "--offload activations moves those of all layers"},
@@ -93,6 +94,12 @@ static constexpr Rule rules[] = {
      Rule::Ignore, "kernels, sums and padding are Meshwright's own"},
     {"encoder-seq-length decoder-seq-length retriever-* bert-* mask-prob short-seq-prob spec", Rule::Nearest,
      "for models of another kind"},
+    {"experimental-attention-variant linear-* dsa-* attention-output-gate use-mup mup-* apply-wd-to-qk-layernorm", Rule::Nearest,
+     "not supported; left out"},
+    {"step-batch-size-schedule", Rule::Nearest, "the batch is --batch from the first step on"},
+    {"verify-integrity async-strategy async-ckpt-* wgrad-deferral-limit test-mode fim-* export-* disable-gloo-process-groups "
+     "trust-remote-code disable-bf16-reduced-precision-matmul hf-token",
+     Rule::Ignore, "checkpoints, data and tests of another runtime"},
     {"num-layers hidden-size ffn-hidden-size num-attention-heads kv-channels group-query-attention num-query-groups "
      "max-position-embeddings position-embedding-type rotary-base rotary-percent rotary-seq-len-interpolation-factor "
      "use-rope-scaling rope-scaling-factor normalization norm-epsilon layernorm-epsilon swiglu squared-relu openai-gelu "
@@ -135,7 +142,7 @@ static void readRates(Converter &c, int64_t batch) {
   rates.decay = rates.steps;
   if (rates.shape == "wsd") {
     static constexpr StringLiteral curves[] = {"exponential=exponential", "linear=linear", "cosine=cosine",
-                                               "minus_sqrt=1-sqrt"};
+                                               "minus_sqrt=1-sqrt", "1-sqrt=1-sqrt"};
     rates.shape = c.choice("lr-wsd-decay-style", "exponential", curves);
     rates.decay = orElse(c, "lr-wsd-decay-iters", "lr-wsd-decay-samples", batch, 0);
   } else if (rates.shape == "inverse-sqrt" || rates.shape == "constant") {
@@ -195,6 +202,8 @@ static void readRemat(Converter &c) {
 
 static std::string schedule(Converter &c, const Layout &layout) {
   static constexpr StringLiteral layersKey = "num-layers-per-virtual-pipeline-stage", stagesKey = "num-virtual-stages-per-pipeline-rank";
+  if (layout.pipe == 1)
+    return "";
   int64_t chunks = c.count(stagesKey, 1);
   if (c.has(layersKey)) {
     int64_t inChunk = c.count(layersKey, 1), layers = c.count("num-layers", 0);
@@ -204,8 +213,6 @@ static std::string schedule(Converter &c, const Layout &layout) {
     else
       chunks = layers / (inChunk * layout.pipe);
   }
-  if (layout.pipe == 1)
-    return "";
   return chunks > 1 ? "interleaved:" + std::to_string(chunks) : "1f1b";
 }
 
@@ -238,7 +245,8 @@ static void readModel(Converter &c) {
     if (!c.has(needed) || StringRef(c.text(needed)).contains('$'))
       return c.remark(Fate::Model, key, "no config.json can be written: the file does not decide " + needed);
   for (StringRef other : {"multi-latent-attention", "moe-shared-expert-intermediate-size", "moe-layer-freq", "squared-relu",
-                          "window-size", "moe-router-score-function", "mtp-num-layers", "spec"})
+                          "window-size", "moe-router-score-function", "mtp-num-layers", "spec",
+                          "experimental-attention-variant", "attention-output-gate", "use-mup"})
     if (c.has(other))
       return c.remark(Fate::Model, key, "no config.json is written for models with " + other);
   int64_t layers = c.count("num-layers", 1), width = c.count("hidden-size", 1), heads = c.count("num-attention-heads", 1);
@@ -346,7 +354,7 @@ static void readZero(Converter &c, const Layout &layout) {
     level = strategy;
   if (c.isOn("use-torch-fsdp2"))
     level = "3";
-  c.writeZero(level[0] - '0', layout);
+  c.writeZero(level[0] - '0', layout, "use-distributed-optimizer");
 }
 
 void convertMegatron(Converter &c) {
@@ -366,6 +374,14 @@ void convertMegatron(Converter &c) {
   if (!all && c.has("nproc-per-node"))
     all = c.times(c.count("nproc-per-node", 1), c.count("nnodes", 1));
   layout.data = c.dataDevices(layout, all, "give --devices N; arguments of torchrun, --nproc_per_node and --nnodes, are not in it");
+  // Each instance of the distributed optimizer shards within its ranks.
+  static constexpr StringLiteral instances = "num-distributed-optimizer-instances";
+  if (int64_t copies = c.count(instances, 1); copies > 1 && layout.data % copies == 0) {
+    layout.replica = copies;
+    layout.data /= copies;
+  } else if (copies > 1) {
+    c.fail(instances, "it must divide the " + Twine(layout.data) + " data-parallel ranks");
+  }
   int64_t inner = c.count("expert-tensor-parallel-size", layout.tensor);
   if (layout.expert > 1 && inner != layout.tensor)
     c.remark(Fate::Nearest, "expert-tensor-parallel-size", "experts are divided along tensor, by " + Twine(layout.tensor));
@@ -396,6 +412,9 @@ void convertMegatron(Converter &c) {
     c.flag("collective-matmul", "on");
   if (std::string name = schedule(c, layout); !name.empty())
     c.flag("schedule", name);
+  c.remarkUndivided(layout.tensor, "tensor", {"sequence-parallel", "tp-comm-overlap"});
+  c.remarkUndivided(layout.pipe, "pipe", {"num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"});
+  c.remarkUndivided(layout.context, "context", {"cp-comm-type", "hierarchical-context-parallel-sizes"});
 
   bool bf16 = c.isOn("bf16"), fp16 = c.isOn("fp16");
   if (bf16 && fp16)

@@ -156,7 +156,7 @@ void convertNanotron(Converter &c) {
   c.flag("seq", Twine(c.count("tokens.sequence_length", 2048)));
 
   static constexpr StringLiteral stages[] = {"0=0", "1=1"};
-  c.writeZero(c.choice("optimizer.zero_stage", "0", stages) == "1", layout);
+  c.writeZero(c.choice("optimizer.zero_stage", "0", stages) == "1", layout, "optimizer.zero_stage");
   static constexpr StringLiteral modes[] = {"ALL_REDUCE=", "REDUCE_SCATTER=scatter"};
   bool scatters = !c.choice("parallelism.tp_mode", "", modes).empty();
   bool async = c.isOn("parallelism.tp_linear_async_communication");
@@ -164,9 +164,10 @@ void convertNanotron(Converter &c) {
     c.flag("sequence-parallel", "true");
   if (layout.tensor > 1 && async && scatters)
     c.flag("collective-matmul", "on");
-  else if (async)
-    c.remark(Fate::NoEffect, "parallelism.tp_linear_async_communication",
-             layout.tensor > 1 ? "it overlaps tp_mode REDUCE_SCATTER" : "there is no tensor parallelism");
+  else if (layout.tensor > 1 && async)
+    c.remark(Fate::NoEffect, "parallelism.tp_linear_async_communication", "it overlaps tp_mode REDUCE_SCATTER");
+  c.remarkUndivided(layout.tensor, "tensor", {"parallelism.tp_mode", "parallelism.tp_linear_async_communication"});
+  c.remarkUndivided(layout.pipe, "pipe", {"parallelism.pp_engine"});
   if (layout.context > 1)
     c.flag("context-parallel", usesRing(c) ? "ring" : "gather");
   static constexpr StringLiteral engines[] = {"1f1b=1f1b", "afab=gpipe"};

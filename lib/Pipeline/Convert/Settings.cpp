@@ -31,7 +31,7 @@ static Error failAt(StringRef path, unsigned line, const Twine &why) {
 }
 
 bool Setting::isOff() const {
-  static constexpr StringLiteral off[] = {"", "false", "none", "null", "disabled", "off", "no", "{}"};
+  static constexpr StringLiteral off[] = {"", "false", "none", "null", "disabled", "off", "no", "no_shard", "{}"};
   double number = 0;
   return kind == Null || (kind == List && items.empty()) || is_contained(off, StringRef(text).lower()) ||
          (kind == Number && to_float(text, number) && number == 0);

@@ -83,8 +83,7 @@ static std::string schedule(Converter &c, const Layout &layout) {
       "DualPipeV=dualpipe-v", "InterleavedZeroBubble=zero"};
   std::string name = c.choice(key, "1f1b", names);
   if (layout.pipe == 1) {
-    c.remark(Fate::NoEffect, key, "there is one pipeline stage");
-    c.remark(Fate::NoEffect, perStage, "there is one pipeline stage");
+    c.remarkUndivided(1, "pipe", {key, perStage});
     return "";
   }
   if (name == "looped" || name == "zero") {
@@ -181,11 +180,10 @@ void convertTorchtitan(Converter &c) {
   layout.microbatches = global > 0 ? std::max<int64_t>(1, global / step) : 1;
   static constexpr StringLiteral size = "parallelism.pipeline_parallel_microbatch_size";
   int64_t microbatch = c.count(size, 1);
-  if (layout.pipe == 1) {
-    c.remark(Fate::NoEffect, size, "there is one pipeline stage");
-  } else if (local % microbatch) {
+  c.remarkUndivided(layout.pipe, "pipe", {size});
+  if (layout.pipe > 1 && local % microbatch) {
     c.fail(size, "it must divide local_batch_size, " + Twine(local));
-  } else {
+  } else if (layout.pipe > 1) {
     layout.microbatches = c.times(layout.microbatches, local / microbatch);
     layout.microbatchSize = microbatch;
   }
@@ -196,8 +194,8 @@ void convertTorchtitan(Converter &c) {
   // freed after the forward by default.
   static constexpr StringLiteral reshards[] = {"default=", "always=3", "never=2"};
   std::string reshard = c.choice("parallelism.fsdp_reshard_after_forward", "", reshards);
-  if (layout.data > 1 || layout.context > 1)
-    c.writeZero(reshard.empty() ? (layout.pipe > 1 ? 2 : 3) : reshard == "3" ? 3 : 2, layout);
+  c.writeZero(reshard.empty() ? (layout.pipe > 1 ? 2 : 3) : reshard == "3" ? 3 : 2, layout,
+              "parallelism.fsdp_reshard_after_forward");
   if (layout.tensor > 1)
     c.flag("sequence-parallel", "true");
   bool async = c.isOn("parallelism.enable_async_tensor_parallel");
@@ -215,6 +213,9 @@ void convertTorchtitan(Converter &c) {
       c.remark(Fate::Nearest, "parallelism.context_parallel_load_balancer",
                "zigzag; --context-balance striped balances documents of packed sequences");
   }
+  c.remarkUndivided(layout.tensor, "tensor", {"parallelism.enable_async_tensor_parallel"});
+  c.remarkUndivided(layout.context, "context",
+                    {"parallelism.context_parallel_rotate_method", "parallelism.context_parallel_load_balancer"});
   if (std::string name = schedule(c, layout); !name.empty())
     c.flag("schedule", name);
 
