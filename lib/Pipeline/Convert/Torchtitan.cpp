@@ -20,7 +20,7 @@ static constexpr Rule rules[] = {
     {"training.max_norm", Rule::Run, "grad-clip"},
     {"metrics.log_freq", Rule::Run, "log-every"},
     {"debug.seed training.seed", Rule::Run, "seed"},
-    {"model.name model.flavor model.hf_assets_path model.tokenizer_path", Rule::Describe,
+    {"hf_transformers.* model.name model.flavor model.hf_assets_path model.tokenizer_path", Rule::Describe,
      "MODEL is the config.json of this model"},
     {"model.converters", Rule::Nearest, "no 8-bit types; bf16 comes nearest"},
     {"model.print_after_conversion quantize.* float8.* mx.*", Rule::Ignore, "about model.converters"},
