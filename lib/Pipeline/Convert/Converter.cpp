@@ -11,7 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <charconv>
-#include <cmath>
+#include <cstdio>
 
 using namespace llvm;
 
@@ -21,7 +21,10 @@ namespace meshwright::convert {
 static constexpr int64_t most = (int64_t(1) << 31) - 1;
 
 std::string Converter::numberText(double value) {
+  // Products such as 1e-3 * 1e-4 are not written with their rounding errors.
   char text[64];
+  snprintf(text, sizeof(text), "%.12g", value);
+  to_float(StringRef(text), value);
   return std::string(text, std::to_chars(text, std::end(text), value).ptr);
 }
 

@@ -10,7 +10,6 @@
 #include "Converter.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace llvm;
 
