@@ -81,6 +81,8 @@ Error refuseOutput(CompileOptions &options, StringRef command) {
 
 Error prepareFolder(StringRef flag, StringRef folder) {
   std::error_code error = llvm::sys::fs::create_directories(folder);
+  if (!error && !llvm::sys::fs::is_directory(folder)) // A file of this name is no error above.
+    error = std::make_error_code(std::errc::not_a_directory);
   if (!error)
     error = llvm::sys::fs::access(folder, llvm::sys::fs::AccessMode::Write);
   if (!error)

@@ -163,7 +163,7 @@ def bad_compile(golden):
     refused("which 2 microbatches do not see together", "--aux-counting-pass", "--aux-scope microbatch", "--aux-scope sequence",
             model=sparse / "mixtral", seq=16, microbatches=2)
     refused("--aux-counting-pass", "one microbatch contains the routing choices", model=sparse / "mixtral", seq=16, aux_counting_pass=True)
-    refused("--aux-counting-pass", "statistics of the whole batch", model=sparse / "mixtral", seq=16, microbatches=2,
+    refused("--aux-counting-pass", "load-balancing losses over the whole batch", model=sparse / "mixtral", seq=16, microbatches=2,
             aux_scope="sequence", aux_counting_pass=True)
     refused("--aux-counting-pass changes nothing", "add --aux-loss hf", model=sparse / "olmoe", seq=16, microbatches=2,
             aux_counting_pass=True)

@@ -110,7 +110,7 @@ def run(ranks, groups):
 write_cluster(target="cpu", count=8)
 for model, rows in {"golden/gpt2-tiny": "one data=2+zero=3 pipe=2/4 pipe=2,data=2/2+schedule=zb-h1+zero=1 data=4+collective-algorithm=ring one+offload=optimizer",
                     "golden/llama-tiny": "tensor=2+sequence-parallel context=2 pipe=2,tensor=2/4+schedule=interleaved:2",
-                    "golden-more/mixtral": "expert=2 data=2,expert=2+zero=2"}.items():
+                    "golden-more/sparse-deepseek-v3": "expert=2 data=2,expert=2+zero=2"}.items():
     config = inputs / model / "config.json"
     for row in rows.split():
         options = {"batch": 8, "seq": 16, **strategy(row)}
@@ -122,13 +122,15 @@ for model, rows in {"golden/gpt2-tiny": "one data=2+zero=3 pipe=2/4 pipe=2,data=
         # Each call of the plan is a node.
         compile(config, "exe", cluster="c.toml", **options)
         plan = json.loads(call(["meshwright", "inspect", "--json", "exe"]))
-        want = collections.Counter()
+        want, rounds = collections.Counter(), False
         for entry in plan["collectives"]:
             if entry["program"] == "step" and entry["op"] in KINDS:
                 want[entry["op"]] += entry["times"]
+                rounds |= "rounds" in entry
         have = collections.Counter(KINDS[node["attr"]["comm_type"]] for node in ranks[0] if node["type"] == COLLECTIVE)
         if "pipe" not in row: # stages differ, and the plan has those of all
-            check(have == want, f"{model} {row}: collectives {have}, in the plan {want}")
+            # Of rounds that depend on data the plan has the most, and traces as many as are expected.
+            check(have == want or rounds and have.keys() == want.keys() and have <= want, f"{model} {row}: collectives {have}, in the plan {want}")
         compute = [node for node in ranks[0] if node["type"] == COMPUTE]
         check(sum(node["attr"]["num_ops"] for node in compute) > 0 and all(node["micros"] >= 1 for node in compute if node["attr"]["tensor_size"]), f"{model} {row}: times")
         print(f"{model} {row}: {[len(rank) for rank in ranks]} nodes, {len(groups)} groups", flush=True)

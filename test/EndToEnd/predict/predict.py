@@ -68,7 +68,11 @@ check(hidden["step_s"] < apart["step_s"], f"with overlap {hidden['step_s']} s, w
 cluster(inside=1e9, outside=1e9, contention=1)
 contended = predict(mesh="data=2", zero=3, overlap="on")
 near(contended["step_s"], apart["step_s"], "overlap with processors that move the bytes", 0.02)
-cluster(inside=1e9, outside=1e9, contention=0.5)
+cluster(inside=1e10)
+hidden = predict(mesh="data=2", zero=3, overlap="on")
+cluster(inside=1e10, contention=1)
+contended = predict(mesh="data=2", zero=3, overlap="on")
+cluster(inside=1e10, contention=0.5)
 check(hidden["step_s"] < predict(mesh="data=2", zero=3, overlap="on")["step_s"] < contended["step_s"], "half of the contention")
 
 # Of devices that differ the slowest counts: of two it is expected to be 1 / sqrt(pi) standard deviations from the mean.
