@@ -27,7 +27,7 @@ using llvm::createStringError;
 using llvm::Error;
 
 /// Nodes of all ranks: about 100 bytes each.
-static constexpr int64_t mostNodes = 50'000'000;
+static constexpr int64_t mostNodes = 20'000'000;
 
 namespace {
 /// As NodeType of the schema.

@@ -141,6 +141,6 @@ check("without --cluster" in said, said)
 check(not any(node["micros"] for node in nodes_of(pathlib.Path("plain/step.0.et"))), "times from nowhere")
 pathlib.Path("file").write_text("")
 for words, why in {(): "name their folder with -o DIR", ("-o", "file"): "cannot write in the folder 'file'",
-                   ("-o", "much", "--batch", "65536", "--microbatches", "65536"): "nodes together"}.items():
+                   ("-o", "much", "--mesh", "data=8", "--batch", "524288", "--microbatches", "65536"): "nodes together"}.items():
     done = subprocess.run(["meshwright", "compile", inputs / "golden/gpt2-tiny/config.json", "--emit", "chakra", "--seq", "16", *words], capture_output=True, text=True, timeout=120)
     check(done.returncode == 1 and why in done.stderr, f"{words}: {done.returncode} {done.stderr[:300]}")
