@@ -53,6 +53,7 @@ SmallVector<StringRef> Optimizer::scalars() const {
 
 bool Optimizer::keeps(StringRef state) const {
   return llvm::any_of(states, [&](const OptimizerState &row) { return row.name == state; }) ||
+         llvm::any_of(means, [&](const MeanSquare &row) { return row.name == state; }) ||
          (elsewhere && elsewhere->keeps(state));
 }
 
@@ -162,9 +163,14 @@ template <typename Rows> static bool hasRow(const Rows &rows, StringRef name) {
 }
 
 static void addRow(const Optimizer &optimizer, plan::Header &plan) {
+  auto addState = [&](StringRef name) {
+    if (!llvm::is_contained(plan.optimizerStates, name))
+      plan.optimizerStates.push_back(name.str());
+  };
   for (const OptimizerState &state : optimizer.states)
-    if (!llvm::is_contained(plan.optimizerStates, state.name))
-      plan.optimizerStates.push_back(state.name.str());
+    addState(state.name);
+  for (const MeanSquare &mean : optimizer.means)
+    addState(mean.name);
   for (const Hyperparameter &number : optimizer.hyperparameters) {
     if (hasRow(plan.hyperparameters, number.name))
       continue;
@@ -175,8 +181,11 @@ static void addRow(const Optimizer &optimizer, plan::Header &plan) {
     plan.hyperparameters.push_back(entry);
   }
   for (const BiasCorrection &correction : optimizer.corrections)
-    if (!hasRow(plan.biasCorrections, correction.name))
-      plan.biasCorrections.push_back({correction.name.str(), correction.of.str()});
+    if (!hasRow(plan.biasCorrections, correction.name)) {
+      plan.biasCorrections.push_back({correction.name.str(), correction.of.str(), {}});
+      if (correction.isPower)
+        plan.biasCorrections.back().power = true;
+    }
 }
 
 void train::addToPlan(const Optimizer &optimizer, plan::Header &plan) {
@@ -190,7 +199,7 @@ void train::addAveragesToPlan(plan::Header &plan) {
   plan.optimizerStates.push_back(averageState);
   plan.hyperparameters.push_back(
       {averageDecay, "decay of the average of parameters", 0.999, belowOne, {}});
-  plan.biasCorrections.push_back({averageCorrection, averageDecay});
+  plan.biasCorrections.push_back({averageCorrection, averageDecay, {}});
 }
 
 bool train::keepsAverages(ModuleOp module) {

@@ -28,6 +28,17 @@ struct OptimizerState {
   bool isAverageOfGradients = false;
 };
 
+/// What a mean square has one element for: an element of a vector, a row of a matrix or a column.
+enum class MeanOf { element, row, column };
+
+/// An average of mean squares from which `train-build-optimizer` computes directions: a tensor beside a
+/// parameter that begins as zeros, in f32. Those of rows and columns are matrices', and of one element in the
+/// dimensions that they are means over; those of elements belong to other parameters.
+struct MeanSquare {
+  llvm::StringLiteral name;
+  MeanOf of;
+};
+
 /// The largest f32 below 1.
 inline constexpr double belowOne = 1.0 - 0x1p-24;
 
@@ -46,10 +57,20 @@ struct Hyperparameter {
   bool isInput() const { return most != 0.0; }
 };
 
-/// The step's input `name`, 1 - of^t in the t-th update, by which an average that began at zero is
-/// divided.
+/// The step's input `name` in the t-th update: 1 - of^t, by which an average that began at zero is
+/// divided, or with `isPower` t^-of, the weight of the t-th value in an average that needs no correction.
 struct BiasCorrection {
   llvm::StringLiteral name, of;
+  bool isPower = false;
+};
+
+/// What the direction of a step is where it is computed from whole matrices, before the update.
+enum class Direction {
+  none,           ///< the update computes it, element by element
+  orthogonalized, ///< the orthogonalized average of gradients (Muon)
+  normalized,     ///< ... with rows of similar size (NorMuon)
+  factored,       ///< the gradient over the root of its rows' and columns' mean squares (Adafactor)
+  scaled          ///< ... times the root mean square of the parameter
 };
 
 struct Optimizer;
@@ -95,14 +116,19 @@ struct Optimizer {
   llvm::ArrayRef<BiasCorrection> corrections;
   /// Builds the update of each element. Zeros must make zeros, as padding needs.
   Updated (*update)(const UpdateInputs &);
-  /// The row of parameters that are no hidden matrices, if this one steps along directions that only
-  /// whole matrices have: `train-build-optimizer` computes these before the update.
+  /// `train-build-optimizer` computes it, with its averages.
+  Direction direction = Direction::none;
+  llvm::ArrayRef<MeanSquare> means = {};
+  /// The row of parameters that are no hidden matrices, if this one is of these alone.
   const Optimizer *elsewhere = nullptr;
 
   /// The inputs that the formula reads beside the learning rate, in the order of operands.
   llvm::SmallVector<llvm::StringRef> scalars() const;
   /// Whether an update has the direction of its step as an operand.
-  bool hasDirection() const { return elsewhere; }
+  bool hasDirection() const { return direction != Direction::none; }
+  bool orthogonalizes() const {
+    return direction == Direction::orthogonalized || direction == Direction::normalized;
+  }
   /// Whether any parameter has such a state.
   bool keeps(llvm::StringRef state) const;
 };

@@ -167,7 +167,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
   for (const train::Optimizer *row : {optimizer, optimizer->elsewhere})
     for (const train::BiasCorrection &correction : row ? row->corrections : optimizer->corrections)
       scalars[correction.name] =
-          1 - std::pow(options->hyperparameter(correction.of.str()), updates);
+          correction.isPower ? 1 / std::pow(double(updates), options->hyperparameter(correction.of.str()))
+                             : 1 - std::pow(options->hyperparameter(correction.of.str()), updates);
   if (auto decay = scalars.find(averageDecay); decay != scalars.end())
     scalars[averageCorrection] = 1 - std::pow(decay->second, updates);
   if (auto scalar = scalars.find(name); scalar != scalars.end()) {
@@ -278,6 +279,10 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
 /// With all hyperparameters 0 and without clipping an average of gradients becomes the gradient.
 /// Without one, a step at the rate 1 takes the gradient off.
 llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
+  if (optimizer->hasDirection() && !optimizer->elsewhere)
+    return llvm::createStringError("--optimizer " + optimizer->name +
+                                   " keeps no average of gradients and its steps are not multiples of them; "
+                                   "compile for another, or stop before train-build-optimizer");
   auto isAverage = [&](train::VariableOp variable) {
     return llvm::any_of(optimizer->states, [&](const train::OptimizerState &state) {
       return state.isAverageOfGradients && variable.getRole() == state.name;

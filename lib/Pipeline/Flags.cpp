@@ -20,15 +20,17 @@ static std::string unlessStatesOnHost(const CompileOptions &o) {
 }
 
 static std::string unlessMoments(const CompileOptions &o) {
-  return o.optimizer->states.empty()
-             ? "--optimizer " + optionText(o.optimizer) + " keeps no moments; leave it out"
-             : "";
+  if (!o.optimizer->states.empty())
+    return "";
+  return "--optimizer " + optionText(o.optimizer) +
+         (o.optimizer->means.empty() ? " keeps no moments; leave it out"
+                                     : " keeps its averages in f32, which are small; leave it out");
 }
 
 static std::string unlessMuon(const CompileOptions &o) {
-  return o.optimizer->hasDirection() ? ""
-                                     : "--optimizer " + optionText(o.optimizer) +
-                                           " orthogonalizes nothing; --optimizer muon does";
+  return o.optimizer->orthogonalizes() ? ""
+                                       : "--optimizer " + optionText(o.optimizer) +
+                                             " orthogonalizes nothing; --optimizer muon does";
 }
 
 /// IR has its precision.

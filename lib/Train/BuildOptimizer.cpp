@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "MeanSquares.h"
 #include "Orthogonalize.h"
 #include "ParameterGroups.h"
 #include "Train/Optimizer.h"
@@ -48,8 +49,10 @@ private:
   void update(VariableOp parameter, Value gradient, Value clip);
   /// The row that updates `parameter`.
   const Optimizer &rowOf(VariableOp parameter);
-  /// The direction of Muon's step from the average of gradients up to the last.
-  Value directionOf(VariableOp parameter, Value gradient, Value momentum, Value clip);
+  /// The direction of the step of `parameter`, whose value is `weight`, and its averages of mean squares,
+  /// of which `means` are the last.
+  Direct directionOf(VariableOp parameter, Value weight, Value gradient, Value clip,
+                     ArrayRef<Value> states, ArrayRef<Value> means);
   /// Keeps result `i` of `gradients`, counts of tokens, and moves the bias that they balance.
   void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
 
@@ -131,25 +134,34 @@ Value StepBuilder::guarded(Value updated, Value previous) {
 }
 
 const Optimizer &StepBuilder::rowOf(VariableOp parameter) {
-  return optimizer.hasDirection() && !isHiddenMatrix(parameter) ? *optimizer.elsewhere : optimizer;
+  return optimizer.elsewhere && !isHiddenMatrix(parameter) ? *optimizer.elsewhere : optimizer;
 }
 
-Value StepBuilder::directionOf(VariableOp parameter, Value gradient, Value momentum, Value clip) {
+Direct StepBuilder::directionOf(VariableOp parameter, Value weight, Value gradient, Value clip,
+                                ArrayRef<Value> states, ArrayRef<Value> means) {
   Location loc = parameter.getLoc();
-  Value mu = scalar("momentum");
   Value clipped = MulOp::create(builder, loc, as(builder.getF32Type(), gradient), clip);
+  if (!optimizer.orthogonalizes())
+    return factoredDirection(parameter, clipped, means,
+                             {scalar("beta2_weight"), scalar("eps"),
+                              optimizer.direction == Direction::scaled ? weight : Value()},
+                             builder);
   // Nesterov: where the average will be if the next gradient is this one.
-  Value average = LerpOp::create(builder, loc, clipped, momentum, mu);
+  Value mu = scalar("momentum");
+  Value average = LerpOp::create(builder, loc, clipped, states[0], mu);
   Value ahead = LerpOp::create(builder, loc, clipped, average, mu);
-  return orthogonalize(parameter, ahead, orthogonalization, builder);
+  double factor = orthogonalFactor(parameter, orthogonalization.scale);
+  if (optimizer.direction == Direction::orthogonalized)
+    return {orthogonalize(parameter, ahead, factor, orthogonalization, builder), {}};
+  Value orthogonal = orthogonalize(parameter, ahead, /*factor=*/1, orthogonalization, builder);
+  return normalizedDirection(parameter, orthogonal, means[0], scalar("beta2"), factor, builder);
 }
 
 void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   Location loc = parameter.getLoc();
   const Optimizer &optimizer = rowOf(parameter);
-  auto get = [&](VariableOp variable) {
-    return GetOp::create(builder, variable.getLoc(), variable.getType(), variable.getSymName())
-        .getResult();
+  auto get = [&](VariableOp variable) -> Value {
+    return GetOp::create(builder, variable.getLoc(), variable.getType(), variable.getSymName());
   };
   auto set = [&](VariableOp variable, Value value) {
     SetOp::create(builder, loc, variable.getSymName(), value);
@@ -171,7 +183,10 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
     set(average, guarded(moved, old));
   };
   // A state is inserted directly behind the parameter.
-  SmallVector<VariableOp> states(optimizer.states.size());
+  SmallVector<MeanSquare> rows = meansOf(optimizer, parameter);
+  SmallVector<VariableOp> states(optimizer.states.size()), means(rows.size());
+  for (size_t i = means.size(); i-- > 0;)
+    means[i] = state(parameter, rows[i].name, meanType(parameter, rows[i].of), /*ofExperts=*/true);
   for (size_t i = states.size(); i-- > 0;)
     states[i] = state(parameter, optimizer.states[i].name, stateType);
   SmallVector<Value> old, operands{weight, gradient};
@@ -179,8 +194,14 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
     old.push_back(get(state));
   for (Value value : old)
     operands.push_back(as(builder.getF32Type(), value));
-  if (optimizer.hasDirection())
-    operands.push_back(directionOf(parameter, gradient, operands[2], clip));
+  if (optimizer.hasDirection()) {
+    SmallVector<Value> before = llvm::map_to_vector(means, get);
+    Direct direct = directionOf(parameter, weight, gradient, clip,
+                                ArrayRef(operands).drop_front(2), before);
+    operands.push_back(direct.direction);
+    for (auto [variable, updated, previous] : llvm::zip_equal(means, direct.averages, before))
+      set(variable, guarded(updated, previous));
+  }
   operands.append({clip, scalar("lr")});
   for (StringRef name : optimizer.scalars())
     operands.push_back(scalar(name));

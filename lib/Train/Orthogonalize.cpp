@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "Orthogonalize.h"
 #include "FunctionUtils.h"
+#include "MeanSquares.h"
 
 #include <array>
 #include <cmath>
@@ -51,14 +52,16 @@ static Iteration iterationOf(MuonCoefficients coefficients) {
   return iteration;
 }
 
-/// How many of the first dimensions count matrices.
-static int64_t countsOf(VariableOp parameter) {
-  return std::max(parameter.getCounts(), parameter.getNumbered());
-}
-
 bool train::isHiddenMatrix(VariableOp parameter) {
   return parameter.getStacked() &&
          parameter.getTensorType().getRank() - countsOf(parameter) == 2;
+}
+
+double train::orthogonalFactor(VariableOp parameter, MuonScale scale) {
+  ArrayRef<int64_t> matrix = parameter.getTensorType().getShape().take_back(2);
+  return scale == MuonScale::keller
+             ? std::sqrt(std::max(1.0, double(matrix[0]) / double(matrix[1])))
+             : 0.2 * std::sqrt(double(std::max(matrix[0], matrix[1])));
 }
 
 namespace {
@@ -69,17 +72,14 @@ public:
       : b(builder), loc(loc), type(type), rank(type.getRank()), rows(type.getDimSize(rank - 2)),
         columns(type.getDimSize(rank - 1)) {}
 
-  Value run(Value x, const Orthogonalization &how) {
+  Value run(Value x, double factor, const Orthogonalization &how) {
     Iteration iteration = iterationOf(how.coefficients);
     x = normalized(x, iteration.margin);
     x = cast(x, how.element);
     for (const Polynomial &p : iteration.steps)
       x = step(x, p);
-    double larger = double(std::max(rows, columns));
-    double factor = how.scale == MuonScale::keller
-                        ? std::sqrt(std::max(1.0, double(rows) / double(columns)))
-                        : 0.2 * std::sqrt(larger);
-    return scale(cast(x, type.getElementType()), factor);
+    x = cast(x, type.getElementType());
+    return factor == 1 ? x : scale(x, factor);
   }
 
 private:
@@ -132,8 +132,8 @@ private:
 };
 } // namespace
 
-Value train::orthogonalize(VariableOp parameter, Value value, const Orthogonalization &how,
-                           OpBuilder &builder) {
+Value train::orthogonalize(VariableOp parameter, Value value, double factor,
+                           const Orthogonalization &how, OpBuilder &builder) {
   auto module = parameter->getParentOfType<ModuleOp>();
   auto type = cast<RankedTensorType>(value.getType());
   auto layer = RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
@@ -143,7 +143,7 @@ Value train::orthogonalize(VariableOp parameter, Value value, const Orthogonaliz
       module, inside, loc, (parameter.getSymName() + ".orthogonalize").str(), layer, {});
   function.setPrivate();
   setRole(function, Role::Update);
-  Value result = NewtonSchulz(inside, loc, layer).run(function.getArgument(0), how);
+  Value result = NewtonSchulz(inside, loc, layer).run(function.getArgument(0), factor, how);
   finishFunction(function, inside, result);
   auto repeat = RepeatOp::create(builder, loc, type, function.getSymName(),
                                  uint64_t(type.getDimSize(0)), /*reverse=*/false,

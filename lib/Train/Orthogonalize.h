@@ -22,9 +22,13 @@ struct Orthogonalization {
 /// tensor of its own. Embeddings, heads and learned positions are outside of repeated layers.
 bool isHiddenMatrix(VariableOp parameter);
 
-/// Of `value`, of the shape of `parameter`, a hidden matrix, each matrix orthogonalized and scaled.
-mlir::Value orthogonalize(VariableOp parameter, mlir::Value value, const Orthogonalization &how,
-                          mlir::OpBuilder &builder);
+/// What orthogonalized matrices of `parameter` are multiplied by.
+double orthogonalFactor(VariableOp parameter, MuonScale scale);
+
+/// Of `value`, of the shape of `parameter`, a hidden matrix, each matrix orthogonalized and multiplied
+/// by `factor`.
+mlir::Value orthogonalize(VariableOp parameter, mlir::Value value, double factor,
+                          const Orthogonalization &how, mlir::OpBuilder &builder);
 
 } // namespace meshwright::train
 

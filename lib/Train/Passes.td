@@ -215,7 +215,13 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     all other parameters (embeddings, the head, vectors) by AdamW. For each such parameter the pass makes
     a repeat over its layers with the role `update`, whose function has five Newton-Schulz steps of
     contractions, in f32, or in bf16 where the model computes in bf16. Experts, and heads with tensors
-    of their own, are matrices of their own. `muon-scale` and `muon-coefficients` are its options.
+    of their own, are matrices of their own. `muon-scale` and `muon-coefficients` are its options. `normuon`
+    divides the rows of each result by the root of an average of their mean squares, the state `<parameter>.row`.
+
+    `optimizer` adafactor keeps averages of squared gradients by row and column of each matrix, as
+    `<parameter>.row` and `<parameter>.column`, and of vectors by element. Reductions over the last dimensions of
+    all layers at once compute them, and bound the root mean square of each direction by 1; `adafactor-scaled`
+    multiplies it by that of the matrix. A state that is a mean over a dimension has one element there.
 
     A parameter in bf16 or f16 gets one more state, its master weights `<parameter>.master` in
     f32: the update reads and writes the master, and the parameter becomes its rounded value. With

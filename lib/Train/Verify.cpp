@@ -112,8 +112,8 @@ static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
   return success();
 }
 
-/// A state goes wherever its parameter goes, element by element; counts of tokens are of a router's
-/// rows.
+/// A state goes wherever its parameter goes, element by element or, as a mean, with one element along some
+/// dimensions; counts of tokens are of a router's rows.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
   if (!owner)
@@ -127,7 +127,12 @@ static LogicalResult checkState(VariableOp state) {
   bool counts = state.getRole() == tokensRole;
   if (counts && !shape.empty())
     shape = shape.drop_back();
-  if (shape != state.getTensorType().getShape() || parameter.getStacked() != state.getStacked())
+  ArrayRef<int64_t> own = state.getTensorType().getShape();
+  bool fits = own.size() == shape.size() && llvm::all_of(llvm::zip(own, shape), [&](auto sizes) {
+                auto [size, whole] = sizes;
+                return size == whole || (size == 1 && !counts);
+              });
+  if (!fits || parameter.getStacked() != state.getStacked())
     return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType()
                              << ", another shape than " << (counts ? "rows of " : "")
                              << "its parameter @" << *owner << ", " << parameter.getTensorType();

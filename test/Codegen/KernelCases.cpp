@@ -266,6 +266,10 @@ static const Case cases[] = {
      R"(func.func @k(%p: $XD, %g: $XD, %m: $XD, %d: $XD, %c: $F, %l: $F, %mu: $F, %wd: $F) -> ($XD, $XD) {
        %0:2 = train.update "muon" decay %p, %g, %m, %d, %c, %l, %mu, %wd : ($XD, $XD, $XD, $XD, $F, $F, $F, $F) -> ($XD, $XD)
        return %0#0, %0#1 : $XD, $XD })"},
+    {"adafactor",
+     R"(func.func @k(%p: $XD, %g: $XD, %d: $XD, %c: $F, %l: $F, %b2: $F, %e: $F, %wd: $F, %w: $F) -> $XD {
+       %0 = train.update "adafactor" decay %p, %g, %d, %c, %l, %b2, %e, %wd, %w : ($XD, $XD, $XD, $F, $F, $F, $F, $F, $F) -> $XD
+       return %0 : $XD })"},
     {"lerp",
      R"(func.func @k(%x: $XD, %y: $XD, %w: $F) -> $XD {
        %0 = train.lerp %x to %y by %w : ($XD, $XD, $F) -> $XD

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Makes the golden runs of optimizers as their authors, or PyTorch, publish them: NAME.json beside golden.json of golden models.
 
-    python3 -m venv venv && venv/bin/pip install torch transformers schedulefree
-    venv/bin/python test/Golden/published_optimizers.py [NAME...]
+    python3 -m venv venv && venv/bin/pip install torch transformers
+    PYTHONPATH=FOLDER venv/bin/python test/Golden/published_optimizers.py [NAME...]
+
+FOLDER has normuon.py of github.com/zichongli5/NorMuon.
 
 The product needs none of this; the results are committed. Models are those of transformers, everything in float64. The run
 with torch.optim.AdamW must be the one of golden.json.
@@ -17,6 +19,7 @@ import torch
 import torch.optim._muon
 import torch.optim.swa_utils
 import transformers
+import transformers.optimization
 from safetensors.torch import load_file
 
 INPUTS = pathlib.Path(__file__).resolve().parent.parent / "Inputs" / "golden-more"
@@ -76,10 +79,35 @@ def muon(model, run):
     return [Muon(hidden, run["lr"], run["weight_decay"], run["momentum"], adjust_lr_fn=scale)] + adamw(rest, run)
 
 
+def normuon(model, run):
+    import normuon
+    hidden = [w for name, w in model.named_parameters() if is_matrix(name, w)]
+    rest = torch.nn.ParameterList([w for name, w in model.named_parameters() if not is_matrix(name, w)])
+    # torch's iteration in float64, which divides by the norm or 1e-7 and not by their sum.
+    normuon.zeropower_via_newtonschulz5 = lambda u, steps: torch.optim._muon._zeropower_via_newtonschulz(u, (3.4445, -4.7750, 2.0315), steps, 1e-7)
+    return [normuon.SingleDeviceNorMuon(hidden, run["lr"], run["weight_decay"], run["momentum"], run["beta2"])] + adamw(rest, run)
+
+
+def adafactor(model, run):
+    return [transformers.optimization.Adafactor(groups_of(model, run["weight_decay"]), run["lr"], (run["eps"], 1e-3), scale_parameter=False,
+                                                relative_step=False, decay_rate=-run["beta2_decay"])]
+
+
+def adafactor_scaled(model, run):
+    """torch's bounds the rate by the inverse root of the step, which these few steps do not reach."""
+    assert run["lr"] < run["steps"] ** -0.5
+    return [torch.optim.Adafactor(groups_of(model, run["weight_decay"]), run["lr"], -run["beta2_decay"], (run["eps"], 1e-3), foreach=False)]
+
+
+# What a run does not have is None.
+ADAFACTOR = {"beta1": None, "beta2": None, "eps": 1e-30, "weight_decay": 0.1}
 RUNS = {"adamw": (adamw, {}),
         "ema": (adamw, {"optimizer": "adamw", "lr": 0.01, "ema_decay": 0.8}),
         "muon": (muon, {"momentum": 0.95}),
-        "muon-keller": (muon, {"optimizer": "muon", "momentum": 0.9, "lr": 0.02, "muon_scale": "keller", "muon_coefficients": "polar-express"})}
+        "muon-keller": (muon, {"optimizer": "muon", "momentum": 0.9, "lr": 0.02, "muon_scale": "keller", "muon_coefficients": "polar-express"}),
+        "normuon": (normuon, {"momentum": 0.9, "lr": 0.02, "muon_scale": "keller"}),
+        "adafactor": (adafactor, {**ADAFACTOR, "lr": 0.01, "beta2_decay": 0.8}),
+        "adafactor-scaled": (adafactor_scaled, {**ADAFACTOR, "lr": 0.05, "beta2_decay": 0.7})}
 
 
 def train(run, of):
@@ -123,6 +151,7 @@ if __name__ == "__main__":
     assert error < 1e-12
     for name in sys.argv[1:] or [name for name in RUNS if name != "adamw"]:
         of, differs = RUNS[name]
-        golden = train({**known["run"], "optimizer": name, **differs}, of)
+        run = {**known["run"], "optimizer": name, **differs}
+        golden = train({key: value for key, value in run.items() if value is not None}, of)
         (MODEL / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
         print(f"{name}: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}")

@@ -28,7 +28,7 @@ namespace {
 struct Element {
   double p;
   std::map<std::string, double> states, numbers;
-  double direction; ///< of Muon's step, which is of whole matrices (optimizers.test)
+  double direction; ///< of the step, where it is of whole matrices
   double lr, decay; ///< 0 for what does not decay
   int t;            ///< updates, this one included
 };
@@ -55,6 +55,16 @@ static void sgd(Element &e, double g, bool nesterov) {
   e.p -= e.lr * (nesterov ? g + mu * buffer : buffer);
 }
 
+/// A step along the direction of whole matrices, which optimizers.test holds to published runs.
+static void along(Element &e) { e.p = e.p * (1 - e.lr * e.decay) - e.lr * e.direction; }
+
+/// torch.optim.Muon.
+static void muon(Element &e, double g) {
+  double &buffer = e.states["momentum"];
+  buffer += (1 - e.numbers["momentum"]) * (g - buffer);
+  along(e);
+}
+
 static const std::map<std::string, Formula> formulas = {
     {"adamw",
      [](Element &e, double g) {
@@ -73,12 +83,11 @@ static const std::map<std::string, Formula> formulas = {
     {"sgd", [](Element &e, double g) { e.p -= e.lr * g; }},
     {"sgd-momentum", [](Element &e, double g) { sgd(e, g, /*nesterov=*/false); }},
     {"sgd-nesterov", [](Element &e, double g) { sgd(e, g, /*nesterov=*/true); }},
-    // torch.optim.Muon, behind the orthogonalization.
-    {"muon", [](Element &e, double g) {
-       double &buffer = e.states["momentum"];
-       buffer += (1 - e.numbers["momentum"]) * (g - buffer);
-       e.p = e.p * (1 - e.lr * e.decay) - e.lr * e.direction;
-     }}};
+    // Behind what they compute of whole matrices.
+    {"muon", [](Element &e, double g) { muon(e, g); }},
+    {"normuon", [](Element &e, double g) { muon(e, g); }},
+    {"adafactor", [](Element &e, double) { along(e); }},
+    {"adafactor-scaled", [](Element &e, double) { along(e); }}};
 
 /// A function of one update of `size` elements in f64.
 static std::string functionText(const train::Optimizer &row, bool decays, int64_t size) {

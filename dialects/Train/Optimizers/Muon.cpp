@@ -6,6 +6,9 @@
 // The direction, the orthogonalized average of gradients, is what train-build-optimizer computes of
 // whole matrices. It has the factor of the matrix's shape, so weight decay is that of the rate alone.
 //
+// Li et al. 2025, "NorMuon: Making Muon more efficient and scalable", divides rows of the direction by the
+// root of an average of their mean squares.
+//
 //===----------------------------------------------------------------------===//
 #include "Train/Optimizer.h"
 
@@ -21,17 +24,40 @@ static Updated update(const UpdateInputs &in) {
 
 static constexpr OptimizerState states[] = {{"momentum", /*isAverageOfGradients=*/true}};
 
-static constexpr Hyperparameter hyperparameters[] = {
-    {"momentum", 0.95, belowOne, "decay rate of the momentum, which is orthogonalized",
-     "momentum"},
-    {"weight_decay", 0.1, std::nullopt,
-     "decoupled weight decay of parameters with two or more dimensions"}};
+static constexpr Hyperparameter momentumRow{
+    "momentum", 0.95, belowOne, "decay rate of the momentum, which is orthogonalized", "momentum"};
+static constexpr Hyperparameter decayRow{
+    "weight_decay", 0.1, std::nullopt,
+    "decoupled weight decay of parameters with two or more dimensions"};
+static constexpr Hyperparameter hyperparameters[] = {momentumRow, decayRow};
+
+static constexpr MeanSquare means[] = {{"row", MeanOf::row}};
+/// AdamW's flag too, so it is 0.99 at most where variances are bf16.
+static constexpr Hyperparameter normalizedHyperparameters[] = {
+    momentumRow,
+    {"beta2", 0.95, belowOne, "decay rate of the second moments: of AdamW's, and of the rows' mean squares",
+     "variance"},
+    decayRow};
 
 namespace meshwright::train {
 extern const Optimizer adamw;
 extern const Optimizer muon = {
     "muon", "orthogonalized momentum for hidden matrices, AdamW for other parameters",
-    states, hyperparameters,
-    {},     update,
+    states,
+    hyperparameters,
+    {},
+    update,
+    Direction::orthogonalized,
+    {},
+    &adamw};
+extern const Optimizer normuon = {
+    "normuon",
+    "muon with rows of similar size",
+    states,
+    normalizedHyperparameters,
+    {},
+    update,
+    Direction::normalized,
+    means,
     &adamw};
 } // namespace meshwright::train

@@ -213,10 +213,11 @@ struct Hyperparameter {
                     v("most", self.most); v("decay_of", self.decayOf);)
 };
 
-/// An input of a step: 1 - h^t of the hyperparameter h in the t-th update.
+/// An input of a step: of the hyperparameter h in the t-th update 1 - h^t, or t^-h.
 struct BiasCorrection {
   string name, of;
-  MESHWRIGHT_FIELDS(v("name", self.name); v("of", self.of);)
+  optional<bool> power; ///< it is t^-h
+  MESHWRIGHT_FIELDS(v("name", self.name); v("of", self.of); v("power", self.power);)
 };
 
 //===--- variables, inputs and outputs ------------------------------------===//

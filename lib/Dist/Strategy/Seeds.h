@@ -111,6 +111,11 @@ bool canRunSharded(mlir::Operation *op, int factor);
 /// Calls of layers.
 llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 
+/// The sharding of a state whose parameter has `sharding`: the same but for dimensions that the state is
+/// a mean over.
+ShardingAttr shardingOfState(train::VariableOp state, train::VariableOp parameter,
+                             ShardingAttr sharding);
+
 /// Without the first dimension, along which layers are stacked.
 ShardingAttr withoutLayers(ShardingAttr sharding, unsigned slices = 1);
 

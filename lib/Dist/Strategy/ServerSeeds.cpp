@@ -40,7 +40,7 @@ public:
       ShardingAttr atServer = rooted(everywhere);
       for (auto variable : module.getOps<train::VariableOp>())
         if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName()) {
-          variable->setAttr(DistDialect::seedAttr, atServer);
+          variable->setAttr(DistDialect::seedAttr, shardingOfState(variable, parameter, atServer));
           variable->setAttr(DistDialect::reasonAttr, reason());
         }
       push(update.op.getGradientMutable(), atServer);

@@ -297,7 +297,9 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
   for (auto variable : module.getOps<train::VariableOp>())
     if (variable.isOptimizerState() && !variable->hasAttr(DistDialect::seedAttr)) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
-      seed(variable, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr), reasonOf(of));
+      seed(variable,
+           shardingOfState(variable, of, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr)),
+           reasonOf(of));
     } else if (!variable->hasAttr(DistDialect::seedAttr)) {
       // Every device knows what all tokens chose.
       int64_t rank = variable.getTensorType().getRank();

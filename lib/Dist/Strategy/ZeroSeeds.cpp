@@ -12,7 +12,7 @@
 //   level 3  also parameters: every use gets the whole one, layer by layer
 //
 // An update along a direction that whole matrices have (Muon) gathers what that is computed from, layer by
-// layer, and every data rank computes it.
+// layer, and every data rank computes it. Mean squares of rows and columns are those of shards, added.
 //
 // At level 0 nothing is shared out, so the update runs on whole states. Where sequences are divided,
 // the gradient of learned positions is too: it is gathered before the update, because the parameter
@@ -28,9 +28,23 @@
 #include "SeededClasses.h"
 #include "Seeds.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
+
+ShardingAttr dist::shardingOfState(train::VariableOp state, train::VariableOp parameter,
+                                   ShardingAttr sharding) {
+  SmallVector<DimAttr> dims(sharding.getDims());
+  ArrayRef<int64_t> own = state.getTensorType().getShape(),
+                    whole = parameter.getTensorType().getShape();
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (own[d] != whole[d])
+      dims[d] = DimAttr::get(sharding.getContext(), {}, false);
+  return ShardingAttr::get(sharding.getContext(), sharding.getMesh(), dims, sharding.getPartial(),
+                           sharding.getMax(), sharding.getReplicated(), sharding.getRoot());
+}
 
 ShardingAttr dist::withoutLayers(ShardingAttr sharding, unsigned slices) {
   return ShardingAttr::get(sharding.getContext(), sharding.getMesh(),
@@ -88,7 +102,7 @@ public:
       // Where a user has seeded the states otherwise, the update runs as these are stored.
       bool together = llvm::all_of(module.getOps<train::VariableOp>(), [&](train::VariableOp state) {
         return !state.isOptimizerState() || *state.getOf() != update.parameter.getSymName() ||
-               state->getAttr(DistDialect::seedAttr) == seed;
+               state->getAttr(DistDialect::seedAttr) == shardingOfState(state, update.parameter, seed);
       });
       if (seed && together && hasTokens(update.parameter))
         gradient(update, seed);
@@ -106,14 +120,18 @@ public:
         return failure();
       for (auto variable : module.getOps<train::VariableOp>())
         if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName())
-          seed(variable, *stored, computed);
+          seed(variable, shardingOfState(variable, parameter, *stored),
+               shardingOfState(variable, parameter, computed));
       gradient(update, *stored);
+      findDirection(update.op);
       direction(update, computed, *stored);
       if (level < 3) {
         OpOperand &use = update.op.getParameterMutable();
         if (Value whole = use.get();
             whole.getDefiningOp<train::GetOp>().getVariable() == parameter.getSymName()) {
-          use.set(constrain(whole, *stored, update.op));
+          bool isForDirection = llvm::any_of(
+              whole.getUsers(), [&](Operation *user) { return directionOps.contains(user); });
+          use.set(constrain(whole, *stored, isForDirection ? nextOf(whole) : update.op));
           whole.replaceUsesWithIf(use.get(), [&](OpOperand &other) {
             return isBesideUpdated(other, update.op);
           });
@@ -300,29 +318,50 @@ private:
   /// function gathers one layer at a time, and keeps the stored part of the result. Where experts are
   /// shared out, matrices are whole already.
   void direction(Update &update, ShardingAttr computed, ShardingAttr stored) {
-    OpOperand *direction = update.op.getDirection();
-    if (!direction)
+    train::RepeatOp repeat;
+    for (Operation *op : directionOps)
+      if (auto found = dyn_cast<train::RepeatOp>(op))
+        repeat = found;
+    if (!repeat)
       return;
-    auto repeat = direction->get().getDefiningOp<train::RepeatOp>();
     SmallVector<DimAttr> dims(stored.getDims());
     for (size_t d = dims.size() - 2; d < dims.size(); ++d)
       dims[d] = computed.getDims()[d];
     auto matrices = ShardingAttr::get(context, stored.getMesh(), dims, {}, false,
                                       stored.getReplicated());
-    if (!repeat || matrices == stored)
+    if (matrices == stored)
       return;
     for (Value slices : repeat.getEach())
-      gather(slices, matrices, &update.op.getParameterMutable());
+      gather(slices, matrices, /*updated=*/nullptr);
     auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
     Operation *end = layer.getBody().front().getTerminator();
-    unsigned result = cast<OpResult>(direction->get()).getResultNumber();
-    end->setOperand(result, constrain(end->getOperand(result), withoutLayers(stored), end));
+    end->setOperand(0, constrain(end->getOperand(0), withoutLayers(stored), end));
   }
 
-  /// Whether the op of this use of a parameter has the updated one too, to choose between them:
-  /// then it reads the parameter as it is stored.
-  static bool isBesideUpdated(OpOperand &use, train::UpdateOpInterface update) {
-    return llvm::is_contained(use.getOwner()->getOperands(), update.getUpdated());
+  /// The ops that compute the update's direction from its other operands.
+  void findDirection(train::UpdateOpInterface update) {
+    directionOps.clear();
+    OpOperand *direction = update.getDirection();
+    if (!direction)
+      return;
+    llvm::DenseSet<Value> given;
+    for (OpOperand &operand : update->getOpOperands())
+      if (&operand != direction)
+        given.insert(operand.get());
+    SmallVector<Value> work{direction->get()};
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      Operation *op = given.contains(value) ? nullptr : value.getDefiningOp();
+      if (op && directionOps.insert(op))
+        llvm::append_range(work, op->getOperands());
+    }
+  }
+
+  /// Whether this use of a parameter reads it as it is stored: that of an op that computes the direction of
+  /// its update, or that has the updated one too, to choose between them.
+  bool isBesideUpdated(OpOperand &use, train::UpdateOpInterface update) {
+    return directionOps.contains(use.getOwner()) ||
+           llvm::is_contained(use.getOwner()->getOperands(), update.getUpdated());
   }
 
   static Operation *nextOf(Value value) {
@@ -373,6 +412,7 @@ private:
   MLIRContext *context;
   llvm::DenseMap<Value, ConstrainOp> constrained;
   llvm::DenseSet<Value> gathered;
+  llvm::SetVector<Operation *> directionOps; ///< of the current update
 };
 } // namespace
 

@@ -41,7 +41,8 @@ double Options::hyperparameter(const std::string &name) const {
 }
 
 double Options::biasCorrection(const plan::BiasCorrection &correction, int64_t updates) const {
-  return 1.0 - std::pow(hyperparameter(correction.of), double(updates));
+  double h = hyperparameter(correction.of), t = double(updates);
+  return correction.power.value_or(false) ? std::pow(t, -h) : 1.0 - std::pow(h, t);
 }
 
 static const char *footer =

@@ -343,6 +343,30 @@ static AttentionEntry attentionOf(const plan::Attention &entry, const std::strin
   return attention;
 }
 
+/// Gives a state that is a mean over dimensions a tensor of its own, where the parameter has rows of a
+/// tensor along one of these: others have means of that name too. The first of the rows tells them apart.
+static void separate(Variable &state, const Variable &parameter) {
+  const auto &slice = parameter.storage.slice;
+  if (!slice)
+    return;
+  // The dimension counts along the file's; transposing swaps the last two.
+  size_t rank = parameter.shape.size() - parameter.numbered, dim = size_t(slice->dim);
+  if (parameter.storage.transpose && dim + 2 >= rank)
+    dim = 2 * rank - 3 - dim;
+  if (dim >= rank || state.shape[parameter.numbered + dim] == parameter.shape[parameter.numbered + dim])
+    return;
+  int64_t first = slice->begin + (slice->period ? slice->runs->front() : 0);
+  state.storage.tensor += "." + std::to_string(first);
+  state.storage.slice.reset();
+}
+
+/// Whether a state of shape `state` belongs to a parameter of shape `parameter`: it may be a mean over
+/// dimensions, of one element there.
+static bool isShapeOfState(const std::vector<int64_t> &state, const std::vector<int64_t> &parameter) {
+  return std::equal(state.begin(), state.end(), parameter.begin(), parameter.end(),
+                    [](int64_t own, int64_t whole) { return own == whole || own == 1; });
+}
+
 /// An optimizer state is stored beside its parameter, under its name and a suffix; a
 /// master in its parameter's place. Counts of tokens are not stored; they are of its rows.
 static void findStates(Plan &plan) {
@@ -382,12 +406,16 @@ static void findStates(Plan &plan) {
                ", which is ", nameOf(parameter.type), ", not bf16");
         variable.isHalved = parameter.isHalved = true;
       }
-    } else {
-      variable.storage.tensor += "." + variable.state;
     }
-    if (variable.shape != parameter.shape || variable.stacked != parameter.stacked)
+    if (!isShapeOfState(variable.shape, parameter.shape) ||
+        (variable.role == Variable::Master && variable.shape != parameter.shape) ||
+        variable.stacked != parameter.stacked)
       fail("plan: the optimizer state ", variable.name, " has shape ", shapeText(variable.shape),
            " but its parameter ", parameter.name, " has ", shapeText(parameter.shape));
+    if (variable.role == Variable::Master)
+      continue;
+    variable.storage.tensor += "." + variable.state;
+    separate(variable, parameter);
   }
 }
 

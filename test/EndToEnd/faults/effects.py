@@ -53,6 +53,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
+                               ("moments-dtype", "bf16", "keeps its averages in f32", {"optimizer": "adafactor"}),
                                ("muon-scale", "keller", "orthogonalizes nothing", {}),
                                ("muon-coefficients", "polar-express", "orthogonalizes nothing", {"optimizer": "lion"}),
                                ("masters", "whole", "the master weights of --precision bf16 only", {}),

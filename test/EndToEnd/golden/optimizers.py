@@ -1,21 +1,31 @@
 #!/usr/bin/env python3
 """Optimizers as executables show them: states in checkpoints, runs that go on on another mesh, flags: optimizers.py GOLDEN WORK"""
+import json
 import pathlib
 import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
+from harness import Golden, call, check, compile, distance, flags, fresh, interpreted, ranks_of, strategy, train
 
 directory = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
 MESHES = {"zero": "data=2+zero=1", "tensor": "tensor=2", "pipe": "pipe=2/2", "one": "one"}
-STATES = {"adam": ("momentum", "variance"), "lion": ("momentum",), "sgd-nesterov": ("momentum",), "muon": ("momentum", "variance")}
+STATES = {"adam": ("momentum", "variance"), "lion": ("momentum",), "sgd-nesterov": ("momentum",), "muon": ("momentum", "variance"),
+          "normuon": ("momentum", "variance", "row"), "adafactor": ("variance", "row", "column")}
 FLAGS = {"adam": {"beta1", "beta2", "eps", "weight-decay"}, "lion": {"beta1", "beta2", "weight-decay"}, "sgd": {"weight-decay"},
          "sgd-momentum": {"momentum", "weight-decay"}, "sgd-nesterov": {"momentum", "weight-decay"},
-         "muon": {"momentum", "weight-decay", "beta1", "beta2", "eps"}}
+         "muon": {"momentum", "weight-decay", "beta1", "beta2", "eps"}, "normuon": {"momentum", "weight-decay", "beta1", "beta2", "eps"},
+         "adafactor": {"beta2-decay", "eps", "weight-decay"}}
 ALL = set().union(*FLAGS.values())
+
+
+def has_state(name, tensor, state):
+    """Hidden matrices have no variance with muon, and rows with normuon. Matrices have rows and columns with adafactor, vectors variances."""
+    if name in ("muon", "normuon") and state != "momentum":
+        return (state == "row") == ("_proj" in tensor)
+    return name != "adafactor" or (state == "variance") == ("norm" in tensor)
 
 
 def refused(command, *words):
@@ -35,16 +45,33 @@ def go_on(name, golden):
         before = f"{name}-{exe}"
         have = train(f"./{exe}", ranks_of(strategy(text)["mesh"]), save=before, **dict(golden.run, steps=steps, **start))
         saved = set(read_safetensors(f"{before}/latest/optimizer.safetensors"))
-        # Hidden matrices have no variance with muon.
-        want = {f"{tensor}.{state}" for tensor in tensors for state in STATES[name] if (name, state) != ("muon", "variance") or "_proj" not in tensor}
+        want = {f"{tensor}.{state}" for tensor in tensors for state in STATES[name] if has_state(name, tensor, state)}
         check(saved == want, f"{name} on {text} saves {sorted(saved)}")
     error = distance(have, [{"loss": loss} for loss in golden.answers["loss"]])
     print(f"{name} on {', '.join(MESHES.values())}: loss {error:.1e}", flush=True)
     check(error <= 1e-5, f"a loss is off by {error:.2e}")
 
 
+def joined(golden):
+    """Queries, keys and values that files join, and transpose, have rows in one tensor and columns in three."""
+    run, size = dict(golden.data, steps=4, lr=0.01, eps=1e-8, init=golden.weights), dict(golden.size, optimizer="adafactor")
+    want = interpreted(golden.config, size, run)
+    for before, text in ((None, "data=2+zero=1"), ("half", "tensor=2")):
+        compile(golden.config, "exe", **size, **strategy(text))
+        start = {"init": None, "resume": before} if before else {"steps": 2}
+        have = train("./exe", 2, save="end" if before else "half", **dict(run, **start))
+    error = distance(have, want)
+    print(f"adafactor on joined tensors: loss {error:.1e}", flush=True)
+    check(error <= 1e-5, f"a loss is off by {error:.2e}")
+    shapes = {name: shape for name, (shape, _) in read_safetensors("end/latest/optimizer.safetensors").items() if name.startswith("h.0.attn.c_attn.weight.")}
+    hidden = json.loads(golden.config.read_text())["n_embd"]
+    of = {name.partition("c_attn.weight.")[2]: list(shape) for name, shape in shapes.items()}
+    check(of == {"row": [1, 3 * hidden], **{f"column.{part * hidden}": [hidden, 1] for part in range(3)}}, f"the states of c_attn are {of}")
+
+
 for name in STATES:
     go_on(name, Golden(directory / f"{name}.json"))
+joined(Golden(directory.parent.parent / "golden" / "gpt2-tiny"))
 
 # An executable has the flags of its optimizer, with the optimizer's defaults, and no others.
 golden = Golden(directory / "lion.json")
@@ -55,7 +82,9 @@ for name, want in FLAGS.items():
     have = {flag for flag in ALL if f"--{flag} X=" in said}
     check(have == want, f"{name} --help has {have}")
     for flag in (ALL | {"rho"}) - want:
-        refused([f"./{name}", *flags({**run, flag: 0.5})], f"there is no flag --{flag}", f", {name}, has --", *want)
+        # One that looks like another is taken for it.
+        words = () if flag.startswith("beta2") else (f", {name}, has --", *want)
+        refused([f"./{name}", *flags({**run, flag: 0.5})], f"there is no flag --{flag}", *words)
 check("--beta2 X=0.99 " in call(["./lion", "--help"]), "the default of --beta2")
 refused(["./sgd", *flags({**run, "weight_decay": 0.1})], "--weight-decay is 0.1, but sgd decays no parameters")
 call(["./sgd", *flags({**run, "weight_decay": 0})])

@@ -217,7 +217,7 @@ def offload_buffer(d):
 def optimizer(d):
     name = d.pick([None, "adamw", "sgd", "adam", "lion"])
     if name == "lion":
-        return d.directions([name, "muon"])
+        return d.directions([name, "muon", "normuon", "adafactor", "adafactor-scaled"])
     return d.updates([name, name, "sgd-momentum", "sgd-nesterov"]) if name == "sgd" else name
 
 
@@ -287,10 +287,10 @@ COMPILE = {
     "lora": lora,
     "freeze": freeze,
     # Rounded moments make differences of f32 as large as those of narrow types.
-    "muon-scale": lambda d: d.directions([None, "match-rms-adamw", "keller"]) if d["optimizer"] == "muon" else None,
-    "muon-coefficients": lambda d: d.directions([None, "keller", "polar-express"]) if d["optimizer"] == "muon" else None,
+    "muon-scale": lambda d: d.directions([None, "match-rms-adamw", "keller"]) if of("muon", "normuon")(d) else None,
+    "muon-coefficients": lambda d: d.directions([None, "keller", "polar-express"]) if of("muon", "normuon")(d) else None,
     "ema": lambda d: d.averages([None] * 7 + [True]),
-    "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16") else None,
+    "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if not of("sgd", "adafactor", "adafactor-scaled")(d) and d.is_set("precision", "bf16", "fp16") else None,
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "expert-parts": lambda d: d.rounds([None, 1, 2, 3]) if d.sizes["expert"] > 1 else None,
@@ -386,11 +386,12 @@ RUN = {
     "shuffle": lambda d: True if d.chance(3) else None,
     "no-shuffle": lambda d: d.samples([None, None, True]) if not d.run["shuffle"] else None,
     "log-samples": lambda d: d.samples([None, None, None, "samples.jsonl"]),
-    "beta1": among(None, 0, 0.5, 0.9, when=of("adamw", "adam", "lion", "muon")),
-    "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion", "muon")),
+    "beta1": among(None, 0, 0.5, 0.9, when=of("adamw", "adam", "lion", "muon", "normuon")),
+    "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion", "muon", "normuon")),
+    "beta2-decay": lambda d: d.directions([None, 0, 0.5, 1]) if of("adafactor", "adafactor-scaled")(d) else None,
     # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.
-    "eps": among(1e-4, 1e-3, when=of("adamw", "adam", "muon")),
-    "momentum": lambda d: d.updates([None, 0, 0.5]) if of("sgd-momentum", "sgd-nesterov", "muon")(d) else None,
+    "eps": among(1e-4, 1e-3, when=of("adamw", "adam", "muon", "normuon", "adafactor", "adafactor-scaled")),
+    "momentum": lambda d: d.updates([None, 0, 0.5]) if of("sgd-momentum", "sgd-nesterov", "muon", "normuon")(d) else None,
     "weight-decay": lambda d: of_optimizer(d)([None, 0, 0.5]) if d["optimizer"] != "sgd" else None,
     "ema-decay": lambda d: d.averages([None, 0, 0.5]) if d["ema"] else None,
     "grad-clip": among(None, None, 0, 0.05, 10),

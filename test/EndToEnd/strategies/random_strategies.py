@@ -451,7 +451,7 @@ def main():
     for kind in DOCUMENTED:
         check(kind in limits, f"docs/limits.md does not say that this is refused: {kind}")
     helps = {"compile": command(["meshwright", "compile", "--help"]), "run": ""}
-    for optimizer in ("adamw", "sgd-momentum"):  # Together they have the flags of all.
+    for optimizer in ("adamw", "sgd-momentum", "adafactor"):  # Together they have the flags of all.
         compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1, "optimizer": optimizer, "ema": True})
         helps["run"] += command(["./exe", "--help"])
     check_reach(helps, reach(range(600)))
