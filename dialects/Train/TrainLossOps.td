@@ -150,7 +150,7 @@ def Train_UpdateOp : Train_TensorOp<"update", "", [InferTypeOpAdaptor, UpdateOpI
   let description = [{
     `optimizer` is a row of the table of optimizers (dialects/Train/Optimizer.h), which has
     the formula. The operands are the parameter, its gradient, the states of the row in its order,
-    the direction if the row steps along one that whole matrices have (Muon), and scalars: the factor that clips the gradient, the learning rate, and the row's
+    the direction if the row steps along one that whole matrices have (Muon, Adafactor), and scalars: the factor that clips the gradient, the learning rate, and the row's
     hyperparameters and bias corrections. The parameter, its gradient, its states, the direction and the results
     have one shape. Weights decay only with `decay`. The gradient may have another float type.
     `lr_factor` and `decay_factor` multiply the learning rate and the weight decay; both are 1 where

@@ -416,7 +416,15 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
     EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
     EXPECT_EQ(metrics("m.jsonl"), decltype(whole)(whole.begin() + 4, whole.end()));
   }
-  Result result = go(resume + " --steps 16 --lr 0.005 --warmup 2 --save " + path("b"), Mpi);
+  // The schedule's end moves only if that is asked for.
+  for (Launcher launcher : {Threads, Mpi})
+    expectFailure(go(resume + " --steps 16", launcher),
+                  {"--steps 16: the schedule of the checkpoint", "cosine, ends at step 8",
+                   "goes on at 0.00955436 in step 4, instead of 0.00775", "add --reschedule"});
+  expectFailure(go("--steps 16 --reschedule"), {"--reschedule needs --resume"});
+  ASSERT_EQ(go("--resume auto --reschedule --steps 1 --lr 0.01 --save " + path("fresh")).code, 0);
+  Result result =
+      go(resume + " --steps 16 --reschedule --lr 0.005 --warmup 2 --save " + path("b"), Mpi);
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_EQ(occurrences(result.output, "note: "), 1) << result.output;
   EXPECT_THAT(result.output,
@@ -425,6 +433,16 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   result = go("--resume " + path("b"));
   EXPECT_THAT(result.output, HasSubstr("nothing to train: 16 of 16 steps are done"));
   EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
+  // Before wsd decays the end does not matter, and in the warm-up it never does.
+  for (const char *schedule : {"wsd --decay-fraction 0.5", "linear --warmup 4"}) {
+    std::string folder = path(std::string(schedule, 3));
+    ASSERT_EQ(go(std::string("--steps 8 --lr 0.01 --save-every 4 --save ") + folder +
+                 " --lr-schedule " + schedule)
+                  .code,
+              0);
+    EXPECT_EQ(go("--resume " + folder + "/step-00000004 --steps 16").code, 0);
+    expectFailure(go("--resume " + folder + " --steps 16"), {"ends at step 8", "add --reschedule"});
+  }
   // Flags that are texts, and those of other schedules, which a checkpoint does not have.
   ASSERT_EQ(go("--steps 8 --lr 0.01 --lr-schedule multi-step --lr-milestones 3,5 --lr-gamma 0.5 "
                "--save-every 4 --save " + path("c"))

@@ -239,6 +239,9 @@ static constexpr RunFlag flags[] = {
         .from(0, 1)
         .unless(unlessMultiStep)
         .kept(),
+    RunFlag{"--reschedule", nullptr, &Options::reschedule,
+         "let a resumed run end its cosine, linear or wsd schedule at other --steps than its checkpoint's"}
+        .with("--resume"),
     RunFlag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle, dropout and --generate"}
         .from(0, largestSeed)
         .generating(),

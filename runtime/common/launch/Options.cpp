@@ -398,8 +398,10 @@ static void resolve(Options &options,
            "given: add --save DIR, or name a checkpoint");
     bool isThere = hasCheckpoint(options.save);
     options.resume = isThere ? options.save : "";
-    if (!isThere)
-      options.givenFlags.erase("--resume");
+    // A run that begins ends its schedule where it says.
+    for (const char *flag : {"--resume", "--reschedule"})
+      if (!isThere)
+        options.givenFlags.erase(flag);
     // A run that goes on does not begin.
     for (const char *flag : {"--init", "--adapter", "--initial-loss-scale"})
       if (isThere && (std::string_view(flag) != "--init" || !options.trainsAdapters))

@@ -38,6 +38,7 @@ struct Options {
   std::string decayShape = "linear"; ///< of wsd
   std::string lrMilestones;         ///< ascending steps of multi-step, with commas
   double lrGamma = 0.1;             ///< the rate's factor at each of them
+  bool reschedule = false;          ///< a resumed run may end its schedule at another step
   int64_t seed = 0;
   bool shuffle = false, noShuffle = false; ///< `shuffle` is set by default too
   double gradClip = 1.0;
@@ -87,7 +88,7 @@ struct Options {
   /// The flags of an executable whose plan begins so.
   explicit Options(const plan::Header &plan);
   double hyperparameter(const std::string &name) const;
-  /// 1 - h^updates of the hyperparameter h.
+  /// Of the hyperparameter h 1 - h^updates, or updates^-h.
   double biasCorrection(const plan::BiasCorrection &correction, int64_t updates) const;
 
   /// Whether the flag `name` ("--seed") was on the command line.

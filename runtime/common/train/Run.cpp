@@ -7,6 +7,7 @@
 
 #include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Weights.h"
+#include "common/data/LearningRate.h"
 #include "common/launch/Launch.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 
@@ -44,6 +46,24 @@ void Run::startState(const TokenData &data) {
   startLossScaling();
 }
 
+/// Refuses --steps with which the schedule ends at another step than in the run of the checkpoint, if steps
+/// that are made would have had other rates: the rate would jump. Without --steps, the schedule is the checkpoint's.
+static void checkHorizon(const Options &options, const TrainingState &saved,
+                         const std::string &checkpoint) {
+  auto steps = saved.flags.find("--steps");
+  if (options.reschedule || options.evalOnly || saved.step == 0 || steps == saved.flags.end())
+    return;
+  Options before = options;
+  before.steps = std::strtoll(steps->second.c_str(), nullptr, 10);
+  if (learningRate(before, saved.step - 1) == learningRate(options, saved.step - 1))
+    return;
+  fail("--steps ", options.steps, ": the schedule of the checkpoint ", checkpoint, ", ",
+       options.lrSchedule, ", ends at step ", before.steps, ". With this end the rate goes on at ",
+       learningRate(options, saved.step), " in step ", saved.step, ", instead of ",
+       learningRate(before, saved.step),
+       ": add --reschedule to change the schedule, or leave --steps out to end as planned");
+}
+
 void Run::resumeState(const TokenData &data) {
   checkpoint = findCheckpoint(options.resume);
   TrainingState saved = readState(checkpoint);
@@ -57,6 +77,7 @@ void Run::resumeState(const TokenData &data) {
   if (options.noShuffle && saved.shuffle)
     fail("--no-shuffle: the checkpoint ", checkpoint,
          " was trained on shuffled data: drop --no-shuffle to keep the order of the data");
+  checkHorizon(options, saved, checkpoint);
   // What is only evaluated on goes on with nothing.
   if (options.evalOnly) {
     state = saved;

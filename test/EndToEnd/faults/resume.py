@@ -6,6 +6,7 @@
 import filecmp
 import json
 import os
+import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
@@ -36,8 +37,13 @@ check(mpi == whole[10:], "the steps resumed under MPI differ")
 bare = train("./two", 2, metrics="bare.jsonl", resume="parts/step-00000010", **golden.data)
 check(bare == whole[10:], "the steps resumed without flags differ")
 # What is given and differs is said.
-said = call(["meshwright", "run", "-n", 2, "./two", *flags(dict(golden.data, resume="parts/step-00000010", steps=30, lr=0.25))])
+longer = ["meshwright", "run", "-n", 2, "./two", *flags(dict(golden.data, resume="parts/step-00000010", steps=30, lr=0.25))]
+said = call([*longer, "--reschedule"])
 check(f"note: --steps 30, was 20, where cosine ends; --lr 0.25, was {run['lr']}\n" in said, f"no note of changed flags in\n{said}")
+
+# The end of a schedule moves only if that is asked for.
+done = subprocess.run(list(map(str, longer)), capture_output=True, text=True, timeout=60)
+check(done.returncode != 0 and "cosine, ends at step 20" in done.stderr and "add --reschedule" in done.stderr, done.stderr)
 
 # On another mesh only the order of sums changes.
 other = train("./one", 1, metrics="other.jsonl", resume="parts/step-00000010", **dict(run, steps=20))

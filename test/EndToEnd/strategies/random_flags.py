@@ -46,6 +46,7 @@ NOT_DRAWN = {
         "tensorboard": "writes what metrics say, which EndToEnd/data/logs.test compares",
         "lr-schedule=constant": "what it is when it is not given",
         "cuda-graphs=auto": "what it is when it is not given",
+        "reschedule": "a run goes on with the steps of the other; test/Runtime/CheckpointTest.cpp has it",
         "resume=auto": "a run goes on from the end of another then; test/Runtime/CheckpointTest.cpp has it",
         **{f"{flag}={kind}": "stands for numbers and names, which are drawn"
            for flag in ("documents", "eval-documents", "init", "resume") for kind in ("ID", "FILE", "DIR")},
