@@ -83,9 +83,10 @@ public:
       count *= double(cast<RankedTensorType>(x.getType()).getDimSize(d));
     return scale(sum(x, dims), 1 / count);
   }
-  /// Along `dims` of the result, which has the shape of `like`.
+  /// A factor of `like`, along whose dimensions `dims` it is repeated. Products take scalars as they are.
   Value broadcast(Value x, Value like, ArrayRef<int64_t> dims) {
-    return dims.empty() ? x : Value(BroadcastOp::create(b, loc, like.getType(), x, dims));
+    bool isScalar = cast<RankedTensorType>(x.getType()).getRank() == 0;
+    return isScalar || dims.empty() ? x : Value(BroadcastOp::create(b, loc, like.getType(), x, dims));
   }
   /// Without dimension `dim`, of one element, and with it again.
   Value without(Value x, int64_t dim) { return sum(x, {dim}); }

@@ -421,7 +421,7 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
     expectFailure(go(resume + " --steps 16", launcher),
                   {"--steps 16: the schedule of the checkpoint", "cosine, ends at step 8",
                    "goes on at 0.00955436 in step 4, instead of 0.00775", "add --reschedule"});
-  expectFailure(go("--steps 16 --reschedule"), {"--reschedule needs --resume"});
+  expectFailure(go("--steps 16 --reschedule"), {"--reschedule moves the end of a checkpoint's schedule"});
   ASSERT_EQ(go("--resume auto --reschedule --steps 1 --lr 0.01 --save " + path("fresh")).code, 0);
   Result result =
       go(resume + " --steps 16 --reschedule --lr 0.005 --warmup 2 --save " + path("b"), Mpi);

@@ -25,7 +25,8 @@ static bool isScalar(Value value) { return typeOf(value).getRank() == 0; }
 /// (`IndexedOpInterface`), on the index.
 static bool isElementwise(Operation *op, ArrayRef<int64_t> shape) {
   auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op);
-  if (!ruled || !isa<train::KernelOpInterface>(op))
+  // A scalar that is repeated says along which of all dimensions.
+  if (!ruled || !isa<train::KernelOpInterface>(op) || isa<train::BroadcastOp>(op))
     return false;
   ShardingRule rule = ruled.getShardingRule();
   if (llvm::any_of(rule.factors, [](const Factor &f) { return f.whole || f.reduced; }))

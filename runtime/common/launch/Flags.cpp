@@ -34,6 +34,12 @@ static std::string unlessScheduleIs(const char *name, const Options &options) {
                     options.lrSchedule, ": leave it out, or choose that schedule");
 }
 
+static std::string unlessResumed(const Options &options, const Plan &) {
+  return options.resume.empty() ? "moves the end of a checkpoint's schedule, and this run begins anew: "
+                                  "leave it out, or add --resume"
+                                : "";
+}
+
 static std::string unlessWsd(const Options &options, const Plan &) {
   return unlessScheduleIs("wsd", options);
 }
@@ -241,7 +247,7 @@ static constexpr RunFlag flags[] = {
         .kept(),
     RunFlag{"--reschedule", nullptr, &Options::reschedule,
          "let a resumed run end its cosine, linear or wsd schedule at other --steps than its checkpoint's"}
-        .with("--resume"),
+        .unless(unlessResumed),
     RunFlag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle, dropout and --generate"}
         .from(0, largestSeed)
         .generating(),

@@ -31,7 +31,7 @@ for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "sgd decays no parame
                               ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"),
                               ("adamw", "decay-fraction", 0.5, "--lr-schedule wsd"), ("adamw", "decay-shape", "cosine", "--lr-schedule wsd"),
                               ("adamw", "lr-milestones", "1", "--lr-schedule multi-step"), ("adamw", "lr-gamma", 0.5, "--lr-schedule multi-step"),
-                              ("adamw", "hysteresis", 2, "--precision fp16"),
+                              ("adamw", "reschedule", True, "begins anew"), ("adamw", "hysteresis", 2, "--precision fp16"),
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
                               ("adamw", "min-loss-scale", 1, "--precision fp16"),
                               ("adamw", "loss-scale-window", 3, "--precision fp16"),
