@@ -3,6 +3,9 @@
 // RUN:   | FileCheck %s --check-prefix=POLAR
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=muon \
 // RUN:     --dist-apply-strategy="mesh=data=2 zero=1" --dist-propagate --dist-partition | FileCheck %s --check-prefix=ZERO
+// RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=muon \
+// RUN:     --dist-apply-strategy="mesh=data=2 data-sync=parameter-server" 2>&1 | FileCheck %s --check-prefix=SERVER
+// SERVER: parameter @w is updated on one device, but {{.*}} --data-sync parameter-server does not go with --optimizer muon and normuon; use --data-sync all-reduce
 
 // Matrices of layers are orthogonalized, experts one by one; the table outside of layers and vectors are AdamW's.
 module attributes {train.microbatches = 1 : i64} {

@@ -29,6 +29,12 @@ public:
   LogicalResult run() {
     for (Update &update : updatesOf(module)) {
       train::VariableOp parameter = update.parameter;
+      if (orthogonalizes(update.op))
+        return parameter.emitError("parameter @")
+               << parameter.getSymName()
+               << " is updated on one device, but orthogonalizing its matrices is a call for each "
+                  "layer, which all devices make: --data-sync parameter-server does not go with "
+                  "--optimizer muon and normuon; use --data-sync all-reduce";
       auto everywhere = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       Sharding sharded = everywhere.on(mesh);
       for (unsigned axis : axes)
@@ -53,6 +59,16 @@ public:
   }
 
 private:
+  /// Whether the direction of the update is computed in a function of each layer.
+  static bool orthogonalizes(train::UpdateOpInterface update) {
+    OpOperand *direction = update.getDirection();
+    Value value = direction ? direction->get() : Value();
+    while (auto mul = value ? value.getDefiningOp<train::MulOp>() : train::MulOp())
+      value = mul.getLhs();
+    auto repeat = value ? value.getDefiningOp<train::RepeatOp>() : train::RepeatOp();
+    return repeat && train::roleOf(repeat) == train::Role::Update;
+  }
+
   StringAttr reason() { return StringAttr::get(module.getContext(), "parameter server"); }
 
   /// The same on the server alone. Open dimensions get no axis of it: one that is the

@@ -49,6 +49,7 @@ DOCUMENTED = {
     "more devices along `tensor`, or sharing state by `--zero`": "more than the|more devices|than .* elements",
     "`--loss-parts` that do not divide a rank's tokens; more than one where no loss can be divided": "--loss-parts .* (does not divide|no loss can be divided)",
     "`--attention cudnn` for calls that are not cuDNN's": "cannot be cuDNN's",
+    "`--data-sync parameter-server` with `--optimizer muon` or `normuon`": "parameter-server does not go with --optimizer muon",
     "padding sequences, layers, or an index inside a dimension": "padding",
 }
 # The largest relative differences of a precision: of losses, of norms of gradients; and half a unit in its last place.
