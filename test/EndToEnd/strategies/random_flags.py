@@ -240,7 +240,7 @@ def lora(d):
 
 
 def freeze(d):
-    patterns = d.tunes([None] * 5 + ["*{wte,embed}*", "*{norm,ln_}*;*{wte,embed}*"])
+    patterns = d.tunes([None] * 5 + ["*{wte,embed}*", "*{norm,Norm,ln_}*;*{wte,embed}*"])
     return patterns if not d["optimizer-groups"] and not d["lora"] else None
 
 
