@@ -20,6 +20,7 @@ NOT_DRAWN = {
         "target=stablehlo": "text for other compilers, which test/Codegen/StableHLO tests",
         "emit=llvm": "text that cannot be compiled on; executables are made of it",
         "emit=ptx": "text that cannot be compiled on; executables are made of it",
+        "emit=chakra": "traces that cannot be compiled on; EndToEnd/predict/chakra.py runs them",
         "emit=object": "an object without a program around it; executables are made of it",
         "emit=exe": "what all of them are compiled to at the end",
         "plan": "decides what else is drawn; predict/plan.test compiles and runs what it finds",
