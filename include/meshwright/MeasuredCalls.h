@@ -16,6 +16,9 @@
 
 namespace meshwright::report {
 
+/// The middle of `values`, of an even number the upper one; 0 of none.
+double median(std::vector<double> values);
+
 /// A kernel, a product or a call of attention.
 struct MeasuredCall {
   std::string name, location;
@@ -24,9 +27,9 @@ struct MeasuredCall {
   double runs;    ///< in a step of a rank
 };
 
-/// A collective or a message of a pipeline.
+/// A collective, or the sending of a message.
 struct MeasuredCollective {
-  std::string name; ///< as ops are called; "message" for one from rank to rank
+  std::string name; ///< as ops are called
   int64_t members;
   double bytes;   ///< that a member sends
   double seconds; ///< the mean of its runs, of the member that came last

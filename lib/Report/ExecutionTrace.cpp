@@ -10,6 +10,7 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
+#include "meshwright/Codegen.h"
 #include "meshwright/Communication.h"
 #include "meshwright/Cost/CallWork.h"
 #include "meshwright/LocationText.h"
@@ -309,19 +310,6 @@ static std::string encoded(const Node &node, uint64_t id, int64_t rank, Groups &
          attribute("comm_size", uint64Value, uint64_t(node.bytes));
 }
 
-static Error writeFile(const Twine &path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  std::error_code code;
-  llvm::raw_fd_ostream file(path.str(), code);
-  if (!code) {
-    write(file);
-    file.close();
-    code = file.error();
-    file.clear_error();
-  }
-  return code ? createStringError("cannot write '" + path + "': " + code.message())
-              : Error::success();
-}
-
 Error meshwright::writeExecutionTraces(ModuleOp module, const cost::Cluster *cluster,
                                        StringRef folder) {
   codegen::Communication communication(module);
@@ -344,14 +332,16 @@ Error meshwright::writeExecutionTraces(ModuleOp module, const cost::Cluster *clu
           "--emit chakra: the ranks' traces have more than {0:N0} nodes together; use a smaller mesh, "
           "fewer microbatches or fewer layers",
           mostNodes));
-    for (int64_t rank : ranks)
-      if (Error error = writeFile(folder + "/step." + Twine(rank) + ".et", [&](auto &os) {
-            auto write = [&](const std::string &message) { os << varint(message.size()) << message; };
-            write(nested(1, "0.0.4"));
-            for (auto [i, node] : llvm::enumerate(its.nodes))
-              write(encoded(node, i + 1, rank, groups));
-          }))
+    for (int64_t rank : ranks) {
+      std::string text;
+      auto write = [&](const std::string &message) { text += varint(message.size()) + message; };
+      write(nested(1, "0.0.4"));
+      for (auto [i, node] : llvm::enumerate(its.nodes))
+        write(encoded(node, i + 1, rank, groups));
+      std::string path = (folder + "/step." + Twine(rank) + ".et").str();
+      if (Error error = writeFileAtomically(text, path))
         return error;
+    }
   }
-  return writeFile(folder + "/groups.json", [&](auto &os) { os << groups.json(); });
+  return writeFileAtomically(groups.json(), (folder + "/groups.json").str());
 }

@@ -138,6 +138,14 @@ void Reader::read(const RankTraces &traces) {
   }
 }
 
+double report::median(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 /// The mean, of which a step's time is the sum, of values up to twice the median: what takes longer
 /// was interrupted.
 static double typical(llvm::ArrayRef<double> values) {

@@ -6,6 +6,7 @@
 #include "meshwright/MeasuredTasks.h"
 
 #include "TraceFile.h"
+#include "meshwright/MeasuredCalls.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -10,8 +10,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
-#include <algorithm>
-
 using namespace llvm;
 
 namespace meshwright::report {
@@ -56,14 +54,6 @@ Expected<RankTraces> readTrace(StringRef path) {
   for (auto &[number, rank] : ranks)
     llvm::stable_sort(rank, [](const TraceEvent &a, const TraceEvent &b) { return a.begin < b.begin; });
   return ranks;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 } // namespace meshwright::report

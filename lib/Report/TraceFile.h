@@ -28,9 +28,6 @@ using RankTraces = std::map<int64_t, std::vector<TraceEvent>>;
 /// Reads a trace that was measured; one that a report predicts, or that lacks spans, is refused.
 llvm::Expected<RankTraces> readTrace(llvm::StringRef path);
 
-/// The middle of `values`, of an even number the upper one; 0 of none.
-double median(std::vector<double> values);
-
 } // namespace meshwright::report
 
 #endif // MESHWRIGHT_LIB_REPORT_TRACEFILE_H

@@ -183,17 +183,17 @@ struct BlockStarts {
 };
 } // namespace
 
-/// The way down, up, down and up again, of which each stage begins so many units after the stage
-/// before: 1 for all, the activations of a third of 1F1B. The first and the last stage of a way also
-/// begin the next way, as soon as no two tasks of a stage begin at the same time modulo 6, the units
-/// that F, B and W of two chunks take.
+/// A microbatch goes down the stages and up again, forward and then backward, in four passes. In each
+/// pass a stage begins one unit after the stage before it, which gives a third of the activations of
+/// 1F1B. The next pass begins on the stage where the last one ended, as early as no two tasks of a stage
+/// begin at the same time modulo 6, the units that F, B and W of two chunks take.
 static BlockStarts leastMemory(int64_t at, int64_t stages) {
   int64_t after = stages - 1 - at;
   int64_t up = stages, down = stages % 3 ? 2 * stages : 2 * stages + 2;
   return {at, up + after, down + at, down + stages + after};
 }
 
-/// Two units upwards: half of the activations of 1F1B.
+/// On the way up a stage begins two units after the one before: half of the activations of 1F1B.
 static BlockStarts halfMemory(int64_t at, int64_t stages) {
   int64_t after = stages - 1 - at;
   int64_t up = stages + (stages % 2 ? 1 : 4), down = up + 2 * stages - 1;

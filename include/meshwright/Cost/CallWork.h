@@ -29,8 +29,9 @@ struct CallWork {
   /// Of a generated kernel: how often it evaluates what takes more than one instruction for an
   /// element, by the name of the op without its dialect: exp, divf, truncf.
   std::map<std::string, double> functions;
-  /// Bytes that are used until these are used again, which caches must hold for them to be near: all
-  /// variables' where a step updates each once, otherwise those of the call.
+  /// The working set: bytes accessed between two uses of the same memory, which decide the cache
+  /// level. The update accesses each variable once a step, so it is that of all variables; otherwise
+  /// it is that of the call.
   double reuse = 0;
   unsigned bits = 32;          ///< of the operands' element type
   int64_t keys = 0, headSize = 0; ///< of attention: keys of a sequence, elements of a head

@@ -7,6 +7,7 @@
 #include "Programs.h"
 #include "Rates.h"
 
+#include "meshwright/Codegen.h"
 #include "meshwright/MeasuredCalls.h"
 #include "meshwright/Pipeline.h"
 
@@ -81,25 +82,12 @@ private:
 };
 } // namespace
 
-static Error writeFile(StringRef path, StringRef text) {
-  std::error_code code;
-  llvm::raw_fd_ostream file(path, code);
-  if (!code) {
-    file << text;
-    file.close();
-    code = file.error();
-    file.clear_error();
-  }
-  return code ? createStringError("cannot write '" + path + "': " + code.message())
-              : Error::success();
-}
-
 Error Calibration::writeTokens() const {
   std::mt19937 random(1);
   std::string tokens;
   for (int i = 0; i < 1 << 18; ++i)
     tokens += {char(random() & 255), 0}; // 16 bits, below each vocabulary
-  return writeFile(path("tokens.bin"), tokens);
+  return writeFileAtomically(tokens, path("tokens.bin"));
 }
 
 /// Trains the executable, with each rank's spans of all but the first two steps.
@@ -128,7 +116,7 @@ Error Calibration::train(size_t number, int64_t steps) const {
 }
 
 Error Calibration::compileNext(const calibrate::Program &program) {
-  if (Error error = writeFile(path("config.json"), program.config))
+  if (Error error = writeFileAtomically(program.config, path("config.json")))
     return error;
   std::vector<std::string> flags{path("config.json")};
   flags.insert(flags.end(), program.flags.begin(), program.flags.end());
@@ -333,10 +321,10 @@ Error calibrateMachine(llvm::ArrayRef<std::string> args, MLIRContext &context,
   std::string source =
       llvm::formatv("meshwright calibrate --ranks {0}, {1}, {2}", settings->ranks,
                     settings->launcher.empty() ? "threads" : llvm::join(settings->launcher, " "), date);
-  if (Error error = writeFile(settings->output, calibrate::clusterText(cluster, source)))
+  if (Error error = writeFileAtomically(calibrate::clusterText(cluster, source), settings->output))
     return error;
   if (!settings->samples.empty())
-    if (Error error = writeFile(settings->samples, samplesText(calibration.runs)))
+    if (Error error = writeFileAtomically(samplesText(calibration.runs), settings->samples))
       return error;
   os << llvm::formatv("{0}: {1}, measured by {2} programs in {3:F0} s\n", settings->output,
                       cluster.description, programs.size(),

@@ -22,61 +22,51 @@ static std::string text(json::Object config) {
   return llvm::formatv("{0:2}", json::Value(std::move(config))).str();
 }
 
+/// What families of Llama's kind have in common.
+static json::Object llamaLike(const char *family, const Shape &shape, int64_t inner,
+                              int64_t keyHeads) {
+  return json::Object{{"model_type", family},
+          {"hidden_size", shape.width},
+          {"intermediate_size", inner},
+          {"num_hidden_layers", shape.layers},
+          {"num_attention_heads", shape.heads},
+          {"num_key_value_heads", keyHeads},
+          {"vocab_size", shape.vocabulary},
+          {"max_position_embeddings", shape.sequence}};
+}
+
 static std::string llama(const Shape &shape) {
-  return text(json::Object{{"model_type", "llama"},
-               {"hidden_size", shape.width},
-               {"intermediate_size", shape.width * 11 / 4},
-               {"num_hidden_layers", shape.layers},
-               {"num_attention_heads", shape.heads},
-               {"num_key_value_heads", (shape.heads + 1) / 2},
-               {"vocab_size", shape.vocabulary},
-               {"max_position_embeddings", shape.sequence},
-               {"rms_norm_eps", 1e-5},
-               {"rope_theta", 10000.0},
-               {"hidden_act", "silu"},
-               {"tie_word_embeddings", false}});
+  json::Object config =
+      llamaLike("llama", shape, shape.width * 11 / 4, (shape.heads + 1) / 2);
+  config["tie_word_embeddings"] = false;
+  return text(std::move(config));
 }
 
 static std::string gpt2(const Shape &shape) {
   return text(json::Object{{"model_type", "gpt2"},
                            {"activation_function", shape.sequence > 1024 ? "gelu" : "gelu_new"},
-               {"n_embd", shape.width},
-               {"n_layer", shape.layers},
-               {"n_head", shape.heads},
-               {"vocab_size", shape.vocabulary},
-               {"n_positions", shape.sequence},
-               {"attn_pdrop", 0.0},
-               {"embd_pdrop", 0.0},
-               {"resid_pdrop", 0.0}});
+                           {"n_embd", shape.width},
+                           {"n_layer", shape.layers},
+                           {"n_head", shape.heads},
+                           {"vocab_size", shape.vocabulary},
+                           {"n_positions", shape.sequence},
+                           {"attn_pdrop", 0.0},
+                           {"embd_pdrop", 0.0},
+                           {"resid_pdrop", 0.0}});
 }
 
 static std::string gemma2(const Shape &shape) {
-  return text(json::Object{{"model_type", "gemma2"},
-                           {"hidden_size", shape.width},
-                           {"intermediate_size", shape.width * 2},
-                           {"num_hidden_layers", shape.layers},
-                           {"num_attention_heads", shape.heads},
-                           {"num_key_value_heads", shape.heads},
-                           {"head_dim", shape.width / shape.heads},
-                           {"vocab_size", shape.vocabulary},
-                           {"max_position_embeddings", shape.sequence}});
+  json::Object config = llamaLike("gemma2", shape, shape.width * 2, shape.heads);
+  config["head_dim"] = shape.width / shape.heads;
+  return text(std::move(config));
 }
 
 static std::string mixtral(const Shape &shape) {
-  return text(json::Object{{"model_type", "mixtral"},
-               {"hidden_size", shape.width},
-               {"intermediate_size", shape.width * 2},
-               {"num_hidden_layers", shape.layers},
-               {"num_attention_heads", shape.heads},
-               {"num_key_value_heads", shape.heads},
-               {"num_local_experts", 8},
-               {"num_experts_per_tok", 2},
-               {"vocab_size", shape.vocabulary},
-               {"max_position_embeddings", shape.sequence},
-               {"rms_norm_eps", 1e-5},
-               {"rope_theta", 10000.0},
-               {"hidden_act", "silu"},
-               {"tie_word_embeddings", false}});
+  json::Object config = llamaLike("mixtral", shape, shape.width * 2, shape.heads);
+  config["num_local_experts"] = 8;
+  config["num_experts_per_tok"] = 2;
+  config["tie_word_embeddings"] = false;
+  return text(std::move(config));
 }
 
 std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {

@@ -17,6 +17,7 @@ using namespace meshwright::calibrate;
 using cost::CallWork;
 using cost::Rate;
 using llvm::StringRef;
+using report::median;
 using llvm::Twine;
 
 namespace {
@@ -41,12 +42,6 @@ static Samples samplesOf(llvm::ArrayRef<report::MeasuredRun> runs,
       if (call.seconds > 0 && take(call.work))
         samples.push_back({&call.work, call.seconds, call.seconds * call.runs / run.step});
   return samples;
-}
-
-static double median(std::vector<double> values) {
-  auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// A rate by size: the median of the values whose sizes are within the same power of `base`, at the
@@ -194,8 +189,8 @@ static void rateKernels(llvm::ArrayRef<report::MeasuredRun> runs, cost::Device &
       sum += sample.weight * std::fabs(std::log(sample.work->seconds(device) / sample.seconds));
     return sum;
   };
-  // Where functions begin slow they explain what memory takes, and the other way round: the best of
-  // some beginnings counts.
+  // The error has local minima, in which slow functions stand for slow memory or the reverse, so the
+  // best of several starting points is kept.
   std::vector<double> best;
   double least = 0;
   for (double begin : {1e9, 1e10, 1e11}) {
@@ -234,7 +229,8 @@ cost::Device calibrate::rateDevice(llvm::ArrayRef<report::MeasuredRun> runs) {
   // A kernel's sums and products take no longer than those of a product, whose rate bounds them.
   device.kernels = Rate(device.products.f32.peak());
   device.memory = device.kernels;
-  // In rounds whose rows are not there after all less is multiplied than expected, faster than can be.
+  // How many rounds of experts have rows depends on the data. Calls that did less than the program
+  // expects seem to be faster than a matrix product can be, and are left out.
   std::vector<double> shares;
   for (const Sample &sample :
        samplesOf(runs, [](const CallWork &work) { return work.kind == CallWork::GroupedProduct; }))
