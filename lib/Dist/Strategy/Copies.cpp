@@ -17,6 +17,8 @@ static std::string reasonOf(unsigned id, const IndexClasses &classes, const Tens
   if (chosen.residual.contains(id))
     return "the residual stream's";
   const IndexClass &entry = classes[id];
+  if (entry.isRank())
+    return "an adapter's rank";
   if (entry.inIntegerInputs)
     return "an index of the inputs";
   for (auto [op, factor] : entry.neededWhole)

@@ -99,6 +99,12 @@ void IndexClasses::joinDims(ArrayRef<Atoms::List> a, ArrayRef<Atoms::List> b) {
     atoms.join(x, y);
 }
 
+bool IndexClass::isRank() const {
+  return !parameters.empty() && llvm::all_of(parameters, [](auto parameter) {
+    return parameter.first->hasAttr(train::adapterAttr);
+  });
+}
+
 FailureOr<IndexClasses> IndexClasses::of(ModuleOp module) {
   FailureOr<Structure> structure = structureOf(module);
   if (failed(structure))

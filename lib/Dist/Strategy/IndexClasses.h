@@ -58,6 +58,8 @@ struct IndexClass {
   llvm::SmallVector<std::pair<mlir::Operation *, int>> neededWhole;
   /// Whether it is a dimension of an integer input: batch, sequence, microbatches.
   bool inIntegerInputs = false;
+  /// Whether it is the rank of an adapter: an index of adapters' parameters alone.
+  bool isRank() const;
 };
 
 class IndexClasses {

@@ -14,7 +14,9 @@
 //
 // Of two inner indices of one matrix one is sharded. An index that a norm needs whole is left
 // to the devices as it is then: the latents of queries and of keys and values, whose other index
-// is attention's heads (DeepSeek-AI 2024).
+// is attention's heads (DeepSeek-AI 2024). The rank of an adapter (Hu et al. 2021) stays whole too, so
+// that its other index is sharded as that of the weight it adds to: sharding the rank instead would
+// gather the whole input of a layer whose input is sharded.
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -167,6 +169,7 @@ private:
   bool isInner(unsigned id) const {
     const IndexClass &entry = classes[id];
     return !residual.contains(id) && !latents.contains(id) && !entry.inIntegerInputs &&
+           !entry.isRank() &&
            llvm::all_of(entry.neededWhole,
                         [](auto need) { return canRunSharded(need.first, need.second); });
   }
