@@ -57,6 +57,12 @@ bool Optimizer::keeps(StringRef state) const {
          (elsewhere && elsewhere->keeps(state));
 }
 
+const OptimizerState *Optimizer::gradientOffset() const {
+  const auto *found =
+      llvm::find_if(states, [](const OptimizerState &state) { return state.isGradientOffset; });
+  return found == states.end() ? nullptr : found;
+}
+
 //===--- formulas -------------------------------------------------------------===//
 
 /// `value` times `factor`, which is no op where that is 1.
@@ -182,9 +188,11 @@ static void addRow(const Optimizer &optimizer, plan::Header &plan) {
   }
   for (const BiasCorrection &correction : optimizer.corrections)
     if (!hasRow(plan.biasCorrections, correction.name)) {
-      plan.biasCorrections.push_back({correction.name.str(), correction.of.str(), {}});
-      if (correction.isPower)
+      plan.biasCorrections.push_back({correction.name.str(), correction.of.str(), {}, {}});
+      if (correction.kind == CorrectionKind::power)
         plan.biasCorrections.back().power = true;
+      if (correction.kind == CorrectionKind::rates)
+        plan.biasCorrections.back().rates = true;
     }
 }
 
@@ -199,7 +207,7 @@ void train::addAveragesToPlan(plan::Header &plan) {
   plan.optimizerStates.push_back(averageState);
   plan.hyperparameters.push_back(
       {averageDecay, "decay of the average of parameters", 0.999, belowOne, {}});
-  plan.biasCorrections.push_back({averageCorrection, averageDecay, {}});
+  plan.biasCorrections.push_back({averageCorrection, averageDecay, {}, {}});
 }
 
 bool train::keepsAverages(ModuleOp module) {

@@ -26,6 +26,8 @@ struct OptimizerState {
   llvm::StringLiteral name;
   /// Whether it is an average of gradients: with all hyperparameters 0 the last gradient.
   bool isAverageOfGradients = false;
+  /// Whether gradients are taken at the sum of the parameter and this state instead of at the parameter.
+  bool isGradientOffset = false;
 };
 
 /// What a mean square has one element for: an element of a vector, a row of a matrix or a column.
@@ -57,11 +59,18 @@ struct Hyperparameter {
   bool isInput() const { return most != 0.0; }
 };
 
-/// The step's input `name` in the t-th update: 1 - of^t, by which an average that began at zero is
-/// divided, or with `isPower` t^-of, the weight of the t-th value in an average that needs no correction.
+/// What an input of the t-th update is for a hyperparameter h.
+enum class CorrectionKind {
+  start, ///< 1 - h^t, by which an average that began at zero is divided
+  power, ///< t^-h, the weight of the t-th value in an average that needs no correction
+  rates  ///< such a weight too: the t-th of numbers over their sum so far, each the largest learning rate up
+         ///< to its update to the power h
+};
+
+/// The step's input `name`, which follows from the hyperparameter `of`.
 struct BiasCorrection {
   llvm::StringLiteral name, of;
-  bool isPower = false;
+  CorrectionKind kind = CorrectionKind::start;
 };
 
 /// What the direction of a step is where it is computed from whole matrices, before the update.
@@ -131,6 +140,10 @@ struct Optimizer {
   }
   /// Whether any parameter has such a state.
   bool keeps(llvm::StringRef state) const;
+  /// The state that is added to parameters where gradients are taken, or null.
+  const OptimizerState *gradientOffset() const;
+  /// Whether the states that updates compute may be stored in bf16.
+  bool hasNarrowStates() const { return !states.empty() && !gradientOffset(); }
 };
 
 /// All of them; the first is the default.

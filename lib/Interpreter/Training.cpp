@@ -145,6 +145,19 @@ static bool hasInput(FunctionOpInterface function, StringRef name) {
   return false;
 }
 
+double Training::correctionOf(const train::BiasCorrection &correction, int64_t step) const {
+  double h = options->hyperparameter(correction.of.str()), t = double(scaler.updates(step) + 1);
+  switch (correction.kind) {
+  case train::CorrectionKind::start:
+    return 1 - std::pow(h, t);
+  case train::CorrectionKind::power:
+    return 1 / std::pow(t, h);
+  case train::CorrectionKind::rates:
+    return rates.share(learningRateOf(*options, step), h);
+  }
+  llvm_unreachable("a kind of corrections");
+}
+
 /// Inputs of [microbatches, rows, ...], or of one microbatch [rows, ...].
 llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i, int64_t step,
                                        int64_t microbatch) {
@@ -166,9 +179,7 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     scalars[number.name] = number.value;
   for (const train::Optimizer *row : {optimizer, optimizer->elsewhere})
     for (const train::BiasCorrection &correction : row ? row->corrections : optimizer->corrections)
-      scalars[correction.name] =
-          correction.isPower ? 1 / std::pow(double(updates), options->hyperparameter(correction.of.str()))
-                             : 1 - std::pow(options->hyperparameter(correction.of.str()), updates);
+      scalars[correction.name] = correctionOf(correction, step);
   if (auto decay = scalars.find(averageDecay); decay != scalars.end())
     scalars[averageCorrection] = 1 - std::pow(decay->second, updates);
   if (auto scalar = scalars.find(name); scalar != scalars.end()) {
@@ -273,13 +284,16 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
     step.lossScale = scaler.scale();
     scaler.update(!std::isfinite(step.gradNorm));
   }
+  for (const train::BiasCorrection &correction : optimizer->corrections)
+    if (correction.kind == train::CorrectionKind::rates && std::isfinite(step.gradNorm))
+      rates.add(step.lr, options->hyperparameter(correction.of.str()));
   return step;
 }
 
 /// With all hyperparameters 0 and without clipping an average of gradients becomes the gradient.
 /// Without one, a step at the rate 1 takes the gradient off.
 llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
-  if (optimizer->hasDirection() && !optimizer->elsewhere)
+  if ((optimizer->hasDirection() && !optimizer->elsewhere) || optimizer->gradientOffset())
     return llvm::createStringError("--optimizer " + optimizer->name +
                                    " keeps no average of gradients and its steps are not multiples of them; "
                                    "compile for another, or stop before train-build-optimizer");

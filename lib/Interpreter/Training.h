@@ -8,6 +8,7 @@
 
 #include "Interpreter/Files.h"
 #include "common/data/LossScaler.h"
+#include "common/data/RateWeights.h"
 #include "common/data/TokenMask.h"
 #include "meshwright/Session.h"
 
@@ -55,6 +56,8 @@ private:
                                     int64_t microbatch);
   /// What each of a step's counted targets weighs.
   llvm::Expected<double> targetWeight(int64_t step) const;
+  /// The value of an optimizer's input that follows from a hyperparameter.
+  double correctionOf(const train::BiasCorrection &correction, int64_t step) const;
   llvm::Expected<Tensor> input(mlir::FunctionOpInterface function, unsigned i, int64_t step,
                                int64_t microbatch);
 
@@ -64,6 +67,7 @@ private:
   std::unique_ptr<Sequences> sequences;
   int64_t batch = 0, sequence = 0, microbatches = 0;
   LossScaler scaler;
+  RateWeights rates; ///< of an optimizer whose parameters are averages
   std::optional<TokenMask> mask; ///< of encoders
 };
 

@@ -20,11 +20,21 @@ static std::string unlessStatesOnHost(const CompileOptions &o) {
 }
 
 static std::string unlessMoments(const CompileOptions &o) {
-  if (!o.optimizer->states.empty())
+  if (o.optimizer->hasNarrowStates())
     return "";
+  if (o.optimizer->gradientOffset())
+    return "--optimizer " + optionText(o.optimizer) +
+           " adds up small changes in its states, which bf16 would round away; leave it out";
   return "--optimizer " + optionText(o.optimizer) +
          (o.optimizer->means.empty() ? " keeps no moments; leave it out"
                                      : " keeps its averages in f32, which are small; leave it out");
+}
+
+static std::string unlessAveraging(const CompileOptions &o) {
+  return !o.optimizer->gradientOffset() ? ""
+                                        : "--optimizer " + optionText(o.optimizer) +
+                                              " averages the parameters itself: checkpoints have "
+                                              "the averages as the model; leave it out";
 }
 
 static std::string unlessMuon(const CompileOptions &o) {
@@ -35,6 +45,9 @@ static std::string unlessMuon(const CompileOptions &o) {
 
 /// IR has its precision.
 static std::string unlessMasters(const CompileOptions &o) {
+  if (o.masters == MasterStorage::halves && o.optimizer->gradientOffset())
+    return "--optimizer " + optionText(o.optimizer) +
+           " reads master weights twice in a step, which needs whole ones; leave it out";
   if (o.masters == MasterStorage::halves && o.replay)
     return "--replay needs --masters whole, because it compares complete master weights; leave one "
            "of them out";

@@ -42,6 +42,14 @@ private:
   Value as(Type element, Value value);
   /// The variable that is updated: the parameter, or its copy in f32.
   VariableOp masterOf(VariableOp parameter);
+  /// Makes gradients those at the sum of each parameter and its offset, which is computed once, at the start of
+  /// the step. Its ops so far are those of `gradients`, with the results `values`.
+  void offsetGradients(func::FuncOp gradients, MutableArrayRef<Value> values);
+  /// `parameter` plus its offset, as it is computed with.
+  Value offsetParameter(VariableOp parameter);
+  Value read(VariableOp variable) {
+    return GetOp::create(builder, variable.getLoc(), variable.getType(), variable.getSymName());
+  }
   /// The weight of parameters in their averages after an update.
   Value averageWeight();
   /// `updated`, or `previous` where gradients have overflowed.
@@ -66,6 +74,7 @@ private:
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
   Value weightOfLast; ///< see averageWeight
+  DenseMap<Operation *, VariableOp> masters, offsets; ///< by parameter
   Value check; ///< not finite where the step is to change nothing
 };
 } // namespace
@@ -106,7 +115,49 @@ VariableOp StepBuilder::masterOf(VariableOp parameter) {
   Type element = parameter.getTensorType().getElementType();
   if (atLeastF32(element) == element)
     return parameter;
-  return state(parameter, "master", builder.getF32Type());
+  VariableOp &master = masters[parameter];
+  if (!master)
+    master = state(parameter, "master", builder.getF32Type());
+  return master;
+}
+
+Value StepBuilder::offsetParameter(VariableOp parameter) {
+  Value from = read(masterOf(parameter));
+  VariableOp &offset = offsets[parameter];
+  offset = state(parameter, optimizer.gradientOffset()->name, stateType);
+  Value sum = AddOp::create(builder, parameter.getLoc(), from, read(offset));
+  return as(parameter.getTensorType().getElementType(), sum);
+}
+
+void StepBuilder::offsetGradients(func::FuncOp gradients, MutableArrayRef<Value> values) {
+  // Parameters are read in the step or in the functions of its loops over microbatches.
+  Block &body = step.getBody().front();
+  auto reads = llvm::to_vector(body.getOps<GetOp>());
+  builder.setInsertionPointToStart(&body);
+  DenseMap<StringAttr, Value> sums;
+  for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+    if (auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr))
+      sums[of.getAttr()] = offsetParameter(module.lookupSymbol<VariableOp>(of.getAttr()));
+  auto replace = [&](GetOp get, Value sum) {
+    std::replace(values.begin(), values.end(), Value(get.getValue()), sum);
+    get.getValue().replaceAllUsesWith(sum);
+    get.erase();
+  };
+  for (GetOp get : reads)
+    if (Value sum = sums.lookup(get.getVariableAttr().getAttr()))
+      replace(get, sum);
+  for (auto loop : body.getOps<RepeatOp>()) {
+    auto callee = module.lookupSymbol<func::FuncOp>(loop.getCallee());
+    Block &inside = callee.getBody().front();
+    for (GetOp get : llvm::to_vector(inside.getOps<GetOp>()))
+      if (Value sum = sums.lookup(get.getVariableAttr().getAttr())) {
+        loop.getSharedMutable().append(sum);
+        replace(get, inside.addArgument(sum.getType(), get.getLoc()));
+      }
+    callee.setType(
+        builder.getFunctionType(inside.getArgumentTypes(), callee.getResultTypes()));
+  }
+  builder.setInsertionPointToEnd(&body);
 }
 
 Value StepBuilder::as(Type element, Value value) {
@@ -160,9 +211,7 @@ Direct StepBuilder::directionOf(VariableOp parameter, Value weight, Value gradie
 void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   Location loc = parameter.getLoc();
   const Optimizer &optimizer = rowOf(parameter);
-  auto get = [&](VariableOp variable) -> Value {
-    return GetOp::create(builder, variable.getLoc(), variable.getType(), variable.getSymName());
-  };
+  auto get = [&](VariableOp variable) { return read(variable); };
   auto set = [&](VariableOp variable, Value value) {
     SetOp::create(builder, loc, variable.getSymName(), value);
   };
@@ -188,7 +237,9 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   for (size_t i = means.size(); i-- > 0;)
     means[i] = state(parameter, rows[i].name, meanType(parameter, rows[i].of), /*ofExperts=*/true);
   for (size_t i = states.size(); i-- > 0;)
-    states[i] = state(parameter, optimizer.states[i].name, stateType);
+    states[i] = optimizer.states[i].isGradientOffset
+                    ? offsets.lookup(parameter)
+                    : state(parameter, optimizer.states[i].name, stateType);
   SmallVector<Value> old, operands{weight, gradient};
   for (VariableOp state : states)
     old.push_back(get(state));
@@ -248,6 +299,8 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
   step.setPublic();
   copyArgumentAttrs(gradients, step);
   SmallVector<Value> values = inlineBody(gradients, builder, step.getArguments());
+  if (optimizer.gradientOffset())
+    offsetGradients(gradients, values);
 
   // The loss, what else is reported, and gradients.
   SmallVector<Value> outputs, squares;
@@ -288,6 +341,9 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
   finishFunction(step, builder, outputs);
   for (auto [i, name] : llvm::enumerate(names))
     step.setResultAttr(i, outputAttr, name);
+  // It calls loops of microbatches that are given offset parameters now.
+  if (optimizer.gradientOffset())
+    gradients.erase();
   return success(areNamesFree);
 }
 
@@ -303,6 +359,8 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     }
     if (failed(checkNameIsFree(getOperation(), "step", "the function of a training step")))
       return signalPassFailure();
+    if (optimizer.getValue()->gradientOffset() && failed(checkAveraging()))
+      return signalPassFailure();
     GroupedParameters grouped;
     if (failed(grouped.assign(getOperation(), groups, *optimizer)))
       return signalPassFailure();
@@ -315,6 +373,18 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
       return signalPassFailure();
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optimizer.getValue()->name));
+  }
+
+  /// Refuses what parameters that are averages do not go with.
+  LogicalResult checkAveraging() {
+    auto refuse = [&](const Twine &what) {
+      return getOperation().emitError("optimizer ") << optimizer.getValue()->name << what;
+    };
+    if (ema)
+      return refuse(" averages parameters itself; leave out ema");
+    if (momentsDtype == MomentType::bf16)
+      return refuse(" adds up what bf16 would round away; use moments-dtype f32");
+    return success();
   }
 };
 } // namespace

@@ -223,6 +223,11 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     all layers at once compute them, and bound the root mean square of each direction by 1; `adafactor-scaled`
     multiplies it by that of the matrix. A state that is a mean over a dimension has one element there.
 
+    `optimizer` schedule-free-adamw takes gradients at the sum of each parameter and its state
+    `<parameter>.y_minus_x`. The sums are computed once, at the start of `@step`, in the type of the parameter;
+    loops over microbatches share them. `@eval` reads parameters. The pass refuses `ema` and `moments-dtype` bf16
+    with it.
+
     A parameter in bf16 or f16 gets one more state, its master weights `<parameter>.master` in
     f32: the update reads and writes the master, and the parameter becomes its rounded value. With
     `moments-dtype` bf16, the optimizer's states are stored in bf16: the update computes in f32 and

@@ -270,6 +270,15 @@ static const Case cases[] = {
      R"(func.func @k(%p: $XD, %g: $XD, %d: $XD, %c: $F, %l: $F, %b2: $F, %e: $F, %wd: $F, %w: $F) -> $XD {
        %0 = train.update "adafactor" decay %p, %g, %d, %c, %l, %b2, %e, %wd, %w : ($XD, $XD, $XD, $F, $F, $F, $F, $F, $F) -> $XD
        return %0 : $XD })"},
+    {"schedule_free_adamw",
+     R"(func.func @k(%p: $XD, %g: $XD, %v: $XD {test.positive}, %s: $XD, %c: $F, %l: $F, %b1: $F, %b2: $F {test.positive},
+          %e: $F {test.positive}, %wd: $F, %power: $F, %c2: $F {test.positive}, %w: $F) -> ($XD, $XD, $XD) {
+       %b3 = train.scale %b1 by 0.2 : ($F) -> $F
+       %b4 = train.scale %b2 by 0.2 : ($F) -> $F
+       %0:3 = train.update "schedule-free-adamw" decay %p, %g, %v, %s, %c, %l, %b3, %b4, %e, %wd, %power,
+           %c2, %w : ($XD, $XD, $XD, $XD, $F, $F, $F, $F, $F, $F, $F, $F, $F) -> ($XD, $XD, $XD)
+       return %0#0, %0#1, %0#2 : $XD, $XD, $XD })",
+     8, 1e-5},
     {"lerp",
      R"(func.func @k(%x: $XD, %y: $XD, %w: $F) -> $XD {
        %0 = train.lerp %x to %y by %w : ($XD, $XD, $F) -> $XD

@@ -164,7 +164,7 @@ class Golden:
             self.size["optimizer"] = run["optimizer"]
         files = ("data", "documents", "source", "source_documents")
         self.data = {name: self.directory.parent / run[name] for name in files if name in run} | {"tokens": run["tokens"]}
-        names = ("steps", "lr", "weight_decay", "beta1", "beta2", "beta2_decay", "eps", "momentum", "ema_decay", "grad_clip")
+        names = ("steps", "lr", "warmup", "weight_lr_power", "weight_decay", "beta1", "beta2", "beta2_decay", "eps", "momentum", "ema_decay", "grad_clip")
         self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names if name in run})
 
 

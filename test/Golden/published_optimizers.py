@@ -4,7 +4,7 @@
     python3 -m venv venv && venv/bin/pip install torch transformers
     PYTHONPATH=FOLDER venv/bin/python test/Golden/published_optimizers.py [NAME...]
 
-FOLDER has normuon.py of github.com/zichongli5/NorMuon.
+FOLDER has normuon.py of github.com/zichongli5/NorMuon and the package schedulefree 1.4.1.
 
 The product needs none of this; the results are committed. Models are those of transformers, everything in float64. The run
 with torch.optim.AdamW must be the one of golden.json.
@@ -99,6 +99,12 @@ def adafactor_scaled(model, run):
     return [torch.optim.Adafactor(groups_of(model, run["weight_decay"]), run["lr"], -run["beta2_decay"], (run["eps"], 1e-3), foreach=False)]
 
 
+def schedule_free(model, run):
+    import schedulefree
+    return [schedulefree.AdamWScheduleFree(groups_of(model, run["weight_decay"]), run["lr"], (run["beta1"], run["beta2"]), run["eps"],
+                                           warmup_steps=run["warmup"], weight_lr_power=run["weight_lr_power"])]
+
+
 # What a run does not have is None.
 ADAFACTOR = {"beta1": None, "beta2": None, "eps": 1e-30, "weight_decay": 0.1}
 RUNS = {"adamw": (adamw, {}),
@@ -107,7 +113,8 @@ RUNS = {"adamw": (adamw, {}),
         "muon-keller": (muon, {"optimizer": "muon", "momentum": 0.9, "lr": 0.02, "muon_scale": "keller", "muon_coefficients": "polar-express"}),
         "normuon": (normuon, {"momentum": 0.9, "lr": 0.02, "muon_scale": "keller"}),
         "adafactor": (adafactor, {**ADAFACTOR, "lr": 0.01, "beta2_decay": 0.8}),
-        "adafactor-scaled": (adafactor_scaled, {**ADAFACTOR, "lr": 0.05, "beta2_decay": 0.7})}
+        "adafactor-scaled": (adafactor_scaled, {**ADAFACTOR, "lr": 0.05, "beta2_decay": 0.7}),
+        "schedule-free-adamw": (schedule_free, {"lr": 0.01, "warmup": 2, "weight_lr_power": 2})}
 
 
 def train(run, of):
@@ -126,6 +133,9 @@ def train(run, of):
         x, y = (torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
         logits = model(x).logits
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+    averaging = [optimizer for optimizer in optimizers if hasattr(optimizer, "train")]  # whose parameters are others in evaluation
+    for optimizer in averaging:
+        optimizer.train()
     for step in range(run["steps"]):
         loss = loss_of(model, step)
         model.zero_grad()
@@ -136,10 +146,14 @@ def train(run, of):
         average.update_parameters(model)
         losses.append(loss.item())
         norms.append(norm.item())
+    for optimizer in averaging:
+        optimizer.eval()
     golden = {"run": run, "loss": losses, "grad_norm": norms, "final_norm": {n: w.norm().item() for n, w in model.named_parameters()}}
     if "ema_decay" in run:
         golden["ema_norm"] = {n: w.norm().item() for n, w in average.module.named_parameters()}
         golden["ema_loss"] = sum(loss_of(average.module, step).item() for step in range(2)) / 2  # of two batches
+    if averaging:
+        golden["eval_loss"] = sum(loss_of(model, step).item() for step in range(2)) / 2  # of two batches
     return golden
 
 

@@ -65,6 +65,20 @@ static void muon(Element &e, double g) {
   along(e);
 }
 
+/// AdamWScheduleFree of the package schedulefree 1.4.1 (r = 0), whose parameter in training is y, at one learning
+/// rate, so that all steps weigh the same.
+static void scheduleFree(Element &e, double g) {
+  double beta1 = e.numbers["beta1"], beta2 = e.numbers["beta2"], &v = e.states["variance"];
+  double y = e.p + e.states["y_minus_x"], z = e.p + e.states["y_minus_x"] / (1 - beta1);
+  v = beta2 * v + (1 - beta2) * g * g;
+  double direction = g / (std::sqrt(v / (1 - std::pow(beta2, e.t))) + e.numbers["eps"]) + e.decay * y;
+  double c = 1.0 / e.t;
+  y += c * (z - y) + direction * e.lr * (beta1 * (1 - c) - 1);
+  z -= e.lr * direction;
+  e.p = y + (1 - 1 / beta1) * (z - y);
+  e.states["y_minus_x"] = y - e.p;
+}
+
 static const std::map<std::string, Formula> formulas = {
     {"adamw",
      [](Element &e, double g) {
@@ -87,7 +101,8 @@ static const std::map<std::string, Formula> formulas = {
     {"muon", [](Element &e, double g) { muon(e, g); }},
     {"normuon", [](Element &e, double g) { muon(e, g); }},
     {"adafactor", [](Element &e, double) { along(e); }},
-    {"adafactor-scaled", [](Element &e, double) { along(e); }}};
+    {"adafactor-scaled", [](Element &e, double) { along(e); }},
+    {"schedule-free-adamw", scheduleFree}};
 
 /// A function of one update of `size` elements in f64.
 static std::string functionText(const train::Optimizer &row, bool decays, int64_t size) {
@@ -160,9 +175,12 @@ TEST(Optimizers, AreAsPublished) {
         for (Element &e : elements)
           ++e.t;
         std::map<std::string, double> scalars = elements[0].numbers;
+        // Updates at one learning rate weigh the same.
         for (const train::BiasCorrection &correction : row->corrections)
           scalars[correction.name.str()] =
-              1 - std::pow(scalars[correction.of.str()], elements[0].t);
+              correction.kind == train::CorrectionKind::rates
+                  ? 1.0 / elements[0].t
+                  : 1 - std::pow(scalars[correction.of.str()], elements[0].t);
         for (double number : {clip, lr})
           arguments.push_back(tensorOf(f64, {}, number));
         for (StringRef name : row->scalars())

@@ -174,6 +174,7 @@ TEST_F(CheckpointTest, StateHasTheTypesAndRangesThatItMust) {
   refused("shuffle", 1);
   refused("model", 3);
   refused("loss_scale", 3);
+  refused("rates", 3);
   refused("files", 3);
   auto text = [&](const std::string &content, const std::vector<std::string> &parts) {
     writeFile(folder + "/state.json", content);

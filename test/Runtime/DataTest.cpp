@@ -8,6 +8,7 @@
 #include "common/data/LearningRate.h"
 #include "common/data/Documents.h"
 #include "common/data/LossScaler.h"
+#include "common/data/RateWeights.h"
 #include "common/data/MappedFile.h"
 #include "common/data/TokenData.h"
 #include "common/data/TokenFile.h"
@@ -561,6 +562,31 @@ TEST(DataOrder, ShufflesEvenly) {
   for (auto &row : counts)
     for (int count : row)
       EXPECT_NEAR(count, 400, 100); // Five standard deviations.
+}
+
+TEST(RateWeights, AreTheLargestRateToAPower) {
+  // At one rate the average is the mean.
+  RateWeights same;
+  for (int t = 1; t <= 5; ++t) {
+    EXPECT_DOUBLE_EQ(same.share(0.3, 2), 1.0 / t);
+    same.add(0.3, 2);
+  }
+  // Warm-up weighs less, and a rate that falls as much as the largest.
+  RateWeights weights;
+  const double rates[] = {0.25, 0.5, 1, 0.1}, shares[] = {1, 0.25 / 0.3125, 1 / 1.3125, 1 / 2.3125};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(weights.share(rates[i], 2), shares[i]);
+    weights.add(rates[i], 2);
+  }
+  // A first step at the rate 0 makes no average.
+  RateWeights none;
+  EXPECT_EQ(none.share(0, 2), 0);
+  none.add(0, 2);
+  EXPECT_EQ(none.share(0.5, 2), 1);
+  // Without a power all weigh the same.
+  RateWeights plain;
+  plain.add(0.1, 0);
+  EXPECT_EQ(plain.share(7, 0), 0.5);
 }
 
 TEST(LearningRate, FollowsEachSchedule) {

@@ -49,7 +49,7 @@ private:
   /// Whether every stage counts itself what its microbatches read of the counts.
   LogicalResult checkCounts(const MicrobatchOps &ops, const PartFunctions &functions,
                             const MicrobatchOps &counts);
-  void findHolders(const PartFunctions &functions);
+  void findHolders(const PartFunctions &functions, train::RepeatOp loop);
   ArrayRef<int64_t> holdersOf(StringRef variable);
   void makeProgram(int64_t stage, ArrayRef<StageInputs> inputs);
 
@@ -61,7 +61,7 @@ private:
   int64_t stages;
   SmallVector<int64_t> stageOf; ///< of each chunk
   GroupAttr group;
-  /// The stages whose layers read a parameter, ascending.
+  /// The stages whose layers read a parameter, or what is computed from it before, ascending.
   llvm::StringMap<SmallVector<int64_t>> holders;
 };
 } // namespace
@@ -114,14 +114,19 @@ LogicalResult Splitter::checkCounts(const MicrobatchOps &ops, const PartFunction
   return success();
 }
 
-void Splitter::findHolders(const PartFunctions &functions) {
+void Splitter::findHolders(const PartFunctions &functions, train::RepeatOp loop) {
   for (auto &[part, made] : functions) {
     int64_t stage = stageOf[part.chunk];
-    func::FuncOp(made.function).walk([&](train::GetOp get) {
-      SmallVector<int64_t> &known = holders[get.getVariable()];
+    auto hold = [&](train::GetOp get) {
+      auto variable = module.lookupSymbol<train::VariableOp>(get.getVariable());
+      SmallVector<int64_t> &known = holders[variable.getOf().value_or(get.getVariable())];
       if (!llvm::is_contained(known, stage))
         known.insert(llvm::lower_bound(known, stage), stage);
-    });
+    };
+    func::FuncOp(made.function).walk(hold);
+    for (Value value : made.arguments)
+      if (auto argument = dyn_cast<BlockArgument>(value); argument && loop)
+        llvm::for_each(readsBehind(loop->getOperand(argument.getArgNumber())), hold);
   }
 }
 
@@ -170,7 +175,7 @@ LogicalResult Splitter::run() {
       splitWeights(*found);
     StringRef name = function.getSymName();
     parts.push_back(makeFunctions(*found, name == "step" ? "" : (name + ".").str()));
-    findHolders(parts.back());
+    findHolders(parts.back(), found->loop);
     ops.push_back(std::move(*found));
     if (!findLoop(function, train::Role::Count))
       continue;

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "StageParts.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -103,8 +105,11 @@ LogicalResult ChunkAssigner::findLayers() {
 void ChunkAssigner::findDependences() {
   DenseMap<Value, unsigned> depends;
   unsigned accumulators = ops.loop ? ops.loop.getCarry().size() : 0;
-  for (BlockArgument argument : ops.block->getArguments())
-    depends[argument] = argument.getArgNumber() < accumulators ? 0 : onData;
+  for (BlockArgument argument : ops.block->getArguments()) {
+    unsigned number = argument.getArgNumber();
+    bool isOfVariables = ops.loop && !readsBehind(ops.loop->getOperand(number)).empty();
+    depends[argument] = number < accumulators ? 0 : isOfVariables ? onVariables : onData;
+  }
   for (Operation &op : ops.block->without_terminator()) {
     auto repeat = dyn_cast<train::RepeatOp>(op);
     bool layers = repeat && train::isLayers(repeat);
@@ -382,6 +387,20 @@ FailureOr<MicrobatchOps> ChunkAssigner::run() {
     return failure();
   splitAccumulators();
   return std::move(ops);
+}
+
+SmallVector<train::GetOp> dist::readsBehind(Value operand) {
+  SmallVector<train::GetOp> reads;
+  llvm::SetVector<Value> behind;
+  behind.insert(operand);
+  for (size_t i = 0; i < behind.size(); ++i) {
+    Operation *op = behind[i].getDefiningOp();
+    if (auto get = dyn_cast_or_null<train::GetOp>(op))
+      reads.push_back(get);
+    else if (op && !isa<train::RepeatOp>(op))
+      behind.insert(op->operand_begin(), op->operand_end());
+  }
+  return reads;
 }
 
 train::RepeatOp dist::findLoop(func::FuncOp function, train::Role role) {

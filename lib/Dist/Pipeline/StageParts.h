@@ -56,6 +56,9 @@ struct MicrobatchOps {
   llvm::DenseSet<mlir::Operation *> free;
 };
 
+/// The reads of variables from which a loop's operand is computed, but not by another loop.
+llvm::SmallVector<train::GetOp> readsBehind(mlir::Value operand);
+
 /// The loop over microbatches of `function` with this role, or null.
 train::RepeatOp findLoop(mlir::func::FuncOp function, train::Role role);
 

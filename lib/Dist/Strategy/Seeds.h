@@ -131,6 +131,9 @@ struct Update {
 };
 llvm::SmallVector<Update> updatesOf(mlir::ModuleOp module);
 
+/// The op that adds its offset to the parameter of `update` where gradients are taken at the sum, or null.
+train::AddOp gradientOffsetOf(Update update);
+
 /// The uses that pass a gradient from the ops that compute it into the loops and
 /// accumulators that end in `use`, and how often it has been sliced: once inside a layer.
 void forEachRawGradient(mlir::ModuleOp module, mlir::OpOperand &use,

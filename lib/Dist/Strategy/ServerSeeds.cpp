@@ -35,6 +35,12 @@ public:
                << " is updated on one device, but orthogonalizing its matrices is a call for each "
                   "layer, which all devices make: --data-sync parameter-server does not go with "
                   "--optimizer muon and normuon; use --data-sync all-reduce";
+      if (gradientOffsetOf(update))
+        return parameter.emitError("parameter @")
+               << parameter.getSymName()
+               << " has its state y - x on one device, but all devices compute with y: --data-sync "
+                  "parameter-server does not go with --optimizer schedule-free-adamw; use --data-sync "
+                  "all-reduce";
       auto everywhere = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       Sharding sharded = everywhere.on(mesh);
       for (unsigned axis : axes)

@@ -11,6 +11,10 @@
 //   level 2  also the accumulators: each microbatch's gradient goes into it
 //   level 3  also parameters: every use gets the whole one, layer by layer
 //
+// Where gradients are taken at the sum of a parameter and an offset (schedule-free AdamW), the sum is what a
+// step computes with. It takes the place of the parameter in this list, which only updates and evaluations read,
+// so the parameter is stored as at level 3 from level 1 on.
+//
 // An update along a direction that whole matrices have (Muon) gathers what that is computed from, layer by
 // layer, and every data rank computes it. Mean squares of rows and columns are those of shards, added.
 //
@@ -28,6 +32,7 @@
 #include "SeededClasses.h"
 #include "Seeds.h"
 
+#include "Train/Optimizer.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -65,6 +70,25 @@ SmallVector<Update> dist::updatesOf(ModuleOp module) {
     updates.push_back({op, variable});
   });
   return updates;
+}
+
+train::AddOp dist::gradientOffsetOf(Update update) {
+  auto op = dyn_cast<train::UpdateOp>(update.op.getOperation());
+  const train::Optimizer *optimizer = op ? train::findOptimizer(op.getOptimizer()) : nullptr;
+  const train::OptimizerState *offset = optimizer ? optimizer->gradientOffset() : nullptr;
+  if (!offset)
+    return {};
+  auto module = op->getParentOfType<ModuleOp>();
+  train::AddOp found;
+  module.walk([&](train::AddOp add) {
+    auto get = add.getRhs().getDefiningOp<train::GetOp>();
+    auto state = get ? module.lookupSymbol<train::VariableOp>(get.getVariable())
+                     : train::VariableOp();
+    if (state && state.getRole() == offset->name &&
+        *state.getOf() == update.parameter.getSymName())
+      found = add;
+  });
+  return found;
 }
 
 void dist::forEachRawGradient(ModuleOp module, OpOperand &use,
@@ -125,6 +149,11 @@ public:
       gradient(update, *stored);
       findDirection(update.op);
       direction(update, computed, *stored);
+      if (train::AddOp sum = gradientOffsetOf(update)) {
+        shardParameter(parameter, *stored, computed, &update.op.getParameterMutable(), sum);
+        shareSum(sum, computed);
+        continue;
+      }
       if (level < 3) {
         OpOperand &use = update.op.getParameterMutable();
         if (Value whole = use.get();
@@ -159,14 +188,26 @@ public:
 
 private:
   /// Stores `parameter` as `stored` says. Uses that compute get it as it is computed with; `updated`
-  /// is that of its update, if it has one.
+  /// is that of its update, if it has one, and `sum` adds its offset to it.
   void shardParameter(train::VariableOp parameter, ShardingAttr stored, ShardingAttr computed,
-                      OpOperand *updated) {
+                      OpOperand *updated, train::AddOp sum = {}) {
     seed(parameter, stored, computed);
     module.walk([&](train::GetOp get) {
-      if (get.getVariable() == parameter.getSymName())
+      if (get.getVariable() == parameter.getSymName() && (!sum || get != sum.getLhs().getDefiningOp()))
         gather(get, computed, updated);
     });
+  }
+
+  /// Gives uses of the sum of a parameter and its offset, which is computed as these are stored, the whole one:
+  /// once, or at level 3 layer by layer.
+  void shareSum(train::AddOp sum, ShardingAttr computed) {
+    Value value = sum.getResult();
+    if (auto cast = value.hasOneUse() ? dyn_cast<train::CastOp>(*value.user_begin()) : train::CastOp())
+      value = cast.getResult(); // What devices send each other has the narrow type.
+    if (level == 3)
+      return gather(value, computed, /*updated=*/nullptr);
+    Value all = constrain(value, whole(computed), nextOf(value));
+    value.replaceAllUsesExcept(all, all.getDefiningOp());
   }
 
   /// Whether one of its indices is that of the tokens of a sequence.
@@ -379,15 +420,19 @@ private:
         continue;
       auto repeat = dyn_cast<train::RepeatOp>(use.getOwner());
       unsigned i = use.getOperandNumber();
-      if (!repeat || i < repeat.getCarry().size() ||
-          i >= repeat.getCarry().size() + repeat.getEach().size()) {
+      bool isSliced = repeat && i >= repeat.getCarry().size() &&
+                      i < repeat.getCarry().size() + repeat.getEach().size();
+      // A loop over microbatches shares it with the layers inside.
+      std::optional<train::Role> role = repeat ? train::roleOf(repeat) : std::nullopt;
+      bool isPassed = role == train::Role::Microbatch || role == train::Role::Count;
+      if (!isSliced && !isPassed) {
         here.push_back(&use);
         continue;
       }
       auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
       BlockArgument argument = layer.getArgument(repeat.getCalleeArgument(i));
       if (gathered.insert(argument).second)
-        gather(argument, withoutLayers(computed), updated);
+        gather(argument, isSliced ? withoutLayers(computed) : computed, updated);
     }
     if (here.empty())
       return;

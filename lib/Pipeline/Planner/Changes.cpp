@@ -52,7 +52,7 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
     add("--precision bf16", layout, [](CompileOptions &o) { o.precision = MixedPrecision::bf16; });
   if (given.precision == MixedPrecision::bf16 && given.gradDtype == GradientType::f32)
     add("--grad-dtype bf16", layout, [](CompileOptions &o) { o.gradDtype = GradientType::bf16; });
-  if (!given.optimizer->states.empty() && given.momentsDtype == MomentType::f32)
+  if (given.optimizer->hasNarrowStates() && given.momentsDtype == MomentType::f32)
     add("--moments-dtype bf16", layout,
         [](CompileOptions &o) { o.momentsDtype = MomentType::bf16; });
   for (Offload offload : {Offload{true, false}, Offload{false, true}, Offload{true, true}}) {

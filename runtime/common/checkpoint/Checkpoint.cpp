@@ -136,6 +136,8 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
                           {"good_steps", scale->goodSteps},
                           {"overflows", scale->overflows},
                           {"skipped", scale->skipped}};
+  if (const auto &rates = state.rates)
+    json["rates"] = {{"largest", rates->largest}, {"sum", rates->sum}};
   if (state.skipped)
     json["skipped"] = state.skipped;
   if (!state.fileTokens.empty())
@@ -330,7 +332,23 @@ public:
                      inner.whole("overflows", 0, largest), inner.whole("skipped", 0, largest)};
   }
 
+  std::optional<RateWeights> rates() const {
+    if (!json.contains("rates"))
+      return std::nullopt;
+    StateReader inner(*this);
+    inner.json = json["rates"];
+    if (!inner.json.is_object())
+      refuse("rates", inner.json, "an object");
+    return RateWeights{inner.atLeast0("largest"), inner.atLeast0("sum")};
+  }
+
 private:
+  double atLeast0(const char *key) const {
+    const Json &value = at(json, key);
+    if (!value.is_number() || !(value.get<double>() >= 0) || std::isinf(value.get<double>()))
+      refuse(key, value, "a number of at least 0");
+    return value.get<double>();
+  }
   [[noreturn]] void refuse(const char *key, const Json &value, const std::string &wanted) const {
     fail("--resume: ", path, ": \"", key, "\" is ", shortText(value), ", but must be ", wanted,
          remedy);
@@ -365,6 +383,7 @@ TrainingState meshwright::readState(const std::string &directory) {
   state.tokens = json.whole("tokens", 0, largest);
   state.batch = json.whole("batch", 1, largest);
   state.lossScale = json.lossScale();
+  state.rates = json.rates();
   if (json.has("skipped"))
     state.skipped = json.whole("skipped", 0, largest);
   state.fileTokens = json.fileTokens();

@@ -12,6 +12,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
 
 #include "common/data/LossScaler.h"
+#include "common/data/RateWeights.h"
 #include "common/plan/Plan.h"
 
 #include <cstdint>
@@ -44,6 +45,7 @@ struct TrainingState {
   std::vector<Source> sources = {};
   int64_t mixed = 0;
   std::optional<LossScale> lossScale; ///< of runs in fp16
+  std::optional<RateWeights> rates;   ///< of optimizers that average parameters
   int64_t skipped = 0; ///< steps that updated nothing because a router's logits were not finite
   /// The flags of the run that a resumed one need not be given, as text; none in checkpoints of
   /// earlier versions.

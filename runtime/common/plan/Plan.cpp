@@ -419,6 +419,12 @@ static void findStates(Plan &plan) {
   }
 }
 
+const plan::BiasCorrection *Plan::rateWeights() const {
+  auto found = std::find_if(biasCorrections.begin(), biasCorrections.end(),
+                            [](const auto &correction) { return correction.rates.value_or(false); });
+  return found == biasCorrections.end() ? nullptr : &*found;
+}
+
 /// The runtime fills exactly the inputs it knows, and each must have its size.
 static void checkInputs(const Plan &plan) {
   int64_t sequences = plan.batch / plan.axesSize(plan.dataAxes);

@@ -44,6 +44,7 @@ void Run::startState(const TokenData &data) {
   state.batch = plan.batch;
   state.flags = keptFlags(options);
   startLossScaling();
+  startRateWeights();
 }
 
 /// Refuses --steps with which the schedule ends at another step than in the run of the checkpoint, if steps
@@ -169,6 +170,16 @@ void Run::makeScaler(const LossScale &start) {
   state.lossScale = scaler->saved();
 }
 
+void Run::startRateWeights() {
+  if (!plan.rateWeights())
+    return state.rates.reset();
+  if (!state.rates && state.step > 0)
+    fail("--resume: ", checkpoint, "/state.json has no \"rates\", the weights of the steps in the averages that ",
+         plan.optimizer, " keeps: the file was changed; name another checkpoint");
+  if (!state.rates)
+    state.rates.emplace();
+}
+
 void Run::loadWeights() {
   arena = makeArena(context);
   context.arenas = arena->arenas();
@@ -183,6 +194,8 @@ void Run::goBackTo(const std::string &from) {
   checkSameModel(plan, from);
   state.step = saved.step;
   state.skipped = saved.skipped;
+  if (state.rates)
+    state.rates = saved.rates.value_or(RateWeights());
   if (saved.lossScale)
     makeScaler(*saved.lossScale);
   fillWeights(from);

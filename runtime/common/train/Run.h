@@ -62,6 +62,7 @@ private:
   void resumeState(const TokenData &data);
   void resumeMixture(std::vector<TrainingState::Source> given);
   void startLossScaling();
+  void startRateWeights();
   void makeScaler(const LossScale &start);
   void fillWeights(const std::string &from);
 };

@@ -68,7 +68,11 @@ void Trainer::fillScalars(int64_t step) {
   // Skipped steps do not count.
   int64_t updates = (run.scaler ? run.scaler->updates(step) : step) - run.state.skipped + 1;
   for (const plan::BiasCorrection &correction : plan.biasCorrections)
-    set(correction.name.c_str(), options.biasCorrection(correction, updates));
+    set(correction.name.c_str(),
+        correction.rates.value_or(false)
+            ? run.state.rates->share(learningRate(options, step),
+                                     options.hyperparameter(correction.of))
+            : options.biasCorrection(correction, updates));
   if (run.scaler)
     set("loss_scale", run.scaler->scale());
   if (int32_t *key = run.input<int32_t>("key")) {
@@ -116,6 +120,9 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   StepMetrics result = report.read(step);
   result.attentionImbalance = batches.attentionImbalance(attention);
   result.lr = learningRate(options, step);
+  if (const plan::BiasCorrection *weights = plan.rateWeights();
+      weights && std::isfinite(result.gradNorm)) // Others change nothing.
+    run.state.rates->add(result.lr, options.hyperparameter(weights->of));
   double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.stepMs = seconds * 1e3;
   result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;

@@ -345,7 +345,7 @@ def bad_compile(golden):
     recipe("mesh = [2]\n", "'mesh' must be a string")
     recipe("model = 3\n", "'model' must be a string")
     recipe("assert = [1]\n", "'assert' must be a list of strings")
-    recipe("optimizer = \"adamx\"\n", "'optimizer' is 'adamx'", "adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov, muon, normuon, adafactor, adafactor-scaled")
+    recipe("optimizer = \"adamx\"\n", "'optimizer' is 'adamx'", "adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov, muon, normuon, adafactor, adafactor-scaled, schedule-free-adamw")
     refused("recipe 'nothing.toml'", "No such file", recipe="nothing.toml")
 
     # A state goes wherever its parameter goes.

@@ -54,6 +54,8 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
                                ("moments-dtype", "bf16", "keeps its averages in f32", {"optimizer": "adafactor"}),
+                               ("moments-dtype", "bf16", "which bf16 would round away", {"optimizer": "schedule-free-adamw"}),
+                               ("masters", "halves", "reads master weights twice", {"optimizer": "schedule-free-adamw", "precision": "bf16"}),
                                ("muon-scale", "keller", "orthogonalizes nothing", {}),
                                ("muon-coefficients", "polar-express", "orthogonalizes nothing", {"optimizer": "lion"}),
                                ("masters", "whole", "the master weights of --precision bf16 only", {}),

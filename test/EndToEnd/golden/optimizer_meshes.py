@@ -19,7 +19,7 @@ for text in optimizers:
     optimizer, _, groups = text.partition("+")
     size = dict(golden.size, optimizer=optimizer, optimizer_groups=groups or None)
     # With a larger eps Adam does not make whole steps of gradients that are but rounding errors.
-    of_adam = {"eps": 1e-8 if "adafactor" in optimizer else 1e-4} if optimizer.startswith(("ada", "muon", "normuon")) else {}
+    of_adam = {"eps": 1e-8 if "adafactor" in optimizer else 1e-4} if optimizer.startswith(("ada", "muon", "normuon", "schedule-free")) else {}
     run = dict(golden.data, init=golden.weights, steps=4, weight_decay=None if optimizer == "sgd" else 0.1, lr=0.05 if optimizer.startswith("sgd") else 1e-3, **of_adam)
     want = interpreted(golden.config, size, run)
     for item in strategies:

@@ -14,7 +14,7 @@ from harness import Golden, check, compile, distance, fresh, interpreted, ranks_
 MESHES = {"zero 1": "data=2+zero=1", "zero 3": "data=2+zero=3", "tensor 2": "tensor=2", "pipe 2": "pipe=2/2", "bf16": "one+precision=bf16"}
 ROWS = {"adamw": "golden.json", "adam": "adam.json", "lion": "lion.json", "sgd-momentum": "sgd-momentum.json", "sgd-nesterov": "sgd-nesterov.json",
         "muon": "muon.json", "muon, keller, polar-express": "muon-keller.json",
-        "normuon": "normuon.json", "adafactor": "adafactor.json", "adafactor-scaled": "adafactor-scaled.json"}
+        "normuon": "normuon.json", "adafactor": "adafactor.json", "adafactor-scaled": "adafactor-scaled.json", "schedule-free-adamw": "schedule-free-adamw.json"}
 
 
 def executed(golden, size, item, run):

@@ -13,11 +13,13 @@ directory = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
 MESHES = {"zero": "data=2+zero=1", "tensor": "tensor=2", "pipe": "pipe=2/2", "one": "one"}
 STATES = {"adam": ("momentum", "variance"), "lion": ("momentum",), "sgd-nesterov": ("momentum",), "muon": ("momentum", "variance"),
-          "normuon": ("momentum", "variance", "row"), "adafactor": ("variance", "row", "column")}
+          "normuon": ("momentum", "variance", "row"), "adafactor": ("variance", "row", "column"),
+          "schedule-free-adamw": ("variance", "y_minus_x")}
 FLAGS = {"adam": {"beta1", "beta2", "eps", "weight-decay"}, "lion": {"beta1", "beta2", "weight-decay"}, "sgd": {"weight-decay"},
          "sgd-momentum": {"momentum", "weight-decay"}, "sgd-nesterov": {"momentum", "weight-decay"},
          "muon": {"momentum", "weight-decay", "beta1", "beta2", "eps"}, "normuon": {"momentum", "weight-decay", "beta1", "beta2", "eps"},
-         "adafactor": {"beta2-decay", "eps", "weight-decay"}}
+         "adafactor": {"beta2-decay", "eps", "weight-decay"},
+         "schedule-free-adamw": {"beta1", "beta2", "eps", "weight-decay", "weight-lr-power"}}
 ALL = set().union(*FLAGS.values())
 
 

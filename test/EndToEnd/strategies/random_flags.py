@@ -216,10 +216,13 @@ def offload_buffer(d):
     return of_optimizer(d)(sizes) if "optimizer" in (d["offload"] or "") else None
 
 
+AVERAGING = "schedule-free-adamw"  # Its parameters are averages.
+
+
 def optimizer(d):
     name = d.pick([None, "adamw", "sgd", "adam", "lion"])
     if name == "lion":
-        return d.directions([name, "muon", "normuon", "adafactor", "adafactor-scaled"])
+        return d.directions([name, "muon", "normuon", "adafactor", "adafactor-scaled", AVERAGING])
     return d.updates([name, name, "sgd-momentum", "sgd-nesterov"]) if name == "sgd" else name
 
 
@@ -291,8 +294,8 @@ COMPILE = {
     # Rounded moments make differences of f32 as large as those of narrow types.
     "muon-scale": lambda d: d.directions([None, "match-rms-adamw", "keller"]) if of("muon", "normuon")(d) else None,
     "muon-coefficients": lambda d: d.directions([None, "keller", "polar-express"]) if of("muon", "normuon")(d) else None,
-    "ema": lambda d: d.averages([None] * 7 + [True]),
-    "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if not of("sgd", "adafactor", "adafactor-scaled")(d) and d.is_set("precision", "bf16", "fp16") else None,
+    "ema": lambda d: d.averages([None] * 7 + [True]) if d["optimizer"] != AVERAGING else None,
+    "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if not of("sgd", "adafactor", "adafactor-scaled", AVERAGING)(d) and d.is_set("precision", "bf16", "fp16") else None,
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "expert-parts": lambda d: d.rounds([None, 1, 2, 3]) if d.sizes["expert"] > 1 else None,
@@ -318,7 +321,7 @@ COMPILE = {
     "deterministic": lambda d: d.pick([None, "off", None if d["attention"] == "generated" else "on"]) if d.cuda else None,
     "epilogues": cuda_only(None, "auto", "none", "bias,addend", "gelu,gelu-grad", "bias-grad"),
     "replay": lambda d: True if d.chance(16) else None,
-    "masters": lambda d: d.pick([None, "whole", None if d["replay"] else "halves"]) if d["precision"] == "bf16" else None,
+    "masters": lambda d: d.pick([None, "whole", None if d["replay"] or d["optimizer"] == AVERAGING else "halves"]) if d["precision"] == "bf16" else None,
     "emit": lambda d: d.pick(["train", "step", "dist", "local", "stages", "schedule", "exec"]) if d.chance(7) else None,
     # Programs of stages are compiled and written at the same time.
     "dump-ir": lambda d: "ir" if d.chance(8 if d.stages > 2 else 64) else None,
@@ -388,11 +391,12 @@ RUN = {
     "shuffle": lambda d: True if d.chance(3) else None,
     "no-shuffle": lambda d: d.samples([None, None, True]) if not d.run["shuffle"] else None,
     "log-samples": lambda d: d.samples([None, None, None, "samples.jsonl"]),
-    "beta1": among(None, 0, 0.5, 0.9, when=of("adamw", "adam", "lion", "muon", "normuon")),
-    "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion", "muon", "normuon")),
+    "beta1": among(None, 0, 0.5, 0.9, when=of("adamw", "adam", "lion", "muon", "normuon", AVERAGING)),
+    "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion", "muon", "normuon", AVERAGING)),
     "beta2-decay": lambda d: d.directions([None, 0, 0.5, 1]) if of("adafactor", "adafactor-scaled")(d) else None,
     # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.
-    "eps": among(1e-4, 1e-3, when=of("adamw", "adam", "muon", "normuon", "adafactor", "adafactor-scaled")),
+    "eps": among(1e-4, 1e-3, when=of("adamw", "adam", "muon", "normuon", "adafactor", "adafactor-scaled", AVERAGING)),
+    "weight-lr-power": lambda d: d.directions([None, 0, 1]) if of(AVERAGING)(d) else None,
     "momentum": lambda d: d.updates([None, 0, 0.5]) if of("sgd-momentum", "sgd-nesterov", "muon", "normuon")(d) else None,
     "weight-decay": lambda d: of_optimizer(d)([None, 0, 0.5]) if d["optimizer"] != "sgd" else None,
     "ema-decay": lambda d: d.averages([None, 0, 0.5]) if d["ema"] else None,

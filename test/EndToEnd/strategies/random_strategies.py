@@ -50,6 +50,7 @@ DOCUMENTED = {
     "`--loss-parts` that do not divide a rank's tokens; more than one where no loss can be divided": "--loss-parts .* (does not divide|no loss can be divided)",
     "`--attention cudnn` for calls that are not cuDNN's": "cannot be cuDNN's",
     "`--data-sync parameter-server` with `--optimizer muon` or `normuon`": "parameter-server does not go with --optimizer muon",
+    "`--data-sync parameter-server` with `--optimizer schedule-free-adamw`": "parameter-server does not go with --optimizer schedule-free-adamw",
     "padding sequences, layers, or an index inside a dimension": "padding",
 }
 # The largest relative differences of a precision: of losses, of norms of gradients; and half a unit in its last place.
@@ -452,8 +453,8 @@ def main():
     for kind in DOCUMENTED:
         check(kind in limits, f"docs/limits.md does not say that this is refused: {kind}")
     helps = {"compile": command(["meshwright", "compile", "--help"]), "run": ""}
-    for optimizer in ("adamw", "sgd-momentum", "adafactor"):  # Together they have the flags of all.
-        compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1, "optimizer": optimizer, "ema": True})
+    for optimizer in ("adamw", "sgd-momentum", "adafactor", "schedule-free-adamw"):  # Together they have the flags of all.
+        compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1, "optimizer": optimizer, "ema": optimizer == "adamw"})
         helps["run"] += command(["./exe", "--help"])
     check_reach(helps, reach(range(600)))
 
