@@ -48,6 +48,8 @@ SmallVector<StringRef> Optimizer::scalars() const {
       names.push_back(number.name);
   for (const BiasCorrection &correction : corrections)
     names.push_back(correction.name);
+  if (gradientOffset())
+    names.push_back(updateWeight);
   return names;
 }
 
@@ -188,11 +190,9 @@ static void addRow(const Optimizer &optimizer, plan::Header &plan) {
   }
   for (const BiasCorrection &correction : optimizer.corrections)
     if (!hasRow(plan.biasCorrections, correction.name)) {
-      plan.biasCorrections.push_back({correction.name.str(), correction.of.str(), {}, {}});
-      if (correction.kind == CorrectionKind::power)
+      plan.biasCorrections.push_back({correction.name.str(), correction.of.str(), {}});
+      if (correction.isPower)
         plan.biasCorrections.back().power = true;
-      if (correction.kind == CorrectionKind::rates)
-        plan.biasCorrections.back().rates = true;
     }
 }
 
@@ -207,7 +207,7 @@ void train::addAveragesToPlan(plan::Header &plan) {
   plan.optimizerStates.push_back(averageState);
   plan.hyperparameters.push_back(
       {averageDecay, "decay of the average of parameters", 0.999, belowOne, {}});
-  plan.biasCorrections.push_back({averageCorrection, averageDecay, {}, {}});
+  plan.biasCorrections.push_back({averageCorrection, averageDecay, {}});
 }
 
 bool train::keepsAverages(ModuleOp module) {

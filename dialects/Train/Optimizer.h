@@ -59,18 +59,11 @@ struct Hyperparameter {
   bool isInput() const { return most != 0.0; }
 };
 
-/// What an input of the t-th update is for a hyperparameter h.
-enum class CorrectionKind {
-  start, ///< 1 - h^t, by which an average that began at zero is divided
-  power, ///< t^-h, the weight of the t-th value in an average that needs no correction
-  rates  ///< such a weight too: the t-th of numbers over their sum so far, each the largest learning rate up
-         ///< to its update to the power h
-};
-
-/// The step's input `name`, which follows from the hyperparameter `of`.
+/// The step's input `name` in the t-th update: 1 - of^t, by which an average that began at zero is
+/// divided, or with `isPower` t^-of, the weight of the t-th value in an average that needs no correction.
 struct BiasCorrection {
   llvm::StringLiteral name, of;
-  CorrectionKind kind = CorrectionKind::start;
+  bool isPower = false;
 };
 
 /// What the direction of a step is where it is computed from whole matrices, before the update.

@@ -145,19 +145,6 @@ static bool hasInput(FunctionOpInterface function, StringRef name) {
   return false;
 }
 
-double Training::correctionOf(const train::BiasCorrection &correction, int64_t step) const {
-  double h = options->hyperparameter(correction.of.str()), t = double(scaler.updates(step) + 1);
-  switch (correction.kind) {
-  case train::CorrectionKind::start:
-    return 1 - std::pow(h, t);
-  case train::CorrectionKind::power:
-    return 1 / std::pow(t, h);
-  case train::CorrectionKind::rates:
-    return rates.share(learningRateOf(*options, step), h);
-  }
-  llvm_unreachable("a kind of corrections");
-}
-
 /// Inputs of [microbatches, rows, ...], or of one microbatch [rows, ...].
 llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i, int64_t step,
                                        int64_t microbatch) {
@@ -179,7 +166,11 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     scalars[number.name] = number.value;
   for (const train::Optimizer *row : {optimizer, optimizer->elsewhere})
     for (const train::BiasCorrection &correction : row ? row->corrections : optimizer->corrections)
-      scalars[correction.name] = correctionOf(correction, step);
+      scalars[correction.name] =
+          correction.isPower ? 1 / std::pow(double(updates), options->hyperparameter(correction.of.str()))
+                             : 1 - std::pow(options->hyperparameter(correction.of.str()), updates);
+  if (auto power = scalars.find(updateWeightPower); power != scalars.end())
+    scalars[updateWeight] = rates.share(learningRateOf(*options, step), power->second);
   if (auto decay = scalars.find(averageDecay); decay != scalars.end())
     scalars[averageCorrection] = 1 - std::pow(decay->second, updates);
   if (auto scalar = scalars.find(name); scalar != scalars.end()) {
@@ -284,9 +275,8 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
     step.lossScale = scaler.scale();
     scaler.update(!std::isfinite(step.gradNorm));
   }
-  for (const train::BiasCorrection &correction : optimizer->corrections)
-    if (correction.kind == train::CorrectionKind::rates && std::isfinite(step.gradNorm))
-      rates.add(step.lr, options->hyperparameter(correction.of.str()));
+  if (optimizer->gradientOffset() && std::isfinite(step.gradNorm)) // Other steps change nothing.
+    rates.add(step.lr, options->hyperparameter(updateWeightPower));
   return step;
 }
 

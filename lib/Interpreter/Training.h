@@ -56,8 +56,6 @@ private:
                                     int64_t microbatch);
   /// What each of a step's counted targets weighs.
   llvm::Expected<double> targetWeight(int64_t step) const;
-  /// The value of an optimizer's input that follows from a hyperparameter.
-  double correctionOf(const train::BiasCorrection &correction, int64_t step) const;
   llvm::Expected<Tensor> input(mlir::FunctionOpInterface function, unsigned i, int64_t step,
                                int64_t microbatch);
 

@@ -9,6 +9,7 @@
 #include "Train/Optimizer.h"
 #include "meshwright/Session.h"
 #include "meshwright/Register.h"
+#include "meshwright/runtime/Averages.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -175,12 +176,11 @@ TEST(Optimizers, AreAsPublished) {
         for (Element &e : elements)
           ++e.t;
         std::map<std::string, double> scalars = elements[0].numbers;
-        // Updates at one learning rate weigh the same.
         for (const train::BiasCorrection &correction : row->corrections)
           scalars[correction.name.str()] =
-              correction.kind == train::CorrectionKind::rates
-                  ? 1.0 / elements[0].t
-                  : 1 - std::pow(scalars[correction.of.str()], elements[0].t);
+              1 - std::pow(scalars[correction.of.str()], elements[0].t);
+        // Updates at one learning rate weigh the same in an average.
+        scalars[updateWeight] = 1.0 / elements[0].t;
         for (double number : {clip, lr})
           arguments.push_back(tensorOf(f64, {}, number));
         for (StringRef name : row->scalars())

@@ -31,7 +31,7 @@ static constexpr Hyperparameter hyperparameters[] = {
      "decay of parameters with two or more dimensions, beside the gradient's step"}};
 
 /// The first update's is 1, so the averages need no correction for their start at zero.
-static constexpr BiasCorrection weights[] = {{"beta2_weight", "beta2_decay", CorrectionKind::power}};
+static constexpr BiasCorrection weights[] = {{"beta2_weight", "beta2_decay", /*isPower=*/true}};
 
 namespace meshwright::train {
 extern const Optimizer adafactor = {

@@ -8,13 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Moments.h"
+#include "meshwright/runtime/Averages.h"
 
 using namespace meshwright::train;
 using namespace meshwright::train::formula;
 
 static Updated update(const UpdateInputs &in) {
   Expr x = in.parameter, ahead = in.state("y_minus_x"), g = in.clipped();
-  Expr beta1 = in.scalar("beta1"), beta2 = in.scalar("beta2"), c = in.scalar("average_weight");
+  Expr beta1 = in.scalar("beta1"), beta2 = in.scalar("beta2"), c = in.scalar(meshwright::updateWeight);
   Expr v = beta2 * in.state("variance") + (1.0 - beta2) * (g * g);
   Expr root = sqrt(v) * (1.0 / sqrt(in.scalar("bias_correction2"))) + in.scalar("eps");
   Expr step = g / root;
@@ -36,11 +37,10 @@ static constexpr Hyperparameter hyperparameters[] = {
     epsRow,
     {"weight_decay", 0.1, std::nullopt,
      "decoupled weight decay of parameters with two or more dimensions"},
-    {"weight_lr_power", 2, std::nullopt,
+    {meshwright::updateWeightPower, 2, std::nullopt,
      "exponent of the largest learning rate so far, which weighs an update in the average"}};
 
-static constexpr BiasCorrection corrections[] = {
-    {"bias_correction2", "beta2"}, {"average_weight", "weight_lr_power", CorrectionKind::rates}};
+static constexpr BiasCorrection corrections[] = {{"bias_correction2", "beta2"}};
 
 namespace meshwright::train {
 extern const Optimizer scheduleFreeAdamw = {

@@ -213,13 +213,11 @@ struct Hyperparameter {
                     v("most", self.most); v("decay_of", self.decayOf);)
 };
 
-/// An input of a step: of the hyperparameter h in the t-th update 1 - h^t, or what `power` or `rates` says.
+/// An input of a step: of the hyperparameter h in the t-th update 1 - h^t, or t^-h.
 struct BiasCorrection {
   string name, of;
   optional<bool> power; ///< it is t^-h
-  optional<bool> rates; ///< it is the t-th of numbers over their sum: the largest learning rate so far ^h
-  MESHWRIGHT_FIELDS(v("name", self.name); v("of", self.of); v("power", self.power);
-                    v("rates", self.rates);)
+  MESHWRIGHT_FIELDS(v("name", self.name); v("of", self.of); v("power", self.power);)
 };
 
 //===--- variables, inputs and outputs ------------------------------------===//

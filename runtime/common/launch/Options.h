@@ -88,7 +88,7 @@ struct Options {
   /// The flags of an executable whose plan begins so.
   explicit Options(const plan::Header &plan);
   double hyperparameter(const std::string &name) const;
-  /// Of the hyperparameter h 1 - h^updates, or updates^-h. Weights by learning rates are not these, see RateWeights.h.
+  /// Of the hyperparameter h 1 - h^updates, or updates^-h.
   double biasCorrection(const plan::BiasCorrection &correction, int64_t updates) const;
 
   /// Whether the flag `name` ("--seed") was on the command line.

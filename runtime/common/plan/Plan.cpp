@@ -7,6 +7,7 @@
 
 #include "common/monitor/Error.h"
 #include "common/plan/Sharding.h"
+#include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/StorageName.h"
 #include "meshwright/runtime/StorageRows.h"
 
@@ -419,12 +420,6 @@ static void findStates(Plan &plan) {
   }
 }
 
-const plan::BiasCorrection *Plan::rateWeights() const {
-  auto found = std::find_if(biasCorrections.begin(), biasCorrections.end(),
-                            [](const auto &correction) { return correction.rates.value_or(false); });
-  return found == biasCorrections.end() ? nullptr : &*found;
-}
-
 /// The runtime fills exactly the inputs it knows, and each must have its size.
 static void checkInputs(const Plan &plan) {
   int64_t sequences = plan.batch / plan.axesSize(plan.dataAxes);
@@ -437,7 +432,7 @@ static void checkInputs(const Plan &plan) {
       {"source_lengths", {ElementType::I32, sequences}},
       {"first_position", {ElementType::I32, 1}},
       {"key", {ElementType::I32, 2}}};
-  for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight"})
+  for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight", updateWeight})
     known[scalar] = {ElementType::F32, 1};
   for (const plan::Hyperparameter &number : plan.hyperparameters)
     known[number.name] = {ElementType::F32, 1};

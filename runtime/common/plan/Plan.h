@@ -194,8 +194,6 @@ struct Plan : plan::Header, NeededMemory {
   std::vector<int> groupMembers(const std::vector<int> &axes, int64_t rank) const;
 
   const Variable &parameter(const std::string &name, size_t program) const;
-  /// The input that is the weight of an update by its learning rate (RateWeights.h), or null.
-  const plan::BiasCorrection *rateWeights() const;
 
   /// The parts of the arena that have all variables in it, one of them, and all of `ports`.
   ArenaRange variableRange() const;

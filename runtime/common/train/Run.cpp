@@ -11,6 +11,7 @@
 #include "common/launch/Launch.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
+#include "meshwright/runtime/Averages.h"
 
 #include <algorithm>
 #include <cmath>
@@ -171,7 +172,7 @@ void Run::makeScaler(const LossScale &start) {
 }
 
 void Run::startRateWeights() {
-  if (!plan.rateWeights())
+  if (!plan.inputNames.count(updateWeight))
     return state.rates.reset();
   if (!state.rates && state.step > 0)
     fail("--resume: ", checkpoint, "/state.json has no \"rates\", the weights of the steps in the averages that ",

@@ -9,6 +9,7 @@
 #include "common/monitor/Error.h"
 #include "common/monitor/StopSignal.h"
 #include "common/train/Evaluation.h"
+#include "meshwright/runtime/Averages.h"
 
 #include <algorithm>
 #include <cmath>
@@ -68,11 +69,10 @@ void Trainer::fillScalars(int64_t step) {
   // Skipped steps do not count.
   int64_t updates = (run.scaler ? run.scaler->updates(step) : step) - run.state.skipped + 1;
   for (const plan::BiasCorrection &correction : plan.biasCorrections)
-    set(correction.name.c_str(),
-        correction.rates.value_or(false)
-            ? run.state.rates->share(learningRate(options, step),
-                                     options.hyperparameter(correction.of))
-            : options.biasCorrection(correction, updates));
+    set(correction.name.c_str(), options.biasCorrection(correction, updates));
+  if (run.state.rates)
+    set(updateWeight, run.state.rates->share(learningRate(options, step),
+                                             options.hyperparameter(updateWeightPower)));
   if (run.scaler)
     set("loss_scale", run.scaler->scale());
   if (int32_t *key = run.input<int32_t>("key")) {
@@ -120,9 +120,8 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   StepMetrics result = report.read(step);
   result.attentionImbalance = batches.attentionImbalance(attention);
   result.lr = learningRate(options, step);
-  if (const plan::BiasCorrection *weights = plan.rateWeights();
-      weights && std::isfinite(result.gradNorm)) // Others change nothing.
-    run.state.rates->add(result.lr, options.hyperparameter(weights->of));
+  if (run.state.rates && std::isfinite(result.gradNorm)) // Other steps change nothing.
+    run.state.rates->add(result.lr, options.hyperparameter(updateWeightPower));
   double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.stepMs = seconds * 1e3;
   result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
