@@ -20,7 +20,8 @@ static std::string unlessStatesOnHost(const CompileOptions &o) {
 }
 
 static std::string unlessMoments(const CompileOptions &o) {
-  if (o.optimizer->hasNarrowStates())
+  bool areFull = o.optimizer->gradientOffset() && o.momentsDtype == MomentType::f32;
+  if (o.optimizer->hasNarrowStates() || areFull)
     return "";
   if (o.optimizer->gradientOffset())
     return "--optimizer " + optionText(o.optimizer) +
