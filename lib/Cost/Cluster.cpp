@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Cost/Cluster.h"
+#include "meshwright/Cost/DevicesInUse.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
@@ -35,6 +36,22 @@ const Device &Cluster::deviceAt(int64_t number) const {
       return type.device;
   }
   return devices.back().device;
+}
+
+DevicesInUse::DevicesInUse(const Cluster &cluster, int64_t devices) {
+  int64_t first = 0;
+  for (const Cluster::Devices &type : cluster.devices) {
+    if (first >= devices)
+      break;
+    bool isLast = &type == &cluster.devices.back();
+    int64_t count = isLast ? devices - first : std::min(type.count, devices - first);
+    const Device &device = type.device;
+    if (device.capacity > 0 && (capacity == 0 || device.capacity < capacity))
+      capacity = device.capacity;
+    peakF32 += device.peakF32 * double(count) / double(devices);
+    peakNarrow += device.peakNarrow * double(count) / double(devices);
+    first += count;
+  }
 }
 
 const Level &Cluster::between(int64_t a, int64_t b) const {

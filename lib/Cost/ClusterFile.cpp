@@ -20,6 +20,9 @@ using llvm::Twine;
 /// with too few the loss would be computed in many small parts.
 static constexpr int64_t defaultProductRows = 1024;
 
+/// Devices of a cluster, whose numbers are added up and multiplied.
+static constexpr int64_t mostDevices = int64_t(1) << 31;
+
 namespace {
 class ClusterReader : public TomlReader {
 public:
@@ -30,8 +33,30 @@ private:
   CollectiveAlgorithm algorithm(const toml::table &table);
   Level level(const toml::table &table, bool isLast);
   Cluster::Devices devices(const toml::table &table, bool isLast);
+  /// A positive number; 0 where there is none.
+  double positive(const toml::table &table, StringRef key, bool mustBe);
+  using Tables = llvm::ArrayRef<const toml::table *>;
+  /// Refuses levels of one name, and more devices than there can be.
+  void checkLevels(const Cluster &cluster, Tables tables);
+  /// Refuses types of devices that are more or fewer than the levels connect. Where no level says how
+  /// many there are, the types do.
+  void checkCounts(Cluster &cluster, Tables types);
 };
 } // namespace
+
+double ClusterReader::positive(const toml::table &table, StringRef key, bool mustBe) {
+  double value = number(table, key, mustBe);
+  if (const toml::node *node = table.get(std::string_view(key)); node && value == 0)
+    fail(*node, "'" + key + "' must be positive");
+  return value;
+}
+
+/// Whether a table has rates of 16 bits.
+static bool saysNarrow(const toml::table &table, StringRef key) {
+  const toml::node *node = table.get(std::string_view(key));
+  const toml::table *rates = node ? node->as_table() : nullptr;
+  return rates && rates->get("bf16");
+}
 
 llvm::ArrayRef<StringRef> CollectiveAlgorithm::known() {
   static constexpr StringRef known[] = {"all_reduce", "all_gather", "reduce_scatter",
@@ -77,10 +102,10 @@ Level ClusterReader::level(const toml::table &table, bool isLast) {
   level.name = text(table, "name");
   text(table, "source");
   level.count = count(table, "count", !isLast);
-  level.link = {number(table, "latency"), number(table, "bandwidth")};
-  if (level.link.bandwidth == 0)
-    fail(table, "'bandwidth' must be positive");
+  level.link = {number(table, "latency"), positive(table, "bandwidth", true)};
   level.contention = number(table, "contention", false);
+  if (level.contention > 1)
+    fail(*table.get("contention"), "'contention' must be a part of a collective's time, from 0 to 1");
   for (const toml::table *entry : tables(table, "algorithms", false))
     level.algorithms.push_back(algorithm(*entry));
   return level;
@@ -110,7 +135,7 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
     device.description = device.name;
   text(table, "source", false);
   devices.count = count(table, "count", !isLast);
-  if (double bytes = number(table, "memory", false))
+  if (double bytes = positive(table, "memory", false))
     device.capacity = bytes;
   rates(table, "products", device.products, /*complete=*/!row);
   if (!row) {
@@ -120,6 +145,11 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   }
   rates(table, "attention", device.attention);
   rates(table, "attention_grad", device.attentionGrad);
+  // What a row has of small heads was measured with its other rates.
+  if (saysNarrow(table, "attention"))
+    device.smallHeads = Rate(0);
+  if (saysNarrow(table, "attention_grad"))
+    device.smallHeadsGrad = Rate(0);
   if (const toml::node *node = find(table, "packing", false)) {
     if (const toml::table *types = node->as_table()) {
       expectOnly(*types, {"f32", "bf16"});
@@ -131,7 +161,7 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   }
   if (int64_t rows = count(table, "product_rows", false))
     device.productRows = rows;
-  if (double share = number(table, "grouped_share", false))
+  if (double share = positive(table, "grouped_share", false))
     device.groupedShare = share;
   if (const toml::node *node = find(table, "functions", false)) {
     device.functions.clear();
@@ -160,7 +190,7 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
       fail(*node, "'host' must be a table with latency and bandwidth");
     } else {
       expectOnly(*host, {"latency", "bandwidth"});
-      device.host = {number(*host, "latency"), number(*host, "bandwidth")};
+      device.host = {number(*host, "latency"), positive(*host, "bandwidth", true)};
     }
   }
   // Where nothing says what is promised, the most that was measured counts.
@@ -172,6 +202,41 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   return devices;
 }
 
+void ClusterReader::checkLevels(const Cluster &cluster, Tables tables) {
+  int64_t devices = 1;
+  for (size_t i = 0; i < cluster.levels.size(); ++i) {
+    const Level &level = cluster.levels[i];
+    for (const Level &inside : llvm::ArrayRef(cluster.levels).take_front(i))
+      if (inside.name == level.name)
+        fail(*tables[i]->get("name"), "there is a level '" + Twine(level.name) + "' already");
+    if (level.count > mostDevices / devices)
+      return fail(*tables[i]->get("count"), "with this 'count' there are more than " +
+                                                Twine(mostDevices) + " devices");
+    devices *= std::max<int64_t>(1, level.count);
+  }
+}
+
+void ClusterReader::checkCounts(Cluster &cluster, Tables types) {
+  int64_t counted = 0;
+  for (const Cluster::Devices &type : cluster.devices)
+    counted += type.count;
+  const toml::table &last = *types.back();
+  bool takesRest = cluster.devices.back().count == 0;
+  std::optional<int64_t> size = cluster.size();
+  if (!size && !takesRest) {
+    int64_t unit = cluster.devicesPerUnit(cluster.levels.size() - 1);
+    if (counted % unit != 0)
+      return fail(*last.get("count"), "the " + Twine(counted) +
+                                          " devices of all types are no multiple of the " +
+                                          Twine(unit) + " that the levels connect");
+    cluster.levels.back().count = counted / unit;
+  } else if (size && (takesRest ? counted >= *size : counted != *size)) {
+    fail(last, "'count': the types have " + Twine(counted) + " devices" +
+                   (takesRest ? " without the last type, which has no 'count'" : "") +
+                   ", but the levels connect " + Twine(*size));
+  }
+}
+
 Cluster ClusterReader::read(const toml::table &table) {
   expectOnly(table, {"name", "description", "target", "devices", "levels"});
   Cluster cluster;
@@ -181,6 +246,8 @@ Cluster ClusterReader::read(const toml::table &table) {
   auto types = tables(table, "devices", true), links = tables(table, "levels", true);
   for (const toml::table *entry : links)
     cluster.levels.push_back(level(*entry, entry == links.back()));
+  if (!failed())
+    checkLevels(cluster, links);
   for (const toml::table *entry : types) {
     cluster.devices.push_back(devices(*entry, entry == types.back()));
     if (failed())
@@ -189,6 +256,8 @@ Cluster ClusterReader::read(const toml::table &table) {
     cluster.devices.back().device.machine = cluster.levels.front().link;
     cluster.devices.back().device.network = cluster.levels.back().link;
   }
+  if (!failed())
+    checkCounts(cluster, types);
   return cluster;
 }
 

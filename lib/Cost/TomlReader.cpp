@@ -13,6 +13,14 @@ using llvm::createStringError;
 using llvm::StringRef;
 using llvm::Twine;
 
+/// Beyond these, times would be infinite.
+static constexpr double least = 1e-30, most = 1e30;
+
+/// What a number that is positive, or not negative, must be besides.
+static const char *rangeOf(double value) {
+  return value >= most ? ", below 1e30" : value > 0 && value < least ? ", from 1e-30 on" : "";
+}
+
 llvm::Error TomlReader::parse(StringRef text,
                               llvm::function_ref<void(const toml::table &)> read) {
   toml::parse_result parsed = toml::parse(std::string_view(text), std::string_view(file));
@@ -57,8 +65,8 @@ double TomlReader::number(const toml::table &table, StringRef key, bool mustBe) 
   if (!node)
     return 0;
   double value = node->is_number() ? node->value_or(0.0) : -1;
-  if (!(value >= 0 && value < 1e30))
-    fail(*node, "'" + key + "' must be a number that is not negative");
+  if (!(value == 0 || (value >= least && value < most)))
+    fail(*node, "'" + key + "' must be a number that is not negative" + rangeOf(value));
   return value;
 }
 
@@ -78,8 +86,8 @@ std::optional<Rate> TomlReader::rate(const toml::table &table, StringRef key, bo
     return std::nullopt;
   if (node->is_number()) {
     double value = node->value_or(0.0);
-    if (!(value > 0 && value < 1e30))
-      fail(*node, "'" + key + "' must be a positive number");
+    if (!(value >= least && value < most))
+      fail(*node, "'" + key + "' must be a positive number" + rangeOf(value));
     return Rate(value);
   }
   std::vector<Rate::Point> points;
@@ -88,7 +96,8 @@ std::optional<Rate> TomlReader::rate(const toml::table &table, StringRef key, bo
       const toml::array *pair = item.as_array();
       double size = pair && pair->size() == 2 ? (*pair)[0].value_or(-1.0) : -1;
       double value = pair && pair->size() == 2 ? (*pair)[1].value_or(-1.0) : -1;
-      if (!(size > 0 && value > 0 && value < 1e30) ||
+      bool isInRange = size >= least && size < most && value >= least && value < most;
+      if (!isInRange ||
           (!points.empty() && size <= points.back().size)) {
         points.clear();
         break;
@@ -97,7 +106,7 @@ std::optional<Rate> TomlReader::rate(const toml::table &table, StringRef key, bo
     }
   if (points.empty()) {
     fail(*node, "'" + key + "' must be a positive number, or pairs [[size, rate], ...] of positive "
-                            "numbers by ascending size");
+                            "numbers from 1e-30 to 1e30 by ascending size");
     return std::nullopt;
   }
   return Rate(points);
@@ -123,11 +132,14 @@ std::vector<const toml::table *> TomlReader::tables(const toml::table &table, St
   const toml::node *node = find(table, key, mustBe);
   if (!node)
     return list;
+  bool areTables = true;
   if (const toml::array *array = node->as_array())
-    for (auto &&item : *array)
+    for (auto &&item : *array) {
+      areTables &= item.is_table();
       if (item.is_table())
         list.push_back(item.as_table());
-  if (list.empty())
+    }
+  if (list.empty() || !areTables)
     fail(*node, "'" + key + "' must be tables, each begun by [[" + key + "]]");
   return list;
 }

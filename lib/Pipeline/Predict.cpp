@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OutputFiles.h"
+#include "meshwright/Cost/DevicesInUse.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Report.h"
 #include "meshwright/StepTime.h"
@@ -51,11 +52,11 @@ struct Prediction {
       : plan(plan), cluster(cluster), profile(profile), parts(step.mean()), seconds(step.seconds),
         ranks(double(ranksOf(plan))) {
     tokensPerDevice = double(plan.batch) * double(plan.sequence) / seconds / ranks;
-    const cost::Device &device = cluster.devices.front().device;
-    peakRate = plan.precision == "f32" ? device.peakF32 : device.peakNarrow;
+    cost::DevicesInUse devices(cluster, int64_t(ranks));
+    peakRate = plan.precision == "f32" ? devices.peakF32 : devices.peakNarrow;
     modelFlops = plan.flops - plan.recomputedFlops;
     mfu = modelFlops / (ranks * peakRate * seconds);
-    capacity = device.capacity;
+    capacity = devices.capacity;
   }
   bool fits() const { return capacity == 0 || double(plan.deviceBytes) <= capacity; }
   llvm::json::Object json() const;

@@ -316,31 +316,36 @@ Error meshwright::writeExecutionTraces(ModuleOp module, const cost::Cluster *clu
   dist::Mesh mesh;
   for (auto op : module.getOps<dist::MeshOp>())
     mesh = op.getMesh();
+  if (std::optional<int64_t> size = cluster ? cluster->size() : std::nullopt;
+      size && *size < mesh.size())
+    return createStringError("--emit chakra: the mesh has " + Twine(mesh.size()) +
+                             " devices, but " + cluster->name + " only " + Twine(*size));
   Groups groups(communication, mesh);
   int64_t all = 0;
   for (ModuleOp program : dist::programsOf(module)) {
-    SmallVector<int64_t> ranks;
+    // Devices of different types take different times.
+    llvm::MapVector<const cost::Device *, SmallVector<int64_t>> ranksOf;
     for (int64_t rank = 0; rank < std::max<int64_t>(1, mesh.size()); ++rank)
       if (dist::runsOn(program, mesh, rank))
-        ranks.push_back(rank);
-    const cost::Device *device =
-        cluster && !ranks.empty() ? &cluster->deviceAt(ranks.front()) : nullptr;
-    Program its(program, communication, device);
-    all += int64_t(its.nodes.size()) * int64_t(ranks.size());
-    if (its.isTooLong() || all > mostNodes)
-      return createStringError(llvm::formatv(
-          "--emit chakra: the ranks' traces have more than {0:N0} nodes together; use a smaller mesh, "
-          "fewer microbatches or fewer layers",
-          mostNodes));
-    for (int64_t rank : ranks) {
-      std::string text;
-      auto write = [&](const std::string &message) { text += varint(message.size()) + message; };
-      write(nested(1, "0.0.4"));
-      for (auto [i, node] : llvm::enumerate(its.nodes))
-        write(encoded(node, i + 1, rank, groups));
-      std::string path = (folder + "/step." + Twine(rank) + ".et").str();
-      if (Error error = writeFileAtomically(text, path))
-        return error;
+        ranksOf[cluster ? &cluster->deviceAt(rank) : nullptr].push_back(rank);
+    for (auto &[device, ranks] : ranksOf) {
+      Program its(program, communication, device);
+      all += int64_t(its.nodes.size()) * int64_t(ranks.size());
+      if (its.isTooLong() || all > mostNodes)
+        return createStringError(llvm::formatv(
+            "--emit chakra: the ranks' traces have more than {0:N0} nodes together; use a smaller "
+            "mesh, fewer microbatches or fewer layers",
+            mostNodes));
+      for (int64_t rank : ranks) {
+        std::string text;
+        auto write = [&](const std::string &message) { text += varint(message.size()) + message; };
+        write(nested(1, "0.0.4"));
+        for (auto [i, node] : llvm::enumerate(its.nodes))
+          write(encoded(node, i + 1, rank, groups));
+        std::string path = (folder + "/step." + Twine(rank) + ".et").str();
+        if (Error error = writeFileAtomically(text, path))
+          return error;
+      }
     }
   }
   return writeFileAtomically(groups.json(), (folder + "/groups.json").str());

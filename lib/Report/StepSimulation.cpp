@@ -104,9 +104,11 @@ struct Runner {
   ModuleOp module;
   Block *block = nullptr; ///< of @step
   Block::iterator next;
-  int64_t device = 0; ///< that of its first rank
-  int64_t ranks = 0;  ///< that run it
-  double slowest = 1; ///< by which factor the slowest of these computes longer than the mean
+  int64_t device = 0;          ///< that of its first rank
+  SmallVector<int64_t> ranks;  ///< that run it
+  /// The types of their devices, and by which factor the slowest of a type computes longer than its
+  /// mean.
+  SmallVector<std::pair<const cost::Device *, double>, 1> types;
   Clocks clocks;
   TimeParts parts;
   std::map<int64_t, CommunicationKind> awaited; ///< what async tokens are of
@@ -153,10 +155,12 @@ private:
   std::string axesOf(const codegen::Collective &collective) const {
     return llvm::join(communication.groups[collective.group], ",");
   }
-  /// The devices of a group that has the first rank of a program.
-  SmallVector<int64_t> groupOf(const Runner &runner, const codegen::Collective &collective) const;
+  /// How the groups of a collective that ranks of a program are in lie. Where machines do not divide
+  /// groups evenly, some span more of them: one of those for which the rest wait.
   const cost::GroupLayout &layoutOf(int64_t number, const codegen::Collective &collective);
   Cost costOf(const Runner &runner, Operation *op);
+  /// The outermost level between ranks of two programs that send each other messages.
+  size_t linkBetween(int64_t number, int64_t peer);
   bool joinsPrograms(exec::MemoryCollectiveOpInterface op) const;
   void tell(int64_t number, SimulatedEvent::Track track, StringRef name, Operation &op,
             double begin, double end, bool show) {
@@ -176,6 +180,8 @@ private:
   llvm::DenseMap<Value, int64_t> iterations; ///< of loops that run, by their index
   llvm::DenseMap<Operation *, Cost> costs;
   std::map<std::pair<int64_t, unsigned>, cost::GroupLayout> layouts; ///< by program and group
+  std::map<std::pair<int64_t, unsigned>, cost::GroupLayout> byPlace; ///< ... and of one of its groups
+  std::map<std::pair<int64_t, int64_t>, size_t> links; ///< levels, by the programs at both ends
   std::map<Channel, std::deque<Message>> mail;
   /// Programs that have come to their next common collective, and when.
   std::map<int64_t, double> waiting;
@@ -198,8 +204,15 @@ Simulation::Simulation(ModuleOp module, const cost::Cluster &cluster, const cost
     while (runner.device + 1 < mesh.size() && !dist::runsOn(program, mesh, runner.device))
       ++runner.device;
     for (int64_t rank = 0; rank < mesh.size(); ++rank)
-      runner.ranks += dist::runsOn(program, mesh, rank);
-    runner.slowest = cluster.deviceAt(runner.device).slowest(runner.ranks);
+      if (dist::runsOn(program, mesh, rank))
+        runner.ranks.push_back(rank);
+    if (runner.ranks.empty())
+      runner.ranks.push_back(runner.device);
+    llvm::MapVector<const cost::Device *, int64_t> counts;
+    for (int64_t rank : runner.ranks)
+      ++counts[&cluster.deviceAt(rank)];
+    for (auto [type, count] : counts)
+      runner.types.push_back({type, type->slowest(count)});
     runners.push_back(std::move(runner));
     if (auto at = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr))
       for (NamedAttribute entry : at)
@@ -207,21 +220,53 @@ Simulation::Simulation(ModuleOp module, const cost::Cluster &cluster, const cost
   }
 }
 
-SmallVector<int64_t> Simulation::groupOf(const Runner &runner,
-                                         const codegen::Collective &collective) const {
+const cost::GroupLayout &Simulation::layoutOf(int64_t number,
+                                              const codegen::Collective &collective) {
+  auto [entry, isNew] = layouts.try_emplace({number, collective.group});
+  if (!isNew)
+    return entry->second;
   dist::Axes axes;
   for (StringRef name : communication.groups[collective.group])
     if (int axis = mesh.find(name); axis >= 0)
       axes.push_back(axis);
-  return mesh.group(runner.device, axes);
+  // Each group once, but for axes along which programs differ. Groups whose first ranks are at the same
+  // place in a unit of the outermost level lie alike.
+  auto isFirst = [&](int64_t rank) {
+    return llvm::all_of(axes, [&](int axis) {
+      return mesh.coordinate(rank, axis) == 0 || between.contains(mesh.axes[axis].name);
+    });
+  };
+  auto reach = [](const cost::GroupLayout &of) { return std::pair(of.level, -of.membersPerUnit); };
+  int64_t unit = cluster.devicesPerUnit(cluster.levels.size() - 1);
+  llvm::DenseSet<int64_t> seen;
+  for (int64_t rank : llvm::make_filter_range(runners[number].ranks, isFirst)) {
+    if (!seen.insert(rank % unit).second)
+      continue;
+    SmallVector<int64_t> group = mesh.group(rank, axes);
+    auto [known, isUnknown] = byPlace.try_emplace({group.front() % unit, collective.group});
+    if (isUnknown)
+      known->second = cluster.layoutOf(group);
+    if (seen.size() == 1 || reach(known->second) > reach(entry->second))
+      entry->second = known->second;
+  }
+  return entry->second;
 }
 
-const cost::GroupLayout &Simulation::layoutOf(int64_t number,
-                                              const codegen::Collective &collective) {
-  auto [entry, isNew] = layouts.try_emplace({number, collective.group});
+size_t Simulation::linkBetween(int64_t number, int64_t peer) {
+  auto [entry, isNew] = links.try_emplace({number, peer}, 0);
   if (isNew)
-    entry->second = cluster.layoutOf(groupOf(runners[number], collective));
+    for (auto [a, b] : llvm::zip(runners[number].ranks, runners[peer].ranks))
+      entry->second =
+          std::max(entry->second, size_t(&cluster.between(a, b) - cluster.levels.data()));
   return entry->second;
+}
+
+/// Seconds of what each rank of a program does for itself, by the type that takes longest.
+static double longest(const Runner &runner, llvm::function_ref<double(const cost::Device &)> of) {
+  double seconds = 0;
+  for (auto [type, slowest] : runner.types)
+    seconds = std::max(seconds, of(*type));
+  return seconds;
 }
 
 Cost Simulation::costOf(const Runner &runner, Operation *op) {
@@ -234,8 +279,9 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
   cost::CallWork call = work.of(op);
   Cost cost{parts[call.kind]};
   // Ranks of a program wait for each other in its collectives.
-  cost.seconds = call.seconds(cluster.deviceAt(runner.device)) * runner.slowest *
-                 (call.isProduct() ? profile.products : profile.kernels);
+  for (auto [type, slowest] : runner.types)
+    cost.seconds = std::max(cost.seconds, call.seconds(*type) * slowest);
+  cost.seconds *= call.isProduct() ? profile.products : profile.kernels;
   cost.isLaunched = cost.seconds > 0;
   return costs[op] = cost;
 }
@@ -294,8 +340,9 @@ void Simulation::copy(int64_t number, Operation &op) {
   CopyEngine engine = exec::copyEngineOf(&op).value_or(CopyEngine::numbered(0));
   double &queue = runner.clocks.copies[engine.number()];
   double bytes = double(cost::movedBy(&op, symbols).written);
-  queue = std::max(queue, runner.clocks.now) +
-          linkOf(cluster.deviceAt(runner.device), engine.space).seconds(bytes);
+  queue = std::max(queue, runner.clocks.now) + longest(runner, [&](const cost::Device &device) {
+            return linkOf(device, engine.space).seconds(bytes);
+          });
   if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
     runner.clocks.started[*token] = queue;
     runner.awaited.erase(*token);
@@ -382,7 +429,7 @@ void Simulation::runOp(int64_t number, Operation &op, bool show) {
   Cost cost = costOf(runner, &op);
   if (!cost.isLaunched)
     return;
-  double launch = cluster.deviceAt(runner.device).launch + profile.launch;
+  double launch = longest(runner, [](const cost::Device &d) { return d.launch; }) + profile.launch;
   runner.parts.*cost.part += cost.seconds;
   runner.parts.launches += launch;
   runner.clocks.now += cost.seconds + launch;
@@ -405,9 +452,7 @@ bool Simulation::runTop(int64_t number, Operation &op) {
   }
   const codegen::Collective &collective = *collectiveAt(&op);
   // Programs are at their coordinates along the axis that tells them apart.
-  auto linkTo = [&](int64_t peer) -> size_t {
-    return &cluster.between(runner.device, runners[peer].device) - cluster.levels.data();
-  };
+  auto linkTo = [&](int64_t peer) { return linkBetween(number, peer); };
   if (auto send = dyn_cast<exec::SendOp>(op)) {
     size_t level = linkTo(send.getTo());
     double &link = runner.clocks.links[level];
@@ -487,7 +532,7 @@ llvm::Expected<StepTime> Simulation::run() {
     double none = 0;
     wait(runner, step.seconds, none, 0); // for the slowest
     step.programs.push_back({runner.module.getSymName().value_or("every rank").str(),
-                             std::max<int64_t>(1, runner.ranks), runner.parts});
+                             std::max<int64_t>(1, int64_t(runner.ranks.size())), runner.parts});
   }
   return step;
 }

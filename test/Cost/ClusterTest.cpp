@@ -91,6 +91,64 @@ TEST(Cluster, MayHaveSeveralTypesOfDevices) {
   EXPECT_EQ(cluster.deviceAt(8).name, "a100-sxm");
   EXPECT_EQ(cluster.deviceAt(8).machine.bandwidth, 100e9);
   EXPECT_EQ(cluster.deviceAt(8).network.bandwidth, 10e9);
+  // Where each type has a number of devices, these are all.
+  Cluster counted = read(file("[[devices]]\nlike = \"h100-sxm\"\ncount = 8\n"
+                              "[[devices]]\nlike = \"a100-sxm\"\ncount = 4\n"));
+  EXPECT_EQ(counted.size(), 12);
+}
+
+TEST(Cluster, RefusesNumbersOfDevicesThatContradictEachOther) {
+  auto types = [](std::string first, std::string second) {
+    return "[[devices]]\nlike = \"h100-sxm\"\n" + first + "[[devices]]\nlike = \"a100-sxm\"\n" +
+           second;
+  };
+  auto level = [](std::string name, std::string count) {
+    return "[[levels]]\nname = \"" + name + "\"\n" + count +
+           "latency = 0\nbandwidth = 1\nsource = \"a test\"\n";
+  };
+  std::string two = level("machines", "count = 2\n"); // of the four devices inside
+  EXPECT_EQ(read(file(types("count = 3\n", "count = 5\n"), inside, two)).size(), 8);
+  EXPECT_EQ(read(file(types("count = 7\n", ""), inside, two)).size(), 8);
+  EXPECT_EQ(refusal(file(types("count = 3\n", "count = 4\n"), inside, two)),
+            "c.toml, line 6: 'count': the types have 7 devices, but the levels connect 8");
+  EXPECT_EQ(refusal(file(types("count = 8\n", ""), inside, two)),
+            "c.toml, line 6: 'count': the types have 8 devices without the last type, which has no "
+            "'count', but the levels connect 8");
+  EXPECT_EQ(refusal(file(types("count = 3\n", "count = 4\n"))),
+            "c.toml, line 8: the 7 devices of all types are no multiple of the 4 that the levels "
+            "connect");
+  EXPECT_EQ(refusal(file(device, level("a", "count = 2147483648\n"), level("b", "count = 2\n"))),
+            "c.toml, line 13: with this 'count' there are more than 2147483648 devices");
+  EXPECT_EQ(refusal(file(device, inside, level("inside", ""))),
+            "c.toml, line 12: there is a level 'inside' already");
+}
+
+TEST(Cluster, RefusesNumbersThatMakeTimesNoNumbers) {
+  auto with = [](std::string line) { return file(std::string(device) + line + "\n"); };
+  EXPECT_EQ(refusal(with("memory = 0")), "c.toml, line 5: 'memory' must be positive");
+  EXPECT_EQ(refusal(with("grouped_share = 0")), "c.toml, line 5: 'grouped_share' must be positive");
+  EXPECT_EQ(refusal(with("launch = inf")),
+            "c.toml, line 5: 'launch' must be a number that is not negative, below 1e30");
+  EXPECT_EQ(refusal(with("launch = nan")),
+            "c.toml, line 5: 'launch' must be a number that is not negative");
+  EXPECT_EQ(refusal(with("memory_bandwidth = 5e-324")),
+            "c.toml, line 5: 'memory_bandwidth' must be a positive number, from 1e-30 on");
+  EXPECT_THAT(refusal(with("memory_bandwidth = [[1, 1e9], [inf, 1e9]]")),
+              HasSubstr("'memory_bandwidth' must be a positive number, or pairs"));
+  EXPECT_EQ(refusal(with("host = {latency = 0, bandwidth = 0}")),
+            "c.toml, line 5: 'bandwidth' must be positive");
+  EXPECT_EQ(refusal(file(device, inside, std::string(outside) + "contention = 2\n")),
+            "c.toml, line 16: 'contention' must be a part of a collective's time, from 0 to 1");
+  EXPECT_THAT(refusal("levels = [1]\nname = \"x\"\ntarget = \"cuda\"\n" + std::string(device)),
+              HasSubstr("line 1: 'levels' must be tables, each begun by [[levels]]"));
+}
+
+TEST(Cluster, ReplacesTheRatesOfSmallHeadsWithThoseOfAttention) {
+  std::string row = "[[devices]]\nlike = \"h100-sxm-measured\"\n";
+  EXPECT_GT(read(file(row)).deviceAt(0).smallHeads.peak(), 0);
+  Cluster own = read(file(row + "attention.bf16 = 1e12\n"));
+  EXPECT_EQ(own.deviceAt(0).smallHeads.peak(), 0);
+  EXPECT_GT(own.deviceAt(0).smallHeadsGrad.peak(), 0);
 }
 
 TEST(Cluster, DescribesDevicesThatTheTableDoesNotHave) {

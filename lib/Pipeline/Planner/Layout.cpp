@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Layout.h"
 
+#include "meshwright/Cost/DevicesInUse.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -47,15 +49,9 @@ std::string Layout::str() const {
 }
 
 double Problem::capacity() const {
-  double least = options.memoryLimit.text.empty() ? 0 : options.memoryLimit.count;
-  int64_t first = 0;
-  for (const cost::Cluster::Devices &type : cluster.devices) {
-    double bytes = type.device.capacity;
-    if (first < devices && bytes > 0 && (least == 0 || bytes < least))
-      least = bytes;
-    first += type.count;
-  }
-  return least;
+  double limit = options.memoryLimit.text.empty() ? 0 : options.memoryLimit.count;
+  double bytes = cost::DevicesInUse(cluster, devices).capacity;
+  return limit > 0 && bytes > 0 ? std::min(limit, bytes) : std::max(limit, bytes);
 }
 
 static std::vector<int64_t> divisors(int64_t number) {

@@ -8,6 +8,7 @@
 #include "Prepare.h"
 #include "Search.h"
 #include "meshwright/Codegen.h"
+#include "meshwright/Cost/DevicesInUse.h"
 #include "meshwright/Pipeline.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -87,9 +88,9 @@ static std::vector<const Candidate *> paretoOf(const Found &found) {
 }
 
 static double mfuOf(const Problem &problem, const Candidate &candidate) {
-  const cost::Device &device = problem.cluster.devices.front().device;
+  cost::DevicesInUse devices(problem.cluster, problem.devices);
   double peak =
-      problem.options.precision == MixedPrecision::f32 ? device.peakF32 : device.peakNarrow;
+      problem.options.precision == MixedPrecision::f32 ? devices.peakF32 : devices.peakNarrow;
   return candidate.flops / (double(problem.devices) * peak * candidate.seconds);
 }
 

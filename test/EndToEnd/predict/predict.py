@@ -83,6 +83,26 @@ uneven = predict(mesh="data=2", overlap="off")["breakdown"]
 near(uneven["products"] / even["products"] - 1, 0.1 / 3.14159265**0.5, "the slower of two", 1e-4)
 near(predict()["breakdown"]["products"], base["breakdown"]["products"], "one device is as fast as the mean")
 
+# Of types that differ the slowest that a program runs on counts, the smallest memory, and the mean of peaks.
+def types(*devices):
+    text = pathlib.Path("c.toml").read_text()
+    one = text[text.index("[[devices]]"):text.index("[[levels]]")]
+    for i, (count, rate, memory) in enumerate(devices):
+        its = one.replace("products = {f32 = 1000000000000.0", f"products = {{f32 = {rate}").replace("memory = 1000000000.0", f"memory = {memory}")
+        text = text.replace("[[levels]]", its.replace('name = "device"', f'name = "device{i}"' + (f"\ncount = {count}" if count else "")) + "[[levels]]", 1)
+    pathlib.Path("c.toml").write_text(text.replace(one, "", 1))
+
+
+cluster(products=0.5e12, memory=1e15)
+slow = predict(mesh="data=2", overlap="off")["breakdown"]["products"]
+cluster(memory=1e15)
+types((1, 1e12, 1e9), (0, 0.5e12, 1e5))
+mixed = predict(mesh="data=2", overlap="off")
+near(mixed["breakdown"]["products"], slow, "products on the slower of two types")
+check(mixed["device_memory_bytes"] == 1e5 and not mixed["fits"], mixed)
+near(mixed["peak_flops_per_device"], 0.75e12, "the mean of peaks")
+check(predict()["fits"], "a type that is not in use does not count")
+
 # Operands are packed beside the FLOPs of a product, twice as long at half the rate.
 cluster(memory=1e15)
 plain = predict()["breakdown"]["products"]
@@ -118,6 +138,17 @@ cluster(inside=1e9, outside=1e7)
 for axis, inner, outer in (("tensor", "data=2,tensor=2", "tensor=2,data=2"), ("data", "tensor=2,data=2", "data=2,tensor=2")):
     waits = [predict(mesh=mesh, overlap="off")["breakdown"][f"communication[{axis}]"] for mesh in (inner, outer)]
     check(waits[0] < waits[1] / 20, f"{axis} inside a machine and between machines: {waits}")
+
+# Machines of three: of two pairs one spans machines, and so does one of two messages between pairs.
+cluster(inside=1e9, outside=1e7, count=3)
+far = predict(mesh="data=2,tensor=2", overlap="off")["breakdown"]["communication[tensor]"]
+cluster(inside=1e9, outside=1e7, count=1)
+near(far, predict(mesh="data=2,tensor=2", overlap="off")["breakdown"]["communication[tensor]"], "pairs in machines of three and of one")
+messages = []
+for count in (3, 4):
+    cluster(inside=1e9, outside=1e6, count=count)
+    messages.append(predict(mesh="pipe=2,data=2", microbatches=2)["breakdown"]["communication[pipe]"])
+check(messages[0] > 10 * messages[1], f"messages in machines of three and of four: {messages}")
 
 # Profiles change what they say.
 cluster(launch=1e-6)
