@@ -99,17 +99,25 @@ static std::string changesFor(const Problem &problem, const Candidate &smallest,
   return text;
 }
 
-/// Device counts near that of the problem that divide the model, among the next few.
+/// Device counts near that of the problem that divide the model; if none of the next few does, the
+/// largest power of two below that does.
 static std::string countsNear(const Problem &problem) {
+  constexpr int64_t furthest = 1024;
+  Problem other = problem;
+  int64_t most = problem.cluster.size().value_or(dist::Mesh::mostDevices);
   std::string text;
-  for (int64_t offset = 1; offset <= problem.devices && text.empty(); ++offset)
-    for (int64_t devices : {problem.devices - offset, problem.devices + offset}) {
-      Problem other = problem;
-      other.devices = devices;
-      std::optional<int64_t> size = problem.cluster.size();
-      if (devices >= 1 && (!size || devices <= *size) && !layoutsOf(other).empty())
-        text += (text.empty() ? "" : " and ") + std::to_string(devices);
-    }
+  auto add = [&](int64_t devices) {
+    other.devices = devices;
+    if (devices >= 1 && devices <= most && !layoutsOf(other).empty())
+      text += (text.empty() ? "" : " and ") + std::to_string(devices);
+  };
+  for (int64_t offset = 1; offset <= std::min(furthest, problem.devices) && text.empty(); ++offset) {
+    add(problem.devices - offset);
+    add(problem.devices + offset);
+  }
+  for (int64_t power = dist::Mesh::mostDevices; power >= 1 && text.empty(); power /= 2)
+    if (power < problem.devices)
+      add(power);
   return text;
 }
 

@@ -54,11 +54,16 @@ double Problem::capacity() const {
   return limit > 0 && bytes > 0 ? std::min(limit, bytes) : std::max(limit, bytes);
 }
 
+/// In ascending order.
 static std::vector<int64_t> divisors(int64_t number) {
-  std::vector<int64_t> list;
-  for (int64_t i = 1; i <= number; ++i)
-    if (number % i == 0)
+  std::vector<int64_t> list, large;
+  for (int64_t i = 1; i * i <= number; ++i)
+    if (number % i == 0) {
       list.push_back(i);
+      if (i * i != number)
+        large.push_back(number / i);
+    }
+  list.insert(list.end(), large.rbegin(), large.rend());
   return list;
 }
 
@@ -96,8 +101,8 @@ static std::vector<int64_t> microbatchesOf(const Problem &problem, int64_t rows)
     return kept > 0 && rows % kept == 0 ? std::vector{kept} : std::vector<int64_t>();
   // Few sequences at a time, unless nothing is gained by less.
   std::vector<int64_t> numbers;
-  for (int64_t sequences : divisors(rows))
-    if (sequences <= 8)
+  for (int64_t sequences = 1; sequences <= 8; ++sequences)
+    if (rows % sequences == 0)
       numbers.push_back(rows / sequences);
   return numbers;
 }

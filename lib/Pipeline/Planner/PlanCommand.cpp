@@ -137,11 +137,16 @@ static std::string proofOf(const Found &found) {
   double best = found.fitting.front().seconds;
   if (found.complete)
     return "all other layouts are slower or too large, by their lower bounds";
+  std::string limit = found.isOutOfTime ? "time limit reached (--seconds)"
+                                        : "as many layouts as --layouts allows were compiled";
   if (found.leastSeconds >= best)
-    return "time limit reached, but all other layouts are slower, by their lower bounds";
-  return llvm::formatv("time limit reached (--seconds); the lower bound of layouts not compiled is "
-                       "{0:F3} s, {1:P1} below the best",
-                       found.leastSeconds, 1 - found.leastSeconds / best);
+    return limit + ", but all other layouts are slower, by their lower bounds";
+  bool isShort = best < 0.1;
+  return limit + llvm::formatv("; the lower bound of layouts not compiled is {0:F3} {1}, {2:P1} below "
+                               "the best",
+                               found.leastSeconds * (isShort ? 1e3 : 1), isShort ? "ms" : "s",
+                               1 - found.leastSeconds / best)
+                     .str();
 }
 
 static void print(const Problem &problem, const Found &found, llvm::raw_ostream &os) {
@@ -168,12 +173,15 @@ static std::string recipeOf(const Problem &problem, const Candidate &candidate) 
                                    candidate.seconds, problem.devices, problem.cluster.name,
                                    candidate.bytes, llvm::json::Value(problem.options.model))
                          .str();
-  auto add = [&](const Flag &flag, StringRef value) {
+  auto quoted = [](StringRef value) { return llvm::formatv("{0}", llvm::json::Value(value)).str(); };
+  auto add = [&](const Flag &flag, std::string value) {
+    // Flags have no text for what is off.
+    if (value.empty() && flag.form == Flag::Integer)
+      value = "0";
+    if (value.empty() && flag.form == Flag::Switch)
+      value = "false";
     bool isBare = flag.form == Flag::Integer || flag.form == Flag::Switch;
-    text += flag.name;
-    text += " = ";
-    text += isBare ? value.str() : llvm::formatv("{0}", llvm::json::Value(value)).str();
-    text += "\n";
+    text += std::string(flag.name) + " = " + (isBare ? value : quoted(value)) + "\n";
   };
   auto layout = candidate.layout.flags();
   for (const Flag &flag : compileFlags()) {
@@ -184,9 +192,12 @@ static std::string recipeOf(const Problem &problem, const Candidate &candidate) 
       add(flag, std::to_string(problem.batch));
     else if (problem.isKept(flag.name) && flag.form != Flag::List &&
              !llvm::is_contained({"recipe", "plan", "devices"}, StringRef(flag.name)))
-      add(flag, flag.form == Flag::Switch ? StringRef("true")
-                                          : StringRef(flag.text(problem.options)));
+      add(flag, flag.text(problem.options));
   }
+  if (!problem.options.seeds.empty())
+    text += "\n[seeds]\n";
+  for (auto &[pattern, sharding] : problem.options.seeds)
+    text += quoted(pattern) + " = " + quoted(sharding) + "\n";
   return text;
 }
 

@@ -69,11 +69,17 @@ Expected<Problem> planner::prepare(const CompileOptions &options, int64_t device
   if (devices == 0)
     return createStringError("--devices is missing: cluster " + cluster.name +
                              " has any number of them");
+  if (devices > dist::Mesh::mostDevices)
+    return createStringError("--devices " + llvm::Twine(devices) + " must be at most " +
+                             llvm::Twine(dist::Mesh::mostDevices) + ", the most that a mesh has");
   if (size && devices > *size)
     return createStringError("--devices " + llvm::Twine(devices) + " are more than the " +
                              llvm::Twine(*size) + " of cluster " + cluster.name);
   if (options.batch == 0)
     return createStringError("--batch is missing: the sequences of an optimizer step");
+  if (options.batch < 0 || options.batch > INT32_MAX)
+    return createStringError("--batch " + llvm::Twine(options.batch) +
+                             " must be from 1 to 2147483647");
   ModelReader reader(options, context);
   Expected<ModelFacts> model = reader.read();
   if (!model)

@@ -41,9 +41,12 @@ private:
   /// of threads, so that all numbers find the same.
   static constexpr size_t roundSize = 8;
 
-  bool isOver() const {
+  bool isOutOfTime() const {
     std::chrono::duration<double> taken = Clock::now() - begin;
-    return taken.count() > limits.seconds || (limits.compiled && compiled >= limits.compiled);
+    return taken.count() > limits.seconds;
+  }
+  bool isOver() const {
+    return isOutOfTime() || (limits.compiled && compiled >= limits.compiled);
   }
   double leastSeconds(Entry &entry) {
     if (!entry.seconds)
@@ -66,6 +69,13 @@ private:
   bool evaluate(llvm::ArrayRef<Entry *> wanted, bool promising);
   /// A layout and, where it does not fit, the same with more activation checkpointing.
   std::vector<Candidate> tryLayout(const Layout &layout);
+  /// Whether the time ended before the most activation checkpointing was tried of a layout that does
+  /// not fit with less.
+  bool isUnfinished(const std::vector<Candidate> &tried) const {
+    const Candidate &last = tried.back();
+    return !problem.isKept("remat") && last.refused.empty() && !last.fits(capacity) &&
+           last.layout.remat != "full";
+  }
   /// If nothing fits: compiles layouts that are too large by their bounds, with the most activation
   /// checkpointing, until none can need less than the one that is found.
   void findSmallest();
@@ -129,7 +139,7 @@ void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
       results[i] = compile(round[i]->layout);
   });
   for (auto [entry, result] : llvm::zip(round, results)) {
-    entry->isDone |= !result.empty();
+    entry->isDone |= !result.empty() && !isUnfinished(result);
     compiled += int64_t(result.size());
     for (Candidate &candidate : result) {
       candidate.leastSeconds = leastSeconds(*entry);
@@ -242,6 +252,7 @@ Found Searcher::conclude(bool complete) {
   found.complete = complete;
   found.layouts = int64_t(space.size());
   found.compiled = compiled;
+  found.isOutOfTime = !limits.compiled || compiled < limits.compiled;
   found.leastSeconds = best;
   std::vector<Entry *> open;
   for (Entry &entry : space) {

@@ -76,6 +76,18 @@ recipe = pathlib.Path("r.toml").read_text()
 again = json.loads(call(["meshwright", "predict", "--recipe", "r.toml", "--json"]))
 check(f"{again['step_s']:.4f} s a step" in recipe, f"{recipe} takes {again['step_s']}")
 
+# So it is with flags that are off, and with seeds.
+pathlib.Path("off.toml").write_text('packed = false\n[seeds]\n"h.mlp.*.weight" = "[{}, {}]"\n')
+said = call(["meshwright", "plan", config, "--recipe", "off.toml", "--cluster", "c.toml", "--devices", 2, "--batch", BATCH, "--seq", SEQ, "--zero", 0, "--keep", "--mesh tensor=2", "-o", "r.toml"])
+recipe = pathlib.Path("r.toml").read_text()
+check("packed = false\n" in recipe and "zero = 0\n" in recipe and recipe.endswith('[seeds]\n"h.mlp.*.weight" = "[{}, {}]"\n'), recipe)
+again = json.loads(call(["meshwright", "predict", "--recipe", "r.toml", "--json"]))
+check(f"{again['step_s']:.4f} s a step" in recipe, f"{recipe} takes {again['step_s']}")
+
+# A search that ends with the number of layouts does not blame the time.
+few = call(["meshwright", "plan", config, "--cluster", "c.toml", "--devices", DEVICES, "--batch", BATCH, "--seq", SEQ, "--layouts", 1, "--threads", 1])
+check("as many layouts as --layouts allows were compiled" in few and "time limit" not in few, few)
+
 # Sentences about slower layouts name the axis and the link that they wait for.
 cluster(outside=3e7)
 held = plan("--keep", "--mesh pipe=1 --zero 0", "--schedule", "1f1b")
@@ -102,7 +114,7 @@ check('"tensor" = 4' in said and "plan auto: --mesh tensor=4 " in said, said[:30
 
 
 def refuses(command, why):
-    done = subprocess.run(["meshwright", *map(str, command)], capture_output=True, text=True)
+    done = subprocess.run(["meshwright", *map(str, command)], capture_output=True, text=True, timeout=300)
     check(done.returncode == 1 and re.search(why, done.stderr), f"{command}: {done.stderr}")
     return done.stderr
 
@@ -111,6 +123,8 @@ for words, why in (
         (["--devices", 4], "--cluster is missing"),
         (["--cluster", "c.toml"], "--devices is missing"),
         (["--cluster", "c.toml", "--devices", 0], "is not a whole number"),
+        (["--cluster", "c.toml", "--devices", 4000000000000], "--devices 4000000000000 must be at most 1048576"),
+        (["--cluster", "c.toml", "--devices", 1000003], "there is no layout of 1000003 devices: .*; [0-9]+ can be divided"),
         (["--cluster", "c.toml", "--devices", 4, "--threads", "many"], "--threads 'many' is not a whole number"),
         (["--cluster", "c.toml", "--devices", 4, "--layouts", -1], "--layouts '-1' is not a whole number"),
         (["--cluster", "c.toml", "--devices", 4, "--mesh", "data=4"], "--mesh is what plan looks for"),
@@ -125,6 +139,7 @@ for words, why in (
         (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh tensor=3"], "there is no layout of 4 devices"),
         (["--cluster", "c.toml", "--devices", 7], "there is no layout of 7 devices: .*; 6 and 8 can be divided|there is no layout of 7 devices: .*; 8 can be divided")):
     refuses(["plan", config, "--batch", BATCH, "--seq", SEQ, *words], why)
+refuses(["plan", config, "--batch", 9000000000000000000, "--seq", SEQ, "--cluster", "c.toml", "--devices", 4], "--batch 9000000000000000000 must be from 1 to 2147483647")
 for words, why in (
         (["--plan", "auto", "--devices", 4, "--batch", 8], "--plan auto needs --cluster"),
         (["--plan", "auto", "--devices", 4, "--cluster", "cpu"], "--batch is missing"),
