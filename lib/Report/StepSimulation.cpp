@@ -156,10 +156,10 @@ private:
     return llvm::join(communication.groups[collective.group], ",");
   }
   /// How the groups of a collective that ranks of a program are in lie. Where machines do not divide
-  /// groups evenly, some span more of them: one of those for which the rest wait.
+  /// groups evenly, some span more of them: that of the slowest, for which others wait.
   const cost::GroupLayout &layoutOf(int64_t number, const codegen::Collective &collective);
   Cost costOf(const Runner &runner, Operation *op);
-  /// The outermost level between ranks of two programs that send each other messages.
+  /// The level with the slowest links between ranks of two programs that send each other messages.
   size_t linkBetween(int64_t number, int64_t peer);
   bool joinsPrograms(exec::MemoryCollectiveOpInterface op) const;
   void tell(int64_t number, SimulatedEvent::Track track, StringRef name, Operation &op,
@@ -181,7 +181,7 @@ private:
   llvm::DenseMap<Operation *, Cost> costs;
   std::map<std::pair<int64_t, unsigned>, cost::GroupLayout> layouts; ///< by program and group
   std::map<std::pair<int64_t, unsigned>, cost::GroupLayout> byPlace; ///< ... and of one of its groups
-  std::map<std::pair<int64_t, int64_t>, size_t> links; ///< levels, by the programs at both ends
+  std::map<std::pair<int64_t, int64_t>, const cost::Level *> links; ///< by the programs at both ends
   std::map<Channel, std::deque<Message>> mail;
   /// Programs that have come to their next common collective, and when.
   std::map<int64_t, double> waiting;
@@ -236,7 +236,10 @@ const cost::GroupLayout &Simulation::layoutOf(int64_t number,
       return mesh.coordinate(rank, axis) == 0 || between.contains(mesh.axes[axis].name);
     });
   };
-  auto reach = [](const cost::GroupLayout &of) { return std::pair(of.level, -of.membersPerUnit); };
+  auto seconds = [&](const cost::GroupLayout &layout) {
+    return cluster.collectiveSeconds(collective.getName(),
+                                     double(collective.groupBytes) / double(collective.members), layout);
+  };
   int64_t unit = cluster.devicesPerUnit(cluster.levels.size() - 1);
   llvm::DenseSet<int64_t> seen;
   for (int64_t rank : llvm::make_filter_range(runners[number].ranks, isFirst)) {
@@ -246,19 +249,20 @@ const cost::GroupLayout &Simulation::layoutOf(int64_t number,
     auto [known, isUnknown] = byPlace.try_emplace({group.front() % unit, collective.group});
     if (isUnknown)
       known->second = cluster.layoutOf(group);
-    if (seen.size() == 1 || reach(known->second) > reach(entry->second))
+    if (seen.size() == 1 || seconds(known->second) > seconds(entry->second))
       entry->second = known->second;
   }
   return entry->second;
 }
 
 size_t Simulation::linkBetween(int64_t number, int64_t peer) {
-  auto [entry, isNew] = links.try_emplace({number, peer}, 0);
+  auto [entry, isNew] = links.try_emplace({number, peer}, nullptr);
   if (isNew)
     for (auto [a, b] : llvm::zip(runners[number].ranks, runners[peer].ranks))
-      entry->second =
-          std::max(entry->second, size_t(&cluster.between(a, b) - cluster.levels.data()));
-  return entry->second;
+      if (const cost::Level &level = cluster.between(a, b);
+          !entry->second || level.link.bandwidth < entry->second->link.bandwidth)
+        entry->second = &level;
+  return entry->second - cluster.levels.data();
 }
 
 /// Seconds of what each rank of a program does for itself, by the type that takes longest.

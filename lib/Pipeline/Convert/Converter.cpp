@@ -224,6 +224,11 @@ void Converter::writeOptimizer(const OptimizerNumbers &numbers) {
     runNumber("weight-decay", *numbers.decay);
 }
 
+void Converter::writeDecayOfAll(const OptimizerNumbers &numbers) {
+  if (numbers.name != "sgd" && numbers.decay.value_or(0) > 0)
+    flag("optimizer-groups", "*:decay=1");
+}
+
 static bool matches(StringRef keys, StringRef key) {
   while (!keys.empty()) {
     StringRef one;

@@ -110,6 +110,8 @@ public:
   void writeSchedule(const RateSchedule &schedule);
   /// --optimizer, and of the hyperparameters those that it has.
   void writeOptimizer(const OptimizerNumbers &numbers);
+  /// Lets vectors decay as matrices do, for systems whose weight decay is that of all parameters.
+  void writeDecayOfAll(const OptimizerNumbers &numbers);
   void writeRemat(llvm::StringRef policy) { if (policy != "none") flag("remat", policy); }
 
   /// Disposes of the keys that nothing has read.

@@ -18,6 +18,7 @@ static constexpr Rule rules[] = {
     {"steps_per_print", Rule::Run, "log-every"},
     {"zero_optimization.offload_param.device", Rule::Nearest,
      "parameters stay on devices, where --zero 3 shards them; --offload optimizer keeps optimizer states on the host"},
+    {"zero_optimization.offload_optimizer.ratio", Rule::Nearest, "all of the optimizer's states go to the host"},
     {"zero_optimization.offload_param.* zero_optimization.offload_optimizer.*", Rule::Ignore,
      "buffers for copies; --offload-buffer is Meshwright's"},
     {"zero_optimization.zero_hpz_partition_size", Rule::Nearest,
@@ -30,8 +31,9 @@ static constexpr Rule rules[] = {
     {"zero_optimization.*", Rule::Ignore, "buckets and thresholds; collectives are planned layer by layer"},
     {"fp16.* bf16.* bfloat16.* amp.opt_level amp.loss_scale", Rule::Ignore, "about a precision that is not enabled"},
     {"amp.enabled", Rule::Nearest, "--precision fp16 or bf16, with f32 master weights"},
-    {"optimizer.params.torch_adam optimizer.params.fused optimizer.params.bias_correction optimizer.params.amsgrad",
-     Rule::Ignore, "updates are fused kernels with bias correction"},
+    {"optimizer.params.amsgrad", Rule::Nearest, "the moments of a step, and not the largest so far"},
+    {"optimizer.params.torch_adam optimizer.params.fused",
+     Rule::Ignore, "updates are always fused kernels"},
     {"optimizer.params.freeze_step optimizer.params.cuda_aware optimizer.params.comm_backend_name "
      "optimizer.params.max_coeff optimizer.params.min_coeff optimizer.params.coeff_beta optimizer.params.factor_*",
      Rule::Ignore, "about an optimizer that there is not"},
@@ -173,6 +175,12 @@ static double readOptimizer(Converter &c) {
     numbers.decay = std::nullopt;
   else
     numbers.decay = c.number(PARAMS "weight_decay", 0);
+  if (numbers.decay.value_or(0) > 0)
+    c.remark(Fate::Undecided, PARAMS "weight_decay",
+             "the program decides which parameters decay; here matrices do and vectors do not, with --optimizer-groups "
+             "'*:decay=1' all do");
+  if (!c.isOn(PARAMS "bias_correction", true))
+    c.remark(Fate::Nearest, PARAMS "bias_correction", "moments are corrected for their bias");
   if (numbers.name == "sgd-momentum" && numbers.momentum == 0 && numbers.decay.value_or(0) == 0)
     numbers.name = "sgd";
   if (numbers.name == "lion")
@@ -204,7 +212,10 @@ static void readRates(Converter &c, double rate) {
   } else if (c.has(key)) {
     rates.steps = countOf(c, PARAMS "total_num_steps", 0);
     rates.warmup = isAuto(c, PARAMS "warmup_num_steps") ? 0 : c.count(PARAMS "warmup_num_steps", 1000, 0);
-    if (double highest = numberOf(c, PARAMS "warmup_max_lr", rate); highest > 0)
+    // Of these two schedules, that with a decay has a highest rate of its own.
+    double otherwise = rates.shape == "linear" ? 1e-3 : rate;
+    if (double highest = isAuto(c, PARAMS "warmup_max_lr") ? rate : c.number(PARAMS "warmup_max_lr", otherwise);
+        highest > 0)
       rate = highest;
     if (numberOf(c, PARAMS "warmup_min_lr", 0) > 0 || numberOf(c, PARAMS "warmup_min_ratio", 0) > 0)
       c.remark(Fate::Nearest, c.has(PARAMS "warmup_min_lr") ? PARAMS "warmup_min_lr" : PARAMS "warmup_min_ratio",

@@ -51,16 +51,19 @@ static constexpr Rule rules[] = {
      "moe-use-legacy-grouped-gemm moe-router-dtype moe-router-fusion moe-per-layer-logging moe-layer-recompute "
      "moe-extended-tp moe-shared-expert-overlap",
      Rule::Ignore, "experts are grouped matrix products between all-to-alls"},
-    {"init-method-std init-method-xavier-uniform no-init-method", Rule::Ignore,
-     "weights begin as config.json's initializer_range says"},
+    {"init-method-xavier-uniform", Rule::Nearest, "weights begin normally distributed, by config.json's initializer_range"},
+    {"no-init-method", Rule::Ignore, "weights begin as config.json's initializer_range says"},
     {"apply-query-key-layer-scaling attention-softmax-in-fp32 no-query-key-layer-scaling", Rule::Ignore,
      "softmax is computed in f32"},
     {"apply-layernorm-1p", Rule::Nearest, "weights of norms are stored as they are, not less one"},
     {"data-path train-data-path valid-data-path test-data-path data-args-path data-cache-path mock-data split "
-     "dataloader-type num-workers vocab-file merge-file vocab-extra-ids tokenizer-* tiktoken-* reset-position-ids "
-     "reset-attention-mask eod-mask-loss no-create-attention-mask-in-dataloader no-mmap-bin-files num-dataset-builder-threads "
+     "dataloader-type num-workers vocab-file merge-file vocab-extra-ids tokenizer-* tiktoken-* "
+     "no-create-attention-mask-in-dataloader no-mmap-bin-files num-dataset-builder-threads "
      "train-on-prompt s3-cache-path object-storage-cache-path per-split-data-args-path legacy-tokenizer",
      Rule::Ignore, "the executable's --data names tokenized files"},
+    {"reset-position-ids reset-attention-mask", Rule::Nearest,
+     "--packed keeps attention within documents, each from position 0 on; the executable's --documents says where they begin"},
+    {"eod-mask-loss", Rule::Nearest, "each token counts in the loss, the end of a document too"},
     {"eval-interval eval-iters eval-global-batch-size skip-train", Rule::Ignore,
      "give the executable --eval-data, with --eval-every and --eval-batches"},
     {"load pretrained-checkpoint finetune no-load-* no-save-* use-checkpoint-args exit-on-missing-checkpoint "
@@ -71,7 +74,9 @@ static constexpr Rule rules[] = {
     {"nproc-per-node nnodes node-rank master-addr master-port rdzv-* standalone max-restarts log-dir redirects tee module "
      "start-method monitor-interval local-ranks-filter role run-path",
      Rule::Ignore, "launching"},
-    {"distributed-backend distributed-timeout-minutes ddp-* use-tp-pp-dp-mapping use-ring-exchange-p2p local-rank "
+    {"use-tp-pp-dp-mapping", Rule::Nearest,
+     "data-parallel ranks lie inside pipeline stages; --mesh lists axes outermost first, data before pipe"},
+    {"distributed-backend distributed-timeout-minutes ddp-* use-ring-exchange-p2p local-rank "
      "lazy-mpu-init nccl-* use-nccl-ub use-sharp sharp-enabled-group high-priority-stream-groups disable-symmetric-registration "
      "num-gpus empty-unused-memory-level exit-* manual-gc manual-gc-interval no-barrier-with-level-1-timing "
      "barrier-with-L1-time rank* enable-ft-package calc-ft-timeouts inprocess-restart no-one-logger enable-one-logger",
@@ -89,9 +94,12 @@ static constexpr Rule rules[] = {
      "no-position-embedding memory-efficient-layer-norm use-cpu-initialization use-fused-weighted-squared-relu calculate-per-token-loss "
      "accumulate-allreduce-grads-in-fp32 no-data-sharding make-vocab-size-divisible-by padded-vocab-size keep-fp8-weight-transpose-cache "
      "data-parallel-random-init perform-initialization no-initialization model-parallel-* train-sync-interval adlr-autoresume-* adlr-autoresume "
-     "enable-experimental fp16-lm-cross-entropy fp32-residual-connection grad-reduce-in-fp32 no-decoupled-* "
-     "start-weight-decay end-weight-decay weight-decay-incr-style untie-* rotary-interleaved",
+     "enable-experimental fp16-lm-cross-entropy grad-reduce-in-fp32 no-decoupled-*",
      Rule::Ignore, "kernels, sums and padding are Meshwright's own"},
+    {"fp32-residual-connection", Rule::Nearest, "activations between layers have the type of --precision"},
+    {"start-weight-decay end-weight-decay weight-decay-incr-style", Rule::Ignore, "weight decay does not change over steps"},
+    {"rotary-interleaved", Rule::Nearest,
+     "rotary embeddings of halves, as transformers has them; weights need their rows permuted"},
     {"encoder-seq-length decoder-seq-length retriever-* bert-* mask-prob short-seq-prob spec", Rule::Nearest,
      "for models of another kind"},
     {"experimental-attention-variant linear-* dsa-* attention-output-gate use-mup mup-* apply-wd-to-qk-layernorm", Rule::Nearest,
@@ -100,7 +108,7 @@ static constexpr Rule rules[] = {
     {"verify-integrity async-strategy async-ckpt-* wgrad-deferral-limit test-mode fim-* export-* disable-gloo-process-groups "
      "trust-remote-code disable-bf16-reduced-precision-matmul hf-token",
      Rule::Ignore, "checkpoints, data and tests of another runtime"},
-    {"num-layers hidden-size ffn-hidden-size num-attention-heads kv-channels group-query-attention num-query-groups "
+    {"init-method-std num-layers hidden-size ffn-hidden-size num-attention-heads kv-channels group-query-attention num-query-groups "
      "max-position-embeddings position-embedding-type rotary-base rotary-percent rotary-seq-len-interpolation-factor "
      "use-rope-scaling rope-scaling-factor normalization norm-epsilon layernorm-epsilon swiglu squared-relu openai-gelu "
      "disable-bias-linear add-qkv-bias qk-layernorm untie-embeddings-and-output-weights attention-dropout hidden-dropout "
@@ -165,6 +173,12 @@ static void readOptimizer(Converter &c) {
   numbers.beta2 = c.number("adam-beta2", 0.999);
   numbers.eps = c.number("adam-eps", 1e-8);
   numbers.decay = c.number("weight-decay", 0.01);
+  static constexpr StringLiteral styles[] = {"constant=constant", "linear=changes", "cosine=changes"};
+  static constexpr StringLiteral style = "weight-decay-incr-style";
+  if (c.choice(style, "constant", styles) == "changes") {
+    numbers.decay = c.number("end-weight-decay", *numbers.decay);
+    c.remark(Fate::Nearest, style, "weight decay is that of the end from the first step on");
+  }
   numbers.momentum = numbers.name == "muon" ? c.number("muon-momentum", 0.95) : c.number("sgd-momentum", 0.9);
   c.writeOptimizer(numbers);
   static constexpr StringLiteral widths[] = {"fp32=f32", "bf16=bf16", "fp16=fp16", "fp8=fp8"};
@@ -246,9 +260,15 @@ static void readModel(Converter &c) {
       return c.remark(Fate::Model, key, "no config.json can be written: the file does not decide " + needed);
   for (StringRef other : {"multi-latent-attention", "moe-shared-expert-intermediate-size", "moe-layer-freq", "squared-relu",
                           "window-size", "moe-router-score-function", "mtp-num-layers", "spec",
-                          "experimental-attention-variant", "attention-output-gate", "use-mup"})
+                          "experimental-attention-variant", "attention-output-gate", "use-mup",
+                          "moe-router-pre-softmax", "moe-router-topk-scaling-factor", "moe-router-num-groups",
+                          "moe-n-hash-layers", "activation-func-clamp-value", "glu-linear-offset",
+                          "rotary-seq-len-interpolation-factor"})
     if (c.has(other))
       return c.remark(Fate::Model, key, "no config.json is written for models with " + other);
+  static constexpr StringLiteral sums[] = {"vanilla=vanilla", "off-by-one=other", "learnable=other"};
+  if (c.choice("softmax-type", "vanilla", sums) == "other")
+    return c.remark(Fate::Model, "softmax-type", "no config.json is written for models with attention sinks");
   int64_t layers = c.count("num-layers", 1), width = c.count("hidden-size", 1), heads = c.count("num-attention-heads", 1);
   int64_t vocabulary = c.count("vocab-size", 1);
   bool swiglu = c.isOn("swiglu"), bias = !c.isOn("disable-bias-linear"), untied = c.isOn("untie-embeddings-and-output-weights");
@@ -262,8 +282,11 @@ static void readModel(Converter &c) {
   int64_t length = c.count("max-position-embeddings", c.count("seq-length", 1024));
   double epsilon = c.number("norm-epsilon", c.number("layernorm-epsilon", 1e-5));
   double dropped = c.number("hidden-dropout", 0.1), droppedAttention = c.number("attention-dropout", 0.1);
+  bool hasOwnHeads = c.has("kv-channels") && c.times(c.count("kv-channels", 1), heads) != width;
   if (norm == "layer" && position == "learned" && !swiglu && bias && !untied && hidden == c.times(width, 4) &&
-      !c.has("num-experts") && !c.has("group-query-attention")) {
+      !c.has("num-experts") && !c.has("group-query-attention") && !c.isOn("qk-layernorm") && !hasOwnHeads) {
+    // GELU is exact unless it is fused with the bias.
+    bool isExact = c.isOn("no-bias-gelu-fusion") && !c.isOn("openai-gelu");
     c.model = json::Object{{"model_type", "gpt2"},
                            {"architectures", json::Array{"GPT2LMHeadModel"}},
                            {"n_layer", layers},
@@ -271,7 +294,8 @@ static void readModel(Converter &c) {
                            {"n_head", heads},
                            {"n_positions", length},
                            {"vocab_size", vocabulary},
-                           {"activation_function", "gelu_new"},
+                           {"activation_function", isExact ? "gelu" : "gelu_new"},
+                           {"initializer_range", c.number("init-method-std", 0.02)},
                            {"layer_norm_epsilon", epsilon},
                            {"attn_pdrop", droppedAttention},
                            {"embd_pdrop", dropped},
@@ -298,6 +322,7 @@ static void readModel(Converter &c) {
                      {"max_position_embeddings", length},
                      {"rope_theta", c.number("rotary-base", 10000)},
                      {"rms_norm_eps", epsilon},
+                     {"initializer_range", c.number("init-method-std", 0.02)},
                      {"hidden_act", "silu"},
                      {"tie_word_embeddings", !untied},
                      {"attention_dropout", droppedAttention}};
@@ -312,7 +337,6 @@ static void readModel(Converter &c) {
   if (experts) {
     model["num_local_experts"] = c.count("num-experts", 1);
     model["num_experts_per_tok"] = c.count("moe-router-topk", 2);
-    c.isOn("moe-router-pre-softmax");
   }
   if (c.isOn("use-rope-scaling"))
     model["rope_scaling"] = json::Object{{"rope_type", "llama3"},

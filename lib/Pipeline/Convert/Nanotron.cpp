@@ -20,9 +20,6 @@ static constexpr Rule rules[] = {
     {"logging.iteration_step_info_interval", Rule::Run, "log-every"},
     {"parallelism.tp_recompute_allgather", Rule::Ignore,
      "what sequence parallelism gathers is gathered again in the backward, which --remat plans"},
-    {"optimizer.weight_decay_exclude_named_params", Rule::Nearest,
-     "--optimizer-groups 'PATTERN:decay=0' has patterns of names in Hugging Face checkpoints; without it matrices "
-     "decay and vectors do not"},
     {"optimizer.optimizer_factory.torch_adam_is_fused optimizer.torch_adam_is_fused", Rule::Ignore, "updates are always fused kernels"},
     {"model.init_method.path", Rule::Ignore, "the executable's --init names the weights"},
     {"model.init_method.use_mup", Rule::Nearest, "no spectral muP; standard initialization"},
@@ -51,6 +48,8 @@ static constexpr Rule rules[] = {
     {"tokenizer checkpoints", Rule::Ignore, "empty"},
 };
 
+static constexpr StringLiteral excludedKey = "optimizer.weight_decay_exclude_named_params";
+
 /// The schedule ends with the run, or the rate is constant at its minimum from there on.
 static void readRates(Converter &c) {
 #define RATES "optimizer.learning_rate_scheduler."
@@ -69,8 +68,8 @@ static void readRates(Converter &c) {
   rates.shape = c.choice(RATES "lr_decay_style", "linear", shapes);
   int64_t start = c.count(RATES "lr_decay_starting_step", rates.warmup, 0);
   rates.decay = std::max<int64_t>(0, rates.steps - start);
-  if (int64_t decay = c.count(RATES "lr_decay_steps", rates.decay, 0); decay != rates.decay)
-    c.remark(Fate::Nearest, RATES "lr_decay_steps",
+  if (int64_t decay = c.count(RATES "lr_decay_steps", rates.steps - rates.warmup, 0); decay != rates.decay)
+    c.remark(Fate::Nearest, c.has(RATES "lr_decay_steps") ? RATES "lr_decay_steps" : RATES "lr_decay_starting_step",
              "the decay ends with the run: " + Twine(rates.decay) + " steps from step " + Twine(start) + " on");
   rates.least = c.number(RATES "min_decay_lr", rate);
   if (rates.least == rate)
@@ -102,7 +101,8 @@ static void readModel(Converter &c) {
   model["rms_norm_eps"] = c.number(MODEL "rms_norm_eps", 1e-6);
   model["rope_theta"] = c.number(MODEL "rope_theta", 10000);
   model["hidden_act"] = c.text(MODEL "hidden_act", "silu");
-  model["initializer_range"] = c.number(MODEL "initializer_range", 0.02);
+  // Weights begin as init_method says, whatever the model's own number is.
+  model["initializer_range"] = c.number("model.init_method.std", c.number(MODEL "initializer_range", 0.02));
   model["tie_word_embeddings"] = c.isOn(MODEL "tie_word_embeddings");
   model["attention_dropout"] = 0.0;
   bool bias = c.isOn(MODEL "attention_bias");
@@ -192,6 +192,13 @@ void convertNanotron(Converter &c) {
   optimizer.decay = c.number("optimizer.weight_decay", 0);
   readRates(c);
   c.writeOptimizer(optimizer);
+  if (const Setting *excluded = c.has(excludedKey) ? c.use(excludedKey) : nullptr;
+      !excluded || excluded->isOff())
+    c.writeDecayOfAll(optimizer);
+  else
+    c.remark(Fate::Nearest, excludedKey,
+             "--optimizer-groups 'PATTERN:decay=0;*:decay=1' has patterns of names in Hugging Face checkpoints; "
+             "without it matrices decay and vectors do not");
   c.runNumber("grad-clip", c.number("optimizer.clip_grad", 0));
 #undef FACTORY
   if (c.has("checkpoints.checkpoints_path")) {

@@ -243,6 +243,7 @@ void convertTorchtitan(Converter &c) {
   optimizer.decay = c.number("optimizer.weight_decay", 0.1);
   optimizer.momentum = 0.95;
   c.writeOptimizer(optimizer);
+  c.writeDecayOfAll(optimizer);
   if (!c.has("training.max_norm"))
     c.run("grad-clip", "1");
   readCheckpoints(c);
