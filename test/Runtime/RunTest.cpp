@@ -358,6 +358,12 @@ TEST_F(RunTest, TraceShowsEveryRank) {
       EXPECT_EQ(reductions[rank], 6);
     }
   }
+  // A number of steps that no sum of two holds.
+  ASSERT_EQ(train("--steps 3 --trace-from 1 --trace-steps 9223372036854775807 --trace " + path("t.json")).code, 0);
+  int traced = 0;
+  for (const auto &event : nlohmann::json::parse(readFile(path("t.json")))["traceEvents"])
+    traced += event["name"] == "step";
+  EXPECT_EQ(traced, 2);
 }
 
 TEST_F(RunTest, SavingTheSameStepAgainReplacesIt) {

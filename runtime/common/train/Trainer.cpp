@@ -86,7 +86,7 @@ void Trainer::startStep(int64_t step) {
   if (context.trace)
     context.trace->recording =
         step >= options.traceFrom &&
-        (options.traceSteps == 0 || step < options.traceFrom + options.traceSteps);
+        (options.traceSteps == 0 || step - options.traceFrom < options.traceSteps);
   TraceScope span(context.trace.get(), "read data", "io");
   ActivityScope activity(context.status, "reading data");
   saving.attempt([&] { batches.fill(step); });
