@@ -16,8 +16,16 @@ static std::string lineOf(const Json &json) {
 }
 
 SampleLog::SampleLog(const std::string &path, int64_t firstStep, const std::vector<std::string> &files)
-    : file(path, firstStep) {
-  file.writeLine(lineOf({{"step", firstStep}, {"files", files}}));
+    : file(path, firstStep), firstStep(firstStep), files(files) {
+  writeFiles();
+}
+
+void SampleLog::writeFiles() { file.writeLine(lineOf({{"step", firstStep}, {"files", files}})); }
+
+void SampleLog::goBackTo(int64_t step) {
+  file.goBackTo(step);
+  if (step <= firstStep) // The names of the files were dropped with their steps.
+    writeFiles();
 }
 
 void SampleLog::write(int64_t step, const Samples &samples) {

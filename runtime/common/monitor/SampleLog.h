@@ -23,12 +23,16 @@ public:
   SampleLog(const std::string &path, int64_t firstStep, const std::vector<std::string> &files);
   void write(int64_t step, const Samples &samples);
   /// Drops the lines of steps from `step` on, which the run is about to repeat.
-  void goBackTo(int64_t step) { file.goBackTo(step); }
+  void goBackTo(int64_t step);
   /// An Error if what was written is not there.
   void close() { file.close(); }
 
 private:
+  void writeFiles();
+
   MetricsFile file;
+  int64_t firstStep; ///< whose line names the files
+  std::vector<std::string> files;
 };
 
 } // namespace meshwright

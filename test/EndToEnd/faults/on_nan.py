@@ -128,6 +128,15 @@ def goes_back(name, ranks):
     samples = [json.loads(line) for line in open("samples.jsonl")]
     first = {row["step"]: row["samples"][0][1] // BATCH for row in samples if "samples" in row}
     check([first[step] for step in range(12)] == [0, 1, 2, *range(6, 15)], f"{name}: {first}")
+    # Back to where this run began: the names of its files stay with its samples.
+    write("other", parts)
+    begun = dict(on_nan="rollback", save="begun", save_every=100, log_samples="begun.jsonl")
+    for data, steps, more in (("data", 3, {}), ("other", 8, {"resume": "begun"})):
+        said, code = run(ranks, data=data, steps=steps, **begun, **more)
+        check(code == 0, f"{name}: {said}")
+    check("going back to begun/step-00000003" in said, f"{name}: {said}")
+    files = [(row["step"], row["files"]) for row in map(json.loads, open("begun.jsonl")) if "files" in row]
+    check(files == [(0, ["data"]), (3, ["other"])], f"{name}: {files}")
 
 
 def ends(name, ranks):
