@@ -56,18 +56,24 @@ static std::string earlierRows(const std::string &path, int64_t firstStep, std::
   if (!std::getline(input, line))
     return kept;
   std::vector<std::string> there = cellsOf(line);
-  auto step = size_t(std::find(there.begin(), there.end(), "step") - there.begin());
-  if (step == there.size())
-    fail("--metrics ", path, ": its first line names no column \"step\", so it is no table of a run: name another file");
   size_t before = there.size();
+  auto columnOf = [&](const char *name) {
+    return size_t(std::find(there.begin(), there.end(), name) - there.begin());
+  };
+  size_t step = columnOf("step"), steps = columnOf("steps"); // as lines of JSON have one or the other
+  if (step == before && steps == before)
+    fail("--metrics ", path, ": its first line names no column \"step\", so it is no table of a run: name another file");
   for (const std::string &column : columns)
     if (std::find(there.begin(), there.end(), column) == there.end())
       there.push_back(column);
   columns = there;
   while (std::getline(input, line) && !input.eof()) {
     std::vector<std::string> cells = cellsOf(line);
-    char *end = nullptr;
-    if (cells.size() != before || cells[step].empty() || strtoll(cells[step].c_str(), &end, 10) >= firstStep || *end)
+    auto isBelow = [&](size_t column, int64_t limit) {
+      char *end = nullptr;
+      return column < before && !cells[column].empty() && strtoll(cells[column].c_str(), &end, 10) < limit && !*end;
+    };
+    if (cells.size() != before || !(isBelow(step, firstStep) || isBelow(steps, firstStep + 1)))
       continue;
     kept += line + std::string(columns.size() - before, ',') + "\n";
   }

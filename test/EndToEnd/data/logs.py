@@ -150,6 +150,12 @@ def table(path):
 
 call([*train, "--steps", 6, "--metrics", "m.csv", "--save", "table", "--save-every", 3])
 call([*train, "--steps", 8, "--resume", "table/step-00000003", "--eval-data", "tokens", "--metrics", "m.csv", "--peak-flops", "1e9"])
+for count in (1, 2):
+    call(["./exe", "--ranks", 2, "--eval-only", "--eval-data", "tokens", "--resume", "run", "--metrics", "evaluations.csv"])
+    check([row["steps"] for row in table("evaluations.csv")] == [6] * count, "evaluations alone make a table too")
+call([*train, "--steps", 8, "--resume", "run", "--metrics", "evaluations.csv"])
+goes_on = table("evaluations.csv")
+check([row.get("step", row.get("steps")) for row in goes_on] == [6, 6, 6, 7] and goes_on[1]["eval_loss"] == goes_on[0]["eval_loss"], f"{goes_on}")
 have, want = table("m.csv"), rows("m.jsonl")
 check(len(have) == len(want) == 8, f"{have}")
 for a, b in zip(have, want):
