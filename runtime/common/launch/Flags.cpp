@@ -171,6 +171,7 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--tokens", "TYPE", &Options::tokens,
          "integer type of the tokens in --data and --eval-data, for files without a header that "
          "says it; u8: each byte is a token. With --generate: number of tokens to generate (128)"}
+        .evaluating()
         .oneOf("u8|u16|u32")
         .generating(),
     RunFlag{
@@ -249,6 +250,7 @@ static constexpr RunFlag flags[] = {
          "let a resumed run end its cosine, linear or wsd schedule at other --steps than its checkpoint's"}
         .unless(unlessResumed),
     RunFlag{"--seed", "N", &Options::seed, "random seed for initial weights, --shuffle, dropout and --generate"}
+        .evaluating()
         .from(0, largestSeed)
         .generating(),
     {"--shuffle", nullptr, &Options::shuffle,
@@ -286,18 +288,21 @@ static constexpr RunFlag flags[] = {
          "same command starts and resumes a run. A checkpoint can be loaded on another mesh or "
          "number of ranks (resharding). --steps and the optimizer's flags default to the "
          "checkpoint's values"}
+        .evaluating()
         .file(FileUse::InputFolder)
         .generating()
         .onRanks(AcrossRanks::SameCheckpoint),
     RunFlag{"--init", "FILE|DIR", &Options::init,
          "initial weights, for fine-tuning: a safetensors file, the index of a sharded one, or a "
          "folder with one of these"}
+        .evaluating()
         .file(FileUse::Input)
         .generating()
         .onRanks(AcrossRanks::SameWeights),
     RunFlag{"--adapter", "FILE|DIR", &Options::adapter,
          "initial adapters of --lora: a folder of PEFT's or a checkpoint, with adapter_model.safetensors and "
          "adapter_config.json"}
+        .evaluating()
         .file(FileUse::Input)
         .generating()
         .unless(unlessAdapters)
@@ -318,6 +323,7 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--save-merged", "DIR", &Options::saveMerged,
          "at the end of the run, merge the adapters into the weights and write the merged model "
          "into this folder, in Hugging Face's format"}
+        .evaluating()
         .file(FileUse::OutputFolder, "config.json model.mlir model.safetensors")
         .unless(unlessAdapters),
     RunFlag{"--on-nan", "WHAT", &Options::onNan,
@@ -329,6 +335,7 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--metrics", "FILE", &Options::metrics,
          "log metrics: one line of JSON per step with loss, learning rate, time and so on; CSV if "
          "FILE ends in .csv"}
+        .evaluating()
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
     RunFlag{"--log-every", "N", &Options::logEvery,
@@ -350,6 +357,7 @@ static constexpr RunFlag flags[] = {
         .onRanks(AcrossRanks::Given),
     RunFlag{"--tensorboard", "DIR", &Options::tensorboard,
          "also log the scalars of --metrics as TensorBoard events into this folder"}
+        .evaluating()
         .file(FileUse::OutputFolder, "events.out.tfevents.*")
         .onRanks(AcrossRanks::Free),
     RunFlag{"--log-samples", "FILE", &Options::logSamples,
@@ -371,21 +379,25 @@ static constexpr RunFlag flags[] = {
          "evaluation (validation) data: the loss over all its tokens is computed at the end of "
          "the run; files as for --data. Named sets are evaluated separately: --eval-data wiki=a/ "
          "--eval-data code=b/"}
+        .evaluating()
         .file(FileUse::Input)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-only", nullptr, &Options::evalOnly,
          "evaluate the weights of --resume or --init on --eval-data and train nothing; needs "
          "neither --data nor --steps"}
+        .evaluating()
         .with("--eval-data")
         .onRanks(AcrossRanks::Free), // which have other --steps where one of them trains
     RunFlag{"--eval-loss-mask", "[NAME=]FILE|DIR|GLOB", &Options::evalLossMask,
          "loss mask for --eval-data, in the format of --loss-mask"}
+        .evaluating()
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-documents", "[NAME=]ID|FILE|DIR|GLOB", &Options::evalDocuments,
          "document boundaries of --eval-data, in the format of --documents"}
+        .evaluating()
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessPacked)
@@ -393,6 +405,7 @@ static constexpr RunFlag flags[] = {
         .onRanks(AcrossRanks::SameDocuments),
     RunFlag{"--eval-source", "[NAME=]FILE|DIR|GLOB", &Options::evalSource,
          "source sequences (encoder input) for --eval-data, in the formats of --source"}
+        .evaluating()
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessSources)
@@ -400,6 +413,7 @@ static constexpr RunFlag flags[] = {
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-source-documents", "[NAME=]FILE|DIR|GLOB", &Options::evalSourceDocuments,
          "document boundaries of --eval-source, in the format of --source-documents"}
+        .evaluating()
         .file(FileUse::Input)
         .with("--eval-source")
         .unless(unlessSources)
@@ -410,11 +424,13 @@ static constexpr RunFlag flags[] = {
         .with("--eval-data"),
     RunFlag{"--eval-batches", "N", &Options::evalBatches,
          "evaluate at most the first N batches; 0: all"}
+        .evaluating()
         .from(0)
         .with("--eval-data"),
     RunFlag{"--trace", "FILE", &Options::trace,
          "profile: write a timeline of each rank for Perfetto or chrome://tracing; at most "
          "1048576 spans per rank"}
+        .evaluating()
         .file(FileUse::Output),
     RunFlag{"--trace-from", "K", &Options::traceFrom, "first step to trace (steps count from 0)"}
         .from(0)
@@ -432,6 +448,7 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--cuda-graphs", "MODE", &Options::cudaGraphs,
          "run each step on the GPU as a CUDA graph; auto: if the step can be captured and has no "
          "point-to-point messages, such as those between pipeline stages"}
+        .evaluating()
         .oneOf("on|off|auto")
         .unless(unlessGpu),
     RunFlag{"--tune", "FILE", &Options::tune,
@@ -439,6 +456,7 @@ static constexpr RunFlag flags[] = {
          "attention. They are read from FILE, or timed at the start and written there; cache: a "
          "file in the user's cache directory for this GPU model, driver and library versions, "
          "shared by all executables"}
+        .evaluating()
         .file(FileUse::Output)
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),
@@ -478,6 +496,7 @@ static constexpr RunFlag flags[] = {
         .onRanks(AcrossRanks::Free),
     RunFlag{"--ranks", "N", &Options::ranks,
          "run N ranks as threads of this process (without MPI or torchrun)"}
+        .evaluating()
         .from(1)
         .onRanks(AcrossRanks::Free),
 };

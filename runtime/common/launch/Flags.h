@@ -46,6 +46,7 @@ struct RunFlag {
   Idle missing = nullptr;        ///< why the run cannot do without, if so; null: it can
   Idle idle = nullptr;           ///< null: the flag always changes something
   bool generates = false; ///< whether --generate reads it
+  bool evaluates = false; ///< whether --eval-only reads it
   bool isKept = false; ///< a resumed run that is not given it has the value of the checkpoint's run
   AcrossRanks across = AcrossRanks::Same;
   FileUse use = FileUse::None; ///< of a FILE or DIR
@@ -86,6 +87,12 @@ struct RunFlag {
   constexpr RunFlag generating() const {
     RunFlag flag = *this;
     flag.generates = true;
+    return flag;
+  }
+  /// For --eval-only too.
+  constexpr RunFlag evaluating() const {
+    RunFlag flag = *this;
+    flag.evaluates = true;
     return flag;
   }
   constexpr RunFlag onRanks(AcrossRanks across) const {

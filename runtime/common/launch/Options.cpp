@@ -458,11 +458,18 @@ static void resolve(Options &options,
     options.adapter = adapterIn(options.adapter);
 }
 
-/// Makes a run that only evaluates one without steps on the data that it evaluates.
-static void checkEvaluation(Options &options) {
-  for (const char *flag : {"--steps", "--data", "--save", "--generate"})
-    if (options.given(flag))
-      fail(flag, " changes nothing with --eval-only, which does not train: leave it out");
+/// Makes a run that only evaluates one without steps on the data that it evaluates. Refuses what it
+/// does not read: with --loss-mask in place of --eval-loss-mask, all targets would count.
+static void checkEvaluation(const std::vector<RunFlag> &table, Options &options) {
+  for (const RunFlag &flag : table) {
+    if (!options.given(flag.name) || flag.evaluates)
+      continue;
+    std::string ofEvaluation = text("--eval-", flag.name + 2);
+    bool hasOther = std::any_of(table.begin(), table.end(),
+                                [&](const RunFlag &other) { return other.name == ofEvaluation; });
+    fail(flag.name, " changes nothing with --eval-only, which does not train: leave it out",
+         hasOther ? ", or give " + ofEvaluation : "");
+  }
   if (!options.given("--eval-data"))
     fail("--eval-only needs --eval-data: give both");
   if (!options.given("--resume") && !options.given("--init"))
@@ -520,7 +527,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   if (options.given("--generate"))
     checkGeneration(table, options);
   else if (options.evalOnly)
-    checkEvaluation(options);
+    checkEvaluation(table, options);
   else if (!options.given("--data"))
     fail("--data is required: see --help for the flags and what they take");
   resolve(options, savedFlags);

@@ -30,13 +30,17 @@ static std::optional<TokenData::Sources> sourcesOf(const Plan &plan, const std::
                             *plan.startToken};
 }
 
+/// What the flags of the data begin with: of a run that only evaluates, it is what is evaluated.
+static std::string prefixOf(const Options &options) { return options.evalOnly ? "--eval-" : "--"; }
+
 Batches::Batches(Run &run)
     : run(run), plan(run.plan), options(run.options),
-      data({"--data", options.data}, {"--loss-mask", options.lossMask},
-           {"--documents", options.documents,
+      data({prefixOf(options) + "data", options.data},
+           {prefixOf(options) + "loss-mask", options.lossMask},
+           {prefixOf(options) + "documents", options.documents,
             plan.inputNames.count("positions") && options.documents.empty()},
            options.tokens, plan.sequence, plan.vocabulary,
-           sourcesOf(plan, "--", options.source, options.sourceDocuments)) {}
+           sourcesOf(plan, prefixOf(options), options.source, options.sourceDocuments)) {}
 
 Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) const {
   EvaluationSet set;
@@ -62,11 +66,13 @@ Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) cons
 }
 
 void Batches::check() {
-  int64_t sequences = data.sequences(plan.batch);
+  // An evaluation fills up its last batch, or its only one, with sequences that do not count.
+  int64_t sequences = data.sequences(options.evalOnly ? 1 : plan.batch);
   for (const Options::EvaluationSet &given : options.evaluationSets)
     evaluation.push_back(opened(given));
   checkTokens();
-  checkTargets(data, sequences);
+  if (!options.evalOnly)
+    checkTargets(data, sequences);
   for (const EvaluationSet &set : evaluation)
     checkTargets(*set.data, set.sequences);
 }
@@ -77,7 +83,9 @@ void Batches::checkTokens() {
   TraceScope span(run.context.trace.get(), "check tokens", "io");
   std::vector<int> here = sameOnMachine(*run.context.world, "");
   int64_t part = std::find(here.begin(), here.end(), run.context.rank()) - here.begin();
-  std::vector<const TokenData *> sources = {&data};
+  std::vector<const TokenData *> sources;
+  if (!options.evalOnly) // Else it is the first set.
+    sources.push_back(&data);
   for (const EvaluationSet &set : evaluation)
     sources.push_back(set.data.get());
   for (const TokenData *source : sources) {

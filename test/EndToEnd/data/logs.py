@@ -38,6 +38,13 @@ for words in (["tokens", "--resume", "run"], ["tokens", "--init", "run/latest/mo
     check(abs(row["eval_loss"] - last["eval_loss"]) < 1e-6 and "steps" in row, f"{words}: {row}, not {last}")
     check(f"perplexity {math.exp(last['eval_loss']):.4g}, {last['eval_bits_per_byte']:.4f} bits per byte" in said, said)
 check(before == {path: path.stat().st_mtime_ns for path in pathlib.Path("run").rglob("*")}, "the checkpoints are as they were")
+# Fewer sequences than a batch has.
+for name, size in (("few", 40), ("none", 10)):
+    pathlib.Path(f"{name}.txt").write_text(text[:size])
+    call(["meshwright", "tokenize", f"{name}.txt", "--tokenizer", "bytes", "-o", name])
+call([*train, "--steps", 6, "--eval-data", "few", "--metrics", "few.jsonl"])
+said, (row,) = evaluate("few", "--init", "run/latest")
+check(row["eval_loss"] == rows("few.jsonl")[-1]["eval_loss"] and "over 32 tokens" in said, f"{row}: {said}")
 # Tokens of several bytes.
 said, (row,) = evaluate("words", "--init", "run/latest")
 bytes_of_token = len(text) / ((pathlib.Path("words/tokens-00000.bin").stat().st_size - 1024) // 2 // 8 * 8)
@@ -47,7 +54,9 @@ for words, why in (
         (["--eval-only", "--eval-data", "tokens"], "--eval-only needs weights"),
         (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--steps", "3"], "--steps changes nothing with --eval-only"),
         (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--data", "tokens"], "--data changes nothing with --eval-only"),
-        (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--save", "x"], "--save changes nothing with --eval-only")):
+        (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--save", "x"], "--save changes nothing with --eval-only"),
+        (["--eval-only", "--eval-data", "tokens", "--init", "run/latest", "--lr", "1"], "--lr changes nothing with --eval-only"),
+        (["--eval-only", "--eval-data", "none/tokens-00000.bin", "--init", "run/latest"], "--eval-data none/tokens-00000.bin: has 10 tokens")):
     done = subprocess.run(["./exe", "--ranks", "2", *words], capture_output=True, text=True)
     check(done.returncode == 1 and why in done.stderr, f"{words}: {done.stderr}")
 

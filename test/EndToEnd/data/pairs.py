@@ -67,6 +67,9 @@ call(["./exe", *flags(evaluation)])
 compile(golden.config, "single", **dict(size, batch=1))
 call(["./single", *flags(dict(evaluation, metrics="single.jsonl"))])
 losses = [rows(name)[-1]["eval_loss"] for name in ("eval.jsonl", "single.jsonl")]
+said = call(["./exe", *flags(evaluation)])
+check(len(re.findall(r"sources have more than 24 tokens", said)) == 1, f"what is cut off is said twice:\n{said}")
+refused("./exe", ["--source changes nothing with --eval-only", "or give --eval-source"], **dict(evaluation, source=data["source"]))
 print(f"evaluation: {losses[0]:.6f}, one by one {losses[1]:.6f}")
 check(abs(losses[0] - losses[1]) <= 1e-5, "an evaluation depends on the batch")
 
