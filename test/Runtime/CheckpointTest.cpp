@@ -434,6 +434,12 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   result = go("--resume " + path("b"));
   EXPECT_THAT(result.output, HasSubstr("nothing to train: 16 of 16 steps are done"));
   EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
+  // Where no step is to be made, no rate jumps, and the run that made them may go on as it was.
+  result = go("--resume " + path("a/step-00000004") + " --steps 0 --save " + path("same"));
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("note: ")));
+  ASSERT_EQ(go("--resume " + path("same")).code, 0);
+  EXPECT_EQ(metrics("m.jsonl"), decltype(whole)(whole.begin() + 4, whole.end()));
   // Before wsd decays the end does not matter, and in the warm-up it never does.
   for (const char *schedule : {"wsd --decay-fraction 0.5", "linear --warmup 4"}) {
     std::string folder = path(std::string(schedule, 3));
@@ -470,6 +476,33 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   EXPECT_THAT(result.output, HasSubstr("so defaults are used: --beta2 0.95, --eps 1e-08\n"));
   editState(path("a/step-00000004"), [](auto &state) { state["flags"] = {{"--lr", 3}}; });
   expectFailure(go(resume + " --steps 8"), {"state.json", "\"--lr\" is 3, but must be a string"});
+}
+
+// Data that is as long as the checkpoint's, but other data, is noted once.
+TEST_F(CheckpointTest, ResumedRunsSayWhichDataIsAnother) {
+  ASSERT_EQ(train("--steps 2 --save " + path("a")).code, 0);
+  std::string resume = "--steps 3 --resume " + path("a");
+  EXPECT_THAT(train(resume).output, testing::Not(HasSubstr("--data is")));
+  std::string data = readFile(path("data.bin"));
+  data[4000] = data[4000] == 1 ? 2 : 1;
+  writeFile(path("data.bin"), data);
+  for (Launcher launcher : {Threads, Mpi}) {
+    Result result = train(resume, 2, 1, launcher);
+    EXPECT_EQ(result.code, 0) << result.output;
+    EXPECT_EQ(occurrences(result.output, "note: --data is 5,000 bytes with contents "), 1) << result.output;
+    EXPECT_EQ(occurrences(result.output, ", but was 5,000 bytes with contents "), 1) << result.output;
+  }
+  // Another length has a note of its own.
+  writeFile(path("data.bin"), data.substr(1));
+  Result shorter = train(resume);
+  EXPECT_THAT(shorter.output, HasSubstr("4,999 tokens, the data of the checkpoint"));
+  EXPECT_THAT(shorter.output, testing::Not(HasSubstr("--data is")));
+  // Earlier versions do not say what it was.
+  writeFile(path("data.bin"), data);
+  editState(path("a/latest"), [](auto &state) { state["data"] = {{"--data", 3}}; });
+  expectFailure(train(resume), {"state.json", "\"--data\" is 3, but must be a string"});
+  editState(path("a/latest"), [](auto &state) { state.erase("data"); });
+  EXPECT_THAT(train(resume).output, testing::Not(HasSubstr("--data is")));
 }
 
 TEST_F(CheckpointTest, StoppedRanksAreMissed) {

@@ -146,6 +146,7 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
   json["sources"] = nlohmann::ordered_json::array();
   for (const TrainingState::Source &source : state.sources)
     json["sources"].push_back({{"name", source.name}, {"weight", source.weight}, {"taken", source.taken}});
+  json["data"] = state.data;
   json["flags"] = state.flags;
   std::string text = json.dump(2) + "\n";
   seal(text);
@@ -307,16 +308,17 @@ public:
     }
     return result;
   }
-  std::map<std::string, std::string> flags() const {
-    std::map<std::string, std::string> texts;
-    if (!json.contains("flags"))
-      return texts;
-    const Json &flags = json["flags"];
-    if (!flags.is_object())
-      refuse("flags", flags, "an object");
-    for (const auto &[name, value] : flags.items())
-      texts[name] = string(flags, name.c_str());
-    return texts;
+  /// The texts of the object `key`, which may be absent.
+  std::map<std::string, std::string> texts(const char *key) const {
+    std::map<std::string, std::string> result;
+    if (!json.contains(key))
+      return result;
+    const Json &object = json[key];
+    if (!object.is_object())
+      refuse(key, object, "an object");
+    for (const auto &[name, value] : object.items())
+      result[name] = string(object, name.c_str());
+    return result;
   }
   std::optional<LossScale> lossScale() const {
     if (!json.contains("loss_scale"))
@@ -390,7 +392,8 @@ TrainingState meshwright::readState(const std::string &directory) {
   state.sources = json.sources();
   if (!state.sources.empty())
     state.mixed = json.whole("mixed", 0, state.position);
-  state.flags = json.flags();
+  state.data = json.texts("data");
+  state.flags = json.texts("flags");
   return state;
 }
 

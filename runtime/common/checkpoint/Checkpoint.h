@@ -44,6 +44,8 @@ struct TrainingState {
   };
   std::vector<Source> sources = {};
   int64_t mixed = 0;
+  /// Sizes and checksums of what it is trained on, by flags, on rank 0; none in checkpoints of earlier versions.
+  std::map<std::string, std::string> data = {};
   std::optional<LossScale> lossScale; ///< of runs in fp16
   std::optional<RateWeights> rates;   ///< of optimizers that average parameters
   int64_t skipped = 0; ///< steps that updated nothing because a router's logits were not finite

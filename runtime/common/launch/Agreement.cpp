@@ -123,6 +123,15 @@ std::vector<Term> meshwright::termsOf(const Plan &plan, const Options &options) 
   return terms;
 }
 
+std::map<std::string, std::string> meshwright::trainingData(const Options &options) {
+  std::map<std::string, std::string> words;
+  for (const FlagValue &flag : flagValues(options))
+    for (const char *name : {"--data", "--loss-mask", "--documents", "--source", "--source-documents"})
+      if (flag.name == name && !flag.value.empty())
+        words[name] = termOf(flag).value;
+  return words;
+}
+
 /// What member `root` says. Text travels as i32 words, padded with zeros.
 static std::string broadcastText(RankGroup &world, std::string words, int root) {
   auto size = int32_t(words.size());

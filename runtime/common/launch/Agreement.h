@@ -11,6 +11,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_AGREEMENT_H
 #define MESHWRIGHT_RUNTIME_COMMON_AGREEMENT_H
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct Term {
 
 /// What a rank brings. Reads samples of the files.
 std::vector<Term> termsOf(const Plan &plan, const Options &options);
+
+/// What a run trains on: the sizes and samples of the files of --data, their masks, documents and
+/// sources, as `termsOf` compares them, by the flags that are given.
+std::map<std::string, std::string> trainingData(const Options &options);
 
 /// An Error, the same on every rank, that names the first term of which two ranks have different
 /// values, with the ranks and their values. Collective.

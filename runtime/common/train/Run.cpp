@@ -8,6 +8,7 @@
 #include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Weights.h"
 #include "common/data/LearningRate.h"
+#include "common/launch/Agreement.h"
 #include "common/launch/Launch.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
@@ -37,23 +38,34 @@ void Run::startState(const TokenData &data) {
   state.shuffle = options.shuffle;
   for (const Options::Source &source : options.sources)
     state.sources.push_back({source.name, source.weight, 0});
+  std::map<std::string, std::string> files;
+  if (isRoot() && !options.evalOnly)
+    files = trainingData(options);
+  state.data = files;
   if (!options.resume.empty())
     resumeState(data);
+  state.data = std::move(files);
   firstStep = state.step;
   state.tokens = data.tokens();
   state.fileTokens = options.data.size() > 1 ? data.tokensByFile() : std::vector<int64_t>();
   state.batch = plan.batch;
-  state.flags = keptFlags(options);
+  FlagTexts kept = keptFlags(options);
+  // A run without a step to make, as for --save-merged, does not end the one that made them.
+  if (auto steps = state.flags.find("--steps"); steps != state.flags.end() && state.step >= options.steps)
+    kept["--steps"] = steps->second;
+  state.flags = std::move(kept);
   startLossScaling();
   startRateWeights();
 }
 
 /// Refuses --steps with which the schedule ends at another step than in the run of the checkpoint, if steps
-/// that are made would have had other rates: the rate would jump. Without --steps, the schedule is the checkpoint's.
+/// that are made would have had other rates and more are to be made: the rate would jump. Without --steps, the
+/// schedule is the checkpoint's.
 static void checkHorizon(const Options &options, const TrainingState &saved,
                          const std::string &checkpoint) {
   auto steps = saved.flags.find("--steps");
-  if (options.reschedule || options.evalOnly || saved.step == 0 || steps == saved.flags.end())
+  if (options.reschedule || options.evalOnly || saved.step == 0 || options.steps <= saved.step ||
+      steps == saved.flags.end())
     return;
   Options before = options;
   before.steps = std::strtoll(steps->second.c_str(), nullptr, 10);
@@ -64,6 +76,23 @@ static void checkHorizon(const Options &options, const TrainingState &saved,
        learningRate(options, saved.step), " in step ", saved.step, ", instead of ",
        learningRate(before, saved.step),
        ": add --reschedule to change the schedule, or leave --steps out to end as planned");
+}
+
+/// Says which data is not that of the checkpoint, though the run goes on at its place there. `isNoted`: of --data
+/// it has been said.
+void Run::noteOtherData(const TrainingState &saved, bool isNoted) const {
+  std::map<std::string, std::string> all = saved.data;
+  if (all.empty()) // It is of an earlier version.
+    return;
+  all.insert(state.data.begin(), state.data.end());
+  auto wordsOf = [](const std::map<std::string, std::string> &data, const std::string &flag) {
+    auto found = data.find(flag);
+    return found == data.end() ? "not given" : found->second;
+  };
+  for (const auto &[flag, ignored] : all)
+    if (std::string is = wordsOf(state.data, flag), was = wordsOf(saved.data, flag);
+        is != was && !(isNoted && flag == "--data"))
+      note(text(flag, " is ", is, ", but was ", was, " when the checkpoint ", checkpoint, " was saved"));
 }
 
 void Run::resumeState(const TokenData &data) {
@@ -86,6 +115,7 @@ void Run::resumeState(const TokenData &data) {
     state.sources.resize(1);
     return;
   }
+  bool isNoted = true;
   if (saved.tokens != data.tokens())
     note(text(data.name(), options.data.size() == 1 ? " has " : " have ",
               grouped(uint64_t(data.tokens())), " tokens, the data of the checkpoint ", checkpoint,
@@ -96,11 +126,16 @@ void Run::resumeState(const TokenData &data) {
               ": the tokens are in other files, or in another order, than when the checkpoint ",
               checkpoint, " was saved, so the sequences differ: training continues after ",
               grouped(uint64_t(saved.position)), " of them"));
+  else
+    isNoted = false;
+  if (isRoot())
+    noteOtherData(saved, isNoted);
   if (saved.batch != plan.batch)
     note(text("the batch of the checkpoint ", checkpoint, " was ", saved.batch,
               " sequences, this executable's is ", plan.batch, ": training continues after ",
               grouped(uint64_t(saved.position)), " sequences of the data, at step ", saved.step));
-  if (std::string changes = changedFlags(options, saved.flags); !changes.empty())
+  if (std::string changes = changedFlags(options, saved.flags);
+      !changes.empty() && saved.step < options.steps)
     note(changes);
   if (std::string unsaid = unsaidFlags(options, plan, saved.flags); !unsaid.empty())
     note(text("the checkpoint ", checkpoint,

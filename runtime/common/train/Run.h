@@ -60,6 +60,7 @@ struct Run {
 
 private:
   void resumeState(const TokenData &data);
+  void noteOtherData(const TrainingState &saved, bool isNoted) const;
   void resumeMixture(std::vector<TrainingState::Source> given);
   void startLossScaling();
   void startRateWeights();

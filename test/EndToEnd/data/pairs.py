@@ -58,6 +58,14 @@ train("./exe", save="run", **dict(run, steps=3))
 rest = train("./exe", save="run", resume="run", **{name: value for name, value in run.items() if name != "init"})
 check([row["loss"] for row in rest][-3:] == [row["loss"] for row in want][3:], "a resumed run differs")
 
+# Other sources, of as many tokens, are noted.
+whole = pathlib.Path(data["source"]).read_bytes()
+pathlib.Path("other-source.bin").write_bytes(whole[:-1] + (b"a" if whole[-1:] != b"a" else b"b"))
+more = {name: value for name, value in dict(run, resume="run", steps=7).items() if name != "init"}
+for source, noted in ((data["source"], 0), ("other-source.bin", 1)):
+    said = call(["./exe", *flags(dict(more, source=source))])
+    check(said.count("note: --source is ") == noted and "--data is" not in said, said)
+
 # An evaluation of all pairs, whose number the batch does not divide, is the mean over all their tokens.
 pairs = pathlib.Path(data["documents"]).stat().st_size // 8
 check(pairs % size["batch"] != 0, "the last batch is to be a part")

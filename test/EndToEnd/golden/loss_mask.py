@@ -6,6 +6,7 @@ sequence as those of a shorter sequence. Microbatches and data ranks have differ
 run that means over each of them finds something else.
 """
 import json
+import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
@@ -79,6 +80,16 @@ for where in ("one", "one/4", "data=2", "data=2/2+zero=3", "tensor=2/2", "pipe=2
     zeros = [json.loads(line) for line in open("zero.jsonl")]
     check(all(row["loss"] == row["grad_norm"] == 0 for row in zeros) and zeros[-1]["eval_loss"] > 0, f"{where}: {zeros}")
     check(said.count("--loss-mask nothing.bin: no target of step 0 counts") == 1 and said.count("note:") == 2, f"{where}: {said}")
+# A run that goes on without its mask says so, and an evaluation does not take one for another.
+call(["meshwright", "run", "-n", ranks, "./exe", *flags(dict(data, **dict(steps, steps=1), loss_mask="mask.bin", save="masked"))])
+goes_on = {name: value for name, value in dict(data, **dict(steps, steps=2), resume="masked").items() if name != "init"}
+for mask_file, words in (("mask.bin", None), (None, "--loss-mask is not given, but was"), ("nothing.bin", "--loss-mask is ")):
+    said = call(["meshwright", "run", "-n", ranks, "./exe", *flags(dict(goes_on, loss_mask=mask_file))])
+    check(words in said if words else "--loss-mask is" not in said, f"with {mask_file}: {said}")
+done = subprocess.run(list(map(str, ["meshwright", "run", "-n", ranks, "./exe", *flags({
+    "tokens": "u8", "eval_only": True, "init": golden.weights, "eval_data": "data.bin", "loss_mask": "mask.bin"})])),
+    capture_output=True, text=True)
+check(done.returncode == 1 and "--loss-mask changes nothing with --eval-only" in done.stderr and "or give --eval-loss-mask" in done.stderr, done.stderr)
 # A mask of ones changes nothing.
 open("ones.bin", "wb").write(b"\1" * len(mask))
 check(train("./exe", ranks, **data, **steps) == train("./exe", ranks, loss_mask="ones.bin", **data, **steps), "a mask of ones changes something")
