@@ -145,6 +145,9 @@ bool Corpus::next(const Tokenizer &tokenizer, Portion &portion) {
       end = tokenizer.cut(source.text, from);
     else if (size_t line = source.text.find('\n', from); line != source.text.npos)
       end = line + 1;
+    // Blank lines at the end of a file stay with the last line.
+    if (source.isJsonLines && source.text.find_first_not_of(" \t\r\n", end) == source.text.npos)
+      end = source.text.size();
   }
   portion = {file, source.text.substr(offset, end - offset), offset == 0,
              end == source.text.size()};
