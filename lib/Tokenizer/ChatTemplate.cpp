@@ -7,6 +7,7 @@
 
 #include "Tokenizer/Core/Spec.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -101,6 +102,13 @@ static std::string trimmed(const std::string &text) {
   constexpr const char *spaces = " \t\n\r\v\f";
   size_t first = text.find_first_not_of(spaces), last = text.find_last_not_of(spaces);
   return first == text.npos ? "" : text.substr(first, last - first + 1);
+}
+
+bool ChatTemplate::has(const std::string &mark) const {
+  auto isIn = [&](const std::string &text) { return text.find(mark) != text.npos; };
+  return isIn(begin) || isIn(end) || std::any_of(roles.begin(), roles.end(), [&](const auto &entry) {
+           return isIn(entry.second.prefix) || isIn(entry.second.suffix);
+         });
 }
 
 std::vector<ChatPart> ChatTemplate::render(const Json &messages) const {

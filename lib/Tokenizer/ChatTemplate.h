@@ -29,6 +29,9 @@ public:
   /// second one counts. An Error saying what message the template has no place for.
   std::vector<ChatPart> render(const nlohmann::json &messages) const;
 
+  /// Whether it writes `mark` anywhere.
+  bool has(const std::string &mark) const;
+
 private:
   struct Role {
     std::string prefix, suffix;

@@ -272,6 +272,11 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
   std::optional<ChatTemplate> chat;
   if (!options.chat.empty())
     chat = ChatTemplate::load(options.chat);
+  for (const std::string &mark : tokenizer->marksNotFound())
+    if (chat && chat->has(mark))
+      fail("--chat ", options.chat, " has ", mark,
+           ", a control token of the SentencePiece model, whose library reads it in text as plain characters: "
+           "give --tokenizer the model's tokenizer.json");
 
   // A template has what conversations begin and end with.
   std::vector<int32_t> begin, end;

@@ -31,6 +31,13 @@ public:
     check(processor.Decode(ids, &text));
     return text;
   }
+  std::vector<std::string> marksNotFound() const override {
+    std::vector<std::string> marks;
+    for (int id = 0; id < processor.GetPieceSize(); ++id)
+      if (processor.IsControl(id))
+        marks.push_back(processor.IdToPiece(id));
+    return marks;
+  }
   std::optional<int32_t> idOf(const std::string &token) const override {
     int id = processor.PieceToId(token);
     bool isIt = processor.IdToPiece(id) == token; // What is unknown has an id too.

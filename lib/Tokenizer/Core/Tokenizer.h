@@ -37,6 +37,8 @@ public:
   virtual std::unique_ptr<Encoder> makeEncoder(bool specialAsText = false) const = 0;
   /// The text of tokens, without those that are marks.
   virtual std::string decode(const std::vector<int32_t> &ids) const = 0;
+  /// Marks that `makeEncoder` never finds in text, which then has their characters.
+  virtual std::vector<std::string> marksNotFound() const { return {}; }
   /// The id of a token by its text in the tokenizer's file.
   virtual std::optional<int32_t> idOf(const std::string &token) const = 0;
 
