@@ -340,6 +340,15 @@ TEST_F(RunTest, ResumeRefusesAnotherModel) {
   // Spaces and order of a configuration mean nothing.
   writeFile(path("a/latest/config.json"), "{ \"model_type\" : \"fake\" }");
   EXPECT_EQ(train("--steps 3 --resume " + path("a")).code, 0);
+  // Weights alone may start another model's run, which is noted.
+  writeFile(path("a/latest/config.json"), "{\"model_type\": \"fake\", \"n_head\": 4, \"use_cache\": true}");
+  for (int heads : {3, 4}) {
+    result = train("--steps 1 --init " + path("a/latest"), 1, 1, Threads, "FAKE_HEADS=" + std::to_string(heads));
+    EXPECT_EQ(result.code, 0) << result.output;
+    EXPECT_EQ(occurrences(result.output, "is of another model than this executable: n_head = 4 (here 3)\n"), heads == 3)
+        << result.output;
+    EXPECT_EQ(occurrences(result.output, "note: "), heads == 3) << result.output;
+  }
 }
 
 TEST_F(RunTest, TraceShowsEveryRank) {

@@ -24,6 +24,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 
 using namespace meshwright;
 using Json = nlohmann::json;
@@ -427,14 +428,60 @@ difference(const std::string &path, const std::string &saved, const std::string 
   return {};
 }
 
-void meshwright::checkSameModel(const Plan &plan, const std::string &directory) {
-  auto refuse = [&](const std::string &what, const std::string &saved, const std::string &mine,
-                    const std::string &remedy) {
-    if (saved != mine)
-      fail("--resume: the checkpoint ", directory, " was trained with ", what, " ", saved,
-           ", but this executable was compiled for ", mine, ": ", remedy,
-           ", or start a new run with --init ", directory, "/", modelFile);
+static std::string textOf(const std::string &path, const char *flag) {
+  MappedFile file(path, flag);
+  return std::string(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+}
+
+/// Refuses a checkpoint of which `saved` is not as `mine`, that of the plan.
+static void refuseOther(const std::string &directory, const std::string &what,
+                        const std::string &saved, const std::string &mine,
+                        const std::string &remedy) {
+  if (saved != mine)
+    fail("--resume: the checkpoint ", directory, " was trained with ", what, " ", saved,
+         ", but this executable was compiled for ", mine, ": ", remedy);
+}
+
+/// What else may be done with a checkpoint that a run cannot go on from.
+static std::string orInit(const std::string &directory) {
+  return text(", or start a new run with --init ", directory, "/", modelFile);
+}
+
+void meshwright::checkSameWeights(const Plan &plan, const std::string &directory,
+                                  const std::string &otherwise) {
+  StateReader json(directory);
+  std::string path = directory + configName(plan.config);
+  refuseOther(directory, "the model", json.string("model"), plan.model,
+              "compile " + path + otherwise);
+  refuseOther(directory, "a vocabulary of", text(json.whole("vocabulary", 1, largest)),
+              text(plan.vocabulary), "compile the checkpoint's model" + otherwise);
+  auto [was, is] = difference(path, textOf(path, "--resume"), plan.config);
+  refuseOther(directory, "a model of", was, is, "compile " + path + otherwise);
+}
+
+std::string meshwright::otherConfig(const Plan &plan, const std::string &weights) {
+  std::error_code error;
+  fs::path path = fs::path(weights).parent_path() / "config.json";
+  if (!isConfig(plan.config) || !fs::is_regular_file(path, error))
+    return "";
+  auto parsed = [](const std::string &text) {
+    return Json::parse(withoutNonFinite(text), nullptr, /*allow_exceptions=*/false);
   };
+  Json theirs = parsed(textOf(path, "--init")), mine = parsed(plan.config);
+  if (!theirs.is_object() || !mine.is_object())
+    return "";
+  // These say nothing of the numbers that a model computes.
+  static const std::set<std::string> names = {"_name_or_path", "transformers_version", "torch_dtype",
+                                              "dtype",         "architectures",        "use_cache"};
+  std::string keys;
+  for (const auto &[key, value] : theirs.items())
+    if (mine.contains(key) && mine[key] != value && !names.count(key))
+      keys += text(keys.empty() ? "" : ", ", key, " = ", shortText(value), " (here ",
+                   shortText(mine[key]), ")");
+  return keys.empty() ? "" : text("--init: ", path.string(), " is of another model than this executable: ", keys);
+}
+
+void meshwright::checkSameModel(const Plan &plan, const std::string &directory) {
   StateReader json(directory);
   if (json.isOfAdapters() && !plan.adapterConfig)
     fail("--resume: the checkpoint ", directory,
@@ -446,17 +493,10 @@ void meshwright::checkSameModel(const Plan &plan, const std::string &directory) 
          "--init ", directory, "/", modelFile);
   if (plan.adapterConfig)
     checkAdapterConfig(plan, directory, "--resume");
-  refuse("the model", json.string("model"), plan.model,
-         "compile " + directory + configName(plan.config));
-  refuse("--optimizer", json.string("optimizer"), plan.optimizer,
-         "compile with the checkpoint's optimizer");
-  refuse("--seq", text(json.whole("sequence", 1, largest)), text(plan.sequence),
-         "compile with the checkpoint's --seq, in which it counts its position in the data");
-  refuse("a vocabulary of", text(json.whole("vocabulary", 1, largest)), text(plan.vocabulary),
-         "compile the checkpoint's model");
-  std::string path = directory + configName(plan.config);
-  MappedFile file(path, "--resume");
-  std::string saved(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
-  auto [was, is] = difference(path, saved, plan.config);
-  refuse("a model of", was, is, "compile " + path);
+  checkSameWeights(plan, directory, orInit(directory));
+  refuseOther(directory, "--optimizer", json.string("optimizer"), plan.optimizer,
+              "compile with the checkpoint's optimizer" + orInit(directory));
+  refuseOther(directory, "--seq", text(json.whole("sequence", 1, largest)), text(plan.sequence),
+              "compile with the checkpoint's --seq, in which it counts its position in the data" +
+                  orInit(directory));
 }

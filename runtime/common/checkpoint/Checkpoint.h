@@ -78,6 +78,16 @@ std::string findCheckpoint(const std::string &path);
 TrainingState readState(const std::string &directory);
 CheckpointIds readIds(const std::string &directory);
 
+/// An Error naming the first difference if the checkpoint `directory` is of another model or
+/// vocabulary than `plan`, whose weights then compute something else, even if their shapes are the
+/// same. `otherwise` comes behind its remedy.
+void checkSameWeights(const Plan &plan, const std::string &directory,
+                      const std::string &otherwise = "");
+
+/// A note on what the config.json beside the file `weights` of --init and that of `plan` say
+/// differently; empty if there is none or both agree.
+std::string otherConfig(const Plan &plan, const std::string &weights);
+
 /// An Error naming the first difference if the checkpoint `directory` is of another
 /// model, optimizer, sequence length or vocabulary than `plan`. The mesh, the batch
 /// and the microbatches may differ: files hold global tensors, the position in the

@@ -14,6 +14,7 @@
 #include "cpu/ThreadCommunicator.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 using namespace meshwright;
@@ -58,6 +59,7 @@ void Decoder::loadWeights(const Options &options) {
   WeightTarget target{filled, 0, arena->variables(), context->threads};
   if (!options.resume.empty()) {
     std::string checkpoint = findCheckpoint(options.resume);
+    checkSameWeights(plan, checkpoint);
     readWeights(target, trainedWeights(plan),
                 checkpoint + "/" + (plan.adapterConfig ? adapterFile : "model.safetensors"),
                 "--resume", readIds(checkpoint).model);
@@ -81,6 +83,8 @@ void Decoder::loadWeights(const Options &options) {
     initializeWeights(target, uint64_t(seed));
   else
     readWeights(target, WeightKind::Parameters, init, "--init");
+  if (std::string other = otherConfig(plan, init); !init.empty() && !other.empty())
+    fprintf(stderr, "note: %s\n", other.c_str());
 }
 
 const float *Decoder::read(const std::vector<int32_t> &tokens) {

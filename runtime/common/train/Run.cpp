@@ -279,4 +279,7 @@ void Run::fillWeights(const std::string &from) {
   rounds.finish();
   if (!extra.empty())
     note(extra);
+  if (!options.init.empty() && from.empty())
+    if (std::string other = otherConfig(plan, options.init); !other.empty())
+      note(other);
 }

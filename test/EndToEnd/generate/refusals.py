@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What --generate refuses, and what its flags do: refusals.py CONFIG WORK"""
+import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -40,6 +42,13 @@ if greedy[12:14].isascii():
 pathlib.Path("prompt").write_bytes(b"To be")
 check(run("--generate", "prompt", "--resume", "run", "--temperature", 0, "--tokens", 20).stdout == greedy, "a file's text")
 
+# Weights of the same shapes may be another model's.
+shutil.copytree("run", "other", symlinks=True)
+other = pathlib.Path("other/latest/config.json")
+other.write_text(json.dumps({**json.loads(other.read_text()), "vocab_size": 255}))
+said = run("--generate", "To be", "--init", "other/latest").stderr.decode()
+check("note: --init: other/latest/config.json is of another model than this executable: vocab_size = 255 (here 256)\n" in said, said)
+
 for words, why in (
         (["--generate", "To be"], "--generate needs weights"),
         (["--generate", "To be", "--resume", "run", "--steps", 3], "--steps changes nothing with --generate"),
@@ -52,6 +61,7 @@ for words, why in (
         (["--generate", "To be", "--resume", "run", "--temperature", -1], "--temperature is -1"),
         (["--generate", "To be", "--resume", "run", "--top-p", 0], "--top-p is 0"),
         (["--generate", "To be", "--resume", "run", "--tokenizer", "none.json"], "there is no such file"),
+        (["--generate", "To be", "--resume", "other"], "was trained with a model of vocab_size = 255, but this executable was compiled for vocab_size = 256"),
         (["--generate", "", "--resume", "run"], "--generate is empty"),
         (["--generate", "To be", "--resume", "none"], "none"),
         (["--temperature", 1, "--data", "corpus.txt", "--steps", 1], "--temperature needs --generate")):
