@@ -60,6 +60,12 @@ void meshwright::checkAdapterConfig(const Plan &plan, const std::string &directo
     if (isOn(theirs, key))
       refuse(key, "adapters here are those of LoRA with one rank and one alpha",
              "train the adapter without it");
+  // With these PEFT takes from the base's weights what it puts into the adapter. Converted adapters say true.
+  if (theirs.contains("init_lora_weights") && theirs["init_lora_weights"].is_string())
+    for (const char *method : {"pissa", "olora", "corda", "loftq"})
+      if (theirs["init_lora_weights"].get<std::string>().rfind(method, 0) == 0)
+        refuse("init_lora_weights", "such an adapter belongs to a base whose weights were changed for it",
+               "convert it in PEFT, save_pretrained(DIR, path_initial_model_for_weight_conversion=..)");
   if (theirs.contains("bias") && theirs["bias"] != "none")
     refuse("bias", "biases are not trained beside adapters here", "train the adapter with \"none\"");
   if (theirs.contains("peft_type") && theirs["peft_type"] != "LORA")

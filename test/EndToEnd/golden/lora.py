@@ -7,6 +7,7 @@ lora.py LORA WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--files]
 import json
 import math
 import pathlib
+import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
@@ -80,3 +81,14 @@ if files:
     check(read == resumed and abs(merged - resumed) <= 1e-5 * resumed, f"losses are {resumed}, {read}, {merged}")
     check(abs(resumed - evaluated("./plain", init=base)) > 1e-3, "the adapters change nothing")
     print(f"{golden.directory.name}: resumed, read and merged")
+    # Adapters that are not of LoRA alone, or of a base with other weights.
+    odd = pathlib.Path("odd")
+    odd.mkdir()
+    (odd / "adapter_model.safetensors").write_bytes((golden.directory / "adapter_model.safetensors").read_bytes())
+    for change, refused in (({"use_dora": True}, '"use_dora" true, but'), ({"init_lora_weights": "pissa_niter_16"}, '"init_lora_weights" "pissa_niter_16", but'),
+                            ({"init_lora_weights": "loftq"}, "whose weights were changed for it"), ({"init_lora_weights": "gaussian"}, None),
+                            ({"r": peft["r"] + 1}, "compile with the adapter's --lora")):
+        (odd / "adapter_config.json").write_text(json.dumps({**peft, **change}))
+        done = subprocess.run(["./one", *flags({"init": base, "adapter": odd, "eval_only": True, "eval_data": data["data"], "tokens": run["tokens"],
+                                                "eval_batches": 1})], capture_output=True, text=True)
+        check(refused in done.stderr if refused else done.returncode == 0, f"{change}: {done.stderr}")
