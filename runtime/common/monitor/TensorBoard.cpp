@@ -82,6 +82,12 @@ void EventFile::write(const StepMetrics &metrics) {
   }
   if (metrics.auxLoss)
     add("aux_loss", *metrics.auxLoss);
+  if (metrics.expertRounds)
+    add("expert_rounds", *metrics.expertRounds);
+  if (metrics.attentionImbalance)
+    add("attention_imbalance", *metrics.attentionImbalance);
+  if (metrics.lossScale || metrics.failedRouter || metrics.skipped)
+    add("skipped", metrics.skipped);
   for (const auto &[name, norm] : metrics.norms)
     add("norms/" + name, norm);
   for (const Evaluation &evaluation : metrics.evaluations) {
