@@ -23,6 +23,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -178,7 +180,10 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
       std::string whole = partial + averagesFolder;
       if (folder)
         fs::create_directory(whole);
-      saveTensors(context, addresses, whole + "/" + weightsFile(plan), averagedTensors(plan));
+      // Averages are zeros until the first update, after which they equal the parameters.
+      int64_t skipped = state.skipped + (state.lossScale ? state.lossScale->skipped : 0);
+      saveTensors(context, addresses, whole + "/" + weightsFile(plan),
+                  state.step > skipped ? averagedTensors(plan) : fileTensors(plan, trainedWeights(plan)));
       if (folder)
         writeText(whole + configName(plan.config), plan.config);
       if (folder && plan.adapterConfig)
@@ -428,11 +433,6 @@ difference(const std::string &path, const std::string &saved, const std::string 
   return {};
 }
 
-static std::string textOf(const std::string &path, const char *flag) {
-  MappedFile file(path, flag);
-  return std::string(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
-}
-
 /// Refuses a checkpoint of which `saved` is not as `mine`, that of the plan.
 static void refuseOther(const std::string &directory, const std::string &what,
                         const std::string &saved, const std::string &mine,
@@ -455,7 +455,9 @@ void meshwright::checkSameWeights(const Plan &plan, const std::string &directory
               "compile " + path + otherwise);
   refuseOther(directory, "a vocabulary of", text(json.whole("vocabulary", 1, largest)),
               text(plan.vocabulary), "compile the checkpoint's model" + otherwise);
-  auto [was, is] = difference(path, textOf(path, "--resume"), plan.config);
+  MappedFile file(path, "--resume");
+  std::string saved(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+  auto [was, is] = difference(path, saved, plan.config);
   refuseOther(directory, "a model of", was, is, "compile " + path + otherwise);
 }
 
@@ -464,10 +466,13 @@ std::string meshwright::otherConfig(const Plan &plan, const std::string &weights
   fs::path path = fs::path(weights).parent_path() / "config.json";
   if (!isConfig(plan.config) || !fs::is_regular_file(path, error))
     return "";
-  auto parsed = [](const std::string &text) {
-    return Json::parse(withoutNonFinite(text), nullptr, /*allow_exceptions=*/false);
+  auto parsed = [](const std::string &content) {
+    return Json::parse(withoutNonFinite(content), nullptr, /*allow_exceptions=*/false);
   };
-  Json theirs = parsed(textOf(path, "--init")), mine = parsed(plan.config);
+  // Not mapped: a file that a run has mapped is none that it may write, as --save-merged may.
+  std::ifstream file(path, std::ios::binary);
+  std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  Json theirs = parsed(content), mine = parsed(plan.config);
   if (!theirs.is_object() || !mine.is_object())
     return "";
   // These say nothing of the numbers that a model computes.

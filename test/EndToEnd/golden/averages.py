@@ -37,6 +37,12 @@ for item in sys.argv[3:]:
     print(f"{golden.directory.name} averages {item}: norms {error:.1e}, loss {off:.1e}", flush=True)
     check(error <= (2e-5 if exact else 5e-3) and off <= (1e-5 if exact else 2e-2), f"averages are off by {error:.1e}, their loss by {off:.1e}")
 
+# Before the first update the average of the weights is the weights.
+compile(golden.config, "once", **golden.size, ema=True)
+train("./once", save="begun", **dict(golden.data, steps=0, init=golden.weights))
+begun = [pathlib.Path(f"begun/latest/{folder}model.safetensors").read_bytes() for folder in ("ema/", "")]
+check(begun[0] == begun[1], "averages of no update are not the weights")
+
 # What has no averages has no flag for them, and its checkpoints are none to go on with.
 for exe, more, word in (("plain", {"ema_decay": 0.5}, "there is no flag --ema-decay"), ("exe", {"resume": "plain-one", "init": None}, ".ema")):
     if exe == "plain":
