@@ -229,6 +229,19 @@ void TokenData::check(int64_t part, int64_t parts, int threads,
   }
 }
 
+std::vector<std::pair<std::string, uint64_t>> TokenData::tokenizers() const {
+  std::vector<std::pair<std::string, uint64_t>> known;
+  auto add = [&](const std::deque<Part> &parts, const std::string &flag) {
+    for (const Part &part : parts)
+      if (std::optional<uint64_t> sum = part.tokens.tokenizerSum())
+        known.emplace_back(flag + " " + part.tokens.path(), *sum);
+  };
+  add(parts, files.flag);
+  if (sourcesOf)
+    add(sourceParts, sourcesOf->tokens.flag);
+  return known;
+}
+
 int64_t TokenData::bytes() const {
   int64_t count = 0;
   for (const Part &part : parts)

@@ -87,6 +87,9 @@ public:
   /// The tokenizer's file, as the first file of tokens says.
   std::string tokenizer() const { return parts.front().tokens.tokenizer(); }
 
+  /// Flag and path of each file that says its tokenizer, and that one's checksum.
+  std::vector<std::pair<std::string, uint64_t>> tokenizers() const;
+
   /// How many targets count in `sequences` sequences from `position` of `order` on.
   int64_t countTargets(const DataOrder &order, int64_t position, int64_t sequences) const;
 

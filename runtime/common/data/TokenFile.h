@@ -45,6 +45,11 @@ public:
   /// bytes or nothing is known of it. An Error if it should be there and is not, or is another.
   std::string tokenizer() const;
 
+  /// The checksum of that tokenizer, 0 where tokens are bytes; none if the file does not say it.
+  std::optional<uint64_t> tokenizerSum() const {
+    return shard ? std::optional(shard->tokenizer) : std::nullopt;
+  }
+
   /// An Error if the file looks like one of another format or of wider integers: text that is not read as bytes, tokens of a model with this `vocabulary` that take more
   /// bytes than --tokens says.
   void checkFormat(int64_t vocabulary) const;

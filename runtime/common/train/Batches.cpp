@@ -99,6 +99,19 @@ void Batches::checkTokens() {
       if (!word.empty())
         run.note(word);
   }
+  noteTokenizers(sources);
+}
+
+/// Says it once if files are of different tokenizers: the same number is another word then.
+void Batches::noteTokenizers(const std::vector<const TokenData *> &sources) const {
+  std::vector<std::pair<std::string, uint64_t>> known;
+  for (const TokenData *source : sources)
+    for (const auto &file : source->tokenizers())
+      known.push_back(file);
+  for (const auto &[file, sum] : known)
+    if (sum != known.front().second)
+      return run.note(text(file, " was made with another tokenizer than ", known.front().first,
+                           ": its tokens stand for other text"));
 }
 
 /// Says how many sources and targets are cut off. The ranks of a machine share them out, and the first

@@ -138,6 +138,7 @@ compare(events("events"), rows("m.jsonl"))
 # Sets with names are evaluated on their own, each as it would be alone.
 sets = ["--eval-data", "all=tokens", "--eval-data", "words=words", "--eval-data", "words=tokens/tokens-00000.bin"]
 said = call([*train, "--steps", 6, *sets, "--eval-every", 2, "--metrics", "sets.jsonl", "--tensorboard", "set-events", "--log-every", 4])
+check(said.count("--eval-data words/tokens-00000.bin was made with another tokenizer than --data tokens/tokens-00000.bin") == 1 == said.count("note:"), said)
 lines = rows("sets.jsonl")
 # Every fourth step, evaluations, and the last one.
 check([row["step"] for row in lines] == [1, 3, 5] and all("eval_loss/all" in row and "eval_loss/words" in row for row in lines), f"{lines}")
