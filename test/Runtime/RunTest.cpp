@@ -167,6 +167,13 @@ TEST_F(RunTest, EvaluatesCheckpointsBetweenRuns) {
   EXPECT_EQ(lines[1]["step"], 1);
   EXPECT_EQ(lines[2]["steps"], 2);
   EXPECT_EQ(lines[3]["step"], 2);
+  // One of an earlier checkpoint repeats no step, and so drops none.
+  alone = train("--steps 0 --eval-data " + path("data.bin") + " --resume " + path("a/step-00000002") + " --metrics " + path("m.jsonl"));
+  ASSERT_EQ(alone.code, 0) << alone.output;
+  auto more = metrics("m.jsonl");
+  ASSERT_EQ(more.size(), 5u);
+  EXPECT_EQ(decltype(lines)(more.begin(), more.begin() + 4), lines);
+  EXPECT_EQ(more[4]["steps"], 2);
 }
 
 // A program without targets cannot leave out the rest of a batch.

@@ -10,6 +10,7 @@
 #include "common/monitor/ExpertTokens.h"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,9 @@ struct StepMetrics {
 /// object of JSON, or, where the file's name ends in ".csv", a row of a table, whose columns the first line names.
 class MetricsFile {
 public:
+  /// The first step of a run that makes none, and drops no line of others.
+  static constexpr int64_t noStep = INT64_MAX - 1;
+
   /// Starts the file, or goes on with it: a run resumed at `firstStep` > 0 keeps the
   /// lines of earlier steps and drops those it is about to repeat. The shortened file
   /// takes the old one's place in one step, so that no kill can lose lines. `columns` are those of a table,

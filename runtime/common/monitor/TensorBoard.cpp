@@ -52,7 +52,8 @@ EventFile::EventFile(const std::string &folder, int64_t firstStep) {
   file = std::make_unique<OutputFile>(text(folder, "/events.out.tfevents.", int64_t(now),
                                                        ".", host, ".", getpid()));
   record(real(1, now) + nested(3, "brain.Event:2"));
-  goBackTo(firstStep);
+  if (firstStep != MetricsFile::noStep)
+    goBackTo(firstStep);
 }
 
 void EventFile::goBackTo(int64_t step) {

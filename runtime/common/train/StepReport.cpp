@@ -58,11 +58,14 @@ std::vector<std::string> StepReport::columns(const std::vector<Evaluation> &eval
 
 void StepReport::open(const std::vector<Evaluation> &evaluations, bool hasPeak) {
   progress.emplace(run.state.step, run.options.steps, run.options.logEvery);
+  // An evaluation of an earlier checkpoint repeats no step that the files have.
+  bool repeats = run.state.step < run.options.steps || run.state.step == 0;
+  int64_t firstStep = repeats ? run.state.step : MetricsFile::noStep;
   if (run.isRoot() && !run.options.metrics.empty())
-    metrics = std::make_unique<MetricsFile>(run.options.metrics, run.state.step, columns(evaluations, hasPeak));
+    metrics = std::make_unique<MetricsFile>(run.options.metrics, firstStep, columns(evaluations, hasPeak));
   if (run.isRoot() && !run.options.tensorboard.empty())
-    events.emplace(run.options.tensorboard, run.state.step);
-  if (run.isRoot() && !run.options.logSamples.empty())
+    events.emplace(run.options.tensorboard, firstStep);
+  if (run.isRoot() && !run.options.logSamples.empty() && firstStep != MetricsFile::noStep)
     samples.emplace(run.options.logSamples, run.state.step, run.options.data);
   if (run.isRoot() && !run.options.trace.empty())
     traceFile = std::make_unique<OutputFile>(run.options.trace);
