@@ -106,7 +106,7 @@ static std::string whenUndivided(const Options::Files &files, const Plan &plan) 
 }
 
 static std::string whenPacked(const Options &options, const Plan &plan) {
-  return whenUndivided(options.data, plan);
+  return options.evalOnly ? "" : whenUndivided(options.data, plan); // Else --eval-documents is.
 }
 
 static std::string whenPackedEval(const Options &options, const Plan &plan) {

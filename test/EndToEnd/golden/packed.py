@@ -167,6 +167,8 @@ for where in sys.argv[3:]:
         run, steps=0, data="packed.bin", documents=given, eval_data="eval.bin", eval_documents="eval-starts.bin", metrics="eval.jsonl"))])
     (row,) = map(json.loads, open("eval.jsonl"))
     check(abs(row["eval_loss"] / want[0]["loss"] - 1) < 1e-5 and f"over {counted:,} tokens" in said, f"{where}: {row}, {said}")
+    (alone,) = train("./exe", ranks, metrics="alone.jsonl", eval_only=True, init=run["init"], tokens=run["tokens"], eval_data="eval.bin", eval_documents="eval-starts.bin")
+    check(alone == row, f"{where}: an evaluation alone has {alone}, not {row}")
     said = call(["meshwright", "run", "-n", ranks, "./exe", *flags(dict(run, data="packed.bin", documents="each.bin", metrics="each.jsonl"))])
     nothing = [json.loads(line) for line in open("each.jsonl")]
     check(all(row["loss"] == row["grad_norm"] == 0 for row in nothing[:-1]) and nothing[-1]["loss"] > 0, f"{where}: {nothing}")
