@@ -162,8 +162,8 @@ static Error readLora(StringRef item, Lora &lora) {
     return Error::success();
   }
   if (key == "r") {
-    if (value.getAsInteger(10, lora.rank) || lora.rank < 1)
-      return createStringError("'" + value + "' of r must be a whole number above 0");
+    if (value.getAsInteger(10, lora.rank) || lora.rank < 1 || lora.rank > INT32_MAX)
+      return createStringError("'" + value + "' of r must be a whole number from 1 to 2147483647");
   } else if (key == "alpha") {
     if (value.getAsDouble(lora.alpha) || !(lora.alpha > 0 && std::isfinite(lora.alpha)))
       return createStringError("'" + value + "' of alpha must be a number above 0");

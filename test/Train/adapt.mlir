@@ -13,6 +13,8 @@
 // RUN: %{refused}=MISSING
 // REDEFINE: %{lora} = r=0,alpha=2,targets=up
 // RUN: %{refused}=RANK
+// REDEFINE: %{lora} = r=4611686018427387904,alpha=2,targets=up
+// RUN: %{refused}=LARGE
 // REDEFINE: %{lora} = r=2,alpha=2,targets=up,v_proj
 // RUN: %{refused}=COMMA
 // REDEFINE: %{lora} = r=2,alpha=2,targets=up,targets=c_attn
@@ -86,7 +88,8 @@ module attributes {train.microbatches = 1 : i64, train.vocabulary = 16 : i64} {
 // LAYER: error: --lora: the target '0.up' names model.h.0.up but not model.h.2.up, which are one parameter, @h.up.weight; leave the number of the layer out
 // EMBED: error: --lora: the target 'embed': model.embed is used by train.embedding, which is no product with a matrix; name other modules
 // MISSING: 'r=2,alpha=2' has no targets=; write e.g. r=8,alpha=16,targets=q_proj+v_proj
-// RANK: '0' of r must be a whole number above 0
+// RANK: '0' of r must be a whole number from 1 to 2147483647
+// LARGE: '4611686018427387904' of r must be a whole number from 1 to
 // COMMA: 'v_proj' is none of r=, alpha=, targets=, dropout= and rslora
 // TWICE: gives targets twice; targets are separated by +
 // ALONE: all-linear has all the others; write it alone
