@@ -194,13 +194,20 @@ void SaveFolder::accompany(const std::string &path) {
 
 void SaveFolder::publish(const std::string &name, int64_t keep) {
   std::string partial = partialName(name);
-  if (!copyName.empty()) {
-    OutputFile copy(partial + "/" + copyName);
-    copy.write(copyText);
-    copy.sync();
-    copy.close();
+  std::vector<std::string> folders; // Of models: the averages', within, and the checkpoint.
+  for (const fs::directory_entry &entry : fs::directory_iterator(partial))
+    if (entry.is_directory())
+      folders.push_back(entry.path());
+  folders.push_back(partial);
+  for (const std::string &folder : folders) {
+    if (!copyName.empty()) {
+      OutputFile copy(folder + "/" + copyName);
+      copy.write(copyText);
+      copy.sync();
+      copy.close();
+    }
+    syncDirectory(folder);
   }
-  syncDirectory(partial);
   renameInto(partial, directory + "/" + name);
   dropFailureCleanup(partial);
   syncDirectory(directory);

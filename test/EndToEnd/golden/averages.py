@@ -8,7 +8,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import largest, read_safetensors
-from harness import Golden, check, compile, flags, fresh, ranks_of, strategy, train
+from harness import Golden, call, check, compile, flags, fresh, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -39,7 +39,10 @@ for item in sys.argv[3:]:
 
 # Before the first update the average of the weights is the weights.
 compile(golden.config, "once", **golden.size, ema=True)
-train("./once", save="begun", **dict(golden.data, steps=0, init=golden.weights))
+call(["meshwright", "tokenizer", "train", golden.data["data"], "--vocab", 258, "-o", "tokenizer.json"])
+call(["meshwright", "tokenize", golden.data["data"], "--tokenizer", "tokenizer.json", "-o", "words"])
+train("./once", save="begun", data="words", steps=0, init=golden.weights)
+check(all(pathlib.Path(f"begun/latest/{folder}tokenizer.json").exists() for folder in ("ema/", "")), "both models have their tokenizer")
 begun = [pathlib.Path(f"begun/latest/{folder}model.safetensors").read_bytes() for folder in ("ema/", "")]
 check(begun[0] == begun[1], "averages of no update are not the weights")
 
