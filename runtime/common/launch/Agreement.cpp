@@ -129,6 +129,9 @@ std::map<std::string, std::string> meshwright::trainingData(const Options &optio
     for (const char *name : {"--data", "--loss-mask", "--documents", "--source", "--source-documents"})
       if (flag.name == name && !flag.value.empty())
         words[name] = termOf(flag).value;
+  // Adapters belong to the weights that they are trained beside.
+  if (options.trainsAdapters && !options.init.empty())
+    words["--init"] = weightsWords(options.init, "--init");
   return words;
 }
 

@@ -33,7 +33,8 @@ struct Term {
 std::vector<Term> termsOf(const Plan &plan, const Options &options);
 
 /// What a run trains on: the sizes and samples of the files of --data, their masks, documents and
-/// sources, as `termsOf` compares them, by the flags that are given.
+/// sources, and of the weights that adapters are trained beside, as `termsOf` compares them, by the
+/// flags that are given.
 std::map<std::string, std::string> trainingData(const Options &options);
 
 /// An Error, the same on every rank, that names the first term of which two ranks have different

@@ -451,9 +451,14 @@ static void resolve(Options &options,
   std::error_code ignored; // Whoever opens it says what is wrong.
   if (std::filesystem::is_directory(options.init, ignored))
     options.init = weightsIn(options.init);
-  // A run with adapters that is resumed, wherever that is, reads them again.
-  if (options.trainsAdapters && !options.init.empty())
-    options.init = std::filesystem::absolute(options.init, ignored);
+  // A run with adapters that is resumed, wherever that is, reads them again: from where a link such
+  // as "latest" points now. The file itself may be a link to one without an ending.
+  if (options.trainsAdapters && !options.init.empty()) {
+    std::filesystem::path file = std::filesystem::absolute(options.init, ignored);
+    std::error_code error;
+    std::filesystem::path folder = std::filesystem::canonical(file.parent_path(), error);
+    options.init = error ? file : folder / file.filename();
+  }
   if (std::filesystem::is_directory(options.adapter, ignored))
     options.adapter = adapterIn(options.adapter);
 }

@@ -7,6 +7,7 @@ lora.py LORA WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--files]
 import json
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -81,6 +82,17 @@ if files:
     check(read == resumed and abs(merged - resumed) <= 1e-5 * resumed, f"losses are {resumed}, {read}, {merged}")
     check(abs(resumed - evaluated("./plain", init=base)) > 1e-3, "the adapters change nothing")
     print(f"{golden.directory.name}: resumed, read and merged")
+    # The base is what a link pointed to, and another one there is noted.
+    pathlib.Path("copy").mkdir()
+    shutil.copy(base / "model.safetensors", "copy")
+    pathlib.Path("current").symlink_to("copy")
+    train("./one", 1, save="linked", **dict(given, init="current", steps=1))
+    state = json.loads(pathlib.Path("linked/latest/state.json").read_text())
+    check(state["flags"]["--init"] == str(pathlib.Path("copy/model.safetensors").resolve()), f"{state['flags']}")
+    for weights, noted in ((base, 0), (pathlib.Path("merged"), 1)):
+        shutil.copy(weights / "model.safetensors", "copy")
+        said = call(["meshwright", "run", "-n", 1, "./one", *flags(dict(data, resume="linked", steps=2))])
+        check(said.count("note: --init is ") == noted, f"{weights}: {said}")
     # Adapters that are not of LoRA alone, or of a base with other weights.
     odd = pathlib.Path("odd")
     odd.mkdir()
