@@ -49,6 +49,7 @@ TEST_F(FailureTest, BadFlags) {
         {"--steps 2 --lr 1e39", "--lr is 1e39: it must be a number that a 32-bit float"},
         {"--steps 2 --lr 1e400", "--lr is 1e400: it must be a number that a 32-bit"},
         {"--steps 2 --eps 1e-60", "--eps is 1e-60: it must be a number that a 32-bit"},
+        {"--steps 2 --eps 0", "--eps is 0, so that an element whose gradients are 0 would be divided by 0: give a number above 0, such as 1e-08"},
         {"--steps 2 --grad-clip inf", "--grad-clip is inf"},
         {"--steps 2 --weight-decay 1x", "\"1x\": it must be a number"},
         // 1 in 32 bits.

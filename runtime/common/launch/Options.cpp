@@ -561,9 +561,19 @@ static void checkMoves(const Options::Hyperparameter &number, const Plan &plan) 
            "without --moments-dtype");
 }
 
+/// Steps are divided by a gradient's root mean square and this, which keeps zeros from becoming 0 / 0:
+/// of rows of an embedding that no token has, and of padding.
+static void checkDivision(const Options::Hyperparameter &number) {
+  if (number.name == "eps" && number.value == 0)
+    fail(number.flag, " is 0, so that an element whose gradients are 0 would be divided by 0: give a number above 0, "
+         "such as ", number.initial);
+}
+
 void meshwright::checkEffects(const Options &options, const Plan &plan) {
-  for (const Options::Hyperparameter &number : options.hyperparameters)
+  for (const Options::Hyperparameter &number : options.hyperparameters) {
     checkMoves(number, plan);
+    checkDivision(number);
+  }
   for (const RunFlag &flag : flagTable(options)) {
     RunFlag::Idle check = options.given(flag.name) ? flag.idle : flag.missing;
     if (std::string why = check ? check(options, plan) : ""; !why.empty())
