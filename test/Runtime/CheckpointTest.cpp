@@ -478,6 +478,30 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   expectFailure(go(resume + " --steps 8"), {"state.json", "\"--lr\" is 3, but must be a string"});
 }
 
+// Bias corrections count updates, whichever precision the steps that overflowed had.
+TEST_F(CheckpointTest, ResumedRunsCountOverflowsOfFp16) {
+  ASSERT_EQ(train("--steps 4 --lr 0.01 --save " + path("a")).code, 0);
+  auto resumed = [&](const char *folder) {
+    Result result = train("--steps 6 --resume " + path("a") + " --metrics " + path("m.jsonl") + " --save " + path(folder));
+    EXPECT_EQ(result.code, 0) << result.output;
+    auto lines = metrics("m.jsonl");
+    std::filesystem::remove(path("m.jsonl"));
+    return lines;
+  };
+  auto none = resumed("none");
+  editState(path("a/latest"), [](auto &state) { state["skipped"] = 3; });
+  auto skipped = resumed("skipped");
+  EXPECT_NE(skipped[1]["loss"], none[1]["loss"]);
+  editState(path("a/latest"), [](auto &state) {
+    state["skipped"] = 1;
+    state["loss_scale"] = {{"scale", 1024.0}, {"good_steps", 2}, {"overflows", 0}, {"skipped", 2}};
+  });
+  EXPECT_EQ(resumed("fp16"), skipped);
+  auto state = nlohmann::json::parse(readFile(path("fp16/latest/state.json")));
+  EXPECT_EQ(state["skipped"], 3);
+  EXPECT_FALSE(state.contains("loss_scale"));
+}
+
 // Data that is as long as the checkpoint's, but other data, is noted once.
 TEST_F(CheckpointTest, ResumedRunsSayWhichDataIsAnother) {
   ASSERT_EQ(train("--steps 2 --save " + path("a")).code, 0);

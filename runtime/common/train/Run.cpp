@@ -190,6 +190,9 @@ void Run::resumeMixture(std::vector<TrainingState::Source> given) {
 
 void Run::startLossScaling() {
   if (!plan.inputs.count("loss_scale")) {
+    // The steps that overflowed in fp16 are no updates in another precision either.
+    if (state.lossScale)
+      state.skipped += state.lossScale->skipped;
     state.lossScale.reset();
     return;
   }
