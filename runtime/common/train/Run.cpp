@@ -189,23 +189,24 @@ void Run::resumeMixture(std::vector<TrainingState::Source> given) {
 }
 
 void Run::startLossScaling() {
+  if (plan.inputs.count("loss_scale") && state.lossScale && options.given("--initial-loss-scale"))
+    fail("--initial-loss-scale: the checkpoint ", checkpoint,
+         " says how the loss is scaled: leave it out");
+  takeLossScale(state.lossScale);
+}
+
+/// Goes on as the checkpoint says, which need not be of the same precision.
+void Run::takeLossScale(std::optional<LossScale> saved) {
   if (!plan.inputs.count("loss_scale")) {
     // The steps that overflowed in fp16 are no updates in another precision either.
-    if (state.lossScale)
-      state.skipped += state.lossScale->skipped;
+    if (saved)
+      state.skipped += saved->skipped;
     state.lossScale.reset();
     return;
   }
-  if (state.lossScale && options.given("--initial-loss-scale"))
-    fail("--initial-loss-scale: the checkpoint ", checkpoint,
-         " says how the loss is scaled: leave it out");
   LossScale start;
   start.scale = options.initialLossScale;
-  makeScaler(state.lossScale.value_or(start));
-}
-
-void Run::makeScaler(const LossScale &start) {
-  scaler = LossScaler(start, options.lossScaleWindow, options.hysteresis, options.minLossScale);
+  scaler = LossScaler(saved.value_or(start), options.lossScaleWindow, options.hysteresis, options.minLossScale);
   state.lossScale = scaler->saved();
 }
 
@@ -235,8 +236,7 @@ void Run::goBackTo(const std::string &from) {
   state.skipped = saved.skipped;
   if (state.rates)
     state.rates = saved.rates.value_or(RateWeights());
-  if (saved.lossScale)
-    makeScaler(*saved.lossScale);
+  takeLossScale(saved.lossScale);
   fillWeights(from);
   context.world->barrier(); // No rank replaces what another still reads.
 }

@@ -64,7 +64,7 @@ private:
   void resumeMixture(std::vector<TrainingState::Source> given);
   void startLossScaling();
   void startRateWeights();
-  void makeScaler(const LossScale &start);
+  void takeLossScale(std::optional<LossScale> saved);
   void fillWeights(const std::string &from);
 };
 
