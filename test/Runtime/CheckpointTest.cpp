@@ -478,6 +478,19 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   expectFailure(go(resume + " --steps 8"), {"state.json", "\"--lr\" is 3, but must be a string"});
 }
 
+// Names of files are bytes, those in a checkpoint are text.
+TEST_F(CheckpointTest, DataMayHaveAnyName) {
+  writeFile(path("a\xff.bin"), readFile(path("data.bin")));
+  std::string exe = std::string(FAKE_PROGRAM) + " --data '" + path("a\xff.bin") + ":1' --data " + path("data.bin") +
+                    ":3 --tokens u8 --metrics " + path("m.jsonl");
+  ASSERT_EQ(run(exe + " --steps 6 --save-every 3 --save " + path("s")).code, 0);
+  auto whole = metrics("m.jsonl");
+  Result rest = run(exe + " --resume " + path("s/step-00000003"));
+  ASSERT_EQ(rest.code, 0) << rest.output;
+  EXPECT_THAT(rest.output, testing::Not(HasSubstr("note: ")));
+  EXPECT_EQ(metrics("m.jsonl"), whole);
+}
+
 // Bias corrections count updates, whichever precision the steps that overflowed had.
 TEST_F(CheckpointTest, ResumedRunsCountOverflowsOfFp16) {
   ASSERT_EQ(train("--steps 4 --lr 0.01 --save " + path("a")).code, 0);

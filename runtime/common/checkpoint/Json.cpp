@@ -50,6 +50,10 @@ bool meshwright::isConfig(const std::string &description) {
   return Json::accept(withoutNonFinite(description));
 }
 
+std::string meshwright::jsonText(const std::string &text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
 std::string meshwright::shortText(const Json &json) {
   std::string all = json.dump(-1, ' ', /*ensure_ascii=*/true);
   return all.size() <= maxShown ? all : all.substr(0, maxShown) + "...";

@@ -22,6 +22,9 @@ nlohmann::json parseJson(std::string_view text, const std::string &what, const s
 /// not finite, and not IR.
 bool isConfig(const std::string &description);
 
+/// `text` as a string of JSON can be: bytes that are no UTF-8, as paths may have, are U+FFFD.
+std::string jsonText(const std::string &text);
+
 /// `json` for an error: its beginning, if it is long.
 std::string shortText(const nlohmann::json &json);
 

@@ -6,6 +6,7 @@
 #include "common/train/Run.h"
 
 #include "common/checkpoint/AdapterFiles.h"
+#include "common/checkpoint/Json.h"
 #include "common/checkpoint/Weights.h"
 #include "common/data/LearningRate.h"
 #include "common/launch/Agreement.h"
@@ -37,7 +38,7 @@ void Run::startState(const TokenData &data) {
   state.seed = options.seed;
   state.shuffle = options.shuffle;
   for (const Options::Source &source : options.sources)
-    state.sources.push_back({source.name, source.weight, 0});
+    state.sources.push_back({jsonText(source.name), source.weight, 0}); // as checkpoints have it
   std::map<std::string, std::string> files;
   if (isRoot() && !options.evalOnly)
     files = trainingData(options);
