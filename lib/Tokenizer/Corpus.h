@@ -8,6 +8,7 @@
 
 #include "Tokenizer/Core/Tokenizer.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -42,6 +43,12 @@ public:
   size_t files() const { return sources.size(); }
   bool isJsonLines(size_t file) const { return sources[file].isJsonLines; }
   const std::string &path(size_t file) const { return sources[file].path; }
+  /// Files that are documents without text, of which there is no portion.
+  size_t emptyDocuments() const {
+    return size_t(std::count_if(sources.begin(), sources.end(), [](const Source &source) {
+      return !source.isJsonLines && source.text.empty();
+    }));
+  }
 
   /// The next portion, cut where `tokenizer` allows, or false after the last. Of one thread at a
   /// time.

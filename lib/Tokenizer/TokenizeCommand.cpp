@@ -316,7 +316,7 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
   ShardWriter writer(shards);
 
   ProgressBar progress(corpus.bytes());
-  size_t empty = 0, counted = 0;
+  size_t empty = corpus.emptyDocuments(), counted = 0;
   forEachPortion<Encoded>(
       corpus, *tokenizer, int(options.threads), progress,
       [&] {
