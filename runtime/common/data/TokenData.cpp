@@ -9,6 +9,7 @@
 #include "common/monitor/Error.h"
 
 #include <algorithm>
+#include <filesystem>
 
 using namespace meshwright;
 
@@ -227,6 +228,17 @@ void TokenData::check(int64_t part, int64_t parts, int threads,
     if (each.documents)
       each.documents->check(part, parts, done);
   }
+}
+
+std::string TokenData::unusedMask() const {
+  std::error_code ignored;
+  for (const Part &part : parts) {
+    auto mask = std::filesystem::path(part.tokens.path()).replace_extension(".mask");
+    if (!part.mask && part.tokens.tokenizerSum() && std::filesystem::is_regular_file(mask, ignored))
+      return text(files.flag, " ", part.tokens.path(), ": ", mask.string(),
+                  " says which of its tokens count as targets, but ", masks.flag, " is not given, so that all count");
+  }
+  return "";
 }
 
 std::vector<std::pair<std::string, uint64_t>> TokenData::tokenizers() const {

@@ -90,6 +90,9 @@ public:
   /// Flag and path of each file that says its tokenizer, and that one's checksum.
   std::vector<std::pair<std::string, uint64_t>> tokenizers() const;
 
+  /// That all targets count although `meshwright tokenize` has written a mask; else empty.
+  std::string unusedMask() const;
+
   /// How many targets count in `sequences` sequences from `position` of `order` on.
   int64_t countTargets(const DataOrder &order, int64_t position, int64_t sequences) const;
 

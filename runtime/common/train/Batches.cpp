@@ -95,7 +95,9 @@ void Batches::checkTokens() {
     rounds.finish();
     if (source->hasSources())
       noteLonger(*source, part, int64_t(here.size()));
-    for (const std::string &word : {source->unused(), run.isRoot() ? source->doubt() : ""})
+    bool mayMask = plan.inputNames.count("target_weight") && !plan.maskedShare && !source->hasSources();
+    for (const std::string &word : {source->unused(), run.isRoot() ? source->doubt() : "",
+                                    mayMask ? source->unusedMask() : ""})
       if (!word.empty())
         run.note(word);
   }

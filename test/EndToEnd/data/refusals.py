@@ -139,3 +139,10 @@ for line, *words in TABLE:
           f"{line}: not one message\n{done.stderr}")
     check(all(word in done.stderr for word in words), f"{line}: the message lacks one of {words}\n{done.stderr}")
 print(f"{len(TABLE)} are refused")
+
+# A mask that is there, but not given, is noted.
+write("template.json", json.dumps({"roles": {"user": {"prefix": "U"}, "assistant": {"prefix": "A", "suffix": "."}}}))
+call(["meshwright", "tokenize", "chat.jsonl", "--chat", "template.json", "--tokenizer", "bytes", "-o", "chat"])
+for mask, count in (([], 1), (["--loss-mask", "chat/*.mask"], 0)):
+    said = call(["./exe", "--ranks", 2, "--steps", 1, "--data", "chat", *mask])
+    check(said.count("chat/tokens-00000.mask says which of its tokens count as targets, but --loss-mask is not given") == count, said)
