@@ -126,6 +126,7 @@ void ShardWriter::close() {
       fail("cannot write '", path, "': ", strerror(errno));
   }
   allTokens += header.tokens;
+  allTextBytes += header.textBytes;
   ++number;
 }
 

@@ -38,6 +38,7 @@ public:
 
   uint64_t tokens() const { return allTokens; }
   uint64_t documents() const { return allDocuments; }
+  uint64_t textBytes() const { return allTextBytes; }
   int shards() const { return number; }
 
 private:
@@ -53,7 +54,7 @@ private:
   std::vector<unsigned char> block; ///< the tokens since the last whole block
   bool inDocument = false;
   int number = 0;
-  uint64_t allTokens = 0, allDocuments = 0;
+  uint64_t allTokens = 0, allDocuments = 0, allTextBytes = 0;
 };
 
 } // namespace meshwright::tokenizer

@@ -348,7 +348,7 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
       "token\n",
       writer.tokens(), 8 * shards.header.tokenBytes, vocabulary, writer.documents(),
       writer.shards(), writer.shards() == 1 ? "file" : "files",
-      double(corpus.bytes()) / double(writer.tokens()));
+      double(writer.textBytes()) / double(writer.tokens()));
   if (chat)
     os << llvm::formatv("{0:N} tokens count as targets\n", counted);
   if (empty)
