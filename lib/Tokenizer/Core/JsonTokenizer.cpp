@@ -203,10 +203,19 @@ void JsonTokenizer::readTemplate(const Json &spec) {
   if (spec.is_null())
     return;
   std::string type = typeOf(spec, "post-processor");
+  auto add = [&](std::vector<int32_t> &to, const std::string &token, const Json &id) {
+    if (!id.is_number_integer() || id.get<double>() < 0 || id.get<double>() >= double(texts.size()))
+      fail("its post-processor has the token ", Json(token).dump(), " with the id ", id.dump(),
+           ", but ids are from 0 to ", texts.size() - 1);
+    to.push_back(id.get<int32_t>());
+  };
   if (type == "Sequence") {
     for (const Json &step : arrayOf(spec, "processors", "post-processor"))
       readTemplate(step);
   } else if (type == "TemplateProcessing") {
+    Json tokens = spec.value("special_tokens", Json::object());
+    if (!tokens.is_object())
+      fail("its post-processor has the special_tokens ", tokens.dump().substr(0, 80), ", which are no object");
     bool behind = false;
     for (const Json &part : arrayOf(spec, "single", "post-processor")) {
       if (!part.is_object() || !part.contains("SpecialToken")) {
@@ -214,17 +223,17 @@ void JsonTokenizer::readTemplate(const Json &spec) {
         continue;
       }
       std::string name = get(part["SpecialToken"], "id", std::string());
-      Json token = spec.value("special_tokens", Json::object()).value(name, Json::object());
+      Json token = tokens.value(name, Json::object());
       for (const Json &id : arrayOf(token, "ids", "post-processor's special token"))
-        (behind ? behindText : beforeText).push_back(id.get<int32_t>());
+        add(behind ? behindText : beforeText, name, id);
     }
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     for (const char *key : {"cls", "sep"}) {
       const Json &pair = arrayOf(spec, key, "post-processor");
-      if (pair.size() != 2 || !pair[1].is_number_integer())
+      if (pair.size() != 2 || !pair[0].is_string())
         fail("its post-processor has the ", key, " ", pair.dump(),
              ", which is no token and its id");
-      (key[0] == 'c' ? beforeText : behindText).push_back(pair[1].get<int32_t>());
+      add(key[0] == 'c' ? beforeText : behindText, pair[0], pair[1]);
     }
   } else if (type != "ByteLevel") { // That one changes offsets alone.
     fail("its post-processor ", type,
@@ -327,6 +336,8 @@ std::unique_ptr<Tokenizer> makeJsonTokenizer(const std::string &contents, const 
   try {
     return std::make_unique<JsonTokenizer>(spec);
   } catch (const Error &error) {
+    fail("cannot use '", path, "': ", error.what());
+  } catch (const Json::exception &error) { // A value of another type than expected.
     fail("cannot use '", path, "': ", error.what());
   }
 }
