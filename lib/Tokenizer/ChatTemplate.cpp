@@ -104,11 +104,28 @@ static std::string trimmed(const std::string &text) {
   return first == text.npos ? "" : text.substr(first, last - first + 1);
 }
 
+std::vector<std::string> ChatTemplate::texts() const {
+  std::vector<std::string> all = {begin, end};
+  for (const auto &[name, role] : roles) {
+    all.push_back(role.prefix);
+    all.push_back(role.suffix);
+  }
+  return all;
+}
+
 bool ChatTemplate::has(const std::string &mark) const {
-  auto isIn = [&](const std::string &text) { return text.find(mark) != text.npos; };
-  return isIn(begin) || isIn(end) || std::any_of(roles.begin(), roles.end(), [&](const auto &entry) {
-           return isIn(entry.second.prefix) || isIn(entry.second.suffix);
-         });
+  std::vector<std::string> all = texts();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const std::string &text) { return text.find(mark) != text.npos; });
+}
+
+std::set<std::string> ChatTemplate::marks() const {
+  std::set<std::string> found;
+  for (const std::string &text : texts())
+    for (size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1))
+      if (size_t end = text.find_first_of("> \t\n<", at + 1); end != text.npos && text[end] == '>')
+        found.insert(text.substr(at, end + 1 - at));
+  return found;
 }
 
 std::vector<ChatPart> ChatTemplate::render(const Json &messages) const {

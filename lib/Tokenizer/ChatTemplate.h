@@ -8,6 +8,7 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ public:
 
   /// Whether it writes `mark` anywhere.
   bool has(const std::string &mark) const;
+  /// What looks like a special token in what it writes: <...> without a blank.
+  std::set<std::string> marks() const;
 
 private:
   struct Role {
@@ -38,6 +41,8 @@ private:
     bool learned = false; ///< whether what it says, and its suffix, are to be predicted
   };
   static ChatTemplate parse(const nlohmann::json &spec);
+  /// All that it writes, piece by piece.
+  std::vector<std::string> texts() const;
 
   std::string begin, end;
   bool trims = false; ///< leaves out spaces around a message's content

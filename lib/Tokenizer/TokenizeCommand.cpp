@@ -351,6 +351,13 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
       double(writer.textBytes()) / double(writer.tokens()));
   if (chat)
     os << llvm::formatv("{0:N} tokens count as targets\n", counted);
+  std::string unknown;
+  for (const std::string &mark : chat && !bytes ? chat->marks() : std::set<std::string>())
+    if (!tokenizer->idOf(mark))
+      unknown += (unknown.empty() ? "" : ", ") + mark;
+  if (!unknown.empty())
+    os << "note: --chat " << options.chat << " writes what is no token of the tokenizer, so it is ordinary text: "
+       << unknown << "\n";
   if (empty)
     os << llvm::formatv("{0:N} documents without text were left out\n", empty);
   os << llvm::formatv("{0:f1} MB in {1:f1} s, {2:f1} MB/s\n", double(corpus.bytes()) / 1e6, seconds,
