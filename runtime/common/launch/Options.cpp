@@ -490,6 +490,9 @@ static void checkGeneration(const std::vector<RunFlag> &table, Options &options)
       fail(flag.name, " changes nothing with --generate, which does not train: leave it out");
   if (!options.given("--resume") && !options.given("--init"))
     fail("--generate needs weights: give --resume DIR, a checkpoint, or --init FILE|DIR");
+  for (const char *flag : {"--top-k", "--top-p"})
+    if (options.given(flag) && options.temperature == 0)
+      fail(flag, " changes nothing with --temperature 0, which always takes the most likely token: leave one of them out");
   if (!options.given("--tokens"))
     return;
   static constexpr RunFlag count{"--tokens", "N", &Options::generateTokens,

@@ -60,6 +60,7 @@ for words, why in (
         (["--generate", "To be", "--resume", "run", "--tokens", 0], "must be at least 1"),
         (["--generate", "To be", "--resume", "run", "--temperature", -1], "--temperature is -1"),
         (["--generate", "To be", "--resume", "run", "--top-p", 0], "--top-p is 0"),
+        (["--generate", "To be", "--resume", "run", "--top-p", 0.5, "--temperature", 0], "--top-p changes nothing with --temperature 0"),
         (["--generate", "To be", "--resume", "run", "--tokenizer", "none.json"], "there is no such file"),
         (["--generate", "To be", "--resume", "other"], "was trained with a model of vocab_size = 255, but this executable was compiled for vocab_size = 256"),
         (["--generate", "", "--resume", "run"], "--generate is empty"),
