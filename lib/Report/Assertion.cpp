@@ -11,6 +11,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <set>
+
 using namespace llvm;
 using namespace meshwright::report;
 
@@ -54,21 +56,26 @@ static std::optional<double> parseLimit(StringRef text, Unit unit) {
   return factor ? std::optional(number * factor) : std::nullopt;
 }
 
+/// Names between commas, whatever their order.
+static std::set<StringRef> namesOf(StringRef list) {
+  SmallVector<StringRef> names;
+  list.split(names, ',');
+  return {names.begin(), names.end()};
+}
+
 /// Bytes that a rank sends in a step, along the axes if they are given.
 static Expected<double> communicationAlong(const plan::Plan &plan,
                                            std::optional<StringRef> wanted) {
   double sum = 0;
   for (const Traffic &row : trafficOf(plan))
-    if (row.program == "step" && (!wanted || row.axes == *wanted))
+    if (row.program == "step" && (!wanted || namesOf(row.axes) == namesOf(*wanted)))
       sum += double(row.bytesOfRank);
   if (!wanted)
     return sum;
   StringSet<> known;
   for (const plan::MeshAxis &axis : plan.mesh)
     known.insert(axis.name);
-  SmallVector<StringRef> names;
-  wanted->split(names, ',');
-  for (StringRef name : names)
+  for (StringRef name : namesOf(*wanted))
     if (!known.contains(name))
       return createStringError("mesh axis '" + name + "' is not in the mesh " + meshText(plan));
   return sum;

@@ -13,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 using namespace llvm;
@@ -66,7 +67,9 @@ struct Axis {
         values.push_back(i * distance);
       return values;
     }
-    for (double power = std::pow(10, std::floor(std::log10(low))); power <= high; power *= 10)
+    // The power below the smallest numbers is zero, which has no next one.
+    double first = std::max(std::pow(10, std::floor(std::log10(low))), std::numeric_limits<double>::min());
+    for (double power = first; power <= high; power *= 10)
       for (double factor : {1, 2, 5})
         if (factor * power >= low * (1 - 1e-9) && factor * power <= high * (1 + 1e-9))
           values.push_back(factor * power);
@@ -134,11 +137,15 @@ static Expected<std::vector<Curve>> readCurves(StringRef path, const LossPlot &p
       return createStringError("'" + path + "' line " + Twine(number) + " does not say \"tokens\": it is of an earlier "
                                "version; draw it over steps");
     double at = plot.overTokens ? *tokens : plot.logSteps ? *step + 1 : *step;
-    if (auto value = line.getNumber(plot.metric))
+    // On a logarithmic axis there is no place for what is before the first step, such as an evaluation of
+    // untrained weights.
+    if (!std::isfinite(at) || (plot.logSteps && at < 1))
+      return Error::success();
+    if (auto value = line.getNumber(plot.metric); value && std::isfinite(*value))
       training.points.push_back({at, *value});
     for (const auto &[key, value] : line)
       if (StringRef set = key; plot.metric == "loss" && set.consume_front("eval_loss") && (set.empty() || set.consume_front("/")))
-        if (auto loss = value.getAsNumber()) {
+        if (auto loss = value.getAsNumber(); loss && std::isfinite(*loss)) {
           std::string label = set.empty() ? "evaluation" : "evaluation of " + set.str();
           Curve &curve = evaluations.try_emplace(label, Curve{name + ": " + label, true, {}, {}}).first->second;
           curve.points.push_back({at, *loss});

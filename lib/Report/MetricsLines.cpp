@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <cmath>
 
 using namespace llvm;
 
@@ -30,7 +31,7 @@ static Error readTable(StringRef path, ArrayRef<StringRef> lines,
                                Twine(columns.size()) + " columns; expected a file written by --metrics");
     json::Object row;
     for (auto [column, cell] : zip_equal(columns, cells))
-      if (double number = 0; !cell.empty() && to_float(cell, number))
+      if (double number = 0; !cell.empty() && to_float(cell, number) && std::isfinite(number))
         row[column] = number;
     if (Error error = visit(row, i + 1))
       return error;

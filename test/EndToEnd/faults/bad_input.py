@@ -323,7 +323,7 @@ def bad_compile(golden):
             ("communication[data<1", "is no quantity")):
         refused(f"--assert '{condition}' is not understood", works, mesh="data=2,tensor=2", **{"assert": condition})
     for condition, unit in (("parameter+optimizer<1kB", "bytes a rank"), ("flops<0.0001GFLOP", "floating-point operations a step"),
-                            ("collectives<3", "calls a step"), ("communication[data]<1kB", "bytes a rank"),
+                            ("collectives<3", "calls a step"), ("communication[data]<1kB", "bytes a rank"), ("communication[tensor,data]<1B", "bytes a rank"),
                             ("communication<1kB", "bytes a rank")):
         refused(f"--assert '{condition}' is broken", unit, mesh="data=2,tensor=2", **{"assert": condition})
     refused("--assert needs the plan", "--emit exec", emit="dist", **{"assert": "peak<1GiB"})
