@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "CertifyCommand.h"
 #include "DiagnosticCollector.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
@@ -301,6 +302,9 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
   if (*from > to)
     return createStringError("'" + options.model + "' is already at phase " + nameOf(*from) +
                              ", past --emit " + options.emit);
+  if (options.certify && (*from > Phase::step || to < Phase::local))
+    return createStringError("--certify compares the training graph with a rank's program: it needs a model, or IR "
+                             "at phase train or step, and --emit local or a later phase");
   if (!options.seeds.empty()) {
     Builder b(&context);
     auto entries = llvm::map_to_vector(options.seeds, [&](const auto &seed) -> Attribute {
@@ -335,6 +339,8 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
   if (!options.dumpIr.empty())
     if (Error error = dumpIrTo(manager, options.dumpIr, module))
       return std::move(error);
+  if (options.certify)
+    certifyPhases(manager, module, log);
   DiagnosticCollector diagnostics(context, &log);
   if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Driver.h"
+#include "CertifyCommand.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
@@ -35,6 +36,7 @@ static constexpr const char *usage =
     "  meshwright convert SETTINGS                 convert settings of Megatron-LM, DeepSpeed, torchtitan or\n"
     "                                              nanotron into flags\n"
     "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
+    "  meshwright certify GLOBAL.mlir LOCAL.mlir   prove that a rank's program computes the training graph\n"
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
     "  meshwright diff A B                         compare two plans\n"
@@ -47,7 +49,7 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "convert", "inspect", "models", "schedule",
+static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "convert", "inspect", "certify", "models", "schedule",
                                                   "diff",    "run", "plot",    "replay", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
@@ -116,6 +118,31 @@ static Error replayDump(llvm::ArrayRef<std::string> args, bool &diverges) {
   return Error::success();
 }
 
+static Error proveProgram(llvm::ArrayRef<std::string> args) {
+  static constexpr const char *certifyUsage =
+      "usage: meshwright certify GLOBAL.mlir LOCAL.mlir\n"
+      "  Proves that all ranks together compute with the program LOCAL.mlir, of --emit local, what the\n"
+      "  training graph GLOBAL.mlir, of --emit step, computes: each output and each variable's next\n"
+      "  value, once. The checker shares no code with propagation and partitioning. Prints what was\n"
+      "  proved and what is assumed; without a proof it names the op and the reason, and exits with 1.\n"
+      "  `meshwright compile --certify` does the same while it compiles.\n";
+  for (const std::string &arg : args) {
+    if (arg == "-h" || arg == "--help")
+      return llvm::make_error<HelpRequested>(certifyUsage);
+    if (llvm::StringRef(arg).starts_with("-"))
+      return llvm::createStringError("unknown option '" + arg + "'\n" + certifyUsage);
+  }
+  if (args.size() != 2)
+    return llvm::createStringError("needs a training graph and a program, not " + llvm::Twine(args.size()) +
+                                   " files\n" + certifyUsage);
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+  return certifyFiles(args, context, llvm::outs());
+}
+
 static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (args.empty())
     return llvm::createStringError(llvm::Twine("no command given\n\n") + usage);
@@ -148,6 +175,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
   }
   if (command == "convert")
     return convertSettings(args, llvm::outs());
+  if (command == "certify")
+    return proveProgram(args);
   if (command == "inspect")
     return inspect(args, llvm::outs());
   if (command == "plot")

@@ -12,6 +12,7 @@
 #include "Train/Passes.h"
 #include "Train/Train.h"
 #include "meshwright/AttributeTable.h"
+#include "meshwright/Certify.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Interpreter.h"
 #include "meshwright/Pipeline.h"
@@ -25,6 +26,7 @@ void meshwright::registerDialects(DialectRegistry &registry) {
                   math::MathDialect, train::TrainDialect>();
   train::registerCommonAttributes(registry);
   interp::registerModels(registry);
+  certify::registerRules(registry);
   registerCodegen(registry);
   registerTargets();
   for (const auto &target : exec::getTargets())

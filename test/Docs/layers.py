@@ -19,6 +19,7 @@ LAYERS = [
     ["MeshwrightWork", "python-free-frontend"],
     ["lib/Train"],
     ["dialects/Dist"],
+    ["lib/Certify"],
     ["lib/Dist"],
     ["dialects/Exec"],
     ["MeshwrightMovedBytes", "lib/Kernels"],

@@ -1,0 +1,204 @@
+//===- AttentionRules.cpp - attention and its gradient -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A device has some sequences, some heads and some queries of each, and all keys that
+// these see. Query head h reads key head h / r, where r heads share one, so heads are
+// two indices, (g r): a device has some g and the heads of each, or, if it has one g,
+// some heads of it.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Rule.h"
+
+#include "Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+namespace {
+/// Index `b` of sequences, `s` of queries, `g r` of heads, `t` of keys, `d` and `e` of features, `n` of
+/// distances, `w` of a key's words.
+enum Index : unsigned { b, s, g, r, t, d, e, n, w };
+using Indices = SmallVector<unsigned, 4>;
+
+template <typename OpT> class Call {
+public:
+  Call(OpT op, Facts operands, Checker &checker) : op(op), checker(checker) {
+    for (auto [value, fact] : llvm::zip(op->getOperands(), operands))
+      facts[value] = fact;
+  }
+
+  LogicalResult certify(ArrayRef<std::pair<Value, Indices>> tensors, ArrayRef<Indices> results, StringRef linear,
+                        NewFacts &made);
+
+private:
+  LogicalResult checkSizes();
+  LogicalResult add(Value value, Indices indices);
+  /// Makes the two indices of heads of dimension `dim`.
+  LogicalResult splitHeads(Distribution &type, int64_t dim);
+  static void mergeHeads(Distribution &type, const Indices &indices);
+  /// Whether an offset, null for none, is where the device's part begins.
+  LogicalResult checkOffset(Value offset, StringRef of, const Axes &axes, int64_t size);
+
+  OpT op;
+  Checker &checker;
+  llvm::DenseMap<Value, Fact> facts;
+  train::AttentionSpec spec;
+  Distribution q, k; ///< as they are
+  IndexRule rule;
+  FactList operands; ///< whose heads are split
+};
+} // namespace
+
+template <typename OpT>
+LogicalResult Call<OpT>::checkOffset(Value offset, StringRef of, const Axes &axes, int64_t size) {
+  Offset expected = Offset::ofParts(axes, size, checker.mesh), found;
+  if (offset) {
+    if (facts[offset].expression->name != "zero")
+      return checker.refuse(op) << "has an offset of " << of << " that is none of the device's part";
+    found = facts[offset].offset;
+  }
+  if (found != expected)
+    return checker.refuse(op) << "does not count " << of << " from the first one of the device's part, which is sharded over "
+                              << checker.mesh.str(axes);
+  return success();
+}
+
+template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
+  train::AttentionOptions options = op.getOptions();
+  Fact query = facts[op.getQ()], key = facts[op.getK()];
+  pin(query, op.getQ(), checker);
+  pin(key, op.getK(), checker);
+  q = query.type;
+  k = key.type;
+  if (q.rank() != 4 || k.rank() != 4)
+    return checker.refuse(op) << "has no four dimensions";
+  spec = op.getSpec().getValue();
+  if (options.keyOffset || spec.keys)
+    return checker.refuse(op) << "has a part of the keys, for which there is no rule";
+  if (spec.queryStride != 1 || spec.keyStride != 1)
+    return checker.refuse(op) << "has queries or keys that are apart, for which there is no rule";
+  int64_t heads = q.localExtent(2, checker.mesh), queries = q.localExtent(1, checker.mesh);
+  if ((spec.heads ? spec.heads : heads) != q.shape[2])
+    return checker.refuse(op) << "counts " << spec.heads << " heads of " << q.shape[2];
+  if ((spec.queries ? spec.queries : queries) != q.shape[1])
+    return checker.refuse(op) << "counts " << spec.queries << " queries of " << q.shape[1];
+  // Without dropout a head's number does not matter.
+  if (options.headOffset || spec.dropout > 0)
+    if (failed(checkOffset(options.headOffset, "heads", q.dims[2], heads)))
+      return failure();
+  if (failed(checkOffset(options.queryOffset, "queries", q.dims[1], queries)))
+    return failure();
+  spec.heads = q.shape[2];
+  spec.queries = q.shape[1];
+  spec.pairs = 0;
+  return success();
+}
+
+template <typename OpT> LogicalResult Call<OpT>::splitHeads(Distribution &type, int64_t dim) {
+  const Axes &groups = k.dims[2], axes = type.dims[dim];
+  int64_t count = k.shape[2];
+  Axes rest(axes.begin() + std::min(groups.size(), axes.size()), axes.end());
+  bool isPrefix = axes.size() >= groups.size() && ArrayRef(axes).take_front(groups.size()) == ArrayRef(groups);
+  if (!isPrefix || (!rest.empty() && checker.mesh.size(groups) != count) || type.shape[dim] % count)
+    return checker.refuse(op) << "has heads, sharded over " << checker.mesh.str(axes)
+                              << ", whose keys are not on the same device: their heads are sharded over "
+                              << checker.mesh.str(groups);
+  type.dims[dim] = groups;
+  type.dims.insert(type.dims.begin() + dim + 1, rest);
+  int64_t each = type.shape[dim] / count;
+  type.shape[dim] = count;
+  type.shape.insert(type.shape.begin() + dim + 1, each);
+  return success();
+}
+
+template <typename OpT> LogicalResult Call<OpT>::add(Value value, Indices indices) {
+  Fact fact = facts[value];
+  pin(fact, value, checker);
+  auto heads = llvm::find(indices, Index::r);
+  if (heads != indices.end())
+    if (failed(splitHeads(fact.type, heads - indices.begin() - 1)))
+      return failure();
+  rule.operands.push_back(indices);
+  operands.push_back(fact);
+  return success();
+}
+
+template <typename OpT> void Call<OpT>::mergeHeads(Distribution &type, const Indices &indices) {
+  auto heads = llvm::find(indices, Index::r);
+  if (heads == indices.end())
+    return;
+  int64_t dim = heads - indices.begin() - 1;
+  type.dims[dim].append(type.dims[dim + 1]);
+  type.dims.erase(type.dims.begin() + dim + 1);
+  type.shape[dim] *= type.shape[dim + 1];
+  type.shape.erase(type.shape.begin() + dim + 1);
+}
+
+template <typename OpT>
+LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors, ArrayRef<Indices> results,
+                                 StringRef linear, NewFacts &made) {
+  if (failed(checkSizes()))
+    return failure();
+  for (const auto &[value, indices] : tensors)
+    if (failed(add(value, indices)))
+      return failure();
+  Builder builder(op);
+  SmallVector<Attribute> attributes = {train::AttentionAttr::get(op.getContext(), spec)};
+  train::AttentionOptions options = op.getOptions();
+  std::pair<Value, Indices> optional[] = {{options.ids, {b}},       {options.key, {w}},   {options.positions, {b, t}},
+                                          {options.lengths, {b}},   {options.slopes, {g, r}}, {options.sinks, {g, r}},
+                                          {options.distances, {n, g, r}}};
+  for (auto [number, option] : llvm::enumerate(optional)) {
+    if (!option.first)
+      continue;
+    attributes.push_back(builder.getI64IntegerAttr(number));
+    if (failed(add(option.first, option.second)))
+      return failure();
+  }
+  rule.results.assign(results.begin(), results.end());
+  for (auto [option, indices] : {std::pair(options.sinks, Indices{g, r}), {options.distances, Indices{n, g, r}}})
+    if (option && rule.results.size() < op->getNumResults())
+      rule.results.push_back(indices);
+  rule.whole = {t, d, e, n, w};
+  if (linear == "0")
+    rule.linear = {{0}};
+  if (rule.results.size() != op->getNumResults())
+    return checker.refuse(op) << "has results that its rule does not know";
+  auto types = rule.apply(op, operands, checker);
+  if (failed(types))
+    return failure();
+  checker.proof.kernels.insert(op->getName().getStringRef().str());
+  for (auto [index, type] : llvm::enumerate(*types)) {
+    mergeHeads(type, Indices(rule.results[index]));
+    made.push_back({checker.make(op, builder.getArrayAttr(attributes), expressionsOf(operands), index, type.shape), type});
+  }
+  return success();
+}
+
+static LogicalResult attention(train::AttentionOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (op.getBefore())
+    return checker.refuse(op) << "has results of other keys, for which there is no rule";
+  return Call(op, operands, checker)
+      .certify({{op.getQ(), {b, s, g, r, d}}, {op.getK(), {b, t, g, d}}, {op.getV(), {b, t, g, e}}},
+               {{b, s, g, r, e}, {b, g, r, s}}, "", results);
+}
+
+static LogicalResult attentionGrad(train::AttentionGradOp op, Facts operands, NewFacts &results, Checker &checker) {
+  return Call(op, operands, checker)
+      .certify({{op.getDout(), {b, s, g, r, e}},
+                {op.getQ(), {b, s, g, r, d}},
+                {op.getK(), {b, t, g, d}},
+                {op.getV(), {b, t, g, e}},
+                {op.getOut(), {b, s, g, r, e}},
+                {op.getLse(), {b, g, r, s}}},
+               {{b, s, g, r, d}, {b, t, g, d}, {b, t, g, e}}, "0", results);
+}
+
+void certify::attachAttentionRules(MLIRContext *context) {
+  attachRule<train::AttentionOp, attention>(context);
+  attachRule<train::AttentionGradOp, attentionGrad>(context);
+}

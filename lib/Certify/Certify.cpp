@@ -1,0 +1,295 @@
+//===- Certify.cpp - proves that a rank's program computes the global graph --===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Certify.h"
+
+#include "Certify/Checker.h"
+#include "Dist/Dist.h"
+#include "Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/xxhash.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+namespace {
+/// One check of two modules.
+class Certifier {
+public:
+  Certifier(ModuleOp global, ModuleOp local, const Mesh &mesh)
+      : before(proof, global, Mesh()), after(proof, local, mesh), global(global), local(local) {}
+
+  LogicalResult run(Certificate &certificate);
+
+private:
+  LogicalResult readVariables();
+  LogicalResult readInputs(func::FuncOp of, func::FuncOp by, SmallVectorImpl<Fact> &expected,
+                           SmallVectorImpl<Fact> &found);
+  LogicalResult compareResults(func::FuncOp of, func::FuncOp by, Facts expected, Facts found);
+  LogicalResult compareState(func::FuncOp of, func::FuncOp by);
+  /// Says where the two programs first differ.
+  InFlightDiagnostic differ(Operation *at, const llvm::Twine &what, const Expression *found);
+
+  /// How the program holds a value of type `type`, by the attribute `dist.global`.
+  FailureOr<Distribution> held(Operation *op, Type local, Attribute global, Type expected);
+
+  Proof proof;
+  Checker before, after;
+  ModuleOp global, local;
+  llvm::MapVector<StringRef, Fact> initialBefore, initialAfter;
+  unsigned firstOfLocal = 0;
+};
+} // namespace
+
+static uint64_t hashOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  return llvm::xxh3_64bits(text);
+}
+
+FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attribute, Type expected) {
+  auto global = RankedTensorType();
+  if (auto typed = dyn_cast_or_null<TypeAttr>(attribute))
+    global = dyn_cast<RankedTensorType>(typed.getValue());
+  auto known = cast<RankedTensorType>(expected), part = cast<RankedTensorType>(type);
+  if (!global) {
+    if (part != known)
+      return emitError(op->getLoc()) << "not proved: a value of type " << part << " says nothing of its global type, "
+                                     << known;
+    return Distribution::replicated(known.getShape());
+  }
+  if (global.getShape() != known.getShape() || global.getElementType() != known.getElementType() ||
+      part.getElementType() != known.getElementType())
+    return emitError(op->getLoc()) << "not proved: dist.global is " << global << ", but the global graph has " << known;
+  Distribution result = Distribution::replicated(known.getShape());
+  if (auto sharding = dist::shardingOf(global)) {
+    dist::Sharding on = sharding.on(after.mesh);
+    if (!on.partial.empty() || !on.root.empty())
+      return emitError(op->getLoc()) << "not proved: dist.global is partial or on a root, for which there is no rule";
+    for (auto [axes, dim] : llvm::zip(result.dims, on.dims))
+      axes = after.without1(dim);
+  }
+  for (int64_t dim = 0; dim < result.rank(); ++dim)
+    if (result.shape[dim] % after.mesh.size(result.dims[dim]) ||
+        result.localExtent(dim, after.mesh) != part.getDimSize(dim))
+      return emitError(op->getLoc()) << "not proved: " << part << " is no part of " << global;
+  return result;
+}
+
+LogicalResult Certifier::readVariables() {
+  llvm::StringMap<train::VariableOp> variables;
+  for (auto variable : global.getOps<train::VariableOp>())
+    variables[variable.getSymName()] = variable;
+  unsigned count = 0;
+  for (auto variable : local.getOps<train::VariableOp>()) {
+    ++count;
+    auto found = variables.find(variable.getSymName());
+    if (found == variables.end())
+      return after.refuse(variable) << "@" << variable.getSymName() << " is no variable of the global graph";
+    train::VariableOp original = found->second;
+    if (variable->hasAttr(dist::DistDialect::logicalAttr))
+      return after.refuse(variable) << "@" << variable.getSymName() << " is padded, for which there is no rule";
+    if (variable.getStacked() != original.getStacked() || variable.getInit() != original.getInit() ||
+        variable.getStorageAttr() != original.getStorageAttr() || variable.getOfAttr() != original.getOfAttr() ||
+        variable.getRoleAttr() != original.getRoleAttr())
+      return after.refuse(variable) << "@" << variable.getSymName() << " starts otherwise than in the global graph";
+    auto type = held(variable, variable.getTensorType(), variable->getAttr(dist::DistDialect::globalAttr),
+                     original.getTensorType());
+    if (failed(type))
+      return failure();
+    const Expression *expression =
+        before.make(original.getLoc(), "variable", original.getSymNameAttr(), {},
+                    original.getTensorType().getElementType(), original.getTensorType().getShape());
+    initialBefore[original.getSymName()] = {expression, Distribution::replicated(expression->shape)};
+    initialAfter[variable.getSymName()] = {expression, *type};
+  }
+  if (count != variables.size())
+    return emitError(local.getLoc()) << "not proved: the global graph has " << variables.size()
+                                     << " variables, the program " << count;
+  return success();
+}
+
+InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what, const Expression *found) {
+  // The oldest expression that only the program has, of those that the value is made of.
+  std::set<unsigned> seen;
+  SmallVector<const Expression *> work = {found};
+  const Expression *first = nullptr;
+  while (!work.empty()) {
+    const Expression *expression = work.pop_back_val();
+    if (expression->number < firstOfLocal || !seen.insert(expression->number).second)
+      continue;
+    if (!first || expression->number < first->number)
+      first = expression;
+    llvm::append_range(work, expression->operands);
+  }
+  InFlightDiagnostic error = emitError(at->getLoc()) << "not proved: " << what.str() << " is not what the global graph computes";
+  if (first)
+    error.attachNote(first->location) << "the first value that the global graph does not have is of " << first->name;
+  return error;
+}
+
+LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Facts expected, Facts found) {
+  Operation *end = by.getBody().front().getTerminator();
+  for (unsigned index = 0; index < found.size(); ++index) {
+    StringRef name = train::outputName(by, index);
+    std::string what = ("result " + llvm::Twine(index) + (name.empty() ? "" : " '" + name + "'") + " of @" + by.getSymName()).str();
+    auto type = held(by, by.getResultTypes()[index], by.getResultAttr(index, dist::DistDialect::globalAttr),
+                     of.getResultTypes()[index]);
+    if (failed(type))
+      return failure();
+    Fact before = expected[index], after = found[index];
+    pin(before, of.getBody().front().getTerminator()->getOperand(index), this->before);
+    pin(after, end->getOperand(index), this->after);
+    if (after.offset || after.type != *type)
+      return emitError(end->getLoc()) << "not proved: " << what << " is " << after.type.str(this->after.mesh)
+                                      << ", but should be " << type->str(this->after.mesh);
+    if (before.expression != after.expression)
+      return differ(end, what, after.expression);
+  }
+  return success();
+}
+
+/// The last write of a variable.
+static train::SetOp lastWrite(func::FuncOp function, StringRef name) {
+  train::SetOp last;
+  function.walk([&](train::SetOp set) {
+    if (set.getVariable() == name)
+      last = set;
+  });
+  return last;
+}
+
+LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by) {
+  for (auto &[name, fact] : after.state) {
+    Fact expected = before.state.lookup(name), found = fact;
+    train::SetOp write = lastWrite(by, name), original = lastWrite(of, name);
+    if (write)
+      pin(found, write.getValue(), after);
+    if (original)
+      pin(expected, original.getValue(), before);
+    Operation *at = write ? write.getOperation() : by.getOperation();
+    std::string what = ("@" + name + " after @" + by.getSymName()).str();
+    const Distribution &type = initialAfter.find(name)->second.type;
+    if (found.offset || found.type != type)
+      return emitError(at->getLoc()) << "not proved: " << what << " is " << found.type.str(after.mesh)
+                                     << ", but is kept as " << type.str(after.mesh);
+    if (expected.expression != found.expression)
+      return differ(at, what, found.expression);
+  }
+  return success();
+}
+
+LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by, SmallVectorImpl<Fact> &expected,
+                                    SmallVectorImpl<Fact> &found) {
+  if (of.getNumArguments() != by.getNumArguments() || of.getNumResults() != by.getNumResults())
+    return emitError(by.getLoc()) << "not proved: @" << by.getSymName()
+                                  << " has other numbers of inputs or outputs than in the global graph";
+  for (unsigned index = 0; index < of.getNumArguments(); ++index) {
+    if (train::inputName(of, index) != train::inputName(by, index))
+      return emitError(by.getLoc()) << "not proved: input " << index << " of @" << by.getSymName() << " is '"
+                                    << train::inputName(by, index) << "', but in the global graph '"
+                                    << train::inputName(of, index) << "'";
+    auto type = cast<RankedTensorType>(of.getArgumentTypes()[index]);
+    const Expression *input =
+        before.make(of.getArgument(index).getLoc(), "input", Builder(of).getI64IntegerAttr(index), {},
+                    type.getElementType(), type.getShape());
+    auto part = held(by, by.getArgumentTypes()[index], by.getArgAttr(index, dist::DistDialect::globalAttr), type);
+    if (failed(part))
+      return failure();
+    expected.push_back({input, Distribution::replicated(type.getShape())});
+    found.push_back({input, *part});
+  }
+  return success();
+}
+
+/// Programs are the functions that are not private: a step, and an evaluation.
+LogicalResult Certifier::run(Certificate &certificate) {
+  if (failed(readVariables()))
+    return failure();
+  SymbolTable globals(global), locals(local);
+  for (auto of : global.getOps<func::FuncOp>()) {
+    if (of.isPrivate())
+      continue;
+    auto by = locals.lookup<func::FuncOp>(of.getSymName());
+    if (!by)
+      return emitError(local.getLoc()) << "not proved: the program has no @" << of.getSymName();
+    FactList inputs, parts, expected, found;
+    if (failed(readInputs(of, by, inputs, parts)))
+      return failure();
+    before.state = initialBefore;
+    after.state = initialAfter;
+    if (failed(before.run(of, inputs, expected)))
+      return failure();
+    firstOfLocal = proof.expressions.size();
+    proof.ops = 0;
+    if (failed(after.run(by, parts, found)) || failed(compareResults(of, by, expected, found)) ||
+        failed(compareState(of, by)))
+      return failure();
+    ++certificate.functions;
+    certificate.outputs += found.size();
+    certificate.localOps += proof.ops;
+  }
+  for (auto by : local.getOps<func::FuncOp>())
+    if (!by.isPrivate() && !globals.lookup<func::FuncOp>(by.getSymName()))
+      return emitError(by.getLoc()) << "not proved: the global graph has no @" << by.getSymName();
+  if (!certificate.functions)
+    return emitError(global.getLoc()) << "not proved: the global graph has no program";
+  certificate.variables = after.state.size();
+  certificate.kernels = proof.kernels;
+  certificate.rewrites = proof.rewrites;
+  return success();
+}
+
+FailureOr<Certificate> certify::certify(ModuleOp global, ModuleOp local) {
+  auto begin = std::chrono::steady_clock::now();
+  dist::MeshOp meshOp = dist::lookupMesh(local);
+  if (!meshOp)
+    return failure();
+  Mesh mesh = meshOp.getMesh();
+  Certificate certificate;
+  llvm::raw_string_ostream name(certificate.mesh);
+  llvm::interleave(mesh.axes, name, [&](const dist::MeshAxis &axis) { name << axis.name << "=" << axis.size; }, ",");
+  certificate.globalHash = hashOf(global);
+  certificate.localHash = hashOf(local);
+  if (failed(Certifier(global, local, mesh).run(certificate)))
+    return failure();
+  certificate.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return certificate;
+}
+
+void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
+  os << "proved: on mesh " << (certificate.mesh.empty() ? "of one rank" : certificate.mesh) << ", all ranks together compute "
+     << certificate.outputs << " outputs and the next values of " << certificate.variables
+     << " variables of the global graph\n"
+     << "  global graph        " << llvm::format_hex(certificate.globalHash, 18) << "\n"
+     << "  program of a rank   " << llvm::format_hex(certificate.localHash, 18) << "\n"
+     << "  programs            " << certificate.functions << ", " << certificate.localOps << " ops checked\n"
+     << "  seconds             " << llvm::format("%.3f", certificate.seconds) << "\n"
+     << "algebra used:\n";
+  for (const std::string &rewrite : certificate.rewrites)
+    os << "  " << rewrite << "\n";
+  os << "assumed, not proved:\n"
+     << "  numbers are real: rounding, overflow and the order of sums are not considered\n"
+     << "  ranks begin with the parts of inputs and variables that dist.global says\n"
+     << "  passes after phase local, code generation and the runtime keep what the program computes\n"
+     << "  on one device, each op computes its definition (tested, docs/ops-train.md):";
+  unsigned column = 200;
+  for (StringRef kernel : certificate.kernels) {
+    if (column + kernel.size() > 100) {
+      os << "\n   ";
+      column = 3;
+    }
+    os << " " << kernel;
+    column += kernel.size() + 1;
+  }
+  os << "\n";
+}

@@ -1,0 +1,139 @@
+//===- Checker.cpp - runs a program on facts in place of tensors -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Checker.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+#include "Certify/CertifyInterfaces.cpp.inc"
+
+/// The name of constants, which have no op: `train.fill` and what is made of it alone.
+static constexpr StringRef fillName = "fill";
+
+std::optional<double> certify::fillOf(const Expression *expression) {
+  if (expression->name != fillName)
+    return {};
+  return cast<FloatAttr>(expression->attributes).getValueAsDouble();
+}
+
+bool certify::isZero(const Expression *expression) {
+  std::optional<double> value = fillOf(expression);
+  return value && *value == 0;
+}
+
+const Expression *Checker::fill(Location location, double value, Type element, int64_t rank) {
+  Shape shape(rank, anyExtent);
+  return make(location, fillName, Builder(module.getContext()).getF64FloatAttr(value), {}, element, shape);
+}
+
+const Expression *Checker::make(Location location, StringRef name, Attribute attributes,
+                                Operands operands, Type element, ArrayRef<int64_t> shape) {
+  return proof.expressions.get(location, name, attributes, operands, 0, element, shape);
+}
+
+const Expression *Checker::make(Operation *op, Attribute attributes, Operands operands,
+                                unsigned result, ArrayRef<int64_t> shape) {
+  return proof.expressions.get(op->getLoc(), op->getName().getStringRef(), attributes, operands,
+                               result, getElementTypeOrSelf(op->getResult(result).getType()),
+                               shape);
+}
+
+const Expression *Checker::make(Operation *op, Operands operands, unsigned result,
+                                ArrayRef<int64_t> shape) {
+  // What is no property of the op are passes' notes, which do not change what it computes.
+  return make(op, op->getPropertiesAsAttribute(), operands, result, shape);
+}
+
+InFlightDiagnostic Checker::refuse(Operation *op) {
+  return emitError(op->getLoc()) << "not proved: " << op->getName().getStringRef() << " ";
+}
+
+std::string Checker::nameOf(Operation *op, unsigned operand) {
+  std::string text = "operand " + std::to_string(operand);
+  if (Operation *producer = op->getOperand(operand).getDefiningOp())
+    return text + " (of " + producer->getName().getStringRef().str() + ")";
+  return text;
+}
+
+Axes Checker::without1(ArrayRef<unsigned> axes) const {
+  Axes result;
+  for (unsigned axis : axes)
+    if (mesh.axes[axis].size > 1)
+      result.push_back(axis);
+  return result;
+}
+
+void certify::pin(Fact &fact, Value value, Checker &checker) {
+  if (!llvm::is_contained(fact.type.shape, anyExtent))
+    return;
+  ArrayRef<int64_t> local = cast<RankedTensorType>(value.getType()).getShape();
+  for (int64_t dim = 0; dim < fact.type.rank(); ++dim)
+    if (fact.type.isAny(dim))
+      fact.type.shape[dim] = local[dim];
+  fact.expression = checker.make(value.getLoc(), "of extents", {}, {fact.expression},
+                                 fact.expression->element, fact.type.shape);
+}
+
+func::FuncOp Checker::lookup(Operation *op, FlatSymbolRefAttr name) {
+  return symbols.lookupNearestSymbolFrom<func::FuncOp>(op, name);
+}
+
+/// What a rule says must fit the program's own types: a sum of two errors is no proof.
+LogicalResult Checker::checkTypes(Operation &op, Facts results) {
+  for (auto [index, fact] : llvm::enumerate(results)) {
+    auto type = cast<RankedTensorType>(op.getResult(index).getType());
+    if (fact.type.rank() != type.getRank())
+      return refuse(&op) << "has a result of rank " << type.getRank() << ", not of rank "
+                         << fact.type.rank();
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (!fact.type.isAny(dim) && (fact.type.shape[dim] % mesh.size(fact.type.dims[dim]) != 0 ||
+                                    fact.type.localExtent(dim, mesh) != type.getDimSize(dim)))
+        return refuse(&op) << "has a result of type " << type << ", which is no part of "
+                           << fact.type.str(mesh);
+  }
+  return success();
+}
+
+LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &facts) {
+  auto rule = dyn_cast<CertifiableOpInterface>(op);
+  if (!rule)
+    return refuse(&op) << "has no rule";
+  FactList operands, results;
+  for (Value operand : op.getOperands())
+    operands.push_back(facts.lookup(operand));
+  ++proof.ops;
+  if (failed(rule.certify(operands, results, *this)))
+    return failure();
+  if (results.size() != op.getNumResults())
+    return refuse(&op) << "has a rule for " << results.size() << " of its "
+                       << op.getNumResults() << " results";
+  if (failed(checkTypes(op, results)))
+    return failure();
+  for (auto [result, fact] : llvm::zip(op.getResults(), results))
+    facts[result] = fact;
+  return success();
+}
+
+LogicalResult Checker::run(func::FuncOp function, Facts arguments, NewFacts &results) {
+  if (function.isExternal() || !function.getBody().hasOneBlock())
+    return refuse(function) << "@" << function.getSymName() << " has no body of one block";
+  if (calls == 32)
+    return refuse(function) << "@" << function.getSymName() << " is called too deep";
+  llvm::SaveAndRestore nested(calls, calls + 1);
+  llvm::DenseMap<Value, Fact> facts;
+  for (auto [argument, fact] : llvm::zip_equal(function.getArguments(), arguments))
+    facts[argument] = fact;
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (failed(evaluate(op, facts)))
+      return failure();
+  for (Value value : function.getBody().front().getTerminator()->getOperands())
+    results.push_back(facts.lookup(value));
+  return success();
+}

@@ -1,0 +1,92 @@
+//===- Checker.h - runs a program on facts in place of tensors ---------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CERTIFY_CHECKER_H
+#define MESHWRIGHT_CERTIFY_CHECKER_H
+
+#include "Certify/Fact.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <set>
+
+namespace meshwright::certify {
+class Checker;
+}
+#include "Certify/CertifyInterfaces.h.inc"
+
+namespace meshwright::certify {
+
+using Facts = llvm::ArrayRef<Fact>;
+using NewFacts = llvm::SmallVectorImpl<Fact>;
+
+/// What a run of either program shares with the other one.
+struct Proof {
+  Expressions expressions;
+  std::set<std::string> kernels, rewrites;
+  unsigned ops = 0;
+};
+
+/// One program: the global graph, whose mesh has no axes, or a rank's.
+class Checker {
+public:
+  Checker(Proof &proof, mlir::ModuleOp module, Mesh mesh)
+      : proof(proof), module(module), mesh(std::move(mesh)) {}
+
+  Proof &proof;
+  mlir::ModuleOp module;
+  const Mesh mesh;
+  /// Variables' values, by name.
+  llvm::MapVector<llvm::StringRef, Fact> state;
+  /// How many loops are around the op.
+  unsigned depth = 0;
+
+  /// Runs a function; it must have been verified.
+  llvm::LogicalResult run(mlir::func::FuncOp function, Facts arguments, NewFacts &results);
+  mlir::func::FuncOp lookup(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
+
+  /// Begins an error: "not proved: train.add ...".
+  mlir::InFlightDiagnostic refuse(mlir::Operation *op);
+
+  /// An expression of the op with its own attributes, or with others.
+  const Expression *make(mlir::Operation *op, Operands operands, unsigned result,
+                         llvm::ArrayRef<int64_t> shape);
+  const Expression *make(mlir::Operation *op, mlir::Attribute attributes, Operands operands,
+                         unsigned result, llvm::ArrayRef<int64_t> shape);
+  const Expression *make(mlir::Location location, llvm::StringRef name, mlir::Attribute attributes,
+                         Operands operands, mlir::Type element, llvm::ArrayRef<int64_t> shape);
+  /// A constant of any extents.
+  const Expression *fill(mlir::Location location, double value, mlir::Type element, int64_t rank);
+
+  /// Says that a rewrite was used.
+  void use(llvm::StringRef rewrite) { proof.rewrites.insert(rewrite.str()); }
+
+  /// Axes without those of one device.
+  Axes without1(llvm::ArrayRef<unsigned> axes) const;
+  /// "operand 1 (%x)" in messages.
+  static std::string nameOf(mlir::Operation *op, unsigned operand);
+
+private:
+  llvm::LogicalResult evaluate(mlir::Operation &op, llvm::DenseMap<mlir::Value, Fact> &facts);
+  llvm::LogicalResult checkTypes(mlir::Operation &op, Facts results);
+
+  mlir::SymbolTableCollection symbols;
+  unsigned calls = 0;
+};
+
+/// The value of a constant, if it is one.
+std::optional<double> fillOf(const Expression *expression);
+bool isZero(const Expression *expression);
+
+/// Gives dimensions of any extent those of the device's tensor: what reads them needs a number, and
+/// every device has the whole.
+void pin(Fact &fact, mlir::Value value, Checker &checker);
+
+} // namespace meshwright::certify
+
+#endif // MESHWRIGHT_CERTIFY_CHECKER_H

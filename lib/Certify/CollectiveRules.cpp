@@ -1,0 +1,141 @@
+//===- CollectiveRules.cpp - what collectives do to distributions ------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A collective does not change which global value its operand is a part of, only how
+// the devices hold it. All devices of a group run it together, because all run one
+// program, whose loops have constant numbers of iterations.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Rule.h"
+
+#include "Dist/Dist.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+namespace {
+/// One tensor of a collective.
+struct Moved {
+  Operation *op;
+  unsigned operand;
+  Axes group; ///< major first
+  Checker &checker;
+  Fact fact;
+
+  Moved(Operation *op, unsigned operand, dist::GroupAttr group, Facts operands, Checker &checker)
+      : op(op), operand(operand), group(checker.without1(group.on(checker.mesh))), checker(checker),
+        fact(operands[operand]) {}
+
+  InFlightDiagnostic refuse(StringRef what) const {
+    return checker.refuse(op) << what << " " << Checker::nameOf(op, operand) << ", which is "
+                              << fact.type.str(checker.mesh) << ", over " << checker.mesh.str(group);
+  }
+  /// Completes a sum or a maximum.
+  LogicalResult reduce(train::ReduceKind kind);
+  /// Puts together the parts of dimension `dim`.
+  LogicalResult gather(int64_t dim);
+  /// Keeps the device's part of dimension `dim` of what the group's devices all have.
+  LogicalResult divide(int64_t dim);
+};
+} // namespace
+
+LogicalResult Moved::reduce(train::ReduceKind kind) {
+  if (fact.offset)
+    return refuse("adds numbers that count from the device's own offset:");
+  bool isSum = kind == train::ReduceKind::Sum;
+  if (isSum && isZero(fact.expression))
+    return success();
+  Axes &terms = isSum ? fact.type.sum : fact.type.max;
+  for (unsigned axis : group) {
+    if (llvm::is_contained(terms, axis))
+      continue;
+    if (fact.type.isReplicated(axis) && isSum)
+      return refuse("adds equal copies of") << ": the result would count them "
+                                            << checker.mesh.axes[axis].size << " times";
+    return refuse(isSum ? "adds what are no terms of a sum:" : "takes the maximum of what are no candidates for it:");
+  }
+  llvm::erase_if(terms, [&](unsigned axis) { return llvm::is_contained(group, axis); });
+  checker.use(isSum ? "sums over devices and microbatches may be reordered" : "maxima may be reordered");
+  return success();
+}
+
+LogicalResult Moved::gather(int64_t dim) {
+  if (fact.offset)
+    return refuse("gathers numbers that count from the device's own offset:");
+  if (fact.type.isAny(dim) && llvm::all_of(group, [&](unsigned axis) { return fact.type.isReplicated(axis); }))
+    return success();
+  Axes &axes = fact.type.dims[dim];
+  if (axes.size() < group.size() || ArrayRef(axes).take_back(group.size()) != ArrayRef(group))
+    return refuse("gathers") << ", which does not shard dimension " << dim << " last";
+  axes.truncate(axes.size() - group.size());
+  return success();
+}
+
+LogicalResult Moved::divide(int64_t dim) {
+  for (unsigned axis : group)
+    if (!fact.type.isReplicated(axis))
+      return refuse("takes parts of");
+  if (!fact.type.isAny(dim))
+    fact.type.dims[dim].append(group);
+  return success();
+}
+
+static LogicalResult allReduce(dist::AllReduceOp op, Facts operands, NewFacts &results, Checker &checker) {
+  for (unsigned index = 0; index < operands.size(); ++index) {
+    Moved x(op, index, op.getGroup(), operands, checker);
+    if (failed(x.reduce(op.getKind())))
+      return failure();
+    results.push_back(x.fact);
+  }
+  return success();
+}
+
+static LogicalResult allGather(dist::AllGatherOp op, Facts operands, NewFacts &results, Checker &checker) {
+  for (auto [index, dim] : llvm::enumerate(op.getDims())) {
+    Moved x(op, index, op.getGroup(), operands, checker);
+    if (failed(x.gather(dim)))
+      return failure();
+    results.push_back(x.fact);
+  }
+  return success();
+}
+
+static LogicalResult reduceScatter(dist::ReduceScatterOp op, Facts operands, NewFacts &results, Checker &checker) {
+  for (auto [index, dim] : llvm::enumerate(op.getDims())) {
+    Moved x(op, index, op.getGroup(), operands, checker);
+    if (failed(x.reduce(op.getKind())) || failed(x.divide(dim)))
+      return failure();
+    results.push_back(x.fact);
+  }
+  return success();
+}
+
+static LogicalResult allToAll(dist::AllToAllOp op, Facts operands, NewFacts &results, Checker &checker) {
+  Moved x(op, 0, op.getGroup(), operands, checker);
+  if (x.fact.type.isAny(op.getSplit()) || x.fact.type.isAny(op.getConcat()))
+    return x.refuse("exchanges parts of a constant:");
+  if (failed(x.gather(op.getConcat())) || failed(x.divide(op.getSplit())))
+    return failure();
+  results.push_back(x.fact);
+  return success();
+}
+
+static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (op.getShift())
+    return checker.refuse(op) << "takes another device's part, for which there is no rule";
+  Moved x(op, 0, op.getGroup(), operands, checker);
+  if (failed(x.divide(op.getDim())))
+    return failure();
+  results.push_back(x.fact);
+  return success();
+}
+
+void certify::attachCollectiveRules(MLIRContext *context) {
+  attachRule<dist::AllReduceOp, allReduce>(context);
+  attachRule<dist::AllGatherOp, allGather>(context);
+  attachRule<dist::ReduceScatterOp, reduceScatter>(context);
+  attachRule<dist::AllToAllOp, allToAll>(context);
+  attachRule<dist::SliceOp, ::slice>(context);
+}

@@ -1,0 +1,85 @@
+//===- ElementwiseRules.cpp - ops on elements of one index -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Rule.h"
+
+#include "Train/Train.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+static constexpr IndexText nonlinear{};
+static constexpr IndexText linearInFirst{"", "0"};
+static constexpr IndexText sum{"", "0+1"};
+static constexpr IndexText product{"", "0 1"};
+static constexpr IndexText byScalar{"..., -> ...", "0"};
+static constexpr IndexText twoByScalar{"..., ..., -> ..."};
+static constexpr IndexText interpolation{"..., ..., -> ...", "0+1"};
+static constexpr IndexText scalars{", -> "};
+
+/// x + 0 = x.
+static LogicalResult add(train::AddOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (failed(applyRule(IndexRule::elementwise("0+1", op), op, operands, results, checker)))
+    return failure();
+  for (unsigned zero : {1, 0}) {
+    const Fact &other = operands[1 - zero];
+    if (!isZero(operands[zero].expression) || other.type.shape != results[0].type.shape)
+      continue;
+    results[0].expression = other.expression;
+    checker.use("x + 0 = x");
+    break;
+  }
+  return success();
+}
+
+/// 1 x = x.
+static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (failed(applyRule(IndexRule::elementwise("0", op), op, operands, results, checker)))
+    return failure();
+  if (op.getFactor().isExactlyValue(1.0)) {
+    results[0].expression = operands[0].expression;
+    checker.use("1 x = x");
+  }
+  return success();
+}
+
+/// Numbers are real, so that a sum may be completed before or after it is cast; an expression says
+/// where values are rounded.
+static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (failed(applyRule(IndexRule::elementwise("0", op), op, operands, results, checker)))
+    return failure();
+  const Expression *x = operands[0].expression;
+  Type element = getElementTypeOrSelf(op.getType());
+  if (std::optional<double> constant = fillOf(x))
+    results[0].expression = checker.fill(op.getLoc(), *constant, element, operands[0].type.rank());
+  else if (x->element == element)
+    results[0].expression = x;
+  return success();
+}
+
+void certify::attachElementwiseRules(MLIRContext *context) {
+  attachRule<train::AddOp, add>(context);
+  attachRule<train::ScaleOp, scale>(context);
+  attachRule<train::CastOp, ::cast>(context);
+  attachIndices<train::AccumulateOp, sum>(context);
+  attachIndices<train::MulOp, product>(context);
+  attachIndices<train::GeluOp, nonlinear>(context);
+  attachIndices<train::GeluGradOp, linearInFirst>(context);
+  attachIndices<train::SiluOp, nonlinear>(context);
+  attachIndices<train::SiluGradOp, linearInFirst>(context);
+  attachIndices<train::ReluOp, nonlinear>(context);
+  attachIndices<train::ReluGradOp, linearInFirst>(context);
+  attachIndices<train::ClampOp, nonlinear>(context);
+  attachIndices<train::ClampGradOp, linearInFirst>(context);
+  attachIndices<train::TanhOp, nonlinear>(context);
+  attachIndices<train::ExpOp, nonlinear>(context);
+  attachIndices<train::LogOp, nonlinear>(context);
+  attachIndices<train::InverseRootOp, nonlinear>(context);
+  attachIndices<train::UnscaleOp, byScalar>(context);
+  attachIndices<train::GuardOp, twoByScalar>(context);
+  attachIndices<train::LerpOp, interpolation>(context);
+  attachIndices<train::ClipFactorOp, scalars>(context);
+}

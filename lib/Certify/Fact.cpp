@@ -1,0 +1,91 @@
+//===- Fact.cpp - which part of which global value a device has --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Fact.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <map>
+
+using llvm::ArrayRef;
+using namespace meshwright::certify;
+
+Distribution Distribution::replicated(ArrayRef<int64_t> shape) {
+  Distribution result;
+  result.shape.assign(shape.begin(), shape.end());
+  result.dims.resize(shape.size());
+  return result;
+}
+
+bool Distribution::isReplicated(unsigned axis) const {
+  return !llvm::is_contained(sum, axis) && !llvm::is_contained(max, axis) &&
+         llvm::none_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+}
+
+int64_t Distribution::localExtent(int64_t dim, const Mesh &mesh) const {
+  return isAny(dim) ? anyExtent : shape[dim] / mesh.size(dims[dim]);
+}
+
+std::string Distribution::str(const Mesh &mesh) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (shape.empty())
+    os << "scalar";
+  llvm::interleave(shape, os, [&](int64_t extent) { extent == anyExtent ? os << "?" : os << extent; }, "x");
+  if (llvm::any_of(dims, [](const Axes &axes) { return !axes.empty(); })) {
+    os << " sharded [";
+    llvm::interleaveComma(dims, os, [&](const Axes &axes) { os << mesh.str(axes); });
+    os << "]";
+  }
+  if (!sum.empty())
+    os << " partial by sum over " << mesh.str(sum);
+  if (!max.empty())
+    os << " partial by maximum over " << mesh.str(max);
+  if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() && max.empty())
+    os << " replicated";
+  return text;
+}
+
+Offset Offset::ofParts(ArrayRef<unsigned> axes, int64_t size, const Mesh &mesh) {
+  std::map<unsigned, int64_t> factors;
+  for (unsigned axis : llvm::reverse(axes)) {
+    factors[axis] = size;
+    size *= mesh.axes[axis].size;
+  }
+  Offset offset;
+  for (auto [axis, factor] : factors)
+    if (factor)
+      offset.terms.push_back({axis, factor});
+  return offset;
+}
+
+Offset Offset::negated() const {
+  Offset result = *this;
+  for (auto &term : result.terms)
+    term.second = -term.second;
+  return result;
+}
+
+Offset Offset::plus(const Offset &other) const {
+  std::map<unsigned, int64_t> factors;
+  for (const Offset *offset : {this, &other})
+    for (auto [axis, factor] : offset->terms)
+      factors[axis] += factor;
+  Offset result;
+  for (auto [axis, factor] : factors)
+    if (factor)
+      result.terms.push_back({axis, factor});
+  return result;
+}
+
+std::optional<Axes> Offset::axesOfParts(int64_t size, const Mesh &mesh) const {
+  auto ordered = terms;
+  llvm::sort(ordered, [](auto &a, auto &b) { return a.second > b.second; });
+  Axes axes;
+  for (auto &term : ordered)
+    axes.push_back(term.first);
+  return ofParts(axes, size, mesh) == *this ? std::optional(axes) : std::nullopt;
+}

@@ -1,0 +1,274 @@
+//===- IndexRule.cpp - rules of ops that work on indices alike ---------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/IndexRule.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+static int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).getRank(); }
+
+/// "0 1" or "0+1".
+static SmallVector<SmallVector<unsigned, 2>> parseGroups(StringRef text) {
+  SmallVector<SmallVector<unsigned, 2>> groups;
+  for (StringRef group : llvm::split(text, ' ')) {
+    if (group.empty())
+      continue;
+    groups.emplace_back();
+    for (StringRef operand : llvm::split(group, '+')) {
+      unsigned number = 0;
+      bool wrong = operand.getAsInteger(10, number);
+      assert(!wrong && "a group is a list of operands");
+      (void)wrong;
+      groups.back().push_back(number);
+    }
+  }
+  return groups;
+}
+
+IndexRule IndexRule::parse(StringRef text, StringRef linear, Operation *op) {
+  IndexRule rule;
+  rule.linear = parseGroups(linear);
+  llvm::StringMap<unsigned> numbers;
+  auto numberOf = [&](const llvm::Twine &name) {
+    return numbers.try_emplace(name.str(), numbers.size()).first->second;
+  };
+  auto read = [&](StringRef side, auto values, auto &tensors) {
+    SmallVector<StringRef> texts;
+    side.split(texts, ',');
+    for (auto [tensor, value] : llvm::zip(texts, values)) {
+      SmallVector<StringRef> names;
+      tensor.split(names, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+      tensors.emplace_back();
+      for (StringRef name : names) {
+        if (name == "...") {
+          int64_t leading = rankOf(value) - int64_t(names.size()) + 1;
+          for (int64_t i = 0; i < leading; ++i)
+            tensors.back().push_back(numberOf("." + llvm::Twine(i)));
+          continue;
+        }
+        bool isWhole = name.consume_back("!");
+        tensors.back().push_back(numberOf(name));
+        if (isWhole)
+          rule.whole.insert(tensors.back().back());
+      }
+    }
+  };
+  auto [before, after] = text.split("->");
+  read(before, op->getOperands(), rule.operands);
+  read(after, op->getResults(), rule.results);
+  return rule;
+}
+
+IndexRule IndexRule::elementwise(StringRef linear, Operation *op) {
+  IndexRule rule;
+  rule.linear = parseGroups(linear);
+  auto label = [](int64_t rank) {
+    SmallVector<unsigned, 4> indices;
+    for (int64_t dim = 0; dim < rank; ++dim)
+      indices.push_back(rank - 1 - dim);
+    return indices;
+  };
+  for (Value operand : op->getOperands())
+    rule.operands.push_back(label(rankOf(operand)));
+  for (Value result : op->getResults())
+    rule.results.push_back(label(rankOf(result)));
+  return rule;
+}
+
+namespace {
+/// One application of a rule: what is known of each index, and of each axis.
+class Application {
+public:
+  Application(const IndexRule &rule, Operation *op, MutableArrayRef<Fact> operands, Checker &checker)
+      : rule(rule), op(op), operands(operands), checker(checker) {}
+
+  LogicalResult readOperands();
+  LogicalResult checkIndices();
+  LogicalResult checkPartial();
+  Distributions makeResults() const;
+
+private:
+  struct Index {
+    int64_t extent = anyExtent;
+    Axes axes;
+    unsigned operand = 0, dim = 0; ///< which said so
+    bool isReduced = false;
+  };
+  std::string str(ArrayRef<unsigned> axes) const { return checker.mesh.str(axes); }
+
+  const IndexRule &rule;
+  Operation *op;
+  MutableArrayRef<Fact> operands;
+  Checker &checker;
+  std::map<unsigned, Index> indices;
+  std::map<unsigned, unsigned> indexOf; ///< by axis
+  Axes partial;
+};
+} // namespace
+
+LogicalResult Application::readOperands() {
+  if (rule.operands.size() != operands.size() || rule.results.size() != op->getNumResults())
+    return checker.refuse(op) << "has operands or results that its rule does not know";
+  for (auto [o, tensor] : llvm::enumerate(rule.operands)) {
+    if (tensor.size() != size_t(operands[o].type.rank()))
+      return checker.refuse(op) << "has " << Checker::nameOf(op, o) << " of rank "
+                                << operands[o].type.rank() << ", not " << tensor.size();
+    if (operands[o].offset)
+      return checker.refuse(op) << "reads " << Checker::nameOf(op, o)
+                                << ", whose numbers count from the device's own offset";
+    for (unsigned index : tensor)
+      indices[index];
+  }
+  for (auto &[number, index] : indices)
+    for (auto &tensor : rule.results)
+      index.isReduced |= !llvm::is_contained(tensor, number);
+  for (auto [o, tensor] : llvm::enumerate(rule.operands))
+    for (unsigned number : tensor)
+      if (indices[number].isReduced || rule.whole.count(number))
+        if (o < op->getNumOperands())
+          pin(operands[o], op->getOperand(o), checker);
+  for (auto [o, tensor] : llvm::enumerate(rule.operands))
+    for (auto [dim, number] : llvm::enumerate(tensor)) {
+      const Distribution &type = operands[o].type;
+      Index &index = indices[number];
+      if (type.isAny(dim))
+        continue;
+      if (index.extent == anyExtent) {
+        index.extent = type.shape[dim];
+        index.axes = type.dims[dim];
+        index.operand = o;
+        index.dim = dim;
+        continue;
+      }
+      if (index.extent != type.shape[dim])
+        return checker.refuse(op) << "combines dimension " << index.dim << " of "
+                                  << Checker::nameOf(op, index.operand) << ", which has "
+                                  << index.extent << " elements in all, with dimension " << dim
+                                  << " of " << Checker::nameOf(op, o) << ", which has "
+                                  << type.shape[dim];
+      if (index.axes != type.dims[dim])
+        return checker.refuse(op)
+               << "combines dimension " << index.dim << " of " << Checker::nameOf(op, index.operand)
+               << ", sharded over " << str(index.axes) << ", with dimension " << dim << " of "
+               << Checker::nameOf(op, o) << ", sharded over " << str(type.dims[dim]);
+    }
+  for (auto &[number, given] : rule.given) {
+    indices[number].extent = given.extent;
+    indices[number].axes = given.axes;
+  }
+  return success();
+}
+
+LogicalResult Application::checkIndices() {
+  for (auto &[number, index] : indices) {
+    if (rule.whole.count(number) && !index.axes.empty())
+      return checker.refuse(op) << "needs dimension " << index.dim << " of "
+                                << Checker::nameOf(op, index.operand)
+                                << " whole, which is sharded over " << str(index.axes);
+    for (unsigned axis : index.axes)
+      if (auto [other, isNew] = indexOf.try_emplace(axis, number); !isNew)
+        return checker.refuse(op) << "combines two dimensions that are both sharded over "
+                                  << str({axis});
+  }
+  return success();
+}
+
+LogicalResult Application::checkPartial() {
+  std::map<unsigned, std::set<unsigned>> readers; // by axis: the operands that are partial
+  for (auto [o, fact] : llvm::enumerate(operands)) {
+    if (!fact.type.max.empty())
+      return checker.refuse(op) << "reads " << Checker::nameOf(op, o)
+                                << ", which is partial by maximum over " << str(fact.type.max)
+                                << ", as if it were complete";
+    for (unsigned axis : fact.type.sum)
+      readers[axis].insert(o);
+  }
+  for (auto &[axis, partials] : readers) {
+    unsigned first = *partials.begin();
+    if (indexOf.count(axis))
+      return checker.refuse(op) << "reads " << Checker::nameOf(op, first)
+                                << ", which is partial by sum over " << str({axis})
+                                << ", beside a tensor that is sharded over it";
+    bool isLinear = false;
+    std::optional<unsigned> complete;
+    for (const auto &group : rule.linear) {
+      if (!llvm::all_of(partials, [&](unsigned o) { return llvm::is_contained(group, o); }))
+        continue;
+      complete.reset();
+      for (unsigned o : group)
+        if (!partials.count(o) && !isZero(operands[o].expression))
+          complete = o;
+      if ((isLinear = !complete))
+        break;
+    }
+    if (!isLinear && complete)
+      return checker.refuse(op) << "adds " << Checker::nameOf(op, *complete)
+                                << ", which every device along " << str({axis}) << " has, to "
+                                << Checker::nameOf(op, first)
+                                << ", which is partial by sum over it: it would count "
+                                << checker.mesh.axes[axis].size << " times";
+    if (!isLinear)
+      return checker.refuse(op) << "reads " << Checker::nameOf(op, first)
+                                << ", which is partial by sum over " << str({axis})
+                                << ", as if it were complete";
+    partial.push_back(axis);
+    checker.use("linear ops and sums commute with sums over devices");
+  }
+  if (rule.max && !partial.empty())
+    return checker.refuse(op) << "takes the maximum of terms of a sum over " << str(partial);
+  return success();
+}
+
+Distributions Application::makeResults() const {
+  Distributions results;
+  for (auto &tensor : rule.results) {
+    Distribution type;
+    for (unsigned number : tensor) {
+      const Index &index = indices.at(number);
+      type.shape.push_back(index.extent);
+      type.dims.push_back(index.axes);
+    }
+    type.sum = partial;
+    for (auto &[number, index] : indices)
+      if (!llvm::is_contained(tensor, number))
+        (rule.max ? type.max : type.sum).append(index.axes);
+    llvm::sort(type.sum);
+    llvm::sort(type.max);
+    results.push_back(type);
+  }
+  return results;
+}
+
+FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> facts,
+                                                      Checker &checker) const {
+  Application application(*this, op, facts, checker);
+  if (failed(application.readOperands()) || failed(application.checkIndices()) ||
+      failed(application.checkPartial()))
+    return failure();
+  return application.makeResults();
+}
+
+SmallVector<const Expression *> certify::expressionsOf(Facts facts) {
+  return llvm::map_to_vector(facts, [](const Fact &fact) { return fact.expression; });
+}
+
+LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts operands,
+                                 NewFacts &results, Checker &checker, Attribute attributes) {
+  FactList facts(operands);
+  FailureOr<Distributions> types = rule.apply(op, facts, checker);
+  if (failed(types))
+    return failure();
+  if (!attributes)
+    attributes = op->getPropertiesAsAttribute();
+  checker.proof.kernels.insert(op->getName().getStringRef().str());
+  for (auto [index, type] : llvm::enumerate(*types))
+    results.push_back({checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
+  return success();
+}

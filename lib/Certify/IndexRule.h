@@ -1,0 +1,58 @@
+//===- IndexRule.h - rules of ops that work on indices alike -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Most ops are described by the indices of their tensors, as an einsum: an index of
+// operands and results is a loop around the op, one that a result does not have is
+// summed over in it. So
+//   - an index may be sharded, in all tensors that have it alike;
+//   - a result is partial over the axes of the indices that are summed over in it;
+//   - an index marked `!` must be whole;
+//   - an operand may be partial by sum where the op is linear in it and nothing else
+//     differs between the devices of the axis.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CERTIFY_INDEXRULE_H
+#define MESHWRIGHT_CERTIFY_INDEXRULE_H
+
+#include "Certify/Checker.h"
+
+namespace meshwright::certify {
+
+struct IndexRule {
+  /// An index of results alone.
+  struct Given {
+    int64_t extent;
+    Axes axes = {};
+  };
+
+  /// For each operand and result the index of each dimension.
+  llvm::SmallVector<llvm::SmallVector<unsigned, 4>> operands, results;
+  std::set<unsigned> whole;
+  std::map<unsigned, Given> given;
+  /// Groups of operands, in each of which the op is linear: f(x + x', y + y') = f(x, y) + f(x', y').
+  llvm::SmallVector<llvm::SmallVector<unsigned, 2>> linear;
+  /// Whether indices that results do not have are reduced by maximum.
+  bool max = false;
+
+  /// "... i, o i -> ... o" for tensors of these ranks. `...` are as many leading indices as the ranks
+  /// leave. `linear` lists groups, e.g. "0 1" or, of a sum, "0+1".
+  static IndexRule parse(llvm::StringRef text, llvm::StringRef linear, mlir::Operation *op);
+  /// The rule of an element-wise op; shapes are matched from the last dimension.
+  static IndexRule elementwise(llvm::StringRef linear, mlir::Operation *op);
+
+  /// What the results are, for operands that may be pinned.
+  llvm::FailureOr<Distributions>
+  apply(mlir::Operation *op, llvm::MutableArrayRef<Fact> operands, Checker &checker) const;
+};
+
+/// Applies the rule and makes expressions of the op with its own attributes.
+llvm::LogicalResult applyRule(const IndexRule &rule, mlir::Operation *op, Facts operands,
+                              NewFacts &results, Checker &checker, mlir::Attribute attributes = {});
+
+/// The expressions of facts.
+llvm::SmallVector<const Expression *> expressionsOf(Facts facts);
+
+} // namespace meshwright::certify
+
+#endif // MESHWRIGHT_CERTIFY_INDEXRULE_H

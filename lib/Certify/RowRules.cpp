@@ -1,0 +1,114 @@
+//===- RowRules.cpp - norms, rotary embeddings, dropout ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Rule.h"
+
+#include "Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+static constexpr IndexText layerNorm{"... d!, d!, d! -> ... d!"};
+static constexpr IndexText layerNormGrad{"... d!, ... d!, d! -> ... d!, d!, d!", "0"};
+static constexpr IndexText rmsNorm{"... d!, d! -> ... d!"};
+static constexpr IndexText rmsNormGrad{"... d!, ... d!, d! -> ... d!, d!", "0"};
+static constexpr IndexText foldIn{"w!, -> w!"};
+
+static LogicalResult rope(train::RopeOp op, Facts operands, NewFacts &results, Checker &checker) {
+  StringRef text = operands[1].type.rank() == 2 ? "b s h d!, s f!, s f! -> b s h d!"
+                                                : "b s h d!, b s f!, b s f! -> b s h d!";
+  return applyRule(IndexRule::parse(text, "0", op), op, operands, results, checker);
+}
+
+/// The first position says which ones are the device's.
+static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &results, Checker &checker) {
+  Builder b(op);
+  Attribute attributes = b.getArrayAttr({op.getFrequenciesAttr(), op.getScaleAttr()});
+  IndexRule rule;
+  FactList facts;
+  int64_t frequencies = op.getFrequencies().size();
+  if (op.getPositions()) {
+    facts.push_back(operands.back());
+    rule.operands = {{0, 1}};
+    rule.results = {{0, 1, 2}, {0, 1, 2}};
+    rule.given[2] = {frequencies};
+    if (op.getOffset())
+      return checker.refuse(op) << "has positions and an offset";
+  } else {
+    int64_t rows = cast<RankedTensorType>(op.getCos().getType()).getDimSize(0);
+    Offset first;
+    if (op.getOffset()) {
+      if (operands[0].expression->name != "zero")
+        return checker.refuse(op) << "has an offset that is none of the device's part";
+      first = operands[0].offset;
+    }
+    std::optional<Axes> axes = first.axesOfParts(rows, checker.mesh);
+    if (!axes)
+      return checker.refuse(op) << "has an offset that is that of no parts of " << rows << " positions";
+    rule.results = {{0, 1}, {0, 1}};
+    rule.given[0] = {rows * checker.mesh.size(*axes), *axes};
+    rule.given[1] = {frequencies};
+  }
+  auto types = rule.apply(op, facts, checker);
+  if (failed(types))
+    return failure();
+  checker.proof.kernels.insert(op->getName().getStringRef().str());
+  for (auto [index, type] : llvm::enumerate(*types))
+    results.push_back({checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
+  return success();
+}
+
+/// Which elements are kept is a function of their indices in the global tensor.
+static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &results, Checker &checker) {
+  FactList facts(operands.take_front(3));
+  pin(facts[0], op.getX(), checker);
+  const Distribution &x = facts[0].type;
+  ArrayRef<int64_t> local = cast<RankedTensorType>(op.getX().getType()).getShape();
+  SmallVector<Offset> offsets(x.rank());
+  SmallVector<int64_t> dims(op.getOffsetDims().value_or(ArrayRef<int64_t>()));
+  for (auto [dim, fact] : llvm::zip_equal(dims, operands.drop_front(3))) {
+    if (fact.expression->name != "zero")
+      return checker.refuse(op) << "has an offset that is none of the device's part";
+    offsets[dim] = fact.offset;
+  }
+  for (int64_t dim = 1; dim < x.rank(); ++dim) {
+    int64_t size = op.getSizes() ? (*op.getSizes())[dim - 1] : local[dim];
+    if (size != x.shape[dim])
+      return checker.refuse(op) << "numbers the " << x.shape[dim] << " elements of dimension " << dim
+                                << " as if there were " << size;
+    if (offsets[dim] != Offset::ofParts(x.dims[dim], local[dim], checker.mesh))
+      return checker.refuse(op) << "does not begin where the device's part of dimension " << dim
+                                << " does: " << x.str(checker.mesh);
+  }
+  IndexRule rule;
+  rule.linear = {{0}};
+  rule.operands = {{}, {0}, {unsigned(x.rank())}};
+  rule.whole = {unsigned(x.rank())};
+  for (int64_t dim = 0; dim < x.rank(); ++dim)
+    rule.operands[0].push_back(dim);
+  rule.results = {rule.operands[0]};
+  // The key is no index of the result, but nothing is summed over it: it is whole.
+  auto types = rule.apply(op, facts, checker);
+  if (failed(types))
+    return failure();
+  checker.proof.kernels.insert(op->getName().getStringRef().str());
+  Attribute attributes = Builder(op).getArrayAttr({op.getRateAttr(), op.getStreamAttr()});
+  results.push_back({checker.make(op, attributes, expressionsOf(facts), 0, types->front().shape), types->front()});
+  return success();
+}
+
+void certify::attachRowRules(MLIRContext *context) {
+  attachIndices<train::LayerNormOp, layerNorm>(context);
+  attachIndices<train::LayerNormGradOp, layerNormGrad>(context);
+  attachIndices<train::RmsNormOp, rmsNorm>(context);
+  attachIndices<train::RmsNormGradOp, rmsNormGrad>(context);
+  attachIndices<train::FoldInOp, foldIn>(context);
+  attachRule<train::RopeOp, rope>(context);
+  attachRule<train::RopeTableOp, ropeTable>(context);
+  attachRule<train::DropoutOp, dropout>(context);
+}

@@ -1,0 +1,69 @@
+//===- Rule.h - attaching rules to ops ---------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A rule is a function
+//   LogicalResult f(OpT op, Facts operands, NewFacts &results, Checker &checker)
+// that pushes one fact per result, or emits an error and fails; attachRule<OpT, f>
+// gives it to the op. attachIndices<OpT, text> does so for an op whose rule is its
+// indices alone. Rules are written from the ops' documented formulas (docs/ops-train.md,
+// docs/ops-dist.md), not from the factor tables of propagation.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CERTIFY_RULE_H
+#define MESHWRIGHT_CERTIFY_RULE_H
+
+#include "Certify/IndexRule.h"
+
+namespace meshwright::certify {
+
+template <typename OpT>
+using RuleFunction = llvm::LogicalResult (*)(OpT, Facts, NewFacts &, Checker &);
+
+template <typename OpT, RuleFunction<OpT> function>
+struct RuleModel : CertifiableOpInterface::ExternalModel<RuleModel<OpT, function>, OpT> {
+  llvm::LogicalResult certify(mlir::Operation *op, Facts operands, NewFacts &results,
+                              Checker &checker) const {
+    return function(mlir::cast<OpT>(op), operands, results, checker);
+  }
+};
+
+template <typename OpT, RuleFunction<OpT> function> void attachRule(mlir::MLIRContext *context) {
+  OpT::template attachInterface<RuleModel<OpT, function>>(*context);
+}
+
+/// Indices as IndexRule::parse reads them, or none for an element-wise op.
+struct IndexText {
+  llvm::StringLiteral indices = "";
+  llvm::StringLiteral linear = "";
+};
+
+template <typename OpT, const IndexText &text>
+struct IndexModel : CertifiableOpInterface::ExternalModel<IndexModel<OpT, text>, OpT> {
+  llvm::LogicalResult certify(mlir::Operation *op, Facts operands, NewFacts &results,
+                              Checker &checker) const {
+    IndexRule rule = text.indices.empty() ? IndexRule::elementwise(text.linear, op)
+                                          : IndexRule::parse(text.indices, text.linear, op);
+    return applyRule(rule, op, operands, results, checker);
+  }
+};
+
+template <typename OpT, const IndexText &text> void attachIndices(mlir::MLIRContext *context) {
+  OpT::template attachInterface<IndexModel<OpT, text>>(*context);
+}
+
+// The rules of each group of ops; registerRules calls them all.
+void attachStructureRules(mlir::MLIRContext *context);
+void attachCallRule(mlir::MLIRContext *context);
+void attachElementwiseRules(mlir::MLIRContext *context);
+void attachShapeRules(mlir::MLIRContext *context);
+void attachProductRules(mlir::MLIRContext *context);
+void attachIdRules(mlir::MLIRContext *context);
+void attachRowRules(mlir::MLIRContext *context);
+void attachAttentionRules(mlir::MLIRContext *context);
+void attachOptimizerRules(mlir::MLIRContext *context);
+void attachCollectiveRules(mlir::MLIRContext *context);
+
+} // namespace meshwright::certify
+
+#endif // MESHWRIGHT_CERTIFY_RULE_H

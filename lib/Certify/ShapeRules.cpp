@@ -1,0 +1,214 @@
+//===- ShapeRules.cpp - ops that move, repeat and sum elements ---------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Rule.h"
+
+#include "Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+/// Every dimension an index of its own, the same in operand 0 and in the result.
+static IndexRule alike(Operation *op, StringRef linear) { return IndexRule::elementwise(linear, op); }
+
+/// The constant that an op of rank `rank` makes of a constant by moving it.
+static Fact constantFact(Operation *op, double value, Checker &checker) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  const Expression *expression = checker.fill(op->getLoc(), value, type.getElementType(), type.getRank());
+  return {expression, Distribution::replicated(expression->shape)};
+}
+
+static LogicalResult fill(train::FillOp op, Facts, NewFacts &results, Checker &checker) {
+  results.push_back(constantFact(op, op.getValue().convertToDouble(), checker));
+  return success();
+}
+
+static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (std::optional<double> constant = fillOf(operands[0].expression)) {
+    results.push_back(constantFact(op, *constant, checker));
+    results[0].type.sum = operands[0].type.sum;
+    return success();
+  }
+  // A new dimension fits any extent: each device has what it asks for.
+  IndexRule rule;
+  rule.linear = {{0}};
+  rule.operands.emplace_back();
+  rule.results.emplace_back();
+  for (int64_t dim = 0; dim < cast<RankedTensorType>(op.getType()).getRank(); ++dim) {
+    rule.results[0].push_back(dim);
+    if (llvm::is_contained(op.getDims(), dim))
+      rule.given[dim] = {anyExtent};
+    else
+      rule.operands[0].push_back(dim);
+  }
+  return applyRule(rule, op, operands, results, checker);
+}
+
+static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &results, Checker &checker) {
+  IndexRule rule;
+  rule.max = op.getKind() == train::ReduceKind::Max;
+  if (!rule.max)
+    rule.linear = {{0}};
+  rule.operands.emplace_back();
+  rule.results.emplace_back();
+  for (int64_t dim = 0; dim < operands[0].type.rank(); ++dim) {
+    rule.operands[0].push_back(dim);
+    if (!llvm::is_contained(op.getDims(), dim))
+      rule.results[0].push_back(dim);
+  }
+  return applyRule(rule, op, operands, results, checker);
+}
+
+/// A slice or a pad: dimension `dim` changes, and must be whole.
+static LogicalResult changeRows(Operation *op, int64_t dim, int64_t rows, StringRef linear,
+                                Facts operands, NewFacts &results, Checker &checker) {
+  IndexRule rule = alike(op, linear);
+  unsigned before = rule.operands[0][dim], after = rule.operands[0].size();
+  rule.whole.insert(before);
+  rule.results[0][dim] = after;
+  rule.given[after] = {rows};
+  return applyRule(rule, op, operands, results, checker);
+}
+
+static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (std::optional<double> constant = fillOf(operands[0].expression)) {
+    results.push_back(constantFact(op, *constant, checker));
+    results[0].type.sum = operands[0].type.sum;
+    return success();
+  }
+  return changeRows(op, op.getDim(), op.getRows(), "0", operands, results, checker);
+}
+
+static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Checker &checker) {
+  return changeRows(op, op.getDim(), op.getRows(), op.getValue() == 0 ? "0" : "", operands, results,
+                    checker);
+}
+
+static constexpr IndexText transposed{"a n k -> n a k", "0"};
+
+//===--- reshape ------------------------------------------------------------===//
+
+namespace {
+/// Dimensions of a tensor whose elements, in row-major order, are those of dimensions of another.
+struct Group {
+  SmallVector<int64_t, 4> before, after;
+};
+} // namespace
+
+/// Groups of dimensions with equal numbers of elements on a device. Dimensions that have one element
+/// in all belong to none.
+static std::optional<SmallVector<Group>> groupDims(const Distribution &x, ArrayRef<int64_t> before,
+                                                   ArrayRef<int64_t> after) {
+  SmallVector<Group> groups;
+  size_t i = 0, j = 0;
+  auto skip = [&] {
+    while (i < before.size() && x.shape[i] == 1)
+      ++i;
+  };
+  for (skip(); i < before.size() && j < after.size(); skip()) {
+    Group group;
+    int64_t left = before[i], right = after[j];
+    group.before.push_back(i++);
+    group.after.push_back(j++);
+    while (left != right) {
+      skip();
+      if (left < right ? i == before.size() : j == after.size())
+        return {};
+      if (left < right) {
+        left *= before[i];
+        group.before.push_back(i++);
+      } else {
+        right *= after[j];
+        group.after.push_back(j++);
+      }
+    }
+    groups.push_back(group);
+  }
+  for (; i < before.size(); ++i) {
+    if (before[i] != 1)
+      return {};
+    if (groups.empty())
+      return {};
+    groups.back().before.push_back(i);
+  }
+  for (; j < after.size(); ++j)
+    if (after[j] != 1)
+      return {};
+  return groups;
+}
+
+/// In each group only the first dimension may be sharded: then a device has a contiguous part of the
+/// group's elements, which is sharded along the first dimension of the result's group, or along one
+/// of those that follow if those before it have one element on a device. All such results are right;
+/// the global graph has one of them.
+static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (std::optional<double> constant = fillOf(operands[0].expression)) {
+    results.push_back(constantFact(op, *constant, checker));
+    results[0].type.sum = operands[0].type.sum;
+    return success();
+  }
+  Fact x = operands[0];
+  pin(x, op.getX(), checker);
+  if (x.offset)
+    return checker.refuse(op) << "reads numbers that count from the device's own offset";
+  ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
+  ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
+  auto groups = groupDims(x.type, before, after);
+  if (!groups)
+    return checker.refuse(op) << "makes dimensions that are no products of those of "
+                              << Checker::nameOf(op, 0) << ", " << x.type.str(checker.mesh);
+  Distribution type = Distribution::replicated(after);
+  type.sum = x.type.sum;
+  type.max = x.type.max;
+  Distributions choices = {type};
+  for (const Group &group : *groups) {
+    for (int64_t dim : ArrayRef(group.before).drop_front())
+      if (!x.type.dims[dim].empty())
+        return checker.refuse(op) << "merges dimension " << dim << ", which is sharded over "
+                                  << checker.mesh.str(x.type.dims[dim]) << ", into one whose major part is another";
+    const Axes &axes = x.type.dims[group.before[0]];
+    if (axes.empty())
+      continue;
+    Distributions longer;
+    for (const Distribution &choice : choices)
+      for (int64_t dim : group.after) {
+        longer.push_back(choice);
+        longer.back().dims[dim] = axes;
+        longer.back().shape[dim] *= checker.mesh.size(axes);
+        if (after[dim] != 1)
+          break;
+      }
+    choices = longer;
+  }
+  const Expression *source = x.expression;
+  StringRef name = op->getName().getStringRef();
+  if (source->name == name) {
+    source = source->operands[0];
+    checker.use("a reshape of a reshape is a reshape");
+  }
+  auto existing = llvm::find_if(choices, [&](const Distribution &choice) {
+    return choice.shape == source->shape ||
+           checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0, source->element, choice.shape);
+  });
+  type = existing == choices.end() ? choices.front() : *existing;
+  checker.proof.kernels.insert(name.str());
+  results.push_back({type.shape == source->shape ? source
+                                                 : checker.make(op, Attribute(), {source}, 0, type.shape),
+                     type});
+  return success();
+}
+
+void certify::attachShapeRules(MLIRContext *context) {
+  attachRule<train::FillOp, ::fill>(context);
+  attachRule<train::BroadcastOp, broadcast>(context);
+  attachRule<train::ReduceOp, reduce>(context);
+  attachRule<train::SliceOp, slice>(context);
+  attachRule<train::PadOp, pad>(context);
+  attachRule<train::ReshapeOp, reshape>(context);
+  attachIndices<train::TransposeBlocksOp, transposed>(context);
+}

@@ -1,0 +1,26 @@
+//===- CertifyCommand.h - `meshwright certify` and `compile --certify` -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_PIPELINE_CERTIFYCOMMAND_H
+#define MESHWRIGHT_PIPELINE_CERTIFYCOMMAND_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Error.h"
+
+namespace meshwright {
+
+/// Proves, when the passes that `manager` runs on `module` have reached phase local, that the program
+/// computes what the module did at phase step. The certificate goes to `log`; without a proof there
+/// is an error.
+void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, llvm::raw_ostream &log);
+
+/// `meshwright certify GLOBAL LOCAL`.
+llvm::Error certifyFiles(llvm::ArrayRef<std::string> files, mlir::MLIRContext &context,
+                         llvm::raw_ostream &os);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_PIPELINE_CERTIFYCOMMAND_H
