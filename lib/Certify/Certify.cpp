@@ -36,7 +36,8 @@ private:
   LogicalResult compareResults(func::FuncOp of, func::FuncOp by, Facts expected, Facts found);
   LogicalResult compareState(func::FuncOp of, func::FuncOp by);
   /// Says where the two programs first differ.
-  InFlightDiagnostic differ(Operation *at, const llvm::Twine &what, const Expression *found);
+  InFlightDiagnostic differ(Operation *at, const llvm::Twine &what, const Expression *expected,
+                            const Expression *found);
 
   /// How the program holds a value of type `type`, by the attribute `dist.global`.
   FailureOr<Distribution> held(Operation *op, Type local, Attribute global, Type expected);
@@ -118,22 +119,39 @@ LogicalResult Certifier::readVariables() {
   return success();
 }
 
-InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what, const Expression *found) {
+InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what, const Expression *expected,
+                                     const Expression *found) {
   // The oldest expression that only the program has, of those that the value is made of.
   std::set<unsigned> seen;
   SmallVector<const Expression *> work = {found};
   const Expression *first = nullptr;
   while (!work.empty()) {
     const Expression *expression = work.pop_back_val();
-    if (expression->number < firstOfLocal || !seen.insert(expression->number).second)
+    if (!seen.insert(expression->number).second || expression->number < firstOfLocal)
       continue;
     if (!first || expression->number < first->number)
       first = expression;
     llvm::append_range(work, expression->operands);
   }
-  InFlightDiagnostic error = emitError(at->getLoc()) << "not proved: " << what.str() << " is not what the global graph computes";
-  if (first)
-    error.attachNote(first->location) << "the first value that the global graph does not have is of " << first->name;
+  if (first) {
+    InFlightDiagnostic error = emitError(first->location)
+                               << "not proved: " << first->name
+                               << " makes a value that the global graph does not have";
+    error.attachNote(at->getLoc()) << what << " is made of it";
+    return error;
+  }
+  // All that it is made of is in the global graph, but put together otherwise.
+  while (expected->name == found->name && expected->attributes == found->attributes &&
+         expected->result == found->result && expected->operands.size() == found->operands.size()) {
+    auto differ = llvm::find_if(llvm::zip(expected->operands, found->operands), [](auto pair) {
+      return std::get<0>(pair) != std::get<1>(pair);
+    });
+    std::tie(expected, found) = *differ;
+  }
+  InFlightDiagnostic error = emitError(at->getLoc()) << "not proved: " << what << " is made of a value of "
+                                                     << found->name << " where the global graph has one of "
+                                                     << expected->name;
+  error.attachNote(expected->location) << "the global graph's value";
   return error;
 }
 
@@ -153,7 +171,7 @@ LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Facts 
       return emitError(end->getLoc()) << "not proved: " << what << " is " << after.type.str(this->after.mesh)
                                       << ", but should be " << type->str(this->after.mesh);
     if (before.expression != after.expression)
-      return differ(end, what, after.expression);
+      return differ(end, what, before.expression, after.expression);
   }
   return success();
 }
@@ -183,7 +201,7 @@ LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by) {
       return emitError(at->getLoc()) << "not proved: " << what << " is " << found.type.str(after.mesh)
                                      << ", but is kept as " << type.str(after.mesh);
     if (expected.expression != found.expression)
-      return differ(at, what, found.expression);
+      return differ(at, what, expected.expression, found.expression);
   }
   return success();
 }

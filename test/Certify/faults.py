@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Plants faults in programs of ranks, one at a time, and demands that `meshwright certify` refuses each.
+
+  faults.py WORK [--all] [--of N] [--certify COMMAND] [--list]
+
+WORK is a folder for files. Without --all N faults (default 12) are drawn evenly from those of all strategies; with it
+all kinds of faults at several places of each strategy. A fault is an edit of the text of a program at phase local that the
+verifier accepts: what the verifier refuses is no fault of this test, and is counted. `--list` prints each fault with the
+reason of its refusal.
+"""
+import argparse
+import collections
+import concurrent.futures
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "Inputs/golden"
+STRATEGIES = {
+    "data": "--mesh data=2",
+    "tensor": "--mesh tensor=2",
+    "data-tensor-sequence-zero1": "--mesh data=2,tensor=2 --sequence-parallel --zero 1 --microbatches 2",
+    "data-tensor-zero2": "--mesh data=2,tensor=2 --zero 2 --microbatches 2",
+    "zero3": "--mesh data=4 --zero 3",
+    "hybrid-zero3-tensor-bf16": "--mesh replica=2,data=2,tensor=2 --zero 3 --sequence-parallel --precision bf16 --microbatches 2",
+}
+NAME = r"%[\w.$-]+"
+# What is not linear, so that a sum must be complete before it.
+NONLINEAR = ("log", "exp", "gelu", "silu", "add")
+
+
+class Program:
+    """The text of a module as statements; a statement of several lines is one."""
+
+    def __init__(self, text):
+        self.statements = []
+        for line in text.splitlines():
+            if line.startswith("        ") and self.statements:
+                self.statements[-1] += " " + line.strip()
+            else:
+                self.statements.append(line)
+        self.ends = {}  # by statement: where its function ends
+        end = len(self.statements)
+        for i in range(len(self.statements) - 1, -1, -1):
+            if self.statements[i] == "  }":
+                end = i
+            self.ends[i] = end
+        mesh = re.search(r"dist\.mesh @\w+ \[(.*)\]", text)
+        self.axes = {name: int(size) for name, size in re.findall(r'"([\w.]+)" = (\d+)', mesh[1])}
+
+    def replaced(self, at, *statements):
+        return "\n".join(self.statements[:at] + list(statements) + self.statements[at + 1 :]) + "\n"
+
+    def renamed(self, at, old, new, statements=()):
+        """Without the statement `at`, whose result `old` is `new` behind it."""
+        use = re.compile(re.escape(old) + r"(?![\w.$#:-])")
+        behind = [use.sub(lambda _: new, s) for s in self.statements[at + 1 : self.ends[at]]]
+        return "\n".join(self.statements[:at] + list(statements) + behind + self.statements[self.ends[at] :]) + "\n"
+
+    def faults(self):
+        """(kind, statement, text) for each fault."""
+        for at, statement in enumerate(self.statements):
+            if not statement.startswith("    "):
+                continue
+            for kind, text in self.faults_of(at, statement.strip()):
+                yield kind, statement.strip(), text
+
+    def groups(self, statement):
+        """The statement with other groups of devices."""
+        found = re.search(r"over <@mesh \{(.*?)\}>", statement)
+        if not found:
+            return
+        axes = found[1].split(", ")
+        others = [a for a in self.axes if a not in axes]
+        choices = [[o if a == axes[0] else a for a in axes] for o in others if self.axes[o] == self.axes[axes[0]]]
+        if len(axes) > 1 and "all_reduce" not in statement:
+            choices.append(axes[::-1])
+        if "all_reduce" in statement:
+            choices += [axes + [o] for o in others] + ([axes[1:]] if len(axes) > 1 else [])
+        for choice in choices:
+            yield statement.replace(found[0], "over <@mesh {" + ", ".join(choice) + "}>")
+
+    def faults_of(self, at, statement):
+        result = re.match(rf"({NAME}) = ", statement)
+        result = result and result[1]
+        for other in self.groups(statement):
+            yield "group", self.replaced(at, "    " + other)
+        if found := re.match(rf"{NAME} = dist\.all_reduce (\w+) ({NAME}) over", statement):
+            kind, x = found.groups()
+            yield "removed", self.renamed(at, result, x)
+            again = statement.replace(result + " =", "%again =").replace(x + " over", result + " over")
+            yield "doubled", self.renamed(at, result, "%again", ["    " + statement, "    " + again])
+            other = "max" if kind == "sum" else "sum"
+            yield "kind", self.replaced(at, "    " + statement.replace(f"all_reduce {kind}", f"all_reduce {other}"))
+            yield from self.moved(at, statement, result, x)
+        if found := re.match(rf"{NAME} = dist\.reduce_scatter sum (.*)", statement):
+            yield "not reduced", self.replaced(at, f"    {result} = dist.slice {found[1]}")
+        if found := re.match(rf"{NAME} = dist\.slice (.*)", statement):
+            yield "copies added", self.replaced(at, f"    {result} = dist.reduce_scatter sum {found[1]}")
+        if found := re.match(rf"{NAME} = dist\.offset (\d+)", statement):
+            for size in (int(found[1]) * 2, int(found[1]) + 1):
+                yield "offset", self.replaced(at, "    " + statement.replace(f"offset {found[1]}", f"offset {size}", 1))
+        if found := re.match(rf"{NAME} = train\.shift_ids ({NAME}),", statement):
+            yield "offset", self.renamed(at, result, found[1])
+        for pattern in (r"(?<=train\.scale )(?:.* by )(\S+)", r" scale (\S+) ", r" eps (\S+)"):
+            if found := re.search(pattern, statement):
+                number = f"{2 * float(found[1]):e}"
+                yield "scale", self.replaced(at, "    " + statement[: found.start(1)] + number + statement[found.end(1) :])
+        if " causal" in statement:
+            yield "mask", self.replaced(at, "    " + statement.replace(" causal", "", 1))
+        if "train.repeat" in statement and " reverse" in statement:
+            yield "order", self.replaced(at, "    " + statement.replace(" reverse", "", 1))
+        if found := re.match(rf"{NAME} = train\.accumulate ({NAME}(?:#\d+)?), ({NAME}(?:#\d+)?) :", statement):
+            if "xf32>, tensor" in statement or "(tensor<f32>, tensor<f32>)" in statement:
+                yield "accumulator", self.renamed(at, result, found[2])
+            yield "accumulator", self.renamed(at, result, found[1])
+        if statement.startswith("train.set "):
+            yield "update", self.replaced(at)
+        if found := re.match(rf'.* = train\.update "adamw" .*?({NAME}), ({NAME}), ({NAME}), ({NAME}), ', statement):
+            swapped = statement.replace(f"{found[3]}, {found[4]}, ", f"{found[4]}, {found[3]}, ", 1)
+            yield "operand", self.replaced(at, "    " + swapped)
+        if found := re.match(rf"{NAME} = train\.(?:add|mul) ({NAME}(?:#\d+)?), ({NAME}(?:#\d+)?) : \((.*)\) ->", statement):
+            left, right = found[3].split(", ")
+            if left == right and found[1] != found[2]:
+                yield "operand", self.replaced(at, "    " + statement.replace(f"{found[1]}, {found[2]} :", f"{found[1]}, {found[1]} :"))
+        if found := re.match(rf"{NAME} = train\.(log|exp|gelu|silu)( tanh)? ({NAME}(?:#\d+)?) :", statement):
+            yield "removed op", self.renamed(at, result, found[3])
+
+    def moved(self, at, statement, result, x):
+        """The reduction behind the op that needs it."""
+        use = re.compile(re.escape(result) + r"(?![\w.$#:-])")
+        users = [i for i in range(at + 1, self.ends[at]) if use.search(self.statements[i])]
+        if len(users) != 1:
+            return
+        user = self.statements[users[0]].strip()
+        found = re.match(rf"({NAME}) = train\.(\w+) .* -> (\S+)$", user)
+        if not found or found[2] not in NONLINEAR or not statement.endswith("-> " + found[3]):
+            return
+        early = "    " + use.sub(lambda _: x, user).replace(found[1] + " =", "%early =", 1)
+        late = "    " + use.sub(lambda _: found[1], statement).replace(x + " over", "%early over")
+        statements = list(self.statements)
+        statements[users[0]] = early + "\n" + late
+        del statements[at]
+        yield "misplaced", "\n".join(statements) + "\n"
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, **more)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--of", type=int, default=12)
+    parser.add_argument("--certify", default="meshwright certify")
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    planted = []
+    draw = random.Random(0)
+    for name, flags in STRATEGIES.items():
+        for model in ("gpt2", "llama"):
+            files = {}
+            for phase in ("step", "local"):
+                files[phase] = args.work / f"{name}-{model}-{phase}.mlir"
+                made = run(["meshwright", "compile", GOLDEN / f"{model}-tiny/config.json", *flags.split(), "--batch", "8",
+                            "--seq", "16", "--emit", phase, "-o", files[phase]])
+                if made.returncode:
+                    sys.exit(f"{name}: {made.stderr}")
+            whole = run([*args.certify.split(), files["step"], files["local"]])
+            if whole.returncode:
+                sys.exit(f"FAIL {name} {model} is refused: {whole.stderr}")
+            by_kind = collections.defaultdict(list)
+            for fault in Program(files["local"].read_text()).faults():
+                by_kind[fault[0]].append(fault)
+            for kind, faults in sorted(by_kind.items()):
+                for fault in draw.sample(faults, min(3, len(faults))):
+                    planted.append((name, model, files["step"], *fault))
+    if not args.all:
+        planted = draw.sample(planted, args.of)
+
+    def judge(entry):
+        number, (name, model, step, kind, statement, text) = entry
+        file = args.work / f"fault{number}.mlir"
+        file.write_text(text)
+        judged = run([*args.certify.split(), step, file])
+        file.unlink()
+        return judged
+
+    refused, invalid, accepted = 0, 0, 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for entry, judged in zip(planted, pool.map(judge, enumerate(planted))):
+            name, model, _, kind, statement, _ = entry
+            if judged.returncode == 0:
+                accepted += 1
+                print(f"FAIL accepted: {name} {model} {kind}: {statement[:160]}")
+            elif "not proved: " not in judged.stderr:
+                invalid += 1
+                if args.list:
+                    print(f"invalid: {kind}: {statement[:160]}\n    {judged.stderr[:300]}")
+            else:
+                refused += 1
+                if args.list:
+                    reason = judged.stderr[judged.stderr.index("not proved: "):].splitlines()[0]
+                    print(f"{name} {model} {kind}: {statement[:120]}\n    {reason[:300]}")
+    print(f"{len(planted)} faults: {refused} refused, {invalid} that the verifier refuses, {accepted} accepted")
+    if accepted or refused < len(planted) * 3 // 4:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
