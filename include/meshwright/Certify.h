@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Checks one compile: whether the program of a rank at phase `local` computes, on
-// all ranks together, what the training graph at phase `step` computes. The check
+// Checks one compile: whether the program of a rank, as dist-partition makes it,
+// computes on all ranks together what the training graph at phase `step` computes. The check
 // shares no code with propagation, partitioning or any later pass. docs/certificate.md
 // says what it proves, what it assumes, and which ops have rules.
 //
@@ -33,7 +33,7 @@ struct Certificate {
 /// Attaches the rules of all ops that have one.
 void registerRules(mlir::DialectRegistry &registry);
 
-/// Proves that `local`, at phase local, computes what `global`, at phase step, does. Both belong to
+/// Proves that `local`, a partitioned program, computes what `global`, at phase step, does. Both belong to
 /// one context. On failure an error names the op and the reason.
 llvm::FailureOr<Certificate> certify(mlir::ModuleOp global, mlir::ModuleOp local);
 

@@ -298,7 +298,7 @@ void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
   os << "assumed, not proved:\n"
      << "  numbers are real: rounding, overflow and the order of sums are not considered\n"
      << "  ranks begin with the parts of inputs and variables that dist.global says\n"
-     << "  passes after phase local, code generation and the runtime keep what the program computes\n"
+     << "  later passes, code generation and the runtime keep what the program computes\n"
      << "  on one device, each op computes its definition (tested, docs/ops-train.md):";
   unsigned column = 200;
   for (StringRef kernel : certificate.kernels) {

@@ -20,36 +20,40 @@ using llvm::Expected;
 
 namespace meshwright {
 
+/// The pass that makes the program of a rank.
+static constexpr StringRef partition = "dist-partition";
+
 namespace {
 /// Keeps the global graph when the passes have reached phase step, and checks the program of a rank
-/// against it when they have reached phase local.
+/// against it when dist-partition has made it.
 class CertifyPhases : public PassInstrumentation {
 public:
-  CertifyPhases(ModuleOp module, llvm::raw_ostream &log) : log(log) { look(module); }
+  CertifyPhases(ModuleOp module, llvm::raw_ostream &log) : log(log) { keepGlobal(module); }
 
-  void runAfterPass(Pass *, Operation *op) override {
-    if (auto module = dyn_cast<ModuleOp>(op); module && !module->getParentOp())
-      look(module);
-  }
-
-private:
-  void look(ModuleOp module) {
-    Expected<Phase> phase = phaseOf(module);
-    if (!phase)
-      return llvm::consumeError(phase.takeError());
-    if (*phase == Phase::step && !global)
-      global = module.clone();
-    if (*phase != Phase::local || !global || isChecked)
+  void runAfterPass(Pass *pass, Operation *op) override {
+    auto module = dyn_cast<ModuleOp>(op);
+    if (!module || module->getParentOp())
       return;
-    isChecked = true;
+    keepGlobal(module);
+    if (pass->getArgument() != partition || !global)
+      return;
     if (auto certificate = certify::certify(*global, module); succeeded(certificate))
       certify::print(*certificate, log);
     global = {};
   }
 
+private:
+  void keepGlobal(ModuleOp module) {
+    auto phase = module->getAttrOfType<StringAttr>(phaseAttr);
+    if (!isKept && phase && phase.getValue() == nameOf(Phase::step)) {
+      global = module.clone();
+      isKept = true;
+    }
+  }
+
   llvm::raw_ostream &log;
   OwningOpRef<ModuleOp> global;
-  bool isChecked = false;
+  bool isKept = false;
 };
 } // namespace
 
@@ -57,8 +61,9 @@ void certifyPhases(PassManager &manager, ModuleOp module, llvm::raw_ostream &log
   manager.addInstrumentation(std::make_unique<CertifyPhases>(module, log));
 }
 
-/// A file of IR at a phase.
-static Expected<OwningOpRef<ModuleOp>> readPhase(StringRef path, Phase wanted, MLIRContext &context) {
+/// A file of IR at a phase; `dumped`: or as --dump-ir wrote it after a pass.
+static Expected<OwningOpRef<ModuleOp>> readPhase(StringRef path, Phase wanted, StringRef dumped,
+                                                 MLIRContext &context) {
   DiagnosticCollector diagnostics(context);
   OwningOpRef<ModuleOp> module = readModule(path, context);
   if (!module)
@@ -66,17 +71,18 @@ static Expected<OwningOpRef<ModuleOp>> readPhase(StringRef path, Phase wanted, M
   Expected<Phase> phase = phaseOf(*module);
   if (!phase)
     return phase.takeError();
-  if (*phase != wanted || (*module)->hasAttr(dumpedAfterAttr))
+  auto after = (*module)->getAttrOfType<StringAttr>(dumpedAfterAttr);
+  if (after ? after.getValue() != dumped : *phase != wanted)
     return createStringError("'" + path + "' is not IR at phase " + nameOf(wanted) +
                              "; `meshwright compile --emit " + nameOf(wanted) + "` writes it");
   return module;
 }
 
 Error certifyFiles(llvm::ArrayRef<std::string> files, MLIRContext &context, llvm::raw_ostream &os) {
-  auto global = readPhase(files[0], Phase::step, context);
+  auto global = readPhase(files[0], Phase::step, "", context);
   if (!global)
     return global.takeError();
-  auto local = readPhase(files[1], Phase::local, context);
+  auto local = readPhase(files[1], Phase::local, partition, context);
   if (!local)
     return local.takeError();
   DiagnosticCollector diagnostics(context);

@@ -12,8 +12,8 @@
 
 namespace meshwright {
 
-/// Proves, when the passes that `manager` runs on `module` have reached phase local, that the program
-/// computes what the module did at phase step. The certificate goes to `log`; without a proof there
+/// Proves, when one of the passes that `manager` runs on `module` has made a rank's program, that all
+/// ranks compute with it what the module did at phase step. The certificate goes to `log`; without a proof there
 /// is an error.
 void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, llvm::raw_ostream &log);
 
