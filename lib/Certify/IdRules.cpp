@@ -101,76 +101,6 @@ static LogicalResult offset(dist::OffsetOp op, Facts, NewFacts &results, Checker
   return success();
 }
 
-//===--- the loss -----------------------------------------------------------===//
-
-namespace {
-/// Cross-entropy as its definition: lse = max + log(sum(exp(logits - max))), which programs compute
-/// whose vocabulary is sharded.
-class CrossEntropy {
-public:
-  CrossEntropy(train::CrossEntropyOp op, Facts operands, Checker &checker)
-      : op(op), checker(checker), b(op.getContext()), logits(operands[0].expression),
-        targets(operands[1].expression), element(logits->element), rows(logits->shape) {
-    if (element.getIntOrFloatBitWidth() < 32)
-      element = b.getF32Type();
-    rows.pop_back();
-  }
-
-  SmallVector<const Expression *> expand() {
-    if (logits->element != element)
-      logits = make("train.cast", {}, {logits}, logits->shape);
-    Attribute last = b.getDenseI64ArrayAttr({int64_t(rows.size())});
-    const Expression *max = make("train.reduce", reduction(train::ReduceKind::Max, last), {logits}, rows);
-    Shape any = rows;
-    any.push_back(anyExtent);
-    const Expression *wide = make("train.broadcast", dictionary({{"dims", last}}), {max}, any);
-    const Expression *negative = make("train.scale", dictionary({{"factor", b.getF64FloatAttr(-1)}}), {wide}, any);
-    const Expression *shifted = make("train.add", {}, {logits, negative}, logits->shape);
-    const Expression *powers = make("train.exp", {}, {shifted}, logits->shape);
-    const Expression *sum = make("train.reduce", reduction(train::ReduceKind::Sum, last), {powers}, rows);
-    const Expression *log = make("train.log", {}, {sum}, rows);
-    const Expression *lse = make("train.add", {}, {max, log}, rows);
-    const Expression *picked = make("train.pick", {}, {logits, targets}, rows);
-    Attribute attributes = dictionary(
-        {{"below", b.getI64IntegerAttr(logits->shape.back())}, {"scale", op.getScaleAttr()}});
-    return {make("train.token_loss", attributes, {lse, picked, targets}, {}, 0),
-            make("train.token_loss", attributes, {lse, picked, targets}, rows, 1)};
-  }
-
-private:
-  using Named = std::pair<StringRef, Attribute>;
-  Attribute dictionary(ArrayRef<Named> attributes) {
-    return b.getDictionaryAttr(llvm::map_to_vector(
-        attributes, [&](const Named &named) { return b.getNamedAttr(named.first, named.second); }));
-  }
-  Attribute reduction(train::ReduceKind kind, Attribute dims) {
-    return dictionary({{"dims", dims}, {"kind", train::ReduceKindAttr::get(op.getContext(), kind)}});
-  }
-  const Expression *make(StringRef name, Attribute attributes, Operands operands, ArrayRef<int64_t> shape,
-                         unsigned result = 0) {
-    return checker.proof.expressions.get(op.getLoc(), name, attributes, operands, result, element, shape);
-  }
-
-  train::CrossEntropyOp op;
-  Checker &checker;
-  Builder b;
-  const Expression *logits, *targets;
-  Type element;
-  Shape rows;
-};
-} // namespace
-
-static LogicalResult crossEntropy(train::CrossEntropyOp op, Facts operands, NewFacts &results, Checker &checker) {
-  FactList facts(operands);
-  auto types = IndexRule::parse("... v!, ... -> , ...", "", op).apply(op, facts, checker);
-  if (failed(types))
-    return failure();
-  checker.use("cross-entropy is the log of the sum of exponentials, minus the target's logit");
-  for (auto [type, expression] : llvm::zip(*types, CrossEntropy(op, facts, checker).expand()))
-    results.push_back({expression, type});
-  return success();
-}
-
 static constexpr IndexText tokens{"..., ..., ... -> , ..."};
 static constexpr IndexText each{};
 
@@ -179,7 +109,6 @@ void certify::attachIdRules(MLIRContext *context) {
   attachRule<train::EmbeddingGradOp, embeddingGrad>(context);
   attachRule<train::ShiftIdsOp, shiftIds>(context);
   attachRule<train::PickOp, pick>(context);
-  attachRule<train::CrossEntropyOp, crossEntropy>(context);
   attachRule<train::CrossEntropyGradOp, crossEntropyGrad>(context);
   attachRule<dist::OffsetOp, offset>(context);
   attachIndices<train::TokenLossOp, tokens>(context);

@@ -1,11 +1,10 @@
-//===- RowRules.cpp - norms, rotary embeddings, dropout ----------------------===//
+//===- RowRules.cpp - ops on rows: norms, the loss, positions, dropout -------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Certify/Definitions.h"
 #include "Certify/Rule.h"
-
-#include "Train/Train.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -13,10 +12,23 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
+/// An op that needs rows whole: its results are those of its definition.
+template <typename OpT, const IndexText &text>
+static LogicalResult onRows(OpT op, Facts operands, NewFacts &results, Checker &checker) {
+  FactList facts(operands);
+  auto types = IndexRule::parse(text.indices, text.linear, op).apply(op, facts, checker);
+  if (failed(types))
+    return failure();
+  checker.proof.kernels.insert(op->getName().getStringRef().str());
+  for (auto [type, expression] : llvm::zip_equal(*types, define(op, expressionsOf(facts), checker)))
+    results.push_back({expression, type});
+  return success();
+}
 static constexpr IndexText layerNorm{"... d!, d!, d! -> ... d!"};
 static constexpr IndexText layerNormGrad{"... d!, ... d!, d! -> ... d!, d!, d!", "0"};
 static constexpr IndexText rmsNorm{"... d!, d! -> ... d!"};
 static constexpr IndexText rmsNormGrad{"... d!, ... d!, d! -> ... d!, d!", "0"};
+static constexpr IndexText crossEntropy{"... v!, ... -> , ..."};
 static constexpr IndexText foldIn{"w!, -> w!"};
 
 static LogicalResult rope(train::RopeOp op, Facts operands, NewFacts &results, Checker &checker) {
@@ -103,10 +115,11 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
 }
 
 void certify::attachRowRules(MLIRContext *context) {
-  attachIndices<train::LayerNormOp, layerNorm>(context);
-  attachIndices<train::LayerNormGradOp, layerNormGrad>(context);
-  attachIndices<train::RmsNormOp, rmsNorm>(context);
-  attachIndices<train::RmsNormGradOp, rmsNormGrad>(context);
+  attachRule<train::LayerNormOp, onRows<train::LayerNormOp, layerNorm>>(context);
+  attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>>(context);
+  attachRule<train::RmsNormOp, onRows<train::RmsNormOp, rmsNorm>>(context);
+  attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>>(context);
+  attachRule<train::CrossEntropyOp, onRows<train::CrossEntropyOp, crossEntropy>>(context);
   attachIndices<train::FoldInOp, foldIn>(context);
   attachRule<train::RopeOp, rope>(context);
   attachRule<train::RopeTableOp, ropeTable>(context);
