@@ -83,15 +83,21 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
     return checker.refuse(op) << "has queries or keys that are apart, for which there is no rule";
   int64_t heads = q.localExtent(2, checker.mesh), queries = q.localExtent(1, checker.mesh);
   if ((spec.heads ? spec.heads : heads) != q.shape[2])
-    return checker.refuse(op) << "counts " << spec.heads << " heads of " << q.shape[2];
+    return checker.refuse(op) << "counts " << spec.heads << " heads where there are " << q.shape[2]
+                              << ": padded heads have no rule";
   if ((spec.queries ? spec.queries : queries) != q.shape[1])
-    return checker.refuse(op) << "counts " << spec.queries << " queries of " << q.shape[1];
+    return checker.refuse(op) << "counts " << spec.queries << " queries where there are " << q.shape[1]
+                              << ": padded queries have no rule";
   // Without dropout a head's number does not matter.
   if (options.headOffset || spec.dropout > 0)
     if (failed(checkOffset(options.headOffset, "heads", q.dims[2], heads)))
       return failure();
-  if (failed(checkOffset(options.queryOffset, "queries", q.dims[1], queries)))
-    return failure();
+  // All queries see the same keys, and alike, where nothing depends on their positions.
+  bool isByPosition = spec.causal || spec.window || spec.chunk || spec.dropout > 0 || options.positions ||
+                      options.slopes || options.distances;
+  if (options.queryOffset || isByPosition)
+    if (failed(checkOffset(options.queryOffset, "queries", q.dims[1], queries)))
+      return failure();
   spec.heads = q.shape[2];
   spec.queries = q.shape[1];
   spec.pairs = 0;

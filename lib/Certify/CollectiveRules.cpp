@@ -11,6 +11,8 @@
 
 #include "Dist/Dist.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
@@ -114,12 +116,49 @@ static LogicalResult reduceScatter(dist::ReduceScatterOp op, Facts operands, New
 
 static LogicalResult allToAll(dist::AllToAllOp op, Facts operands, NewFacts &results, Checker &checker) {
   Moved x(op, 0, op.getGroup(), operands, checker);
-  if (x.fact.type.isAny(op.getSplit()) || x.fact.type.isAny(op.getConcat()))
-    return x.refuse("exchanges parts of a constant:");
   if (failed(x.gather(op.getConcat())) || failed(x.divide(op.getSplit())))
     return failure();
   results.push_back(x.fact);
   return success();
+}
+
+/// Parts go to other devices, which then have them in another order of axes: the one in which each
+/// device's part is the one that it got.
+static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &results, Checker &checker) {
+  Moved x(op, 0, op.getGroup(), operands, checker);
+  const Mesh &mesh = checker.mesh;
+  const Distribution before = x.fact.type;
+  auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
+  if (x.fact.offset || llvm::any_of(before.sum, isInGroup) || llvm::any_of(before.max, isInGroup))
+    return x.refuse("permutes the terms of");
+  Axes group = op.getGroup().on(mesh);
+  auto fits = [&](const Distribution &after) {
+    for (int64_t rank = 0; rank < mesh.size(); ++rank) {
+      int64_t from = mesh.group(rank, group)[op.getFrom()[mesh.position(rank, group)]];
+      for (auto [old, now] : llvm::zip(before.dims, after.dims))
+        if (mesh.size(old) != mesh.size(now) || mesh.position(from, old) != mesh.position(rank, now))
+          return false;
+    }
+    return true;
+  };
+  // The axes of the group in the places of these axes, in every order.
+  SmallVector<unsigned *> places;
+  for (Axes &axes : x.fact.type.dims)
+    for (unsigned &axis : axes)
+      if (isInGroup(axis))
+        places.push_back(&axis);
+  Axes order = x.group;
+  llvm::sort(order);
+  do {
+    for (auto [place, axis] : llvm::zip(places, order))
+      *place = axis;
+    if (fits(x.fact.type)) {
+      results.push_back(x.fact);
+      return success();
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+  x.fact.type = before;
+  return x.refuse("makes no order of axes of");
 }
 
 static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
@@ -137,5 +176,6 @@ void certify::attachCollectiveRules(MLIRContext *context) {
   attachRule<dist::AllGatherOp, allGather>(context);
   attachRule<dist::ReduceScatterOp, reduceScatter>(context);
   attachRule<dist::AllToAllOp, allToAll>(context);
+  attachRule<dist::PermuteOp, permute>(context);
   attachRule<dist::SliceOp, ::slice>(context);
 }

@@ -37,35 +37,26 @@ static LogicalResult rope(train::RopeOp op, Facts operands, NewFacts &results, C
   return applyRule(IndexRule::parse(text, "0", op), op, operands, results, checker);
 }
 
-/// The first position says which ones are the device's.
-static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &results, Checker &checker) {
-  Builder b(op);
-  Attribute attributes = b.getArrayAttr({op.getFrequenciesAttr(), op.getScaleAttr()});
-  IndexRule rule;
-  FactList facts;
-  int64_t frequencies = op.getFrequencies().size();
-  if (op.getPositions()) {
-    facts.push_back(operands.back());
-    rule.operands = {{0, 1}};
-    rule.results = {{0, 1, 2}, {0, 1, 2}};
-    rule.given[2] = {frequencies};
-    if (op.getOffset())
-      return checker.refuse(op) << "has positions and an offset";
-  } else {
-    int64_t rows = cast<RankedTensorType>(op.getCos().getType()).getDimSize(0);
-    Offset first;
-    if (op.getOffset()) {
-      if (operands[0].expression->name != "zero")
-        return checker.refuse(op) << "has an offset that is none of the device's part";
-      first = operands[0].offset;
-    }
-    std::optional<Axes> axes = first.axesOfParts(rows, checker.mesh);
-    if (!axes)
-      return checker.refuse(op) << "has an offset that is that of no parts of " << rows << " positions";
-    rule.results = {{0, 1}, {0, 1}};
-    rule.given[0] = {rows * checker.mesh.size(*axes), *axes};
-    rule.given[1] = {frequencies};
+/// A dimension of the result whose first index is `offset`, an operand or none: `size` of them are the
+/// device's.
+static FailureOr<IndexRule::Given> indicesFrom(Operation *op, Value offset, int64_t size, Facts operands,
+                                               Checker &checker) {
+  Offset first;
+  if (offset) {
+    const Fact &fact = operands[llvm::find(op->getOperands(), offset).getIndex()];
+    if (fact.expression->name != "zero")
+      return checker.refuse(op) << "has an offset that is none of the device's part";
+    first = fact.offset;
   }
+  std::optional<Axes> axes = first.axesOfParts(size, checker.mesh);
+  if (!axes)
+    return checker.refuse(op) << "has an offset that is that of no parts of " << size << " indices";
+  return IndexRule::Given{size * checker.mesh.size(*axes), *axes};
+}
+
+/// An op of operands that need not be all of its own, with attributes that are those of the global graph.
+static LogicalResult applyTo(Operation *op, const IndexRule &rule, MutableArrayRef<Fact> facts,
+                             Attribute attributes, NewFacts &results, Checker &checker) {
   auto types = rule.apply(op, facts, checker);
   if (failed(types))
     return failure();
@@ -73,6 +64,45 @@ static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &
   for (auto [index, type] : llvm::enumerate(*types))
     results.push_back({checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
   return success();
+}
+
+/// Of all positions, or of those of the device's part.
+static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &results, Checker &checker) {
+  IndexRule rule;
+  FactList facts;
+  int64_t frequencies = op.getFrequencies().size();
+  if (op.getPositions()) {
+    if (op.getOffset())
+      return checker.refuse(op) << "has positions and an offset";
+    facts.push_back(operands.back());
+    rule.operands = {{0, 1}};
+    rule.results = {{0, 1, 2}, {0, 1, 2}};
+    rule.given[2] = {frequencies};
+  } else {
+    int64_t rows = cast<RankedTensorType>(op.getCos().getType()).getDimSize(0);
+    auto positions = indicesFrom(op, op.getOffset(), rows, operands, checker);
+    if (failed(positions))
+      return failure();
+    rule.results = {{0, 1}, {0, 1}};
+    rule.given[0] = *positions;
+    rule.given[1] = {frequencies};
+  }
+  Attribute attributes = Builder(op).getArrayAttr({op.getFrequenciesAttr(), op.getScaleAttr()});
+  return applyTo(op, rule, facts, attributes, results, checker);
+}
+
+static LogicalResult alibiSlopes(train::AlibiSlopesOp op, Facts operands, NewFacts &results, Checker &checker) {
+  int64_t size = cast<RankedTensorType>(op.getType()).getDimSize(0);
+  auto heads = indicesFrom(op, op.getOffset(), size, operands, checker);
+  if (failed(heads))
+    return failure();
+  if (op.getHeads() && int64_t(op.getHeads()) != heads->extent)
+    return checker.refuse(op) << "counts " << op.getHeads() << " heads where there are " << heads->extent
+                              << ": padded heads have no rule";
+  IndexRule rule;
+  rule.results = {{0}};
+  rule.given[0] = *heads;
+  return applyTo(op, rule, {}, op.getBiasAttr(), results, checker);
 }
 
 /// Which elements are kept is a function of their indices in the global tensor.
@@ -105,13 +135,7 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
     rule.operands[0].push_back(dim);
   rule.results = {rule.operands[0]};
   // The key is no index of the result, but nothing is summed over it: it is whole.
-  auto types = rule.apply(op, facts, checker);
-  if (failed(types))
-    return failure();
-  checker.proof.kernels.insert(op->getName().getStringRef().str());
-  Attribute attributes = Builder(op).getArrayAttr({op.getRateAttr(), op.getStreamAttr()});
-  results.push_back({checker.make(op, attributes, expressionsOf(facts), 0, types->front().shape), types->front()});
-  return success();
+  return applyTo(op, rule, facts, Builder(op).getArrayAttr({op.getRateAttr(), op.getStreamAttr()}), results, checker);
 }
 
 void certify::attachRowRules(MLIRContext *context) {
@@ -123,5 +147,6 @@ void certify::attachRowRules(MLIRContext *context) {
   attachIndices<train::FoldInOp, foldIn>(context);
   attachRule<train::RopeOp, rope>(context);
   attachRule<train::RopeTableOp, ropeTable>(context);
+  attachRule<train::AlibiSlopesOp, alibiSlopes>(context);
   attachRule<train::DropoutOp, dropout>(context);
 }

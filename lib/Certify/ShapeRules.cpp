@@ -142,10 +142,30 @@ static std::optional<SmallVector<Group>> groupDims(const Distribution &x, ArrayR
   return groups;
 }
 
-/// In each group only the first dimension may be sharded: then a device has a contiguous part of the
-/// group's elements, which is sharded along the first dimension of the result's group, or along one
-/// of those that follow if those before it have one element on a device. All such results are right;
-/// the global graph has one of them.
+/// The ways in which `axes` may shard the dimensions of `group.after` from the `first` of them on, added
+/// to `type`: the major axes shard a dimension, and where a device has one element of it, the others
+/// shard those behind it.
+static void shardDims(Distribution type, ArrayRef<int64_t> dims, ArrayRef<unsigned> axes, ArrayRef<int64_t> local,
+                      const Mesh &mesh, Distributions &choices) {
+  if (axes.empty()) {
+    choices.push_back(type);
+    return;
+  }
+  if (dims.empty())
+    return;
+  for (size_t taken = axes.size() + 1; taken-- > 0;) {
+    if (taken < axes.size() && local[dims[0]] != 1)
+      break;
+    Distribution choice = type;
+    choice.dims[dims[0]].assign(axes.begin(), axes.begin() + taken);
+    choice.shape[dims[0]] *= mesh.size(axes.take_front(taken));
+    shardDims(choice, dims.drop_front(), axes.drop_front(taken), local, mesh, choices);
+  }
+}
+
+/// A device's part of a group's elements must be contiguous: dimensions behind a sharded one are whole,
+/// unless a device has one element of all before them. Then it is the part of several shapes, of which
+/// the global graph has one.
 static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results, Checker &checker) {
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
@@ -167,22 +187,18 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
   type.max = x.type.max;
   Distributions choices = {type};
   for (const Group &group : *groups) {
-    for (int64_t dim : ArrayRef(group.before).drop_front())
-      if (!x.type.dims[dim].empty())
+    Axes axes;
+    int64_t major = 1;
+    for (int64_t dim : group.before) {
+      if (!x.type.dims[dim].empty() && major != 1)
         return checker.refuse(op) << "merges dimension " << dim << ", which is sharded over "
-                                  << checker.mesh.str(x.type.dims[dim]) << ", into one whose major part is another";
-    const Axes &axes = x.type.dims[group.before[0]];
-    if (axes.empty())
-      continue;
+                                  << checker.mesh.str(x.type.dims[dim]) << ", into one that it is not the major part of";
+      axes.append(x.type.dims[dim]);
+      major *= before[dim];
+    }
     Distributions longer;
     for (const Distribution &choice : choices)
-      for (int64_t dim : group.after) {
-        longer.push_back(choice);
-        longer.back().dims[dim] = axes;
-        longer.back().shape[dim] *= checker.mesh.size(axes);
-        if (after[dim] != 1)
-          break;
-      }
+      shardDims(choice, group.after, axes, after, checker.mesh, longer);
     choices = longer;
   }
   const Expression *source = x.expression;

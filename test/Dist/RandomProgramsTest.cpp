@@ -292,7 +292,8 @@ TEST_F(RandomPrograms, GraphsOfOps) {
     compare(*module, "main", seed);
   }
   EXPECT_GT(looped, programs(350) / 4);
-  expectProofs(0);
+  // What is padded has no proof.
+  expectProofs(0.9);
 }
 
 TEST_F(RandomPrograms, TrainingSteps) {
@@ -300,7 +301,7 @@ TEST_F(RandomPrograms, TrainingSteps) {
   options.granularity = 4;
   compareSteps(150, options);
   EXPECT_GT(looped, programs(150) / 4);
-  expectProofs(0);
+  expectProofs(0.8);
 }
 
 TEST_F(RandomPrograms, UnevenGraphsOfOps) {
