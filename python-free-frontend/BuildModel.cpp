@@ -491,8 +491,10 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   LayerValues source;
   if (m.source) {
     source.lengths = g.sourceLengths;
+    Value positions = std::exchange(g.positions, Value()); // of the decoder's tokens
     source.states = buildStack(g, *m.source, table, g.source, g.sourceSequence(), source, sums);
     source.stateCount = g.sourceSequence();
+    g.positions = positions;
   }
   Value x = buildStack(g, m, table, g.tokens, g.sequence, source, sums);
   if (m.embeddingWidth != m.hidden) {

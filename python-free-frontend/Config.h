@@ -62,6 +62,8 @@ public:
   double probability(llvm::StringRef key, double otherwise);
   bool flag(llvm::StringRef key, bool otherwise);
   std::string text(llvm::StringRef key, llvm::StringRef otherwise);
+  /// The value as JSON; null where the key is absent.
+  const llvm::json::Value *json(llvm::StringRef key) { return find(key); }
   /// The strings of an array; nothing where the key is absent or null.
   std::optional<std::vector<std::string>> texts(llvm::StringRef key);
   /// A nested object; nothing where the key is absent or null.

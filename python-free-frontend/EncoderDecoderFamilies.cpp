@@ -72,6 +72,7 @@ static Family t5() {
   Family f = t5Stack();
   f.source = std::make_shared<Family>(encoder);
   f.startToken = {"decoder_start_token_id", std::nullopt};
+  f.endToken = 1;
   f.layers = {"num_decoder_layers", 6};
   f.base = "decoder.";
   nameFeedForward(f, 2);
@@ -154,13 +155,16 @@ static Family bartStack(StringRef name, bool isEncoder) {
   return f;
 }
 
-/// A family of two such stacks, which `change` makes its own.
-static Family bartLike(StringRef name, int64_t start, void (*change)(Family &stack, bool isEncoder)) {
+/// A family of two such stacks, which `change` makes its own. Targets begin with `start` and end with `end`.
+static Family bartLike(StringRef name, int64_t start, int64_t end,
+                       void (*change)(Family &stack, bool isEncoder)) {
   Family encoder = bartStack(name, true), f = bartStack(name, false);
   change(encoder, true);
   change(f, false);
   f.source = std::make_shared<Family>(encoder);
   f.startToken = {"decoder_start_token_id", start};
+  f.endToken = end;
+  f.forcesEnd = true;
   // Sizes of both stacks under names of one; what older files say of the class that reads them; what
   // targets begin with when they are generated.
   f.ignored = {"normalize_before",     "add_final_layer_norm",
@@ -178,7 +182,7 @@ static Family bartLike(StringRef name, int64_t start, void (*change)(Family &sta
 }
 
 static Family bart() {
-  return bartLike("bart", 2, [](Family &f, bool) {
+  return bartLike("bart", 2, 2, [](Family &f, bool) {
     f.normFirst = {{}, false};
     f.positionTable = "embed_positions";
     f.positionOffset = 2;
@@ -187,7 +191,7 @@ static Family bart() {
 }
 
 static Family blenderbot() {
-  return bartLike("blenderbot", 1, [](Family &f, bool isEncoder) {
+  return bartLike("blenderbot", 1, 2, [](Family &f, bool isEncoder) {
     f.vocabulary.otherwise = 8008;
     f.positions.otherwise = 128;
     f.hidden.otherwise = 2560;
@@ -200,7 +204,7 @@ static Family blenderbot() {
 }
 
 static Family marian() {
-  Family f = bartLike("marian", 58100, [](Family &f, bool) {
+  Family f = bartLike("marian", 58100, 0, [](Family &f, bool) {
     f.vocabulary.otherwise = 58101;
     f.padding.otherwise = 58100;
     f.normFirst = {{}, false};
@@ -212,7 +216,7 @@ static Family marian() {
 }
 
 static Family pegasus() {
-  return bartLike("pegasus", 0, [](Family &f, bool) {
+  return bartLike("pegasus", 0, 1, [](Family &f, bool) {
     f.padding.otherwise = 0;
     f.sinusoids = true;
   });

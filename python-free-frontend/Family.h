@@ -213,6 +213,10 @@ struct Family {
   std::shared_ptr<const Family> source = {};
   Key<std::optional<int64_t>> startToken = {}; ///< what precedes a target
   StringRef targetVocabulary = {}; ///< the key of a size that must be that of sources
+  /// "eos_token_id" where it is absent, and whether "forced_eos_token_id" is that too where it is absent:
+  /// transformers' defaults when a target is generated.
+  std::optional<int64_t> endToken = {};
+  bool forcesEnd = false;
 
   Key<int64_t> vocabulary = {"vocab_size", 32000};
   Key<int64_t> positions = {"max_position_embeddings", 2048};

@@ -222,7 +222,8 @@ static LogicalResult checkSource(Config &config, const Family &family, const Mod
   };
   if (!family.source && options.sourceSequence)
     return error() << "has no encoder that reads a source; leave out --source-seq";
-  if (family.source && options.packed)
+  // A program that reads a part of a sequence takes the positions of its tokens.
+  if (family.source && options.packed && !options.tokens)
     return error() << "is an encoder-decoder model, and --packed is for decoders alone; leave it out: "
                       "shorter pairs are padded";
   return success();
@@ -315,5 +316,11 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   ImportedModule module = buildModel(model, config->contents(), chosen, context);
   if (failed(module) || failed(verify(**module)))
     return failure();
+  if (model.source && options.tokens) {
+    FailureOr<std::string> generation = readGeneration(*config, path, model);
+    if (failed(generation))
+      return failure();
+    (**module)->setAttr(train::configAttr, StringAttr::get(&context, *generation));
+  }
   return module;
 }

@@ -363,6 +363,11 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
 Value ModelGraph::weight(const Weight &weight) { return declare(weight, "", "", 0); }
 
 std::pair<Value, Value> ModelGraph::ropeTable(ArrayRef<double> frequencies, double scale) {
+  return positionAngles(frequencies, sequence, scale);
+}
+
+std::pair<Value, Value> ModelGraph::positionAngles(ArrayRef<double> frequencies, int64_t sequence,
+                                                   double scale) {
   SmallVector<int64_t> shape{sequence, int64_t(frequencies.size())};
   if (positions)
     shape.insert(shape.begin(), rows);
@@ -382,11 +387,9 @@ Value ModelGraph::sinusoids(int64_t sequence, int64_t width) {
   SmallVector<double> frequencies;
   for (int64_t i = 0; i < width / 2; ++i)
     frequencies.push_back(std::pow(10000.0, -2.0 * double(i) / double(width)));
-  Type type = floats(builder.getContext(), {sequence, width / 2});
-  auto op = RopeTableOp::create(builder, location, type, type, Value(), Value(),
-                                builder.getDenseF64ArrayAttr(frequencies),
-                                builder.getF64FloatAttr(1));
-  return add(pad(op.getSin(), 1, 0, width), pad(op.getCos(), 1, width / 2, width));
+  auto [cos, sin] = positionAngles(frequencies, sequence, 1);
+  int64_t dim = positions ? 2 : 1;
+  return add(pad(sin, dim, 0, width), pad(cos, dim, width / 2, width));
 }
 
 Value ModelGraph::distances(const Weight &table, int64_t sequence, int64_t maxDistance, bool causal) {

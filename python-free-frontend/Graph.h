@@ -204,6 +204,8 @@ private:
   ModelGraph(mlir::OwningOpRef<mlir::ModuleOp> module, const ModelOptions &options,
              bool withDropout);
   Value declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix, int64_t layers);
+  /// Cosines and sines of each token's position, or of the first `sequence` positions.
+  std::pair<Value, Value> positionAngles(ArrayRef<double> frequencies, int64_t sequence, double scale);
 
   ModelOptions options;
   std::string prefix, layerTensor, layerFunction;

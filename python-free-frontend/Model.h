@@ -131,6 +131,11 @@ mlir::Value buildLatentAttention(class LayerGraph &g, const Model &m, const Laye
 ImportedModule buildModel(const Model &model, llvm::StringRef config, const ModelOptions &options,
                           mlir::MLIRContext &context);
 
+/// How a decoder's targets begin and end when they are generated, as JSON for the runtime
+/// (runtime/common/generate/Conventions.h): what generation_config.json beside the configuration in the
+/// file `path` says, if there is one, or else the configuration.
+mlir::FailureOr<std::string> readGeneration(Config &config, llvm::StringRef path, const Model &model);
+
 /// Where the user gave no sequence length: the model's positions, at most 1024.
 void useDefaultSequence(ModelOptions &options, int64_t positions);
 

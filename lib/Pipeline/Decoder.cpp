@@ -37,6 +37,7 @@ Expected<OwningOpRef<ModuleOp>> compileDecoder(const CompileOptions &options, in
   decoder.layers = options.layers;
   decoder.batch = 1;
   decoder.sequence = length;
+  decoder.sourceSequence = options.sourceSequence;
   decoder.tokensAtOnce = std::min(decoderTokens, length);
   decoder.packed = true;
   decoder.dropout.value = 0;

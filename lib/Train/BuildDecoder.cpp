@@ -4,10 +4,12 @@
 //
 // Attention of the next tokens is attention over all keys so far, whose queries begin at their
 // position: what a rank with a part of the queries computes in training too. So the one thing a
-// decoder adds to a model is memory for keys and values.
+// decoder adds to a model is memory for keys and values: of its tokens, and of a source, whose keys and
+// values another program computes (SplitSource.h).
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "SplitSource.h"
 #include "Train/Passes.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -31,6 +33,9 @@ public:
 
 private:
   LogicalResult check(func::FuncOp function);
+  LogicalResult check(AttentionOp attention);
+  /// Whether `value` is that of a variable or a slice of it, which no token changes.
+  bool isKept(Value value);
   FailureOr<Value> findLogits(func::FuncOp loss);
   /// Makes attention in `function` and in what it repeats read and write caches, which become
   /// arguments before `sharedFrom` and results of it, and positions the argument behind all others.
@@ -43,6 +48,9 @@ private:
                SmallVectorImpl<Value> &written);
   void rewrite(AttentionOp attention, Value positions, Value first, Cache cacheFor,
                SmallVectorImpl<Value> &written);
+  /// Makes the numbers by distance that attention adds to scores those of whole sequences, wherever they
+  /// come from.
+  void widenDistances(Value distances);
   void rewrite(RepeatOp repeat, Value positions, Value first, Cache cacheFor,
                SmallVectorImpl<Value> &written);
 
@@ -51,20 +59,55 @@ private:
   OpBuilder builder;
   int64_t length; ///< tokens that caches hold
   DenseMap<Operation *, SmallVector<RankedTensorType>> caches; ///< of functions that are done
+  DenseMap<Operation *, RepeatOp> repeats; ///< by the function that they repeat
 };
 } // namespace
 
+bool DecoderBuilder::isKept(Value value) {
+  if (value.getDefiningOp<GetOp>())
+    return true;
+  auto argument = dyn_cast<BlockArgument>(value);
+  RepeatOp repeat = argument ? repeats.lookup(argument.getOwner()->getParentOp()) : RepeatOp();
+  if (!repeat)
+    return false;
+  unsigned operand = argument.getArgNumber() - repeat.getCalleeArgument(0);
+  return operand >= repeat.getCarry().size() && isKept(repeat.getPassed()[operand]);
+}
+
+LogicalResult DecoderBuilder::check(AttentionOp attention) {
+  if (!attention.getSpec()->causal && !(isKept(attention.getK()) && isKept(attention.getV())))
+    return attention.emitOpError("is not causal: the model predicts no next token");
+  if (Value distances = attention.getDistances(); distances && attention.getSpec()->causal) {
+    while (auto argument = dyn_cast<BlockArgument>(distances)) {
+      RepeatOp repeat = repeats.lookup(argument.getOwner()->getParentOp());
+      if (!repeat)
+        break;
+      distances = repeat.getPassed()[argument.getArgNumber() - repeat.getCalleeArgument(0)];
+    }
+    auto rows = distances.getDefiningOp<EmbeddingOp>();
+    if (!rows || !rows.getIds().getDefiningOp<DistanceBucketsOp>())
+      return attention.emitOpError("has distances that are not rows of a table by train.distance_buckets, "
+                                   "which a decoder makes for whole sequences");
+  }
+  return success();
+}
+
 LogicalResult DecoderBuilder::check(func::FuncOp function) {
+  module.walk([&](RepeatOp repeat) { repeats[symbols.lookup(repeat.getCallee())] = repeat; });
+  // Those of an encoder see both sides.
+  SmallVector<func::FuncOp> reached{function};
+  for (unsigned i = 0; i < reached.size(); ++i)
+    for (auto repeat : reached[i].getOps<RepeatOp>())
+      reached.push_back(symbols.lookup<func::FuncOp>(repeat.getCallee()));
+  for (func::FuncOp one : reached)
+    for (auto attention : one.getOps<AttentionOp>())
+      if (failed(check(attention)))
+        return failure();
   WalkResult result = module.walk([&](Operation *op) {
-    if (auto attention = dyn_cast<AttentionOp>(op)) {
-      if (!attention.getSpec()->causal) {
-        attention.emitOpError("is not causal: the model predicts no next token");
-        return WalkResult::interrupt();
-      }
-      if (attention.getIds()) {
-        attention.emitOpError("has dropout, which a decoder does without; import the model with --dropout 0");
-        return WalkResult::interrupt();
-      }
+    auto attention = dyn_cast<AttentionOp>(op);
+    if (attention && attention.getIds()) {
+      op->emitOpError("has dropout, which a decoder does without; import the model with --dropout 0");
+      return WalkResult::interrupt();
     }
     if (isa<DropoutOp>(op)) {
       op->emitOpError("is for training alone; import the model with --dropout 0");
@@ -94,8 +137,30 @@ FailureOr<Value> DecoderBuilder::findLogits(func::FuncOp loss) {
   return (*losses.begin()).getLogits();
 }
 
+void DecoderBuilder::widenDistances(Value distances) {
+  auto type = cast<RankedTensorType>(distances.getType());
+  auto wide = RankedTensorType::get({2 * length - 1, type.getDimSize(1)}, type.getElementType());
+  if (type == wide)
+    return;
+  distances.setType(wide);
+  if (auto argument = dyn_cast<BlockArgument>(distances)) {
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    function.setType(builder.getFunctionType(function.getBody().getArgumentTypes(),
+                                             function.getResultTypes()));
+    RepeatOp repeat = repeats.lookup(function);
+    widenDistances(repeat.getPassed()[argument.getArgNumber() - repeat.getCalleeArgument(0)]);
+    return;
+  }
+  auto buckets = distances.getDefiningOp<EmbeddingOp>().getIds().getDefiningOp<DistanceBucketsOp>();
+  buckets.setQueries(uint64_t(length));
+  buckets.setKeys(uint64_t(length));
+  buckets.getY().setType(RankedTensorType::get({2 * length - 1}, builder.getI32Type()));
+}
+
 void DecoderBuilder::rewrite(AttentionOp attention, Value positions, Value first, Cache cacheFor,
                              SmallVectorImpl<Value> &written) {
+  if (Value distances = attention.getDistances())
+    widenDistances(distances);
   builder.setInsertionPoint(attention);
   Location loc = attention.getLoc();
   // Rows of tokens go where their positions say; those of no token have none, and go nowhere.
@@ -155,7 +220,7 @@ void DecoderBuilder::rewrite(RepeatOp repeat, Value positions, Value first, Cach
 void DecoderBuilder::rewrite(Block &block, Value positions, Value first, Cache cacheFor,
                              SmallVectorImpl<Value> &written) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto attention = dyn_cast<AttentionOp>(op))
+    if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getSpec()->causal)
       rewrite(attention, positions, first, cacheFor, written);
     else if (auto repeat = dyn_cast<RepeatOp>(op); repeat && !repeat.getTimes())
       rewrite(repeat, positions, first, cacheFor, written);
@@ -243,14 +308,22 @@ LogicalResult DecoderBuilder::run() {
   builder.setInsertionPoint(end);
   for (auto [name, cache] : llvm::zip_equal(names, written))
     SetOp::create(builder, loc, name.getValue(), cache);
-  // Programs take ids of [microbatches, sequences, positions].
-  builder.setInsertionPointToStart(&loss.getBody().front());
-  for (StringRef name : {"tokens", "positions"}) {
-    BlockArgument input = inputNamed(loss, name);
-    auto type = cast<RankedTensorType>(input.getType());
-    auto slice = ReshapeOp::create(builder, loc, type, input);
-    input.replaceAllUsesExcept(slice, slice);
-    input.setType(RankedTensorType::get({1, 1, type.getDimSize(1)}, type.getElementType()));
+  // Programs take ids of [microbatches, sequences, positions], and lengths of [microbatches, sequences].
+  for (auto program : module.getOps<func::FuncOp>()) {
+    builder.setInsertionPointToStart(&program.getBody().front());
+    for (BlockArgument input : program.getArguments()) {
+      StringRef name = inputName(input);
+      if (input.use_empty() || !(isByToken(name) || isBySequence(name)))
+        continue;
+      auto type = cast<RankedTensorType>(input.getType());
+      auto slice = ReshapeOp::create(builder, loc, type, input);
+      input.replaceAllUsesExcept(slice, slice);
+      SmallVector<int64_t> shape{1};
+      llvm::append_range(shape, type.getShape());
+      input.setType(RankedTensorType::get(shape, type.getElementType()));
+    }
+    program.setType(builder.getFunctionType(program.getBody().getArgumentTypes(),
+                                            program.getResultTypes()));
   }
   llvm::BitVector unused(loss.getNumArguments());
   for (BlockArgument input : loss.getArguments())
@@ -273,7 +346,9 @@ namespace {
 struct TrainBuildDecoder : train::impl::TrainBuildDecoderBase<TrainBuildDecoder> {
   using TrainBuildDecoderBase::TrainBuildDecoderBase;
   void runOnModule() override {
-    if (failed(DecoderBuilder(getOperation(), length).run()))
+    auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
+    if ((loss && failed(splitSource(getOperation(), loss))) ||
+        failed(DecoderBuilder(getOperation(), length).run()))
       signalPassFailure();
   }
 };

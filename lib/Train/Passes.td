@@ -277,6 +277,11 @@ def TrainBuildDecoder : PhasePass<"train-build-decoder", "step"> {
     and attention reads all rows up to its query's position. A token that pads the call has a
     position outside of the caches: its row goes nowhere, and its logits mean nothing.
 
+    Of an encoder-decoder model, `@encode` computes what depends on `source` and `source_lengths` alone:
+    the encoder, and the keys and values of each layer's attention to what it gives. `@step` reads these from
+    variables `source.N`, and of the inputs the lengths alone. Numbers that attention adds to scores by distance
+    are made for `length` tokens.
+
     The pass is not in the order of passes: `compile` makes an executable's second program by it, a
     rank's own, for `--generate`. It refuses models that are not causal, and what is for training alone.
   }];
