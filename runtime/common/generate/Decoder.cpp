@@ -19,6 +19,12 @@
 
 using namespace meshwright;
 
+extern "C" {
+/// Of the decoder of an encoder-decoder model: reads a source, and keeps the keys and values that the
+/// decoder's layers make of it in the variables `source.N`.
+void meshwright_decoder_encode(MwContext *context, char *arena) MW_WEAK;
+}
+
 static Plan readDecoderPlan() {
   if (!meshwright_decoder_plan) {
     std::string why = "it was compiled by a version without them";
@@ -34,6 +40,9 @@ static Plan readDecoderPlan() {
 static bool isCache(const Variable &variable) {
   return variable.name.rfind(plan::cachePrefix, 0) == 0;
 }
+
+/// Whether `variable` is computed of a source.
+static bool isOfSource(const Variable &variable) { return variable.name.rfind("source.", 0) == 0; }
 
 Decoder::Decoder(const Options &options) : plan(readDecoderPlan()) {
   for (const Variable &variable : plan.variables)
@@ -51,7 +60,7 @@ void Decoder::loadWeights(const Options &options) {
   context->arenas = arena->arenas();
   // Caches begin as zeros, which the arena has.
   Plan filled = plan;
-  auto isZero = [](const Variable &variable) { return isCache(variable); };
+  auto isZero = [](const Variable &variable) { return isCache(variable) || isOfSource(variable); };
   filled.variables.erase(
       std::remove_if(filled.variables.begin(), filled.variables.end(), isZero),
       filled.variables.end());
@@ -87,6 +96,63 @@ void Decoder::loadWeights(const Options &options) {
     fprintf(stderr, "note: %s\n", other.c_str());
 }
 
+template <typename Visit>
+void Decoder::forEachCache(int64_t begin, int64_t end, Visit visit) {
+  for (const Variable &variable : plan.variables) {
+    if (!isCache(variable))
+      continue;
+    int64_t width = variable.shape.back(), layerSize = most * width;
+    int64_t layers = elementsIn(variable.shape) / layerSize;
+    auto *rows = arena->at<float>(variable.offset);
+    for (int64_t layer = 0; layer < layers; ++layer)
+      visit(rows + layer * layerSize + begin * width, size_t((end - begin) * width));
+  }
+}
+
+KeptSequence Decoder::keep() {
+  int64_t begin = kept ? kept->end : 0;
+  if (begin == position)
+    return kept;
+  auto sequence = std::make_shared<KeptTokens>(KeptTokens{kept, position, {}});
+  forEachCache(begin, position, [&](const float *rows, size_t count) {
+    sequence->rows.insert(sequence->rows.end(), rows, rows + count);
+  });
+  return kept = sequence;
+}
+
+void Decoder::goBackTo(const KeptSequence &sequence) {
+  // Rows of what both sequences begin with stay.
+  auto endOf = [](const KeptTokens *tokens) { return tokens ? tokens->end : 0; };
+  const KeptTokens *wanted = sequence.get(), *there = kept.get();
+  while (wanted != there) {
+    if (endOf(wanted) < endOf(there)) {
+      there = there->before.get();
+      continue;
+    }
+    const float *rows = wanted->rows.data();
+    forEachCache(endOf(wanted->before.get()), wanted->end, [&](float *to, size_t count) {
+      std::copy(rows, rows + count, to);
+      rows += count;
+    });
+    wanted = wanted->before.get();
+  }
+  kept = sequence;
+  position = endOf(kept.get());
+  // The program adds to rows.
+  if (position < written)
+    forEachCache(position, written, [](float *rows, size_t count) { std::fill_n(rows, count, 0.0F); });
+  written = position;
+}
+
+void Decoder::encode(const std::vector<int32_t> &source) {
+  goBackTo(nullptr);
+  auto at = [&](const char *name) { return arena->at<int32_t>(plan.inputs.at(name).offset); };
+  std::fill_n(std::copy(source.begin(), source.end(), at("source")),
+              sourceLength() - int64_t(source.size()), 0);
+  *at("source_lengths") = int32_t(source.size());
+  context->run(meshwright_decoder_encode, arena->program());
+}
+
 const float *Decoder::read(const std::vector<int32_t> &tokens) {
   auto at = [&](const char *name) { return arena->at<int32_t>(plan.inputs.at(name).offset); };
   const Port &logits = plan.outputs.at(plan::logitsOutput);
@@ -104,5 +170,6 @@ const float *Decoder::read(const std::vector<int32_t> &tokens) {
     last = arena->at<float>(logits.offset) + (count - 1) * logits.shape.back();
     position += count;
   }
+  written = std::max(written, position);
   return last;
 }

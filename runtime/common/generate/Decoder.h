@@ -16,21 +16,42 @@
 
 namespace meshwright {
 
+/// Keys and values of the last tokens of a sequence. Sequences that begin alike share those before.
+struct KeptTokens {
+  std::shared_ptr<const KeptTokens> before; ///< null at the begin
+  int64_t end;                              ///< how many tokens the sequence has with these
+  std::vector<float> rows; ///< of each cache and layer, those of these tokens
+};
+using KeptSequence = std::shared_ptr<const KeptTokens>; ///< null: the empty one
+
 /// One sequence, and what the model says comes next.
 class Decoder {
 public:
   /// Reads the weights that --resume or --init name. An Error if the executable has no decoder.
   explicit Decoder(const Options &options);
 
+  const Plan &itsPlan() const { return plan; }
   int64_t vocabulary() const { return plan.vocabulary; }
   /// Tokens that a sequence may have.
   int64_t length() const { return most; }
+  /// Tokens that a source may have; 0 without an encoder.
+  int64_t sourceLength() const { return plan.sourceSequence.value_or(0); }
+  /// Reads a source, whose targets the sequences from here on are.
+  void encode(const std::vector<int32_t> &source);
   /// Reads tokens that follow those before. Returns the logits of what follows the last, one for
   /// each of the vocabulary; valid until the next call.
   const float *read(const std::vector<int32_t> &tokens);
 
+  /// What has been read since the begin, to go on from later: without the source.
+  KeptSequence keep();
+  /// Goes on from `sequence`.
+  void goBackTo(const KeptSequence &sequence);
+
 private:
   void loadWeights(const Options &options);
+  /// Calls `visit` with the memory of rows `begin` to `end` of each cache and layer, in order, and how many
+  /// floats these are.
+  template <typename Visit> void forEachCache(int64_t begin, int64_t end, Visit visit);
 
   Plan plan;
   RankStatus status{0};
@@ -38,6 +59,8 @@ private:
   std::unique_ptr<Arena> arena;
   int64_t most = 0;     ///< tokens that the caches hold
   int64_t position = 0; ///< of the next token
+  int64_t written = 0;  ///< rows of the caches from here on are zero
+  KeptSequence kept;    ///< what the arena holds of sequences that were kept
 };
 
 } // namespace meshwright

@@ -461,8 +461,9 @@ static constexpr RunFlag flags[] = {
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),
     RunFlag{"--generate", "PROMPT|FILE", &Options::generate,
-         "sample text from the weights of --resume or --init instead of training: continue this "
-         "prompt, or the text of a file; on one rank"}
+         "generate text with the weights of --resume or --init instead of training: continue this "
+         "prompt, or the text of a file; of an encoder-decoder model, make the target of this source; "
+         "on one rank"}
         .file(FileUse::Input)
         .generating()
         .onRanks(AcrossRanks::Free),
@@ -486,6 +487,30 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--top-p", "P", &Options::topP,
          "nucleus sampling: from the most likely tokens whose probabilities add up to P"}
         .from(0x1p-24, 1)
+        .with("--generate")
+        .generating()
+        .onRanks(AcrossRanks::Free),
+    RunFlag{"--beams", "N", &Options::beams,
+         "beam search: keep the N likeliest sequences instead of sampling one, and print the best"}
+        .from(1)
+        .with("--generate")
+        .generating()
+        .onRanks(AcrossRanks::Free),
+    RunFlag{"--length-penalty", "P", &Options::lengthPenalty,
+         "of beam search: a finished sequence is as good as the logarithm of its probability over its "
+         "number of tokens ^ P; above 0 favors longer ones"}
+        .with("--beams")
+        .generating()
+        .onRanks(AcrossRanks::Free),
+    RunFlag{"--early-stopping", "WHEN", &Options::earlyStopping,
+         "when beam search ends that has N finished sequences; on: at once; off: when the best beam, were "
+         "it finished at its length, would not be among them; never: when it could not be at any length"}
+        .oneOf("on|off|never")
+        .with("--beams")
+        .generating()
+        .onRanks(AcrossRanks::Free),
+    RunFlag{"--lines", nullptr, &Options::lines,
+         "each line of the file that --generate names is a prompt of its own; print a line for each"}
         .with("--generate")
         .generating()
         .onRanks(AcrossRanks::Free),

@@ -493,6 +493,12 @@ static void checkGeneration(const std::vector<RunFlag> &table, Options &options)
   for (const char *flag : {"--top-k", "--top-p"})
     if (options.given(flag) && options.temperature == 0)
       fail(flag, " changes nothing with --temperature 0, which always takes the most likely token: leave one of them out");
+  for (const char *flag : {"--temperature", "--top-k", "--top-p", "--seed"})
+    if (options.beams > 1 && options.given(flag))
+      fail(flag, " changes nothing with --beams, which searches and draws no token: leave one of them out");
+  for (const char *flag : {"--length-penalty", "--early-stopping"})
+    if (options.beams == 1 && options.given(flag))
+      fail(flag, " changes nothing with one beam: give --beams N, 2 or more, or leave it out");
   if (!options.given("--tokens"))
     return;
   static constexpr RunFlag count{"--tokens", "N", &Options::generateTokens,

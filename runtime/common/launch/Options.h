@@ -82,6 +82,10 @@ struct Options {
   int64_t generateTokens = 128; ///< those of --tokens with --generate
   double temperature = 1, topP = 1;
   int64_t topK = 0;
+  bool lines = false; ///< what --generate names has a prompt in each line
+  int64_t beams = 1;  ///< 1: no beam search
+  double lengthPenalty = 1;
+  std::string earlyStopping = "off";
   int64_t ranks = 0; ///< 0: not given
 
   Options() = default;

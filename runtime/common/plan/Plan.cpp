@@ -530,7 +530,8 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
     fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "
          "compile the executable again");
   for (const char *name : {"source", "source_lengths", "target_weight"})
-    if (plan.startToken && !plan.inputNames.count(name))
+    if (plan.startToken && !plan.inputNames.count(name) &&
+        !(isDecoder && std::string_view(name) == "target_weight"))
       fail("plan: \"start_token\" and the inputs \"source\", \"source_lengths\" and \"target_weight\" go "
            "together: compile the executable again");
   if (plan.startToken.has_value() != plan.sourceSequence.has_value() ||
