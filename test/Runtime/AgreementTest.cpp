@@ -90,6 +90,8 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--log-samples", AcrossRanks::Free},   {"--generate", AcrossRanks::Free},
       {"--tokenizer", AcrossRanks::Free},     {"--temperature", AcrossRanks::Free},
       {"--top-k", AcrossRanks::Free},         {"--top-p", AcrossRanks::Free},
+      {"--beams", AcrossRanks::Free},         {"--length-penalty", AcrossRanks::Free},
+      {"--early-stopping", AcrossRanks::Free}, {"--lines", AcrossRanks::Free},
       {"--stop", AcrossRanks::Free},          {"--log-every", AcrossRanks::Free},
       {"--peak-flops", AcrossRanks::Given},   {"--adapter", AcrossRanks::SameWeights}};
   std::map<std::string, AcrossRanks> found;

@@ -3,8 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/generate/Conventions.h"
 #include "common/generate/Sampler.h"
 #include "common/generate/TextStream.h"
+#include "common/monitor/Error.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -100,4 +102,49 @@ TEST(TextStream, EndsBeforeAStopString) {
   EXPECT_EQ(stream.next("one\ntwo ENDs"), "");
   EXPECT_TRUE(stream.ended);
   EXPECT_EQ(stream.rest("one\ntwo ENDs"), "");
+}
+
+namespace {
+/// Those of a plan whose configuration says `more` too.
+Conventions conventionsOf(const std::string &more) {
+  Plan plan;
+  plan.sourceSequence = 8;
+  plan.config = R"({"decoder_start_token_id": 3, "eos_token_id": [1], "renormalize_logits": false, "unread": "",)"
+                R"( "suppress_tokens": [], )" + more + "}";
+  return readConventions(plan);
+}
+std::vector<double> applied(const Conventions &conventions, int64_t made, int64_t most) {
+  std::vector<double> scores = logProbabilities(logits.data(), int64_t(logits.size()));
+  conventions.apply(scores, made, most);
+  for (double &score : scores)
+    score = std::exp(score);
+  return scores;
+}
+} // namespace
+
+TEST(Conventions, ForceTheFirstAndTheLastToken) {
+  Conventions forced = conventionsOf(R"("forced_bos_token_id": [2], "forced_eos_token_id": [0])");
+  EXPECT_EQ(forced.start, 3);
+  EXPECT_TRUE(forced.isEnd(1));
+  EXPECT_FALSE(forced.isEnd(0));
+  EXPECT_THAT(applied(forced, 0, 5), ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(applied(forced, 4, 5), ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(applied(forced, 2, 5), testing::Each(testing::Gt(0)));
+}
+
+TEST(Conventions, SuppressTokens) {
+  Conventions without = conventionsOf(R"("forced_bos_token_id": [], "forced_eos_token_id": [])");
+  without.suppressed = {1};
+  std::vector<double> all = applied(Conventions(), 0, 5), some = applied(without, 0, 5);
+  EXPECT_EQ(some[1], 0);
+  EXPECT_DOUBLE_EQ(some[2], all[2]);
+  without.renormalizes = true;
+  some = applied(without, 0, 5);
+  EXPECT_NEAR(some[0] + some[2] + some[3], 1, 1e-12);
+  EXPECT_NEAR(some[3] / some[2], all[3] / all[2], 1e-12);
+}
+
+TEST(Conventions, AreComplete) {
+  EXPECT_THROW(conventionsOf(R"("forced_bos_token_id": [])"), Error);
+  EXPECT_FALSE(readConventions(Plan()).start);
 }

@@ -14,3 +14,27 @@ CASES = {
                     "minicpm3", "minimax-m2", "mpt", "nemotron", "olmo2",
                     "olmoe", "opt", "qwen2-window", "smollm3", "stablelm", "starcoder2")},
 }
+
+# Of encoder-decoder models: sources as they are read, one of them much shorter than the encoder's; how long the executable's sequences are; and
+# what is searched for each. Several tokens end targets, so that some end before they are as long as they may be.
+SOURCES = [b"What light through yonder", b"O"]
+SOURCE_SEQ, TARGET_SEQ = 32, 24
+SEARCHES = {
+    "greedy": {"beams": 1},
+    "beams": {"beams": 4},
+    "long": {"beams": 4, "length_penalty": 2.0},
+    "short": {"beams": 3, "length_penalty": -1.0},
+    "early": {"beams": 4, "early_stopping": "on"},
+    "never": {"beams": 4, "length_penalty": 1.5, "early_stopping": "never"},
+}
+PAIRS = {
+    "t5": {"inputs": "golden-more/t5", "config": {"eos_token_id": [210, 40]}},
+    "t5-plain": {"inputs": "generate/t5-plain", "config": {"eos_token_id": [132, 171, 1]}},
+    "bart": {"inputs": "golden-more/bart", "config": {"eos_token_id": [95, 74, 2], "forced_bos_token_id": 7}},
+    "blenderbot": {"inputs": "golden-more/blenderbot", "config": {"eos_token_id": [50, 2]}},
+    # generation_config.json is read in place of the configuration.
+    "marian": {"inputs": "golden-more/marian", "config": {},
+               "generation": {"decoder_start_token_id": 3, "pad_token_id": 0, "eos_token_id": [27, 249, 50], "bad_words_ids": [[119]], "forced_eos_token_id": 0,
+                              "renormalize_logits": True}},
+    "pegasus": {"inputs": "generate/pegasus", "config": {}},
+}

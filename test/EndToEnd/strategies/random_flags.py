@@ -34,7 +34,7 @@ NOT_DRAWN = {
         "data": "always given: random tokens of the model's vocabulary",
         "metrics": "always given: what is compared",
         **{flag: "generates text instead of training, which EndToEnd/generate has for many models"
-           for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "stop")},
+           for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "beams", "length-penalty", "early-stopping", "lines", "stop")},
         **{flag: "of encoder-decoder models, which EndToEnd/data/pairs.test has"
            for flag in ("source", "source-documents", "eval-source", "eval-source-documents")},
         "eval-only": "evaluates instead of training, which EndToEnd/data/logs.test has",
