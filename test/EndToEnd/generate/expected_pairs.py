@@ -25,10 +25,10 @@ SIZES = {"vocab_size": 256, "d_model": 16, "encoder_layers": 2, "decoder_layers"
          "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 64, "dropout": 0.0, "attention_dropout": 0.0,
          "activation_dropout": 0.0, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 1, "forced_eos_token_id": 1}
 MADE = {
-    "pegasus": {"model_type": "pegasus", **SIZES, "activation_function": "relu", "tie_word_embeddings": False, "decoder_start_token_id": 0},
+    "pegasus": {"model_type": "pegasus", **SIZES, "activation_function": "relu", "decoder_start_token_id": 0},
     "t5-plain": {"model_type": "t5", "vocab_size": 256, "d_model": 16, "d_kv": 6, "d_ff": 24, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2,
                  "dropout_rate": 0.0, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 10, "feed_forward_proj": "relu",
-                 "tie_word_embeddings": False, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1},
+                 "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1},
 }
 
 
@@ -50,7 +50,9 @@ def make(name, config):
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
-                parameter.normal_(0, 0.4) if parameter.dim() > 1 else parameter.add_(0.05 * torch.randn_like(parameter))
+                # Small embeddings, so that a token is not the likeliest one to follow itself.
+                std = 0.15 if parameter.shape[0] == config["vocab_size"] else 0.6
+                parameter.normal_(0, std) if parameter.dim() > 1 else parameter.add_(0.05 * torch.randn_like(parameter))
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
 

@@ -16,15 +16,16 @@ for name in ("questions", "answers"):
     call(["meshwright", "tokenize", f"{name}.jsonl", "--tokenizer", "bytes", "--pairs", "-o", name])
 
 
-def compiled(folder, changes={}, generation=None, output="exe", **more):
-    pathlib.Path(folder).mkdir(exist_ok=True)
-    pathlib.Path(folder, "config.json").write_text(json.dumps({**config, "eos_token_id": 10, "forced_eos_token_id": None, **changes}))
+def compiled(output, changes={}, generation=None, **more):
+    folder = pathlib.Path(f"{output}-model")
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({**config, "eos_token_id": 10, "forced_eos_token_id": None, **changes}))
     if generation is not None:
-        pathlib.Path(folder, "generation_config.json").write_text(json.dumps(generation))
-    return compile(f"{folder}/config.json", output, batch=2, seq=16, source_seq=12, **more)
+        (folder / "generation_config.json").write_text(json.dumps(generation))
+    return compile(folder / "config.json", output, batch=2, seq=16, source_seq=12, **more)
 
 
-compiled("model", mesh="data=2")
+compiled("exe", mesh="data=2")
 train("./exe", 2, source="questions", data="answers", steps=2, lr=1e-3, save="run")
 
 
@@ -55,13 +56,13 @@ for how in (["--temperature", 0], ["--beams", 3]):
     check(lines == alone, f"{how}: {lines} but alone {alone}")
 pathlib.Path("long.txt").write_text("What is 1?\n" + "x" * 13 + "\n")
 
-compiled("forced", {"forced_bos_token_id": 120, "forced_eos_token_id": 33}, output="forced")
+compiled("forced", {"forced_bos_token_id": 120, "forced_eos_token_id": 33})
 made = text("What is 7?", "--resume", "run", "--temperature", 0, exe="./forced")
 check(made[:1] == b"x" and (len(made) < 17 or made[15:] == b"!\n"), f"{made} begins with x, and ends with ! if it is long")
 note = run("--generate", "What is 7?", "--resume", "run", "--temperature", 0, exe="./forced").stderr.decode()
 said = "asks for encoder_no_repeat_ngram_size 3 in generation, which is not supported and left out" in note
 check(said == ("encoder_no_repeat_ngram_size" in config), note)
-compiled("own", {}, {"eos_token_id": [10, greedy[1]], "bad_words_ids": [[greedy[0]], [1, 2]], "num_beams": 4}, output="own")
+compiled("own", {}, {"eos_token_id": [10, greedy[1]], "bad_words_ids": [[greedy[0]], [1, 2]], "num_beams": 4})
 made = text("What is 7?", "--resume", "run", "--temperature", 0, exe="./own")
 check(greedy[:1] not in made and greedy[1:2] not in made[:-1], f"{made} has neither the token that is never made nor the one that ends")
 check("bad_words_ids of several tokens" in run("--generate", "What", "--resume", "run", exe="./own").stderr.decode(), "what is left out")
@@ -83,10 +84,10 @@ for words, why in (
     check(done.returncode == 1 and why in done.stderr.decode(), f"{words}: {done.returncode} {done.stderr.decode()}")
 
 # Token ids of generation_config.json are checked when the model is compiled; training needs none of them.
-compiled("wrong", {}, {"eos_token_id": 300}, output="wrong")
+compiled("wrong", {}, {"eos_token_id": 300})
 done = run("--generate", "What is 1?", "--resume", "run", exe="./wrong")
 check(done.returncode == 1 and '"eos_token_id" must be a token of the vocabulary, below 256' in done.stderr.decode(), done.stderr.decode())
-compiled("gpu", output="gpu", target="cuda")
+compiled("gpu", target="cuda")
 done = run("--generate", "What is 1?", "--resume", "run", exe="./gpu")
 check(done.returncode == 1 and "this executable has no decoder: executables for cuda have no decoder; one for cpu generates from the same checkpoints"
       in done.stderr.decode(), done.stderr.decode())
