@@ -14,6 +14,8 @@ CASES = {
                     "minicpm3", "minimax-m2", "mpt", "nemotron", "olmo2",
                     "olmoe", "opt", "qwen2-window", "smollm3", "stablelm", "starcoder2")},
 }
+# What beam search continues the prompt with, too, by 20 tokens.
+BEAMS = ("gpt2", "mistral-window", "deepseek-v3")
 
 # Of encoder-decoder models: sources as they are read, one of them much shorter than the encoder's; how long the executable's sequences are; and
 # what is searched for each. Several tokens end targets, so that some end before they are as long as they may be.

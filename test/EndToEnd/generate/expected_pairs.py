@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes expected-pairs.json: the tokens that transformers generates from encoder-decoder models, greedily and by beam search, and weights of
-those models that test/Inputs does not have yet.
+"""Writes expected-pairs.json: the tokens that transformers generates from encoder-decoder models, greedily and by beam search, those that beam
+search finds with some decoder-only models, and weights of those models that test/Inputs does not have yet.
 
-    venv/bin/python test/EndToEnd/generate/expected_pairs.py [MODEL...]     (the environment of test/Golden/generate.py)
+    venv/bin/python test/EndToEnd/generate/expected_pairs.py [MODEL...|beams]     (the environment of test/Golden/generate.py)
 
 The product and the tests need none of this; the result is committed. Models compute in float64. What comes out otherwise where logits differ by
 up to 1e-5 is refused: there 32 bits may choose other tokens."""
@@ -13,9 +13,9 @@ import tempfile
 
 import torch
 import transformers.utils
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, LogitsProcessor
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, LogitsProcessor
 
-from cases import PAIRS, SEARCHES, SOURCES, TARGET_SEQ
+from cases import BEAMS, CASES, PAIRS, PROMPT, SEARCHES, SOURCES, TARGET_SEQ
 
 transformers.utils.logging.disable_progress_bar()
 torch.set_num_threads(1)
@@ -57,7 +57,7 @@ def make(name, config):
     (folder / "generation_config.json").unlink(missing_ok=True)
 
 
-def load(case):
+def load(case, kind=AutoModelForSeq2SeqLM):
     directory = INPUTS / case["inputs"]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -65,7 +65,8 @@ def load(case):
         (folder / "model.safetensors").write_bytes((directory / "model.safetensors").read_bytes())
         if "generation" in case:
             (folder / "generation_config.json").write_text(json.dumps(case["generation"]))
-        return AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
+        more = {"experts_implementation": "eager"} if kind is AutoModelForCausalLM else {}
+        return kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", **more).eval()
 
 
 def generate(model, source, search, processors=()):
@@ -83,7 +84,16 @@ for name, config in MADE.items():
     make(name, config)
 results = HERE / "expected-pairs.json"
 rows = json.loads(results.read_text()) if sys.argv[1:] else {}
-for name in sys.argv[1:] or PAIRS:
+for name in sys.argv[1:] or [*PAIRS, "beams"]:
+    if name == "beams":
+        rows[name] = {}
+        for decoder in BEAMS:
+            model = load(CASES[decoder], AutoModelForCausalLM)
+            found = [model.generate(torch.tensor([list(PROMPT)]), max_new_tokens=20, do_sample=False, num_beams=4, eos_token_id=None, pad_token_id=0,
+                                    logits_processor=noise)[0].tolist()[len(PROMPT):] for noise in ([], [Noise(0)], [Noise(1)])]
+            rows[name][decoder] = found[0] if found[0] == found[1] == found[2] else None
+            print(f"{decoder}: {found}", flush=True)
+        continue
     model = load(PAIRS[name])
     rows[name] = {}
     for search, flags in SEARCHES.items():

@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from cases import CASES, PROMPT
+from cases import BEAMS, CASES, PROMPT
 from harness import INPUTS, check, compile, fresh
 
-expected = json.loads((pathlib.Path(__file__).resolve().parent / "expected.json").read_text())
+here = pathlib.Path(__file__).resolve().parent
+expected = json.loads((here / "expected.json").read_text())
+best = json.loads((here / "expected-pairs.json").read_text())["beams"]
 fresh(sys.argv[1])
 pathlib.Path("prompt").write_bytes(PROMPT)
 for name in sys.argv[2:] or CASES:
@@ -25,4 +27,9 @@ for name in sys.argv[2:] or CASES:
     same = next((i for i, (a, b) in enumerate(zip(have, want)) if a != b), min(len(have), len(want)))
     check(done.stdout.startswith(PROMPT) and have == want, f"{name}: {same} of {len(want)} tokens are those of transformers, then {have[same:same + 5]}, "
                                                            f"not {want[same:same + 5]}")
+    if name in BEAMS:
+        done = subprocess.run([f"./{name}", "--generate", "prompt", "--init", directory / "model.safetensors", "--tokenizer", "bytes",
+                               "--beams", "4", "--tokens", "20"], capture_output=True, timeout=60)
+        check(done.returncode == 0 and list(done.stdout[len(PROMPT):-1]) == best[name],
+              f"{name}: beam search finds {list(done.stdout)}, not {best[name]}: {done.stderr.decode()}")
     print(f"{name}: {len(want)} tokens", flush=True)
