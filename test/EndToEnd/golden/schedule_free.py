@@ -73,10 +73,10 @@ check(abs(merged / tuned[-1]["eval_loss"] - 1) <= 1e-5, f"the merged model has t
 check(all(".lora_" in name for name in read_safetensors("adapters/latest/optimizer.safetensors")), "states of others than adapters")
 
 # A checkpoint that lost what it says of the weights is refused. One of version 2 has no checksum.
-path = pathlib.Path("adapters/latest/state.json")
+path = pathlib.Path("plain/latest/state.json")
 lost = {key: value for key, value in json.loads(path.read_text()).items() if key not in ("checksum", "files", "rates")}
 path.write_text(json.dumps(dict(lost, version=2)))
-done = subprocess.run(list(map(str, ["./lora", *flags(dict(golden.data, init=golden.weights, resume="adapters", steps=9))])), capture_output=True, text=True, timeout=60)
+done = subprocess.run(list(map(str, ["./exe", *flags(dict(golden.data, resume="plain", steps=9, ranks=ranks if ranks > 1 else None))])), capture_output=True, text=True, timeout=60)
 check(done.returncode == 1 and 'has no "rates"' in done.stderr, done.stderr)
 
 # In place of AdamW's momentum a rank keeps y - x; y lives during the step.
