@@ -61,7 +61,9 @@ FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attr
   auto global = RankedTensorType();
   if (auto typed = dyn_cast_or_null<TypeAttr>(attribute))
     global = dyn_cast<RankedTensorType>(typed.getValue());
-  auto known = cast<RankedTensorType>(expected), part = cast<RankedTensorType>(type);
+  auto known = dyn_cast<RankedTensorType>(expected), part = dyn_cast<RankedTensorType>(type);
+  if (!known || !part || known.getRank() != part.getRank() || !known.hasStaticShape() || !part.hasStaticShape())
+    return emitError(op->getLoc()) << "not proved: a value of type " << type << " is no part of one of type " << expected;
   if (!global) {
     if (part != known)
       return emitError(op->getLoc()) << "not proved: a value of type " << part << " says nothing of its global type, "
@@ -216,7 +218,10 @@ LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by, SmallVecto
       return emitError(by.getLoc()) << "not proved: input " << index << " of @" << by.getSymName() << " is '"
                                     << train::inputName(by, index) << "', but in the global graph '"
                                     << train::inputName(of, index) << "'";
-    auto type = cast<RankedTensorType>(of.getArgumentTypes()[index]);
+    auto type = dyn_cast<RankedTensorType>(of.getArgumentTypes()[index]);
+    if (!type || !type.hasStaticShape())
+      return emitError(of.getLoc()) << "not proved: input " << index << " of @" << of.getSymName()
+                                    << " is no tensor of static shape";
     const Expression *input =
         before.make(of.getArgument(index).getLoc(), "input", Builder(of).getI64IntegerAttr(index), {},
                     type.getElementType(), type.getShape());
@@ -286,8 +291,9 @@ FailureOr<Certificate> certify::certify(ModuleOp global, ModuleOp local) {
 
 void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
   os << "proved: on mesh " << (certificate.mesh.empty() ? "of one rank" : certificate.mesh) << ", all ranks together compute "
-     << certificate.outputs << " outputs and the next values of " << certificate.variables
-     << " variables of the global graph\n"
+     << certificate.outputs << (certificate.outputs == 1 ? " output" : " outputs") << " and the next "
+     << (certificate.variables == 1 ? "value of 1 variable" : "values of " + std::to_string(certificate.variables) + " variables")
+     << " of the global graph\n"
      << "  global graph        " << llvm::format_hex(certificate.globalHash, 18) << "\n"
      << "  program of a rank   " << llvm::format_hex(certificate.localHash, 18) << "\n"
      << "  programs            " << certificate.functions << ", " << certificate.localOps << " ops checked\n"

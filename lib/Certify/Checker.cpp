@@ -6,7 +6,7 @@
 #include "Certify/Checker.h"
 
 #include "mlir/IR/Builders.h"
-#include "llvm/Support/SaveAndRestore.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -124,9 +124,9 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
 LogicalResult Checker::run(func::FuncOp function, Facts arguments, NewFacts &results) {
   if (function.isExternal() || !function.getBody().hasOneBlock())
     return refuse(function) << "@" << function.getSymName() << " has no body of one block";
-  if (calls == 32)
-    return refuse(function) << "@" << function.getSymName() << " is called too deep";
-  llvm::SaveAndRestore nested(calls, calls + 1);
+  if (!running.insert(function).second)
+    return refuse(function) << "@" << function.getSymName() << " calls itself";
+  auto ended = llvm::make_scope_exit([&] { running.erase(function); });
   llvm::DenseMap<Value, Fact> facts;
   for (auto [argument, fact] : llvm::zip_equal(function.getArguments(), arguments))
     facts[argument] = fact;

@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include <set>
 
@@ -76,7 +77,7 @@ private:
   llvm::LogicalResult checkTypes(mlir::Operation &op, Facts results);
 
   mlir::SymbolTableCollection symbols;
-  unsigned calls = 0;
+  llvm::SmallPtrSet<mlir::Operation *, 8> running;
 };
 
 /// The value of a constant, if it is one.

@@ -1,0 +1,49 @@
+//===- FactTest.cpp - distributions and offsets without IR -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Fact.h"
+
+#include <gtest/gtest.h>
+
+using namespace meshwright;
+using namespace meshwright::certify;
+
+static const Mesh mesh{{{"a", 2}, {"b", 3}, {"c", 4}}};
+
+/// The offset of parts is where each device's part begins, whatever the order of axes.
+TEST(Offset, OfPartsIsTheDevicesPosition) {
+  for (const Axes &axes : {Axes{}, Axes{0}, Axes{2, 0}, Axes{1, 2, 0}, Axes{0, 1, 2}}) {
+    Offset offset = Offset::ofParts(axes, 5, mesh);
+    for (int64_t rank = 0; rank < mesh.size(); ++rank) {
+      int64_t begin = 0;
+      for (auto [axis, factor] : offset.terms)
+        begin += factor * mesh.coordinate(rank, axis);
+      EXPECT_EQ(begin, 5 * mesh.position(rank, axes));
+    }
+    EXPECT_EQ(offset.axesOfParts(5, mesh), axes);
+    EXPECT_FALSE(offset && offset.axesOfParts(4, mesh));
+  }
+}
+
+TEST(Offset, AddsAndNegates) {
+  Offset a = Offset::ofParts({0, 2}, 6, mesh), b = Offset::ofParts({1}, 6, mesh);
+  EXPECT_EQ(a.plus(b).plus(a.negated()), b);
+  EXPECT_FALSE(a.plus(a.negated()));
+  // Six devices that each begin six elements behind another, but not along {0, 1}.
+  EXPECT_FALSE(a.plus(b).axesOfParts(6, mesh));
+}
+
+TEST(Distribution, SaysWhatADeviceHas) {
+  Distribution type = Distribution::replicated({12, 7, anyExtent});
+  type.dims[0] = {2, 1};
+  type.sum = {0};
+  EXPECT_EQ(type.localExtent(0, mesh), 1);
+  EXPECT_EQ(type.localExtent(1, mesh), 7);
+  EXPECT_EQ(type.localExtent(2, mesh), anyExtent);
+  for (unsigned axis : {0, 1, 2})
+    EXPECT_FALSE(type.isReplicated(axis));
+  EXPECT_EQ(type.str(mesh), "12x7x? sharded [{c, b}, {}, {}] partial by sum over {a}");
+  EXPECT_EQ(Distribution::replicated({}).str(mesh), "scalar replicated");
+}
