@@ -123,8 +123,9 @@ static Error proveProgram(llvm::ArrayRef<std::string> args) {
       "usage: meshwright certify GLOBAL.mlir LOCAL.mlir\n"
       "  Proves that all ranks together compute with the program LOCAL.mlir, of --emit local or of\n"
       "  --dump-ir after dist-partition, what the training graph GLOBAL.mlir, of --emit step, computes:\n"
-      "  each output and each variable's next value. The checker shares no code with propagation and partitioning. Prints what was\n"
-      "  proved and what is assumed; without a proof it names the op and the reason, and exits with 1.\n"
+      "  each output and each variable's next value. The checker shares no code with propagation and\n"
+      "  partitioning. Prints what was proved and what is assumed; without a proof it names the op and\n"
+      "  the reason, and exits with 1.\n"
       "  `meshwright compile --certify` does the same while it compiles.\n";
   for (const std::string &arg : args) {
     if (arg == "-h" || arg == "--help")

@@ -24,6 +24,11 @@ STRATEGIES = {
     "data-tensor-sequence-zero1": "--mesh data=2,tensor=2 --sequence-parallel --zero 1 --microbatches 2",
     "data-tensor-zero2": "--mesh data=2,tensor=2 --zero 2 --microbatches 2",
     "zero3": "--mesh data=4 --zero 3",
+    "zero1-dropout": "--mesh data=2,tensor=2 --zero 1 --sequence-parallel --dropout 0.1",
+    "context-heads": "--mesh data=2,context=2 --context-parallel ulysses --zero 1",
+    "context-queries": "--mesh data=2,context=2 --context-parallel gather --context-balance none --zero 1",
+    "tensor-2d": "--mesh tensor=2x2 --tensor-2d",
+    "pipeline-muon": "--mesh pipe=2,data=2 --microbatches 2 --optimizer muon --zero 1",
     "hybrid-zero3-tensor-bf16": "--mesh replica=2,data=2,tensor=2 --zero 3 --sequence-parallel --precision bf16 --microbatches 2",
 }
 NAME = r"%[\w.$-]+"
