@@ -135,13 +135,10 @@ InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what, con
       first = expression;
     llvm::append_range(work, expression->operands);
   }
-  if (first) {
-    InFlightDiagnostic error = emitError(first->location)
-                               << "not proved: " << first->name
-                               << " makes a value that the global graph does not have";
-    error.attachNote(at->getLoc()) << what << " is made of it";
-    return error;
-  }
+  if (first)
+    return emitError(first->location) << "not proved: " << first->name
+                                      << " makes a value that the global graph does not have, of which " << what
+                                      << " is made";
   // All that it is made of is in the global graph, but put together otherwise.
   while (expected->name == found->name && expected->attributes == found->attributes &&
          expected->result == found->result && expected->operands.size() == found->operands.size()) {
@@ -150,11 +147,8 @@ InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what, con
     });
     std::tie(expected, found) = *differ;
   }
-  InFlightDiagnostic error = emitError(at->getLoc()) << "not proved: " << what << " is made of a value of "
-                                                     << found->name << " where the global graph has one of "
-                                                     << expected->name;
-  error.attachNote(expected->location) << "the global graph's value";
-  return error;
+  return emitError(at->getLoc()) << "not proved: " << what << " is made of a value of " << found->name
+                                 << " where the global graph has one of " << expected->name;
 }
 
 LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Facts expected, Facts found) {
