@@ -10,6 +10,7 @@
 #include "meshwright/Codegen.h"
 #include "meshwright/MeasuredCalls.h"
 #include "meshwright/Pipeline.h"
+#include "meshwright/runtime/FileArguments.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -264,6 +265,11 @@ static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
   if (!StringRef(settings.output).ends_with(".toml"))
     return createStringError("-o must name the cluster file to write, whose name ends in .toml; found '" +
                              settings.output + "'\n" + usage);
+  if (!settings.samples.empty())
+    if (std::string clash = clashOf({{"-o", settings.output, FileUse::Output},
+                                     {"--samples", settings.samples, FileUse::Output}});
+        !clash.empty())
+      return createStringError(clash);
   for (StringRef file : {settings.output, settings.samples}) {
     StringRef folder = sys::path::parent_path(file);
     if (std::error_code code =

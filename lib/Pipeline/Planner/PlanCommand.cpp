@@ -239,6 +239,12 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
     return options.takeError();
   if (Error error = refuseOutput(*options, "plan"))
     return error;
+  if (!read->recipe.empty()) {
+    CompileOptions files = *options;
+    files.output = read->recipe;
+    if (Error error = checkFiles(files))
+      return error;
+  }
   if (!options->cluster)
     return createStringError(llvm::Twine("--cluster is missing: it says what the devices are\n") + usage);
   if (!options->plan.empty() && !options->fromRecipe.count("plan"))

@@ -18,6 +18,7 @@ for words, said in {("--ranks", "2"): "-o must name the cluster file to write",
                     ("-o", "here.toml", "--ranks", "3"): "--ranks must be 1, 2, 4 or 8, found '3'",
                     ("-o", "here.toml", "--ranks"): "a value is missing after '--ranks'",
                     ("-o", "here.toml", "--fast"): "unknown option '--fast'",
+                    ("-o", "here.toml", "--samples", "./here.toml"): "write to the same file",
                     ("-o", "none/here.toml"): "cannot write 'none/here.toml'"}.items():
     done = subprocess.run(["meshwright", "calibrate", *words], capture_output=True, text=True, timeout=20)
     check(done.returncode == 1 and said in done.stderr, f"calibrate {words}: {done.returncode}, {done.stderr}")

@@ -122,6 +122,7 @@ def refuses(command, why):
 for words, why in (
         (["--devices", 4], "--cluster is missing"),
         (["--cluster", "c.toml"], "--devices is missing"),
+        (["--cluster", "c.toml", "--devices", 4, "-o", "c.toml"], "overwrite --cluster"),
         (["--cluster", "c.toml", "--devices", 0], "is not a whole number"),
         (["--cluster", "c.toml", "--devices", 4000000000000], "--devices 4000000000000 must be at most 1048576"),
         (["--cluster", "c.toml", "--devices", 1000003], "there is no layout of 1000003 devices: .*; [0-9]+ can be divided"),
