@@ -6,6 +6,7 @@
 #include "TomlReader.h"
 #include "meshwright/Cost/Cluster.h"
 #include "meshwright/Cost/CostTable.h"
+#include "meshwright/Cost/Functions.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/OptionValues.h"
 
@@ -62,6 +63,17 @@ llvm::ArrayRef<StringRef> CollectiveAlgorithm::known() {
   static constexpr StringRef known[] = {"all_reduce", "all_gather", "reduce_scatter",
                                         "all_to_all", "broadcast",  "reduce"};
   return known;
+}
+
+llvm::ArrayRef<StringRef> cost::functionNames() {
+  // The operations of MLIR's dialect math but absf, and four of arith.
+  static constexpr StringRef names[] = {
+      "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil",
+      "clampf", "copysign", "cos", "cosh", "ctlz", "ctpop", "cttz", "divf", "erf", "erfc", "exp",
+      "exp2", "expm1", "extf", "floor", "fma", "fpowi", "ipowi", "isfinite", "isinf", "isnan",
+      "isnormal", "log", "log10", "log1p", "log2", "mului_extended", "powf", "round", "roundeven",
+      "rsqrt", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "trunc", "truncf"};
+  return names;
 }
 
 CollectiveAlgorithm ClusterReader::algorithm(const toml::table &table) {
@@ -167,6 +179,9 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
     device.functions.clear();
     if (const toml::table *functions = node->as_table())
       for (auto &&[name, value] : *functions) {
+        StringRef function(name.data(), name.length());
+        if (!llvm::is_contained(functionNames(), function))
+          fail(value, "'functions' " + notAmong(function, functionNames()));
         double evaluations = value.is_number() ? value.value_or(0.0) : 0;
         if (!(evaluations > 0 && evaluations < 1e30))
           fail(value, "'" + Twine(name.str()) + "' must be a positive number of evaluations a second");

@@ -135,6 +135,8 @@ TEST(Cluster, RefusesNumbersThatMakeTimesNoNumbers) {
             "c.toml, line 5: 'memory_bandwidth' must be a positive number, from 1e-30 on");
   EXPECT_THAT(refusal(with("memory_bandwidth = [[1, 1e9], [inf, 1e9]]")),
               HasSubstr("'memory_bandwidth' must be a positive number, or pairs"));
+  EXPECT_THAT(refusal(with("functions.expp = 1e9")),
+              HasSubstr("line 5: 'functions' 'expp' is not supported; did you mean exp"));
   EXPECT_EQ(refusal(with("host = {latency = 0, bandwidth = 0}")),
             "c.toml, line 5: 'bandwidth' must be positive");
   EXPECT_EQ(refusal(file(device, inside, std::string(outside) + "contention = 2\n")),

@@ -5,10 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Exec.h"
 #include "meshwright/Cost/Flops.h"
+#include "meshwright/Cost/Functions.h"
 #include "meshwright/Register.h"
 
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace meshwright;
@@ -159,4 +162,14 @@ TEST_F(Work, OfMemoryIsThatOfLoopsAndCalls) {
             (std::vector<std::string>{"matmul x 1", "matmul x 12", "copy x 1"}));
   EXPECT_EQ(runs("step", Rounds::Most),
             (std::vector<std::string>{"matmul x 1", "matmul x 12", "copy x 1", "matmul x 6"}));
+}
+
+TEST_F(Work, KnowsTheFunctionsOfGeneratedKernels) {
+  std::set<std::string> known, there{"divf", "extf", "truncf", "mului_extended"};
+  for (StringRef name : functionNames())
+    known.insert(name.str());
+  for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("math"))
+    if (name.stripDialect() != "absf")
+      there.insert(name.stripDialect().str());
+  EXPECT_EQ(known, there);
 }
