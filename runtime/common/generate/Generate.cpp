@@ -12,6 +12,7 @@
 #include "common/generate/Decoder.h"
 #include "common/generate/Sampler.h"
 #include "common/generate/TextStream.h"
+#include "common/generate/TokenIds.h"
 #include "common/monitor/Error.h"
 
 #include <chrono>
@@ -26,6 +27,8 @@ namespace fs = std::filesystem;
 /// The tokenizer that --tokenizer names, or that is beside the weights.
 static std::unique_ptr<tokenizer::Tokenizer> findTokenizer(const Options &options,
                                                           int64_t vocabulary) {
+  if (options.tokenizer == "ids")
+    return makeIdTokenizer(vocabulary);
   if (!options.tokenizer.empty())
     return tokenizer::loadTokenizer(options.tokenizer);
   fs::path folder = options.resume.empty() ? fs::path(options.init).parent_path()
@@ -37,7 +40,8 @@ static std::unique_ptr<tokenizer::Tokenizer> findTokenizer(const Options &option
   if (vocabulary == 256)
     return tokenizer::loadTokenizer("bytes");
   fail("--generate: ", folder.string(),
-       " has no tokenizer.json: name the model's tokenizer with --tokenizer FILE");
+       " has no tokenizer.json: name the model's tokenizer with --tokenizer FILE, or give ids of tokens with "
+       "--tokenizer ids");
 }
 
 /// The text of a file, or what is no file's name itself.

@@ -468,7 +468,7 @@ static constexpr RunFlag flags[] = {
         .generating()
         .onRanks(AcrossRanks::Free),
     RunFlag{"--tokenizer", "FILE|DIR", &Options::tokenizer,
-         "tokenizer for --generate: a tokenizer.json, or bytes; default: the one beside the weights"}
+         "tokenizer for --generate: a tokenizer.json, bytes, or ids, with which texts are numbers of tokens; default: the one beside the weights"}
         .file(FileUse::Input)
         .with("--generate")
         .generating()

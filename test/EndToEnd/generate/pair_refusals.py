@@ -48,6 +48,9 @@ sampled = [text("What is 7?", "--resume", "run", "--seed", seed) for seed in (1,
 check(sampled[0] == sampled[1] != sampled[2], f"by seed: {sampled}")
 check(text("What is 7?", "--resume", "run", "--beams", 1, "--temperature", 0) == greedy, "one beam")
 
+ids = text(" ".join(str(byte) for byte in b"What is 7?"), "--resume", "run", "--temperature", 0, "--tokenizer", "ids")
+check(ids.split() == [b"%d" % byte for byte in greedy[:-1]], f"{ids} are the bytes of {greedy}")
+
 # Each line is as it is alone, whatever was generated before it.
 pathlib.Path("sources.txt").write_text("".join(f"What is {n}?\n" for n in range(10)))
 for how in (["--temperature", 0], ["--beams", 3]):
@@ -79,6 +82,8 @@ for words, why in (
         (["--generate", "What is 1?", "--resume", "run", "--beams", 1, "--length-penalty", 2], "--length-penalty changes nothing with one beam"),
         (["--generate", "What is 1?", "--resume", "run", "--length-penalty", 2], "--length-penalty changes nothing with one beam"),
         (["--generate", "What is 1?", "--resume", "run", "--beams", 2, "--early-stopping", "soon"], "--early-stopping soon: it is one of on|off|never"),
+        (["--generate", "1 x", "--resume", "run", "--tokenizer", "ids"], '--tokenizer ids: "x" is no token\'s id: give numbers with spaces between them'),
+        (["--generate", "1 256", "--resume", "run", "--tokenizer", "ids"], "token 256 is not in the model's vocabulary of 256"),
         (["--beams", 2, "--data", "answers", "--source", "questions", "--steps", 1], "--beams needs --generate")):
     done = run(*words)
     check(done.returncode == 1 and why in done.stderr.decode(), f"{words}: {done.returncode} {done.stderr.decode()}")
