@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""How near `meshwright predict` is to published step times of layouts: predict_layouts.py ROWS.csv [--profile P] [--cluster C] [--limit N]
+"""How near `meshwright predict` is to published layouts: predict_layouts.py ROWS.csv [--profile P] [--cluster C] [--limit N] [--seed S] [--jobs J] [--json FILE]
 
 ROWS.csv has a column for each of model, gpus, dp, tp, pp, mbs, accum, zero, status, tok_s_gpu, mfu, memory_gb and note, as the chart data of Hugging
-Face's ultra-scale playbook does: Llama models of 1B to 80B on H100, sequences of 4,096 tokens, 256 a step. Times are judged on rows that ran with an MFU of 20% or
-more and no note. Prints the mean error, and for each group of a model and a number of GPUs the rank correlation and how much slower than the best
-layout the one is that is predicted to be fastest."""
+Face's ultra-scale playbook does: Llama models of 1B to 80B on H100, sequences of 4,096 tokens, 256 a step.
+
+- Step times are judged on rows that ran with an MFU of 20% or more and no note ('failed-once' is none).
+- Orders are judged within a model and number of GPUs: of these rows, and of all rows that ran.
+- Memory is judged on rows that ran and did not crash, which must fit, and on rows that failed without a note, which must not.
+
+--limit takes N of all rows at random. Layouts that the compiler refuses are counted and named. --json writes every row with its prediction."""
 import argparse
 import collections
+import concurrent.futures
 import csv
 import json
 import pathlib
@@ -20,6 +25,9 @@ parser.add_argument("rows")
 parser.add_argument("--profile", default="nanotron")
 parser.add_argument("--cluster", default="dgx-h100")
 parser.add_argument("--limit", type=int, default=10**9)
+parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--jobs", type=int, default=1)
+parser.add_argument("--json")
 options = parser.parse_args()
 
 SHAPES = {"1B": (16, 2048, 32, 8192, True), "3B": (28, 3072, 32, 8192, True), "8B": (32, 4096, 32, 14336, False), "80B": (80, 8192, 64, 28672, False)}
@@ -31,6 +39,22 @@ for name, (layers, hidden, heads, ffn, tied) in SHAPES.items():
                "rope_theta": 10000.0, "hidden_act": "silu"}, open(work / f"{name}.json", "w"))
 
 
+def ran(row):
+    return row["status"] == "ok" and row["note"] != "crashed"
+
+
+def is_timed(row):
+    return row["status"] == "ok" and float(row["mfu"]) >= 20 and row["note"] in ("", "failed-once")
+
+
+def lacked_memory(row):
+    return row["status"] == "failed" and row["note"] == ""
+
+
+def name_of(row):
+    return f"{row['model']} on {row['gpus']} GPUs, " + " ".join(f"{key}={row[key]}" for key in ("dp", "tp", "pp", "mbs", "accum", "zero"))
+
+
 def predict(row):
     mesh = ",".join(f"{axis}={row[key]}" for axis, key in (("pipe", "pp"), ("data", "dp"), ("tensor", "tp")) if int(row[key]) > 1)
     command = ["meshwright", "predict", work / f"{row['model']}.json", "--cluster", options.cluster, "--profile", options.profile, "--json",
@@ -38,32 +62,75 @@ def predict(row):
     command += ["--mesh", mesh] if mesh else []
     command += ["--zero", row["zero"]] if int(row["dp"]) > 1 else []
     command += ["--sequence-parallel"] if int(row["tp"]) > 1 else []
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    return json.loads(done.stdout) if done.returncode == 0 else {"refused": done.stderr.strip().splitlines()[-1]}
 
 
 def ranks(values):
-    order = sorted(range(len(values)), key=values.__getitem__)
-    return [float(order.index(i)) for i in range(len(values))]
+    """Ranks by size; equal values share their mean rank."""
+    order = sorted(values)
+    return [order.index(value) + (order.count(value) - 1) / 2 for value in values]
+
+
+def correlation(rows):
+    if len(rows) < 5:
+        return None
+    return statistics.correlation(ranks([row["measured_s"] for row in rows]), ranks([row["predicted_s"] for row in rows]))
+
+
+def text(value, form=".3f"):
+    return "-" if value is None else format(value, form)
 
 
 with open(options.rows) as file:
-    rows = [row for row in csv.DictReader(line for line in file if not line.startswith("#"))
-            if row["status"] == "ok" and float(row["mfu"]) >= 20 and row["note"] in ("", "failed-once")]
-random.Random(1).shuffle(rows)
+    rows = [row for row in csv.DictReader(line for line in file if not line.startswith("#")) if ran(row) or lacked_memory(row)]
+random.Random(options.seed).shuffle(rows)
+rows = rows[:options.limit]
+with concurrent.futures.ThreadPoolExecutor(options.jobs) as executor:
+    for row, prediction in zip(rows, executor.map(predict, rows)):
+        row["refused"] = prediction.get("refused")
+        row["predicted_s"], row["peak_bytes"], row["fits"] = (prediction.get(key) for key in ("step_s", "peak_bytes", "fits"))
+        row["measured_s"] = TOKENS / (int(row["gpus"]) * float(row["tok_s_gpu"])) if row["status"] == "ok" else None
+refused = [row for row in rows if row["refused"]]
+rows = [row for row in rows if not row["refused"]]
+for row in refused:
+    print(f"refused: {name_of(row)} ({row['status']}): {row['refused']}")
+
 groups = collections.defaultdict(list)
-for row in rows[:options.limit]:
-    measured = TOKENS / (int(row["gpus"]) * float(row["tok_s_gpu"]))
-    groups[row["model"], int(row["gpus"])].append((measured, predict(row)["step_s"], row))
-errors = [predicted / measured - 1 for group in groups.values() for measured, predicted, _ in group]
-correlations, best = [], []
+for row in rows:
+    if ran(row):
+        groups[row["model"], int(row["gpus"])].append(row)
+summary = []
 for (model, gpus), group in sorted(groups.items()):
-    measured, predicted = [m for m, _, _ in group], [p for _, p, _ in group]
-    line = f"{model:>4} on {gpus:4} GPUs: {len(group):3} layouts, mean error {statistics.mean(abs(p / m - 1) for m, p, _ in group):5.1%}"
-    if len(group) >= 5:
-        correlations.append(statistics.correlation(ranks(measured), ranks(predicted)))
-        best.append(measured[predicted.index(min(predicted))] / min(measured) - 1)
-        line += f", rank correlation {correlations[-1]:.3f}, the layout predicted fastest is {best[-1]:.1%} slower than the fastest"
-    print(line, flush=True)
-print(f"{len(errors)} layouts as {options.profile} on {options.cluster}: mean error {statistics.mean(map(abs, errors)):.1%}, median {statistics.median(map(abs, errors)):.1%}, "
-      f"worst {max(map(abs, errors)):.1%}; mean rank correlation {statistics.mean(correlations):.3f}; fastest within 3% in {sum(b <= 0.03 for b in best)} of {len(best)} groups")
+    timed = [row for row in group if is_timed(row)]
+    errors = [row["predicted_s"] / row["measured_s"] - 1 for row in timed]
+    chosen = min(timed, key=lambda row: row["predicted_s"], default=None)
+    summary.append({"model": model, "gpus": gpus, "timed": len(timed), "ran": len(group),
+                    "mean_error": statistics.mean(map(abs, errors)) if errors else None, "bias": statistics.mean(errors) if errors else None,
+                    "rank_correlation": correlation(timed), "rank_correlation_of_all": correlation(group),
+                    "best_slower": chosen["measured_s"] / min(row["measured_s"] for row in timed) - 1 if len(timed) >= 5 else None})
+    last = summary[-1]
+    print(f"{model:>4} on {gpus:4} GPUs: {last['timed']:3} timed of {last['ran']:3}, mean error {text(last['mean_error'], '.1%'):>5}, bias {text(last['bias'], '+.1%'):>6}, "
+          f"rank correlation {text(last['rank_correlation'])}, of all {text(last['rank_correlation_of_all'])}, "
+          f"the layout predicted fastest is {text(last['best_slower'], '.1%')} slower than the fastest", flush=True)
+
+timed = [row for row in rows if is_timed(row)]
+errors = [abs(row["predicted_s"] / row["measured_s"] - 1) for row in timed]
+
+
+def mean(key):
+    return statistics.mean([group[key] for group in summary if group[key] is not None])
+
+
+best = [group["best_slower"] for group in summary if group["best_slower"] is not None]
+fit, unfit = [row for row in rows if ran(row)], [row for row in rows if lacked_memory(row)]
+for row in sorted(timed, key=lambda row: -abs(row["predicted_s"] / row["measured_s"] - 1))[:8]:
+    print(f"worst: {name_of(row)}: measured {row['measured_s']:.3f} s, predicted {row['predicted_s']:.3f} s ({row['predicted_s'] / row['measured_s'] - 1:+.1%})")
+print(f"{len(timed)} layouts as {options.profile} on {options.cluster}: mean error {statistics.mean(errors):.1%}, median {statistics.median(errors):.1%}, worst {max(errors):.1%}; "
+      f"mean rank correlation {mean('rank_correlation'):.3f}, of all that ran {mean('rank_correlation_of_all'):.3f}; fastest within 3% in {sum(b <= 0.03 for b in best)} of {len(best)} groups")
+print(f"memory: {sum(row['fits'] for row in fit)} of {len(fit)} layouts that ran are predicted to fit, {sum(not row['fits'] for row in unfit)} of {len(unfit)} that failed not to; {len(refused)} refused")
+if options.json:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=pathlib.Path(__file__).parent).stdout.strip()
+    json.dump({"profile": options.profile, "cluster": options.cluster, "commit": commit, "seed": options.seed, "groups": summary,
+               "rows": [{key: row[key] for key in ("model", "gpus", "dp", "tp", "pp", "mbs", "accum", "zero", "status", "note", "mfu", "memory_gb", "measured_s", "predicted_s", "peak_bytes", "fits", "refused")}
+                        for row in rows + refused]}, open(options.json, "w"), indent=1)

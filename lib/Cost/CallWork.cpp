@@ -96,8 +96,13 @@ CallWork WorkReader::of(Operation *op) {
       work.keys = keys.getDimSize(1);
       work.headSize = keys.getDimSize(3);
     } else {
-      if (auto product = dyn_cast<exec::MatmulOp>(op))
+      if (auto product = dyn_cast<exec::MatmulOp>(op)) {
         work.rows = product.getM();
+        auto result = cast<MemRefType>(product.getC().getType());
+        bool isAddedTo = !product.getBeta().isZero() || product.getAddend();
+        if (isAddedTo && work.bits < 32 && result.getElementType().isF32())
+          work.accumulated = double(result.getNumElements());
+      }
       work.kind = isa<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(op)
                       ? CallWork::GroupedProduct
                       : CallWork::Product;

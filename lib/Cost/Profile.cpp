@@ -17,19 +17,28 @@ using llvm::StringRef;
 static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
   TomlReader reader(file);
   Profile profile;
+  const std::pair<StringRef, double *> numbers[] = {{"products", &profile.products},
+                                                    {"kernels", &profile.kernels},
+                                                    {"communication", &profile.communication},
+                                                    {"launch", &profile.launch},
+                                                    {"message", &profile.message},
+                                                    {"dispatch", &profile.dispatch},
+                                                    {"dispatch_peer", &profile.dispatchPeer}};
   auto read = [&](const toml::table &table) {
     reader.expectOnly(table, {"name", "description", "source", "products", "kernels",
-                              "communication", "launch", "message"});
+                              "communication", "launch", "message", "dispatch", "dispatch_peer",
+                              "synchronous_messages", "separate_accumulation",
+                              "batched_collectives", "all_reduced_gradients"});
     profile.name = reader.text(table, "name");
     profile.description = reader.text(table, "description", false);
     reader.text(table, "source");
-    for (auto [key, value] : {std::pair<StringRef, double *>("products", &profile.products),
-                              {"kernels", &profile.kernels},
-                              {"communication", &profile.communication},
-                              {"launch", &profile.launch},
-                              {"message", &profile.message}})
+    for (auto [key, value] : numbers)
       if (table.get(std::string_view(key)))
         *value = reader.number(table, key);
+    profile.synchronousMessages = reader.flag(table, "synchronous_messages");
+    profile.separateAccumulation = reader.flag(table, "separate_accumulation");
+    profile.batchedCollectives = reader.texts(table, "batched_collectives");
+    profile.allReducedGradients = reader.texts(table, "all_reduced_gradients");
   };
   if (llvm::Error error = reader.parse(text, read))
     return std::move(error);

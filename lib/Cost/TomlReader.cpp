@@ -60,6 +60,27 @@ std::string TomlReader::text(const toml::table &table, StringRef key, bool mustB
   return node->value_or(std::string());
 }
 
+std::vector<std::string> TomlReader::texts(const toml::table &table, StringRef key) {
+  std::vector<std::string> list;
+  const toml::node *node = find(table, key, false);
+  if (!node)
+    return list;
+  const toml::array *array = node->as_array();
+  if (array)
+    for (auto &&item : *array)
+      list.push_back(item.value_or(std::string()));
+  if (!array || llvm::is_contained(list, ""))
+    fail(*node, "'" + key + "' must be a list of texts");
+  return list;
+}
+
+bool TomlReader::flag(const toml::table &table, StringRef key) {
+  const toml::node *node = find(table, key, false);
+  if (node && !node->is_boolean())
+    fail(*node, "'" + key + "' must be true or false");
+  return node && node->value_or(false);
+}
+
 double TomlReader::number(const toml::table &table, StringRef key, bool mustBe) {
   const toml::node *node = find(table, key, mustBe);
   if (!node)

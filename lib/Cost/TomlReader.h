@@ -34,6 +34,10 @@ public:
   /// A key that must be there is refused where it is not.
   const toml::node *find(const toml::table &table, llvm::StringRef key, bool mustBe);
   std::string text(const toml::table &table, llvm::StringRef key, bool mustBe = true);
+  /// A list of texts; empty where there is none.
+  std::vector<std::string> texts(const toml::table &table, llvm::StringRef key);
+  /// True or false; false where there is none.
+  bool flag(const toml::table &table, llvm::StringRef key);
   /// A number that is not negative; 0 where there is none.
   double number(const toml::table &table, llvm::StringRef key, bool mustBe = true);
   /// A whole number from 1 on; 0 where there is none.

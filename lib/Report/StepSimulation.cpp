@@ -82,13 +82,15 @@ cost::Cluster report::machineOf(const cost::Device &device) {
 namespace {
 /// The moments up to which the resources of a program are in use.
 struct Clocks {
-  double now = 0; ///< of the stream that computes
+  double now = 0;  ///< of the stream that computes
+  double host = 0; ///< of the host that launches, where the profile has times for it
   SmallVector<double> links; ///< of each level of the cluster
   double copies[copyEngines] = {};
   std::map<int64_t, double> started; ///< ends of what an async token is of
 
   void forEach(const Clocks &other, llvm::function_ref<void(double &, double)> visit) {
     visit(now, other.now);
+    visit(host, other.host);
     for (auto [mine, its] : llvm::zip(links, other.links))
       visit(mine, its);
     for (auto [mine, its] : llvm::zip(copies, other.copies))
@@ -120,6 +122,8 @@ struct Cost {
   double TimeParts::*part = nullptr;
   double seconds = 0;
   bool isLaunched = false;
+  /// Of adding up gradients after a product that has not, in the system of the profile.
+  double accumulates = 0;
 };
 
 class Simulation {
@@ -142,7 +146,15 @@ private:
   void runBlock(int64_t number, Block &block, bool show);
   void runLoop(int64_t number, exec::LoopOp loop, bool show);
   void runOp(int64_t number, Operation &op, bool show);
-  void communicate(int64_t number, Operation &op, double from, bool show);
+  void communicate(int64_t number, Operation &op, double from, bool show, double calls = 1);
+  /// Lets the host launch something, which takes it `seconds`, and the device wait for that.
+  void dispatch(Runner &runner, double seconds);
+  /// The only collective of a loop that the system of the profile makes in one call, or null.
+  Operation *batchedIn(const Runner &runner, exec::LoopOp loop);
+  /// Whether its group is along these axes alone.
+  bool isAlong(const codegen::Collective &collective, llvm::ArrayRef<std::string> axes) const;
+  /// Seconds of the host for a collective.
+  double dispatchOf(const codegen::Collective &collective) const;
   void copy(int64_t number, Operation &op);
   /// Lets a program wait until `until`, for `what` at most `most` seconds, and else for others.
   void wait(Runner &runner, double until, double &what, double most);
@@ -176,6 +188,7 @@ private:
   cost::WorkReader work;
   dist::Mesh mesh;
   llvm::StringSet<> between; ///< axes along which programs differ
+  bool spansMachines = false; ///< whether programs run on different machines
   std::vector<Runner> runners;
   llvm::DenseMap<Value, int64_t> iterations; ///< of loops that run, by their index
   llvm::DenseMap<Operation *, Cost> costs;
@@ -218,6 +231,9 @@ Simulation::Simulation(ModuleOp module, const cost::Cluster &cluster, const cost
       for (NamedAttribute entry : at)
         between.insert(entry.getName());
   }
+  spansMachines = llvm::any_of(runners, [&](const Runner &runner) {
+    return &cluster.between(runners.front().device, runner.device) != &cluster.levels.front();
+  });
 }
 
 const cost::GroupLayout &Simulation::layoutOf(int64_t number,
@@ -287,7 +303,44 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
     cost.seconds = std::max(cost.seconds, call.seconds(*type) * slowest);
   cost.seconds *= call.isProduct() ? profile.products : profile.kernels;
   cost.isLaunched = cost.seconds > 0;
+  if (profile.separateAccumulation) {
+    constexpr double bytesPerElement = 2 + 4 + 4; // the gradient, and the sum read and written
+    cost.accumulates = cluster.deviceAt(runner.device).memory.seconds(
+                           bytesPerElement * call.accumulated) *
+                       profile.kernels;
+  }
   return costs[op] = cost;
+}
+
+void Simulation::dispatch(Runner &runner, double seconds) {
+  runner.clocks.host += seconds;
+  wait(runner, runner.clocks.host, runner.parts.launches, runner.clocks.host);
+}
+
+bool Simulation::isAlong(const codegen::Collective &collective,
+                         llvm::ArrayRef<std::string> axes) const {
+  return llvm::all_of(communication.groups[collective.group],
+                      [&](StringRef axis) { return llvm::is_contained(axes, axis); });
+}
+
+double Simulation::dispatchOf(const codegen::Collective &collective) const {
+  bool isSlow = spansMachines && isAlong(collective, profile.batchedCollectives);
+  return profile.dispatch + (isSlow ? profile.dispatchPeer * double(collective.members) : 0);
+}
+
+Operation *Simulation::batchedIn(const Runner &runner, exec::LoopOp loop) {
+  Operation *found = nullptr;
+  for (Operation &op : loop.getBlock()) {
+    if (const codegen::Collective *collective = collectiveAt(&op)) {
+      if (found || !isAlong(*collective, profile.batchedCollectives))
+        return nullptr;
+      found = &op;
+    } else if (op.getNumRegions() || exec::queueOf(&op) || isa<exec::WaitOp, exec::CallOp>(op) ||
+               costOf(runner, &op).isLaunched) {
+      return nullptr;
+    }
+  }
+  return found;
 }
 
 bool Simulation::joinsPrograms(exec::MemoryCollectiveOpInterface op) const {
@@ -302,14 +355,22 @@ void Simulation::wait(Runner &runner, double until, double &what, double most) {
   runner.clocks.now += waited;
 }
 
-void Simulation::communicate(int64_t number, Operation &op, double from, bool show) {
+void Simulation::communicate(int64_t number, Operation &op, double from, bool show,
+                             double calls) {
   Runner &runner = runners[number];
   const codegen::Collective &collective = *collectiveAt(&op);
   const cost::GroupLayout &layout = layoutOf(number, collective);
+  dispatch(runner, dispatchOf(collective));
+  from = std::max(from, runner.clocks.now);
   double &link = runner.clocks.links[layout.level];
-  double bytes = double(collective.groupBytes) / double(collective.members);
+  double bytes = calls * double(collective.groupBytes) / double(collective.members);
+  StringRef name = collective.getName();
+  bool isAllReduced =
+      name == "reduce_scatter" && isAlong(collective, profile.allReducedGradients);
+  // A member of an all-reduce sends as much again as it gathers.
   double seconds = profile.communication *
-                   cluster.collectiveSeconds(collective.getName(), bytes, layout);
+                   (isAllReduced ? cluster.collectiveSeconds("all_reduce", 2 * bytes, layout)
+                                 : cluster.collectiveSeconds(name, bytes, layout));
   double begin = std::max(from, link), end = begin + seconds;
   link = end;
   CommunicationKind kind{axesOf(collective), collective.getName().str(),
@@ -375,6 +436,8 @@ void Simulation::runLoop(int64_t number, exec::LoopOp loop, bool show) {
   Runner &runner = runners[number];
   double begin = runner.clocks.now;
   int64_t iterations = std::llround(cost::tripCount(loop)), done = 0;
+  if (Operation *collective = batchedIn(runner, loop))
+    return communicate(number, *collective, begin, show, double(iterations));
   for (int64_t change : changesOf(loop, iterations)) {
     Clocks before;
     TimeParts parts;
@@ -391,6 +454,7 @@ void Simulation::runLoop(int64_t number, exec::LoopOp loop, bool show) {
     TimeParts grown = runner.parts;
     grown.add(parts, -1);
     runner.parts.add(grown, others);
+    dispatch(runner, 0); // which of host and device is ahead may have changed meanwhile
     done = change;
   }
   tell(number, SimulatedEvent::Computing, "loop x " + std::to_string(iterations), *loop, begin,
@@ -434,9 +498,11 @@ void Simulation::runOp(int64_t number, Operation &op, bool show) {
   if (!cost.isLaunched)
     return;
   double launch = longest(runner, [](const cost::Device &d) { return d.launch; }) + profile.launch;
+  dispatch(runner, profile.dispatch);
   runner.parts.*cost.part += cost.seconds;
+  runner.parts.kernels += cost.accumulates;
   runner.parts.launches += launch;
-  runner.clocks.now += cost.seconds + launch;
+  runner.clocks.now += cost.seconds + cost.accumulates + launch;
   auto kernel = dyn_cast<exec::LaunchOp>(op);
   tell(number, SimulatedEvent::Computing, kernel ? kernel.getKernel() : op.getName().stripDialect(),
        op, begin, runner.clocks.now, show);
@@ -462,9 +528,15 @@ bool Simulation::runTop(int64_t number, Operation &op) {
     double &link = runner.clocks.links[level];
     double seconds = cluster.levels[level].link.seconds(double(collective.groupBytes)) +
                      profile.message;
+    if (profile.synchronousMessages)
+      runner.clocks.host = std::max(runner.clocks.host, runner.clocks.now);
     double begin = std::max(runner.clocks.now, link);
     link = begin + seconds;
     mail[{number, send.getTo(), send.getChannel()}].push_back({link, seconds});
+    if (profile.synchronousMessages) {
+      CommunicationKind kind{axesOf(collective), "message", cluster.levels[level].name};
+      wait(runner, link, runner.parts.communication[kind], link);
+    }
     tell(number, SimulatedEvent::Communicating, "send", op, begin, link, /*show=*/true);
     return true;
   }
@@ -478,6 +550,8 @@ bool Simulation::runTop(int64_t number, Operation &op) {
     CommunicationKind kind{axesOf(collective), "message",
                                    cluster.levels[linkTo(recv.getFrom())].name};
     wait(runner, message.arrival, runner.parts.communication[kind], message.duration);
+    if (profile.synchronousMessages)
+      runner.clocks.host = std::max(runner.clocks.host, runner.clocks.now);
     tell(number, SimulatedEvent::Communicating, "recv", op, begin, runner.clocks.now,
          /*show=*/true);
     return true;

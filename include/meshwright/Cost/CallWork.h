@@ -36,6 +36,8 @@ struct CallWork {
   unsigned bits = 32;          ///< of the operands' element type
   int64_t keys = 0, headSize = 0; ///< of attention: keys of a sequence, elements of a head
   int64_t rows = 0;               ///< of a matrix product's result
+  /// Elements in f32 that a matrix product of narrower operands adds its result to.
+  double accumulated = 0;
 
   bool isProduct() const { return kind >= Product; }
   /// Whether anything is computed or moved.

@@ -11,18 +11,38 @@
 #include "llvm/Support/Error.h"
 
 #include <string>
+#include <vector>
 
 namespace meshwright::cost {
 
-/// What another system takes where Meshwright's program takes a second, and what it takes beside
-/// that: its steps are predicted from our program. The default is Meshwright itself.
+/// How the steps of another training system differ from those of our program, from which they are
+/// predicted. The default is Meshwright itself.
 struct Profile {
   std::string name = "meshwright", description;
+
+  // Factors of times.
   double products = 1;      ///< matrix products, attention and its gradient
   double kernels = 1;       ///< all other kernels, those of the optimizer too
   double communication = 1; ///< collectives
-  double launch = 0;        ///< seconds more from each kernel to the next
-  double message = 0;       ///< seconds more for each message of a pipeline
+
+  // Seconds.
+  double launch = 0;  ///< of the device, more from each kernel to the next
+  double message = 0; ///< more for each message of a pipeline
+  /// Of the host, for each kernel and collective that it launches. The host runs ahead of the
+  /// device: a kernel begins when both are ready.
+  double dispatch = 0;
+  /// Of the host, more for each batched collective and member where a pipeline spans machines.
+  double dispatchPeer = 0;
+
+  // What the system does in another way than our programs.
+  /// Host and device wait for each other and for the transfer at each message of a pipeline.
+  bool synchronousMessages = false;
+  /// Matrix products write gradients in 16 bits, which a kernel adds to those in f32.
+  bool separateAccumulation = false;
+  /// Mesh axes whose collectives transfer all sequences of a microbatch at once.
+  std::vector<std::string> batchedCollectives;
+  /// Mesh axes along which gradients are all-reduced where ours are reduce-scattered.
+  std::vector<std::string> allReducedGradients;
 };
 
 /// A profile by its name, or from a file of TOML.

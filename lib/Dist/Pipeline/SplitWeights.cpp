@@ -52,6 +52,8 @@ public:
 
 private:
   Halves makeHalves();
+  /// Adds to the inputs' half what makes fewer bytes wait than its operands.
+  void computeSmallerValues();
   func::FuncOp makeInputs(ArrayRef<Value> kept);
   func::FuncOp makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned> operands);
 
@@ -124,6 +126,44 @@ func::FuncOp LayerSplitter::makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned>
   return function;
 }
 
+/// Bytes of a tensor.
+static int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+void LayerSplitter::computeSmallerValues() {
+  // Parameters are there anyway.
+  DenseSet<Value> parameters;
+  for (unsigned i = carries; i < repeat->getNumOperands(); ++i)
+    if (repeat->getOperand(i).getDefiningOp<train::GetOp>())
+      parameters.insert(body.getArgument(repeat.getCalleeArgument(i)));
+  auto isKnown = [&](Value value) {
+    return isa<BlockArgument>(value) || inputs.contains(value.getDefiningOp());
+  };
+  for (Operation &op : body.without_terminator()) {
+    if (inputs.contains(&op) || !isa<train::KernelOpInterface>(op) ||
+        !llvm::all_of(op.getOperands(), isKnown))
+      continue;
+    // Results of the layer are gradients, which the weights' half adds up.
+    if (llvm::any_of(op.getUsers(),
+                     [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); }))
+      continue;
+    int64_t waits = 0, freed = 0;
+    for (Value result : op.getResults())
+      waits += result.use_empty() ? 0 : bytesOf(result);
+    llvm::SmallSetVector<Value, 4> operands(op.operand_begin(), op.operand_end());
+    for (Value operand : operands) {
+      bool isKept = llvm::any_of(operand.getUsers(), [&](Operation *user) {
+        return user != &op && !inputs.contains(user);
+      });
+      freed += isKept || parameters.contains(operand) ? 0 : bytesOf(operand);
+    }
+    if (waits < freed)
+      inputs.insert(&op);
+  }
+}
+
 Halves LayerSplitter::makeHalves() {
   // A group of layers goes forward again and then back: that is split first, so that what
   // ran again is kept for both.
@@ -139,6 +179,7 @@ Halves LayerSplitter::makeHalves() {
     if (op.hasAttr(DistDialect::sumOfStepsAttr))
       need(
           &op, [](Operation *) { return true; }, inputs);
+  computeSmallerValues();
   // What the weights' gradients read of the rest: each layer's is kept, but not what
   // they can slice or share themselves.
   llvm::SetVector<Value> kept, read;
@@ -245,8 +286,23 @@ void dist::splitWeights(MicrobatchOps &ops) {
       return other != ops.parts.end() && other->second.chunk != chunk;
     });
   };
+  // What is behind no layer is the gradient of the head: that of its weight would keep the gradient
+  // of the logits, on the stage where weights wait longest.
+  DenseSet<Operation *> behindLayers;
+  for (Operation &op : *ops.block) {
+    auto repeat = dyn_cast<train::RepeatOp>(op);
+    bool isBehind = (repeat && train::roleOf(repeat) != train::Role::Loss &&
+                     ops.parts.contains(repeat) &&
+                     ops.parts.at(repeat).kind != TaskKind::forward) ||
+                    llvm::any_of(op.getOperands(), [&](Value operand) {
+                      return behindLayers.contains(operand.getDefiningOp());
+                    });
+    if (isBehind)
+      behindLayers.insert(&op);
+  }
   for (auto &[op, part] : ops.parts)
-    if (part.kind == TaskKind::backward && leavesChunk(op, part.chunk))
+    if (part.kind == TaskKind::backward &&
+        (leavesChunk(op, part.chunk) || !behindLayers.contains(op)))
       targets.push_back(op);
   auto isBackward = [&](Operation *op) {
     auto part = ops.parts.find(op);

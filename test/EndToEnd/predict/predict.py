@@ -158,6 +158,51 @@ near(other["products"], 2 * own["products"], "products of a profile")
 near(other["kernels"], 3 * own["kernels"], "kernels of a profile")
 near(other["launches"], 2 * own["launches"], "launches of a profile")
 
+
+def predict_as(keys, **options):
+    pathlib.Path("p.toml").write_text(f'name = "p"\nsource = "a test"\n{keys}\n')
+    return predict(profile="p.toml", **options)
+
+
+# A host that launches faster than the device computes is hidden; a slower one decides how long the step takes.
+cluster()
+launched = round(first / 1e-6)
+own = predict()
+near(predict_as("dispatch = 1e-15")["step_s"], own["step_s"], "a host that is ahead", 1e-6)
+slow = predict_as("dispatch = 1")
+near(slow["step_s"], launched, "a second for each kernel", 1e-3)
+near(sum(v for k, v in slow["breakdown"].items() if k != "launches"), own["step_s"], "what the device does", 1e-9)
+half = predict_as(f"dispatch = {own['step_s'] / launched}")["step_s"]
+check(own["step_s"] < half < 2 * own["step_s"], f"a host about as fast as the device: {half}, not {own['step_s']}")
+# ... in loops of many iterations too, where it falls behind only after some.
+loop = dict(microbatches=8)
+device, host = predict(**loop)["step_s"], predict_as("dispatch = 1", **loop)["step_s"]
+for share in (0.5, 0.9, 1.1, 2):
+    step = predict_as(f"dispatch = {share * device / host}", **loop)["step_s"]
+    check(max(1, share) * device * (1 - 1e-9) <= step <= (1 + share) * device, f"a host that needs {share} of the device's time: {step}, not {device}")
+
+# Each member of a collective costs the host more, but only where a pipeline spans machines.
+across, within = dict(mesh="pipe=2,tensor=2", overlap="off", microbatches=2), dict(mesh="tensor=2", overlap="off", microbatches=2)
+near(predict_as('dispatch_peer = 1\nbatched_collectives = ["tensor"]', **within)["step_s"], predict_as('batched_collectives = ["tensor"]', **within)["step_s"], "members within a machine")
+check(predict_as('dispatch_peer = 1\nbatched_collectives = ["tensor"]', **across)["step_s"] > 10, "members of collectives on two machines")
+
+# What the system does in another way.
+cluster(inside=1e8, outside=1e8, latency=1e-3)
+data = predict(mesh="data=2", zero=1)["breakdown"]["communication[data]"]
+reduced = predict_as('all_reduced_gradients = ["data"]', mesh="data=2", zero=1)["breakdown"]["communication[data]"]
+check(1.2 * data < reduced < 2 * data, f"gradients all-reduced {reduced} s, reduce-scattered {data} s")
+near(predict_as('all_reduced_gradients = ["tensor"]', mesh="data=2", zero=1)["breakdown"]["communication[data]"], data, "gradients of another axis")
+sequences = dict(mesh="tensor=2", sequence_parallel=True, overlap="off")
+one, many = predict_as('batched_collectives = ["tensor"]', **sequences)["breakdown"], predict(**sequences)["breakdown"]
+check(one["communication[tensor]"] < many["communication[tensor]"] / 2, f"sequences together {one}, one after the other {many}")
+near(predict_as('batched_collectives = ["data"]', **sequences)["breakdown"]["communication[tensor]"], many["communication[tensor]"], "sequences of another axis")
+narrow = dict(precision="bf16", microbatches=2)
+check(predict_as("separate_accumulation = true", **narrow)["breakdown"]["kernels"] > predict(**narrow)["breakdown"]["kernels"], "gradients are added to by a kernel")
+near(predict_as("separate_accumulation = true")["step_s"], predict()["step_s"], "products that write f32 anyway")
+stages = dict(mesh="pipe=2", microbatches=4)
+check(predict_as("synchronous_messages = true", **stages)["breakdown"]["communication[pipe]"] > 1.5 * predict(**stages)["breakdown"]["communication[pipe]"],
+      "who sends waits too")
+
 # The text says the same; --report has a trace of that time.
 said = call(["meshwright", "predict", config, "--cluster", "c.toml", "--batch", 8, "--seq", 16])
 number, unit = said.split("step ")[1].split()[:2]
@@ -176,6 +221,8 @@ pathlib.Path("spread.toml").write_text(pathlib.Path("c.toml").read_text().replac
 pathlib.Path("packing.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "packing = 1e9\nlaunch ="))
 pathlib.Path("functions.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "functions.exp = 0\nlaunch ="))
 pathlib.Path("q.toml").write_text('name = "q"\nsource = "a test"\nproduct = 2\n')
+pathlib.Path("flag.toml").write_text('name = "q"\nsource = "a test"\nsynchronous_messages = 1\n')
+pathlib.Path("list.toml").write_text('name = "q"\nsource = "a test"\nbatched_collectives = ["tensor", 1]\n')
 for words, why in (
         (["--cluster", "small.toml", "--mesh", "data=4"], "the mesh has 4 devices, but test only 2"),
         (["--cluster", "away.toml"], "its target 'tpu' must be one of"),
@@ -186,6 +233,8 @@ for words, why in (
         (["--cluster", "none.toml"], "cannot read 'none.toml'"),
         (["--cluster", "/dev/zero"], "pipe or a device"),
         (["--cluster", "c.toml", "--profile", "q.toml"], "unknown key 'product'"),
+        (["--cluster", "c.toml", "--profile", "flag.toml"], "line 3: 'synchronous_messages' must be true or false"),
+        (["--cluster", "c.toml", "--profile", "list.toml"], "line 3: 'batched_collectives' must be a list of texts"),
         (["--cluster", "c.toml", "--profile", "nanotorn"], "did you mean nanotron"),
         (["--cluster", "c.toml", "-o", "x"], "predict writes nothing"),
         (["--cluster", "c.toml", "--assert", "peak<=1GiB"], "predict checks nothing"),
