@@ -20,15 +20,16 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
   const std::pair<StringRef, double *> numbers[] = {{"products", &profile.products},
                                                     {"kernels", &profile.kernels},
                                                     {"communication", &profile.communication},
+                                                    {"network", &profile.network},
                                                     {"launch", &profile.launch},
                                                     {"message", &profile.message},
                                                     {"dispatch", &profile.dispatch},
                                                     {"dispatch_peer", &profile.dispatchPeer}};
   auto read = [&](const toml::table &table) {
     reader.expectOnly(table, {"name", "description", "source", "products", "kernels",
-                              "communication", "launch", "message", "dispatch", "dispatch_peer",
-                              "synchronous_messages", "separate_accumulation",
-                              "batched_collectives", "all_reduced_gradients"});
+                              "communication", "network", "launch", "message", "dispatch",
+                              "dispatch_peer", "synchronous_messages", "separate_accumulation",
+                              "batched_collectives", "all_reduced_gradients", "memory"});
     profile.name = reader.text(table, "name");
     profile.description = reader.text(table, "description", false);
     reader.text(table, "source");
@@ -39,6 +40,16 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
     profile.separateAccumulation = reader.flag(table, "separate_accumulation");
     profile.batchedCollectives = reader.texts(table, "batched_collectives");
     profile.allReducedGradients = reader.texts(table, "all_reduced_gradients");
+    const toml::node *memory = reader.find(table, "memory", /*mustBe=*/false);
+    if (!memory)
+      return;
+    if (!memory->is_table())
+      return reader.fail(*memory, "'memory' must be a table of factors by category");
+    reader.expectOnly(*memory->as_table(), {"parameter", "gradient", "optimizer", "activation",
+                                            "temporary", "workspace", "input", "output"});
+    for (auto &&[key, node] : *memory->as_table())
+      profile.memory[std::string(key.str())] =
+          reader.number(*memory->as_table(), StringRef(key.data(), key.length()));
   };
   if (llvm::Error error = reader.parse(text, read))
     return std::move(error);

@@ -57,8 +57,18 @@ struct Prediction {
     modelFlops = plan.flops - plan.recomputedFlops;
     mfu = modelFlops / (ranks * peakRate * seconds);
     capacity = devices.capacity;
+    for (const plan::Program &program : plan.programs)
+      peak = std::max(peak, peakOf(program, profile));
   }
-  bool fits() const { return capacity == 0 || double(plan.deviceBytes) <= capacity; }
+  /// Bytes of a program where it needs most, as the system of `profile` would have it.
+  static double peakOf(const plan::Program &program, const cost::Profile &profile) {
+    double bytes = double(program.arenaBytes) + double(bytesOf(program.allowances));
+    for (const plan::MemoryLine &line : program.memory)
+      if (auto factor = profile.memory.find(line.category); factor != profile.memory.end())
+        bytes += (factor->second - 1) * double(line.bytes);
+    return bytes;
+  }
+  bool fits() const { return capacity == 0 || peak <= capacity; }
   llvm::json::Object json() const;
   void print(llvm::raw_ostream &os) const;
 
@@ -67,6 +77,7 @@ struct Prediction {
   const cost::Profile &profile;
   TimeParts parts;
   double seconds, ranks, tokensPerDevice, peakRate, modelFlops, mfu, capacity;
+  double peak = 0; ///< bytes on the device that needs most
 };
 } // namespace
 
@@ -81,7 +92,7 @@ llvm::json::Object Prediction::json() const {
                             {"mfu", mfu},
                             {"model_flops", modelFlops},
                             {"peak_flops_per_device", peakRate},
-                            {"peak_bytes", plan.deviceBytes},
+                            {"peak_bytes", std::llround(peak)},
                             {"breakdown", std::move(breakdown)}};
   if (capacity > 0) {
     object["device_memory_bytes"] = capacity;
@@ -107,7 +118,7 @@ void Prediction::print(llvm::raw_ostream &os) const {
                       modelFlops,
                       plan.recomputedFlops > 0 ? ", without recomputation" : "",
                       int64_t(ranks), peakRate, timeText(seconds));
-  os << llvm::formatv("peak {0:F2} GB a device", double(plan.deviceBytes) / 1e9);
+  os << llvm::formatv("peak {0:F2} GB a device", peak / 1e9);
   if (capacity > 0)
     os << llvm::formatv(" of {0:F2} GB{1}", capacity / 1e9, fits() ? "" : ": it does not fit");
   os << "\nbreakdown of the step time, mean over all devices:\n";

@@ -305,9 +305,9 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
   cost.isLaunched = cost.seconds > 0;
   if (profile.separateAccumulation) {
     constexpr double bytesPerElement = 2 + 4 + 4; // the gradient, and the sum read and written
-    cost.accumulates = cluster.deviceAt(runner.device).memory.seconds(
-                           bytesPerElement * call.accumulated) *
-                       profile.kernels;
+    cost.accumulates = profile.kernels * longest(runner, [&](const cost::Device &device) {
+      return device.memory.seconds(bytesPerElement * call.accumulated);
+    });
   }
   return costs[op] = cost;
 }
@@ -367,17 +367,23 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
   StringRef name = collective.getName();
   bool isAllReduced =
       name == "reduce_scatter" && isAlong(collective, profile.allReducedGradients);
+  double factor = profile.communication;
+  if (layout.level > 0 && isAlong(collective, profile.allReducedGradients))
+    factor *= profile.network;
   // A member of an all-reduce sends as much again as it gathers.
-  double seconds = profile.communication *
+  double seconds = factor *
                    (isAllReduced ? cluster.collectiveSeconds("all_reduce", 2 * bytes, layout)
                                  : cluster.collectiveSeconds(name, bytes, layout));
   double begin = std::max(from, link), end = begin + seconds;
   link = end;
   CommunicationKind kind{axesOf(collective), collective.getName().str(),
                                  cluster.levels[layout.level].name};
-  if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
+  std::optional<int64_t> token = exec::asyncTokenOf(&op);
+  if (token) {
     runner.clocks.started[*token] = end;
     runner.awaited[*token] = kind;
+  }
+  if (token && !isAlong(collective, profile.allReducedGradients)) {
     // What is computed meanwhile is held up, which is paid at once.
     double heldUp = cluster.levels[layout.level].contention * seconds;
     runner.parts.communication[kind] += heldUp;

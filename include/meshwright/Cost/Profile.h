@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Profile {
   double products = 1;      ///< matrix products, attention and its gradient
   double kernels = 1;       ///< all other kernels, those of the optimizer too
   double communication = 1; ///< collectives
+  double network = 1;       ///< those of gradients between machines, besides
 
   // Seconds.
   double launch = 0;  ///< of the device, more from each kernel to the next
@@ -41,8 +43,11 @@ struct Profile {
   bool separateAccumulation = false;
   /// Mesh axes whose collectives transfer all sequences of a microbatch at once.
   std::vector<std::string> batchedCollectives;
-  /// Mesh axes along which gradients are all-reduced where ours are reduce-scattered.
+  /// Mesh axes of gradients that are all-reduced, not reduce-scattered, and without overlap.
   std::vector<std::string> allReducedGradients;
+
+  /// Factors of the bytes of a category of memory where a program needs most.
+  std::map<std::string, double> memory;
 };
 
 /// A profile by its name, or from a file of TOML.

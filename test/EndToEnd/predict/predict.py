@@ -187,11 +187,12 @@ near(predict_as('dispatch_peer = 1\nbatched_collectives = ["tensor"]', **within)
 check(predict_as('dispatch_peer = 1\nbatched_collectives = ["tensor"]', **across)["step_s"] > 10, "members of collectives on two machines")
 
 # What the system does in another way.
-cluster(inside=1e8, outside=1e8, latency=1e-3)
+cluster(inside=1e6, outside=1e6)
 data = predict(mesh="data=2", zero=1)["breakdown"]["communication[data]"]
 reduced = predict_as('all_reduced_gradients = ["data"]', mesh="data=2", zero=1)["breakdown"]["communication[data]"]
 check(1.2 * data < reduced < 2 * data, f"gradients all-reduced {reduced} s, reduce-scattered {data} s")
 near(predict_as('all_reduced_gradients = ["tensor"]', mesh="data=2", zero=1)["breakdown"]["communication[data]"], data, "gradients of another axis")
+cluster(inside=1e8, outside=1e8, latency=1e-3)
 sequences = dict(mesh="tensor=2", sequence_parallel=True, overlap="off")
 one, many = predict_as('batched_collectives = ["tensor"]', **sequences)["breakdown"], predict(**sequences)["breakdown"]
 check(one["communication[tensor]"] < many["communication[tensor]"] / 2, f"sequences together {one}, one after the other {many}")
@@ -202,6 +203,18 @@ near(predict_as("separate_accumulation = true")["step_s"], predict()["step_s"], 
 stages = dict(mesh="pipe=2", microbatches=4)
 check(predict_as("synchronous_messages = true", **stages)["breakdown"]["communication[pipe]"] > 1.5 * predict(**stages)["breakdown"]["communication[pipe]"],
       "who sends waits too")
+
+# The network's factor is that of gradients between machines alone.
+for mesh, factor in (("data=2", 1), ("tensor=2,data=2", 1), ("data=2,tensor=2", 3)):
+    waits = [predict_as(f'all_reduced_gradients = ["data"]\nnetwork = {network}', mesh=mesh, overlap="off")["breakdown"]["communication[data]"] for network in (1, 3)]
+    near(waits[1], factor * waits[0], f"gradients of {mesh}")
+
+# Bytes of a category count as often as the profile says.
+near(predict_as("memory.parameter = 1")["peak_bytes"], predict()["peak_bytes"], "as many bytes")
+more, most = (predict_as(f"memory.parameter = {factor}")["peak_bytes"] - predict()["peak_bytes"] for factor in (2, 3))
+check(more > 0, "parameters twice")
+near(most, 2 * more, "parameters three times")
+check(not predict_as("memory.parameter = 1e6")["fits"], "parameters that do not fit")
 
 # The text says the same; --report has a trace of that time.
 said = call(["meshwright", "predict", config, "--cluster", "c.toml", "--batch", 8, "--seq", 16])
@@ -222,6 +235,7 @@ pathlib.Path("packing.toml").write_text(pathlib.Path("c.toml").read_text().repla
 pathlib.Path("functions.toml").write_text(pathlib.Path("c.toml").read_text().replace("launch =", "functions.exp = 0\nlaunch ="))
 pathlib.Path("q.toml").write_text('name = "q"\nsource = "a test"\nproduct = 2\n')
 pathlib.Path("flag.toml").write_text('name = "q"\nsource = "a test"\nsynchronous_messages = 1\n')
+pathlib.Path("memory.toml").write_text('name = "q"\nsource = "a test"\nmemory.activations = 2\n')
 pathlib.Path("list.toml").write_text('name = "q"\nsource = "a test"\nbatched_collectives = ["tensor", 1]\n')
 for words, why in (
         (["--cluster", "small.toml", "--mesh", "data=4"], "the mesh has 4 devices, but test only 2"),
@@ -234,6 +248,7 @@ for words, why in (
         (["--cluster", "/dev/zero"], "pipe or a device"),
         (["--cluster", "c.toml", "--profile", "q.toml"], "unknown key 'product'"),
         (["--cluster", "c.toml", "--profile", "flag.toml"], "line 3: 'synchronous_messages' must be true or false"),
+        (["--cluster", "c.toml", "--profile", "memory.toml"], "line 3: unknown key 'activations'"),
         (["--cluster", "c.toml", "--profile", "list.toml"], "line 3: 'batched_collectives' must be a list of texts"),
         (["--cluster", "c.toml", "--profile", "nanotorn"], "did you mean nanotron"),
         (["--cluster", "c.toml", "-o", "x"], "predict writes nothing"),
