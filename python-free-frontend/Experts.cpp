@@ -34,7 +34,7 @@ struct ExpertReader {
 
   /// Which of the `listed` layers that lists are about have experts.
   std::vector<bool> layers(int64_t listed, int64_t experts);
-  ExpertSizes sizes(int64_t experts, int64_t inner, const ModelOptions &options);
+  ExpertSizes sizes(int64_t experts, const Model &m, const ModelOptions &options);
   void readGroups(ExpertSizes &sizes);
   void check(const ExpertSizes &sizes, const ModelOptions &options);
 };
@@ -77,13 +77,19 @@ void ExpertReader::readGroups(ExpertSizes &sizes) {
   sizes.chosenGroups = chosen;
 }
 
-ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptions &options) {
+ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOptions &options) {
+  auto proportional = [&](const Key<std::optional<int64_t>> &key, int64_t size) {
+    return inProportion(config, key.name, size, m.listedHidden, options);
+  };
   ExpertSizes sizes;
   sizes.count = experts;
   sizes.chosen = count(names.chosen);
-  sizes.inner = size(names.inner, inner);
+  // That of the MLP is in proportion already; 0 says that there is none of its own.
+  sizes.inner = size(names.inner, 0);
+  sizes.inner = sizes.inner ? proportional(names.inner, sizes.inner) : m.inner;
   sizes.sharedInner = names.sharedMayLack ? config.count(names.sharedInner.name, 0)
                                           : size(names.sharedInner, 0);
+  sizes.sharedInner = proportional(names.sharedInner, sizes.sharedInner);
   sizes.sharedInner += sizes.inner * count(names.sharedCount);
   sizes.normalized = flag(names.normalized);
   if (!names.leastSum.name.empty())
@@ -221,7 +227,7 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
   std::vector<bool> sparse = reader.layers(listed, experts);
   for (int64_t i = 0; i < m.layers; ++i)
     m.kinds[i].sparse = sparse[i % listed];
-  m.experts = reader.sizes(experts, m.inner, options);
+  m.experts = reader.sizes(experts, m, options);
   if (!config.failed() && llvm::is_contained(sparse, true))
     reader.check(m.experts, options);
   else

@@ -5,11 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Frontend.h"
 
-#include "Model.h"
+#include "MaximalUpdate.h"
 #include "Train/Train.h"
 #include "meshwright/runtime/Suggestion.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -264,22 +265,29 @@ static const Family *takeText(Config &config) {
   return table;
 }
 
-FailureOr<OwningOpRef<ModuleOp>>
-meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRContext &context) {
-  context.loadDialect<TrainDialect, func::FuncDialect>();
+namespace {
+/// A configuration, and the table that it is read by.
+struct Described {
+  Config config;
+  const Family *table;
+  std::string whole; ///< the family of a model of more than text
+};
+} // namespace
+
+/// Opens the configuration in the file `path`.
+static FailureOr<Described> describe(StringRef path, MLIRContext &context) {
   FailureOr<Config> config = Config::read(path, &context);
-  if (failed(config) || failed(checkOptions(path, options, context)))
+  if (failed(config))
     return failure();
   std::string family = config->text("model_type", "");
   if (config->failed())
     return failure();
   const Family *table = findTable(*config, family);
+  std::string whole;
   if (config->failed())
     return failure();
   if (!table && (table = takeText(*config)))
-    emitRemark(FileLineColLoc::get(&context, path, 0, 0))
-        << "note: '" << path << "' is a " << family << ", a model of more than text: its "
-        << "\"text_config\", a " << table->name << ", is what is trained";
+    whole = family;
   if (config->failed())
     return failure();
   if (!table) {
@@ -296,25 +304,102 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
     std::vector<std::string> texts(names.begin(), names.end());
     if (std::string near = nearestModel(family, texts); !family.empty() && !near.empty())
       diagnostic << "; \"" << near << "\" is nearest";
-    return diagnostic << ". Any other model can be written as an .mlir file (see examples/)";
-  }
-  if (failed(checkPacked(*config, *table, options)) ||
-      failed(checkMasked(*config, *table, options)))
+    diagnostic << ". Any other model can be written as an .mlir file (see examples/)";
     return failure();
-  if (failed(checkSource(*config, *table, options)))
+  }
+  return Described{std::move(*config), table, whole};
+}
+
+/// The base model of muP, as deep as `model`, and its module.
+static FailureOr<std::pair<Model, OwningOpRef<ModuleOp>>>
+readBase(const Model &model, const ModelOptions &options, MLIRContext &context) {
+  FailureOr<Described> described = describe(options.mupBase, context);
+  if (failed(described))
+    return failure();
+  Config &config = described->config;
+  if (described->table != &model.family) {
+    config.error("model_type") << "--mup-base: the base model is of family " << described->table->name
+                               << ", the model of family " << model.family.name
+                               << (described->table->name == model.family.name ? " in another form" : "")
+                               << "; muP compares widths of one architecture";
+    return failure();
+  }
+  // Lengths of sequences change no parameter. An encoder and a decoder are each as deep as they say.
+  ModelOptions chosen = options;
+  chosen.mupBase.clear();
+  chosen.width = chosen.sequence = chosen.sourceSequence = chosen.tokens = 0;
+  chosen.layers = model.source ? options.layers : model.layers;
+  Model base = readModel(config, model.family, chosen);
+  if (config.failed())
+    return failure();
+  checkBase(config, model, base);
+  if (config.failed())
+    return failure();
+  ImportedModule module = buildModel(base, config.contents(), chosen, context);
+  if (failed(module))
+    return failure();
+  return std::pair<Model, OwningOpRef<ModuleOp>>(std::move(base), std::move(*module));
+}
+
+/// Says what the forward of muP multiplies by and config.json does not say.
+static void remarkFactors(StringRef path, const Model &scaled, const Model &own, MLIRContext &context) {
+  std::string factors;
+  auto add = [&](StringRef what, double now, double before) {
+    if (now != before)
+      llvm::raw_string_ostream(factors) << (factors.empty() ? "" : ", ") << what << " by "
+                                        << llvm::format("%.6g", now / before);
+  };
+  add("embeddings", scaled.embeddingFactor, own.embeddingFactor);
+  add("residuals", scaled.residualFactor, own.residualFactor);
+  add("scores", scaled.kinds[0].scoreScale, own.kinds[0].scoreScale);
+  add("logits", scaled.logitFactor, own.logitFactor);
+  if (!factors.empty())
+    emitRemark(FileLineColLoc::get(&context, path, 0, 0))
+        << "note: --mup-base multiplies " << factors
+        << ", which config.json does not say: other programs need these factors to read checkpoints";
+}
+
+FailureOr<OwningOpRef<ModuleOp>>
+meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRContext &context) {
+  context.loadDialect<TrainDialect, func::FuncDialect>();
+  FailureOr<Described> described = describe(path, context);
+  if (failed(described) || failed(checkOptions(path, options, context)))
+    return failure();
+  Config &config = described->config;
+  const Family &table = *described->table;
+  if (!described->whole.empty())
+    emitRemark(FileLineColLoc::get(&context, path, 0, 0))
+        << "note: '" << path << "' is a " << described->whole << ", a model of more than text: its "
+        << "\"text_config\", a " << table.name << ", is what is trained";
+  if (failed(checkPacked(config, table, options)) || failed(checkMasked(config, table, options)) ||
+      failed(checkSource(config, table, options)))
     return failure();
   ModelOptions chosen = options;
-  Model model = readModel(*config, *table, chosen);
-  if (config->failed())
+  Model model = readModel(config, table, chosen);
+  if (config.failed())
     return failure();
-  if (config->has("quantization_config"))
+  if (config.has("quantization_config"))
     emitRemark(FileLineColLoc::get(&context, path, 0, 0))
         << "note: '" << path
         << "' has a \"quantization_config\", which is ignored: training is in --precision, and "
            "--init "
            "reads files that are not quantized";
-  ImportedModule module = buildModel(model, config->contents(), chosen, context);
-  if (failed(module) || failed(verify(**module)))
+  OwningOpRef<ModuleOp> base;
+  if (!options.mupBase.empty()) {
+    auto read = readBase(model, chosen, context);
+    if (failed(read))
+      return failure();
+    Model own = model;
+    scaleForward(model, read->first);
+    remarkFactors(path, model, own, context);
+    base = std::move(read->second);
+  }
+  ImportedModule module = buildModel(model, config.contents(), chosen, context);
+  if (failed(module))
+    return failure();
+  if (base && failed(scaleParameters(**module, *base, model, options.mupBase)))
+    return failure();
+  if (failed(verify(**module)))
     return failure();
   if (model.source && options.tokens) {
     FailureOr<std::string> generation = readGeneration(*config, path, model);

@@ -66,6 +66,7 @@ struct ExpertSizes {
 struct Model {
   const Family &family;
   int64_t vocabulary = 0, padding = -1, positions = 0, hidden = 0, layers = 0;
+  int64_t listedHidden = 0; ///< the hidden size in the configuration, which ModelOptions::width may replace
   int64_t heads = 0, kvHeads = 0, headDim = 0, inner = 0, embeddingWidth = 0;
   int64_t positionOffset = 0, types = 0;
   std::string activation = {}, transformActivation = {};
@@ -96,6 +97,11 @@ struct Model {
 /// Reads all keys of `config`, which has errors afterwards if they make no model.
 /// `part`: of a family's encoder, whose decoder reads the other keys.
 Model readModel(Config &config, const Family &family, ModelOptions &options, bool part = false);
+
+/// `size`, which `key` says of a model whose hidden size is `hidden`, in proportion to the hidden size
+/// that the options ask for; reports one that would be no whole number.
+int64_t inProportion(Config &config, StringRef key, int64_t size, int64_t hidden,
+                     const ModelOptions &options);
 
 /// Which layers see a window, whether or not it is longer than the sequence.
 struct Windows {

@@ -8,6 +8,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace meshwright;
@@ -31,6 +32,18 @@ static std::optional<double> readOptional(Config &config, const Key<std::optiona
 
 static bool readFlag(Config &config, const Key<bool> &key) {
   return key.name.empty() ? key.otherwise : config.flag(key.name, key.otherwise);
+}
+
+int64_t meshwright::frontend::inProportion(Config &config, StringRef key, int64_t size, int64_t hidden,
+                                           const ModelOptions &options) {
+  if (!options.width || !size || config.failed())
+    return size;
+  int64_t product = 0;
+  if (llvm::MulOverflow(size, options.width, product) || product % hidden || product == 0)
+    config.error(key) << "\"" << key << "\" = " << size << " of a hidden size of " << hidden
+                      << " has no whole multiple for one of " << options.width
+                      << "; use widths that are multiples of " << hidden / std::gcd(size, hidden);
+  return product / hidden;
 }
 
 /// 1 where there is no such key.
@@ -289,21 +302,27 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   if (f.positionsAfterPadding)
     countPositions(config, m);
   useDefaultSequence(options, m.positions);
-  m.hidden = readSize(config, f.hidden);
+  m.hidden = m.listedHidden = readSize(config, f.hidden);
+  if (options.width)
+    m.hidden = options.width;
+  auto proportional = [&](StringRef key, std::optional<int64_t> size) -> std::optional<int64_t> {
+    return size ? std::optional(inProportion(config, key, *size, m.listedHidden, options)) : std::nullopt;
+  };
   int64_t listed = 0;
   readSource(config, m, options);
   m.layers = m.source ? readDecoderLayers(config, m, options, listed)
                       : readLayers(config, f.layers, options, listed);
-  m.heads = readSize(config, f.heads);
-  m.kvHeads = readOptional(config, f.kvHeads).value_or(m.heads);
+  m.heads = *proportional(f.heads.name, readSize(config, f.heads));
+  m.kvHeads = proportional(f.kvHeads.name, readOptional(config, f.kvHeads)).value_or(m.heads);
   bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));
   m.headDim = readOptional(config, f.headDim).value_or(m.hidden / m.heads);
   if (f.latent.used) {
     m.latent = readLatent(config, m);
     m.headDim = m.latent.plainDim + m.latent.turnedDim;
   }
-  m.embeddingWidth = readOptional(config, f.embeddingWidth).value_or(m.hidden);
-  m.inner = readOptional(config, f.inner).value_or(4 * m.hidden);
+  m.embeddingWidth =
+      proportional(f.embeddingWidth.name, readOptional(config, f.embeddingWidth)).value_or(m.hidden);
+  m.inner = proportional(f.inner.name, readOptional(config, f.inner)).value_or(4 * m.hidden);
   m.gated = f.gated;
   if (f.feedForward.empty())
     m.activation = readActivation(config, f.activation, f.mayBeXielu ? xieluName : "");

@@ -105,6 +105,16 @@ private:
   mlir::ValueRange states, scalars;
 };
 
+/// How many times the base model's fan-in and fan-out a parameter has, in muP.
+struct WidthMultipliers {
+  double fanIn = 1, fanOut = 1;
+};
+
+/// What an update of one parameter multiplies the learning rate, the weight decay and the input `eps` by.
+struct UpdateFactors {
+  double rate = 1, decay = 1, eps = 1;
+};
+
 /// The parameter after an update, and its states in the order of the row.
 struct Updated {
   formula::Expr parameter;
@@ -118,6 +128,8 @@ struct Optimizer {
   llvm::ArrayRef<BiasCorrection> corrections;
   /// Builds the update of each element. Zeros must make zeros, as padding needs.
   Updated (*update)(const UpdateInputs &);
+  /// How steps of a wider parameter differ in muP (Optimizers/MaximalUpdate.h); null: no rule is published.
+  UpdateFactors (*scaledByWidth)(WidthMultipliers) = nullptr;
   /// `train-build-optimizer` computes it, with its averages.
   Direction direction = Direction::none;
   llvm::ArrayRef<MeanSquare> means = {};

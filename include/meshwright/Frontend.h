@@ -37,6 +37,10 @@ struct ModelOptions {
   /// In how many parts rows are sent there and computed with, one beside the other; at least 1.
   int64_t expertParts = 1;
   int64_t layers = 0;            ///< replaces the configuration's number of layers; 0: it does not
+  /// Replaces the configuration's hidden size, and in proportion how many heads there are and the inner
+  /// sizes of MLPs; 0: it does not.
+  int64_t width = 0;
+  std::string mupBase; ///< the config.json of the base model of muP; empty: standard parametrization
   std::optional<double> dropout; ///< replaces every probability of the configuration
   AuxLoss auxLoss = AuxLoss::config;
   std::optional<double> auxLossFactor; ///< replaces the configuration's

@@ -38,6 +38,9 @@ struct CompileOptions {
   std::string model;            ///< config.json, or .mlir at any floor; of a folder, the file in it
   int64_t tokensAtOnce = 0;     ///< of a sequence that the program reads, no flag; 0: all
   int64_t layers = 0;           ///< replaces the model's number of layers, no flag; 0: the model's
+  /// Replaces the model's hidden size, and in proportion how many heads it has and how wide its MLP
+  /// is, no flag; 0: the model's.
+  int64_t width = 0;
   exec::FlagValues targetFlags; ///< those of targets that were given
   /// From the recipe's table [seeds]: patterns of parameters' names and shardings.
   std::vector<std::pair<std::string, std::string>> seeds;

@@ -31,7 +31,7 @@ namespace meshwright {
 static StringRef heldFrom(Phase phase) {
   switch (phase) {
   case Phase::train:
-    return "whose operations hold their probabilities; change the file";
+    return "whose operations and parameters hold what it decides; change the file";
   case Phase::step:
     return "whose layers are split and differentiated already; leave the flag out";
   case Phase::dist:
@@ -186,6 +186,8 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
     model.expertBuffer = *options.expertBuffer.value;
   model.expertParts = options.expertParts;
   model.layers = options.layers;
+  model.width = options.width;
+  model.mupBase = options.mupBase;
   model.dropout = options.dropout.value;
   model.auxLoss = options.auxLoss;
   model.auxLossFactor = options.auxLossCoef.value;

@@ -35,6 +35,7 @@ Expected<OwningOpRef<ModuleOp>> compileDecoder(const CompileOptions &options, in
   decoder.target = options.target;
   decoder.targetFlags = options.targetFlags;
   decoder.layers = options.layers;
+  decoder.mupBase = options.mupBase;
   decoder.batch = 1;
   decoder.sequence = length;
   decoder.sourceSequence = options.sourceSequence;

@@ -105,6 +105,17 @@ static Error findModel(CompileOptions &options) {
                            "the folder of a Hugging Face model, or a .mlir file");
 }
 
+/// The file of muP's base model, where its folder is given.
+static Error findBase(CompileOptions &options) {
+  if (!sys::fs::is_directory(options.mupBase))
+    return Error::success();
+  std::string file = (StringRef(options.mupBase).rtrim('/') + "/config.json").str();
+  if (!sys::fs::exists(file))
+    return createStringError("--mup-base: the folder '" + options.mupBase + "' has no config.json");
+  options.mupBase = file;
+  return Error::success();
+}
+
 /// What a recipe gives a flag, as text.
 static Expected<std::vector<std::string>> textsOf(const Flag &flag, const toml::node &node) {
   using Values = std::vector<std::string>;
@@ -292,6 +303,8 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   if (!exits.empty() && !options.given.count("emit"))
     options.emit = exits.back().str();
   if (Error error = findModel(options))
+    return std::move(error);
+  if (Error error = findBase(options))
     return std::move(error);
   return options;
 }

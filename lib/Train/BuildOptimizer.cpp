@@ -11,6 +11,8 @@
 #include "Train/Passes.h"
 #include "meshwright/runtime/Averages.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
@@ -35,6 +37,8 @@ public:
 private:
   /// The scalar input called `name`, declared on first use.
   Value scalar(StringRef name);
+  /// The input `eps` times `factor`, computed on first use.
+  Value scaledEps(double factor);
   /// A variable beside `parameter`, of its shape or of `type`.
   VariableOp state(VariableOp parameter, StringRef role, Type element);
   VariableOp state(VariableOp parameter, StringRef role, RankedTensorType type, bool ofExperts);
@@ -75,6 +79,7 @@ private:
   bool areNamesFree = true; ///< those of the states so far
   Value weightOfLast; ///< see averageWeight
   DenseMap<Operation *, VariableOp> masters, offsets; ///< by parameter
+  std::map<double, Value> epsBy; ///< by factor, see scaledEps
   Value check; ///< not finite where the step is to change nothing
 };
 } // namespace
@@ -89,6 +94,17 @@ Value StepBuilder::scalar(StringRef name) {
   unsigned at = step.getNumArguments();
   (void)step.insertArgument(at, type, attrs, nameLocation(name, step.getLoc()));
   return step.getArgument(at);
+}
+
+Value StepBuilder::scaledEps(double factor) {
+  Value eps = scalar("eps");
+  if (factor == 1)
+    return eps;
+  Value &scaled = epsBy[factor];
+  if (!scaled)
+    scaled = ScaleOp::create(builder, nameLocation("scaled_eps", step.getLoc()), eps,
+                             builder.getF64FloatAttr(factor));
+  return scaled;
 }
 
 VariableOp StepBuilder::state(VariableOp parameter, StringRef role, Type element) {
@@ -254,9 +270,9 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
       set(variable, guarded(updated, previous));
   }
   operands.append({clip, scalar("lr")});
-  for (StringRef name : optimizer.scalars())
-    operands.push_back(scalar(name));
   UpdateFactors factors = groups.factorsOf(parameter);
+  for (StringRef name : optimizer.scalars())
+    operands.push_back(name == "eps" ? scaledEps(factors.eps) : scalar(name));
   SmallVector<Type> types{weight.getType()};
   for (Value value : ArrayRef(operands).slice(2, states.size()))
     types.push_back(value.getType());

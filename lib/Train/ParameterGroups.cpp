@@ -6,6 +6,7 @@
 #include "ParameterGroups.h"
 
 #include "ParameterPatterns.h"
+#include "Train/Widths.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -13,14 +14,40 @@ using namespace meshwright::train;
 
 static constexpr StringLiteral flag = "--optimizer-groups";
 
+/// Whether the optimizer decays parameters.
+static bool canDecay(const Optimizer &optimizer) {
+  return llvm::is_contained(optimizer.scalars(), "weight_decay");
+}
+
+LogicalResult GroupedParameters::checkWidths(ModuleOp module) const {
+  bool scaled = false, adapted = false;
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    scaled |= widthsOf(variable).has_value();
+    adapted |= variable->hasAttr(adapterAttr);
+  }
+  if (!scaled)
+    return success();
+  if (adapted)
+    return module.emitError("--mup-base: muP has no rule for adapters; leave it or --lora out");
+  if (optimizer->scaledByWidth)
+    return success();
+  auto have = make_filter_range(optimizers(), [](auto *row) { return row->scaledByWidth; });
+  auto names = map_range(have, [](auto *row) -> StringRef { return row->name; });
+  return module.emitError("--mup-base: no rule is published for how steps of --optimizer ")
+         << optimizer->name << " depend on the width of a model; there are rules for "
+         << llvm::join(names, ", ");
+}
+
 LogicalResult GroupedParameters::assign(ModuleOp module, const ParameterGroups &groups,
                                         const Optimizer &optimizer) {
-  bool canDecay = llvm::is_contained(optimizer.scalars(), "weight_decay");
+  this->optimizer = &optimizer;
+  if (failed(checkWidths(module)))
+    return failure();
   for (const ParameterGroup &group : groups.groups) {
     FailureOr<SmallVector<VariableOp>> matching = parametersMatching(module, group.pattern, flag);
     if (failed(matching))
       return failure();
-    if (group.decay && !canDecay)
+    if (group.decay && !canDecay(optimizer))
       return emitPatternError(module, group.pattern, flag)
              << "has a decay, but --optimizer " << optimizer.name
              << " decays no parameters; leave decay= out, or choose another optimizer";
@@ -43,10 +70,18 @@ LogicalResult GroupedParameters::assign(ModuleOp module, const ParameterGroups &
 
 UpdateFactors GroupedParameters::factorsOf(VariableOp parameter) const {
   bool isMatrix = parameter.getTensorType().getRank() - parameter.getNumbered() >= 2;
-  UpdateFactors factors{1, isMatrix ? 1.0 : 0.0};
+  UpdateFactors factors;
+  factors.decay = isMatrix ? 1 : 0;
   if (auto found = groupOf.find(parameter); found != groupOf.end()) {
     factors.rate = found->second.rate;
     factors.decay = found->second.decay.value_or(factors.decay);
+  }
+  if (std::optional<WidthMultipliers> widths = widthsOf(parameter)) {
+    UpdateFactors scaled = optimizer->scaledByWidth(*widths);
+    factors.rate *= scaled.rate;
+    if (canDecay(*optimizer))
+      factors.decay *= scaled.decay;
+    factors.eps *= scaled.eps;
   }
   return factors;
 }

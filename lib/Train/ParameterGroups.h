@@ -10,23 +10,22 @@
 
 namespace meshwright::train {
 
-/// What an update of one parameter multiplies the learning rate and the weight decay by.
-struct UpdateFactors {
-  double rate = 1, decay = 1;
-};
-
 /// The groups of a module's parameters. Without one, matrices decay and vectors (norms, biases) do
-/// not: what files have as such.
+/// not: what files have as such. muP's factors of a parameter multiply those of its group.
 class GroupedParameters {
 public:
   /// Finds out which parameters are in which of `groups`. Emits an error and fails where a group
-  /// has none, or one that is stored in several tensors has some in it only.
+  /// has none, one that is stored in several tensors has some in it only, or muP has no rule for a
+  /// parameter that is wider than the base model's.
   mlir::LogicalResult assign(mlir::ModuleOp module, const ParameterGroups &groups,
                              const Optimizer &optimizer);
 
   UpdateFactors factorsOf(VariableOp parameter) const;
 
 private:
+  mlir::LogicalResult checkWidths(mlir::ModuleOp module) const;
+
+  const Optimizer *optimizer = nullptr;
   llvm::DenseMap<mlir::Operation *, ParameterGroup> groupOf;
 };
 

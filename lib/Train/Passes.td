@@ -211,6 +211,10 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     `lr_factor` and `decay_factor`. The pass refuses a group without parameters, and one with some
     of a variable's tensors only, such as one layer of a stack.
 
+    Parameters that are wider than those of the base model of muP say so (`train.fan_in_multiplier`,
+    `train.fan_out_multiplier`). The optimizer's rule gives them factors, which multiply those of their
+    group, and one of the input `eps`. The pass refuses optimizers without a rule.
+
     `optimizer` muon updates matrices inside of repeated layers along their orthogonalized momentum and
     all other parameters (embeddings, the head, vectors) by AdamW. For each such parameter the pass makes
     a repeat over its layers with the role `update`, whose function has five Newton-Schulz steps of

@@ -41,6 +41,7 @@ extern const Optimizer adafactor = {
     hyperparameters,
     weights,
     update,
+    /*scaledByWidth=*/nullptr,
     Direction::factored,
     means};
 extern const Optimizer adafactorScaled = {
@@ -50,6 +51,7 @@ extern const Optimizer adafactorScaled = {
     hyperparameters,
     weights,
     update,
+    /*scaledByWidth=*/nullptr,
     Direction::scaled,
     means};
 } // namespace meshwright::train

@@ -25,5 +25,5 @@ static constexpr Hyperparameter hyperparameters[] = {
 namespace meshwright::train {
 extern const Optimizer adam = {
     "adam", "Adam with weight decay in the gradient", moments, hyperparameters, momentCorrections,
-    update};
+    update, scaleUnitSteps};
 } // namespace meshwright::train

@@ -26,5 +26,6 @@ static constexpr Hyperparameter hyperparameters[] = {
 namespace meshwright::train {
 extern const Optimizer adamw = {"adamw",           "Adam with decoupled weight decay",
                                 moments,           hyperparameters,
-                                momentCorrections, update};
+                                momentCorrections, update,
+                                scaleUnitSteps};
 } // namespace meshwright::train

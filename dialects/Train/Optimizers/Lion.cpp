@@ -5,7 +5,7 @@
 // Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2.
 //
 //===----------------------------------------------------------------------===//
-#include "Train/Optimizer.h"
+#include "MaximalUpdate.h"
 
 using namespace meshwright::train;
 using namespace meshwright::train::formula;
@@ -30,5 +30,5 @@ namespace meshwright::train {
 extern const Optimizer lion = {
     "lion", "sign of momentum: each element moves by the learning rate",
     states, hyperparameters,
-    {},     update};
+    {},     update,          scaleUnitSteps};
 } // namespace meshwright::train

@@ -9,7 +9,7 @@
 #ifndef MESHWRIGHT_DIALECTS_TRAIN_OPTIMIZERS_MOMENTS_H
 #define MESHWRIGHT_DIALECTS_TRAIN_OPTIMIZERS_MOMENTS_H
 
-#include "Train/Optimizer.h"
+#include "MaximalUpdate.h"
 
 namespace meshwright::train {
 

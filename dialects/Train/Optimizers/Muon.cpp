@@ -47,6 +47,7 @@ extern const Optimizer muon = {
     hyperparameters,
     {},
     update,
+    /*scaledByWidth=*/nullptr,
     Direction::orthogonalized,
     {},
     &adamw};
@@ -57,6 +58,7 @@ extern const Optimizer normuon = {
     normalizedHyperparameters,
     {},
     update,
+    /*scaledByWidth=*/nullptr,
     Direction::normalized,
     means,
     &adamw};

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Train/Optimizer.h"
+#include "MaximalUpdate.h"
 
 using namespace meshwright::train;
 using namespace meshwright::train::formula;
@@ -17,5 +17,6 @@ static constexpr Hyperparameter hyperparameters[] = {
 
 namespace meshwright::train {
 extern const Optimizer sgd = {
-    "sgd", "gradient descent without momentum or weight decay", {}, hyperparameters, {}, update};
+    "sgd", "gradient descent without momentum or weight decay", {}, hyperparameters, {}, update,
+    scaleGradientSteps};
 } // namespace meshwright::train

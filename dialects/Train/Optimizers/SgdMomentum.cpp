@@ -16,5 +16,6 @@ static Updated update(const UpdateInputs &in) {
 
 namespace meshwright::train {
 extern const Optimizer sgdMomentum = {
-    "sgd-momentum", "gradient descent with momentum", momentumBuffer, momentumRows, {}, update};
+    "sgd-momentum", "gradient descent with momentum", momentumBuffer, momentumRows, {}, update,
+    scaleGradientSteps};
 } // namespace meshwright::train

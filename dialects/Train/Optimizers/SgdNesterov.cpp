@@ -19,5 +19,5 @@ static Updated update(const UpdateInputs &in) {
 namespace meshwright::train {
 extern const Optimizer sgdNesterov = {
     "sgd-nesterov", "gradient descent with Nesterov momentum", momentumBuffer, momentumRows, {},
-    update};
+    update, scaleGradientSteps};
 } // namespace meshwright::train

@@ -102,8 +102,10 @@ static constexpr Rule rules[] = {
      "rotary embeddings of halves, as transformers has them; weights need their rows permuted"},
     {"encoder-seq-length decoder-seq-length retriever-* bert-* mask-prob short-seq-prob spec", Rule::Nearest,
      "for models of another kind"},
-    {"experimental-attention-variant linear-* dsa-* attention-output-gate use-mup mup-* apply-wd-to-qk-layernorm", Rule::Nearest,
+    {"experimental-attention-variant linear-* dsa-* attention-output-gate apply-wd-to-qk-layernorm", Rule::Nearest,
      "not supported; left out"},
+    {"use-mup mup-*", Rule::Nearest,
+     "--mup-base names the config.json of the base model, whose hidden size is --mup-base-hidden-size"},
     {"step-batch-size-schedule", Rule::Nearest, "the batch is --batch from the first step on"},
     {"verify-integrity async-strategy async-ckpt-* wgrad-deferral-limit test-mode fim-* export-* disable-gloo-process-groups "
      "trust-remote-code disable-bf16-reduced-precision-matmul hf-token",

@@ -118,6 +118,13 @@ def bad_compile(golden):
     refused("empty.json", "not valid JSON", model=write("empty.json", ""))
     refused("other.json", "gpt5", "gpt2, gpt_bigcode", model=write("other.json", config.replace("gpt2", "gpt5", 1)))
     refused("model.safetensors", "not valid JSON", model=golden.weights)
+    # ... and that of muP's base model.
+    refused("nothing.json", "No such file", mup_base="nothing.json")
+    refused("--mup-base", "'folder' has no config.json", mup_base="folder")
+    refused("cut.json", "not valid JSON", mup_base="cut.json")
+    refused("--mup-base", "of family llama, the model of family gpt2", mup_base=INPUTS / "golden/llama-tiny/config.json")
+    refused("--mup-base", "no rule is published", "--optimizer muon", "adamw, adam, lion, sgd",
+            mup_base=write("narrow.json", json.dumps({**json.loads(config), "n_embd": 32})), optimizer="muon")
     # A choice that asks for nothing is one all the same.
     for flag, values in (("aux-loss", ("hf", "none")), ("aux-loss-coef", (0.1, 0)), ("z-loss", (0.01, 0)), ("router-bias-rate", (0.01, 0))):
         for value in values:
@@ -224,7 +231,7 @@ def bad_compile(golden):
             refused(f"--{flag}", f"'{value}' is not a whole number", **{flag: value})
     # An empty value is no request for the default.
     for flag in ("output", "recipe", "target", "gpu-arch", "cpu", "mesh", "schedule", "cuts", "remat", "memory-limit",
-                 "precision", "dropout", "emit", "dump-ir", "report", "assert"):
+                 "precision", "dropout", "emit", "dump-ir", "report", "assert", "mup-base"):
         for value in ("", " "):
             refuses(["meshwright", "compile", golden.config, "--batch", 8, "--seq", 64, f"--{flag}", value], f"--{flag}")
     refused("'width'", "axes are pipe, replica, data", mesh="width=2")
@@ -676,6 +683,7 @@ def readers(name, model):
             "inspect": ["meshwright", "inspect", name], "diff": ["meshwright", "diff", "exe", name],
             "diff first": ["meshwright", "diff", name, "exe"], "plot": ["meshwright", "plot", name],
             "experts": ["meshwright", "plot", "--experts", name],
+            "base": ["meshwright", "compile", str(INPUTS / "golden/gpt2-tiny/config.json"), "--mup-base", name, *size],
             "trace": ["meshwright", "schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--trace", name], **replays,
             "opt": ["meshwright-opt", name], "interpret": ["meshwright-interpret", name],
             "compare": ["meshwright-interpret", "--compare", model, name]}

@@ -74,7 +74,8 @@ compile(config, "out.mlir", emit="exec", collective_algorithm="native", collecti
 compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
 
 # IR holds what was decided: a flag that would decide it again is refused.
-DECIDED = {"step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16", "optimizer-groups": "*:lr=1"},
+DECIDED = {"train": {"mup-base": config, "dropout": 0},
+           "step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16", "optimizer-groups": "*:lr=1"},
            "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens"},
            "stages": {"remat": "none"},
            "schedule": {"schedule": "1f1b", "collective-algorithm": "ring", "collective-matmul": "on"},

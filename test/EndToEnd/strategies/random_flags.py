@@ -27,6 +27,7 @@ NOT_DRAWN = {
         "plan": "decides what else is drawn; predict/plan.test compiles and runs what it finds",
         "devices": "of --plan alone",
         "source-seq": "of encoder-decoder models, which EndToEnd/golden/encoder-decoder.test has on many meshes",
+        "mup-base": "needs a base model of the same family; EndToEnd/golden/mup.test has it on several meshes",
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
     },
     "run": {
