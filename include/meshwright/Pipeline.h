@@ -115,6 +115,11 @@ llvm::Expected<bool> diff(llvm::StringRef a, llvm::StringRef b, llvm::raw_ostrea
 llvm::Expected<bool> replay(llvm::StringRef directory, mlir::MLIRContext &context,
                             llvm::raw_ostream &os);
 
+/// `meshwright coord-check MODEL --widths W1,W2,.. [--mup-base CONFIG] ...`: how large activations are at
+/// several widths, as tables; true if some grow with the width.
+llvm::Expected<bool> checkCoordinates(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
+                                      llvm::raw_ostream &os);
+
 /// `meshwright run -n N EXE ARGS...`: replaces this process by the launched one;
 /// returns only on failure.
 llvm::Error run(llvm::ArrayRef<std::string> args);

@@ -48,6 +48,8 @@ public:
   llvm::FailureOr<Tensor> getVariable(train::VariableOp variable) const;
   llvm::LogicalResult run(mlir::FunctionOpInterface function, llvm::ArrayRef<Tensor> arguments,
                           TensorList &results);
+  /// Watches every op that runs from here on.
+  void observe(Observer observer) { interpreter->observe(std::move(observer)); }
 
 private:
   Session(mlir::ModuleOp module, std::unique_ptr<Interpreter> interpreter, dist::Mesh mesh);

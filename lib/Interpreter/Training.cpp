@@ -280,6 +280,19 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
   return step;
 }
 
+llvm::Error Training::forward(int64_t index) {
+  FunctionOpInterface function = session->lookup("loss");
+  if (!function)
+    return reported("looking for @loss");
+  llvm::Expected<TensorList> values = inputs(function, index, 0);
+  if (!values)
+    return values.takeError();
+  TensorList results;
+  if (failed(session->run(function, *values, results)))
+    return reported("the forward of step " + Twine(index));
+  return llvm::Error::success();
+}
+
 /// With all hyperparameters 0 and without clipping an average of gradients becomes the gradient.
 /// Without one, a step at the rate 1 takes the gradient off.
 llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {

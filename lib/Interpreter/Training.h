@@ -35,6 +35,9 @@ public:
   /// Step `index` by @step.
   llvm::Expected<Step> step(int64_t index);
 
+  /// Runs @loss, of a module of phase train, on the first microbatch of the data of step `index`.
+  llvm::Error forward(int64_t index);
+
   struct Gradients {
     double loss = 0;
     llvm::SmallVector<std::pair<train::VariableOp, Tensor>> values;

@@ -15,6 +15,7 @@
 #include "meshwright/runtime/Version.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/llvm-config.h"
 
 #include <csignal>
@@ -46,11 +47,13 @@ static constexpr const char *usage =
     "  meshwright plot FILE... [-o SVG]            plot the losses in --metrics files; with --experts,\n"
     "                                              the load of each expert\n"
     "  meshwright replay DIR                       check a step that --dump wrote, op by op\n"
+    "  meshwright coord-check MODEL --widths W,..  check that activations do not grow with the width of a\n"
+    "                                              model (muP)\n"
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
 static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "convert", "inspect", "certify", "models", "schedule",
-                                                  "diff",    "run", "plot",    "replay", "tokenize", "tokenizer", "help"};
+                                                  "diff",    "run", "plot",    "replay", "coord-check", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
   static constexpr const char *modelsUsage =
@@ -144,6 +147,20 @@ static Error proveProgram(llvm::ArrayRef<std::string> args) {
   return certifyFiles(args, context, llvm::outs());
 }
 
+static Error checkWidths(llvm::ArrayRef<std::string> args, bool &grow) {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  registerPasses();
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+  llvm::Expected<bool> result = checkCoordinates(args, context, llvm::outs());
+  if (!result)
+    return result.takeError();
+  grow = *result;
+  return Error::success();
+}
+
 static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (args.empty())
     return llvm::createStringError(llvm::Twine("no command given\n\n") + usage);
@@ -213,11 +230,14 @@ int driverMain(const std::vector<std::string> &given) {
   // A limit on file sizes then shows as an error of write(), the linker's too.
   signal(SIGXFSZ, SIG_IGN);
   // As diff(1): 1 is no failure, but that something differs.
-  bool replaying = !args.empty() && args[0] == "replay", differ = false;
-  bool comparing = replaying || (!args.empty() && args[0] == "diff");
-  Error error = !comparing  ? dispatch(args)
-                : replaying ? replayDump(llvm::ArrayRef(args).drop_front(), differ)
-                            : compare(llvm::ArrayRef(args).drop_front(), differ);
+  using Comparison = Error (*)(llvm::ArrayRef<std::string>, bool &);
+  auto comparison = llvm::StringSwitch<Comparison>(args.empty() ? "" : args[0])
+                        .Case("diff", compare)
+                        .Case("replay", replayDump)
+                        .Case("coord-check", checkWidths)
+                        .Default(nullptr);
+  bool differ = false;
+  Error error = comparison ? comparison(llvm::ArrayRef(args).drop_front(), differ) : dispatch(args);
   if (!error)
     return differ;
   if (error.isA<HelpRequested>()) {
@@ -225,7 +245,7 @@ int driverMain(const std::vector<std::string> &given) {
     return 0;
   }
   llvm::errs() << "meshwright: error: " << shortMessage(toString(std::move(error))) << "\n";
-  return comparing ? 2 : 1;
+  return comparison ? 2 : 1;
 }
 
 } // namespace meshwright
