@@ -377,7 +377,8 @@ TEST_F(RunTest, TraceShowsEveryRank) {
   // A number of steps that no sum of two holds.
   ASSERT_EQ(train("--steps 3 --trace-from 1 --trace-steps 9223372036854775807 --trace " + path("t.json")).code, 0);
   int traced = 0;
-  for (const auto &event : nlohmann::json::parse(readFile(path("t.json")))["traceEvents"])
+  auto trace = nlohmann::json::parse(readFile(path("t.json")));
+  for (const auto &event : trace["traceEvents"])
     traced += event["name"] == "step";
   EXPECT_EQ(traced, 2);
 }
