@@ -251,8 +251,6 @@ protected:
       CompileOptions types;
       types.precision = seed % 3 ? MixedPrecision::bf16 : MixedPrecision::f32;
       types.gradDtype = seed % 3 == 2 ? GradientType::bf16 : GradientType::f32;
-      if (seed % 5 == 4) // Its gradients are not those of what variables hold.
-        types.optimizer = train::findOptimizer("schedule-free-adamw");
       OwningOpRef<ModuleOp> module = trainingStep(seed, options, types);
       ASSERT_TRUE(module);
       compare(*module, "step", seed);
