@@ -30,17 +30,17 @@ module attributes {train.microbatches = 1 : i64} {
   }
 }
 // CHECK-LABEL: func.func @step
-// CHECK-SAME: %eps: tensor<f32>
-// CHECK: train.update "adamw" decay {{[^{]*}}%eps{{[^{_]*$}}
+// CHECK-SAME: [[EPS:%[a-z0-9_]+]]: tensor<f32> {train.input = "eps"}
+// CHECK: train.update "adamw" decay {{[^{]*}}[[EPS]],{{[^{]*$}}
 // CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @table,
-// CHECK: [[EIGHTH:%scaled_eps[_0-9]*]] = train.scale %eps {{.*}}1.250000e-01
-// CHECK: train.update "adamw" decay {{.*}}[[EIGHTH]]{{.*}} {decay_factor = 8.000000e+00 : f64, lr_factor = 1.250000e-01 : f64}
+// CHECK: [[EIGHTH:%[0-9]+]] = train.scale [[EPS]] by 1.250000e-01
+// CHECK: train.update "adamw" decay {{.*}}[[EIGHTH]],{{.*}} {decay_factor = 8.000000e+00 : f64, lr_factor = 1.250000e-01 : f64}
 // CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @w,
 // Factors of a group are multiplied by those of muP.
-// CHECK: [[QUARTER:%scaled_eps[_0-9]*]] = train.scale %eps {{.*}}2.500000e-01
-// CHECK: train.update "adamw" decay {{.*}}[[QUARTER]]{{.*}} {decay_factor = 2.000000e+00 : f64, lr_factor = 5.000000e-01 : f64}
+// CHECK: [[QUARTER:%[0-9]+]] = train.scale [[EPS]] by 2.500000e-01
+// CHECK: train.update "adamw" decay {{.*}}[[QUARTER]],{{.*}} {decay_factor = 2.000000e+00 : f64, lr_factor = 5.000000e-01 : f64}
 // CHECK-NEXT: train.guard
 // CHECK-NEXT: train.set @u,
 // CHECK: train.update "adamw" %{{[^{]*$}}
