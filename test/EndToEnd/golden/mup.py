@@ -13,7 +13,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import INPUTS, Golden, call, check, compile, distance, fresh, interpreted, ranks_of, strategy, train
+from harness import INPUTS, Golden, call, changed, check, compile, distance, fresh, interpreted, ranks_of, strategy, train
 
 goldens = [Golden(pathlib.Path(sys.argv[1]).parent / name) for name in ("gpt2-tiny", "llama-tiny")]
 fresh(sys.argv[2])
@@ -110,6 +110,19 @@ for golden in goldens:
             off = distance(train("./exe", ranks_of(shape["mesh"]), **run), one)
             print(f"{golden.directory.name} {optimizer} {item}: loss {off:.1e} from one rank's", flush=True)
             check(off <= 1e-6, f"a loss is off by {off:.2e}")
+
+# The program that generates text has the factors too: it samples what a plain one does from a checkpoint whose last norm has that of logits.
+golden = goldens[0]
+wide = widened(golden.config, 2)
+compile(wide, "exe", mup_base=golden.config, **golden.size)
+train("./exe", save="start", **dict(golden.data, steps=3, lr=0.05))
+half = lambda name, count: [value / 2 for value in read_safetensors("start/latest/model.safetensors")[name.removeprefix("transformer.")][1]] if ".ln_f." in name else None
+changed("start/latest/model.safetensors", "half.safetensors", half)
+compile(wide, "plain", **golden.size)
+texts = [call([exe, "--generate", "The", "--init", init, "--tokenizer", "bytes", "--tokens", 40, "--seed", 3], errors="replace").split("\nnote:")[0]
+         for exe, init in (("./exe", "start/latest/model.safetensors"), ("./plain", "half.safetensors"), ("./plain", "start/latest/model.safetensors"))]
+check(texts[0] == texts[1] != texts[2], f"generated is {texts}")
+print("gpt2-tiny: generates by the factor of logits")
 
 # Granite has keys for the factor of logits and of scores, and parameter groups those of rates: muP is what they say together.
 granite = INPUTS / "golden-more/granite/config.json"
