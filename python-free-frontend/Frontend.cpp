@@ -402,7 +402,7 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   if (failed(verify(**module)))
     return failure();
   if (model.source && options.tokens) {
-    FailureOr<std::string> generation = readGeneration(*config, path, model);
+    FailureOr<std::string> generation = readGeneration(config, path, model);
     if (failed(generation))
       return failure();
     (**module)->setAttr(train::configAttr, StringAttr::get(&context, *generation));
