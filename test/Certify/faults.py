@@ -5,7 +5,8 @@
 
 WORK is a folder for files. Without --all N faults (default 12) are drawn evenly from those of all strategies; with it
 all kinds of faults at several places of each strategy. A fault is an edit of the text of a program at phase local that the
-verifier accepts: what the verifier refuses is no fault of this test, and is counted. `--list` prints each fault with the
+verifier accepts: what the verifier refuses is no fault of this test, and is counted. So is an edit with which the
+interpreter computes the same, such as an operand in place of another of equal value. `--list` prints each fault with the
 reason of its refusal.
 """
 import argparse
@@ -192,14 +193,22 @@ def main():
         file = args.work / f"fault{number}.mlir"
         file.write_text(text)
         judged = run([*args.certify.split(), step, file])
+        if judged.returncode == 0:
+            original = args.work / f"{name}-{model}-local.mlir"
+            same = [run(["meshwright-interpret", "--compare", original, file, "--function", f]) for f in ("step", "eval")]
+            judged.equal = not any(compared.returncode for compared in same)
         file.unlink()
         return judged
 
-    refused, invalid, accepted = 0, 0, 0
+    refused, invalid, equal, accepted = 0, 0, 0, 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for entry, judged in zip(planted, pool.map(judge, enumerate(planted))):
             name, model, _, kind, statement, _ = entry
-            if judged.returncode == 0:
+            if judged.returncode == 0 and judged.equal:
+                equal += 1
+                if args.list:
+                    print(f"equal: {name} {model} {kind}: {statement[:160]}")
+            elif judged.returncode == 0:
                 accepted += 1
                 print(f"FAIL accepted: {name} {model} {kind}: {statement[:160]}")
             elif "not proved: " not in judged.stderr:
@@ -211,7 +220,8 @@ def main():
                 if args.list:
                     reason = judged.stderr[judged.stderr.index("not proved: "):].splitlines()[0]
                     print(f"{name} {model} {kind}: {statement[:120]}\n    {reason[:300]}")
-    print(f"{len(planted)} faults: {refused} refused, {invalid} that the verifier refuses, {accepted} accepted")
+    print(f"{len(planted)} faults: {refused} refused, {invalid} that the verifier refuses, {equal} that change nothing, "
+          f"{accepted} accepted")
     if accepted or refused < len(planted) * 3 // 4:
         sys.exit(1)
 
