@@ -33,8 +33,8 @@ struct Certificate {
 /// Attaches the rules of all ops that have one.
 void registerRules(mlir::DialectRegistry &registry);
 
-/// Proves that `local`, a partitioned program, computes what `global`, at phase step, does. Both belong to
-/// one context. On failure an error names the op and the reason.
+/// Proves that `local`, a partitioned program, computes what `global`, at phase step, does. Both
+/// belong to one context. On failure an error names the op and the reason.
 llvm::FailureOr<Certificate> certify(mlir::ModuleOp global, mlir::ModuleOp local);
 
 void print(const Certificate &certificate, llvm::raw_ostream &os);

@@ -19,8 +19,8 @@ using namespace meshwright;
 using namespace meshwright::certify;
 
 namespace {
-/// Index `b` of sequences, `s` of queries, `g r` of heads, `t` of keys, `d` and `e` of features, `n` of
-/// distances, `w` of a key's words.
+/// Index `b` of sequences, `s` of queries, `g r` of heads, `t` of keys, `d` and `e` of features,
+/// `n` of distances, `w` of a key's words.
 enum Index : unsigned { b, s, g, r, t, d, e, n, w };
 using Indices = SmallVector<unsigned, 4>;
 
@@ -31,8 +31,8 @@ public:
       facts[value] = fact;
   }
 
-  LogicalResult certify(ArrayRef<std::pair<Value, Indices>> tensors, ArrayRef<Indices> results, StringRef linear,
-                        NewFacts &made);
+  LogicalResult certify(ArrayRef<std::pair<Value, Indices>> tensors, ArrayRef<Indices> results,
+                        StringRef linear, NewFacts &made);
 
 private:
   LogicalResult checkSizes();
@@ -58,11 +58,13 @@ LogicalResult Call<OpT>::checkOffset(Value offset, StringRef of, const Axes &axe
   Offset expected = Offset::ofParts(axes, size, checker.mesh), found;
   if (offset) {
     if (facts[offset].expression->name != "zero")
-      return checker.refuse(op) << "has an offset of " << of << " that is none of the device's part";
+      return checker.refuse(op) << "has an offset of " << of
+                                << " that is none of the device's part";
     found = facts[offset].offset;
   }
   if (found != expected)
-    return checker.refuse(op) << "does not count " << of << " from the first one of the device's part, which is sharded over "
+    return checker.refuse(op) << "does not count " << of
+                              << " from the first one of the device's part, which is sharded over "
                               << checker.mesh.str(axes);
   return success();
 }
@@ -86,15 +88,15 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
     return checker.refuse(op) << "counts " << spec.heads << " heads where there are " << q.shape[2]
                               << ": padded heads have no rule";
   if ((spec.queries ? spec.queries : queries) != q.shape[1])
-    return checker.refuse(op) << "counts " << spec.queries << " queries where there are " << q.shape[1]
-                              << ": padded queries have no rule";
+    return checker.refuse(op) << "counts " << spec.queries << " queries where there are "
+                              << q.shape[1] << ": padded queries have no rule";
   // Without dropout a head's number does not matter.
   if (options.headOffset || spec.dropout > 0)
     if (failed(checkOffset(options.headOffset, "heads", q.dims[2], heads)))
       return failure();
   // All queries see the same keys, and alike, where nothing depends on their positions.
-  bool isByPosition = spec.causal || spec.window || spec.chunk || spec.dropout > 0 || options.positions ||
-                      options.slopes || options.distances;
+  bool isByPosition = spec.causal || spec.window || spec.chunk || spec.dropout > 0 ||
+                      options.positions || options.slopes || options.distances;
   if (options.queryOffset || isByPosition)
     if (failed(checkOffset(options.queryOffset, "queries", q.dims[1], queries)))
       return failure();
@@ -108,11 +110,13 @@ template <typename OpT> LogicalResult Call<OpT>::splitHeads(Distribution &type, 
   const Axes &groups = k.dims[2], axes = type.dims[dim];
   int64_t count = k.shape[2];
   Axes rest(axes.begin() + std::min(groups.size(), axes.size()), axes.end());
-  bool isPrefix = axes.size() >= groups.size() && ArrayRef(axes).take_front(groups.size()) == ArrayRef(groups);
+  bool isPrefix =
+      axes.size() >= groups.size() && ArrayRef(axes).take_front(groups.size()) == ArrayRef(groups);
   if (!isPrefix || (!rest.empty() && checker.mesh.size(groups) != count) || type.shape[dim] % count)
-    return checker.refuse(op) << "has heads, sharded over " << checker.mesh.str(axes)
-                              << ", whose keys are not on the same device: their heads are sharded over "
-                              << checker.mesh.str(groups);
+    return checker.refuse(op)
+           << "has heads, sharded over " << checker.mesh.str(axes)
+           << ", whose keys are not on the same device: their heads are sharded over "
+           << checker.mesh.str(groups);
   type.dims[dim] = groups;
   type.dims.insert(type.dims.begin() + dim + 1, rest);
   int64_t each = type.shape[dim] / count;
@@ -145,8 +149,8 @@ template <typename OpT> void Call<OpT>::mergeHeads(Distribution &type, const Ind
 }
 
 template <typename OpT>
-LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors, ArrayRef<Indices> results,
-                                 StringRef linear, NewFacts &made) {
+LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
+                                 ArrayRef<Indices> results, StringRef linear, NewFacts &made) {
   if (failed(checkSizes()))
     return failure();
   for (const auto &[value, indices] : tensors)
@@ -155,8 +159,12 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors, Ar
   Builder builder(op);
   SmallVector<Attribute> attributes = {train::AttentionAttr::get(op.getContext(), spec)};
   train::AttentionOptions options = op.getOptions();
-  std::pair<Value, Indices> optional[] = {{options.ids, {b}},       {options.key, {w}},   {options.positions, {b, t}},
-                                          {options.lengths, {b}},   {options.slopes, {g, r}}, {options.sinks, {g, r}},
+  std::pair<Value, Indices> optional[] = {{options.ids, {b}},
+                                          {options.key, {w}},
+                                          {options.positions, {b, t}},
+                                          {options.lengths, {b}},
+                                          {options.slopes, {g, r}},
+                                          {options.sinks, {g, r}},
                                           {options.distances, {n, g, r}}};
   for (auto [number, option] : llvm::enumerate(optional)) {
     if (!option.first)
@@ -166,7 +174,8 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors, Ar
       return failure();
   }
   rule.results.assign(results.begin(), results.end());
-  for (auto [option, indices] : {std::pair(options.sinks, Indices{g, r}), {options.distances, Indices{n, g, r}}})
+  for (auto [option, indices] :
+       {std::pair(options.sinks, Indices{g, r}), {options.distances, Indices{n, g, r}}})
     if (option && rule.results.size() < op->getNumResults())
       rule.results.push_back(indices);
   rule.whole = {t, d, e, n, w};
@@ -180,12 +189,15 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors, Ar
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   for (auto [index, type] : llvm::enumerate(*types)) {
     mergeHeads(type, Indices(rule.results[index]));
-    made.push_back({checker.make(op, builder.getArrayAttr(attributes), expressionsOf(operands), index, type.shape), type});
+    made.push_back({checker.make(op, builder.getArrayAttr(attributes), expressionsOf(operands),
+                                 index, type.shape),
+                    type});
   }
   return success();
 }
 
-static LogicalResult attention(train::AttentionOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult attention(train::AttentionOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
   if (op.getBefore())
     return checker.refuse(op) << "has results of other keys, for which there is no rule";
   return Call(op, operands, checker)
@@ -193,7 +205,8 @@ static LogicalResult attention(train::AttentionOp op, Facts operands, NewFacts &
                {{b, s, g, r, e}, {b, g, r, s}}, "", results);
 }
 
-static LogicalResult attentionGrad(train::AttentionGradOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult attentionGrad(train::AttentionGradOp op, Facts operands, NewFacts &results,
+                                   Checker &checker) {
   return Call(op, operands, checker)
       .certify({{op.getDout(), {b, s, g, r, e}},
                 {op.getQ(), {b, s, g, r, d}},

@@ -57,27 +57,32 @@ static uint64_t hashOf(ModuleOp module) {
   return llvm::xxh3_64bits(text);
 }
 
-FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attribute, Type expected) {
+FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attribute,
+                                        Type expected) {
   auto global = RankedTensorType();
   if (auto typed = dyn_cast_or_null<TypeAttr>(attribute))
     global = dyn_cast<RankedTensorType>(typed.getValue());
   auto known = dyn_cast<RankedTensorType>(expected), part = dyn_cast<RankedTensorType>(type);
-  if (!known || !part || known.getRank() != part.getRank() || !known.hasStaticShape() || !part.hasStaticShape())
-    return emitError(op->getLoc()) << "not proved: a value of type " << type << " is no part of one of type " << expected;
+  if (!known || !part || known.getRank() != part.getRank() || !known.hasStaticShape() ||
+      !part.hasStaticShape())
+    return emitError(op->getLoc())
+           << "not proved: a value of type " << type << " is no part of one of type " << expected;
   if (!global) {
     if (part != known)
-      return emitError(op->getLoc()) << "not proved: a value of type " << part << " says nothing of its global type, "
-                                     << known;
+      return emitError(op->getLoc()) << "not proved: a value of type " << part
+                                     << " says nothing of its global type, " << known;
     return Distribution::replicated(known.getShape());
   }
   if (global.getShape() != known.getShape() || global.getElementType() != known.getElementType() ||
       part.getElementType() != known.getElementType())
-    return emitError(op->getLoc()) << "not proved: dist.global is " << global << ", but the global graph has " << known;
+    return emitError(op->getLoc())
+           << "not proved: dist.global is " << global << ", but the global graph has " << known;
   Distribution result = Distribution::replicated(known.getShape());
   if (auto sharding = dist::shardingOf(global)) {
     dist::Sharding on = sharding.on(after.mesh);
     if (!on.partial.empty() || !on.root.empty())
-      return emitError(op->getLoc()) << "not proved: dist.global is partial or on a root, for which there is no rule";
+      return emitError(op->getLoc())
+             << "not proved: dist.global is partial or on a root, for which there is no rule";
     for (auto [axes, dim] : llvm::zip(result.dims, on.dims))
       axes = after.without1(dim);
   }
@@ -97,22 +102,28 @@ LogicalResult Certifier::readVariables() {
     ++count;
     auto found = variables.find(variable.getSymName());
     if (found == variables.end())
-      return after.refuse(variable) << "@" << variable.getSymName() << " is no variable of the global graph";
+      return after.refuse(variable)
+             << "@" << variable.getSymName() << " is no variable of the global graph";
     train::VariableOp original = found->second;
     if (variable->hasAttr(dist::DistDialect::logicalAttr))
-      return after.refuse(variable) << "@" << variable.getSymName() << " is padded, for which there is no rule";
-    if (variable.getStacked() != original.getStacked() || variable.getInit() != original.getInit() ||
-        variable.getStorageAttr() != original.getStorageAttr() || variable.getOfAttr() != original.getOfAttr() ||
+      return after.refuse(variable)
+             << "@" << variable.getSymName() << " is padded, for which there is no rule";
+    if (variable.getStacked() != original.getStacked() ||
+        variable.getInit() != original.getInit() ||
+        variable.getStorageAttr() != original.getStorageAttr() ||
+        variable.getOfAttr() != original.getOfAttr() ||
         variable.getRoleAttr() != original.getRoleAttr())
-      return after.refuse(variable) << "@" << variable.getSymName() << " starts otherwise than in the global graph";
-    auto type = held(variable, variable.getTensorType(), variable->getAttr(dist::DistDialect::globalAttr),
-                     original.getTensorType());
+      return after.refuse(variable)
+             << "@" << variable.getSymName() << " starts otherwise than in the global graph";
+    auto type = held(variable, variable.getTensorType(),
+                     variable->getAttr(dist::DistDialect::globalAttr), original.getTensorType());
     if (failed(type))
       return failure();
     const Expression *expression =
         before.make(original.getLoc(), "variable", original.getSymNameAttr(), {},
                     original.getTensorType().getElementType(), original.getTensorType().getShape());
-    initialBefore[original.getSymName()] = {expression, Distribution::replicated(expression->shape)};
+    initialBefore[original.getSymName()] = {expression,
+                                            Distribution::replicated(expression->shape)};
     initialAfter[variable.getSymName()] = {expression, *type};
   }
   if (count != variables.size())
@@ -121,8 +132,8 @@ LogicalResult Certifier::readVariables() {
   return success();
 }
 
-InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what, const Expression *expected,
-                                     const Expression *found) {
+InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what,
+                                     const Expression *expected, const Expression *found) {
   // The oldest expression that only the program has, of those that the value is made of.
   std::set<unsigned> seen;
   SmallVector<const Expression *> work = {found};
@@ -136,36 +147,41 @@ InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what, con
     llvm::append_range(work, expression->operands);
   }
   if (first)
-    return emitError(first->location) << "not proved: " << first->name
-                                      << " makes a value that the global graph does not have, of which " << what
-                                      << " is made";
+    return emitError(first->location)
+           << "not proved: " << first->name
+           << " makes a value that the global graph does not have, of which " << what << " is made";
   // All that it is made of is in the global graph, but put together otherwise.
   while (expected->name == found->name && expected->attributes == found->attributes &&
          expected->result == found->result && expected->operands.size() == found->operands.size()) {
-    auto differ = llvm::find_if(llvm::zip(expected->operands, found->operands), [](auto pair) {
-      return std::get<0>(pair) != std::get<1>(pair);
-    });
+    auto differ = llvm::find_if(llvm::zip(expected->operands, found->operands),
+                                [](auto pair) { return std::get<0>(pair) != std::get<1>(pair); });
     std::tie(expected, found) = *differ;
   }
-  return emitError(at->getLoc()) << "not proved: " << what << " is made of a value of " << found->name
-                                 << " where the global graph has one of " << expected->name;
+  return emitError(at->getLoc()) << "not proved: " << what << " is made of a value of "
+                                 << found->name << " where the global graph has one of "
+                                 << expected->name;
 }
 
-LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Facts expected, Facts found) {
+LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Facts expected,
+                                        Facts found) {
   Operation *end = by.getBody().front().getTerminator();
   for (unsigned index = 0; index < found.size(); ++index) {
     StringRef name = train::outputName(by, index);
-    std::string what = ("result " + llvm::Twine(index) + (name.empty() ? "" : " '" + name + "'") + " of @" + by.getSymName()).str();
-    auto type = held(by, by.getResultTypes()[index], by.getResultAttr(index, dist::DistDialect::globalAttr),
-                     of.getResultTypes()[index]);
+    std::string what = ("result " + llvm::Twine(index) + (name.empty() ? "" : " '" + name + "'") +
+                        " of @" + by.getSymName())
+                           .str();
+    auto type =
+        held(by, by.getResultTypes()[index], by.getResultAttr(index, dist::DistDialect::globalAttr),
+             of.getResultTypes()[index]);
     if (failed(type))
       return failure();
     Fact before = expected[index], after = found[index];
     pin(before, of.getBody().front().getTerminator()->getOperand(index), this->before);
     pin(after, end->getOperand(index), this->after);
     if (after.offset || after.type != *type)
-      return emitError(end->getLoc()) << "not proved: " << what << " is " << after.type.str(this->after.mesh)
-                                      << ", but should be " << type->str(this->after.mesh);
+      return emitError(end->getLoc())
+             << "not proved: " << what << " is " << after.type.str(this->after.mesh)
+             << ", but should be " << type->str(this->after.mesh);
     if (before.expression != after.expression)
       return differ(end, what, before.expression, after.expression);
   }
@@ -194,32 +210,36 @@ LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by) {
     std::string what = ("@" + name + " after @" + by.getSymName()).str();
     const Distribution &type = initialAfter.find(name)->second.type;
     if (found.offset || found.type != type)
-      return emitError(at->getLoc()) << "not proved: " << what << " is " << found.type.str(after.mesh)
-                                     << ", but is kept as " << type.str(after.mesh);
+      return emitError(at->getLoc())
+             << "not proved: " << what << " is " << found.type.str(after.mesh)
+             << ", but is kept as " << type.str(after.mesh);
     if (expected.expression != found.expression)
       return differ(at, what, expected.expression, found.expression);
   }
   return success();
 }
 
-LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by, SmallVectorImpl<Fact> &expected,
-                                    SmallVectorImpl<Fact> &found) {
+LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by,
+                                    SmallVectorImpl<Fact> &expected, SmallVectorImpl<Fact> &found) {
   if (of.getNumArguments() != by.getNumArguments() || of.getNumResults() != by.getNumResults())
-    return emitError(by.getLoc()) << "not proved: @" << by.getSymName()
-                                  << " has other numbers of inputs or outputs than in the global graph";
+    return emitError(by.getLoc())
+           << "not proved: @" << by.getSymName()
+           << " has other numbers of inputs or outputs than in the global graph";
   for (unsigned index = 0; index < of.getNumArguments(); ++index) {
     if (train::inputName(of, index) != train::inputName(by, index))
-      return emitError(by.getLoc()) << "not proved: input " << index << " of @" << by.getSymName() << " is '"
-                                    << train::inputName(by, index) << "', but in the global graph '"
-                                    << train::inputName(of, index) << "'";
+      return emitError(by.getLoc())
+             << "not proved: input " << index << " of @" << by.getSymName() << " is '"
+             << train::inputName(by, index) << "', but in the global graph '"
+             << train::inputName(of, index) << "'";
     auto type = dyn_cast<RankedTensorType>(of.getArgumentTypes()[index]);
     if (!type || !type.hasStaticShape())
       return emitError(of.getLoc()) << "not proved: input " << index << " of @" << of.getSymName()
                                     << " is no tensor of static shape";
     const Expression *input =
-        before.make(of.getArgument(index).getLoc(), "input", Builder(of).getI64IntegerAttr(index), {},
-                    type.getElementType(), type.getShape());
-    auto part = held(by, by.getArgumentTypes()[index], by.getArgAttr(index, dist::DistDialect::globalAttr), type);
+        before.make(of.getArgument(index).getLoc(), "input", Builder(of).getI64IntegerAttr(index),
+                    {}, type.getElementType(), type.getShape());
+    auto part = held(by, by.getArgumentTypes()[index],
+                     by.getArgAttr(index, dist::DistDialect::globalAttr), type);
     if (failed(part))
       return failure();
     expected.push_back({input, Distribution::replicated(type.getShape())});
@@ -274,23 +294,30 @@ FailureOr<Certificate> certify::certify(ModuleOp global, ModuleOp local) {
   Mesh mesh = meshOp.getMesh();
   Certificate certificate;
   llvm::raw_string_ostream name(certificate.mesh);
-  llvm::interleave(mesh.axes, name, [&](const dist::MeshAxis &axis) { name << axis.name << "=" << axis.size; }, ",");
+  llvm::interleave(
+      mesh.axes, name, [&](const dist::MeshAxis &axis) { name << axis.name << "=" << axis.size; },
+      ",");
   certificate.globalHash = hashOf(global);
   certificate.localHash = hashOf(local);
   if (failed(Certifier(global, local, mesh).run(certificate)))
     return failure();
-  certificate.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  certificate.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return certificate;
 }
 
 void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
-  os << "proved: on mesh " << (certificate.mesh.empty() ? "of one rank" : certificate.mesh) << ", all ranks together compute "
-     << certificate.outputs << (certificate.outputs == 1 ? " output" : " outputs") << " and the next "
-     << (certificate.variables == 1 ? "value of 1 variable" : "values of " + std::to_string(certificate.variables) + " variables")
+  os << "proved: on mesh " << (certificate.mesh.empty() ? "of one rank" : certificate.mesh)
+     << ", all ranks together compute " << certificate.outputs
+     << (certificate.outputs == 1 ? " output" : " outputs") << " and the next "
+     << (certificate.variables == 1
+             ? "value of 1 variable"
+             : "values of " + std::to_string(certificate.variables) + " variables")
      << " of the global graph\n"
      << "  global graph        " << llvm::format_hex(certificate.globalHash, 18) << "\n"
      << "  program of a rank   " << llvm::format_hex(certificate.localHash, 18) << "\n"
-     << "  programs            " << certificate.functions << ", " << certificate.localOps << " ops checked\n"
+     << "  programs            " << certificate.functions << ", " << certificate.localOps
+     << " ops checked\n"
      << "  seconds             " << llvm::format("%.3f", certificate.seconds) << "\n"
      << "algebra used:\n";
   for (const std::string &rewrite : certificate.rewrites)

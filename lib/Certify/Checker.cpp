@@ -30,7 +30,8 @@ bool certify::isZero(const Expression *expression) {
 
 const Expression *Checker::fill(Location location, double value, Type element, int64_t rank) {
   Shape shape(rank, anyExtent);
-  return make(location, fillName, Builder(module.getContext()).getF64FloatAttr(value), {}, element, shape);
+  return make(location, fillName, Builder(module.getContext()).getF64FloatAttr(value), {}, element,
+              shape);
 }
 
 const Expression *Checker::make(Location location, StringRef name, Attribute attributes,
@@ -112,8 +113,8 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
   if (failed(rule.certify(operands, results, *this)))
     return failure();
   if (results.size() != op.getNumResults())
-    return refuse(&op) << "has a rule for " << results.size() << " of its "
-                       << op.getNumResults() << " results";
+    return refuse(&op) << "has a rule for " << results.size() << " of its " << op.getNumResults()
+                       << " results";
   if (failed(checkTypes(op, results)))
     return failure();
   for (auto [result, fact] : llvm::zip(op.getResults(), results))

@@ -32,7 +32,8 @@ struct Moved {
 
   InFlightDiagnostic refuse(StringRef what) const {
     return checker.refuse(op) << what << " " << Checker::nameOf(op, operand) << ", which is "
-                              << fact.type.str(checker.mesh) << ", over " << checker.mesh.str(group);
+                              << fact.type.str(checker.mesh) << ", over "
+                              << checker.mesh.str(group);
   }
   /// Completes a sum or a maximum.
   LogicalResult reduce(train::ReduceKind kind);
@@ -54,19 +55,22 @@ LogicalResult Moved::reduce(train::ReduceKind kind) {
     if (llvm::is_contained(terms, axis))
       continue;
     if (fact.type.isReplicated(axis) && isSum)
-      return refuse("adds equal copies of") << ": the result would count them "
-                                            << checker.mesh.axes[axis].size << " times";
-    return refuse(isSum ? "adds what are no terms of a sum:" : "takes the maximum of what are no candidates for it:");
+      return refuse("adds equal copies of")
+             << ": the result would count them " << checker.mesh.axes[axis].size << " times";
+    return refuse(isSum ? "adds what are no terms of a sum:"
+                        : "takes the maximum of what are no candidates for it:");
   }
   llvm::erase_if(terms, [&](unsigned axis) { return llvm::is_contained(group, axis); });
-  checker.use(isSum ? "sums over devices and microbatches may be reordered" : "maxima may be reordered");
+  checker.use(isSum ? "sums over devices and microbatches may be reordered"
+                    : "maxima may be reordered");
   return success();
 }
 
 LogicalResult Moved::gather(int64_t dim) {
   if (fact.offset)
     return refuse("gathers numbers that count from the device's own offset:");
-  if (fact.type.isAny(dim) && llvm::all_of(group, [&](unsigned axis) { return fact.type.isReplicated(axis); }))
+  if (fact.type.isAny(dim) &&
+      llvm::all_of(group, [&](unsigned axis) { return fact.type.isReplicated(axis); }))
     return success();
   Axes &axes = fact.type.dims[dim];
   if (axes.size() < group.size() || ArrayRef(axes).take_back(group.size()) != ArrayRef(group))
@@ -84,7 +88,8 @@ LogicalResult Moved::divide(int64_t dim) {
   return success();
 }
 
-static LogicalResult allReduce(dist::AllReduceOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult allReduce(dist::AllReduceOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
   for (unsigned index = 0; index < operands.size(); ++index) {
     Moved x(op, index, op.getGroup(), operands, checker);
     if (failed(x.reduce(op.getKind())))
@@ -94,7 +99,8 @@ static LogicalResult allReduce(dist::AllReduceOp op, Facts operands, NewFacts &r
   return success();
 }
 
-static LogicalResult allGather(dist::AllGatherOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult allGather(dist::AllGatherOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
   for (auto [index, dim] : llvm::enumerate(op.getDims())) {
     Moved x(op, index, op.getGroup(), operands, checker);
     if (failed(x.gather(dim)))
@@ -104,7 +110,8 @@ static LogicalResult allGather(dist::AllGatherOp op, Facts operands, NewFacts &r
   return success();
 }
 
-static LogicalResult reduceScatter(dist::ReduceScatterOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult reduceScatter(dist::ReduceScatterOp op, Facts operands, NewFacts &results,
+                                   Checker &checker) {
   for (auto [index, dim] : llvm::enumerate(op.getDims())) {
     Moved x(op, index, op.getGroup(), operands, checker);
     if (failed(x.reduce(op.getKind())) || failed(x.divide(dim)))
@@ -114,7 +121,8 @@ static LogicalResult reduceScatter(dist::ReduceScatterOp op, Facts operands, New
   return success();
 }
 
-static LogicalResult allToAll(dist::AllToAllOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult allToAll(dist::AllToAllOp op, Facts operands, NewFacts &results,
+                              Checker &checker) {
   Moved x(op, 0, op.getGroup(), operands, checker);
   if (failed(x.gather(op.getConcat())) || failed(x.divide(op.getSplit())))
     return failure();
@@ -124,7 +132,8 @@ static LogicalResult allToAll(dist::AllToAllOp op, Facts operands, NewFacts &res
 
 /// Parts go to other devices, which then have them in another order of axes: the one in which each
 /// device's part is the one that it got.
-static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &results,
+                             Checker &checker) {
   Moved x(op, 0, op.getGroup(), operands, checker);
   const Mesh &mesh = checker.mesh;
   const Distribution before = x.fact.type;
@@ -136,7 +145,8 @@ static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &resul
     for (int64_t rank = 0; rank < mesh.size(); ++rank) {
       int64_t from = mesh.group(rank, group)[op.getFrom()[mesh.position(rank, group)]];
       for (auto [old, now] : llvm::zip(before.dims, after.dims))
-        if (mesh.size(old) != mesh.size(now) || mesh.position(from, old) != mesh.position(rank, now))
+        if (mesh.size(old) != mesh.size(now) ||
+            mesh.position(from, old) != mesh.position(rank, now))
           return false;
     }
     return true;

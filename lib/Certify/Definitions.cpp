@@ -14,8 +14,8 @@ using namespace meshwright::certify;
 using E = const Expression *;
 
 namespace {
-/// Makes expressions of ops on tensors of one shape, whose last dimension is a row, and on one value
-/// for each row.
+/// Makes expressions of ops on tensors of one shape, whose last dimension is a row, and on one
+/// value for each row.
 class Rows {
 public:
   Rows(Operation *op, E like, Checker &checker)
@@ -33,7 +33,8 @@ public:
   E add(E x, E y) { return make("train.add", {}, {x, y}, x->element, x->shape); }
   E mul(E x, E y) { return make("train.mul", {}, {x, y}, x->element, x->shape); }
   E scale(E x, double by) {
-    return make("train.scale", attributes({{"factor", b.getF64FloatAttr(by)}}), {x}, x->element, x->shape);
+    return make("train.scale", attributes({{"factor", b.getF64FloatAttr(by)}}), {x}, x->element,
+                x->shape);
   }
   E sub(E x, E y) { return add(x, scale(y, -1)); }
   E exp(E x) { return make("train.exp", {}, {x}, x->element, x->shape); }
@@ -48,22 +49,25 @@ public:
   E overRows(E x) {
     if (rows.empty())
       return x;
-    return reduce(train::ReduceKind::Sum, x, llvm::to_vector(llvm::seq<int64_t>(0, rows.size())), {whole.back()});
+    return reduce(train::ReduceKind::Sum, x, llvm::to_vector(llvm::seq<int64_t>(0, rows.size())),
+                  {whole.back()});
   }
   /// A value for each row at each of the row's elements.
   E wide(E row) {
     Shape shape = row->shape;
     shape.push_back(anyExtent);
-    return make("train.broadcast", attributes({{"dims", b.getDenseI64ArrayAttr({int64_t(rows.size())})}}), {row},
+    return make("train.broadcast",
+                attributes({{"dims", b.getDenseI64ArrayAttr({int64_t(rows.size())})}}), {row},
                 row->element, shape);
   }
-  E make(StringRef name, Attribute attributes, Operands operands, Type element, ArrayRef<int64_t> shape,
-         unsigned result = 0) {
-    return checker.proof.expressions.get(op->getLoc(), name, attributes, operands, result, element, shape);
+  E make(StringRef name, Attribute attributes, Operands operands, Type element,
+         ArrayRef<int64_t> shape, unsigned result = 0) {
+    return checker.proof.expressions.get(op->getLoc(), name, attributes, operands, result, element,
+                                         shape);
   }
   Attribute attributes(ArrayRef<std::pair<StringRef, Attribute>> list) {
-    return b.getDictionaryAttr(
-        llvm::map_to_vector(list, [&](auto &named) { return b.getNamedAttr(named.first, named.second); }));
+    return b.getDictionaryAttr(llvm::map_to_vector(
+        list, [&](auto &named) { return b.getNamedAttr(named.first, named.second); }));
   }
 
   Operation *op;
@@ -91,10 +95,12 @@ struct Normal {
       center = r.sub(center, r.wide(r.mean(center)));
     inverseDeviation = r.wide(r.inverseRoot(r.mean(r.mul(center, center)), eps));
     value = r.mul(center, inverseDeviation);
-    r.checker.use(isCentered ? "LayerNorm is its definition by means of rows" : "RMSNorm is its definition by means of rows");
+    r.checker.use(isCentered ? "LayerNorm is its definition by means of rows"
+                             : "RMSNorm is its definition by means of rows");
   }
 
-  /// With z the normal and g = dy weight: (g - mean(g) - z mean(g z)) / deviation, of RMSNorm without mean(g).
+  /// With z the normal and g = dy weight: (g - mean(g) - z mean(g z)) / deviation, of RMSNorm
+  /// without mean(g).
   E gradient(E dy, E weight) {
     E g = r.mul(r.operand(dy), r.operand(weight));
     E along = r.mul(value, r.wide(r.mean(r.mul(g, value))));
@@ -111,7 +117,8 @@ struct Normal {
 Expressed certify::define(train::LayerNormOp op, Operands operands, Checker &checker) {
   Rows r(op, operands[0], checker);
   Normal z(r, operands[0], op.getEpsAttr(), true);
-  return {r.result(r.add(r.mul(z.value, r.operand(operands[1])), r.operand(operands[2])), op.getY())};
+  return {
+      r.result(r.add(r.mul(z.value, r.operand(operands[1])), r.operand(operands[2])), op.getY())};
 }
 
 Expressed certify::define(train::RmsNormOp op, Operands operands, Checker &checker) {
@@ -144,8 +151,9 @@ Expressed certify::define(train::CrossEntropyOp op, Operands operands, Checker &
   E sum = r.reduce(train::ReduceKind::Sum, r.exp(r.sub(logits, r.wide(max))));
   E picked = r.make("train.pick", {}, {logits, targets}, logits->element, r.rows);
   E lse = r.add(max, r.log(sum));
-  Attribute attributes =
-      r.attributes({{"below", r.b.getI64IntegerAttr(r.whole.back())}, {"scale", op.getScaleAttr()}});
-  return {r.make("train.token_loss", attributes, {lse, picked, targets}, logits->element, {}, 0),
-          r.make("train.token_loss", attributes, {lse, picked, targets}, logits->element, r.rows, 1)};
+  Attribute attributes = r.attributes(
+      {{"below", r.b.getI64IntegerAttr(r.whole.back())}, {"scale", op.getScaleAttr()}});
+  return {
+      r.make("train.token_loss", attributes, {lse, picked, targets}, logits->element, {}, 0),
+      r.make("train.token_loss", attributes, {lse, picked, targets}, logits->element, r.rows, 1)};
 }

@@ -45,8 +45,7 @@ const Expression *Expressions::find(Location location, StringRef name, Attribute
 const Expression *Expressions::get(Location location, StringRef name, Attribute attributes,
                                    Operands operands, unsigned result, Type element,
                                    ArrayRef<int64_t> shape) {
-  if (const Expression *found =
-          find(location, name, attributes, operands, result, element, shape))
+  if (const Expression *found = find(location, name, attributes, operands, result, element, shape))
     return found;
   storage.push_back(describe(location, name, attributes, operands, result, element, shape));
   storage.back().number = storage.size() - 1;

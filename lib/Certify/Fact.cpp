@@ -34,7 +34,8 @@ std::string Distribution::str(const Mesh &mesh) const {
   llvm::raw_string_ostream os(text);
   if (shape.empty())
     os << "scalar";
-  llvm::interleave(shape, os, [&](int64_t extent) { extent == anyExtent ? os << "?" : os << extent; }, "x");
+  llvm::interleave(
+      shape, os, [&](int64_t extent) { extent == anyExtent ? os << "?" : os << extent; }, "x");
   if (llvm::any_of(dims, [](const Axes &axes) { return !axes.empty(); })) {
     os << " sharded [";
     llvm::interleaveComma(dims, os, [&](const Axes &axes) { os << mesh.str(axes); });
@@ -44,7 +45,8 @@ std::string Distribution::str(const Mesh &mesh) const {
     os << " partial by sum over " << mesh.str(sum);
   if (!max.empty())
     os << " partial by maximum over " << mesh.str(max);
-  if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() && max.empty())
+  if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() &&
+      max.empty())
     os << " replicated";
   return text;
 }

@@ -17,7 +17,8 @@ using dist::Axes;
 using dist::Mesh;
 
 /// How the devices of a mesh hold a global tensor of a shape. Along each mesh axis it is
-///   sharded, if the axis is in dims[d]: dimension d is divided into equal contiguous parts, and the
+///   sharded, if the axis is in dims[d]: dimension d is divided into equal contiguous parts, and
+///   the
 ///     device at position p along dims[d], its first axis major, has part p;
 ///   partial by sum, if the axis is in `sum`: the global tensor is the sum of the devices' tensors;
 ///   partial by maximum, if it is in `max`;
@@ -58,8 +59,8 @@ struct Offset {
   explicit operator bool() const { return !terms.empty(); }
 };
 
-/// What is known about a value of a rank's program: it is a part of `expression`, held as `type` says.
-/// If there is an offset, integers are those of the expression plus it.
+/// What is known about a value of a rank's program: it is a part of `expression`, held as `type`
+/// says. If there is an offset, integers are those of the expression plus it.
 struct Fact {
   const Expression *expression = nullptr;
   Distribution type;

@@ -22,19 +22,20 @@ static int64_t extentOf(Value value, int64_t dim) {
   return cast<RankedTensorType>(value.getType()).getDimSize(dim);
 }
 
-/// Operands whose ids, number `ids`, are those of the global graph, if they count from the first row
-/// of the device's part of dimension `dim` of operand `rows`.
+/// Operands whose ids, number `ids`, are those of the global graph, if they count from the first
+/// row of the device's part of dimension `dim` of operand `rows`.
 static FailureOr<FactList> withGlobalIds(Operation *op, unsigned ids, unsigned rows, int64_t dim,
-                                                  Facts operands, Checker &checker) {
+                                         Facts operands, Checker &checker) {
   FactList facts(operands);
   pin(facts[rows], op->getOperand(rows), checker);
   const Axes &axes = facts[rows].type.dims[dim];
   Offset expected =
       Offset::ofParts(axes, extentOf(op->getOperand(rows), dim), checker.mesh).negated();
   if (facts[ids].offset != expected)
-    return checker.refuse(op) << "has " << Checker::nameOf(op, ids)
-                              << ", whose ids do not count from the first row of the device's part of "
-                              << Checker::nameOf(op, rows) << ", " << facts[rows].type.str(checker.mesh);
+    return checker.refuse(op)
+           << "has " << Checker::nameOf(op, ids)
+           << ", whose ids do not count from the first row of the device's part of "
+           << Checker::nameOf(op, rows) << ", " << facts[rows].type.str(checker.mesh);
   facts[ids].offset = {};
   return facts;
 }
@@ -44,25 +45,28 @@ static LogicalResult applyWithIds(Operation *op, StringRef text, StringRef linea
                                   unsigned rows, int64_t dim, Facts operands, NewFacts &results,
                                   Checker &checker) {
   auto facts = withGlobalIds(op, ids, rows, dim, operands, checker);
-  return failed(facts) ? failure()
-                       : applyRule(IndexRule::parse(text, linear, op), op, *facts, results, checker);
+  return failed(facts)
+             ? failure()
+             : applyRule(IndexRule::parse(text, linear, op), op, *facts, results, checker);
 }
 
-static LogicalResult embedding(train::EmbeddingOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult embedding(train::EmbeddingOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
   if (int64_t(op.getPadding()) != -1 && operands[1].offset)
-    return checker.refuse(op) << "has a row of padding in a sharded table, for which there is no rule";
+    return checker.refuse(op)
+           << "has a row of padding in a sharded table, for which there is no rule";
   return applyWithIds(op, "v d, ... -> ... d", "0", 1, 0, 0, operands, results, checker);
 }
 
 static LogicalResult pick(train::PickOp op, Facts operands, NewFacts &results, Checker &checker) {
-  return applyWithIds(op, "... v, ... -> ...", "0", 1, 0, operands[0].type.rank() - 1, operands, results,
-                      checker);
+  return applyWithIds(op, "... v, ... -> ...", "0", 1, 0, operands[0].type.rank() - 1, operands,
+                      results, checker);
 }
 
-static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Facts operands, NewFacts &results,
-                                      Checker &checker) {
-  return applyWithIds(op, "... v, ..., ..., -> ... v", "3", 1, 0, operands[0].type.rank() - 1, operands,
-                      results, checker);
+static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Facts operands,
+                                      NewFacts &results, Checker &checker) {
+  return applyWithIds(op, "... v, ..., ..., -> ... v", "3", 1, 0, operands[0].type.rank() - 1,
+                      operands, results, checker);
 }
 
 /// The ids' offset says which rows of the result are the device's.
@@ -73,7 +77,8 @@ static LogicalResult embeddingGrad(train::EmbeddingGradOp op, Facts operands, Ne
   std::optional<Axes> axes = operands[1].offset.negated().axesOfParts(op.getRows(), checker.mesh);
   if (!axes)
     return checker.refuse(op) << "has " << Checker::nameOf(op, 1)
-                              << ", whose offset is that of no parts of " << op.getRows() << " rows";
+                              << ", whose offset is that of no parts of " << op.getRows()
+                              << " rows";
   FactList facts(operands);
   facts[1].offset = {};
   IndexRule rule = IndexRule::parse("... d, ... -> v d", "0", op);
@@ -83,9 +88,11 @@ static LogicalResult embeddingGrad(train::EmbeddingGradOp op, Facts operands, Ne
 }
 
 /// ids - offset, where the offset is 0 but for where the device's part begins.
-static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &results,
+                              Checker &checker) {
   if (operands[1].expression->name != "zero")
-    return checker.refuse(op) << "has " << Checker::nameOf(op, 1) << ", which is no offset of the device's part";
+    return checker.refuse(op) << "has " << Checker::nameOf(op, 1)
+                              << ", which is no offset of the device's part";
   results.push_back(operands[0]);
   results[0].offset = operands[0].offset.plus(operands[1].offset.negated());
   return success();
@@ -95,9 +102,10 @@ static LogicalResult offset(dist::OffsetOp op, Facts, NewFacts &results, Checker
   if (op.getShift())
     return checker.refuse(op) << "is of another device's part, for which there is no rule";
   Axes axes = checker.without1(op.getGroup().on(checker.mesh));
-  results.push_back({checker.make(op.getLoc(), "zero", {}, {}, IntegerType::get(op.getContext(), 32), {}),
-                     {},
-                     Offset::ofParts(axes, op.getSize(), checker.mesh)});
+  results.push_back(
+      {checker.make(op.getLoc(), "zero", {}, {}, IntegerType::get(op.getContext(), 32), {}),
+       {},
+       Offset::ofParts(axes, op.getSize(), checker.mesh)});
   return success();
 }
 

@@ -86,7 +86,8 @@ namespace {
 /// One application of a rule: what is known of each index, and of each axis.
 class Application {
 public:
-  Application(const IndexRule &rule, Operation *op, MutableArrayRef<Fact> operands, Checker &checker)
+  Application(const IndexRule &rule, Operation *op, MutableArrayRef<Fact> operands,
+              Checker &checker)
       : rule(rule), op(op), operands(operands), checker(checker) {}
 
   LogicalResult readOperands();
@@ -154,10 +155,11 @@ LogicalResult Application::readOperands() {
                                   << " of " << Checker::nameOf(op, o) << ", which has "
                                   << type.shape[dim];
       if (index.axes != type.dims[dim])
-        return checker.refuse(op)
-               << "combines dimension " << index.dim << " of " << Checker::nameOf(op, index.operand)
-               << ", sharded over " << str(index.axes) << ", with dimension " << dim << " of "
-               << Checker::nameOf(op, o) << ", sharded over " << str(type.dims[dim]);
+        return checker.refuse(op) << "combines dimension " << index.dim << " of "
+                                  << Checker::nameOf(op, index.operand) << ", sharded over "
+                                  << str(index.axes) << ", with dimension " << dim << " of "
+                                  << Checker::nameOf(op, o) << ", sharded over "
+                                  << str(type.dims[dim]);
     }
   for (auto &[number, given] : rule.given) {
     indices[number].extent = given.extent;
@@ -247,7 +249,7 @@ Distributions Application::makeResults() const {
 }
 
 FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> facts,
-                                                      Checker &checker) const {
+                                          Checker &checker) const {
   Application application(*this, op, facts, checker);
   if (failed(application.readOperands()) || failed(application.checkIndices()) ||
       failed(application.checkPartial()))
@@ -269,6 +271,7 @@ LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts ope
     attributes = op->getPropertiesAsAttribute();
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   for (auto [index, type] : llvm::enumerate(*types))
-    results.push_back({checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
+    results.push_back(
+        {checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
   return success();
 }

@@ -30,20 +30,21 @@ struct IndexRule {
   llvm::SmallVector<llvm::SmallVector<unsigned, 4>> operands, results;
   std::set<unsigned> whole;
   std::map<unsigned, Given> given;
-  /// Groups of operands, in each of which the op is linear: f(x + x', y + y') = f(x, y) + f(x', y').
+  /// Groups of operands, in each of which the op is linear: f(x + x', y + y') = f(x, y) + f(x',
+  /// y').
   llvm::SmallVector<llvm::SmallVector<unsigned, 2>> linear;
   /// Whether indices that results do not have are reduced by maximum.
   bool max = false;
 
-  /// "... i, o i -> ... o" for tensors of these ranks. `...` are as many leading indices as the ranks
-  /// leave. `linear` lists groups, e.g. "0 1" or, of a sum, "0+1".
+  /// "... i, o i -> ... o" for tensors of these ranks. `...` are as many leading indices as the
+  /// ranks leave. `linear` lists groups, e.g. "0 1" or, of a sum, "0+1".
   static IndexRule parse(llvm::StringRef text, llvm::StringRef linear, mlir::Operation *op);
   /// The rule of an element-wise op; shapes are matched from the last dimension.
   static IndexRule elementwise(llvm::StringRef linear, mlir::Operation *op);
 
   /// What the results are, for operands that may be pinned.
-  llvm::FailureOr<Distributions>
-  apply(mlir::Operation *op, llvm::MutableArrayRef<Fact> operands, Checker &checker) const;
+  llvm::FailureOr<Distributions> apply(mlir::Operation *op, llvm::MutableArrayRef<Fact> operands,
+                                       Checker &checker) const;
 };
 
 /// Applies the rule and makes expressions of the op with its own attributes.

@@ -13,7 +13,8 @@ using namespace meshwright::certify;
 
 static constexpr IndexText linear{"... i, o i -> ... o", "0 1"};
 
-static LogicalResult contract(train::ContractOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult contract(train::ContractOp op, Facts operands, NewFacts &results,
+                              Checker &checker) {
   if (op.getInit())
     return checker.refuse(op) << "has an accumulator, which programs at phase local do not have";
   return applyRule(IndexRule::parse(op.getRule(), "0 1", op), op, operands, results, checker);

@@ -37,10 +37,10 @@ static LogicalResult rope(train::RopeOp op, Facts operands, NewFacts &results, C
   return applyRule(IndexRule::parse(text, "0", op), op, operands, results, checker);
 }
 
-/// A dimension of the result whose first index is `offset`, an operand or none: `size` of them are the
-/// device's.
-static FailureOr<IndexRule::Given> indicesFrom(Operation *op, Value offset, int64_t size, Facts operands,
-                                               Checker &checker) {
+/// A dimension of the result whose first index is `offset`, an operand or none: `size` of them are
+/// the device's.
+static FailureOr<IndexRule::Given> indicesFrom(Operation *op, Value offset, int64_t size,
+                                               Facts operands, Checker &checker) {
   Offset first;
   if (offset) {
     const Fact &fact = operands[llvm::find(op->getOperands(), offset).getIndex()];
@@ -54,7 +54,8 @@ static FailureOr<IndexRule::Given> indicesFrom(Operation *op, Value offset, int6
   return IndexRule::Given{size * checker.mesh.size(*axes), *axes};
 }
 
-/// An op of operands that need not be all of its own, with attributes that are those of the global graph.
+/// An op of operands that need not be all of its own, with attributes that are those of the global
+/// graph.
 static LogicalResult applyTo(Operation *op, const IndexRule &rule, MutableArrayRef<Fact> facts,
                              Attribute attributes, NewFacts &results, Checker &checker) {
   auto types = rule.apply(op, facts, checker);
@@ -62,12 +63,14 @@ static LogicalResult applyTo(Operation *op, const IndexRule &rule, MutableArrayR
     return failure();
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   for (auto [index, type] : llvm::enumerate(*types))
-    results.push_back({checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
+    results.push_back(
+        {checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
   return success();
 }
 
 /// Of all positions, or of those of the device's part.
-static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
   IndexRule rule;
   FactList facts;
   int64_t frequencies = op.getFrequencies().size();
@@ -91,14 +94,15 @@ static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &
   return applyTo(op, rule, facts, attributes, results, checker);
 }
 
-static LogicalResult alibiSlopes(train::AlibiSlopesOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult alibiSlopes(train::AlibiSlopesOp op, Facts operands, NewFacts &results,
+                                 Checker &checker) {
   int64_t size = cast<RankedTensorType>(op.getType()).getDimSize(0);
   auto heads = indicesFrom(op, op.getOffset(), size, operands, checker);
   if (failed(heads))
     return failure();
   if (op.getHeads() && int64_t(op.getHeads()) != heads->extent)
-    return checker.refuse(op) << "counts " << op.getHeads() << " heads where there are " << heads->extent
-                              << ": padded heads have no rule";
+    return checker.refuse(op) << "counts " << op.getHeads() << " heads where there are "
+                              << heads->extent << ": padded heads have no rule";
   IndexRule rule;
   rule.results = {{0}};
   rule.given[0] = *heads;
@@ -106,7 +110,8 @@ static LogicalResult alibiSlopes(train::AlibiSlopesOp op, Facts operands, NewFac
 }
 
 /// Which elements are kept is a function of their indices in the global tensor.
-static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &results,
+                             Checker &checker) {
   FactList facts(operands.take_front(3));
   pin(facts[0], op.getX(), checker);
   const Distribution &x = facts[0].type;
@@ -121,8 +126,8 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
   for (int64_t dim = 1; dim < x.rank(); ++dim) {
     int64_t size = op.getSizes() ? (*op.getSizes())[dim - 1] : local[dim];
     if (size != x.shape[dim])
-      return checker.refuse(op) << "numbers the " << x.shape[dim] << " elements of dimension " << dim
-                                << " as if there were " << size;
+      return checker.refuse(op) << "numbers the " << x.shape[dim] << " elements of dimension "
+                                << dim << " as if there were " << size;
     if (offsets[dim] != Offset::ofParts(x.dims[dim], local[dim], checker.mesh))
       return checker.refuse(op) << "does not begin where the device's part of dimension " << dim
                                 << " does: " << x.str(checker.mesh);
@@ -135,7 +140,8 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
     rule.operands[0].push_back(dim);
   rule.results = {rule.operands[0]};
   // The key is no index of the result, but nothing is summed over it: it is whole.
-  return applyTo(op, rule, facts, Builder(op).getArrayAttr({op.getRateAttr(), op.getStreamAttr()}), results, checker);
+  return applyTo(op, rule, facts, Builder(op).getArrayAttr({op.getRateAttr(), op.getStreamAttr()}),
+                 results, checker);
 }
 
 void certify::attachRowRules(MLIRContext *context) {

@@ -14,12 +14,15 @@ using namespace meshwright;
 using namespace meshwright::certify;
 
 /// Every dimension an index of its own, the same in operand 0 and in the result.
-static IndexRule alike(Operation *op, StringRef linear) { return IndexRule::elementwise(linear, op); }
+static IndexRule alike(Operation *op, StringRef linear) {
+  return IndexRule::elementwise(linear, op);
+}
 
 /// The constant that an op of rank `rank` makes of a constant by moving it.
 static Fact constantFact(Operation *op, double value, Checker &checker) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  const Expression *expression = checker.fill(op->getLoc(), value, type.getElementType(), type.getRank());
+  const Expression *expression =
+      checker.fill(op->getLoc(), value, type.getElementType(), type.getRank());
   return {expression, Distribution::replicated(expression->shape)};
 }
 
@@ -28,7 +31,8 @@ static LogicalResult fill(train::FillOp op, Facts, NewFacts &results, Checker &c
   return success();
 }
 
-static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;
@@ -49,7 +53,8 @@ static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &
   return applyRule(rule, op, operands, results, checker);
 }
 
-static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &results,
+                            Checker &checker) {
   IndexRule rule;
   rule.max = op.getKind() == train::ReduceKind::Max;
   if (!rule.max)
@@ -100,8 +105,8 @@ struct Group {
 };
 } // namespace
 
-/// Groups of dimensions with equal numbers of elements on a device. Dimensions that have one element
-/// in all belong to none.
+/// Groups of dimensions with equal numbers of elements on a device. Dimensions that have one
+/// element in all belong to none.
 static std::optional<SmallVector<Group>> groupDims(const Distribution &x, ArrayRef<int64_t> before,
                                                    ArrayRef<int64_t> after) {
   SmallVector<Group> groups;
@@ -142,11 +147,11 @@ static std::optional<SmallVector<Group>> groupDims(const Distribution &x, ArrayR
   return groups;
 }
 
-/// The ways in which `axes` may shard the dimensions of `group.after` from the `first` of them on, added
-/// to `type`: the major axes shard a dimension, and where a device has one element of it, the others
-/// shard those behind it.
-static void shardDims(Distribution type, ArrayRef<int64_t> dims, ArrayRef<unsigned> axes, ArrayRef<int64_t> local,
-                      const Mesh &mesh, Distributions &choices) {
+/// The ways in which `axes` may shard the dimensions of `group.after` from the `first` of them on,
+/// added to `type`: the major axes shard a dimension, and where a device has one element of it, the
+/// others shard those behind it.
+static void shardDims(Distribution type, ArrayRef<int64_t> dims, ArrayRef<unsigned> axes,
+                      ArrayRef<int64_t> local, const Mesh &mesh, Distributions &choices) {
   if (axes.empty()) {
     choices.push_back(type);
     return;
@@ -163,10 +168,11 @@ static void shardDims(Distribution type, ArrayRef<int64_t> dims, ArrayRef<unsign
   }
 }
 
-/// A device's part of a group's elements must be contiguous: dimensions behind a sharded one are whole,
-/// unless a device has one element of all before them. Then it is the part of several shapes, of which
-/// the global graph has one.
-static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results, Checker &checker) {
+/// A device's part of a group's elements must be contiguous: dimensions behind a sharded one are
+/// whole, unless a device has one element of all before them. Then it is the part of several
+/// shapes, of which the global graph has one.
+static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results,
+                             Checker &checker) {
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;
@@ -192,7 +198,8 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
     for (int64_t dim : group.before) {
       if (!x.type.dims[dim].empty() && major != 1)
         return checker.refuse(op) << "merges dimension " << dim << ", which is sharded over "
-                                  << checker.mesh.str(x.type.dims[dim]) << ", into one that it is not the major part of";
+                                  << checker.mesh.str(x.type.dims[dim])
+                                  << ", into one that it is not the major part of";
       axes.append(x.type.dims[dim]);
       major *= before[dim];
     }
@@ -209,12 +216,14 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
   }
   auto existing = llvm::find_if(choices, [&](const Distribution &choice) {
     return choice.shape == source->shape ||
-           checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0, source->element, choice.shape);
+           checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0, source->element,
+                                          choice.shape);
   });
   type = existing == choices.end() ? choices.front() : *existing;
   checker.proof.kernels.insert(name.str());
-  results.push_back({type.shape == source->shape ? source
-                                                 : checker.make(op, Attribute(), {source}, 0, type.shape),
+  results.push_back({type.shape == source->shape
+                         ? source
+                         : checker.make(op, Attribute(), {source}, 0, type.shape),
                      type});
   return success();
 }

@@ -22,7 +22,8 @@ using namespace meshwright::certify;
 static LogicalResult get(train::GetOp op, Facts, NewFacts &results, Checker &checker) {
   auto found = checker.state.find(op.getVariable());
   if (found == checker.state.end())
-    return checker.refuse(op) << "reads @" << op.getVariable() << ", which is no variable of both programs";
+    return checker.refuse(op) << "reads @" << op.getVariable()
+                              << ", which is no variable of both programs";
   results.push_back(found->second);
   return success();
 }
@@ -30,9 +31,11 @@ static LogicalResult get(train::GetOp op, Facts, NewFacts &results, Checker &che
 static LogicalResult set(train::SetOp op, Facts operands, NewFacts &, Checker &checker) {
   auto found = checker.state.find(op.getVariable());
   if (found == checker.state.end())
-    return checker.refuse(op) << "writes @" << op.getVariable() << ", which is no variable of both programs";
+    return checker.refuse(op) << "writes @" << op.getVariable()
+                              << ", which is no variable of both programs";
   if (checker.depth)
-    return checker.refuse(op) << "writes @" << op.getVariable() << " in a loop, for which there is no rule";
+    return checker.refuse(op) << "writes @" << op.getVariable()
+                              << " in a loop, for which there is no rule";
   found->second = operands[0];
   return success();
 }
@@ -49,7 +52,8 @@ namespace {
 class Loop {
 public:
   Loop(train::RepeatOp op, Facts operands, Checker &checker)
-      : op(op), checker(checker), level(checker.depth), callee(checker.lookup(op, op.getCalleeAttr())),
+      : op(op), checker(checker), level(checker.depth),
+        callee(checker.lookup(op, op.getCalleeAttr())),
         initial(operands.take_front(op.getCarry().size())),
         each(operands.slice(initial.size(), op.getEach().size())),
         shared(operands.drop_front(initial.size() + each.size())) {}
@@ -90,9 +94,10 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
     slice.type.dims.erase(slice.type.dims.begin());
     std::optional<double> constant = fillOf(whole.expression);
     slice.expression =
-        constant ? checker.fill(op.getLoc(), *constant, whole.expression->element, slice.type.rank())
-                 : checker.make(op.getLoc(), "each", numbers(level), {whole.expression},
-                                whole.expression->element, slice.type.shape);
+        constant
+            ? checker.fill(op.getLoc(), *constant, whole.expression->element, slice.type.rank())
+            : checker.make(op.getLoc(), "each", numbers(level), {whole.expression},
+                           whole.expression->element, slice.type.shape);
     arguments.push_back(slice);
   }
   llvm::append_range(arguments, shared);
@@ -133,7 +138,8 @@ LogicalResult Loop::certify(NewFacts &results) {
   if (!callee)
     return checker.refuse(op) << "repeats @" << op.getCallee() << ", which is not there";
   if (op.getTimes())
-    return checker.refuse(op) << "runs a number of times that data decides, for which there is no rule";
+    return checker.refuse(op)
+           << "runs a number of times that data decides, for which there is no rule";
   for (auto [index, fact] : llvm::enumerate(initial))
     if (fact.offset)
       return checker.refuse(op) << "carries " << Checker::nameOf(op, index)
@@ -166,8 +172,8 @@ LogicalResult Loop::certify(NewFacts &results) {
       type.shape.insert(type.shape.begin(), op.getCount());
       type.dims.insert(type.dims.begin(), Axes());
     }
-    Attribute attributes = numbers({level, int64_t(op.getCount()), op.getReverse(),
-                                    int64_t(carried.size()), int64_t(index)});
+    Attribute attributes = numbers(
+        {level, int64_t(op.getCount()), op.getReverse(), int64_t(carried.size()), int64_t(index)});
     results.push_back({checker.make(op.getLoc(), "loop", attributes, operands,
                                     fact.expression->element, type.shape),
                        type});
@@ -175,7 +181,8 @@ LogicalResult Loop::certify(NewFacts &results) {
   return success();
 }
 
-static LogicalResult repeat(train::RepeatOp op, Facts operands, NewFacts &results, Checker &checker) {
+static LogicalResult repeat(train::RepeatOp op, Facts operands, NewFacts &results,
+                            Checker &checker) {
   return Loop(op, operands, checker).certify(results);
 }
 

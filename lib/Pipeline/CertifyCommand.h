@@ -12,9 +12,9 @@
 
 namespace meshwright {
 
-/// Proves, when one of the passes that `manager` runs on `module` has made a rank's program, that all
-/// ranks compute with it what the module did at phase step. The certificate goes to `log`; without a proof there
-/// is an error.
+/// Proves, when one of the passes that `manager` runs on `module` has made a rank's program, that
+/// all ranks compute with it what the module did at phase step. The certificate goes to `log`;
+/// without a proof there is an error.
 void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, llvm::raw_ostream &log);
 
 /// `meshwright certify GLOBAL LOCAL`.
