@@ -127,7 +127,7 @@ LogicalResult Checker::run(func::FuncOp function, Facts arguments, NewFacts &res
     return refuse(function) << "@" << function.getSymName() << " has no body of one block";
   if (!running.insert(function).second)
     return refuse(function) << "@" << function.getSymName() << " calls itself";
-  auto ended = llvm::make_scope_exit([&] { running.erase(function); });
+  llvm::scope_exit ended([&] { running.erase(function); });
   llvm::DenseMap<Value, Fact> facts;
   for (auto [argument, fact] : llvm::zip_equal(function.getArguments(), arguments))
     facts[argument] = fact;

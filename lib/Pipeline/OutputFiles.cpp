@@ -62,19 +62,21 @@ Error refuseOutput(CompileOptions &options, StringRef command) {
   for (const Flag &flag : compileFlags()) {
     bool writes = flag.use == FileUse::Output || flag.use == FileUse::OutputFolder;
     bool asserts = flag.name == StringRef("assert");
-    if (!writes && !asserts && flag.name != StringRef("emit"))
+    bool certifies = flag.name == StringRef("certify");
+    if (!writes && !asserts && !certifies && flag.name != StringRef("emit"))
       continue;
     if (options.given.count(flag.name) && !options.fromRecipe.count(flag.name))
       return createStringError(llvm::Twine("--") + flag.name + " " + flag.text(options) +
                                " changes nothing: " + command +
                                (asserts && command == "fit"
                                     ? " holds plans to --memory-limit alone"
-                                : asserts ? " checks nothing"
+                                : asserts || certifies ? " checks nothing"
                                           : " writes nothing") +
                                "; give it to 'meshwright compile'");
   }
   options.dumpIr.clear();
   options.report.clear();
+  options.certify = false;
   options.emit = "exec";
   return Error::success();
 }
