@@ -111,7 +111,7 @@ class Program:
         if found := re.match(rf"{NAME} = train\.shift_ids ({NAME}),", statement):
             yield "offset", self.renamed(at, result, found[1])
         for pattern in (r"(?<=train\.scale )(?:.* by )(\S+)", r" scale (\S+) ", r" eps (\S+)"):
-            if found := re.search(pattern, statement):
+            if (found := re.search(pattern, statement)) and float(found[1]):
                 number = f"{2 * float(found[1]):e}"
                 yield "scale", self.replaced(at, "    " + statement[: found.start(1)] + number + statement[found.end(1) :])
         if " causal" in statement:
