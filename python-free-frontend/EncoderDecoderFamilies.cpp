@@ -135,7 +135,7 @@ static Family bartStack(StringRef name, bool isEncoder) {
   f.gated = false;
   f.rotary.used = false;
   f.scaleEmbedding = {"scale_embedding", false};
-  f.tied.otherwise = true;
+  f.tied = {{}, true};
   f.base = isEncoder ? "model.encoder." : "model.decoder.";
   f.embedding = "model.shared";
   f.finalNorm = "layer_norm";
@@ -176,6 +176,7 @@ static Family bartLike(StringRef name, int64_t start, int64_t end,
                "forced_decoder_ids",  "decoder"};
   static const char drops[] = "layers are left out at random";
   f.fixed = {{"is_encoder_decoder", {"true"}, "there is an encoder alone"},
+             {"tie_word_embeddings", {"true"}, "sources, targets and logits have tables of their own"},
              {"encoder_layerdrop", {"0.0", "0"}, drops},
              {"decoder_layerdrop", {"0.0", "0"}, drops}};
   return f;

@@ -286,23 +286,32 @@ void dist::splitWeights(MicrobatchOps &ops) {
       return other != ops.parts.end() && other->second.chunk != chunk;
     });
   };
-  // What is behind no layer is the gradient of the head: that of its weight would keep the gradient
-  // of the logits, on the stage where weights wait longest.
-  DenseSet<Operation *> behindLayers;
-  for (Operation &op : *ops.block) {
+  // What comes of the forward pass and is behind no layer is the gradient of the head: that of its weight
+  // would keep the gradient of the logits, on the stage where weights wait longest.
+  auto behind = [&](llvm::function_ref<bool(Operation *, const Part &)> isFirst) {
+    DenseSet<Operation *> found;
+    for (Operation &op : *ops.block) {
+      auto isBehind = [&](Value operand) {
+        Operation *from = operand.getDefiningOp();
+        return from && (found.contains(from) ||
+                        (ops.parts.contains(from) && isFirst(from, ops.parts.at(from))));
+      };
+      if (llvm::any_of(op.getOperands(), isBehind))
+        found.insert(&op);
+    }
+    return found;
+  };
+  DenseSet<Operation *> behindForward =
+      behind([](Operation *, const Part &part) { return part.kind == TaskKind::forward; });
+  auto isLayers = [](Operation *op, const Part &part) {
     auto repeat = dyn_cast<train::RepeatOp>(op);
-    bool isBehind = (repeat && train::roleOf(repeat) != train::Role::Loss &&
-                     ops.parts.contains(repeat) &&
-                     ops.parts.at(repeat).kind != TaskKind::forward) ||
-                    llvm::any_of(op.getOperands(), [&](Value operand) {
-                      return behindLayers.contains(operand.getDefiningOp());
-                    });
-    if (isBehind)
-      behindLayers.insert(&op);
-  }
+    return repeat && train::roleOf(repeat) != train::Role::Loss && part.kind != TaskKind::forward;
+  };
+  DenseSet<Operation *> behindLayers = behind(isLayers);
   for (auto &[op, part] : ops.parts)
     if (part.kind == TaskKind::backward &&
-        (leavesChunk(op, part.chunk) || !behindLayers.contains(op)))
+        (leavesChunk(op, part.chunk) ||
+         (behindForward.contains(op) && !behindLayers.contains(op) && !isLayers(op, part))))
       targets.push_back(op);
   auto isBackward = [&](Operation *op) {
     auto part = ops.parts.find(op);

@@ -37,6 +37,13 @@ static Plan readDecoderPlan() {
   return Plan::parse(text, 0);
 }
 
+/// The plan of training: a decoder's configuration says how it generates, this one what model it is.
+static Plan readTrainingPlan() {
+  std::string_view text(meshwright_plan, size_t(meshwright_plan_size));
+  checkPlanHash(text);
+  return Plan::parse(text, 0);
+}
+
 static bool isCache(const Variable &variable) {
   return variable.name.rfind(plan::cachePrefix, 0) == 0;
 }
@@ -66,9 +73,10 @@ void Decoder::loadWeights(const Options &options) {
       filled.variables.end());
   filled.allVariables = filled.variables;
   WeightTarget target{filled, 0, arena->variables(), context->threads};
+  Plan trained = readTrainingPlan();
   if (!options.resume.empty()) {
     std::string checkpoint = findCheckpoint(options.resume);
-    checkSameWeights(plan, checkpoint);
+    checkSameWeights(trained, checkpoint);
     readWeights(target, trainedWeights(plan),
                 checkpoint + "/" + (plan.adapterConfig ? adapterFile : "model.safetensors"),
                 "--resume", readIds(checkpoint).model);
@@ -92,7 +100,7 @@ void Decoder::loadWeights(const Options &options) {
     initializeWeights(target, uint64_t(seed));
   else
     readWeights(target, WeightKind::Parameters, init, "--init");
-  if (std::string other = otherConfig(plan, init); !init.empty() && !other.empty())
+  if (std::string other = otherConfig(trained, init); !init.empty() && !other.empty())
     fprintf(stderr, "note: %s\n", other.c_str());
 }
 

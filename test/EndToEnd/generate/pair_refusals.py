@@ -60,9 +60,9 @@ for how in (["--temperature", 0], ["--beams", 3]):
 pathlib.Path("long.txt").write_text("What is 1?\n" + "x" * 13 + "\n")
 
 compiled("forced", {"forced_bos_token_id": 120, "forced_eos_token_id": 33})
-made = text("What is 7?", "--resume", "run", "--temperature", 0, exe="./forced")
+made = text("What is 7?", "--init", "run/latest/model.safetensors", "--temperature", 0, exe="./forced")
 check(made[:1] == b"x" and (len(made) < 17 or made[15:] == b"!\n"), f"{made} begins with x, and ends with ! if it is long")
-note = run("--generate", "What is 7?", "--resume", "run", "--temperature", 0, exe="./forced").stderr.decode()
+note = run("--generate", "What is 7?", "--init", "run/latest/model.safetensors", "--temperature", 0, exe="./forced").stderr.decode()
 said = "asks for encoder_no_repeat_ngram_size 3 in generation, which is not supported and left out" in note
 check(said == ("encoder_no_repeat_ngram_size" in config), note)
 compiled("own", {}, {"eos_token_id": [10, greedy[1]], "bad_words_ids": [[greedy[0]], [1, 2]], "num_beams": 4})
