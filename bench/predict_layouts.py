@@ -14,6 +14,7 @@ import collections
 import concurrent.futures
 import csv
 import json
+import math
 import pathlib
 import random
 import statistics
@@ -119,13 +120,15 @@ errors = [abs(row["predicted_s"] / row["measured_s"] - 1) for row in timed]
 
 
 def mean(key):
-    return statistics.mean([group[key] for group in summary if group[key] is not None])
+    values = [group[key] for group in summary if group[key] is not None]
+    return statistics.mean(values) if values else math.nan
 
 
 best = [group["best_slower"] for group in summary if group["best_slower"] is not None]
 fit, unfit = [row for row in rows if ran(row)], [row for row in rows if lacked_memory(row)]
 for row in sorted(timed, key=lambda row: -abs(row["predicted_s"] / row["measured_s"] - 1))[:8]:
     print(f"worst: {name_of(row)}: measured {row['measured_s']:.3f} s, predicted {row['predicted_s']:.3f} s ({row['predicted_s'] / row['measured_s'] - 1:+.1%})")
+errors = errors or [math.nan]
 print(f"{len(timed)} layouts as {options.profile} on {options.cluster}: mean error {statistics.mean(errors):.1%}, median {statistics.median(errors):.1%}, worst {max(errors):.1%}; "
       f"mean rank correlation {mean('rank_correlation'):.3f}, of all that ran {mean('rank_correlation_of_all'):.3f}; fastest within 3% in {sum(b <= 0.03 for b in best)} of {len(best)} groups")
 print(f"memory: {sum(row['fits'] for row in fit)} of {len(fit)} layouts that ran are predicted to fit, {sum(not row['fits'] for row in unfit)} of {len(unfit)} that failed not to; {len(refused)} refused")
