@@ -7,6 +7,7 @@
 // needs: a slice of the backward, in the chunk and in the function of a layer.
 //
 //===----------------------------------------------------------------------===//
+#include "Dist/Remat/LayerPairs.h"
 #include "StageParts.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -126,12 +127,6 @@ func::FuncOp LayerSplitter::makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned>
   return function;
 }
 
-/// Bytes of a tensor.
-static int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
-}
-
 void LayerSplitter::computeSmallerValues() {
   // Parameters are there anyway.
   DenseSet<Value> parameters;
@@ -151,13 +146,13 @@ void LayerSplitter::computeSmallerValues() {
       continue;
     int64_t waits = 0, freed = 0;
     for (Value result : op.getResults())
-      waits += result.use_empty() ? 0 : bytesOf(result);
+      waits += result.use_empty() ? 0 : bytesOf(result.getType());
     llvm::SmallSetVector<Value, 4> operands(op.operand_begin(), op.operand_end());
     for (Value operand : operands) {
       bool isKept = llvm::any_of(operand.getUsers(), [&](Operation *user) {
         return user != &op && !inputs.contains(user);
       });
-      freed += isKept || parameters.contains(operand) ? 0 : bytesOf(operand);
+      freed += isKept || parameters.contains(operand) ? 0 : bytesOf(operand.getType());
     }
     if (waits < freed)
       inputs.insert(&op);
