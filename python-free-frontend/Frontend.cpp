@@ -6,7 +6,9 @@
 #include "meshwright/Frontend.h"
 
 #include "MaximalUpdate.h"
+#include "Miniature.h"
 #include "Train/Train.h"
+#include "meshwright/runtime/NonFinite.h"
 #include "meshwright/runtime/Suggestion.h"
 
 #include "mlir/IR/Verifier.h"
@@ -308,6 +310,29 @@ static FailureOr<Described> describe(StringRef path, MLIRContext &context) {
     return failure();
   }
   return Described{std::move(*config), table, whole};
+}
+
+FailureOr<Miniature> meshwright::makeMiniature(StringRef path, int64_t multiple, MLIRContext &context) {
+  FailureOr<Described> described = describe(path, context);
+  if (failed(described))
+    return failure();
+  llvm::json::Value json = llvm::cantFail(llvm::json::parse(withoutNonFinite(described->config.contents().str())));
+  llvm::json::Object &object = *json.getAsObject();
+  auto size = [&](const Key<int64_t> &key) {
+    std::optional<int64_t> found = object.getInteger(key.name);
+    if (!found && !key.alias.empty())
+      found = object.getInteger(key.alias);
+    return found.value_or(key.otherwise);
+  };
+  const Family &table = *described->table;
+  Miniature result;
+  result.layers = size(table.layers);
+  result.fullHidden = size(table.hidden);
+  makeSmall(object, table, multiple);
+  result.hidden = size(table.hidden);
+  result.positions = size(table.positions);
+  llvm::raw_string_ostream(result.config) << llvm::formatv("{0:2}", json) << "\n";
+  return result;
 }
 
 /// The base model of muP, as deep as `model`, and its module.

@@ -64,6 +64,16 @@ struct ModelOptions {
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importHuggingFace(llvm::StringRef path, const ModelOptions &options, mlir::MLIRContext &context);
 
+/// A configuration with widths of a model that trains in seconds.
+struct Miniature {
+  std::string config; ///< JSON; of a model of more than text that of the text alone
+  int64_t layers = 0, positions = 0, hidden = 0, fullHidden = 0;
+};
+
+/// Makes the configuration in the file `path` small. Numbers of heads, experts and layers stay; other sizes keep their
+/// remainders by `multiple`, so that what a mesh divides or pads it still does. A small model stays as it is.
+mlir::FailureOr<Miniature> makeMiniature(llvm::StringRef path, int64_t multiple, mlir::MLIRContext &context);
+
 /// Writes which families are understood, and of each which keys with which values where they are
 /// absent.
 void describeFamilies(llvm::raw_ostream &os);

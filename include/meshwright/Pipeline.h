@@ -120,6 +120,11 @@ llvm::Expected<bool> replay(llvm::StringRef directory, mlir::MLIRContext &contex
 llvm::Expected<bool> checkCoordinates(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                                       llvm::raw_ostream &os);
 
+/// `meshwright verify MODEL ...`: trains a small model with the compiled program and with the sequential one, and prints
+/// what differs; true if something does.
+llvm::Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
+                                    llvm::raw_ostream &os);
+
 /// `meshwright run -n N EXE ARGS...`: replaces this process by the launched one;
 /// returns only on failure.
 llvm::Error run(llvm::ArrayRef<std::string> args);

@@ -197,13 +197,14 @@ static bool isTransposed(train::VariableOp variable) {
 }
 
 llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp variable,
-                                            RankedTensorType type) {
+                                            RankedTensorType type, StringRef suffix) {
   SmallVector<int64_t> shape = byTensor(variable, type.getShape());
   Tensor result(type.getElementType(), shape);
   llvm::Error error = guard([&] {
     SafeTensorsReader file(path.str(), "--init");
     for (int64_t number = 0; number < shape[0]; ++number) {
       FileSlice slice = fileSliceOf(variable, type.getShape(), number);
+      slice.name += suffix;
       if (train::StorageAttr storage = variable.getStorageAttr();
           storage && storage.getOptional() && !file.find(slice.name))
         continue; // zeros

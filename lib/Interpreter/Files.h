@@ -31,9 +31,9 @@ llvm::Expected<Tensor> readTensor(llvm::StringRef path, llvm::StringRef name,
 std::string storageName(train::VariableOp variable, llvm::ArrayRef<int64_t> shape, int64_t number);
 
 /// The value of a variable of (global) type `type` in a safetensors file, as its
-/// storage attribute says.
+/// storage attribute says. `suffix` follows the names of its tensors, as that of an optimizer's state does.
 llvm::Expected<Tensor> readVariable(llvm::StringRef path, train::VariableOp variable,
-                                    mlir::RankedTensorType type);
+                                    mlir::RankedTensorType type, llvm::StringRef suffix = "");
 
 /// Writes values shaped like parameters (weights, gradients) in f32, in the
 /// names and layouts of the parameters' storage attributes.

@@ -293,18 +293,24 @@ llvm::Error Training::forward(int64_t index) {
   return llvm::Error::success();
 }
 
+bool Training::showsGradients(const train::Optimizer &optimizer) {
+  return !(optimizer.hasDirection() && !optimizer.elsewhere) && !optimizer.gradientOffset();
+}
+
+bool Training::isAverageOfGradients(const train::Optimizer &optimizer, train::VariableOp variable) {
+  return llvm::any_of(optimizer.states, [&](const train::OptimizerState &state) {
+    return state.isAverageOfGradients && variable.getRole() == state.name;
+  });
+}
+
 /// With all hyperparameters 0 and without clipping an average of gradients becomes the gradient.
 /// Without one, a step at the rate 1 takes the gradient off.
 llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
-  if ((optimizer->hasDirection() && !optimizer->elsewhere) || optimizer->gradientOffset())
+  if (!showsGradients(*optimizer))
     return llvm::createStringError("--optimizer " + optimizer->name +
                                    " keeps no average of gradients and its steps are not multiples of them; "
                                    "compile for another, or stop before train-build-optimizer");
-  auto isAverage = [&](train::VariableOp variable) {
-    return llvm::any_of(optimizer->states, [&](const train::OptimizerState &state) {
-      return state.isAverageOfGradients && variable.getRole() == state.name;
-    });
-  };
+  auto isAverage = [&](train::VariableOp variable) { return isAverageOfGradients(*optimizer, variable); };
   SmallVector<std::pair<train::VariableOp, Tensor>> before;
   llvm::StringSet<> hasMoment, hasMaster;
   for (train::VariableOp variable : session->variables()) {

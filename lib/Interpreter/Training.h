@@ -26,6 +26,10 @@ public:
                                          std::unique_ptr<Options> options);
   /// The optimizer of a module, before it has one the default.
   static llvm::Expected<const train::Optimizer *> optimizerOf(mlir::ModuleOp module);
+  /// Whether a step as `gradients` makes it leaves the gradients in variables.
+  static bool showsGradients(const train::Optimizer &optimizer);
+  /// Whether a variable is an average of gradients, which such a step makes the gradient.
+  static bool isAverageOfGradients(const train::Optimizer &optimizer, train::VariableOp variable);
 
   struct Step {
     double loss, gradNorm, lr;

@@ -37,6 +37,8 @@ static constexpr const char *usage =
     "  meshwright convert SETTINGS                 convert settings of Megatron-LM, DeepSpeed, torchtitan or\n"
     "                                              nanotron into flags\n"
     "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
+    "  meshwright verify MODEL [flags]             train a small model with the compiled program and with the\n"
+    "                                              sequential one, and compare\n"
     "  meshwright certify GLOBAL.mlir LOCAL.mlir   prove that a rank's program computes the training graph\n"
     "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
@@ -52,7 +54,7 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "convert", "inspect", "certify", "models", "schedule",
+static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "convert", "inspect", "verify", "certify", "models", "schedule",
                                                   "diff",    "run", "plot",    "replay", "coord-check", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
@@ -147,17 +149,19 @@ static Error proveProgram(llvm::ArrayRef<std::string> args) {
   return certifyFiles(args, context, llvm::outs());
 }
 
-static Error checkWidths(llvm::ArrayRef<std::string> args, bool &grow) {
+/// Runs a command that compiles several modules and says whether something differs.
+using Check = llvm::Expected<bool> (*)(llvm::ArrayRef<std::string>, mlir::MLIRContext &, llvm::raw_ostream &);
+template <Check check> static Error runCheck(llvm::ArrayRef<std::string> args, bool &differ) {
   mlir::DialectRegistry registry;
   registerDialects(registry);
   registerPasses();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false);
-  llvm::Expected<bool> result = checkCoordinates(args, context, llvm::outs());
+  llvm::Expected<bool> result = check(args, context, llvm::outs());
   if (!result)
     return result.takeError();
-  grow = *result;
+  differ = *result;
   return Error::success();
 }
 
@@ -234,7 +238,8 @@ int driverMain(const std::vector<std::string> &given) {
   auto comparison = llvm::StringSwitch<Comparison>(args.empty() ? "" : args[0])
                         .Case("diff", compare)
                         .Case("replay", replayDump)
-                        .Case("coord-check", checkWidths)
+                        .Case("coord-check", runCheck<checkCoordinates>)
+                        .Case("verify", runCheck<verifyTraining>)
                         .Default(nullptr);
   bool differ = false;
   Error error = comparison ? comparison(llvm::ArrayRef(args).drop_front(), differ) : dispatch(args);
