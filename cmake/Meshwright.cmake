@@ -32,3 +32,12 @@ function(meshwright_tablegen target td)
   add_public_tablegen_target(${target})
   add_dependencies(MeshwrightHeaders ${target})
 endfunction()
+
+# A tool whose plugins use classes of the dialects: it has all of them, and exports them.
+function(meshwright_loads_plugins tool)
+  set_target_properties(${tool} PROPERTIES ENABLE_EXPORTS ON)
+  foreach(dialect MeshwrightTrain MeshwrightDist MeshwrightExec)
+    target_link_options(${tool} PRIVATE
+      "LINKER:--whole-archive,$<TARGET_FILE:${dialect}>,--no-whole-archive")
+  endforeach()
+endfunction()

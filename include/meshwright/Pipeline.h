@@ -32,6 +32,9 @@ llvm::Error buildPipeline(mlir::OpPassManager &manager, const CompileOptions &op
 llvm::Error buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options,
                           llvm::StringRef first, llvm::StringRef last);
 
+/// Refuses passes inserted at places that a compile from one phase to another does not come by.
+llvm::Error checkInsertedPasses(const CompileOptions &options, Phase from, Phase to);
+
 /// Writes the order of the passes: a line for each phase, with what each pass depends on.
 void printPassOrder(llvm::raw_ostream &os);
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
+#include "Sections.h"
 #include "meshwright/InputFile.h"
 
 #include "llvm/IR/LegacyPassManager.h"
@@ -97,8 +98,7 @@ llvm::Error meshwright::writeFileAtomically(llvm::StringRef bytes, llvm::StringR
   return llvm::Error::success();
 }
 
-/// The contents of section .meshwright.NAME; empty where there is none.
-static llvm::Expected<std::string> readSection(llvm::StringRef file, llvm::StringRef name) {
+llvm::Expected<std::string> meshwright::readSection(llvm::StringRef file, llvm::StringRef name) {
   if (llvm::Error error = checkInput(file, planInput))
     return llvm::createStringError("cannot read '" + file +
                                    "': " + llvm::toString(std::move(error)));

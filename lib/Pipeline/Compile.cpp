@@ -9,6 +9,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "ModuleText.h"
+#include "PhaseTexts.h"
 #include "Remedies.h"
 #include "Train/Train.h"
 #include "meshwright/Frontend.h"
@@ -17,6 +18,7 @@
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 
+#include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
@@ -289,8 +291,42 @@ static Error changeTarget(ModuleOp module, const CompileOptions &options) {
   return Error::success();
 }
 
+namespace {
+/// Prints the module when it has reached one of the phases that readers ask for.
+class RecordPhases : public PassInstrumentation {
+public:
+  RecordPhases(ModuleOp module, PhaseTexts &texts) : texts(texts) { record(module); }
+
+  void runAfterPass(Pass *pass, Operation *op) override {
+    if (auto module = dyn_cast<ModuleOp>(op); module && !op->getParentOp() && pass->getArgument() == "meshwright-phase")
+      record(module);
+  }
+
+private:
+  void record(ModuleOp module) {
+    Expected<Phase> phase = phaseOf(module);
+    bool isWanted = phase && *phase <= Phase::dist;
+    if (isWanted) {
+      std::string &text = texts[*phase];
+      text.clear();
+      llvm::raw_string_ostream os(text);
+      printModule(module, os);
+    }
+    llvm::consumeError(phase.takeError());
+  }
+
+  PhaseTexts &texts;
+};
+} // namespace
+
 Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &options,
                                           MLIRContext &context, llvm::raw_ostream &log) {
+  return compileRecording(to, options, context, log, /*texts=*/nullptr);
+}
+
+Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions &options,
+                                                 MLIRContext &context, llvm::raw_ostream &log,
+                                                 PhaseTexts *texts) {
   if (Error error = checkSupported(options))
     return std::move(error);
   Expected<OwningOpRef<ModuleOp>> loaded = loadModel(options, context, log);
@@ -307,6 +343,8 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
   if (options.certify && (*from > Phase::step || to < Phase::local))
     return createStringError("--certify compares the training graph with a rank's program: it needs a model, or IR "
                              "at phase train or step, and --emit local or a later phase");
+  if (Error error = checkInsertedPasses(options, *from, to))
+    return std::move(error);
   if (!options.seeds.empty()) {
     Builder b(&context);
     auto entries = llvm::map_to_vector(options.seeds, [&](const auto &seed) -> Attribute {
@@ -343,6 +381,8 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
       return std::move(error);
   if (options.certify)
     certifyPhases(manager, module, log);
+  if (texts)
+    manager.addInstrumentation(std::make_unique<RecordPhases>(module, *texts));
   DiagnosticCollector diagnostics(context, &log);
   if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");

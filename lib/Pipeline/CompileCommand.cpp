@@ -9,6 +9,7 @@
 #include "Exec/Exec.h"
 #include "ModuleText.h"
 #include "OutputFiles.h"
+#include "PhaseTexts.h"
 #include "Remedies.h"
 #include "ReplayFiles.h"
 #include "meshwright/Codegen.h"
@@ -99,6 +100,7 @@ private:
   Phase to;                          ///< the last phase whose passes run
   OwningOpRef<ModuleOp> module;
   std::optional<Plan> plan;
+  PhaseTexts texts; ///< of an executable
 };
 } // namespace
 
@@ -126,7 +128,9 @@ Error CompileCommand::prepareOutput() const {
 }
 
 Error CompileCommand::runPasses() {
-  Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
+  // Only executables carry IR.
+  Expected<OwningOpRef<ModuleOp>> compiled =
+      compileRecording(to, options, context, log, options.emit == "exe" ? &texts : nullptr);
   if (!compiled)
     return llvm::handleErrors(compiled.takeError(), [&](std::unique_ptr<NothingFits> refused) {
       refused->message += describeRemedies(options, *refused, context);
@@ -238,6 +242,7 @@ Error CompileCommand::emitCode() {
   auto lowered = compiler.lower(*module, codegen, target().getParameters(), log);
   if (failed(lowered))
     return diagnostics.take("code generation failed");
+  embedIr(**lowered, texts);
   bool isText = options.emit == "llvm";
   FailureOr<std::string> code =
       isText ? emitLLVM(**lowered, codegen) : emitObject(**lowered, codegen);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Driver.h"
 #include "CertifyCommand.h"
+#include "Commands.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
@@ -23,39 +24,6 @@
 using llvm::Error;
 
 namespace meshwright {
-
-static constexpr const char *usage =
-    "Meshwright compiles transformer training into parallel executables.\n\n"
-    "  meshwright compile MODEL [flags] -o EXE     compile a config.json, its folder, or a .mlir "
-    "file\n"
-    "  meshwright fit MODEL --largest batch        find the largest batch that a memory budget "
-    "allows\n"
-    "  meshwright predict MODEL --cluster CLUSTER  predict step time, MFU and peak memory on a cluster\n"
-    "  meshwright plan MODEL --cluster CLUSTER     find the fastest parallel layout that fits in memory\n"
-    "  meshwright calibrate -o FILE.toml           measure this machine as a cluster file for predict and\n"
-    "                                              plan\n"
-    "  meshwright convert SETTINGS                 convert settings of Megatron-LM, DeepSpeed, torchtitan or\n"
-    "                                              nanotron into flags\n"
-    "  meshwright inspect EXE [--json|--kernels]   show the plan of an executable, or of a report\n"
-    "  meshwright verify MODEL [flags]             train a small model with the compiled program and with the\n"
-    "                                              sequential one, and compare\n"
-    "  meshwright certify GLOBAL.mlir LOCAL.mlir   prove that a rank's program computes the training graph\n"
-    "  meshwright models                           list the model families and their keys\n"
-    "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
-    "  meshwright diff A B                         compare two plans\n"
-    "  meshwright tokenize TEXT... -o DIR          tokenize text into files of training data\n"
-    "  meshwright tokenizer train TEXT...          train a BPE tokenizer on text\n"
-    "  meshwright run -n N EXE ARGS...             start an executable's ranks\n"
-    "  meshwright plot FILE... [-o SVG]            plot the losses in --metrics files; with --experts,\n"
-    "                                              the load of each expert\n"
-    "  meshwright replay DIR                       check a step that --dump wrote, op by op\n"
-    "  meshwright coord-check MODEL --widths W,..  check that activations do not grow with the width of a\n"
-    "                                              model (muP)\n"
-    "  meshwright help [COMMAND]                   show this, or a command's flags\n"
-    "  meshwright --version                        show the version\n";
-
-static const std::vector<std::string> commands = {"compile", "fit", "predict", "plan", "calibrate", "convert", "inspect", "verify", "certify", "models", "schedule",
-                                                  "diff",    "run", "plot",    "replay", "coord-check", "tokenize", "tokenizer", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
   static constexpr const char *modelsUsage =
@@ -167,10 +135,10 @@ template <Check check> static Error runCheck(llvm::ArrayRef<std::string> args, b
 
 static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (args.empty())
-    return llvm::createStringError(llvm::Twine("no command given\n\n") + usage);
+    return llvm::createStringError("no command given\n\n" + usageText());
   const std::string &command = args[0];
   if (command == "-h" || command == "--help")
-    return llvm::make_error<HelpRequested>(usage);
+    return llvm::make_error<HelpRequested>(usageText());
   if (command == "--version")
     return llvm::make_error<HelpRequested>(
         (llvm::Twine("meshwright ") + version + ", with LLVM " + LLVM_VERSION_STRING + "\n").str());
@@ -213,10 +181,17 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     return makeTokenizer(args, llvm::outs());
   if (command == "run")
     return run(args);
-  std::string meant = nearestName(command, commands);
+  if (command == "completion")
+    return writeCompletion(args, llvm::outs());
+  if (command == "manual")
+    return writeManual(args, llvm::outs());
+  std::vector<llvm::StringRef> names;
+  for (const Command &row : commands())
+    names.push_back(row.name);
+  std::string meant = nearestName(command, names);
   return llvm::createStringError("unknown command '" + command + "'" +
-                                 (meant.empty() ? "\n\n" + llvm::Twine(usage)
-                                                : "; did you mean '" + llvm::Twine(meant) +
+                                 (meant.empty() ? "\n\n" + usageText()
+                                                : "; did you mean '" + meant +
                                                       "'? 'meshwright help' lists all commands"));
 }
 
@@ -229,18 +204,37 @@ static std::vector<std::string> withoutHelp(std::vector<std::string> args) {
   return {args[1], "--help"};
 }
 
+using Comparison = Error (*)(llvm::ArrayRef<std::string>, bool &);
+
+/// Commands whose answer may be that something differs.
+static Comparison comparisonNamed(llvm::StringRef name) {
+  return llvm::StringSwitch<Comparison>(name)
+      .Case("diff", compare)
+      .Case("replay", replayDump)
+      .Case("coord-check", runCheck<checkCoordinates>)
+      .Case("verify", runCheck<verifyTraining>)
+      .Default(nullptr);
+}
+
+llvm::Expected<std::string> helpOf(llvm::StringRef command) {
+  if (command == "help")
+    return usageText();
+  bool differ = false;
+  Comparison comparison = comparisonNamed(command);
+  Error error = comparison ? comparison({std::string("--help")}, differ) : dispatch({command.str(), std::string("--help")});
+  std::string text;
+  error = llvm::handleErrors(std::move(error), [&](const HelpRequested &help) { text = help.text; });
+  if (error)
+    return std::move(error);
+  return text;
+}
+
 int driverMain(const std::vector<std::string> &given) {
   std::vector<std::string> args = withoutHelp(given);
   // A limit on file sizes then shows as an error of write(), the linker's too.
   signal(SIGXFSZ, SIG_IGN);
   // As diff(1): 1 is no failure, but that something differs.
-  using Comparison = Error (*)(llvm::ArrayRef<std::string>, bool &);
-  auto comparison = llvm::StringSwitch<Comparison>(args.empty() ? "" : args[0])
-                        .Case("diff", compare)
-                        .Case("replay", replayDump)
-                        .Case("coord-check", runCheck<checkCoordinates>)
-                        .Case("verify", runCheck<verifyTraining>)
-                        .Default(nullptr);
+  Comparison comparison = comparisonNamed(args.empty() ? "" : args[0]);
   bool differ = false;
   Error error = comparison ? comparison(llvm::ArrayRef(args).drop_front(), differ) : dispatch(args);
   if (!error)

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "DumpPage.h"
 #include "ModuleText.h"
 #include "meshwright/OutputFolder.h"
 #include "meshwright/Pipeline.h"
@@ -48,6 +49,8 @@ public:
     changed["00-import"] = true;
     if (Error error = write("00-import.mlir", last[module]))
       return error;
+    if (Error error = write("index.html", dumpPageHead()))
+      return error;
     return writeIndex();
   }
 
@@ -63,6 +66,7 @@ public:
     }
     std::string name = nameAfter(pass, op), text = textOf(op);
     bool isChanged = last[op] != text;
+    std::string section = isChanged ? dumpPageSection(name, last[op], text) : dumpPageIdle(name);
     changed[name] = isChanged;
     // A module changes with its programs, and may replace them.
     if (op->getParentOp())
@@ -72,6 +76,8 @@ public:
     last[op] = std::move(text);
     Error error =
         isChanged ? write(name + ".mlir", textOf(op, pass->getArgument())) : Error::success();
+    if (!error)
+      error = write("index.html", section, llvm::sys::fs::OF_Append);
     if (!error)
       error = writeIndex();
     std::string message = toString(std::move(error));
@@ -108,9 +114,10 @@ private:
     return path.str().str();
   }
 
-  Error write(StringRef name, StringRef text) {
+  Error write(StringRef name, StringRef text,
+              llvm::sys::fs::OpenFlags flags = llvm::sys::fs::OF_None) {
     std::error_code error;
-    llvm::raw_fd_ostream os(pathOf(name), error);
+    llvm::raw_fd_ostream os(pathOf(name), error, flags);
     if (!error)
       os << text;
     os.flush();

@@ -4,11 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
+#include "meshwright/EmbeddedIr.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using llvm::Error;
@@ -17,7 +19,7 @@ using llvm::Expected;
 namespace meshwright {
 
 static constexpr llvm::StringLiteral usage =
-    "usage: meshwright inspect EXE|PLAN.json [--json | --kernels [--copy-rate BYTES "
+    "usage: meshwright inspect EXE|PLAN.json [--json | --ir PHASE | --kernels [--copy-rate BYTES "
     "--matmul-rate FLOPS]]";
 
 /// The number behind a flag: 4.3e12.
@@ -83,8 +85,27 @@ static Expected<plan::Plan> planOf(llvm::StringRef path) {
   return plan;
 }
 
+/// The IR of a phase that an executable carries.
+static Error printIr(llvm::StringRef file, llvm::StringRef name, llvm::raw_ostream &os) {
+  std::optional<Phase> phase = phaseNamed(name);
+  if (!phase)
+    return llvm::createStringError("--ir '" + name + "' is no phase; executables carry IR of the phases train, step and dist");
+  Expected<PhaseTexts> texts = readEmbeddedIr(file);
+  if (!texts)
+    return texts.takeError();
+  if (texts->empty())
+    return llvm::createStringError("'" + file + "' carries no IR; an executable of 'meshwright compile' does");
+  if (auto found = texts->find(*phase); found != texts->end()) {
+    os << found->second;
+    return Error::success();
+  }
+  auto names = llvm::map_range(*texts, [](const auto &entry) { return nameOf(entry.first); });
+  return llvm::createStringError("--ir " + name + ": '" + file + "' carries IR of the phases " + llvm::join(names, ", ") +
+                                 " alone; 'meshwright compile --emit " + name + "' prints others");
+}
+
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
-  std::string file;
+  std::string file, phase;
   bool json = false, kernels = false;
   Ceilings ceilings;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -94,6 +115,8 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
           (usage + "\n"
                    "  Shows a plan, as tables or as JSON (docs/plan.md), of an executable, of the output of\n"
                    "  --json, or of the report.json of 'meshwright compile --report'.\n"
+                   "  --ir prints the IR that an executable was compiled from: of phase train (the model), step (the\n"
+                   "  training graph) or dist (with shardings).\n"
                    "  --kernels lists the bytes that each kernel, matrix product and attention of a step\n"
                    "  reads and writes on one rank, and its FLOPs. With measured rates of copies within device\n"
                    "  memory (bytes read and written per second) and of matrix products (FLOP/s), it adds the\n"
@@ -104,6 +127,10 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
       json = true;
     } else if (arg == "--kernels") {
       kernels = true;
+    } else if (arg == "--ir") {
+      if (i + 1 == args.size())
+        return llvm::createStringError(arg + " needs a phase, such as dist; " + usage);
+      phase = args[++i];
     } else if (arg == "--copy-rate" || arg == "--matmul-rate") {
       if (i + 1 == args.size())
         return llvm::createStringError(arg + " needs a number; " + usage);
@@ -123,6 +150,10 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return llvm::createStringError("--copy-rate and --matmul-rate belong together, with --kernels");
   if (json && kernels)
     return llvm::createStringError("--json has the kernels too; give one of --json and --kernels");
+  if (!phase.empty() && (json || kernels))
+    return llvm::createStringError("--ir prints IR alone; give one of --ir, --json and --kernels");
+  if (!phase.empty())
+    return printIr(file, phase, os);
   Expected<plan::Plan> plan = planOf(file);
   if (!plan)
     return plan.takeError();

@@ -5,16 +5,20 @@
 // MLIR's server ends at a message that is no JSON-RPC, and its parsers of JSON and of IR
 // recurse as brackets nest. It has no place for a check, but it reads from the C library's
 // `stdin`, which may be any stream: here one that hands on what it has checked. The stream
-// reads when the server asks for the next message, so answers of both take turns.
+// reads when the server asks for the next message, so answers of both take turns. Questions that
+// Meshwright answers better, what is under the cursor and which attributes there are, do not reach
+// MLIR's server.
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/LanguageServer.h"
 
+#include "EditorHelp.h"
 #include "meshwright/IrText.h"
 #include "meshwright/Json.h"
 #include "meshwright/Register.h"
 
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "llvm/Support/LSP/Protocol.h"
 #include "llvm/Support/raw_ostream.h"
@@ -57,8 +61,56 @@ static void mark(const json::Object &document, StringRef text, const TextFault &
                            {"params", std::move(params)}});
 }
 
+namespace {
+/// What is asked about documents, answered from their texts.
+class Answers {
+public:
+  explicit Answers(const mlir::DialectRegistry &registry) : context(registry) {
+    context.loadAllAvailableDialects();
+  }
+
+  void keep(StringRef uri, StringRef text) { documents[uri] = text.str(); }
+
+  /// Whether the message is a question that is answered here.
+  bool answer(const json::Object &message) {
+    std::optional<StringRef> method = message.getString("method");
+    const json::Value *id = message.get("id");
+    const json::Object *params = message.getObject("params");
+    const json::Object *document = params ? params->getObject("textDocument") : nullptr;
+    const json::Object *place = params ? params->getObject("position") : nullptr;
+    if (!method || !id || !document || !place)
+      return false;
+    auto found = documents.find(document->getString("uri").value_or(""));
+    int64_t line = place->getInteger("line").value_or(-1);
+    int64_t character = place->getInteger("character").value_or(-1);
+    if (found == documents.end() || line < 0 || character < 0 || line > UINT32_MAX || character > UINT32_MAX)
+      return false;
+    EditorPosition position{unsigned(line), unsigned(character)};
+    if (*method == "textDocument/hover") {
+      std::string text = hoverText(found->second, position, context);
+      if (text.empty())
+        return false;
+      sendMessage(json::Object{{"id", *id}, {"result", json::Object{{"contents", json::Object{{"kind", "markdown"}, {"value", std::move(text)}}}}}});
+      return true;
+    }
+    if (*method == "textDocument/completion") {
+      std::optional<json::Array> items = completeAttributes(found->second, position, context);
+      if (!items)
+        return false;
+      sendMessage(json::Object{{"id", *id}, {"result", json::Object{{"isIncomplete", false}, {"items", std::move(*items)}}}});
+      return true;
+    }
+    return false;
+  }
+
+private:
+  mlir::MLIRContext context;
+  llvm::StringMap<std::string> documents;
+};
+} // namespace
+
 /// Whether the server may have the message; if not, the client has been told.
-static bool check(StringRef text) {
+static bool check(StringRef text, Answers &answers) {
   using llvm::lsp::ErrorCode;
   llvm::Expected<json::Value> message = parseJson(text);
   if (!message) {
@@ -86,19 +138,21 @@ static bool check(StringRef text) {
       if (const json::Object *of = change.getAsObject())
         if (auto changed = of->getString("text"))
           texts.push_back(*changed);
-  for (StringRef one : texts)
+  for (StringRef one : texts) {
     if (std::optional<TextFault> fault = findTextFault(one)) {
       mark(*document, one, *fault);
       return false;
     }
-  return true;
+    answers.keep(document->getString("uri").value_or(""), one);
+  }
+  return !answers.answer(*object);
 }
 
 namespace {
 /// What the server reads: the messages of the client that it may have.
 class CheckedInput {
 public:
-  explicit CheckedInput(std::FILE *client) : client(client) {}
+  CheckedInput(std::FILE *client, const mlir::DialectRegistry &registry) : client(client), answers(registry) {}
 
   /// As read(2): 0 at the end of the input.
   ssize_t read(char *buffer, size_t size) {
@@ -129,7 +183,7 @@ private:
     message.resize(*size);
     if (std::fread(message.data(), 1, message.size(), client) != message.size())
       return false;
-    if (check(message)) {
+    if (check(message, answers)) {
       ready = "Content-Length: " + std::to_string(message.size()) + "\r\n\r\n" + message;
       given = 0;
     }
@@ -167,6 +221,7 @@ private:
   }
 
   std::FILE *client;
+  Answers answers;
   std::string ready;
   size_t given = 0;
 };
@@ -175,7 +230,7 @@ private:
 int meshwright::languageServerMain(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registerDialects(registry);
-  CheckedInput input(stdin);
+  CheckedInput input(stdin, registry);
   // Other styles of messages are for tests by hand, which mean what they send.
   auto isPlain = [](StringRef argument) {
     return !argument.contains("lit-test") && !argument.contains("input-style");

@@ -46,10 +46,13 @@ std::string outputPath(const CompileOptions &options) {
 Error checkFiles(const CompileOptions &options) {
   std::vector<FileArgument> files = {{"MODEL", options.model, FileUse::Input}};
   for (const Flag &flag : compileFlags()) {
-    std::string file = flag.use == FileUse::None ? "" : flag.text(options);
+    // A list's files are below.
+    std::string file = flag.use == FileUse::None || flag.form == Flag::List ? "" : flag.text(options);
     if (!file.empty() && flag.name != StringRef("output"))
       files.push_back({std::string("--") + flag.name, file, flag.use, flag.writes});
   }
+  for (const std::string &plugin : options.passPlugins)
+    files.push_back({"--load-pass-plugin", plugin, FileUse::Input});
   if (std::string output = outputPath(options); output != "-" || options.emit == "exe")
     files.push_back(options.emit == "chakra"
                         ? FileArgument{"-o", output, FileUse::OutputFolder, "step.*.et groups.json"}

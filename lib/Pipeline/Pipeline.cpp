@@ -9,7 +9,10 @@
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
 #include "Exec/Passes.h"
+#include "InsertedPass.h"
 #include "Train/Passes.h"
+#include "meshwright/LoadPlugin.h"
+#include "meshwright/runtime/Suggestion.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Pass/Pass.h"
@@ -96,6 +99,22 @@ struct ProgramsPass : PassWrapper<ProgramsPass, OperationPass<ModuleOp>> {
   OpPassManager passes;
 };
 
+/// Runs passes that a user inserts.
+struct InsertedPasses : PassWrapper<InsertedPasses, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InsertedPasses)
+  explicit InsertedPasses(OpPassManager passes) : passes(std::move(passes)) {}
+  StringRef getName() const override { return "meshwright-inserted"; }
+  StringRef getArgument() const override { return "meshwright-inserted"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    passes.getDependentDialects(registry);
+  }
+  void runOnOperation() override {
+    if (failed(runPipeline(passes, getOperation())))
+      signalPassFailure();
+  }
+  OpPassManager passes;
+};
+
 /// A pass in the order of all.
 struct Entry {
   Phase to; ///< the phase it leads to
@@ -142,6 +161,69 @@ static Expected<std::vector<RematPolicy>> rematOfChunks(const CompileOptions &o,
   for (int64_t stage : assignChunks(o.schedule, stages))
     chunks.push_back(policies[stage]);
   return chunks;
+}
+
+/// The entry of the pass at the place of `inserted`; refuses a place that is none, several or idle.
+static Expected<size_t> placeOf(const InsertedPass &inserted, const std::vector<Entry> &order) {
+  std::vector<StringRef> names;
+  std::vector<size_t> found;
+  const Entry *idle = nullptr;
+  for (auto [i, entry] : llvm::enumerate(order)) {
+    names.push_back(entry.pass->getArgument());
+    if (names.back() != inserted.place)
+      continue;
+    if (entry.runs)
+      found.push_back(i);
+    else
+      idle = &entry;
+  }
+  if (found.size() == 1)
+    return found.front();
+  if (found.size() > 1) {
+    auto behind = llvm::map_range(found, [&](size_t i) { return (i ? names[i - 1] : "").str(); });
+    return refuseInserted(inserted, "'" + inserted.place + "' runs " + llvm::Twine(found.size()) +
+                                        " times; name a pass that runs once, such as those before it: " +
+                                        llvm::join(behind, ", "));
+  }
+  if (idle)
+    return refuseInserted(inserted, "'" + inserted.place +
+                                        "' does not run with these flags; it is for " + idle->when);
+  std::string near = nearestName(inserted.place, names);
+  return refuseInserted(inserted, "the compiler runs no pass '" + inserted.place + "'" +
+                                      (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                      (near.empty() ? "; " : " ") +
+                                      "'meshwright-opt --meshwright-pass-order' lists its passes");
+}
+
+/// Adds what users insert, in the order in which they give it.
+static Error insertPasses(const CompileOptions &o, std::vector<Entry> &order) {
+  if (Error error = loadPlugins(o.passPlugins))
+    return error;
+  // By the pass that it is placed at: what is inserted is no place itself.
+  std::vector<std::vector<Entry>> before(order.size()), after(order.size());
+  for (StringRef text : o.insertedPasses) {
+    Expected<InsertedPass> inserted = parseInsertedPass(text);
+    if (!inserted)
+      return inserted.takeError();
+    Expected<size_t> place = placeOf(*inserted, order);
+    if (!place)
+      return place.takeError();
+    Expected<OpPassManager> passes = makeInsertedPass(*inserted);
+    if (!passes)
+      return passes.takeError();
+    const Entry &at = order[*place];
+    Entry entry{at.to, std::make_unique<InsertedPasses>(std::move(*passes))};
+    entry.eachProgram = at.eachProgram;
+    (inserted->isAfter ? after : before)[*place].push_back(std::move(entry));
+  }
+  std::vector<Entry> all;
+  for (auto [i, entry] : llvm::enumerate(order)) {
+    std::move(before[i].begin(), before[i].end(), std::back_inserter(all));
+    all.push_back(std::move(entry));
+    std::move(after[i].begin(), after[i].end(), std::back_inserter(all));
+  }
+  order = std::move(all);
+  return Error::success();
 }
 
 /// The one definition of the order of the passes.
@@ -242,7 +324,36 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.eachProgram = false;
   order.add(exec::createExecNumberCollectives());
   order.verify(exec::createExecVerify());
+  if (Error error = insertPasses(o, order.entries))
+    return std::move(error);
   return std::move(order.entries);
+}
+
+Error checkInsertedPasses(const CompileOptions &options, Phase from, Phase to) {
+  if (options.insertedPasses.empty())
+    return Error::success();
+  CompileOptions plain = options;
+  plain.insertedPasses.clear();
+  Expected<std::vector<Entry>> order = passOrder(plain);
+  if (!order)
+    return order.takeError();
+  for (StringRef text : options.insertedPasses) {
+    Expected<InsertedPass> inserted = parseInsertedPass(text);
+    if (!inserted)
+      return inserted.takeError();
+    Expected<size_t> place = placeOf(*inserted, *order);
+    if (!place)
+      return place.takeError();
+    Phase at = (*order)[*place].to;
+    // The verifier of the phase that IR is at runs alone.
+    if (at > from && at <= to)
+      continue;
+    return refuseInserted(*inserted, "'" + inserted->place + "' leads to phase " + nameOf(at) +
+                                         (at > to ? ", which --emit " + options.emit + " stops before"
+                                                  : ", which the input has reached; compile an "
+                                                    "earlier phase"));
+  }
+  return Error::success();
 }
 
 void printPassOrder(raw_ostream &os) {

@@ -6,6 +6,7 @@
 #include "meshwright/Annotations.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/IrText.h"
+#include "meshwright/LoadPlugin.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 
@@ -32,6 +33,23 @@ static llvm::Error checkFile(llvm::StringRef path) {
   return meshwright::checkIrText(path, (*file)->getBuffer());
 }
 
+/// MLIR's driver loads what --load-pass-plugin names while it reads its flags.
+static llvm::Error checkPlugins(llvm::ArrayRef<char *> args) {
+  for (size_t i = 1; i < args.size(); ++i) {
+    llvm::StringRef flag = llvm::StringRef(args[i]).ltrim('-');
+    if (flag == args[i] || !flag.consume_front("load-pass-plugin"))
+      continue;
+    if (!flag.consume_front("=")) {
+      if (!flag.empty() || i + 1 == args.size())
+        continue;
+      flag = args[++i];
+    }
+    if (llvm::Error error = meshwright::checkPlugin(flag))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 int main(int argc, char **argv) {
   printNoOpsWithErrors();
   mlir::DialectRegistry registry;
@@ -46,6 +64,10 @@ int main(int argc, char **argv) {
   if (argc == 2 && llvm::StringRef(argv[1]) == "--meshwright-attributes") {
     meshwright::printAttributes(llvm::outs());
     return 0;
+  }
+  if (llvm::Error error = checkPlugins({argv, size_t(argc)})) {
+    llvm::errs() << "error: " << llvm::toString(std::move(error)) << "\n";
+    return 1;
   }
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "Meshwright's pass driver\n", registry);

@@ -1,0 +1,22 @@
+//===- PhaseTexts.h - the IR of phases that a compile comes by ---------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_PIPELINE_PHASETEXTS_H
+#define MESHWRIGHT_LIB_PIPELINE_PHASETEXTS_H
+
+#include "meshwright/EmbeddedIr.h"
+#include "meshwright/Pipeline.h"
+
+namespace meshwright {
+
+/// As compileTo; `texts` gets the IR of the phases that readers ask for: the training graph and its
+/// shardings, whose size does not depend on depth or ranks.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+compileRecording(Phase to, const CompileOptions &options, mlir::MLIRContext &context,
+                 llvm::raw_ostream &log, PhaseTexts *texts);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_LIB_PIPELINE_PHASETEXTS_H
