@@ -11,6 +11,7 @@ config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.meshwright_build, "test")
 config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
+config.substitutions.append(("%build", config.meshwright_build))
 config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))
 # What ./check samples and ./check --all runs whole: `%all` is --all or nothing, `%{12 of 300 seeds}` 300 or 12, and a line
 # `%if all %{ .. %}` is one that adds rows and no mechanism.

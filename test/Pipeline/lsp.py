@@ -64,6 +64,50 @@ server.send("textDocument/definition", {"textDocument": {"uri": URI}, "position"
 (place,) = server.receive(lambda m: m.get("id") == 2)["result"]
 assert place["range"]["start"]["line"] == 0, place
 
+# Hover: an op's documentation, and types in words.
+SHARDED = """module {
+  dist.mesh @mesh ["data" = 2, "tensor" = 4]
+  func.func @f(%x: tensor<8x16xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>,
+               %y: tensor<8x16xbf16, #dist.sharding<@mesh, [{}, {}]>>) {
+    %h = train.relu %x : (tensor<8x16xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>) -> tensor<8x16xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>
+    return
+  }
+}
+"""
+
+
+def ask(kind, line, character, number):
+    server.send(f"textDocument/{kind}", {"textDocument": {"uri": URI}, "position": {"line": line, "character": character}}, id=number)
+    return server.receive(lambda m: m.get("id") == number)["result"]
+
+
+on_op = ask("hover", 1, 12, 30)["contents"]["value"]
+assert "### `train.linear`" in on_op and "y = x W^T." in on_op and "- result: 2 x 4 of f32, 32 bytes\n" in on_op, on_op
+on_value = ask("hover", 2, 10, 31)["contents"]["value"]
+assert "Result of `train.linear`" in on_value and "2 x 4 of f32, 32 bytes\n" in on_value, on_value
+server.change(3, SHARDED)
+assert server.diagnostics() == []
+for line, character, words in ((2, 16, "8 x 16 of f32, 512 bytes, 64 on a rank; sharded over data in dimension 0, sharded over tensor in dimension 1"),
+                               (3, 16, "8 x 16 of bf16, 256 bytes; replicated on all ranks"),
+                               (4, 12, "64 on a rank; sharded over data")):
+    text = ask("hover", line, character, 32 + line)["contents"]["value"]
+    assert words in text, text
+
+# Completion: ops by MLIR's server, attributes by their tables.
+ops = GOOD.replace("train.linear %x, %w", "train.")
+server.change(4, ops)
+server.diagnostics()
+items = ask("completion", 1, 13, 40)["items"]
+assert any("relu" in item["label"] for item in items), items[:5]
+attributes = GOOD.replace("train.linear %x, %w", "train.linear %x, %w {train.r")
+server.change(5, attributes)
+server.diagnostics()
+items = {item["label"]: item for item in ask("completion", 1, len('  %y = train.linear %x, %w {train.r'), 41)["items"]}
+assert "train.role" in items and items["train.role"]["documentation"], items
+assert all(label.startswith("train.r") for label in items), items
+server.change(6, GOOD)
+assert server.diagnostics() == []
+
 # Messages that are none.
 PARSE, INVALID = -32700, -32600
 for text, answer in ((b"[" * 1_000_000, (None, PARSE)), (b'{"a":' * 200_000, (None, PARSE)), (b"hello", (None, PARSE)), (b"", (None, PARSE)),
@@ -80,7 +124,7 @@ for version, (text, column) in enumerate((("(" * 1_000_000, 512), ("module attri
                                           ("#m = affine_map<(d0) -> (d0" + "+ (d0)" * 100_000 + ")>", 27 + 6 * 512),
                                           ("module attributes {a = " + "(() -> " * 100_000, 23 + 7 * 510 + 1),
                                           ('"a.b"(%5#2147483646) : (i32) -> ()', 8))):
-    server.change(3 + version, f'// {"(" * 1000} {"-" * 1000}\n"{"[" * 1000}"\n{text}')
+    server.change(7 + version, f'// {"(" * 1000} {"-" * 1000}\n"{"[" * 1000}"\n{text}')
     (fault,) = server.diagnostics()
     assert fault["range"]["start"] == {"line": 2, "character": column}, fault
     print(fault["message"])

@@ -231,7 +231,7 @@ def bad_compile(golden):
             refused(f"--{flag}", f"'{value}' is not a whole number", **{flag: value})
     # An empty value is no request for the default.
     for flag in ("output", "recipe", "target", "gpu-arch", "cpu", "mesh", "schedule", "cuts", "remat", "memory-limit",
-                 "precision", "dropout", "emit", "dump-ir", "report", "assert", "mup-base"):
+                 "precision", "dropout", "emit", "dump-ir", "report", "assert", "mup-base", "load-pass-plugin", "insert-pass"):
         for value in ("", " "):
             refuses(["meshwright", "compile", golden.config, "--batch", 8, "--seq", 64, f"--{flag}", value], f"--{flag}")
     refused("'width'", "axes are pipe, replica, data", mesh="width=2")

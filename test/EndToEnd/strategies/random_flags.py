@@ -28,6 +28,8 @@ NOT_DRAWN = {
         "devices": "of --plan alone",
         "source-seq": "of encoder-decoder models, which EndToEnd/golden/encoder-decoder.test has on many meshes",
         "mup-base": "needs a base model of the same family; EndToEnd/golden/mup.test has it on several meshes",
+        "load-pass-plugin": "passes of users, which test/Install/plugin.test has",
+        "insert-pass": "passes of users, which test/Install/plugin.test has",
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
     },
     "run": {

@@ -1,0 +1,15 @@
+//===- MyPasses.h - the passes of this plugin --------------------------------===//
+#ifndef MYPASSES_H
+#define MYPASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+
+/// `my-merge-scales`: one multiplication by a constant in place of two.
+std::unique_ptr<mlir::Pass> createMergeScales();
+
+/// `my-seed-tables`: shards tables of embeddings by rows.
+std::unique_ptr<mlir::Pass> createSeedTables();
+
+#endif // MYPASSES_H
