@@ -223,4 +223,5 @@ TEST_F(AgreementTest, PathsOfWhatOneRankWritesMayDiffer) {
   EXPECT_EQ(differences({"--dump", "a"}, {"--dump", "b"}), Names());
   EXPECT_EQ(differences({"--dump", "a"}, {}), Names{"--dump"});
   EXPECT_EQ(differences({"--save", "a"}, {}), Names{"--save"});
+  EXPECT_EQ(differences({"--save", "a:2"}, {"--save", "a:3"}), Names{"--save"});
 }

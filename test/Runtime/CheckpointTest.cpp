@@ -388,11 +388,21 @@ TEST_F(CheckpointTest, ResumeAutoStartsOrGoesOn) {
                 .code,
             0);
   EXPECT_EQ(resumed, metrics("w.jsonl"));
-  // What is there but damaged is no reason to start anew.
+  // One that is damaged or missing is passed over for the one before it.
   fs::remove_all(path("a/step-00000005"));
-  expectFailure(train("--steps 6" + flags, 2, 1), {"a/latest points to", "does not exist"});
+  Result before = train("--steps 3" + flags, 2, 1);
+  EXPECT_EQ(before.code, 0) << before.output;
+  EXPECT_THAT(before.output, HasSubstr("note: --resume auto passes over the checkpoint " +
+                                       path("a/step-00000005") + ": "));
+  EXPECT_THAT(before.output, HasSubstr("resumed from " + path("a/step-00000003")));
+  // A run that was killed between its first checkpoint and the link to it.
   fs::remove(path("a/latest"));
-  expectFailure(train("--steps 6" + flags, 2, 1), {"a has step-00000003 but no link \"latest\""});
+  EXPECT_THAT(train("--steps 3" + flags, 2, 1).output, HasSubstr("resumed from " + path("a/step-00000003")));
+  // What is there but damaged is no reason to start anew.
+  editState(path("a/step-00000003"), [](auto &state) { state["files"]["optimizer.safetensors"] = "0"; });
+  expectFailure(train("--steps 6" + flags, 2, 1),
+                {"optimizer.safetensors is not the file that state.json names", "--resume auto: no checkpoint in",
+                 "is whole"});
   // Weights in a folder.
   fs::create_directory(path("empty"));
   expectFailure(train("--steps 1 --init " + path("empty")),

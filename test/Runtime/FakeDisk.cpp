@@ -3,7 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // With FAKE_DISK_LOG=FILE each fsync, rename and link of fake_program is a line of
-// FILE: what a crash of the machine may undo shows in no other way.
+// FILE: what a crash of the machine may undo shows in no other way. With FAKE_SYNC_MS=N an
+// fsync takes N milliseconds more.
 //
 //===----------------------------------------------------------------------===//
 #include <climits>
@@ -32,6 +33,8 @@ int fsync(int file) {
   char path[PATH_MAX + 1] = {};
   if (readlink(("/proc/self/fd/" + std::to_string(file)).c_str(), path, PATH_MAX) > 0)
     note("sync " + std::string(path));
+  if (const char *milliseconds = getenv("FAKE_SYNC_MS"))
+    usleep(useconds_t(atoi(milliseconds)) * 1000);
   return original(fsync, "fsync")(file);
 }
 

@@ -1,4 +1,4 @@
-//===- Checkpoint.cpp - saving and resuming a run -------------------------===//
+//===- Checkpoint.cpp - resuming a run ------------------------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -7,16 +7,9 @@
 
 #include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Checksum.h"
-#include "common/checkpoint/Finite.h"
-#include "common/checkpoint/Gather.h"
 #include "common/checkpoint/Json.h"
-#include "common/checkpoint/OutputFile.h"
-#include "common/checkpoint/SafeTensors.h"
-#include "common/checkpoint/SaveFolder.h"
+#include "common/data/MappedFile.h"
 #include "common/monitor/Error.h"
-#include "common/monitor/Rounds.h"
-#include "common/train/Context.h"
-#include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/NonFinite.h"
 
 #include <algorithm>
@@ -32,208 +25,13 @@ using namespace meshwright;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-static constexpr int64_t stateVersion = 3;
 /// The version before checksums, which is read too.
 static constexpr int64_t uncheckedVersion = 2;
 /// The largest of the whole numbers that every reader of JSON takes.
 static constexpr int64_t largest = (int64_t(1) << 53) - 1;
-static const char *modelFile = "model.safetensors", *optimizerFile = "optimizer.safetensors";
-/// A folder as Hugging Face has it, with averages as weights.
-static const char *averagesFolder = "/ema";
 
-static void writeText(const std::string &path, const std::string &content) {
-  OutputFile file(path);
-  file.write(content);
-  file.sync();
-  file.close();
-}
-
-static int64_t bytesIn(const std::vector<FileTensor> &tensors) {
-  int64_t all = 0;
-  for (const FileTensor &tensor : tensors)
-    all += tensor.bytes();
-  return all;
-}
-
-/// Returns the file's id on rank 0.
-static std::string saveTensors(MwContext &context, const VariableAddresses &addresses,
-                               const std::string &path, const std::vector<FileTensor> &tensors) {
-  std::unique_ptr<SafeTensorsWriter> writer;
-  if (context.rank() == 0) {
-    std::vector<SafeTensorsWriter::Entry> entries;
-    for (const FileTensor &tensor : tensors)
-      entries.push_back({tensor.name, tensor.shape});
-    writer = std::make_unique<SafeTensorsWriter>(path, entries);
-  }
-  Rounds rounds(*context.world, bytesIn(tensors));
-  GatherBuffers buffers;
-  int64_t waiting = 0; // Bytes that may not be on the disk yet.
-  auto take = [&](const float *elements, int64_t count) {
-    if (writer)
-      writer->write(elements, count);
-    if (waiting += count * 4; writer && waiting >= Rounds::part) {
-      writer->sync();
-      waiting = 0;
-    }
-    rounds.done(count * 4);
-  };
-  for (const FileTensor &tensor : tensors)
-    gatherTensor(context, addresses, tensor, buffers, take);
-  std::string id = writer ? writer->finish() : "";
-  rounds.finish();
-  return id;
-}
-
-static bool keepsAverages(const Plan &plan) {
-  const auto &states = plan.optimizerStates;
-  return std::find(states.begin(), states.end(), averageState) != states.end();
-}
-
-/// The parameters' tensors, with the averages of all that have one.
-static std::vector<FileTensor> averagedTensors(const Plan &plan) {
-  std::map<std::string, FileTensor> states;
-  for (FileTensor &state : fileTensors(plan, WeightKind::OptimizerStates))
-    states.emplace(state.name, std::move(state));
-  std::vector<FileTensor> tensors = fileTensors(plan, trainedWeights(plan));
-  for (FileTensor &tensor : tensors)
-    if (auto average = states.find(tensor.name + "." + averageState); average != states.end())
-      tensor.parts = average->second.parts;
-  return tensors;
-}
-
-int64_t meshwright::checkpointBytes(const Plan &plan) {
-  return bytesIn(fileTensors(plan, trainedWeights(plan))) * (keepsAverages(plan) ? 2 : 1) +
-         bytesIn(fileTensors(plan, WeightKind::OptimizerStates));
-}
-
-/// The file of a checkpoint that holds the weights that are trained.
-static const char *weightsFile(const Plan &plan) {
-  return plan.adapterConfig ? adapterFile : modelFile;
-}
-
-/// The file of a checkpoint that holds the model's description.
-static const char *configName(const std::string &config) {
+const char *meshwright::configName(const std::string &config) {
   return isConfig(config) ? "/config.json" : "/model.mlir";
-}
-
-static std::string stateText(const Plan &plan, const TrainingState &state,
-                             const CheckpointIds &ids) {
-  nlohmann::ordered_json json = {
-      {"version", stateVersion},
-      {"checksum", noChecksum},
-      {"files", {{weightsFile(plan), ids.model}, {optimizerFile, ids.optimizer}}},
-      {"step", state.step},
-      {"position", state.position},
-      {"seed", state.seed},
-      {"shuffle", state.shuffle},
-      {"tokens", state.tokens},
-      {"batch", state.batch},
-      {"model", plan.model},
-      {"optimizer", plan.optimizer},
-      {"sequence", plan.sequence},
-      {"vocabulary", plan.vocabulary},
-      {"mesh", plan.meshText()},
-      {"plan", plan.hash}};
-  if (const auto &scale = state.lossScale)
-    json["loss_scale"] = {{"scale", scale->scale},
-                          {"good_steps", scale->goodSteps},
-                          {"overflows", scale->overflows},
-                          {"skipped", scale->skipped}};
-  if (const auto &rates = state.rates)
-    json["rates"] = {{"largest", rates->largest}, {"sum", rates->sum}};
-  if (state.skipped)
-    json["skipped"] = state.skipped;
-  if (!state.fileTokens.empty())
-    json["file_tokens"] = state.fileTokens;
-  json["mixed"] = state.mixed;
-  json["sources"] = nlohmann::ordered_json::array();
-  for (const TrainingState::Source &source : state.sources)
-    json["sources"].push_back({{"name", source.name}, {"weight", source.weight}, {"taken", source.taken}});
-  json["data"] = state.data;
-  json["flags"] = state.flags;
-  // Flags may have paths that are no UTF-8.
-  std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  seal(text);
-  return text;
-}
-
-std::string meshwright::checkpointName(int64_t step) {
-  char name[32];
-  snprintf(name, sizeof(name), "step-%08lld", static_cast<long long>(step));
-  return name;
-}
-
-void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &addresses,
-                                SaveFolder *folder, int64_t keep, const TrainingState &state) {
-  ActivityScope activity(context.status, "saving a checkpoint");
-  TraceScope span(context.trace.get(), "checkpoint", "io");
-  const Plan &plan = context.plan;
-  try {
-    checkFinite(plan, addresses, context.rank(), context.threads);
-    context.world->barrier(); // Nothing is published before all have looked.
-    if (folder)
-      checkSpace(folder->path(), checkpointBytes(plan), "a checkpoint");
-    std::string name = checkpointName(state.step), partial = folder ? folder->begin(name) : "";
-    auto save = [&](const char *file, WeightKind kind) {
-      return saveTensors(context, addresses, partial + "/" + file, fileTensors(plan, kind));
-    };
-    if (keepsAverages(plan)) {
-      std::string whole = partial + averagesFolder;
-      if (folder)
-        fs::create_directory(whole);
-      // Averages are zeros until the first update, after which they equal the parameters.
-      int64_t skipped = state.skipped + (state.lossScale ? state.lossScale->skipped : 0);
-      saveTensors(context, addresses, whole + "/" + weightsFile(plan),
-                  state.step > skipped ? averagedTensors(plan) : fileTensors(plan, trainedWeights(plan)));
-      if (folder)
-        writeText(whole + configName(plan.config), plan.config);
-      if (folder && plan.adapterConfig)
-        writeText(whole + "/" + adapterConfigFile, *plan.adapterConfig);
-    }
-    CheckpointIds ids;
-    ids.model = save(weightsFile(plan), trainedWeights(plan));
-    ids.optimizer = save(optimizerFile, WeightKind::OptimizerStates);
-    if (folder) {
-      writeText(partial + configName(plan.config), plan.config);
-      if (plan.adapterConfig)
-        writeText(partial + "/" + adapterConfigFile, *plan.adapterConfig);
-      writeText(partial + "/state.json", stateText(plan, state, ids));
-      folder->publish(name, keep);
-    }
-  } catch (const Error &error) {
-    fail("saving the checkpoint of step ", state.step, ": ", error.what());
-  }
-  context.world->barrier();
-}
-
-std::string meshwright::findCheckpoint(const std::string &path) {
-  std::error_code error;
-  auto isCheckpoint = [&](const std::string &directory) {
-    std::string file = directory + "/state.json";
-    if (fs::is_directory(file, error))
-      fail("--resume ", path, ": ", file,
-           " is a folder, where a checkpoint has a file: name another checkpoint");
-    return fs::exists(file, error);
-  };
-  if (isCheckpoint(path))
-    return path;
-  std::string latest = path + "/latest";
-  bool isLink = fs::is_symlink(latest, error);
-  // The link's target, so that a checkpoint written meanwhile does not mix in.
-  std::string target =
-      isLink ? (fs::path(path) / fs::read_symlink(latest, error)).string() : latest;
-  if (isCheckpoint(target))
-    return target;
-  if (!fs::exists(path, error))
-    fail("--resume ", path, ": there is no such folder: name one that --save wrote");
-  if (isLink && !fs::exists(target, error))
-    fail("--resume ", path, ": ", latest, " points to ", target,
-         ", which does not exist: name another checkpoint in ", path);
-  if (fs::exists(latest, error))
-    fail("--resume ", path, ": ", target,
-         " has no state.json, so it is no whole checkpoint: name another one in ", path);
-  fail("--resume ", path, ": there is no checkpoint: neither ", path, "/state.json nor ", latest,
-       " exists; name a folder that --save wrote");
 }
 
 namespace {

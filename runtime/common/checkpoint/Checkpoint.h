@@ -5,12 +5,14 @@
 // DIR/step-<8 digits>/ holds model.safetensors, or of a run with adapters those alone
 // (AdapterFiles.h), and optimizer.safetensors (global tensors, f32, so any mesh can go on), the model's config and state.json, which has a
 // checksum of its own and the ids of both files, so that files of two checkpoints are not
-// taken for one. SaveFolder.h says how it gets there.
+// taken for one. SaveFolder.h says how it gets there, CheckpointOutput.h how it is written and
+// FindCheckpoint.h which one a run resumes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
 #define MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
 
+#include "common/checkpoint/FindCheckpoint.h"
 #include "common/data/LossScaler.h"
 #include "common/data/RateWeights.h"
 #include "common/plan/Plan.h"
@@ -20,11 +22,14 @@
 #include <optional>
 #include <string>
 
-struct MwContext;
-
 namespace meshwright {
 
-class SaveFolder;
+/// The files of a checkpoint, besides state.json and those of adapters, and the version of its format.
+inline constexpr char modelFile[] = "model.safetensors", optimizerFile[] = "optimizer.safetensors";
+inline constexpr int64_t stateVersion = 3;
+
+/// The path within a checkpoint of the model's description `config`.
+const char *configName(const std::string &config);
 
 /// What a run needs besides tensors to go on exactly.
 struct TrainingState {
@@ -64,15 +69,6 @@ std::string checkpointName(int64_t step);
 
 /// How many bytes a checkpoint's tensors take on the disk.
 int64_t checkpointBytes(const Plan &plan);
-
-/// Writes a checkpoint into `folder`, which rank 0 has, after every rank has found all its
-/// values finite; keeps `keep` of them, or all if that is 0. Collective; tensors pass
-/// through rank 0 part by part.
-void saveCheckpoint(MwContext &context, const VariableAddresses &addresses, SaveFolder *folder,
-                    int64_t keep, const TrainingState &state);
-
-/// The checkpoint that --resume `path` means: itself, or what its "latest" names.
-std::string findCheckpoint(const std::string &path);
 
 /// Reads state.json of the checkpoint `directory`.
 TrainingState readState(const std::string &directory);

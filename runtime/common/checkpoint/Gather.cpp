@@ -140,6 +140,27 @@ static TensorView viewAt(const TensorView &view, const std::vector<int64_t> &fir
   return {view.type, static_cast<char *>(view.data) + offset * bytesOf(view.type), view.strides};
 }
 
+/// copyTensor on `threads` threads, each of which has a range of the first dimension that has more
+/// than one index.
+static void copyOnThreads(const std::vector<int64_t> &extent, const TensorView &from,
+                          const TensorView &to, int threads) {
+  size_t outer = 0;
+  while (outer + 1 < extent.size() && extent[outer] == 1)
+    ++outer;
+  constexpr int64_t worthIt = 1 << 16; // elements
+  if (threads == 1 || extent.empty() || elementsIn(extent) < worthIt)
+    return copyTensor(extent, from, to);
+  int64_t ranges = std::min<int64_t>(threads, extent[outer]);
+#pragma omp parallel for num_threads(threads)
+  for (int64_t range = 0; range < ranges; ++range) {
+    int64_t begin = extent[outer] * range / ranges, end = extent[outer] * (range + 1) / ranges;
+    std::vector<int64_t> part = extent, first(extent.size());
+    part[outer] = end - begin;
+    first[outer] = begin;
+    copyTensor(part, viewAt(from, first), viewAt(to, first));
+  }
+}
+
 void meshwright::gatherTensor(
     MwContext &context, const VariableAddresses &addresses, const FileTensor &tensor,
     GatherBuffers &buffers, const std::function<void(const float *elements, int64_t count)> &take) {
@@ -150,8 +171,11 @@ void meshwright::gatherTensor(
     int64_t begin = 0, count = window.elements();
     for (size_t d = 0; d < window.begin.size(); ++d)
       begin += window.begin[d] * fileStrides[d];
-    if (isRoot)
+    float *collected = buffers.into;
+    if (isRoot && !buffers.into) {
       buffers.window.resize(size_t(count));
+      collected = buffers.window.data();
+    }
     for (const Source &source : sources) {
       std::vector<StoredPart> parts;
       int64_t held = 0;
@@ -172,17 +196,22 @@ void meshwright::gatherTensor(
         TensorView dense{ElementType::F32, packed, denseStrides(part.extent)};
         packed += sent ? elementsIn(part.extent) : 0;
         if (!isRoot) {
-          copyTensor(part.extent, viewAt(source.view, part.first), dense);
+          copyOnThreads(part.extent, viewAt(source.view, part.first), dense, context.threads);
           continue;
         }
-        TensorView to{ElementType::F32, buffers.window.data() + (part.fileOffset - begin),
+        TensorView to{ElementType::F32, collected + (part.fileOffset - begin),
                       part.fileStrides};
-        (source.isLower ? addLowerHalves : copyTensor)(
-            part.extent, sent ? dense : viewAt(source.view, part.first), to);
+        TensorView from = sent ? dense : viewAt(source.view, part.first);
+        if (source.isLower)
+          addLowerHalves(part.extent, from, to);
+        else
+          copyOnThreads(part.extent, from, to, context.threads);
       }
       if (sent && !isRoot)
         context.world->send(ElementType::F32, buffers.packed.data(), held, 0);
     }
-    take(isRoot ? buffers.window.data() : nullptr, count);
+    take(isRoot ? collected : nullptr, count);
+    if (buffers.into)
+      buffers.into += count;
   }
 }

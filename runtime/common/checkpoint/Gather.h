@@ -33,7 +33,8 @@ std::vector<FileTensor> fileTensors(const Plan &plan, WeightKind kind);
 /// The memory in which parts of tensors come together: no more, however large a tensor is.
 struct GatherBuffers {
   int64_t capacity = int64_t(1) << 20; ///< elements, in f32, of each of the two
-  std::vector<float> window;           ///< on rank 0
+  std::vector<float> window;           ///< on rank 0, unless `into` is set
+  float *into = nullptr;               ///< where rank 0 keeps the windows, one after the other
   std::vector<float> packed;           ///< what one rank sends
 };
 

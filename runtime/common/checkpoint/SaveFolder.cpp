@@ -40,10 +40,10 @@ static bool isCheckpoint(const fs::directory_entry &entry) {
          fs::exists(entry.path() / "state.json", error);
 }
 
-SaveFolder::SaveFolder(std::string path, const std::string &resumed)
+SaveFolder::SaveFolder(std::string path, const std::string &resumed, bool isOfRun)
     : directory(std::move(path)), suffix(text("-", hostName(), "-", getpid())) {
   lock();
-  findOthers(resumed);
+  findOthers(resumed, isOfRun);
   if (!isLocked)
     return;
   std::error_code ignored;
@@ -52,14 +52,14 @@ SaveFolder::SaveFolder(std::string path, const std::string &resumed)
       fs::remove_all(entry.path(), ignored);
 }
 
-void SaveFolder::findOthers(const std::string &resumed) {
+void SaveFolder::findOthers(const std::string &resumed, bool isOfRun) {
   std::set<std::string> known;
   std::ifstream file(directory + "/.others");
   for (std::string name; std::getline(file, name);)
     known.insert(name);
   fs::path from = canonicalPath(resumed);
-  bool goesOn = !resumed.empty() && isSameFile(from.parent_path(), directory);
-  bool ofKnown = known.count(from.filename()); // It goes on with the run that was another's.
+  bool isHere = !resumed.empty() && isSameFile(from.parent_path(), directory), goesOn = isHere || isOfRun;
+  bool ofKnown = isHere && known.count(from.filename()); // It goes on with the run that was another's.
   std::error_code ignored;
   for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
     if (std::string name = entry.path().filename();
@@ -208,8 +208,13 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
     }
     syncDirectory(folder);
   }
-  renameInto(partial, directory + "/" + name);
   dropFailureCleanup(partial);
+  try {
+    renameInto(partial, directory + "/" + name);
+  } catch (const Error &) {
+    addFailureCleanup(partial);
+    throw;
+  }
   syncDirectory(directory);
   pointLatest(name);
   if (othersHere.erase(name))

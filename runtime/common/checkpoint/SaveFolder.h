@@ -24,8 +24,8 @@ public:
   /// was killed while saving has left there. An Error that names the run that holds the lock.
   /// `resumed` is the checkpoint from which the run goes on, or empty. If it is one of the
   /// folder's, so are those that its run wrote; all others are another run's, which the file
-  /// ".others" keeps for the next start.
-  SaveFolder(std::string directory, const std::string &resumed);
+  /// ".others" keeps for the next start. If `isOfRun`, the run that it goes on from saved here too.
+  SaveFolder(std::string directory, const std::string &resumed, bool isOfRun = false);
   ~SaveFolder();
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
@@ -44,7 +44,7 @@ public:
 
 private:
   void lock();
-  void findOthers(const std::string &resumed);
+  void findOthers(const std::string &resumed, bool isOfRun);
   void writeOthers() const;
   std::string partialName(const std::string &name) const;
   void pointLatest(const std::string &name) const;

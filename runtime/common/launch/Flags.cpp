@@ -12,6 +12,7 @@
 #include "common/monitor/ExpertTokens.h"
 #include "common/plan/Plan.h"
 
+#include <algorithm>
 #include <string_view>
 
 using namespace meshwright;
@@ -146,8 +147,18 @@ static std::string unlessMeasurable(const Options &options, const Plan &) {
                "for an H100 in bf16";
 }
 
+static std::string unlessInterval(const Options &options, const Plan &) {
+  // A folder that is given no interval has this one's.
+  bool isUsed = options.saveEvery == 0 ||
+                std::any_of(options.saveTiers.begin(), options.saveTiers.end(),
+                            [](const Options::SaveTier &tier) { return tier.byFlag; });
+  return isUsed ? "" : "changes nothing, since each --save has an interval of its own: leave it out";
+}
+
 static std::string unlessCheckpoints(const Options &options, const Plan &) {
-  if (options.onNan != "rollback" || (options.saveEvery && !options.save.empty()))
+  if (options.onNan != "rollback" ||
+      std::any_of(options.saveTiers.begin(), options.saveTiers.end(),
+                  [](const Options::SaveTier &tier) { return tier.every > 0; }))
     return "";
   return options.save.empty()
              ? "rollback needs checkpoints to go back to: give --save DIR and --save-every K"
@@ -284,8 +295,8 @@ static constexpr RunFlag flags[] = {
         .kept(),
     RunFlag{"--resume", "DIR|auto", &Options::resume,
          "resume from the latest checkpoint in DIR, or from the checkpoint DIR itself; auto: from "
-         "the latest in the folder of --save, or start a new run if there is none, so that the "
-         "same command starts and resumes a run. A checkpoint can be loaded on another mesh or "
+         "the newest in the folders of --save that is not damaged, or start a new run if there is none, "
+         "so that the same command starts and resumes a run. A checkpoint can be loaded on another mesh or "
          "number of ranks (resharding). --steps and the optimizer's flags default to the "
          "checkpoint's values"}
         .evaluating()
@@ -307,18 +318,27 @@ static constexpr RunFlag flags[] = {
         .generating()
         .unless(unlessAdapters)
         .onRanks(AcrossRanks::SameWeights),
-    RunFlag{"--save", "DIR", &Options::save,
+    RunFlag{"--save", "DIR[:K]", &Options::save,
          "write checkpoints (weights, optimizer states, position in the data) into this folder: "
-         "one at the end of the run, also after SIGTERM or SIGINT. They are consolidated "
-         "safetensors files without per-rank shards, unlike PyTorch's distributed checkpoints"}
+         "one at the end of the run, also after SIGTERM or SIGINT, and with :K one after every K "
+         "steps. Repeat it for several tiers, such as --save /nvme/run:10 --save /shared/run:500. "
+         "They are consolidated safetensors files without per-rank shards, unlike PyTorch's "
+         "distributed checkpoints"}
         .file(FileUse::OutputFolder, ".lock .others latest step-*"),
     RunFlag{"--save-every", "K", &Options::saveEvery,
-         "checkpoint interval: also write a checkpoint after every K steps; 0: only at the end"}
+         "checkpoint interval: also write a checkpoint after every K steps; 0: only at the end. "
+         "For folders of --save that do not say it themselves"}
+        .from(0)
+        .with("--save")
+        .unless(unlessInterval),
+    RunFlag{"--keep", "N", &Options::keep,
+         "keep the last N checkpoints and delete older ones, in each folder of --save; 0: keep all"}
         .from(0)
         .with("--save"),
-    RunFlag{"--keep", "N", &Options::keep,
-         "keep the last N checkpoints and delete older ones; 0: keep all"}
-        .from(0)
+    RunFlag{"--async-save", nullptr, &Options::asyncSave,
+         "asynchronous checkpoints: copy the state between two steps and write the copy while "
+         "training goes on. Rank 0 needs memory for the copy, 4 bytes per trained parameter and per "
+         "element of the optimizer's states; a checkpoint waits for the one before it"}
         .with("--save"),
     RunFlag{"--save-merged", "DIR", &Options::saveMerged,
          "at the end of the run, merge the adapters into the weights and write the merged model "

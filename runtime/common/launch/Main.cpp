@@ -41,6 +41,7 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
   std::optional<Trainer> trainer;
   try {
     // Before there is memory or a thread of the rank's own.
+    CoreList allowed = allowedCores();
     bool bound = !cores.empty() && runOn(cores);
     own = readPlan(world->rank());
     {
@@ -49,8 +50,10 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
       checkAgreement(*world, termsOf(*own, options));
     }
     context.emplace(*own, std::move(world), threads, status);
-    if (bound)
+    if (bound) {
       context->cores = textOf(cores);
+      context->unboundCores = allowed;
+    }
     if (!options.trace.empty())
       context->trace = std::make_unique<Trace>();
     return trainer.emplace(*context, options).train();
@@ -62,7 +65,7 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
 static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
   int ranks = int(options.ranks ? options.ranks : 1);
   checkRankCount(plan, Launch(), ranks, program);
-  checkMemory(plan, ranks);
+  checkMemory(plan, ranks, options.asyncSave ? checkpointBytes(plan) : 0);
   int threads = threadsPerRank(ranks);
   checkThreads(ranks, threads);
   std::vector<CoreList> cores = sharesOfCores(ranks, threads);
@@ -101,7 +104,9 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   setFailureAbort(meeting.abort);
   monitor.setLostPeer(meeting.lostPeer);
   Neighbours neighbours = findNeighbours(*world);
-  checkMemory(plan, neighbours.onMachine);
+  // Rank 0 copies the state.
+  bool copiesHere = options.asyncSave && sameOnMachine(*world, "").front() == 0;
+  checkMemory(plan, neighbours.onMachine, copiesHere ? checkpointBytes(plan) : 0);
   world->barrier(); // Nobody takes memory before all have looked.
   int threads = threadsPerRank(neighbours.onCores);
   checkThreads(1, threads);

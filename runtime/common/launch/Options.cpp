@@ -8,6 +8,7 @@
 #include "common/launch/Options.h"
 
 #include "common/checkpoint/AdapterFiles.h"
+#include "common/checkpoint/FindCheckpoint.h"
 #include "common/data/LearningRate.h"
 #include "common/launch/DataFiles.h"
 #include "common/launch/Flags.h"
@@ -201,8 +202,11 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
     bool isSaved = flag.isKept && !options.resume.empty() && !options.given(flag.name);
     values.push_back(
         {flag.name, flag.across, isSaved ? "" : valueText(flag, options), filesOf(flag, options)});
-    if (auto member = std::get_if<RunFlag::Texts>(&flag.member);
-        member && *member == &Options::evalData && options.evaluationSets.size() > 1)
+    auto member = std::get_if<RunFlag::Texts>(&flag.member);
+    if (member && *member == &Options::save)
+      for (const Options::SaveTier &tier : options.saveTiers) // Ranks save together.
+        values.back().value += text(" :", tier.every);
+    if (member && *member == &Options::evalData && options.evaluationSets.size() > 1)
       for (const Options::EvaluationSet &set : options.evaluationSets)
         values.back().sets += text(values.back().sets.empty() ? "" : ", ", set.name, " of ", set.data.size());
   }
@@ -337,24 +341,29 @@ static std::string adapterIn(const std::string &folder) {
        ": name a folder of PEFT's, or one of --save");
 }
 
-/// Whether --resume auto goes on from a checkpoint in `folder`; an Error if that cannot be told.
-static bool hasCheckpoint(const std::string &folder) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::file_status latest = fs::symlink_status(folder + "/latest", error);
-  if (latest.type() == fs::file_type::none)
-    fail("--resume auto: cannot look for ", folder, "/latest: ", error.message(),
-         ": check the folder's permissions and the file system");
-  if (fs::exists(latest))
-    return true;
-  // A run that was killed between its first checkpoint and the link to it.
-  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
-    if (entry.path().filename().string().rfind("step-", 0) == 0 &&
-        fs::exists(entry.path() / "state.json", error))
-      fail("--resume auto: ", folder, " has ", entry.path().filename().string(),
-           " but no link \"latest\": name a checkpoint to go on from with --resume, or another "
-           "folder for --save");
-  return false;
+/// Takes the interval off each value of --save, DIR:K.
+static void resolveSave(Options &options) {
+  for (std::string &folder : options.save) {
+    size_t colon = folder.rfind(':');
+    std::string word = colon == folder.npos ? "" : folder.substr(colon + 1);
+    bool isNumber = !word.empty() && word.find_first_not_of("0123456789") == word.npos;
+    Options::SaveTier tier{folder, options.saveEvery, true};
+    if (isNumber) {
+      static constexpr RunFlag interval{"--save", "DIR:K", &Options::saveEvery, "steps"};
+      tier = {folder.substr(0, colon), parseInteger(interval, word), false};
+      if (tier.every == 0)
+        fail("--save ", folder, ": the interval is 0 steps: give at least 1, or leave :0 out to save "
+             "only at the end; a folder of this name is ", folder, "/");
+      if (tier.folder.empty())
+        fail("--save ", folder, ": there is no folder before the colon: write DIR:K");
+    }
+    folder = tier.folder;
+    for (const Options::SaveTier &other : options.saveTiers)
+      if (isSameFile(other.folder, tier.folder))
+        fail("--save ", other.folder, " and --save ", tier.folder,
+             " are one folder: give each tier a folder of its own");
+    options.saveTiers.push_back(std::move(tier));
+  }
 }
 
 static void setValue(const RunFlag &flag, const std::string &value, Options &options) {
@@ -389,15 +398,19 @@ static void takeSavedFlags(Options &options,
          " is of a version that does not say it");
 }
 
-/// Makes the words that stand for others what they stand for.
-static void resolve(Options &options,
+/// Makes the words that stand for others what they stand for. This process prints notes if it `says`.
+static void resolve(Options &options, bool says,
                     const std::function<FlagTexts(const std::string &)> &savedFlags) {
+  resolveSave(options);
   if (options.resume == "auto") {
     if (options.save.empty())
       fail("--resume auto goes on from the latest checkpoint in --save's folder, but --save is not "
            "given: add --save DIR, or name a checkpoint");
-    bool isThere = hasCheckpoint(options.save);
-    options.resume = isThere ? options.save : "";
+    options.resume = newestCheckpoint(options.save, [says](const std::string &passedOver) {
+      if (says)
+        fprintf(stderr, "note: %s\n", passedOver.c_str());
+    });
+    bool isThere = !options.resume.empty();
     // A run that begins ends its schedule where it says.
     for (const char *flag : {"--resume", "--reschedule"})
       if (!isThere)
@@ -544,7 +557,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
     checkEvaluation(table, options);
   else if (!options.given("--data"))
     fail("--data is required: see --help for the flags and what they take");
-  resolve(options, savedFlags);
+  resolve(options, printHelp, savedFlags);
   for (const RunFlag &flag : table)
     if (options.given(flag.name))
       checkFlag(flag, options);

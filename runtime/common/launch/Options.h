@@ -60,7 +60,16 @@ struct Options {
     Files data, lossMask, documents, source, sourceDocuments;
   };
   std::vector<EvaluationSet> evaluationSets;
-  std::string init, adapter, save, saveMerged, resume, metrics, tensorboard, logSamples, trace, dump, tune;
+  /// A folder of --save, and after how many steps each it gets a checkpoint; 0: at the end only.
+  struct SaveTier {
+    std::string folder;
+    int64_t every = 0;
+    bool byFlag = false; ///< `every` is that of --save-every
+  };
+  std::vector<SaveTier> saveTiers;
+  Files save; ///< their folders
+  bool asyncSave = false;
+  std::string init, adapter, saveMerged, resume, metrics, tensorboard, logSamples, trace, dump, tune;
   bool evalOnly = false;
   std::string onNan = "stop";
   int64_t logEvery = 0; ///< 0: not given
@@ -137,7 +146,7 @@ std::string unsaidFlags(const Options &options, const Plan &plan, const FlagText
 
 /// The options in the arguments, behind those that `options` has, or an Error naming the flag and what it takes.
 /// With --help prints the help made from the flag table (if `printHelp`: one of
-/// several processes does) and returns false, and so with --version what `version` says;
+/// several processes does, and prints notes) and returns false, and so with --version what `version` says;
 /// `options` is set if the result is true. `savedFlags` gives those of a checkpoint to resume from;
 /// without it nothing is taken from there.
 bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true,

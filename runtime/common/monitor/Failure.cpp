@@ -49,25 +49,30 @@ void meshwright::setFailureAbort(std::function<void(int)> abort) {
   state().abort = std::move(abort);
 }
 
+/// Another thread ends the process.
+[[noreturn]] static void waitForTheEnd() {
+  while (true)
+    pause();
+}
+
 void meshwright::addFailureCleanup(const std::string &path) {
   std::lock_guard<std::mutex> lock(state().mutex);
   state().cleanup.insert(path);
 }
 
 void meshwright::dropFailureCleanup(const std::string &path) {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  state().cleanup.erase(path);
+  std::unique_lock<std::mutex> lock(state().mutex);
+  if (!state().failing) {
+    state().cleanup.erase(path);
+    return;
+  }
+  lock.unlock();
+  waitForTheEnd();
 }
 
 FailureHook::FailureHook(std::function<void()> stop) {
   std::lock_guard<std::mutex> lock(state().mutex);
   state().hooks[this] = std::move(stop);
-}
-
-/// Another thread ends the process.
-[[noreturn]] static void waitForTheEnd() {
-  while (true)
-    pause();
 }
 
 FailureHook::~FailureHook() {

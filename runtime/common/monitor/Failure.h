@@ -41,7 +41,8 @@ public:
 };
 
 /// Files and directories to remove if the process fails while they are half written, or
-/// are its own.
+/// are its own. `dropFailureCleanup` does not return once the process is failing, so that what is
+/// being removed gets no name that says it is whole.
 void addFailureCleanup(const std::string &path);
 void dropFailureCleanup(const std::string &path);
 

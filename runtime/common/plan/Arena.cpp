@@ -56,7 +56,7 @@ int64_t meshwright::availableMemory() {
   return available;
 }
 
-void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
+void meshwright::checkMemory(const Plan &plan, int64_t ranksHere, int64_t snapshotBytes) {
   // A device's memory is looked at where it is taken.
   auto isHere = [computes = hostComputes()](MemorySpace space) {
     return space == MemorySpace::Device ? computes : spaceRow(space).isMachineMemory;
@@ -72,7 +72,7 @@ void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
   const Program &largest = *std::max_element(
       plan.programs.begin(), plan.programs.end(),
       [&](const Program &a, const Program &b) { return bytesOf(a) < bytesOf(b); });
-  int64_t needed = 0;
+  int64_t needed = snapshotBytes;
   for (int64_t rank = 0; rank < ranksHere; ++rank)
     needed += bytesOf(ranksHere == plan.ranks() ? plan.programs[plan.programOf(rank)] : largest);
   if (needed <= available)
@@ -93,8 +93,9 @@ void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
   }
   fail("this machine has ", grouped(uint64_t(std::max<int64_t>(0, available))),
        " bytes of memory available, but the plan needs ", grouped(uint64_t(bytesOf(largest))),
-       " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run",
-       " here: use fewer ranks a machine, or compile with a smaller --batch, more --microbatches",
+       " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run", " here",
+       snapshotBytes ? text(", and --async-save ", grouped(uint64_t(snapshotBytes)), " for a copy of the state") : "",
+       ": use fewer ranks a machine, or compile with a smaller --batch, more --microbatches",
        remedy);
 }
 

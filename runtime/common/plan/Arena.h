@@ -20,9 +20,9 @@ namespace meshwright {
 int64_t availableMemory();
 
 /// An Error with the plan's numbers if what `ranksHere` ranks need of the host does not fit
-/// into this machine's available memory: their arenas where the host computes, and those of
-/// offload spaces that are machine memory.
-void checkMemory(const Plan &plan, int64_t ranksHere);
+/// into this machine's available memory: their arenas where the host computes, those of
+/// offload spaces that are machine memory, and `snapshotBytes` for a copy of the state.
+void checkMemory(const Plan &plan, int64_t ranksHere, int64_t snapshotBytes = 0);
 
 /// Memory of an offload space, zeroed at first, until the object ends.
 class OffloadMemory {

@@ -8,6 +8,7 @@
 
 #include "common/communication/CommunicationQueue.h"
 #include "common/communication/Communicator.h"
+#include "common/launch/Cores.h"
 #include "common/launch/Device.h"
 #include "common/monitor/Dump.h"
 #include "common/monitor/RankStatus.h"
@@ -49,6 +50,7 @@ struct MwContext {
   const char *opName = nullptr, *opLocation = nullptr;
   int threads; ///< OpenMP threads of this rank, at least 1
   std::string cores; ///< that they are bound to; empty where they are not
+  meshwright::CoreList unboundCores = {}; ///< of the process, where the rank is bound to some of them
   meshwright::RankStatus &status;
   /// Bytes that this rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;

@@ -75,6 +75,7 @@ void Recovery::skip(StepMetrics &result) {
 }
 
 void Recovery::goBack(const StepMetrics &result) {
+  saving.finishWriting();
   std::string checkpoint = saving.lastCheckpoint();
   if (checkpoint.empty())
     stop(result, "there is no checkpoint yet to go back to: ");

@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_SAVING_H
 
 #include "common/checkpoint/SaveFolder.h"
+#include "common/checkpoint/SnapshotWriter.h"
 #include "common/data/TokenData.h"
 #include "common/monitor/Error.h"
 #include "common/train/Run.h"
@@ -19,20 +20,26 @@ namespace meshwright {
 /// The checkpoints of a run, and what ranks agree on so that all of them save after the same step.
 class Saving {
 public:
-  explicit Saving(Run &run) : run(run) {}
+  explicit Saving(Run &run);
 
-  /// Takes the folder of --save, on rank 0. Checkpoints get a copy of the tokenizer of `data`.
+  /// Takes the folders of --save, and the memory of --async-save, on rank 0. Checkpoints get a copy of
+  /// the tokenizer of `data`.
   void open(const TokenData &data);
 
-  /// Saves the state, unless it is saved. Collective.
+  /// Saves the state into the folders whose turn it is after this step; with --async-save it may
+  /// still be under way afterwards. Returns whether there are any. Collective.
+  bool saveDue();
+  /// Saves the state into all folders that do not have it. Collective.
   void save();
+  /// Waits for the checkpoint that is being written. Collective.
+  void finishWriting();
   /// Writes what --save-merged asks for. Collective.
   void saveMerged();
   /// How many steps the last checkpoint of this run has, or -1.
-  int64_t savedStep() const { return saved; }
+  int64_t savedStep() const;
   /// The last checkpoint of this run, or the one that it goes on from, and its step; empty and -1 if there is none.
   std::string lastCheckpoint() const;
-  int64_t lastStep() const { return saved >= 0 || run.checkpoint.empty() ? saved : run.firstStep; }
+  int64_t lastStep() const;
   /// Fails with `message` after saving the state, which is whole, if this run has made a step. Collective.
   [[noreturn]] void failSaved(const std::string &message);
 
@@ -57,9 +64,23 @@ public:
   bool stopsLater() const { return !run.options.save.empty() || !run.options.trace.empty(); }
 
 private:
+  /// A folder of --save.
+  struct Tier {
+    std::string path;
+    int64_t every;
+    std::unique_ptr<SaveFolder> folder = {}; ///< on rank 0
+    int64_t saved = -1, position = -1; ///< the step and the place in the data of its last checkpoint
+  };
+  const Tier *lastTier() const;
+  void saveInto(const std::vector<Tier *> &due);
+  void saveNow(const std::vector<Tier *> &due);
+  void saveBeside(const std::vector<Tier *> &due);
+  void rethrow();
+
   Run &run;
-  std::unique_ptr<SaveFolder> folder; ///< on rank 0
-  int64_t saved = -1, savedPosition = -1; ///< the step and the place in the data of the last checkpoint
+  std::vector<Tier> tiers;
+  std::unique_ptr<SnapshotWriter> writer; ///< on rank 0, with --async-save
+  bool isWriting = false; ///< a checkpoint is under way beside training
   std::string failed; ///< what an attempt on this rank failed with
 };
 

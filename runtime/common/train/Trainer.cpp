@@ -176,6 +176,9 @@ void Trainer::sayHello() const {
          cores.c_str(), mostText(plan, MemorySpace::Device).c_str(), offloaded.c_str(),
          run.state.shuffle ? "shuffled" : "in file order", mixture.empty() ? "" : ", ", mixture.c_str(),
          run.checkpoint.empty() ? "" : (", resumed from " + run.checkpoint).c_str());
+  if (options.asyncSave)
+    printf("--async-save: rank 0 has %s bytes of host memory for a copy of the state\n",
+           grouped(uint64_t(checkpointBytes(plan))).c_str());
   if (context.device)
     printf("%s\n", context.device->describe().c_str());
   if (run.state.step >= options.steps && options.steps > 0)
@@ -210,11 +213,9 @@ int Trainer::runSteps() {
     });
     report.show(result);
     time.book(TimeUse::Other);
-    if (options.saveEvery && (step + 1) % options.saveEvery == 0) {
-      saving.save();
+    if (saving.saveDue())
       time.keepSteps();
-      time.book(TimeUse::Saving);
-    }
+    time.book(TimeUse::Saving);
   }
   saving.agree(); // The last step may have left an error.
   return 0;
@@ -251,12 +252,14 @@ int Trainer::train() {
   if (run.isRoot() && (saved >= 0 || stopped))
     report.endLine();
   if (run.isRoot() && saved >= 0)
-    printf("saved %s/%s\n", options.save.c_str(), checkpointName(saved).c_str());
+    for (const std::string &folder : options.save)
+      printf("saved %s/%s\n", folder.c_str(), checkpointName(saved).c_str());
   if (!stopped)
     return 0;
   if (run.isRoot())
     fprintf(stderr, "stopped by %s after %ld of %ld steps%s%s\n",
             stopped == SIGTERM ? "SIGTERM" : "SIGINT", long(run.state.step), long(options.steps),
-            options.save.empty() ? "" : ": go on with --resume ", options.save.c_str());
+            options.save.empty() ? "" : ": go on with --resume ",
+            options.save.empty() ? "" : options.save.front().c_str());
   return 128 + stopped; // As shells have it of a process that a signal has ended.
 }

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""A rank that is killed ends all of them within 10 seconds, after a SIGTERM with the last step saved: kill.py GOLDEN WORK"""
+"""A rank that is killed ends all of them within 10 seconds, after a SIGTERM with the last step saved; one that is killed while a
+checkpoint is written beside training loses none that was written: kill.py GOLDEN WORK [KILLS]"""
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, check, compile, flags, fresh
+from harness import Golden, check, compile, flags, fresh, rows
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -63,6 +65,55 @@ def end(kind, start, more, expected):
     check(done.returncode == 0, "the checkpoint that was left: " + done.stderr)
 
 
+def kill_while_saving(start, more, kills, moments):
+    """Starts a run that saves after every step beside training, kills it at a random moment, and starts it again with the same
+    command, again and again. Each time the last checkpoint is at most one behind the copy that was last taken; in the end
+    all steps are, to the bit, those of a run that was never killed. The first folder is saved into after each step, the other
+    after every third."""
+    folder = f"async-{more[-1] if more else len(start)}"
+    run = dict(golden.data, metrics=f"{folder}.jsonl", async_save=True, keep=3, resume="auto")
+    command = [*map(str, start), arguments[0], *more, *map(str, flags(run)), "--save", f"{folder}/fast:1", "--save",
+               f"{folder}/slow:3"]
+    done = 0
+    for kill in range(kills):
+        process = subprocess.Popen([*command, "--steps", str(10**7)], stdout=open("log", "w"), stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + 60
+        before = done
+        try:
+            while done < before + 2:
+                check(time.monotonic() < deadline and process.poll() is None, "no steps: " + open("log").read())
+                time.sleep(0.002)
+                # A line that is half written does not count.
+                done = open(run["metrics"]).read().count("\n") if os.path.exists(run["metrics"]) else 0
+            time.sleep(moments.uniform(0, 0.2))
+        finally:
+            for pid in ranks():
+                os.kill(pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+        done = open(run["metrics"]).read().count("\n")
+        last = int(os.readlink(f"{folder}/fast/latest").split("-")[1])
+        # When step n - 1 was logged the copy after step n - 1 had been taken, and so the one before it was on the disk.
+        check(last >= done - 2, f"kill {kill}: {done} steps are made, but the last checkpoint is of step {last}")
+        done = last
+        # So that the next line is one of the next start.
+        kept = open(run["metrics"]).readlines()[:last]
+        open(run["metrics"], "w").writelines(kept)
+    process = subprocess.run([*command, "--steps", str(done + 3)], capture_output=True, text=True)
+    check(process.returncode == 0, process.stderr)
+    check(f"resumed from {folder}/fast/step-{done:08}" in process.stdout, process.stdout)
+    check(os.readlink(f"{folder}/fast/latest") == os.readlink(f"{folder}/slow/latest") == f"step-{done + 3:08}",
+          "the last step is not saved in both folders")
+    whole = subprocess.run([arguments[0], "--ranks", "3", *map(str, flags(dict(golden.data, steps=done + 3, metrics="whole.jsonl")))],
+                           capture_output=True, text=True)
+    check(whole.returncode == 0, whole.stderr)
+    check(rows(run["metrics"]) == rows("whole.jsonl"), "the steps differ from those of a run that was not killed")
+    print(f"{kills} kills while saving, {done} steps")
+
+
 for kind in (signal.SIGKILL, signal.SIGTERM):
     end(kind, [], ["--ranks", "3"], 1)
     end(kind, ["meshwright", "run", "--mpi", "-n", 3], [], 3)
+kills = int(sys.argv[3])
+kill_while_saving([], ["--ranks", "3"], kills, random.Random(0))
+kill_while_saving(["meshwright", "run", "--mpi", "-n", 3], [], max(kills // 4, 2), random.Random(1))

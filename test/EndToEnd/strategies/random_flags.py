@@ -414,6 +414,7 @@ RUN = {
     "save": lambda d: "saved" if d.run["init"] or d.run["resume"] or d.chance(2) else None,
     "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
     "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
+    "async-save": lambda d: True if d.run["save"] and d.chance(2) else None,
     "on-nan": lambda d: d.samples([None, None, "skip"]),
     "log-every": lambda d: d.samples([None, None, None, 1]),
     "expert-tokens-every": lambda d: d.routers([None, 0, 1, 2]),

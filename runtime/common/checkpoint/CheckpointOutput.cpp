@@ -1,0 +1,233 @@
+//===- CheckpointOutput.cpp - writing a checkpoint ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/CheckpointOutput.h"
+
+#include "common/checkpoint/AdapterFiles.h"
+#include "common/checkpoint/Checksum.h"
+#include "common/checkpoint/Finite.h"
+#include "common/checkpoint/Json.h"
+#include "common/checkpoint/OutputFile.h"
+#include "common/checkpoint/SaveFolder.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Rounds.h"
+#include "common/train/Context.h"
+#include "meshwright/runtime/Averages.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+using namespace meshwright;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+/// A folder as Hugging Face has it, with averages as weights.
+static const char *averagesFolder = "ema";
+
+static void writeText(const std::string &path, const std::string &content) {
+  OutputFile file(path);
+  file.write(content);
+  file.sync();
+  file.close();
+}
+
+static int64_t bytesIn(const std::vector<FileTensor> &tensors) {
+  int64_t all = 0;
+  for (const FileTensor &tensor : tensors)
+    all += tensor.bytes();
+  return all;
+}
+
+int64_t CheckpointFile::bytes() const { return bytesIn(tensors); }
+
+static bool keepsAverages(const Plan &plan) {
+  const auto &states = plan.optimizerStates;
+  return std::find(states.begin(), states.end(), averageState) != states.end();
+}
+
+/// The parameters' tensors, with the averages of all that have one.
+static std::vector<FileTensor> averagedTensors(const Plan &plan) {
+  std::map<std::string, FileTensor> states;
+  for (FileTensor &state : fileTensors(plan, WeightKind::OptimizerStates))
+    states.emplace(state.name, std::move(state));
+  std::vector<FileTensor> tensors = fileTensors(plan, trainedWeights(plan));
+  for (FileTensor &tensor : tensors)
+    if (auto average = states.find(tensor.name + "." + averageState); average != states.end())
+      tensor.parts = average->second.parts;
+  return tensors;
+}
+
+int64_t meshwright::checkpointBytes(const Plan &plan) {
+  return bytesIn(fileTensors(plan, trainedWeights(plan))) * (keepsAverages(plan) ? 2 : 1) +
+         bytesIn(fileTensors(plan, WeightKind::OptimizerStates));
+}
+
+/// The file of a checkpoint that holds the weights that are trained.
+static const char *weightsFile(const Plan &plan) {
+  return plan.adapterConfig ? adapterFile : modelFile;
+}
+
+std::vector<CheckpointFile> meshwright::checkpointFiles(const Plan &plan,
+                                                        const TrainingState &state) {
+  std::vector<CheckpointFile> files;
+  if (keepsAverages(plan)) {
+    // Averages are zeros until the first update, after which they equal the parameters.
+    int64_t skipped = state.skipped + (state.lossScale ? state.lossScale->skipped : 0);
+    files.push_back({text(averagesFolder, "/", weightsFile(plan)),
+                     state.step > skipped ? averagedTensors(plan) : fileTensors(plan, trainedWeights(plan))});
+  }
+  files.push_back({weightsFile(plan), fileTensors(plan, trainedWeights(plan))});
+  files.push_back({optimizerFile, fileTensors(plan, WeightKind::OptimizerStates)});
+  return files;
+}
+
+static std::string stateText(const Plan &plan, const TrainingState &state,
+                             const CheckpointIds &ids) {
+  nlohmann::ordered_json json = {
+      {"version", stateVersion},
+      {"checksum", noChecksum},
+      {"files", {{weightsFile(plan), ids.model}, {optimizerFile, ids.optimizer}}},
+      {"step", state.step},
+      {"position", state.position},
+      {"seed", state.seed},
+      {"shuffle", state.shuffle},
+      {"tokens", state.tokens},
+      {"batch", state.batch},
+      {"model", plan.model},
+      {"optimizer", plan.optimizer},
+      {"sequence", plan.sequence},
+      {"vocabulary", plan.vocabulary},
+      {"mesh", plan.meshText()},
+      {"plan", plan.hash}};
+  if (const auto &scale = state.lossScale)
+    json["loss_scale"] = {{"scale", scale->scale},
+                          {"good_steps", scale->goodSteps},
+                          {"overflows", scale->overflows},
+                          {"skipped", scale->skipped}};
+  if (const auto &rates = state.rates)
+    json["rates"] = {{"largest", rates->largest}, {"sum", rates->sum}};
+  if (state.skipped)
+    json["skipped"] = state.skipped;
+  if (!state.fileTokens.empty())
+    json["file_tokens"] = state.fileTokens;
+  json["mixed"] = state.mixed;
+  json["sources"] = nlohmann::ordered_json::array();
+  for (const TrainingState::Source &source : state.sources)
+    json["sources"].push_back({{"name", source.name}, {"weight", source.weight}, {"taken", source.taken}});
+  json["data"] = state.data;
+  json["flags"] = state.flags;
+  // Flags may have paths that are no UTF-8.
+  std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  seal(text);
+  return text;
+}
+
+std::string meshwright::checkpointName(int64_t step) {
+  char name[32];
+  snprintf(name, sizeof(name), "step-%08lld", static_cast<long long>(step));
+  return name;
+}
+
+CheckpointOutput::CheckpointOutput(const Plan &plan, SaveFolder &folder, const TrainingState &state)
+    : plan(plan), folder(folder), state(state), name(checkpointName(state.step)) {
+  checkSpace(folder.path(), checkpointBytes(plan), "a checkpoint");
+  partial = folder.begin(name);
+  if (keepsAverages(plan))
+    fs::create_directory(partial + "/" + averagesFolder);
+}
+
+void CheckpointOutput::beginFile(const CheckpointFile &file) {
+  std::vector<SafeTensorsWriter::Entry> entries;
+  for (const FileTensor &tensor : file.tensors)
+    entries.push_back({tensor.name, tensor.shape});
+  path = file.path;
+  writer = std::make_unique<SafeTensorsWriter>(partial + "/" + path, entries);
+  waiting = 0;
+}
+
+void CheckpointOutput::write(const float *elements, int64_t count) {
+  writer->write(elements, count);
+  if (waiting += count * 4; waiting >= Rounds::part) {
+    writer->sync();
+    waiting = 0;
+  }
+}
+
+void CheckpointOutput::endFile() {
+  std::string id = writer->finish();
+  writer.reset();
+  if (path == weightsFile(plan))
+    ids.model = id;
+  if (path == optimizerFile)
+    ids.optimizer = id;
+}
+
+void CheckpointOutput::publish(int64_t keep) {
+  std::vector<std::string> models = {partial};
+  if (keepsAverages(plan))
+    models.insert(models.begin(), partial + "/" + averagesFolder);
+  for (const std::string &model : models) {
+    writeText(model + configName(plan.config), plan.config);
+    if (plan.adapterConfig)
+      writeText(model + "/" + adapterConfigFile, *plan.adapterConfig);
+  }
+  writeText(partial + "/state.json", stateText(plan, state, ids));
+  folder.publish(name, keep);
+}
+
+void meshwright::checkState(MwContext &context, const VariableAddresses &addresses) {
+  checkFinite(context.plan, addresses, context.rank(), context.threads);
+  context.world->barrier(); // Nothing is published before all have looked.
+}
+
+void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &addresses,
+                                SaveFolder *folder, int64_t keep, const TrainingState &state) {
+  ActivityScope activity(context.status, "saving a checkpoint");
+  TraceScope span(context.trace.get(), "checkpoint", "io");
+  try {
+    checkState(context, addresses);
+    std::optional<CheckpointOutput> output;
+    if (folder)
+      output.emplace(context.plan, *folder, state);
+    for (const CheckpointFile &file : checkpointFiles(context.plan, state)) {
+      if (output)
+        output->beginFile(file);
+      Rounds rounds(*context.world, file.bytes());
+      GatherBuffers buffers;
+      for (const FileTensor &tensor : file.tensors)
+        gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {
+          if (output)
+            output->write(elements, count);
+          rounds.done(count * 4);
+        });
+      if (output)
+        output->endFile();
+      rounds.finish();
+    }
+    if (output)
+      output->publish(keep);
+  } catch (const Error &error) {
+    fail("saving the checkpoint of step ", state.step, ": ", error.what());
+  }
+  context.world->barrier();
+}
+
+void meshwright::copyTensors(MwContext &context, const VariableAddresses &addresses,
+                             const std::vector<CheckpointFile> &files, float *memory) {
+  for (const CheckpointFile &file : files) {
+    Rounds rounds(*context.world, file.bytes());
+    GatherBuffers buffers;
+    buffers.into = memory;
+    for (const FileTensor &tensor : file.tensors)
+      gatherTensor(context, addresses, tensor, buffers,
+                   [&](const float *, int64_t count) { rounds.done(count * 4); });
+    rounds.finish();
+    if (memory)
+      memory += file.bytes() / 4;
+  }
+}

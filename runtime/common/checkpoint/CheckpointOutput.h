@@ -1,0 +1,78 @@
+//===- CheckpointOutput.h - writing a checkpoint --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A checkpoint's tensors come together on rank 0 in the order in which its files hold them:
+// straight into the files, or into memory, from which a thread writes them later
+// (SnapshotWriter.h). Either way the files have the same bits.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_CHECKPOINTOUTPUT_H
+#define MESHWRIGHT_RUNTIME_COMMON_CHECKPOINTOUTPUT_H
+
+#include "common/checkpoint/Checkpoint.h"
+#include "common/checkpoint/Gather.h"
+#include "common/checkpoint/SafeTensors.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+struct MwContext;
+
+namespace meshwright {
+
+class SaveFolder;
+
+/// A file of a checkpoint with tensors, and how it is called there.
+struct CheckpointFile {
+  std::string path;
+  std::vector<FileTensor> tensors;
+
+  int64_t bytes() const; ///< of its tensors
+};
+
+/// The files of a checkpoint of `state` that hold tensors, in the order in which they are written.
+std::vector<CheckpointFile> checkpointFiles(const Plan &plan, const TrainingState &state);
+
+/// Writes one checkpoint, on the rank that has its folder. Nothing is seen in the folder before
+/// `publish`.
+class CheckpointOutput {
+public:
+  CheckpointOutput(const Plan &plan, SaveFolder &folder, const TrainingState &state);
+
+  /// All of the tensors of `file` follow, in one or several calls of `write`, then `endFile`.
+  void beginFile(const CheckpointFile &file);
+  void write(const float *elements, int64_t count);
+  void endFile();
+  /// Writes what is no tensor, and gives the checkpoint its name. Keeps `keep` of them.
+  void publish(int64_t keep);
+
+private:
+  const Plan &plan;
+  SaveFolder &folder;
+  const TrainingState &state;
+  std::string name, partial;
+  std::string path; ///< of the file that is being written, within the checkpoint
+  std::unique_ptr<SafeTensorsWriter> writer;
+  int64_t waiting = 0; ///< bytes that may not be on the disk yet
+  CheckpointIds ids;
+};
+
+/// Checks that all values are finite, on every rank. Collective.
+void checkState(MwContext &context, const VariableAddresses &addresses);
+
+/// Writes a checkpoint into `folder`, which rank 0 has, after every rank has found all its
+/// values finite; keeps `keep` of them, or all if that is 0. Collective; tensors pass
+/// through rank 0 part by part.
+void saveCheckpoint(MwContext &context, const VariableAddresses &addresses, SaveFolder *folder,
+                    int64_t keep, const TrainingState &state);
+
+/// Copies all tensors of `files` to `memory`, one file after the other, which rank 0 has.
+/// Collective.
+void copyTensors(MwContext &context, const VariableAddresses &addresses,
+                 const std::vector<CheckpointFile> &files, float *memory);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_CHECKPOINTOUTPUT_H

@@ -1,0 +1,129 @@
+//===- FindCheckpoint.cpp - which checkpoint a run resumes ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/FindCheckpoint.h"
+
+#include "common/checkpoint/Checksum.h"
+#include "common/checkpoint/Json.h"
+#include "common/checkpoint/SafeTensors.h"
+#include "common/data/MappedFile.h"
+#include "common/monitor/Error.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+using namespace meshwright;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+std::string meshwright::findCheckpoint(const std::string &path) {
+  std::error_code error;
+  auto isCheckpoint = [&](const std::string &directory) {
+    std::string file = directory + "/state.json";
+    if (fs::is_directory(file, error))
+      fail("--resume ", path, ": ", file,
+           " is a folder, where a checkpoint has a file: name another checkpoint");
+    return fs::exists(file, error);
+  };
+  if (isCheckpoint(path))
+    return path;
+  std::string latest = path + "/latest";
+  bool isLink = fs::is_symlink(latest, error);
+  // The link's target, so that a checkpoint written meanwhile does not mix in.
+  std::string target =
+      isLink ? (fs::path(path) / fs::read_symlink(latest, error)).string() : latest;
+  if (isCheckpoint(target))
+    return target;
+  if (!fs::exists(path, error))
+    fail("--resume ", path, ": there is no such folder: name one that --save wrote");
+  if (isLink && !fs::exists(target, error))
+    fail("--resume ", path, ": ", latest, " points to ", target,
+         ", which does not exist: name another checkpoint in ", path);
+  if (fs::exists(latest, error))
+    fail("--resume ", path, ": ", target,
+         " has no state.json, so it is no whole checkpoint: name another one in ", path);
+  fail("--resume ", path, ": there is no checkpoint: neither ", path, "/state.json nor ", latest,
+       " exists; name a folder that --save wrote");
+}
+
+/// The names of the checkpoints of `folder`, those to prefer first: what "latest" names, then the
+/// others by the time at which they were written. Those of another run, which ".others" lists, are
+/// left out.
+static std::vector<std::string> checkpointsIn(const std::string &folder) {
+  std::error_code error;
+  fs::file_status latest = fs::symlink_status(folder + "/latest", error);
+  if (latest.type() == fs::file_type::none)
+    fail("--resume auto: cannot look for ", folder, "/latest: ", error.message(),
+         ": check the folder's permissions and the file system");
+  std::string newest;
+  if (fs::is_symlink(latest))
+    newest = fs::read_symlink(folder + "/latest", error);
+  std::set<std::string> others;
+  std::ifstream list(folder + "/.others");
+  for (std::string name; std::getline(list, name);)
+    others.insert(name);
+  std::vector<std::pair<fs::file_time_type, std::string>> rest;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
+    if (std::string name = entry.path().filename();
+        name.rfind("step-", 0) == 0 && name != newest && !others.count(name)) {
+      std::error_code none;
+      rest.emplace_back(fs::last_write_time(entry.path() / "state.json", none), name);
+    }
+  std::sort(rest.rbegin(), rest.rend());
+  std::vector<std::string> names;
+  if (!newest.empty())
+    names.push_back(newest);
+  for (const auto &[time, name] : rest)
+    names.push_back(name);
+  return names;
+}
+
+/// The step of the checkpoint `directory`; an Error where it is damaged, as far as its state and
+/// the headers of its files show.
+static int64_t stepOf(const std::string &directory) {
+  std::string path = directory + "/state.json", flag = "--resume auto";
+  std::error_code error;
+  if (!fs::is_regular_file(path, error))
+    fail(directory, " has no state.json");
+  MappedFile file(path, flag.c_str());
+  std::string content(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+  Json json = parseJson(content, path, "");
+  bool isComplete = json.is_object() && json.contains("step") && json["step"].is_number_unsigned();
+  bool hasChecksum = isComplete && json.contains("checksum");
+  if (!isComplete || (hasChecksum && !(json["checksum"].is_string() && isSealed(content, json["checksum"]))))
+    fail(path, " does not have the checksum that it was written with");
+  if (json.contains("files") && json["files"].is_object())
+    for (const auto &[name, id] : json["files"].items())
+      if (SafeTensorsReader reader(directory + "/" + name, flag); id != reader.id())
+        fail(directory, "/", name, " is not the file that state.json names");
+  return json["step"].get<int64_t>();
+}
+
+std::string meshwright::newestCheckpoint(const std::vector<std::string> &folders,
+                                         const std::function<void(const std::string &)> &note) {
+  std::string newest, damaged;
+  int64_t highest = -1;
+  for (const std::string &folder : folders)
+    for (const std::string &name : checkpointsIn(folder)) {
+      std::string directory = folder + "/" + name;
+      try {
+        if (int64_t step = stepOf(directory); step > highest) {
+          highest = step;
+          newest = directory;
+        }
+        break;
+      } catch (const Error &error) {
+        note(text("--resume auto passes over the checkpoint ", directory, ": ", error.what()));
+        damaged = directory;
+      }
+    }
+  if (newest.empty() && !damaged.empty())
+    fail("--resume auto: no checkpoint in ", folders.front(),
+         folders.size() > 1 ? " and the other folders of --save" : "", " is whole, the last one seen is ",
+         damaged, ": name a checkpoint elsewhere with --resume, or another folder with --save to begin anew");
+  return newest;
+}

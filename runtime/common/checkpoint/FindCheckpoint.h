@@ -1,0 +1,28 @@
+//===- FindCheckpoint.h - which checkpoint a run resumes ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_FINDCHECKPOINT_H
+#define MESHWRIGHT_RUNTIME_COMMON_FINDCHECKPOINT_H
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// The checkpoint that --resume `path` means: itself, or what its "latest" names.
+std::string findCheckpoint(const std::string &path);
+
+/// The checkpoint that --resume auto means: of those that the links "latest" in `folders` name, the
+/// one of the highest step, and of several of that step the first folder's. One that is damaged is
+/// passed over, for the one written before it in its folder, and `note` gets a sentence that says so.
+/// Damage that shows in the state and the headers of its files counts; what tensors hold is verified
+/// when they are read. Empty where no folder has any checkpoint; an Error where all are damaged.
+std::string newestCheckpoint(const std::vector<std::string> &folders,
+                             const std::function<void(const std::string &)> &note);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_FINDCHECKPOINT_H
