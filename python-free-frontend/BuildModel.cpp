@@ -194,9 +194,11 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
       g.part(norms[i]);
       qkv[i] = g.norm(m.family.norm, qkv[i], {}, {}, m.eps, false);
     }
-  } else if (of.temperatures) {
-    qkv[0] = temper(qkv[0]);
   }
+  for (int i = 0; i < 2 && m.headNorm == HeadNorm::After; ++i)
+    qkv[i] = norm(norms[i], qkv[i], d, normRows(d));
+  if (of.temperatures && (kind.table < 0 || m.tempersTurned))
+    qkv[0] = temper(qkv[0]);
   g.part(names.attention);
   Value sinks;
   if (!m.family.sinks.empty())
@@ -312,7 +314,7 @@ Value LayerBuilder::build(Value cos, Value sin) {
   share(of.distances, "distances");
   share(of.lengths, "source_lengths");
   share(of.states, "source_states");
-  if (kind.table < 0)
+  if (kind.table < 0 || m.tempersTurned)
     share(of.temperatures, "temperatures");
   Value x = g.input();
   if (!m.normFirst) {
@@ -370,7 +372,7 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
     return g.weight({variable, {rows, width}, m.std, 0, tensor, false, where});
   };
   if (!table)
-    table = weight(f.embedding, m.vocabulary, m.embeddingWidth);
+    table = weight(f.embedding, m.vocabulary + f.moreRows, m.embeddingWidth);
   Value x = g.scale(g.embedding(table, ids, m.padding), m.embeddingFactor);
   if (m.embeddingWidth != m.hidden)
     x = g.linear(x, weight(f.projectIn, m.hidden, m.embeddingWidth));
@@ -408,8 +410,9 @@ static Value buildTemperatures(ModelGraph &g, const Model &m) {
   Value table;
   for (int64_t n = 0; n * every <= g.positionCount(); ++n) {
     // The position whose number from 1 on is n * every is the first of this piece.
-    int64_t begin = std::max<int64_t>(n * every - 1, 0);
-    int64_t end = std::min((n + 1) * every - 1, g.positionCount());
+    int64_t before = m.tempersTurned ? 0 : 1;
+    int64_t begin = std::max<int64_t>(n * every - before, 0);
+    int64_t end = std::min((n + 1) * every - before, g.positionCount());
     if (begin == end)
       continue;
     Value piece = g.fill(1 + m.temperature * std::log1p(double(n)), {end - begin, 1});
@@ -467,12 +470,14 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     while (end < m.layers && m.kinds[end] == m.kinds[first])
       ++end;
     LayerRun run{first, end - first};
-    const LayerKind &kind = m.kinds[first];
+    first = end;
+    const LayerKind &kind = m.kinds[run.first];
+    if (kind.skipped)
+      continue;
     auto [cos, sin] = kind.table < 0 ? std::pair<Value, Value>() : angles[size_t(kind.table)];
     x = g.layers(x, run, run.count == m.layers, sums, [&, cos = cos, sin = sin](LayerGraph &layer) {
       return LayerBuilder{layer, m, kind, g.rows, sequence, of}.build(cos, sin);
     });
-    first = end;
   }
   if (m.normFirst)
     x = buildNorm(g, m, f.base, f.finalNorm, x);
@@ -510,6 +515,8 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   std::string weight = (f.head + ".weight").str(), bias = (f.head + ".bias").str();
   if (!m.tied)
     head = g.weight({weight, {m.vocabulary, m.embeddingWidth}, m.std});
+  if (f.normalizedHead)
+    head = g.scale(g.norm(NormKind::RMS, head, {}, {}, 1e-24, false), 1 / std::sqrt(double(m.embeddingWidth)));
   Value logits = g.linear(x, head, m.headBias ? g.weight({bias, {m.vocabulary}}) : Value());
   if (!f.logitBias.empty()) {
     Weight rows{f.logitBias, {1, m.vocabulary}};

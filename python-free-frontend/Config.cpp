@@ -167,6 +167,12 @@ void Config::alias(StringRef key, StringRef alias) {
   aliases[key] = alias.str();
 }
 
+void Config::assume(StringRef key, bool value) {
+  assumed.try_emplace(key.str(), value);
+  ownText = "{\"" + key.str() + "\": " + (value ? "true" : "false") + ", " +
+            StringRef(contents()).ltrim().drop_front().str();
+}
+
 StringRef Config::nonFinite(StringRef key) const {
   auto found = state->nonFinite.find(prefix + key.str());
   return found == state->nonFinite.end() ? StringRef() : StringRef(found->second);
@@ -181,8 +187,12 @@ const llvm::json::Value *Config::find(StringRef key) {
       name = alias->second;
   }
   StringRef number = nonFinite(name);
+  if (const llvm::json::Value *value = number.empty() ? members->get(name) : nullptr)
+    return value;
+  if (auto value = assumed.find(key.str()); value != assumed.end())
+    return &value->second;
   if (number.empty())
-    return members->get(name);
+    return nullptr;
   if (wrong.insert(name).second)
     error(name) << "\"" << prefix << name << "\" is or has " << number
                 << ", but the model needs finite numbers there; write one";

@@ -13,6 +13,7 @@
 #include "llvm/Support/JSON.h"
 
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -71,6 +72,9 @@ public:
   /// A nested object as a configuration of its own, whose contents are its own text.
   std::optional<Config> part(llvm::StringRef key);
 
+  /// Has `key` say `value`, though it is not there.
+  void assume(llvm::StringRef key, bool value);
+
   /// Says that `key` says nothing beside the others that are there.
   void ignore(llvm::StringRef key) { used.insert(key); }
 
@@ -116,6 +120,7 @@ private:
   const llvm::json::Object *members;
   std::string prefix;
   std::string ownText; ///< of a part; otherwise the file's is meant
+  std::map<std::string, llvm::json::Value> assumed; ///< by key
   llvm::StringSet<> used, wrong;
   llvm::StringMap<std::string> aliases;
 };

@@ -62,6 +62,10 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
   os << f.name;
   if (!f.variant.name.empty())
     os << " with " << f.variant.name << (f.variant.value ? " true" : " false");
+  for (StringRef key : f.present)
+    os << " with " << key;
+  for (StringRef key : f.absent)
+    os << " without " << key;
   os << "\n";
   {
     KeyList sizes(os, "sizes");
@@ -108,11 +112,12 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     kinds.add(f.logitWidth);
     kinds.add(f.kinds.window);
     kinds.addName(f.kinds.use);
-    kinds.addName(f.kinds.fullLayers);
+    kinds.add(f.kinds.fullLayers);
     kinds.add(f.kinds.windowedLayers);
     kinds.add(f.kinds.fullEvery);
     if (f.kinds.listed)
       kinds.addName("layer_types");
+    kinds.addName(f.skippedLayers);
   }
   {
     KeyList experts(os, "experts");
@@ -135,6 +140,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.add(f.experts.balance);
     experts.addName(f.experts.dense);
     experts.addName(f.experts.sparse);
+    experts.addName(f.experts.kinds);
+    experts.add(f.experts.jitter);
   }
   if (f.latent.used) {
     KeyList latent(os, "latent attention");
@@ -144,6 +151,11 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     latent.add(f.latent.valueDim);
     latent.add(f.latent.bias);
     latent.add(f.latent.interleaved);
+    const Indexer &indexer = f.latent.indexer;
+    for (const auto &key : {indexer.topk, indexer.heads, indexer.headDim, indexer.every, indexer.offset})
+      latent.add(key);
+    latent.addName(indexer.pattern);
+    latent.addName(indexer.types);
   }
   if (f.rotary.used) {
     KeyList rotary(os, "rotary positions");
@@ -159,6 +171,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     rotary.add(f.rotary.original);
     rotary.addName(f.rotary.layers);
     rotary.add(f.rotary.unturnedEvery);
+    rotary.add(f.rotary.ratio);
     if (!f.rotary.theta.name.empty()) {
       rotary.addName("rope_scaling");
       rotary.addName("rope_parameters");

@@ -24,6 +24,17 @@ struct ExpertReader {
   int64_t count(const Key<int64_t> &key) {
     return key.name.empty() ? key.otherwise : config.count(key.name, key.otherwise);
   }
+  /// That of all layers, of which each may have one in a list.
+  int64_t countOfLayers(const Key<int64_t> &key) {
+    const llvm::json::Value *value = config.json(key.name);
+    const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
+    if (!list)
+      return count(key);
+    int64_t first = list->empty() ? 0 : list->front().getAsInteger().value_or(0);
+    if (!llvm::all_of(*list, [&](const llvm::json::Value &one) { return one.getAsInteger() == first; }) || first < 1)
+      config.error(key.name) << "\"" << key.name << "\" must be a whole number, or a list of one number for all layers";
+    return first;
+  }
   int64_t size(const Key<std::optional<int64_t>> &key, int64_t otherwise) {
     return key.name.empty() ? otherwise
                             : config.optionalSize(key.name, key.otherwise).value_or(otherwise);
@@ -48,6 +59,20 @@ std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
       config.ignore(names.every.name);
       for (int64_t i = 0; i < listed; ++i)
         sparse[i] = llvm::is_contained(*list, i);
+      return sparse;
+    }
+  if (!names.kinds.empty())
+    if (auto list = config.texts(names.kinds)) {
+      if (!names.denseFirst.name.empty())
+        config.ignore(names.denseFirst.name);
+      if (int64_t(list->size()) != listed)
+        config.error(names.kinds) << "\"" << names.kinds << "\" lists " << list->size() << " layers of " << listed;
+      for (int64_t i = 0; i < listed && !config.failed(); ++i) {
+        sparse[i] = (*list)[i] == "sparse";
+        if (!sparse[i] && (*list)[i] != "dense")
+          config.error(names.kinds) << "\"" << names.kinds << "\": \"" << (*list)[i]
+                                    << "\" is not known; dense and sparse are";
+      }
       return sparse;
     }
   if (!names.every.name.empty())
@@ -83,7 +108,7 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
   };
   ExpertSizes sizes;
   sizes.count = experts;
-  sizes.chosen = count(names.chosen);
+  sizes.chosen = countOfLayers(names.chosen);
   // That of the MLP is in proportion already; 0 says that there is none of its own.
   sizes.inner = size(names.inner, 0);
   sizes.inner = sizes.inner ? proportional(names.inner, sizes.inner) : m.inner;
@@ -94,6 +119,11 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
   sizes.normalized = flag(names.normalized);
   if (!names.leastSum.name.empty())
     sizes.leastSum = config.positive(names.leastSum.name, names.leastSum.otherwise);
+  if (!names.jitter.name.empty())
+    sizes.jitter = config.positive(names.jitter.name, names.jitter.otherwise);
+  if (!names.jitter.name.empty() && sizes.chosen != 2)
+    config.error(names.chosen.name) << names.chosen.name << " is " << sizes.chosen
+                                    << ", but routers of this family choose 2 experts";
   if (!names.factor.name.empty())
     sizes.factor = config.positive(names.factor.name, names.factor.otherwise);
   if (!names.limit.name.empty()) {
@@ -268,12 +298,13 @@ struct ExpertBuilder {
   Value choose(Value scores);
   /// Adds what the balance of experts is made of to the layer's sums.
   void balance(Value scores, Value mask);
+  /// The weights of the two experts that SparseMixer chooses by logits, 0 of the others.
+  Value mix(Value logits);
   /// The scores of chosen experts as weights, 0 of the others.
   Value weights(Value scores, Value mask);
   /// A stacked variable of the layer; of a tensor with `{expert}` in its name, its first dimension
   /// counts the experts.
-  Value variable(StringRef name, ArrayRef<int64_t> shape, double std, bool full = false,
-                 double balanceRate = 0);
+  Value variable(StringRef name, ArrayRef<int64_t> shape, double std, bool full = false);
   /// The matrices of all experts, [experts, out, in], and their biases, [experts, out, 1], if there
   /// are. Of a tensor that holds two, gate is part 0 and up is part 1.
   std::pair<Value, Value> matrices(StringRef name, int64_t in, int64_t out, double std,
@@ -312,13 +343,11 @@ static std::string withoutExpert(StringRef tensor) {
   return (before + after).str();
 }
 
-Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std, bool full,
-                              double balanceRate) {
+Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std, bool full) {
   std::string name = withoutExpert(tensor);
   Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
   weight.experts = name != tensor ? e.chosen : 0;
   weight.full = full;
-  weight.balanceRate = balanceRate;
   return g.weight(weight);
 }
 
@@ -372,14 +401,15 @@ Value ExpertBuilder::scores(Value logits) {
 
 Value ExpertBuilder::choiceBias() {
   StringRef name = m.family.experts.choiceBias;
-  if (!m.family.experts.choiceBiasIsRow)
-    return variable(name, {e.count}, 0, /*full=*/true, e.biasRate);
-  Weight row{name, {1, e.count}};
-  row.full = true;
-  // It has two dimensions, as what is decayed, and nothing but counts of tokens may change it.
-  row.frozen = e.biasRate == 0;
-  row.balanceRate = e.biasRate;
-  return g.reshape(g.weight(row), {e.count});
+  Weight bias{name, {1, e.count}};
+  bias.full = true;
+  // Nothing but counts of tokens may change it.
+  bias.frozen = e.biasRate == 0;
+  bias.balanceRate = e.biasRate;
+  if (m.family.experts.choiceBiasIsRow)
+    return g.reshape(g.weight(bias), {e.count});
+  bias.shape = {e.count};
+  return g.weight(bias);
 }
 
 Value ExpertBuilder::choose(Value scores) {
@@ -421,6 +451,26 @@ Value ExpertBuilder::weights(Value scores, Value mask) {
     chosen = g.mul(chosen, repeat(g.mul(root, root), {b, s, e.count}, 2));
   }
   return g.scale(chosen, e.factor);
+}
+
+Value ExpertBuilder::mix(Value logits) {
+  Builder &builder = g.builder;
+  auto relu = [&](Value x) { return g.activation("relu", x); };
+  auto minus = [&](Value x, Value y) { return g.add(x, g.scale(y, -1)); };
+  auto spread = [&](Value x) { return repeat(x, {b, s, e.count}, 2); };
+  Value first = make<TopKOp>(logits, 1), both = make<TopKOp>(logits, 2);
+  Value size = g.add(relu(logits), relu(g.scale(logits, -1)));
+  auto weightOf = [&](Value chosen, Value more) {
+    Value largest = spread(sum(g.mul(logits, chosen), 2));
+    // 1 where (largest - x) / max(|x|, largest) is above 2 jitter, with no gradient.
+    Value bound = g.scale(g.add(largest, relu(minus(size, largest))), 2 * e.jitter);
+    Value closed = make<ClampOp>(g.scale(minus(minus(largest, logits), bound), 1e30),
+                                 builder.getF64FloatAttr(0), builder.getF64FloatAttr(1));
+    if (more)
+      closed = g.add(closed, more);
+    return g.mul(make<SoftmaxOp>(g.add(logits, g.scale(closed, -1e30))), chosen);
+  };
+  return g.add(weightOf(first, {}), weightOf(minus(both, first), first));
 }
 
 void ExpertBuilder::balance(Value scores, Value mask) {
@@ -496,7 +546,7 @@ Value ExpertBuilder::build(Value h) {
   // Which experts are chosen and what they weigh is rounded once: where they are weighed.
   FullPrecision full(g.builder);
   Value probabilities = scores(logits);
-  Value mask = choose(names.byLogits ? logits : probabilities);
+  Value mask = choose(names.byLogits || e.jitter ? logits : probabilities);
   g.count(make<TallyOp>(mask, logits), (names.router + ".weight").str(),
           e.biasRate > 0 ? names.choiceBias : "");
   if (e.balance != 0)
@@ -521,7 +571,8 @@ Value ExpertBuilder::build(Value h) {
   if (capacity)
     all.filled = std::min(all.filled, double(capacity * e.count));
   // The weight of each choice.
-  Value spread = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
+  Value weightsOf = e.jitter ? mix(logits) : weights(probabilities, mask);
+  Value spread = repeat(weightsOf, {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
   Value ofChoice = g.reshape(sum(g.mul(spread, hot), 3), {k, b, s, 1});
   full.end();

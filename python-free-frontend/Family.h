@@ -37,6 +37,7 @@ enum class HeadNorm {
   Whole, ///< all heads together, before they are split
   Apart, ///< each head, with a weight of its own
   Turned, ///< each head that turns, after that, without a weight
+  After, ///< each head, with one weight for all, after the rotary embedding
 };
 
 /// How the projections to queries, keys and values lie in files.
@@ -58,7 +59,7 @@ struct LayerKinds {
   Key<std::optional<int64_t>> window; ///< without a name: no layer has one
   StringRef use = {};                 ///< a flag that must be true for windows
   Key<int64_t> windowedLayers = {};   ///< only as many first layers may have one
-  StringRef fullLayers = {};          ///< the key that counts first layers without a window
+  Key<int64_t> fullLayers = {};       ///< how many first layers have none
   Key<int64_t> fullEvery = {};        ///< a multiple of this has no window, ...
   int64_t fullFrom = 1;               ///< where the first layer has this number
   bool acrossBoth = false;            ///< the size is that of both sides together
@@ -75,6 +76,7 @@ struct Experts {
   Key<int64_t> denseFirst = {}; ///< first layers that have none
   StringRef dense = {};         ///< the key that lists layers that have none
   StringRef sparse = {};        ///< the key that lists those that have some, if it is there
+  StringRef kinds = {};         ///< the key that lists "dense" or "sparse" for each layer, if it is there
   Key<int64_t> every = {};      ///< those that are no multiple of this, from 1, have none
   Key<int64_t> last = {};       ///< those after this have none; -1: all may have some
 
@@ -86,6 +88,10 @@ struct Experts {
   bool sigmoid = false;                   ///< scores are sigmoids, not a softmax
   bool byLogits = false;    ///< the largest logits are chosen: sigmoids of large ones are all 1
   bool weighsInput = false; ///< an expert's input is weighed, not its output
+  /// SparseMixer (Liu et al. 2023): the expert with the largest logit, and then that with the largest of the
+  /// others. The weight of each is a softmax over the logits that are not smaller than its own by more than
+  /// 2 * this share; without a name routers are others.
+  Key<double> jitter = {};
   bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
   bool choiceBiasIsRow = false;           ///< it is [1, experts] in files, not [experts]
@@ -141,8 +147,21 @@ struct Rotary {
   bool onlyLong = false;           ///< scaling is longrope, which files may call "su" and "yarn"
   bool scalingRequired = false;    ///< transformers has a default that is not plain angles
   StringRef layers = {};           ///< the key that lists 1 for layers that turn, 0 for others
+  bool sections = false; ///< positions have several axes, which text has in common ("mrope_section")
+  bool mscales = false;  ///< longrope says the scale of cosines and sines: "short_mscale", "long_mscale"
+  bool alpha = false;    ///< "dynamic" may have "alpha", which makes theta larger for all lengths
+  Key<double> ratio = {}; ///< what theta is multiplied by
   Key<int64_t> unturnedEvery = {}; ///< without it: a multiple of this, from 1, does not turn
   Turns turns = Turns::All;
+};
+
+/// What selects keys for each query in sparse attention (DeepSeek-V3.2), by scores of its own. Where it selects all
+/// keys, attention is what it is without it. Its parameters get no gradient.
+struct Indexer {
+  Key<int64_t> topk = {}, heads = {}, headDim = {}; ///< without names there is none
+  StringRef types = {};                             ///< the key that lists layers: "full" have one, "shared" do not
+  StringRef pattern = {}; ///< or says them as a text of F and S
+  Key<int64_t> every = {}, offset = {}; ///< or how many layers one is for, and after how many first ones
 };
 
 /// Multi-head latent attention: queries, and keys with values, are products with a short vector
@@ -157,6 +176,7 @@ struct Latent {
   Key<std::optional<int64_t>> valueDim = {"v_head_dim", 128}; ///< null: hidden / heads
   Key<bool> bias = {"attention_bias", false}; ///< of products that make latents and the output
   Key<bool> interleaved = {{}, true};
+  Indexer indexer = {};
 };
 
 /// Queries of layers that do not turn, times 1 + factor ln(1 + n) where n times as many positions
@@ -165,6 +185,9 @@ struct Temperature {
   Key<bool> used = {};
   Key<int64_t> every = {};
   Key<double> factor = {};
+  /// Instead, of all layers, where n times as many positions lie before theirs as
+  /// "original_max_position_embeddings": the key of the factor, in the object that scales rotary positions.
+  StringRef ofRotary = {};
 };
 
 /// What an encoder's output passes through before its logits.
@@ -206,6 +229,8 @@ struct Family {
     StringRef name = {};
     bool otherwise = false, value = false;
   } variant;
+  /// Keys that are there, and that are not, if a configuration is for this table of the family.
+  std::vector<StringRef> present = {}, absent = {};
 
   bool encoder = false; ///< queries see keys on both sides, and masked tokens are predicted
   /// The table of an encoder, to whose output the layers of this one attend; it reads sources, this one
@@ -226,6 +251,7 @@ struct Family {
   Key<std::optional<int64_t>> kvHeads = {"num_key_value_heads", std::nullopt}; ///< absent: heads
   Key<std::optional<int64_t>> headDim = {"head_dim", std::nullopt}; ///< absent: hidden / heads
   Key<std::optional<int64_t>> inner = {"intermediate_size", 11008}; ///< absent: 4 hidden
+  bool innerIsOfBoth = false; ///< it is the size of gate and up together
 
   /// The embedding's row without gradient; without a name: none.
   Key<std::optional<int64_t>> padding = {"pad_token_id", std::nullopt};
@@ -283,6 +309,7 @@ struct Family {
   StringRef logitBias = {};     ///< a buffer that is added to logits
   /// Logits over sqrt(hidden); absent: where the head is the embedding.
   StringRef scaledLogits = {};
+  bool normalizedHead = false; ///< rows of the head have length 1 where it is multiplied by
   bool dropsOutput = false; ///< residualDropout acts on the last norm's output too
   Key<double> embeddingFactor = {}, residualFactor = {}, logitFactor = {}, logitDivisor = {};
   /// Residuals times this / sqrt(layers), and logits divided by hidden / this; null: not at all.
@@ -295,6 +322,8 @@ struct Family {
   StringRef base = "model.", layerPrefix = "layers";
   StringRef embedding = "embed_tokens", positionTable = {}, embeddingNorm = {}, finalNorm = "norm",
             head = "lm_head";
+  int64_t moreRows = 0; ///< of the embedding than tokens: for what other parts of a model read
+  StringRef skippedLayers = {}; ///< the key that lists layers that read other parts alone, and that text skips
   StringRef projectIn = "project_in", projectOut = "project_out"; ///< of narrower embeddings
   int64_t positionOffset = 0;         ///< rows of the position table before that of position 0
   bool positionsAfterPadding = false; ///< those up to the padding's are the ones before
@@ -311,6 +340,8 @@ std::vector<Family> gptFamilies();
 std::vector<Family> llamaFamilies();
 std::vector<Family> gemmaFamilies();
 std::vector<Family> sparseFamilies();
+std::vector<Family> multimodalFamilies();
+std::vector<Family> remoteCodeFamilies();
 std::vector<Family> encoderFamilies();
 std::vector<Family> encoderDecoderFamilies();
 
@@ -319,9 +350,19 @@ Family llama();
 Family mistral();
 Family qwen2();
 Family qwen3();
+Family qwen3Moe();
+Family hunyuan();
+Family phi3();
+Family deepseekV3();
+Family gptNeoX();
+Family gpt2();
+Family mixtral();
 Family glm();
 Family ernie45();
 Family granite();
+
+/// The family of the text part of `whole`, a model of more than text, where that part does not say it; or empty.
+StringRef textFamilyOf(StringRef whole);
 
 /// All tables, in the order that messages list families in; those of one family are together.
 llvm::ArrayRef<Family> families();

@@ -171,6 +171,8 @@ ArrayRef<Family> meshwright::frontend::families() {
     llvm::append_range(all, llamaFamilies());
     llvm::append_range(all, gemmaFamilies());
     llvm::append_range(all, sparseFamilies());
+    llvm::append_range(all, multimodalFamilies());
+    llvm::append_range(all, remoteCodeFamilies());
     llvm::append_range(all, encoderFamilies());
     llvm::append_range(all, encoderDecoderFamilies());
     return all;
@@ -238,7 +240,8 @@ static const Family *findTable(Config &config, StringRef family) {
   if (family == "kimi_k2")
     family = "deepseek_v3";
   for (const Family &known : families())
-    if (known.name == family &&
+    if (known.name == family && llvm::all_of(known.present, [&](StringRef key) { return config.has(key); }) &&
+        llvm::none_of(known.absent, [&](StringRef key) { return config.has(key); }) &&
         (known.variant.name.empty() ||
          config.flag(known.variant.name, known.variant.otherwise) == known.variant.value))
       return &known;
@@ -249,17 +252,21 @@ static const Family *findTable(Config &config, StringRef family) {
 /// null without one that is known.
 static const Family *takeText(Config &config) {
   std::optional<Config> part = config.part("text_config");
-  const Family *table = part ? findTable(*part, part->text("model_type", "")) : nullptr;
+  if (!part)
+    return nullptr;
+  std::string family = part->text("model_type", textFamilyOf(config.text("model_type", "")));
+  const Family *table = findTable(*part, family);
   if (!table || part->failed())
     return nullptr;
   // The head belongs to the whole, so the whole may say whether it is tied, too.
   if (const Key<bool> &tied = table->tied; config.has("tie_word_embeddings") && !tied.name.empty()) {
     bool whole = config.flag("tie_word_embeddings", tied.otherwise);
-    if (bool its = part->flag(tied.name, tied.otherwise); its != whole) {
+    if (!part->has(tied.name)) {
+      part->assume(tied.name, whole);
+    } else if (bool its = part->flag(tied.name, tied.otherwise); its != whole) {
       config.error("tie_word_embeddings")
-          << "\"tie_word_embeddings\" is " << (whole ? "true" : "false")
-          << ", but \"text_config\" says " << (its ? "true" : "false")
-          << (part->has(tied.name) ? "" : ", which an absent key means") << "; write there what holds";
+          << "\"tie_word_embeddings\" is " << (whole ? "true" : "false") << ", but \"text_config\" says "
+          << (its ? "true" : "false") << "; write there what holds";
       return nullptr;
     }
   }
@@ -284,12 +291,12 @@ static FailureOr<Described> describe(StringRef path, MLIRContext &context) {
   std::string family = config->text("model_type", "");
   if (config->failed())
     return failure();
-  const Family *table = findTable(*config, family);
-  std::string whole;
+  const Family *table = takeText(*config);
+  std::string whole = table ? family : "";
   if (config->failed())
     return failure();
-  if (!table && (table = takeText(*config)))
-    whole = family;
+  if (!table)
+    table = findTable(*config, family);
   if (config->failed())
     return failure();
   if (!table) {

@@ -10,7 +10,7 @@
 
 using namespace meshwright::frontend;
 
-static Family gpt2() {
+Family meshwright::frontend::gpt2() {
   Family f;
   f.name = "gpt2";
   f.vocabulary.otherwise = 50257;
@@ -65,6 +65,25 @@ static Family gpt2() {
                "summary_first_dropout",
                "reorder_and_upcast_attn",
                "pad_token_id"};
+  return f;
+}
+
+/// GPT, whose norms follow attention and the MLP.
+static Family openaiGpt() {
+  Family f = gpt2();
+  f.name = "openai-gpt";
+  f.vocabulary.otherwise = 40478;
+  f.positions.otherwise = 512;
+  f.inner = {};
+  f.activation = {"afn", "gelu"};
+  f.geluIsTanh = true;
+  f.scaledProjections = false;
+  f.normFirst = {{}, false};
+  f.scaled = {{}, true};
+  f.scaledByLayer = {};
+  f.embedding = "tokens_embed";
+  f.positionTable = "positions_embed";
+  f.fixed = {{"n_inner", {"null"}, "the MLP has another size"}};
   return f;
 }
 
@@ -190,7 +209,7 @@ static Family gptj() {
   return f;
 }
 
-static Family gptNeoX() {
+Family meshwright::frontend::gptNeoX() {
   Family f;
   f.name = "gpt_neox";
   f.vocabulary.otherwise = 50432;
@@ -504,7 +523,7 @@ static Family mpt() {
 }
 
 std::vector<Family> meshwright::frontend::gptFamilies() {
-  return {gpt2(),   gptBigcode(), opt(), biogpt(),    gptj(),       gptNeoX(),
+  return {gpt2(),   openaiGpt(), gptBigcode(), opt(), biogpt(),    gptj(),       gptNeoX(),
           falcon(), falconNew(),  phi(), persimmon(), starcoder2(), nemotron(),
           bloom(),  mpt()};
 }

@@ -76,6 +76,11 @@ Value FunctionGraph::firstRows(Value x, int64_t rows) {
   return SliceOp::create(builder, location, x, rows);
 }
 
+Value FunctionGraph::sum(Value x) {
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, cast<RankedTensorType>(x.getType()).getRank()));
+  return ReduceOp::create(builder, location, ReduceKind::Sum, x, dims);
+}
+
 Value FunctionGraph::firstColumns(Value x, int64_t columns) {
   int64_t last = cast<RankedTensorType>(x.getType()).getRank() - 1;
   return SliceOp::create(builder, location, x, columns, /*dim=*/last);

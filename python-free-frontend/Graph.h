@@ -97,6 +97,8 @@ public:
   Value embedding(Value table, Value ids, int64_t padding = -1);
   /// The first rows of x.
   Value firstRows(Value x, int64_t rows);
+  /// The sum of all elements, a scalar.
+  Value sum(Value x);
   /// The first columns of a table, or of tables.
   Value firstColumns(Value x, int64_t columns);
   /// Rows of a table that has one for each position, for each token.

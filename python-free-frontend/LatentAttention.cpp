@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
 
-LatentSizes meshwright::frontend::readLatent(Config &config, const Model &m) {
+LatentSizes meshwright::frontend::readLatent(Config &config, const Model &m, int64_t sequence) {
   const Latent &keys = m.family.latent;
   LatentSizes sizes;
   auto even = [&](const Key<int64_t> &key) {
@@ -43,7 +43,61 @@ LatentSizes meshwright::frontend::readLatent(Config &config, const Model &m) {
   };
   sizes.bias = flag(keys.bias);
   sizes.interleaved = flag(keys.interleaved);
+  const Indexer &indexer = keys.indexer;
+  if (indexer.topk.name.empty())
+    return sizes;
+  sizes.indexHeads = config.size(indexer.heads.name, indexer.heads.otherwise);
+  sizes.indexDim = config.size(indexer.headDim.name, indexer.headDim.otherwise);
+  int64_t topk = config.size(indexer.topk.name, indexer.topk.otherwise);
+  if (!config.failed() && sequence > topk)
+    config.error(indexer.topk.name) << "\"" << indexer.topk.name << "\": sparse attention selects " << topk
+                                    << " keys of the " << sequence
+                                    << " of a sequence, which is not supported; use --seq " << topk
+                                    << " or less, where it selects all";
+  if (!config.failed() && !sizes.queryRank)
+    config.error(keys.queryRank.name) << "\"" << keys.queryRank.name
+                                      << "\" is null, but sparse attention selects keys by the latent of queries; "
+                                         "give its size";
   return sizes;
+}
+
+void meshwright::frontend::readIndexers(Config &config, Model &m, int64_t listed) {
+  const Indexer &keys = m.family.latent.indexer;
+  std::vector<bool> has(listed, true);
+  auto fill = [&](StringRef key, ArrayRef<std::string> types) {
+    if (int64_t(types.size()) != listed) {
+      config.error(key) << "\"" << key << "\" lists " << types.size() << " layers, but " << m.family.layers.name
+                        << " is " << listed;
+      return;
+    }
+    for (int64_t i = 0; i < listed; ++i) {
+      has[i] = types[i] == "full" || types[i] == "F";
+      if (!has[i] && types[i] != "shared" && types[i] != "S")
+        config.error(key) << "\"" << key << "\": \"" << types[i] << "\" is not known; full and shared are";
+    }
+    if (!config.failed() && !has[0])
+      config.error(key) << "\"" << key << "\": the first layer has nothing before it to share; it must be full";
+  };
+  if (!keys.every.name.empty()) {
+    int64_t every = std::max<int64_t>(config.count(keys.every.name, keys.every.otherwise), 1);
+    int64_t offset = config.count(keys.offset.name, keys.offset.otherwise);
+    for (int64_t i = 0; i < listed; ++i)
+      has[i] = std::max<int64_t>(i - offset + 1, 0) % every == 0;
+  }
+  if (!keys.pattern.empty() && config.has(keys.pattern)) {
+    std::vector<std::string> types;
+    if (config.json(keys.pattern)->getAsString())
+      for (char letter : config.text(keys.pattern, ""))
+        types.emplace_back(1, letter);
+    else if (auto list = config.texts(keys.pattern))
+      types = *list;
+    fill(keys.pattern, types);
+  }
+  if (!keys.types.empty())
+    if (auto list = config.texts(keys.types))
+      fill(keys.types, *list);
+  for (int64_t i = 0; i < m.layers; ++i)
+    m.kinds[i].indexed = has[i % listed];
 }
 
 //===--- where parts lie in files -------------------------------------------===//
@@ -109,6 +163,26 @@ struct LatentBuilder {
     return g.norm(NormKind::RMS, x, g.weight({weight, {size}, 0, 1.0}), {}, 1e-6, false);
   }
 
+  /// 0 for each element of x, made of parameters that would select keys: so they are read, decayed and saved.
+  Value unused(Value x) {
+    auto weight = [&](StringRef name, ArrayRef<int64_t> shape, double std, double value) {
+      std::string whole = ("self_attn.indexer." + name).str();
+      g.part(whole);
+      return g.weight({whole, SmallVector<int64_t>(shape), std, value});
+    };
+    Value parts[] = {weight("wq_b.weight", {l.indexHeads * l.indexDim, l.queryRank}, m.std, 0),
+                     weight("wk.weight", {l.indexDim, m.hidden}, m.std, 0),
+                     weight("k_norm.weight", {l.indexDim}, 0, 1), weight("k_norm.bias", {l.indexDim}, 0, 0),
+                     weight("weights_proj.weight", {l.indexHeads, m.hidden}, m.std, 0)};
+    g.part("self_attn.indexer");
+    Value none;
+    for (Value part : parts) {
+      Value row = g.scale(g.sum(g.firstRows(part, 1)), 0);
+      none = none ? g.add(none, row) : row;
+    }
+    return g.broadcast(none, cast<RankedTensorType>(x.getType()).getShape(), {0, 1, 2});
+  }
+
   Value queries(Value h) {
     int64_t all = m.heads * m.headDim;
     Value q;
@@ -169,5 +243,7 @@ Value meshwright::frontend::buildLatentAttention(LayerGraph &g, const Model &m,
   Value a = g.attention(q, k, v, {}, specOf(m, kind));
   a = g.reshape(a, {b.rows, b.sequence, m.heads * l.valueDim});
   StringRef o = m.family.names.o;
+  if (kind.indexed)
+    a = g.add(a, b.unused(a));
   return b.linear(o, a, m.heads * l.valueDim, m.hidden, o, l.bias, {}, m.projectionStd);
 }

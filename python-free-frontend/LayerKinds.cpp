@@ -48,7 +48,8 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
       config.ignore(kinds.window.name);
     else
       windows.size = config.optionalSize(kinds.window.name, kinds.window.otherwise);
-    int64_t full = kinds.fullLayers.empty() ? 0 : config.count(kinds.fullLayers, 28);
+    int64_t full =
+        kinds.fullLayers.name.empty() ? 0 : config.count(kinds.fullLayers.name, kinds.fullLayers.otherwise);
     int64_t end = layers;
     if (!kinds.windowedLayers.name.empty())
       end = std::min(end, config.count(kinds.windowedLayers.name, kinds.windowedLayers.otherwise));

@@ -47,7 +47,7 @@ Family meshwright::frontend::qwen2() {
   f.inner.otherwise = 22016;
   f.qkvBias = {{}, true};
   f.kinds.use = "use_sliding_window";
-  f.kinds.fullLayers = "max_window_layers";
+  f.kinds.fullLayers = {"max_window_layers", 28};
   f.kinds.listed = true;
   return f;
 }
@@ -61,7 +61,7 @@ Family meshwright::frontend::qwen3() {
   return f;
 }
 
-static Family phi3() {
+Family meshwright::frontend::phi3() {
   Family f = mistral();
   f.name = "phi3";
   f.vocabulary.otherwise = 32064;
@@ -369,6 +369,64 @@ Family meshwright::frontend::ernie45() {
   return f;
 }
 
+/// Ministral 3, whose queries are scaled by their positions.
+static Family ministral3() {
+  Family f = mistral();
+  f.name = "ministral3";
+  f.vocabulary.otherwise = 131072;
+  f.positions.otherwise = 262144;
+  f.layers.otherwise = 34;
+  f.headDim.otherwise = 128;
+  f.padding.otherwise = 11;
+  f.eps.otherwise = 1e-5;
+  f.kinds.window.otherwise = std::nullopt;
+  f.rotary.scalingRequired = true;
+  f.temperature.ofRotary = "llama_4_scaling_beta";
+  return f;
+}
+
+/// Queries and keys are normalized after the rotary embedding.
+Family meshwright::frontend::hunyuan() {
+  Family f = llama();
+  f.name = "hunyuan_v1_dense";
+  f.vocabulary.otherwise = 290943;
+  f.padding.otherwise = 0;
+  f.eps.otherwise = 1e-5;
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::After;
+  f.rotary.alpha = true;
+  f.names.qNorm = "self_attn.query_layernorm";
+  f.names.kNorm = "self_attn.key_layernorm";
+  // Other parts of the family, tokens, and sizes of what is not there: transformers reads none of them.
+  f.ignored = {"pretraining_tp", "add_classification_head", "anyres_pooling_size", "anyres_vit_max_image_size",
+               "anyres_vit_two_views", "attention_head_dim", "capacity_factor", "cla_share_factor", "class_num",
+               "dense_list", "enable_lm_head_fp32", "eod_token_id", "group_limited_greedy", "im_end_id", "im_newline_id",
+               "im_start_id", "image_token_id", "kv_lora_rank", "mask_init_id", "max_image_size", "moe_drop_tokens",
+               "moe_intermediate_size", "moe_layer_num_skipped", "moe_random_routing_dropped_token", "moe_topk", "num_experts",
+               "num_media_embeds",
+               "num_shared_expert", "org_vocab_size", "pad_id", "pool_type", "q_lora_rank", "qk_nope_head_dim",
+               "qk_rope_head_dim", "routed_scaling_factor", "skip_cls_token", "text_end_id", "text_start_id",
+               "use_mixed_mlp_moe", "v_head_dim", "video_end_id", "video_start_id", "vit_add_patchemb_bias",
+               "vit_input_resolution", "vit_mapping_type", "vit_norm_type", "vit_patch", "vit_path", "vit_remove_prenorm",
+               "vit_token", "vit_type", "vit_used_rms_norm", "xdrope_section"};
+  f.fixed = {{"norm_topk_prob", {"true"}, "weights of experts are not normalized"},
+             {"norm_type", {"\"rms\"", "\"hf_rms\""}, "norms are other ones"},
+             {"position_embedding_xdrope", {"false"}, "positions have several axes"},
+             {"use_cla", {"false"}, "layers share keys and values"},
+             {"use_mla", {"false"}, "attention is latent"},
+             {"use_rotary_pos_emb", {"true"}, "positions are not rotary"}};
+  return f;
+}
+
+/// MiMo: a qwen2, beside layers that predict further tokens.
+static Family mimo() {
+  Family f = qwen2();
+  f.name = "mimo";
+  f.ignored.push_back("num_nextn_predict_layers");
+  f.fixed.push_back({"attention_bias", {"true"}, "queries, keys and values have no biases"});
+  return f;
+}
+
 /// An activation that is trained.
 static Family apertus() {
   Family f = llama();
@@ -395,5 +453,5 @@ static Family apertus() {
 std::vector<Family> meshwright::frontend::llamaFamilies() {
   return {llama(),  mistral(), ministral(), qwen2(),   qwen3(),   phi3(),     olmo(), olmo2(),
           olmo3(),  exaone4(), granite(),   minicpm(), smollm3(), stablelm(), glm(),  glm4(),
-          cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45(), apertus()};
+          cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45(), apertus(), ministral3(), hunyuan(), mimo()};
 }

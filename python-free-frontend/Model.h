@@ -19,6 +19,7 @@ struct LatentSizes {
   int64_t queryRank = 0; ///< 0: queries have no latent
   int64_t keyRank = 0, plainDim = 0, turnedDim = 0, valueDim = 0;
   bool bias = false, interleaved = false;
+  int64_t indexHeads = 0, indexDim = 0; ///< of what selects keys; 0: nothing does
 };
 
 /// Angles of rotary positions.
@@ -35,9 +36,12 @@ struct LayerKind {
   double scoreScale = 1;
   bool sparse = false; ///< experts in place of the MLP
   bool normed = true;  ///< what attention reads
+  bool indexed = false; ///< it has parameters that would select keys
+  bool skipped = false; ///< text passes by it
   bool operator==(const LayerKind &other) const {
     return mask == other.mask && table == other.table && scoreScale == other.scoreScale &&
-           sparse == other.sparse && normed == other.normed;
+           sparse == other.sparse && normed == other.normed && indexed == other.indexed &&
+           skipped == other.skipped;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
 };
@@ -53,6 +57,7 @@ struct ExpertSizes {
   bool normalized = true;
   double leastSum = 0; ///< of what scores are divided by for that; 0: any
   double factor = 1; ///< of the weights
+  double jitter = 0; ///< of SparseMixer's routers; 0: they are others
   double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used
   double balance = 0; ///< how much of the routers' loss of the batch is in the loss
   AuxLoss balanceKind = AuxLoss::hf; ///< hf, switch, gshard or sequence
@@ -79,9 +84,10 @@ struct Model {
   HeadNorm headNorm = HeadNorm::None;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
   double scoreCap = 0, logitCap = 0, clip = 0; ///< 0: none
-  /// Queries of layers that do not turn are scaled by so much more at each multiple of `everyPosition`.
+  /// Queries of layers that do not turn, or of all, are scaled by so much more at each multiple of `everyPosition`.
   int64_t everyPosition = 0; ///< 0: they are not
   double temperature = 0;
+  bool tempersTurned = false; ///< of all, from position `everyPosition` on, not from the one before
   LatentSizes latent = {};
   llvm::SmallVector<RopeTable> tables = {};
   int64_t turned = 0;                            ///< elements of a head that turn
@@ -127,7 +133,14 @@ void readExperts(Config &config, Model &model, int64_t listed, const ModelOption
 void readRotary(Config &config, Model &model, int64_t sequence);
 
 /// Sizes of latent attention; reports those that do not fit.
-LatentSizes readLatent(Config &config, const Model &model);
+LatentSizes readLatent(Config &config, const Model &model, int64_t sequence);
+
+/// Scales queries by temperature from position `every` on, of which `key` speaks; reports more multiples of it in
+/// a sequence than are supported.
+void useTemperature(Config &config, StringRef key, Model &model, int64_t every, int64_t sequence);
+
+/// Which layers have parameters that would select keys.
+void readIndexers(Config &config, Model &model, int64_t listed);
 
 /// Latent attention of a layer that reads h.
 mlir::Value buildLatentAttention(class LayerGraph &g, const Model &m, const LayerKind &kind,

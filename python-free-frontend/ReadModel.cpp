@@ -124,6 +124,17 @@ static void checkHeads(Config &config, const Model &m, bool ownHeadDim) {
         << " that rotary positions are made for; use more heads or a smaller \"" << head << "\"";
 }
 
+void meshwright::frontend::useTemperature(Config &config, StringRef key, Model &m, int64_t every,
+                                          int64_t sequence) {
+  m.everyPosition = every;
+  // Each multiple is an op of the program.
+  if (constexpr int64_t most = 1024; sequence / every > most)
+    config.error(key) << "\"" << key << "\" = " << every << " changes the scale of "
+                      << "queries " << sequence / every << " times in a sequence of " << sequence
+                      << ", more than the " << most << " that are supported; use a larger one or --seq "
+                      << most * every << " or less";
+}
+
 /// How queries of layers that do not turn are scaled by position.
 static void readTemperature(Config &config, Model &m, int64_t sequence) {
   const Temperature &keys = m.family.temperature;
@@ -134,16 +145,8 @@ static void readTemperature(Config &config, Model &m, int64_t sequence) {
   m.temperature = config.positive(keys.factor.name, keys.factor.otherwise);
   bool turns = llvm::all_of(m.kinds, [](const LayerKind &kind) { return kind.table >= 0; });
   // Up to there it is 1.
-  if (config.failed() || !used || turns || sequence < every)
-    return;
-  m.everyPosition = every;
-  // Each multiple is an op of the program.
-  if (constexpr int64_t most = 1024; sequence / every > most)
-    config.error(keys.every.name) << "\"" << keys.every.name << "\" = " << every << " changes the scale of "
-                                  << "queries " << sequence / every << " times in a sequence of "
-                                  << sequence << ", more than the " << most
-                                  << " that are supported; use a larger one or --seq "
-                                  << most * every << " or less";
+  if (!config.failed() && used && !turns && sequence >= every)
+    useTemperature(config, keys.every.name, m, every, sequence);
 }
 
 /// The sequence against the model's positions, and that no tensor is too large to number its bytes.
@@ -191,6 +194,21 @@ static void checkRuns(Config &config, const Model &m) {
 }
 
 //===--- the model ----------------------------------------------------------===//
+
+/// Layers that attend to what other parts of a model give, of which there is nothing in text.
+static void readSkipped(Config &config, Model &m, int64_t listed) {
+  StringRef key = m.family.skippedLayers;
+  auto list = config.counts(key);
+  for (int64_t layer : list.value_or(std::vector<int64_t>{3, 8, 13, 18, 23, 28, 33, 38})) {
+    if (list && layer >= listed)
+      config.error(key) << "\"" << key << "\" lists layer " << layer << ", but " << m.family.layers.name << " is "
+                        << listed;
+    for (int64_t i = layer; i < m.layers; i += listed)
+      m.kinds[i].skipped = true;
+  }
+  if (llvm::all_of(m.kinds, [](const LayerKind &kind) { return kind.skipped; }) && !config.failed())
+    config.error(key) << "\"" << key << "\" lists all layers, and text skips those; leave one out";
+}
 
 /// Positions whose table begins with rows up to the padding token's number.
 static void countPositions(Config &config, Model &m) {
@@ -317,12 +335,17 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));
   m.headDim = readOptional(config, f.headDim).value_or(m.hidden / m.heads);
   if (f.latent.used) {
-    m.latent = readLatent(config, m);
+    m.latent = readLatent(config, m, options.sequence);
     m.headDim = m.latent.plainDim + m.latent.turnedDim;
   }
   m.embeddingWidth =
       proportional(f.embeddingWidth.name, readOptional(config, f.embeddingWidth)).value_or(m.hidden);
   m.inner = proportional(f.inner.name, readOptional(config, f.inner)).value_or(4 * m.hidden);
+  if (f.innerIsOfBoth && m.inner % 2)
+    config.error(f.inner.name) << "\"" << f.inner.name << "\" counts gate and up together, so it must be even, found "
+                               << m.inner;
+  if (f.innerIsOfBoth)
+    m.inner /= 2;
   m.gated = f.gated;
   if (f.feedForward.empty())
     m.activation = readActivation(config, f.activation, f.mayBeXielu ? xieluName : "");
@@ -339,6 +362,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.residualDropout = readDropout(attention, f.residualDropout, options);
   m.mlpDropout = f.dropsMlp ? m.residualDropout : 0;
   m.innerDropout = readDropout(config, f.innerDropout, options);
+  if (!f.eps.alias.empty())
+    config.alias(f.eps.name, f.eps.alias);
   m.eps = f.eps.name.empty() ? f.eps.otherwise : config.positive(f.eps.name, f.eps.otherwise);
   m.std = config.positive(f.std.name, f.std.otherwise);
   m.projectionStd = f.scaledProjections ? m.std / std::sqrt(2.0 * double(m.layers)) : m.std;
@@ -394,6 +419,10 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     config.error(f.hidden.name) << "\"" << f.hidden.name << "\" = " << m.hidden
                                 << " is odd, but positions are as many sines as cosines; use an even one";
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
+  if (m.latent.indexHeads)
+    readIndexers(config, m, listed);
+  if (!f.skippedLayers.empty())
+    readSkipped(config, m, listed);
   readTemperature(config, m, options.sequence);
   readExperts(config, m, listed, options);
   checkHeads(config, m, ownHeadDim);

@@ -51,6 +51,14 @@ struct Scaling {
 
 //===--- kinds of scaling ---------------------------------------------------===//
 
+/// theta^(-2i/width) for i below width/2.
+static SmallVector<double> plainFrequencies(double theta, int64_t width) {
+  SmallVector<double> frequencies;
+  for (int64_t i = 0; i < width; i += 2)
+    frequencies.push_back(1.0 / std::pow(theta, double(i) / double(width)));
+  return frequencies;
+}
+
 static void scaleNothing(Scaling &) {}
 
 static void scaleLinear(Scaling &s) {
@@ -64,7 +72,20 @@ static void scaleLinear(Scaling &s) {
 static void scaleDynamic(Scaling &s) {
   s.object.positive("factor", 1.0);
   s.object.optionalSize("original_max_position_embeddings");
-  s.needs("dynamic", {"factor"});
+  if (!s.model.family.rotary.alpha || !s.object.has("alpha")) {
+    s.needs("dynamic", {"factor"});
+    return;
+  }
+  // NTK-aware scaling by a number that does not depend on the sequence. What YaRN would read says nothing.
+  for (StringRef key : {"beta_fast", "beta_slow", "mscale", "mscale_all_dim"})
+    s.object.ignore(key);
+  double alpha = s.object.positive("alpha", 1.0), width = double(2 * s.table.frequencies.size());
+  if (width <= 2) {
+    s.object.error("alpha") << "\"alpha\" is for heads of which more than 2 elements turn, found " << width;
+    return;
+  }
+  s.theta *= std::pow(alpha, width / (width - 2));
+  s.table.frequencies = plainFrequencies(s.theta, int64_t(width));
 }
 
 /// Llama 3.1's scaling: long waves are divided by `factor`, short ones kept, those
@@ -159,7 +180,9 @@ static void scaleLong(Scaling &s) {
     original = inside.value_or(s.model.positions);
   if (!s.needs("longrope", {"short_factor", "long_factor"}))
     return;
-  const std::vector<double> &divisors = s.sequence > *original ? longer : shorter;
+  // Where the scale is given, transformers 5 divides by the first list however long sequences are.
+  bool isLong = s.sequence > *original && !s.model.family.rotary.mscales;
+  const std::vector<double> &divisors = isLong ? longer : shorter;
   for (auto [frequency, divisor] : llvm::zip(s.table.frequencies, divisors))
     frequency /= divisor;
   double spread = factor.value_or(double(s.model.positions) / double(*original));
@@ -167,6 +190,10 @@ static void scaleLong(Scaling &s) {
     s.table.scale = std::sqrt(1 + std::log(spread) / std::log(double(*original)));
   if (given)
     s.table.scale = *given;
+  if (!s.model.family.rotary.mscales || !s.needs("longrope", {"short_mscale", "long_mscale"}))
+    return;
+  double ofShort = s.object.positive("short_mscale", 1.0), ofLong = s.object.positive("long_mscale", 1.0);
+  s.table.scale = s.sequence > *original ? ofLong : ofShort;
 }
 
 static const struct {
@@ -177,19 +204,19 @@ static const struct {
 
 //===--- tables -------------------------------------------------------------===//
 
-/// theta^(-2i/width) for i below width/2.
-static SmallVector<double> plainFrequencies(double theta, int64_t width) {
-  SmallVector<double> frequencies;
-  for (int64_t i = 0; i < width; i += 2)
-    frequencies.push_back(1.0 / std::pow(theta, double(i) / double(width)));
-  return frequencies;
-}
-
 /// The table that `object` describes, by "rope_type" or its old name "type".
 static RopeTable readTable(Config &object, const Model &model, int64_t sequence, double theta) {
   theta = object.positive("rope_theta", theta);
   std::string old = object.text("type", "default");
   std::string type = object.text("rope_type", old);
+  if (model.family.rotary.sections) {
+    // Text has one position on all axes.
+    for (StringRef key : {"mrope_section", "mrope_interleaved"})
+      object.ignore(key);
+    for (std::string *name : {&old, &type})
+      if (*name == "mrope")
+        *name = "default";
+  }
   if (!object.failed() && object.has("type") && type != old)
     object.error("type") << "\"type\" is the old name of \"rope_type\", but they differ: " << old
                          << " and " << type << "; keep one";
@@ -309,6 +336,8 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
                      ? rotary.theta.otherwise
                      : config.positive(rotary.theta.name, rotary.theta.otherwise);
   checkAgain(config, m, rotary.thetaAgain, rotary.theta.name, theta);
+  if (!rotary.ratio.name.empty())
+    theta *= config.positive(rotary.ratio.name, rotary.ratio.otherwise);
   double windowTheta = rotary.windowTheta.name.empty()
                            ? rotary.windowTheta.otherwise
                            : config.positive(rotary.windowTheta.name, rotary.windowTheta.otherwise);
@@ -332,6 +361,14 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
     scaling = std::move(parameters);
   } else if (rotary.scalesWindows) {
     windowed = config.object("rope_scaling");
+  }
+  if (StringRef key = m.family.temperature.ofRotary; !key.empty() && scaling) {
+    scaling->ignore("max_position_embeddings"); // repeats the model's
+    m.temperature = scaling->optionalPositive(key, std::nullopt).value_or(0);
+    int64_t every = scaling->size("original_max_position_embeddings", m.positions);
+    m.tempersTurned = true;
+    if (m.temperature > 0 && sequence > every && !config.failed())
+      useTemperature(*scaling, "original_max_position_embeddings", m, every, sequence);
   }
   if (rotary.scalingRequired && !scaling && !config.failed())
     config.error("") << m.family.name << " needs \"rope_scaling\" or \"rope_parameters\": without "

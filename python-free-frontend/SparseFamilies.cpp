@@ -10,7 +10,7 @@
 
 using namespace meshwright::frontend;
 
-static Family mixtral() {
+Family meshwright::frontend::mixtral() {
   Family f = mistral();
   f.name = "mixtral";
   f.positions.otherwise = 131072;
@@ -60,7 +60,7 @@ static Family qwen2Moe() {
   return f;
 }
 
-static Family qwen3Moe() {
+Family meshwright::frontend::qwen3Moe() {
   Family f = qwen3();
   f.name = "qwen3_moe";
   f.hidden.otherwise = 2048;
@@ -373,7 +373,7 @@ static Family deepseekV2() {
   return f;
 }
 
-static Family deepseekV3() {
+Family meshwright::frontend::deepseekV3() {
   Family f = deepseekV2();
   f.name = "deepseek_v3";
   f.vocabulary.otherwise = 129280;
@@ -388,6 +388,78 @@ static Family deepseekV3() {
   f.experts.method = {};
   f.ignored.insert(f.ignored.end(), {"pretraining_tp", "head_dim", "qk_head_dim"});
   f.fixed.push_back({"topk_method", {"\"noaux_tc\""}, "experts are chosen otherwise"});
+  return f;
+}
+
+/// Each query selects keys by an indexer, of which there are so many that it selects all of a usual sequence.
+static Family deepseekV32() {
+  Family f = deepseekV3();
+  f.name = "deepseek_v32";
+  f.positions.otherwise = 163840;
+  f.latent.interleaved = {{}, true};
+  f.latent.indexer.topk = {"index_topk", 2048};
+  f.latent.indexer.heads = {"index_n_heads", 64};
+  f.latent.indexer.headDim = {"index_head_dim", 128};
+  f.experts.kinds = "mlp_layer_types";
+  // How the indexer turns, which selects all keys.
+  f.ignored.insert(f.ignored.end(), {"indexer_rope_interleave", "layer_types"});
+  f.fixed.push_back({"rope_interleave", {"true"}, "rotary positions pair halves"});
+  return f;
+}
+
+/// Some layers use what an earlier one has selected.
+static Family glmMoeDsa() {
+  Family f = deepseekV32();
+  f.name = "glm_moe_dsa";
+  f.vocabulary.otherwise = 154880;
+  f.positions.otherwise = 202752;
+  f.hidden.otherwise = 6144;
+  f.layers.otherwise = 78;
+  f.heads.otherwise = 64;
+  f.inner.otherwise = 12288;
+  f.eps.otherwise = 1e-5;
+  f.latent.queryRank.otherwise = 2048;
+  f.latent.plainDim.otherwise = 192;
+  f.latent.valueDim.otherwise = 256;
+  f.latent.indexer.heads.otherwise = 32;
+  f.latent.indexer.every = {"index_topk_freq", 1};
+  f.latent.indexer.offset = {"index_skip_topk_offset", 2};
+  f.latent.indexer.pattern = "index_topk_pattern";
+  f.latent.indexer.types = "indexer_types";
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = 1;
+  return f;
+}
+
+/// Phi-3.5-MoE. transformers draws experts and noise where it trains; here is what it computes where it
+/// evaluates, with the gradient of that.
+static Family phimoe() {
+  Family f = mixtral();
+  f.name = "phimoe";
+  f.vocabulary.otherwise = 32064;
+  f.inner.otherwise = 6400;
+  f.headDim = {};
+  f.norm = NormKind::Layer;
+  f.normBias = true;
+  f.qkvBias = f.outputBias = {"attention_bias", false};
+  f.headBias = {"lm_head_bias", false};
+  f.rotary.original = {"original_max_position_embeddings", std::nullopt};
+  f.rotary.onlyLong = f.rotary.mscales = true;
+  f.experts.count.otherwise = 16;
+  f.experts.jitter = {"router_jitter_noise", 0.01};
+  f.ignored.insert(f.ignored.end(), {"input_jitter_noise"});
+  f.fixed = {{"hidden_dropout", {"0.0", "0"}, "what layers give drops elements"}};
+  return f;
+}
+
+static Family hunyuanMoe() {
+  Family f = hunyuan();
+  f.name = "hunyuan_v1_moe";
+  f.experts.count = {"num_experts", 1, "num_local_experts"};
+  f.experts.chosen = {"moe_topk", 1, "num_experts_per_tok"};
+  f.experts.fullRouter = true;
+  f.experts.router = "mlp.gate.wg";
+  f.experts.sharedCount.otherwise = 1;
+  f.experts.shared = "mlp.shared_mlp";
   return f;
 }
 
@@ -422,5 +494,5 @@ static Family minicpm3() {
 std::vector<Family> meshwright::frontend::sparseFamilies() {
   return {mixtral(),    qwen2Moe(),   qwen3Moe(), olmoe(),      gptOss(),     graniteMoe(),
           graniteMoeShared(), llama4Text(), glm4Moe(),  deepseekV2(), deepseekV3(), minicpm3(),
-          ernie45Moe(), minimaxM2()};
+          ernie45Moe(), minimaxM2(), deepseekV32(), glmMoeDsa(), phimoe(), hunyuanMoe()};
 }
