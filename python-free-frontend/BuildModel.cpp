@@ -365,7 +365,8 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
   auto weight = [&](StringRef name, int64_t rows, int64_t width, const FileRows &where = {},
                     StringRef part = ".weight") {
     // Two stacks have the table of tokens in common, and no others.
-    StringRef base = g.source && name == f.embedding ? "" : f.base, ofStack = g.source ? base : "";
+    StringRef base = g.source && name == f.embedding ? StringRef() : StringRef(m.base);
+    StringRef ofStack = g.source ? base : StringRef();
     std::string whole = (ofStack + name).str();
     g.part(whole);
     std::string variable = whole + part.str(), tensor = (base + name + ".weight").str();
@@ -394,11 +395,11 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
     x = g.add(x, g.positionRows(positions, sequence));
   }
   if (f.sinusoids) {
-    g.part((f.base + "embed_positions").str());
+    g.part(m.base + "embed_positions");
     x = g.add(x, g.sinusoids(sequence, m.hidden));
   }
   if (!f.embeddingNorm.empty())
-    x = buildNorm(g, m, f.base, f.embeddingNorm, x);
+    x = buildNorm(g, m, m.base, f.embeddingNorm, x);
   return g.dropout(x, m.embeddingDropout);
 }
 
@@ -441,7 +442,7 @@ static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
 static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, int64_t sequence,
                         LayerValues of, MutableArrayRef<Value> sums) {
   const Family &f = m.family;
-  std::string tensor = (f.base + f.layerPrefix + ".{layer}").str();
+  std::string tensor = (m.base + f.layerPrefix + ".{layer}").str();
   if (g.source)
     g.beginStack(of.states ? "decoder" : "encoder", tensor,
                  of.states ? "decoder_layer" : "encoder_layer");
@@ -457,8 +458,8 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     of.slopes = g.alibiSlopes(m.heads, f.alibi);
   }
   if (m.buckets) {
-    g.part((f.base + f.relative.table).str());
-    std::string name = (f.base + f.relative.table + ".weight").str();
+    g.part((m.base + f.relative.table).str());
+    std::string name = (m.base + f.relative.table + ".weight").str();
     Weight rows{name, {m.buckets, m.heads}, m.std / std::sqrt(double(m.hidden))};
     of.distances = g.distances(rows, sequence, m.maxDistance, !f.encoder);
   }
@@ -480,7 +481,7 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     });
   }
   if (m.normFirst)
-    x = buildNorm(g, m, f.base, f.finalNorm, x);
+    x = buildNorm(g, m, m.base, f.finalNorm, x);
   return f.dropsOutput ? g.dropout(x, m.residualDropout) : x;
 }
 
@@ -490,7 +491,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0 ||
                m.innerDropout > 0;
   ModelGraph g(context, f.name, options, drops, f.layerPrefix,
-               (f.base + f.layerPrefix + ".{layer}").str());
+               (m.base + f.layerPrefix + ".{layer}").str());
   Value table;
   SmallVector<Value, 3> sums = routerSums(g, m);
   LayerValues source;
@@ -506,7 +507,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     std::string project = (f.projectOut + ".weight").str();
     g.part(f.projectOut);
     x = g.linear(
-        x, g.weight({project, {m.embeddingWidth, m.hidden}, m.std, 0, (f.base + project).str()}));
+        x, g.weight({project, {m.embeddingWidth, m.hidden}, m.std, 0, m.base + project}));
   }
   if (!f.transform.dense.empty())
     x = buildTransform(g, m, x);

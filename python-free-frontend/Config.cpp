@@ -169,8 +169,6 @@ void Config::alias(StringRef key, StringRef alias) {
 
 void Config::assume(StringRef key, bool value) {
   assumed.try_emplace(key.str(), value);
-  ownText = "{\"" + key.str() + "\": " + (value ? "true" : "false") + ", " +
-            StringRef(contents()).ltrim().drop_front().str();
 }
 
 StringRef Config::nonFinite(StringRef key) const {
@@ -362,36 +360,6 @@ std::optional<std::vector<std::string>> Config::texts(StringRef key) {
     return texts;
   mismatch(key, *value, "an array of strings");
   return {};
-}
-
-/// The text of the object that the key at `line` and `column` of `text` has.
-static StringRef objectText(StringRef text, std::pair<unsigned, unsigned> position) {
-  for (unsigned line = 1; line < position.first; ++line)
-    text = text.split('\n').second;
-  // Behind the key, whose quotes may hold anything.
-  size_t at = position.second;
-  while (text[at] != '"')
-    at += text[at] == '\\' ? 2 : 1;
-  text = text.substr(text.find('{', at));
-  int depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"')
-      while (text[++i] != '"')
-        i += text[i] == '\\';
-    else if (text[i] == '{')
-      ++depth;
-    else if (text[i] == '}' && --depth == 0)
-      return text.take_front(i + 1);
-  }
-  return text;
-}
-
-std::optional<Config> Config::part(StringRef key) {
-  std::optional<Config> nested = object(key);
-  if (nested)
-    nested->ownText =
-        objectText(state->text, state->positions.lookup(prefix + key.str())).str() + "\n";
-  return nested;
 }
 
 std::optional<Config> Config::object(StringRef key) {

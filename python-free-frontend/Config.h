@@ -69,8 +69,6 @@ public:
   std::optional<std::vector<std::string>> texts(llvm::StringRef key);
   /// A nested object; nothing where the key is absent or null.
   std::optional<Config> object(llvm::StringRef key);
-  /// A nested object as a configuration of its own, whose contents are its own text.
-  std::optional<Config> part(llvm::StringRef key);
 
   /// Has `key` say `value`, though it is not there.
   void assume(llvm::StringRef key, bool value);
@@ -92,7 +90,8 @@ public:
   mlir::InFlightDiagnostic error(llvm::StringRef key);
   mlir::Location location(llvm::StringRef key) const;
   bool failed() const { return state->failed; }
-  llvm::StringRef contents() const { return ownText.empty() ? state->text : ownText; }
+  /// The whole file.
+  llvm::StringRef contents() const { return state->text; }
 
 private:
   struct State {
@@ -119,7 +118,6 @@ private:
   std::shared_ptr<State> state;
   const llvm::json::Object *members;
   std::string prefix;
-  std::string ownText; ///< of a part; otherwise the file's is meant
   std::map<std::string, llvm::json::Value> assumed; ///< by key
   llvm::StringSet<> used, wrong;
   llvm::StringMap<std::string> aliases;

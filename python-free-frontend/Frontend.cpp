@@ -251,7 +251,7 @@ static const Family *findTable(Config &config, StringRef family) {
 /// Makes `config`, of a model of more than text, that of its language model, and returns its table;
 /// null without one that is known.
 static const Family *takeText(Config &config) {
-  std::optional<Config> part = config.part("text_config");
+  std::optional<Config> part = config.object("text_config");
   if (!part)
     return nullptr;
   std::string family = part->text("model_type", textFamilyOf(config.text("model_type", "")));
@@ -426,6 +426,9 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
     remarkFactors(path, model, own, context);
     base = std::move(read->second);
   }
+  // As transformers 5 writes the text part of a larger model. Files in other spellings are read and written by theirs.
+  if (!described->whole.empty() && model.base == "model.")
+    model.base = "model.language_model.";
   ImportedModule module = buildModel(model, config.contents(), chosen, context);
   if (failed(module))
     return failure();

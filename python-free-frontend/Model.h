@@ -70,6 +70,7 @@ struct ExpertSizes {
 
 struct Model {
   const Family &family;
+  std::string base = family.base.str(); ///< what the names of tensors begin with
   int64_t vocabulary = 0, padding = -1, positions = 0, hidden = 0, layers = 0;
   int64_t listedHidden = 0; ///< the hidden size in the configuration, which ModelOptions::width may replace
   int64_t heads = 0, kvHeads = 0, headDim = 0, inner = 0, embeddingWidth = 0;

@@ -50,6 +50,8 @@ def parts_of(model):
         return f"{errors['loss']:.0e} {errors['grad_norm']:.0e}"
 
     def reload():
+        if json.load(open(model.config))["model_type"] in generate.remote.JUDGES:
+            return "-"
         with contextlib.redirect_stdout(io.StringIO()) as said:
             good = loads.load(model.directory.name, pathlib.Path.cwd())
         if not good:
@@ -76,7 +78,7 @@ def try_seed(family, seed):
     # With this eps AdamW does not make whole steps of gradients that are but rounding errors.
     config = random_config(pick, family)
     spec = {"config": config, "run": {"batch": 4, "seq": pick([8, 16, 33, 48]), "eps": 1e-4, **task_of(config)},
-            "saved": family != "minicpm" and pick([True, False])}  # As transformers writes it, with every key.
+            "saved": family != "minicpm" and family not in generate.remote.JUDGES and pick([True, False])}  # As transformers writes it, with every key.
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             generate.generate(name, spec, seed)

@@ -26,9 +26,10 @@ import numpy as np
 import torch
 import transformers.utils
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, GraniteConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForMaskedLM, GraniteConfig
 from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
+import remote
 from masks import masked
 
 FLOAT32 = torch.float32
@@ -50,6 +51,10 @@ def read_config(path):
     after the code that OpenBMB publishes with its models."""
     file = pathlib.Path(path)
     keys = json.loads((file / "config.json" if file.is_dir() else file).read_text())
+    if keys["model_type"] in remote.JUDGES:
+        config = remote.judge_of(keys)
+        config.remote = keys
+        return config
     if keys["model_type"] != "minicpm":
         return AutoConfig.from_pretrained(path)
     keys = {"tie_word_embeddings": True, "num_key_value_heads": None, **keys, "model_type": "granite"}
@@ -65,13 +70,22 @@ def make_model(config_path):
     config._attn_implementation = "eager"  # the only one with soft caps
     config._experts_implementation = "eager"  # others have no float64
     config.dtype = None
+    keys = config.__dict__.pop("remote", None)
     model = class_of(config).from_config(config)
+    if keys:
+        model.remote = keys
+        remote.patch(model, keys)
+    if config.model_type == "phimoe":  # It draws experts where it trains.
+        model.train = lambda mode=True: model
+        model.eval()
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         assert value.dtype in (torch.double, torch.int64, torch.bool), name
     return model
 
 
 def class_of(config):
+    if hasattr(config, "text_config"):
+        return AutoModelForImageTextToText
     return AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "modernbert") else AutoModelForCausalLM
 
 
@@ -86,7 +100,10 @@ def as_saved(model, values):
         model.save_pretrained(folder)
         for (_, tensor), value in zip(tensors, kept):
             tensor.copy_(value)
-        return load_file(pathlib.Path(folder) / "model.safetensors")
+        saved = load_file(pathlib.Path(folder) / "model.safetensors")
+    if keys := getattr(model, "remote", None):
+        saved = remote.renamed(saved, model.config, keys["model_type"])
+    return saved
 
 
 def saved_buffers(model):
@@ -152,7 +169,7 @@ def train(model, run, data):
     recorded = record_logits(model) if "aux_loss" in run else []
     model.train()
     for step in range(run["steps"]):
-        x, y = batch_of(run, data, step, model.config.vocab_size)
+        x, y = batch_of(run, data, step, model.config.get_text_config().vocab_size)
         recorded.clear()
         output = output_of(model, x)
         assert output.logits.dtype == torch.double
@@ -261,6 +278,7 @@ def generate(name, spec, seed):
     if "router_bias_rate" in run:  # What counts move has no gradient.
         grads = {n: g for n, g in grads.items() if not n.endswith("e_score_correction_bias")}
     final = as_saved(model, model.state_dict())
+    grads, final = of_text(model, grads), of_text(model, final)
     for file, tensors in ("model", as_saved(model, weights)), ("grads0", grads):
         save_file({n: t.to(FLOAT32).contiguous() for n, t in tensors.items()}, directory / f"{file}.safetensors")
     golden = {"run": run, "loss": losses, "grad_norm": norms, "final_norm": {n: t.norm().item() for n, t in final.items()}}
@@ -273,6 +291,16 @@ def generate(name, spec, seed):
     (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(f"{name}: {sum(w.numel() for w in weights.values())} weights, "
           f"loss {losses[0]:.6f} -> {losses[-1]:.6f}")
+
+
+def of_text(model, tensors):
+    """Those that text trains: of a larger model, its language model and the head, without layers that read images alone."""
+    if not hasattr(model.config, "text_config"):
+        return tensors
+    others = getattr(model.config.text_config, "cross_attention_layers", [])
+    skipped = [f".layers.{layer}." for layer in others]
+    return {n: t for n, t in tensors.items()
+            if not any(part in n for part in ["visual.", "vision", "projector", *skipped])}
 
 
 def make_opposite(weights):

@@ -138,7 +138,7 @@ void meshwright::saveMerged(MwContext &context, const VariableAddresses &address
     checkSpace(directory, mergedBytes(plan), "the merged model");
     std::vector<SafeTensorsWriter::Entry> entries;
     for (const FileTensor &tensor : tensors)
-      entries.push_back({tensor.name, tensor.shape});
+      entries.push_back({savedName(context, tensor), tensor.shape});
     writer = std::make_unique<SafeTensorsWriter>(directory + "/model.safetensors", entries);
   }
   Rounds rounds(*context.world, mergedBytes(plan));

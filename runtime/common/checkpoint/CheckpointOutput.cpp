@@ -72,8 +72,9 @@ static const char *weightsFile(const Plan &plan) {
   return plan.adapterConfig ? adapterFile : modelFile;
 }
 
-std::vector<CheckpointFile> meshwright::checkpointFiles(const Plan &plan,
+std::vector<CheckpointFile> meshwright::checkpointFiles(const MwContext &context,
                                                         const TrainingState &state) {
+  const Plan &plan = context.plan;
   std::vector<CheckpointFile> files;
   if (keepsAverages(plan)) {
     // Averages are zeros until the first update, after which they equal the parameters.
@@ -83,6 +84,9 @@ std::vector<CheckpointFile> meshwright::checkpointFiles(const Plan &plan,
   }
   files.push_back({weightsFile(plan), fileTensors(plan, trainedWeights(plan))});
   files.push_back({optimizerFile, fileTensors(plan, WeightKind::OptimizerStates)});
+  for (CheckpointFile &file : files)
+    for (FileTensor &tensor : file.tensors)
+      tensor.name = savedName(context, tensor);
   return files;
 }
 
@@ -194,7 +198,7 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
     std::optional<CheckpointOutput> output;
     if (folder)
       output.emplace(context.plan, *folder, state);
-    for (const CheckpointFile &file : checkpointFiles(context.plan, state)) {
+    for (const CheckpointFile &file : checkpointFiles(context, state)) {
       if (output)
         output->beginFile(file);
       Rounds rounds(*context.world, file.bytes());

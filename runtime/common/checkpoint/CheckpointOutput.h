@@ -32,8 +32,9 @@ struct CheckpointFile {
   int64_t bytes() const; ///< of its tensors
 };
 
-/// The files of a checkpoint of `state` that hold tensors, in the order in which they are written.
-std::vector<CheckpointFile> checkpointFiles(const Plan &plan, const TrainingState &state);
+/// The files of a checkpoint of `state` that hold tensors, under the names by which they are saved, in the order in
+/// which they are written.
+std::vector<CheckpointFile> checkpointFiles(const MwContext &context, const TrainingState &state);
 
 /// Writes one checkpoint, on the rank that has its folder. Nothing is seen in the folder before
 /// `publish`.

@@ -62,6 +62,11 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
   return tensors;
 }
 
+const std::string &meshwright::savedName(const MwContext &context, const FileTensor &tensor) {
+  auto found = context.fileNames.find(tensor.name);
+  return found == context.fileNames.end() ? tensor.name : found->second;
+}
+
 static bool holdsTensor(const Variable &variable, const Box &box, int64_t number) {
   if (box.elements() == 0)
     return false;

@@ -30,6 +30,9 @@ struct FileTensor {
 /// The file tensors of the plan's parameters or optimizer states, in plan order.
 std::vector<FileTensor> fileTensors(const Plan &plan, WeightKind kind);
 
+/// The name by which `tensor` is saved.
+const std::string &savedName(const MwContext &context, const FileTensor &tensor);
+
 /// The memory in which parts of tensors come together: no more, however large a tensor is.
 struct GatherBuffers {
   int64_t capacity = int64_t(1) << 20; ///< elements, in f32, of each of the two

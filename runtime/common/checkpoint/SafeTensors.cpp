@@ -92,8 +92,8 @@ static bool dropPrefix(std::string &name, const char *prefix) {
   return true;
 }
 
-/// The name that the tensor `name` of a file has in the model that is trained.
-static std::string presentName(std::string name) {
+/// The name of a tensor without what wrappers put into it.
+static std::string withoutWrappers(std::string name) {
   for (const char *wrapper : wrappers)
     for (size_t at = name.find(wrapper); at != std::string::npos; at = name.find(wrapper, at))
       if (at == 0 || name[at - 1] == '.')
@@ -102,9 +102,21 @@ static std::string presentName(std::string name) {
         ++at;
   while (dropPrefix(name, replicaPrefix))
     ;
+  return name;
+}
+
+/// Whether `name` has begun with the prefix of a text part, which it does not any more.
+static bool dropTextPrefix(std::string &name) {
   for (const char *prefix : textPrefixes)
     if (dropPrefix(name, prefix))
-      break;
+      return true;
+  return false;
+}
+
+/// The name that the tensor `name` of a file has in the model that is trained.
+static std::string presentName(std::string name) {
+  name = withoutWrappers(name);
+  dropTextPrefix(name);
   // What files of bert's first years call gamma and beta.
   for (auto [old, present] : {std::pair("LayerNorm.gamma", "weight"), {"LayerNorm.beta", "bias"}})
     if (size_t dot = name.rfind('.'), begin = name.rfind(old);
@@ -299,9 +311,10 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
     std::string known = presentName(name);
     if (type && result.tensors.count(known))
       fail(prefix, "tensor ", known, " is there twice, once as ", name, ": keep one");
+    std::string written = withoutWrappers(name), bare = written;
     if (type)
-      result.tensors[known] = {
-          *type, sizes, file.data() + 8 + headerBytes + begin, int64_t(bytes), checksum, &file};
+      result.tensors[known] = {*type,    sizes, file.data() + 8 + headerBytes + begin, int64_t(bytes),
+                               checksum, dropTextPrefix(bare) ? written : "",         &file};
     else
       result.others[known] = dtype.get<std::string>();
   }
@@ -324,7 +337,9 @@ void SafeTensorsReader::verify(const Tensor &tensor, const std::string &name) co
 static constexpr const char *modelPrefixes[] = {"transformer.", "model.", "gpt_neox.",
                                                 "biogpt.",      "bert.",  "roberta."};
 
-std::string meshwright::withoutModelPrefix(const std::string &name) {
+std::string meshwright::withoutModelPrefix(const std::string &whole) {
+  std::string name = whole;
+  dropTextPrefix(name);
   for (const char *prefix : modelPrefixes)
     if (name.rfind(prefix, 0) == 0)
       return name.substr(std::strlen(prefix));

@@ -40,6 +40,7 @@ public:
     const unsigned char *data = nullptr;
     int64_t bytes = 0;
     std::string checksum; ///< empty if the file has none
+    std::string written;  ///< its name with the prefix of the text part of a larger model; empty without one
     const MappedFile *file = nullptr;
   };
 
@@ -76,7 +77,7 @@ private:
   std::map<std::string, std::string> tied;   ///< names that are not in the file -> those that are
 };
 
-/// The name without the prefix of a model.
+/// The name without the prefix of a model, or of the text part of one.
 std::string withoutModelPrefix(const std::string &name);
 
 /// Writes f32 tensors whose names and shapes are known beforehand.

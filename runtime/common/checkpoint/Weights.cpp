@@ -374,6 +374,8 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
              ", but the model needs ", shapeText(layout.fileShape),
              ": name a file of the same model, or compile with the config it belongs to");
       used[withoutModelPrefix(name)] = tensor;
+      if (target.names && kind == WeightKind::Parameters && !tensor->written.empty())
+        (*target.names)[name] = tensor->written;
     }
   }
   // What a model has besides may be of no use; each tensor of an adapter changes a weight.

@@ -29,6 +29,9 @@ struct WeightTarget {
   /// The ranks, this one among them, that see the same files: each verifies its share of what
   /// any of them reads. Empty: this rank verifies all that it reads.
   std::vector<int> sharing = {};
+  /// Gets the names of tensors that the file has with the prefix of the text part of a larger model, by those of
+  /// the plan, if there is one.
+  std::map<std::string, std::string> *names = nullptr;
   /// Told of what is done, if there is one.
   Rounds *rounds = nullptr;
 };

@@ -52,6 +52,9 @@ struct MwContext {
   std::string cores; ///< that they are bound to; empty where they are not
   meshwright::CoreList unboundCores = {}; ///< of the process, where the rank is bound to some of them
   meshwright::RankStatus &status;
+  /// How a file has called tensors that other files of the model call otherwise, by their names in the plan:
+  /// they are saved by these.
+  std::map<std::string, std::string> fileNames = {};
   /// Bytes that this rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;
   /// The most rounds in which this step's rows have gone to experts; none where they go in one.

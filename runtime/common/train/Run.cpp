@@ -257,6 +257,7 @@ void Run::fillWeights(const std::string &from) {
   target.sharing = sameOnMachine(*context.world, "");
   Rounds rounds(*context.world, weightBytes(target));
   target.rounds = &rounds;
+  target.names = &context.fileNames;
   std::string extra;
   if (!from.empty()) {
     CheckpointIds ids = readIds(from);

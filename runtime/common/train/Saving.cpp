@@ -105,7 +105,7 @@ void Saving::saveNow(const std::vector<Tier *> &due) {
 void Saving::saveBeside(const std::vector<Tier *> &due) {
   ActivityScope activity(run.context.status, "copying the state for a checkpoint");
   TraceScope span(run.context.trace.get(), "copy for checkpoint", "io");
-  std::vector<CheckpointFile> files = checkpointFiles(run.plan, run.state);
+  std::vector<CheckpointFile> files = checkpointFiles(run.context, run.state);
   try {
     checkState(run.context, run.arena->variables());
   } catch (const Error &error) {

@@ -438,6 +438,42 @@ def minimax_m2(d):
     return dict(config, **d.rotary(d.turned())) | sizes
 
 
+def ministral3(d):
+    rotary = dict(d.scaling(d.head, ["yarn"]), rope_theta=d.pick([100.0, 10000.0]), original_max_position_embeddings=d.pick([3, 16]),
+                  llama_4_scaling_beta=d.pick([0.1, 0.5]))
+    return dict(d.sizes(apart="always"), **d.padding(), rope_parameters=rotary, tie_word_embeddings=d.pick(FLAG),
+                sliding_window=d.pick([None, 5]))
+
+
+def hunyuan(d):
+    scaling = d.pick([None, {"type": "dynamic", "alpha": 50.0, "factor": 1.0}]) if d.head > 2 else None
+    return dict(d.sizes(apart="always"), **d.padding(), attention_bias=d.pick(FLAG), rope_theta=d.pick([100.0, 10000.0]),
+                rope_scaling=scaling, tie_word_embeddings=d.pick(FLAG))
+
+
+def hunyuan_moe(d):
+    sizes = experts(d, "intermediate_size", normalized=False)
+    topk = sizes.pop("num_experts_per_tok")
+    return dict(hunyuan(d), **sizes) | {"moe_topk": d.pick([topk, [topk] * d.layers])}
+
+
+def deepseek_v32(d):
+    config = dict(latent(d), **routed(d), q_lora_rank=d.pick([8, 12]), index_topk=d.pick([48, 2048]), index_n_heads=d.pick([1, 2]),
+                  index_head_dim=d.head + d.pick([0, 4]))
+    return config | d.pick([{}, {"mlp_layer_types": [d.pick(["dense", "sparse"]) for _ in range(d.layers)]}])
+
+
+def glm_moe_dsa(d):
+    return dict(deepseek_v32(d), **d.pick([{}, {"index_topk_freq": 2}, {"indexer_types": ["full"] + [
+        d.pick(["full", "shared"]) for _ in range(d.layers - 1)]}]))
+
+
+def openai_gpt(d):
+    config = dict(gpt2(d), afn=d.pick(["gelu", "relu", "silu"]))
+    del config["activation_function"], config["n_inner"]
+    return config
+
+
 def apertus(d):
     """Without an object for rotary positions transformers has one of its own."""
     rotary = dict(d.scaling(d.head), rope_theta=d.pick([100.0, 10000.0]))
@@ -503,7 +539,9 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "cohere2": cohere2, "helium": helium, "seed_oss": seed_oss, "arcee": llama, "ernie4_5": ernie4_5,
             "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3,
             "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss, "granitemoe": granitemoe, "granitemoeshared": granitemoeshared,
-            "llama4_text": llama4_text, "ernie4_5_moe": ernie4_5_moe, "minimax_m2": minimax_m2, "apertus": apertus}
+            "llama4_text": llama4_text, "ernie4_5_moe": ernie4_5_moe, "minimax_m2": minimax_m2, "apertus": apertus,
+            "ministral3": ministral3, "hunyuan_v1_dense": hunyuan, "hunyuan_v1_moe": hunyuan_moe, "deepseek_v32": deepseek_v32,
+            "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt}
 FAMILIES = DECODERS | ENCODERS
 # Of a source and a target.
 PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart}

@@ -1,0 +1,123 @@
+"""Families that transformers lacks, as models of transformers that compute the same.
+
+After the Python code that publishers keep beside their models. `judge_of` gives the configuration of such a model, `patch`
+makes it compute what else the family does, and `renamed` gives its tensors the names and shapes that files of the family have.
+"""
+import re
+
+import torch
+from transformers import AutoConfig
+
+
+def llama_like(keys, kind="llama", **names):
+    """The configuration of `kind` with the values of `keys`, some of which have other `names` in it."""
+    config = {names.get(key, key): value for key, value in keys.items() if names.get(key, key)}
+    return dict(config, model_type=kind)
+
+
+def internlm2(keys):
+    return llama_like(keys, bias="attention_bias", **{"": None})
+
+
+def exaone(keys):
+    return llama_like(keys, num_layers="num_hidden_layers", activation_function="hidden_act", layer_norm_epsilon="rms_norm_eps",
+                      embed_dropout=None)
+
+
+def xverse(keys):
+    return llama_like(keys, max_tokenizer_truncation=None)
+
+
+def qwen(keys):
+    config = llama_like(keys, "qwen2", kv_channels="head_dim", layer_norm_epsilon="rms_norm_eps", attn_dropout_prob="attention_dropout",
+                        emb_dropout_prob=None, rotary_emb_base="rope_theta", rotary_pct=None, no_bias=None, use_logn_attn=None,
+                        use_dynamic_ntk=None, seq_length=None)
+    return dict(config, intermediate_size=keys["intermediate_size"] // 2, num_key_value_heads=keys["num_attention_heads"])
+
+
+def chatglm(keys):
+    config = llama_like(keys, "glm", padded_vocab_size="vocab_size", seq_length="max_position_embeddings", num_layers="num_hidden_layers",
+                        multi_query_group_num="num_key_value_heads", kv_channels="head_dim", ffn_hidden_size="intermediate_size",
+                        layernorm_epsilon="rms_norm_eps", add_qkv_bias="attention_bias", hidden_dropout=None, rope_ratio=None,
+                        multi_query_attention=None)
+    return dict(config, pad_token_id=None, rope_theta=10000.0 * keys.get("rope_ratio", 1), partial_rotary_factor=0.5)
+
+
+def baichuan(keys):
+    config = llama_like(keys, z_loss_weight=None, model_max_length=None)
+    return dict(config, max_position_embeddings=keys.get("max_position_embeddings", keys.get("model_max_length")))
+
+
+JUDGES = {family.__name__: family for family in (internlm2, exaone, xverse, qwen, chatglm, baichuan)}
+
+
+def judge_of(keys):
+    config = JUDGES[keys["model_type"]](keys)
+    return AutoConfig.for_model(**config)
+
+
+def alibi(heads, length):
+    """Scores of linear biases (Press et al. 2022), for a power of two heads, on a causal mask."""
+    assert heads & (heads - 1) == 0
+    slopes = torch.tensor([2.0 ** (-8 * (head + 1) / heads) for head in range(heads)])
+    distance = torch.arange(length)[None] - torch.arange(length)[:, None]
+    mask = slopes[:, None, None] * distance
+    return mask.masked_fill(distance > 0, float("-inf"))[None]
+
+
+def patch(model, keys):
+    """Baichuan's: rows of the second generation's head have length 1, and the large ones have linear biases of scores."""
+    if "z_loss_weight" in keys:
+        head = model.lm_head
+        head.forward = lambda x: torch.nn.functional.linear(x, torch.nn.functional.normalize(head.weight))
+    if "max_position_embeddings" in keys or keys["model_type"] != "baichuan":
+        return
+    model.model.rotary_emb.forward = lambda x, position_ids: (torch.ones(1, x.shape[1], model.config.head_dim),
+                                                              torch.zeros(1, x.shape[1], model.config.head_dim))
+    plain = model.forward
+    model.forward = lambda input_ids, **more: plain(
+        input_ids=input_ids, attention_mask=alibi(model.config.num_attention_heads, input_ids.shape[1]).expand(len(input_ids), -1, -1, -1),
+        **more)
+
+
+NAMES = {
+    "internlm2": {"embed_tokens": "tok_embeddings", "lm_head": "output", "input_layernorm": "attention_norm",
+                  "post_attention_layernorm": "ffn_norm", "self_attn.o_proj": "attention.wo", "mlp.gate_proj": "feed_forward.w1",
+                  "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2", "self_attn.qkv": "attention.wqkv"},
+    "exaone": {"model.embed_tokens": "transformer.wte", "model.norm": "transformer.ln_f", "model.layers": "transformer.h",
+               "input_layernorm": "ln_1", "post_attention_layernorm": "ln_2", "self_attn.o_proj": "attn.attention.out_proj",
+               "self_attn": "attn.attention", "mlp.gate_proj": "mlp.c_fc_0", "mlp.up_proj": "mlp.c_fc_1", "mlp.down_proj": "mlp.c_proj"},
+    "xverse": {},
+    "qwen": {"model.embed_tokens": "transformer.wte", "model.norm": "transformer.ln_f", "model.layers": "transformer.h",
+             "input_layernorm": "ln_1", "post_attention_layernorm": "ln_2", "self_attn.qkv": "attn.c_attn", "self_attn.o_proj": "attn.c_proj",
+             "mlp.gate_proj": "mlp.w2", "mlp.up_proj": "mlp.w1", "mlp.down_proj": "mlp.c_proj"},
+    "chatglm": {"model.embed_tokens": "transformer.embedding.word_embeddings", "model.norm": "transformer.encoder.final_layernorm",
+                "model.layers": "transformer.encoder.layers", "lm_head": "transformer.output_layer",
+                "self_attn.qkv": "self_attention.query_key_value", "self_attn.o_proj": "self_attention.dense",
+                "mlp.gate_up_proj": "mlp.dense_h_to_4h", "mlp.down_proj": "mlp.dense_4h_to_h"},
+    "baichuan": {"self_attn.qkv": "self_attn.W_pack"},
+}
+
+
+def joined(parts, config, by_group):
+    """Queries, keys and values in one tensor: one after the other, or for each key head its queries, its key and its value."""
+    if not by_group:
+        return torch.cat(parts)
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    return torch.cat([part.reshape(heads, -1, *part.shape[1:]) for part in parts], dim=1).flatten(0, 1)
+
+
+def renamed(tensors, config, family):
+    """`tensors` of the judge as files of `family` have them."""
+    names, result = NAMES[family], {}
+    tensors = dict(tensors)
+    if any("qkv" in name for name in names):
+        for name in [name for name in tensors if ".q_proj." in name]:
+            parts = [tensors.pop(name.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
+            tensors[name.replace("q_proj", "qkv")] = joined(parts, config, family == "internlm2")
+    for name, tensor in tensors.items():
+        # The longest of the names, so that a part's is not taken for the whole's.
+        for old in sorted(names, key=len, reverse=True):
+            name = re.sub(rf"(^|\.){re.escape(old)}(?=\.)", rf"\g<1>{names[old]}", name)
+        result[name] = tensor
+    return result
