@@ -66,7 +66,12 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     os << " with " << key;
   for (StringRef key : f.absent)
     os << " without " << key;
-  os << "\n";
+  os << "\n  judge: " << f.judge << "\n";
+  {
+    KeyList releases(os, "releases tried");
+    for (StringRef release : releasesOf(f.name))
+      releases.addName(release);
+  }
   {
     KeyList sizes(os, "sizes");
     for (const auto &key : {f.vocabulary, f.positions, f.hidden, f.layers, f.heads})
@@ -207,7 +212,12 @@ void meshwright::describeFamilies(llvm::raw_ostream &os) {
     for (const FixedKey &key : commonFixedKeys())
       fixed.addText(key.key.str() + " " + llvm::join(key.allowed, " or "));
   }
-  KeyList ignored(os, "ignored");
-  for (StringRef key : commonIgnoredKeys())
-    ignored.addName(key);
+  {
+    KeyList ignored(os, "ignored");
+    for (StringRef key : commonIgnoredKeys())
+      ignored.addName(key);
+  }
+  os << "model types that are refused\n";
+  for (const Refusal &refusal : refusals())
+    os << "  " << refusal.model << ": " << refusal.why << "\n";
 }

@@ -223,6 +223,8 @@ struct RelativePositions {
 
 struct Family {
   StringRef name;
+  /// What its losses and gradients are compared with.
+  StringRef judge = "transformers";
   /// A flag that says which of a family's tables a configuration is for; without a name there is
   /// one table.
   struct {
@@ -363,6 +365,17 @@ Family granite();
 
 /// The family of the text part of `whole`, a model of more than text, where that part does not say it; or empty.
 StringRef textFamilyOf(StringRef whole);
+
+/// A model type that is known and not supported, and why.
+struct Refusal {
+  StringRef model, why;
+};
+llvm::ArrayRef<Refusal> refusals();
+/// Why `model` is refused; empty if it is not known.
+StringRef whyRefused(StringRef model);
+
+/// Releases whose configurations are read as `family`.
+llvm::ArrayRef<StringRef> releasesOf(StringRef family);
 
 /// All tables, in the order that messages list families in; those of one family are together.
 llvm::ArrayRef<Family> families();

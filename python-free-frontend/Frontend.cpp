@@ -301,6 +301,14 @@ static FailureOr<Described> describe(StringRef path, MLIRContext &context) {
     return failure();
   if (!table) {
     auto diagnostic = config->error("model_type");
+    std::optional<Config> part = config->object("text_config");
+    std::string text = part ? part->text("model_type", "") : "";
+    for (StringRef refused : {StringRef(text), StringRef(family)})
+      if (StringRef why = whyRefused(refused); !why.empty()) {
+        diagnostic << "model_type \"" << refused << "\" is not supported: " << why
+                   << "; 'meshwright models' lists those that are";
+        return failure();
+      }
     if (family.empty())
       diagnostic << "the file has no \"model_type\"; write one of ";
     else

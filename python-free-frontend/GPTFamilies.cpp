@@ -523,7 +523,7 @@ static Family mpt() {
 }
 
 std::vector<Family> meshwright::frontend::gptFamilies() {
-  return {gpt2(),   openaiGpt(), gptBigcode(), opt(), biogpt(),    gptj(),       gptNeoX(),
+  return {gpt2(),   gptBigcode(), opt(), biogpt(),    gptj(),       gptNeoX(),
           falcon(), falconNew(),  phi(), persimmon(), starcoder2(), nemotron(),
-          bloom(),  mpt()};
+          bloom(),  mpt(), openaiGpt()};
 }

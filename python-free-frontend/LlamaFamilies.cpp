@@ -164,6 +164,7 @@ Family meshwright::frontend::granite() {
 static Family minicpm() {
   Family f = llama();
   f.name = "minicpm";
+  f.judge = "a granite of transformers that computes the same";
   f.headDim = {};
   f.mlpBias = {};
   f.embeddingFactor = {"scale_emb", 1.0};

@@ -276,7 +276,7 @@ static int64_t readTurned(Config &config, Config *scaling, const Model &m) {
     return width;
   }
   if (rotary.part.name.empty())
-    return m.headDim;
+    return int64_t(double(m.headDim) * rotary.part.otherwise);
   double part = config.positive(rotary.part.name, rotary.part.otherwise);
   checkAgain(config, m, rotary.partAgain, rotary.part.name, part);
   if (scaling)

@@ -6,6 +6,7 @@
 #include "meshwright/Driver.h"
 #include "CertifyCommand.h"
 #include "Commands.h"
+#include "ModelsCommand.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
@@ -25,18 +26,13 @@ using llvm::Error;
 
 namespace meshwright {
 
-static Error listModels(llvm::ArrayRef<std::string> args) {
-  static constexpr const char *modelsUsage =
-      "usage: meshwright models\n"
-      "  Lists the supported model families. For each, it shows the keys of config.json that are\n"
-      "  read, with their defaults, the keys for which only one value is supported, and the keys\n"
-      "  that are ignored because they do not affect training. Any other key is an error.\n";
-  if (!args.empty() && (args[0] == "-h" || args[0] == "--help"))
-    return llvm::make_error<HelpRequested>(modelsUsage);
-  if (!args.empty())
-    return llvm::createStringError("unexpected '" + args[0] + "'\n" + modelsUsage);
-  describeFamilies(llvm::outs());
-  return Error::success();
+/// Configurations are read, but not compiled.
+static Error describeModels(llvm::ArrayRef<std::string> args) {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  return listModels(args, context, llvm::outs());
 }
 
 static Error compare(llvm::ArrayRef<std::string> args, bool &differ) {
@@ -172,7 +168,7 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (command == "plot")
     return plot(args, llvm::outs());
   if (command == "models")
-    return listModels(args);
+    return describeModels(args);
   if (command == "schedule")
     return showSchedule(args, llvm::outs());
   if (command == "tokenize")

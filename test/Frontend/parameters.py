@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Imports each model of a directory and compares its number of parameters with that of TEST's line COUNT: parameters.py DIRECTORY TEST
 
-Each file says as transformers does, by _name_or_path, which model of the Hugging Face hub it is after.
+Each file says as transformers does, by _name_or_path, which model of the Hugging Face hub it is after. `meshwright models`
+lists these, and no others, as releases that were tried.
 """
 import json
 import math
@@ -16,6 +17,11 @@ files = sorted(directory.glob("*.json"))
 if sorted(file.name for file in files) != sorted(wanted):
     sys.exit(f"{test.name} counts {sorted(wanted)}, but {directory} has {[file.name for file in files]}")
 wrong = 0
+described = subprocess.run(["meshwright", "models"], check=True, capture_output=True, text=True).stdout
+tried = set(re.findall(r"[\w.-]+/[\w.-]+", " ".join(line for line in described.splitlines() if line.startswith("  releases tried: "))))
+sources = {json.loads(file.read_text()).get("_name_or_path") for file in files}
+if tried != sources:
+    sys.exit(f"'meshwright models' and {directory} differ in {sorted(tried ^ sources)}")
 for file in files:
     source = json.loads(file.read_text()).get("_name_or_path", "")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):

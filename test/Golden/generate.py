@@ -103,6 +103,8 @@ def as_saved(model, values):
         saved = load_file(pathlib.Path(folder) / "model.safetensors")
     if keys := getattr(model, "remote", None):
         saved = remote.renamed(saved, model.config, keys["model_type"])
+    if model.config.model_type == "qwen3_vl_moe":  # transformers reads experts either way; releases have [experts, in, out].
+        saved = {n: t.transpose(1, 2) if ".mlp.experts." in n else t for n, t in saved.items()}
     return saved
 
 
