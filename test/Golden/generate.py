@@ -76,8 +76,8 @@ def make_model(config_path):
         model.remote = keys
         remote.patch(model, keys)
     if config.model_type == "phimoe":  # It draws experts where it trains.
-        model.train = lambda mode=True: model
         model.eval()
+        model.train = lambda mode=True: model
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         assert value.dtype in (torch.double, torch.int64, torch.bool), name
     return model
@@ -188,6 +188,9 @@ def train(model, run, data):
             loss = loss + part
         optimizer.zero_grad()
         loss.backward()
+        for name, parameter in model.named_parameters():
+            if ".indexer." in name:  # What selects keys has gradients of 0, so it is decayed.
+                parameter.grad = torch.zeros_like(parameter)
         if first is None:
             first = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in model.named_parameters()}
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
