@@ -57,6 +57,12 @@ static FileRows rowsOf(const Model &m, int part) {
       addHead(rows.runs, m, head * d, permuted);
     return rows;
   }
+  if (m.family.gatedAttention && part == 0) {
+    rows.full = 2 * sizes[0];
+    rows.period = 2 * d;
+    addHead(rows.runs, m, 0, permuted);
+    return rows;
+  }
   bool fused = m.family.qkv == QKVStorage::Thirds;
   for (int before = 0; fused && before < part; ++before)
     rows.offset += sizes[before];
@@ -207,6 +213,11 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
                         {of.slopes, sinks, of.distances, of.states ? Value() : of.lengths},
                         specOf(m, kind));
   a = g.reshape(a, {rows, sequence, queries});
+  if (m.family.gatedAttention) {
+    FileRows where{d, 2 * queries, 2 * d, {0, d, 1}};
+    Value gate = linear(names.gateOfHeads, h, m.hidden, queries, m.qkvBias, m.std, names.q, where);
+    a = g.mul(a, train::SigmoidOp::create(g.builder, g.where(), gate));
+  }
   return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
 }
 
@@ -325,7 +336,12 @@ Value LayerBuilder::build(Value cos, Value sin) {
     return norm(names.mlpNorm, residual(x, mlp(x), m.mlpDropout), hidden);
   }
   Value h = kind.normed ? norm(names.attentionNorm, x, hidden) : x;
-  Value a = norm(names.attentionPostNorm, attention(h, cos, sin), hidden);
+  if (kind.mixer == Mixer::None)
+    return residual(x, mlp(h), m.mlpDropout);
+  Value a = kind.mixer == Mixer::Attention ? attention(h, cos, sin) : buildRecurrence(g, m, kind, h);
+  a = norm(names.attentionPostNorm, a, hidden);
+  if (!kind.feedsForward)
+    return residual(x, a, m.residualDropout);
   if (m.parallel) {
     // Without a norm of its own the MLP reads what attention reads.
     bool own = !names.mlpNorm.empty() && !m.family.parallelShares;

@@ -295,6 +295,29 @@ std::vector<double> Config::positives(StringRef key, size_t size) {
   return std::vector<double>(size, 1.0);
 }
 
+std::pair<double, double> Config::range(StringRef key, std::pair<double, double> otherwise) {
+  used.insert(key);
+  const llvm::json::Value *value = members->get(key);
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return otherwise;
+  StringRef number = nonFinite(key);
+  if (const llvm::json::Array *array = value->getAsArray(); array && array->size() == 2) {
+    double first = (*array)[0].getAsNumber().value_or(-1);
+    // The text that is parsed has 0 where the file has Infinity.
+    double second = (*array)[1].getAsNumber().value_or(-1);
+    if (number == "Infinity" && second == 0)
+      second = INFINITY;
+    if (first >= 0 && first <= second && (number.empty() || (number == "Infinity" && std::isinf(second))))
+      return {first, second};
+  }
+  if (number.empty())
+    mismatch(key, *value, "an array of two numbers from 0 on that do not decrease");
+  else
+    error(key) << "\"" << prefix << key << "\" has " << number
+               << ", which only its second number may be, as Infinity; write two numbers that do not decrease";
+  return otherwise;
+}
+
 std::optional<double> Config::optionalPositive(StringRef key, std::optional<double> otherwise) {
   const llvm::json::Value *value = find(key);
   if (!value)

@@ -120,6 +120,9 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     kinds.add(f.kinds.fullLayers);
     kinds.add(f.kinds.windowedLayers);
     kinds.add(f.kinds.fullEvery);
+    kinds.add(f.adjustedInner.used);
+    kinds.add(f.adjustedInner.factor);
+    kinds.add(f.adjustedInner.multiple);
     if (f.kinds.listed)
       kinds.addName("layer_types");
     kinds.addName(f.skippedLayers);
@@ -148,6 +151,18 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.addName(f.experts.kinds);
     experts.add(f.experts.jitter);
   }
+  if (const Recurrence &r = f.recurrence; r.any()) {
+    KeyList recurrence(os, r.mixer == Mixer::Convolution ? "short convolutions" : "linear recurrences");
+    for (const auto &key : {r.heads, r.headDim, r.keyHeads, r.keyDim, r.kernel, r.chunk, r.expand})
+      recurrence.add(key);
+    for (const auto &key : {r.bias, r.convBias, r.scaledOutput})
+      recurrence.add(key);
+    recurrence.add(r.activation);
+    recurrence.addName(r.limit);
+    for (StringRef key : {r.list, r.listAlias, r.pattern, r.attends})
+      recurrence.addName(key);
+    recurrence.add(r.every);
+  }
   if (f.latent.used) {
     KeyList latent(os, "latent attention");
     latent.add(f.latent.queryRank);
@@ -174,6 +189,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     else
       rotary.addName(f.rotary.width.name);
     rotary.add(f.rotary.original);
+    rotary.addName(f.rotary.type);
     rotary.addName(f.rotary.layers);
     rotary.add(f.rotary.unturnedEvery);
     rotary.add(f.rotary.ratio);

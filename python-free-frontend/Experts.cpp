@@ -252,7 +252,7 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
     config.alias(names.chosen.name, names.chosen.alias);
   ExpertReader reader{config, names};
   // Where a list may leave layers without experts, none at all is another way to say so.
-  int64_t experts = names.dense.empty() ? config.size(names.count.name, names.count.otherwise)
+  int64_t experts = names.dense.empty() && !names.mayLack ? config.size(names.count.name, names.count.otherwise)
                                         : reader.count(names.count);
   std::vector<bool> sparse = reader.layers(listed, experts);
   for (int64_t i = 0; i < m.layers; ++i)
@@ -309,7 +309,7 @@ struct ExpertBuilder {
   /// are. Of a tensor that holds two, gate is part 0 and up is part 1.
   std::pair<Value, Value> matrices(StringRef name, int64_t in, int64_t out, double std,
                                    std::optional<int64_t> part);
-  /// What the MLP of an expert makes of gate and up.
+  /// What the MLP of an expert makes of gate and up; gate is null where it has none.
   Value activate(Value gate, Value up);
   /// The matrices of an expert's MLP, and where they come from.
   struct Matrices {
@@ -372,6 +372,8 @@ std::pair<Value, Value> ExpertBuilder::matrices(StringRef name, int64_t in, int6
 }
 
 Value ExpertBuilder::activate(Value gate, Value up) {
+  if (!gate)
+    return g.activation(m.activation, up);
   if (e.limit == 0)
     return g.mul(g.activation(m.activation, gate), up);
   Builder &b = g.builder;
@@ -584,7 +586,8 @@ Value ExpertBuilder::build(Value h) {
     auto [weight, bias] = matrices(name, in, out, std, part);
     experts.push_back({withoutExpert(name), weight, bias});
   };
-  add(names.gate, m.hidden, e.inner, m.std, 0);
+  if (m.gated)
+    add(names.gate, m.hidden, e.inner, m.std, 0);
   add(names.up, m.hidden, e.inner, m.std, 1);
   add(names.down, e.inner, m.hidden, m.projectionStd, std::nullopt);
   g.part("experts");
@@ -606,7 +609,7 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
                               ArrayRef<Matrices> matrices) {
   int64_t x = e.blocks;
   bool weighsInput = m.family.experts.weighsInput;
-  const Matrices &gate = matrices[0], &up = matrices[1], &down = matrices[2];
+  const Matrices &up = matrices.drop_back().back(), &down = matrices.back();
   // In the order of rows.
   FullPrecision full(g.builder);
   Value ofRow = make<DispatchOp>(ofChoice, rows.choices, rows.rows, rows.piece);
@@ -634,7 +637,7 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
     Value shift = multiply(one, by.bias);
     return g.add(y, factor ? g.mul(shift, factor) : shift);
   };
-  Value gated = grouped(tokens, gate), wide = grouped(tokens, up);
+  Value gated = m.gated ? grouped(tokens, matrices.front()) : Value(), wide = grouped(tokens, up);
   g.part("experts");
   Value inner = activate(gated, wide);
   // W (w a) = w (W a): so the weight costs no pass over the experts' results.
@@ -714,12 +717,13 @@ Value ExpertBuilder::shared(Value h) {
   };
   int64_t inner = e.sharedInner, both = names.sharedGateUp.empty() ? 0 : 2 * inner;
   FileRows first{0, both}, second{both / 2, both};
-  Value gate = linear(names.shared + ".gate_proj", h, m.hidden, inner, m.mlpBias, m.std,
-                      names.sharedGateUp, first);
+  Value gate;
+  if (m.gated)
+    gate = linear(names.shared + ".gate_proj", h, m.hidden, inner, m.mlpBias, m.std, names.sharedGateUp, first);
   Value up = linear(names.shared + ".up_proj", h, m.hidden, inner, m.mlpBias, m.std,
                     names.sharedGateUp, second);
-  Value y = linear(names.shared + ".down_proj", g.mul(g.activation(m.activation, gate), up), inner,
-                   m.hidden, m.mlpBias, m.projectionStd, names.sharedDown);
+  Value wide = gate ? g.mul(g.activation(m.activation, gate), up) : g.activation(m.activation, up);
+  Value y = linear(names.shared + ".down_proj", wide, inner, m.hidden, m.mlpBias, m.projectionStd, names.sharedDown);
   if (names.sharedGate.empty())
     return y;
   Value open = make<SigmoidOp>(linear(names.sharedGate, h, m.hidden, 1, false, m.std));

@@ -92,6 +92,7 @@ struct Experts {
   /// others. The weight of each is a softmax over the logits that are not smaller than its own by more than
   /// 2 * this share; without a name routers are others.
   Key<double> jitter = {};
+  bool mayLack = false;     ///< a count of 0 says that no layer has some
   bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
   bool choiceBiasIsRow = false;           ///< it is [1, experts] in files, not [experts]
@@ -124,6 +125,40 @@ struct Experts {
   bool any() const { return !chosen.name.empty(); }
 };
 
+/// What a layer has in place of attention.
+enum class Mixer {
+  Attention,
+  StateSpace,  ///< Mamba-2, a recurrence with a scalar decay for each head (Dao and Gu 2024)
+  Delta,       ///< the gated delta rule (Yang, Kautz and Hatamizadeh 2024)
+  Convolution, ///< a short convolution between two gates, as in LFM2
+  None,        ///< the layer is an MLP, or experts, alone
+};
+
+/// Linear recurrences and short convolutions in place of attention, and which layers have them.
+struct Recurrence {
+  Mixer mixer = Mixer::Attention;        ///< Attention: the family has none
+  Key<int64_t> heads = {}, headDim = {}; ///< of values; the size may be "auto", as 0 is
+  Key<int64_t> keyHeads = {}, keyDim = {}; ///< heads of keys and queries, which groups of heads share
+  Key<int64_t> kernel = {};              ///< positions that the convolution sees
+  Key<int64_t> chunk = {};               ///< positions of a chunk
+  Key<int64_t> expand = {};              ///< heads * headDim / hidden; without a name: any
+  Key<bool> bias = {}, convBias = {};
+  Key<StringRef> activation = {}; ///< of the convolution; without a name: that of the MLP
+  StringRef limit = {};           ///< the key of the bounds of step sizes; without a name: none
+  Key<bool> scaledOutput = {};    ///< initial weights into the residual stream / sqrt(layers)
+  double step = 0.01;             ///< the initial softplus of a step's bias; 0: the bias is 1
+  StringRef part = "mixer";       ///< what names of its tensors begin with
+
+  StringRef list = {}, listAlias = {}; ///< the key that lists layers
+  StringRef pattern = {};              ///< or is a text with a letter for each: M, *, E and -
+  StringRef attends = {};              ///< or lists the numbers of those with attention
+  Key<int64_t> every = {};             ///< or says that multiples, from 1, have attention
+  bool alone = false; ///< layers have a mixer or an MLP, not both, and one norm
+  bool feedsForward = true; ///< false: no layer has an MLP
+
+  bool any() const { return mixer != Mixer::Attention; }
+};
+
 /// Which layers have rotary positions.
 enum class Turns {
   All,
@@ -146,6 +181,7 @@ struct Rotary {
   bool interleaved = false;        ///< pairs are neighbours in files
   bool onlyLong = false;           ///< scaling is longrope, which files may call "su" and "yarn"
   bool scalingRequired = false;    ///< transformers has a default that is not plain angles
+  StringRef type = {};             ///< the key that is "rope" where layers turn; without it they do not
   StringRef layers = {};           ///< the key that lists 1 for layers that turn, 0 for others
   bool sections = false; ///< positions have several axes, which text has in common ("mrope_section")
   bool mscales = false;  ///< longrope says the scale of cosines and sines: "short_mscale", "long_mscale"
@@ -205,6 +241,7 @@ struct LayerNames {
   StringRef attention = "self_attn", rotary = "self_attn.rotary_emb";
   StringRef q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj";
   StringRef qkv = {}; ///< the tensor that holds all three
+  StringRef gateOfHeads = "self_attn.gate"; ///< rows of the queries' tensor, with gatedAttention
   StringRef qNorm = "self_attn.q_norm", kNorm = "self_attn.k_norm", o = "self_attn.o_proj";
   StringRef gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   StringRef gateUp = {}; ///< the tensor that holds gate and up
@@ -219,6 +256,14 @@ struct LayerNames {
 struct RelativePositions {
   StringRef table = {}; ///< in files; without a name there are none
   Key<int64_t> buckets = {}, maxDistance = {};
+};
+
+/// Some configurations say not the MLP's inner size, but one that theirs is made of: two thirds of it,
+/// times a factor, up to the next multiple.
+struct AdjustedInner {
+  Key<bool> used = {}; ///< without a name they do not
+  Key<double> factor = {};
+  Key<int64_t> multiple = {};
 };
 
 struct Family {
@@ -254,6 +299,7 @@ struct Family {
   Key<std::optional<int64_t>> headDim = {"head_dim", std::nullopt}; ///< absent: hidden / heads
   Key<std::optional<int64_t>> inner = {"intermediate_size", 11008}; ///< absent: 4 hidden
   bool innerIsOfBoth = false; ///< it is the size of gate and up together
+  AdjustedInner adjustedInner;
 
   /// The embedding's row without gradient; without a name: none.
   Key<std::optional<int64_t>> padding = {"pad_token_id", std::nullopt};
@@ -285,11 +331,14 @@ struct Family {
   bool gated = true;
   StringRef feedForward = {}; ///< the key that says gate and activation: "relu", "gated-gelu"
   RelativePositions relative;
+  /// Behind each head of queries in their tensor is one whose sigmoid scales what the head gives.
+  bool gatedAttention = false;
   StringRef sinks = {}; ///< the tensor of one more score a head, whose value is 0
   Rotary rotary;
   LayerKinds kinds;
   Experts experts;
   Latent latent;
+  Recurrence recurrence;
   double alibi = 0; ///< the largest exponent of slopes of linear biases; 0: there are none
 
   /// The object that has the keys of dropout and scores, if it is not the configuration.
@@ -345,6 +394,7 @@ std::vector<Family> sparseFamilies();
 std::vector<Family> multimodalFamilies();
 std::vector<Family> remoteCodeFamilies();
 std::vector<Family> encoderFamilies();
+std::vector<Family> recurrentFamilies();
 std::vector<Family> encoderDecoderFamilies();
 
 /// What other families are variations of.
@@ -362,6 +412,7 @@ Family mixtral();
 Family glm();
 Family ernie45();
 Family granite();
+Family graniteMoeShared();
 
 /// The family of the text part of `whole`, a model of more than text, where that part does not say it; or empty.
 StringRef textFamilyOf(StringRef whole);

@@ -173,6 +173,7 @@ ArrayRef<Family> meshwright::frontend::families() {
     llvm::append_range(all, sparseFamilies());
     llvm::append_range(all, multimodalFamilies());
     llvm::append_range(all, remoteCodeFamilies());
+    llvm::append_range(all, recurrentFamilies());
     llvm::append_range(all, encoderFamilies());
     llvm::append_range(all, encoderDecoderFamilies());
     return all;

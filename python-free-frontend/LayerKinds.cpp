@@ -84,6 +84,11 @@ static std::vector<bool> readTurned(Config &config, const Family &family, int64_
   if (rotary.turns == Turns::Windows || (rotary.turns == Turns::WindowsIfAny && windows.size))
     return windows.windowed;
   std::vector<bool> turned(layers, rotary.used);
+  if (!rotary.type.empty()) {
+    bool turns = config.has(rotary.type) && config.text(rotary.type, "") == "rope";
+    config.ignore(rotary.type);
+    turned.assign(layers, turns);
+  }
   if (rotary.layers.empty())
     return turned;
   int64_t every = config.size(rotary.unturnedEvery.name, rotary.unturnedEvery.otherwise);

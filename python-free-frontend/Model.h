@@ -29,6 +29,15 @@ struct RopeTable {
   double latentScale = 1;                ///< of the scores of latent attention
 };
 
+/// Linear recurrences and short convolutions of one model.
+struct RecurrenceSizes {
+  int64_t heads = 0, headDim = 0, keyHeads = 0, keyDim = 0, kernel = 0, chunk = 0;
+  bool bias = false, convBias = false;
+  std::string activation = {};
+  double leastStep = 0, mostStep = 0; ///< both 0: steps have no bounds
+  double outputStd = 0;               ///< of initial weights into the residual stream
+};
+
 /// What differs by layer.
 struct LayerKind {
   AttentionMask mask; ///< window or chunk; whether it is causal is the family's to say
@@ -38,10 +47,12 @@ struct LayerKind {
   bool normed = true;  ///< what attention reads
   bool indexed = false; ///< it has parameters that would select keys
   bool skipped = false; ///< text passes by it
+  Mixer mixer = Mixer::Attention;
+  bool feedsForward = true; ///< whether it has an MLP or experts
   bool operator==(const LayerKind &other) const {
     return mask == other.mask && table == other.table && scoreScale == other.scoreScale &&
            sparse == other.sparse && normed == other.normed && indexed == other.indexed &&
-           skipped == other.skipped;
+           skipped == other.skipped && mixer == other.mixer && feedsForward == other.feedsForward;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
 };
@@ -90,6 +101,7 @@ struct Model {
   double temperature = 0;
   bool tempersTurned = false; ///< of all, from position `everyPosition` on, not from the one before
   LatentSizes latent = {};
+  RecurrenceSizes recurrence = {};
   llvm::SmallVector<RopeTable> tables = {};
   int64_t turned = 0;                            ///< elements of a head that turn
   std::optional<int64_t> originalPositions = {}; ///< before longer ones were trained
@@ -142,6 +154,13 @@ void useTemperature(Config &config, StringRef key, Model &model, int64_t every, 
 
 /// Which layers have parameters that would select keys.
 void readIndexers(Config &config, Model &model, int64_t listed);
+
+/// Reads the sizes of recurrences and which layers have them, after `readKinds` and `readExperts`; reports
+/// options that they do not support.
+void readRecurrence(Config &config, Model &m, int64_t listed, const ModelOptions &options);
+
+/// What a layer that reads h, [rows, sequence, hidden], has in place of attention.
+mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h);
 
 /// Latent attention of a layer that reads h.
 mlir::Value buildLatentAttention(class LayerGraph &g, const Model &m, const LayerKind &kind,

@@ -23,6 +23,8 @@ static int64_t readSize(Config &config, const Key<int64_t> &key) {
 }
 
 static std::optional<int64_t> readOptional(Config &config, const Key<std::optional<int64_t>> &key) {
+  if (!key.alias.empty())
+    config.alias(key.name, key.alias);
   return key.name.empty() ? key.otherwise : config.optionalSize(key.name, key.otherwise);
 }
 
@@ -31,6 +33,8 @@ static std::optional<double> readOptional(Config &config, const Key<std::optiona
 }
 
 static bool readFlag(Config &config, const Key<bool> &key) {
+  if (!key.alias.empty())
+    config.alias(key.name, key.alias);
   return key.name.empty() ? key.otherwise : config.flag(key.name, key.otherwise);
 }
 
@@ -308,6 +312,17 @@ static void readSource(Config &config, Model &m, ModelOptions &options) {
                                    << m.source->positions << " or less";
 }
 
+/// The MLP's inner size where `size` is what it is made of.
+static int64_t readAdjusted(Config &config, const AdjustedInner &keys, int64_t size) {
+  bool used = !keys.used.name.empty() && readFlag(config, keys.used);
+  double factor = keys.factor.name.empty() ? 1 : config.positive(keys.factor.name, keys.factor.otherwise);
+  int64_t multiple = readSize(config, keys.multiple);
+  if (!used || config.failed())
+    return size;
+  double adjusted = std::floor(factor * std::floor(2 * double(size) / 3));
+  return int64_t(llvm::alignTo(uint64_t(std::clamp(adjusted, 1.0, 1e15)), uint64_t(multiple)));
+}
+
 Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOptions &options,
                                       bool part) {
   Model m{f};
@@ -346,6 +361,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
                                << m.inner;
   if (f.innerIsOfBoth)
     m.inner /= 2;
+  if (!f.adjustedInner.used.name.empty())
+    m.inner = readAdjusted(config, f.adjustedInner, m.inner);
   m.gated = f.gated;
   if (f.feedForward.empty())
     m.activation = readActivation(config, f.activation, f.mayBeXielu ? xieluName : "");
@@ -425,6 +442,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     readSkipped(config, m, listed);
   readTemperature(config, m, options.sequence);
   readExperts(config, m, listed, options);
+  if (f.recurrence.any())
+    readRecurrence(config, m, listed, options);
   checkHeads(config, m, ownHeadDim);
   if (f.rotary.used)
     readRotary(config, m, options.sequence);

@@ -154,7 +154,7 @@ static Family graniteMoe() {
   return f;
 }
 
-static Family graniteMoeShared() {
+Family meshwright::frontend::graniteMoeShared() {
   Family f = graniteMoe();
   f.name = "granitemoeshared";
   f.experts.sharedInner = {"shared_intermediate_size", 0};

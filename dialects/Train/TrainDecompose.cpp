@@ -384,6 +384,22 @@ SmallVector<Value> MaskOp::decompose(OpBuilder &b) {
   return {select(inside, x, x.constant(getValue().convertToDouble())).v};
 }
 
+SmallVector<Value> DecayOp::decompose(OpBuilder &b) {
+  auto type = cast<RankedTensorType>(getType());
+  int64_t rank = type.getRank();
+  auto words = RankedTensorType::get(type.getShape(), b.getI32Type());
+  auto spread = [&](Value x, int64_t along) {
+    auto wide = RankedTensorType::get(type.getShape(), tensor(x).getElementType());
+    return expr(b, getLoc(), BroadcastOp::create(b, getLoc(), wide, x, ArrayRef<int64_t>{along}));
+  };
+  Expr to = spread(getTo(), rank - 1), from = spread(getFrom(), rank - 2);
+  Expr t = to.with(IotaOp::create(b, getLoc(), words, rank - 2));
+  Expr u = to.with(IotaOp::create(b, getLoc(), words, rank - 1));
+  Expr retained = u.with(arith::CmpIOp::create(
+      b, getLoc(), getStrict() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::ule, u.v, t.v));
+  return {select(retained, exp(select(retained, to - from, to.constant(0))), to.constant(0)).v};
+}
+
 SmallVector<Value> ExpOp::decompose(OpBuilder &b) { return {exp(expr(b, getLoc(), getX())).v}; }
 SmallVector<Value> LogOp::decompose(OpBuilder &b) {
   return {apply<math::LogOp>(expr(b, getLoc(), getX())).v};

@@ -183,6 +183,21 @@ def Train_InverseRootOp : Train_FunctionOp<"inverse_root", [DeclareOpInterfaceMe
   let assemblyFormat = "$x `eps` $eps attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_DecayOp : Train_EinsumOp<"decay", "... t!, ... u! -> ... t! u!", [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "How much of each earlier position a later one retains";
+  let description = [{
+    y[.., t, u] = exp(to[.., t] - from[.., u]) where u <= t, or u < t with `strict`, else 0.
+    to: [.., t], from: [.., u]; t and u are counted from 0 and whole. Where both are the sums of
+    log decays up to and with a position, y is the product of the decays after u up to t: the matrix of a
+    linear recurrence with scalar decays (Dao and Gu 2024). Of zeros it is a triangle of ones, which sums up to each position.
+    Elements that are 0 have no exponential, so their sums may be any.
+  }];
+  let arguments = (ins Train_Tensor:$to, Train_Tensor:$from, UnitAttr:$strict);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "(`strict` $strict^)? $to `,` $from attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<RandomOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>,
     DeclareOpInterfaceMethods<IndexedOpInterface, ["keepLogicalSizes"]>]> {

@@ -233,6 +233,20 @@ LogicalResult ExpOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool
   return success();
 }
 
+LogicalResult DecayOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
+                                SmallVectorImpl<Value> &grads) {
+  // y dy, summed over what each operand does not have; y is 0 where neither counts.
+  Value product = MulOp::create(b, getLoc(), cotangents[0], getY());
+  int64_t rank = tensor(product).getRank();
+  auto sumOver = [&](int64_t dim) -> Value {
+    return ReduceOp::create(b, getLoc(), ReduceKind::Sum, product, ArrayRef<int64_t>{dim});
+  };
+  grads.push_back(needed[0] ? sumOver(rank - 1) : Value());
+  grads.push_back(needed[1] ? ScaleOp::create(b, getLoc(), sumOver(rank - 2), b.getF64FloatAttr(-1))
+                            : Value());
+  return success();
+}
+
 /// r^n for n = 2, 3.
 static Value powerOf(OpBuilder &b, Location loc, Value r, int n) {
   Value square = MulOp::create(b, loc, r, r);

@@ -18,6 +18,7 @@ static constexpr IndexText product{"", "0 1"};
 static constexpr IndexText byScalar{"..., -> ...", "0"};
 static constexpr IndexText twoByScalar{"..., ..., -> ..."};
 static constexpr IndexText interpolation{"..., ..., -> ...", "0+1"};
+static constexpr IndexText pairs{"... t!, ... u! -> ... t! u!"};
 static constexpr IndexText scalars{", -> "};
 
 /// x + 0 = x.
@@ -78,6 +79,7 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachIndices<train::ExpOp, nonlinear>(context);
   attachIndices<train::LogOp, nonlinear>(context);
   attachIndices<train::InverseRootOp, nonlinear>(context);
+  attachIndices<train::DecayOp, pairs>(context);
   attachIndices<train::UnscaleOp, byScalar>(context);
   attachIndices<train::GuardOp, twoByScalar>(context);
   attachIndices<train::LerpOp, interpolation>(context);

@@ -161,6 +161,19 @@ static LogicalResult mask(train::MaskOp op, Operands in, Results &results, RankC
   return success();
 }
 
+static LogicalResult decay(train::DecayOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  int64_t last = in[0].rank() - 1, rows = in[0].dim(last), columns = in[1].dim(last);
+  double *out = result.writeFloats();
+  for (int64_t i = 0; i < result.size(); ++i) {
+    int64_t n = i / (rows * columns), t = i / columns % rows, u = i % columns;
+    bool retained = op.getStrict() ? u < t : u <= t;
+    out[i] = retained ? std::exp(in[0].floats()[n * rows + t] - in[1].floats()[n * columns + u]) : 0;
+  }
+  results.push_back(result);
+  return success();
+}
+
 static LogicalResult partOffset(train::PartOffsetOp op, Operands in, Results &results,
                                 RankContext &) {
   Tensor result(op.getType());
@@ -208,6 +221,7 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::ClampGradOp, clampGrad>(context);
   attach<train::DropoutOp, dropout>(context);
   attach<train::MaskOp, mask>(context);
+  attach<train::DecayOp, decay>(context);
   attach<train::PartOffsetOp, partOffset>(context);
   attach<train::TanhOp, hyperbolicTangent>(context);
   attach<train::ExpOp, exponential>(context);

@@ -74,6 +74,7 @@ public:
   bool scale();
   bool attend();
   bool multiply();
+  bool recur();
   bool reduce();
   bool repeatValues();
   bool positions();
@@ -89,11 +90,12 @@ public:
   /// Those whose new inputs are weights.
   static constexpr Step weightSteps[] = {
       &Grower::norm,  &Grower::project, &Grower::activate, &Grower::combine,  &Grower::addTrailing,
-      &Grower::scale, &Grower::attend,  &Grower::multiply, &Grower::positions};
+      &Grower::scale, &Grower::attend,  &Grower::multiply, &Grower::positions, &Grower::recur};
   static constexpr Step allSteps[] = {&Grower::norm,    &Grower::project,      &Grower::activate,
                                       &Grower::combine, &Grower::addTrailing,  &Grower::scale,
                                       &Grower::attend,  &Grower::multiply,     &Grower::positions,
-                                      &Grower::reduce,  &Grower::repeatValues, &Grower::look};
+                                      &Grower::reduce,  &Grower::repeatValues, &Grower::look,
+                                      &Grower::recur};
 
 private:
   Block *block;
@@ -243,6 +245,28 @@ bool Grower::multiply() {
   });
   pool.push_back(
       train::ContractOp::create(b, loc, b.getStringAttr("b s i, b t i -> b s t"), x, y, Value()));
+  return true;
+}
+
+bool Grower::recur() {
+  Value x = choose([&](Value v) { return shape(v).size() == 3; });
+  if (!x)
+    return false;
+  int64_t batch = shape(x)[0], positions = shape(x)[1], heads = size(2), depth = size(2);
+  auto contract = [&](StringRef rule, Value lhs, Value rhs) -> Value {
+    return train::ContractOp::create(b, loc, b.getStringAttr(rule), lhs, rhs, Value());
+  };
+  auto project = [&] { return reshape(linear(x, heads * depth), {batch, positions, heads, depth}); };
+  // Log decays and their sums up to each position.
+  Value decays = train::TanhOp::create(b, loc, linear(x, heads));
+  Value zeros = train::FillOp::create(b, loc, type({positions}), b.getF64FloatAttr(0));
+  Value ones = train::DecayOp::create(b, loc, zeros, zeros, /*strict=*/false);
+  Value sums = contract("b u h, t u -> b h t", decays, ones);
+  Value q = project(), k = project(), v = project();
+  Value scores = contract("b t h k, b u h k -> b h t u", q, k);
+  scores = train::MulOp::create(b, loc, scores, train::DecayOp::create(b, loc, sums, sums, flip()));
+  Value y = contract("b h t u, b u h v -> b t h v", scores, v);
+  pool.push_back(linear(reshape(y, {batch, positions, heads * depth}), shape(x)[2]));
   return true;
 }
 

@@ -111,6 +111,13 @@ static const Case cases[] = {
                     "0.25 : ($XD) -> $XD return %0 : $XD }"},
     {"clamp_grad", "func.func @k(%y: $XD, %x: $XD) -> $XD { %0 = train.clamp_grad %y, %x from -0.5 "
                    "to 0.25 : ($XD, $XD) -> $XD return %0 : $XD }"},
+    {"decay", R"(func.func @k(%x: $XR, %y: $XR) -> tensor<$Bx$Sx$Sxf32> {
+       %0 = train.decay %x, %y : ($XR, $XR) -> tensor<$Bx$Sx$Sxf32> return %0 : tensor<$Bx$Sx$Sxf32> })"},
+    {"decay_sums", R"(func.func @k(%x: $XR, %y: $XR) -> ($XR, $XR) {
+       %0 = train.decay strict %x, %y : ($XR, $XR) -> tensor<$Bx$Sx$Sxf32>
+       %1 = train.reduce sum %0 over [2] : (tensor<$Bx$Sx$Sxf32>) -> $XR
+       %2 = train.reduce sum %0 over [1] : (tensor<$Bx$Sx$Sxf32>) -> $XR return %1, %2 : $XR, $XR })",
+     8, 1e-5},
     {"layer_norm", R"(func.func @k(%x: $XD, %w: $VD, %c: $VD) -> $XD {
        %0 = train.layer_norm %x, %w, %c eps 1.0e-5 : ($XD, $VD, $VD) -> $XD return %0 : $XD })"},
     {"layer_norm_grad", R"(func.func @k(%y: $XD, %x: $XD, %w: $VD) -> ($XD, $VD, $VD) {

@@ -117,7 +117,7 @@ def initial_weights(model, seed):
     """Values large enough that every part of the model shows in the loss."""
     generator = torch.Generator().manual_seed(seed)
     # What these norms multiply by is 1 + weight.
-    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron") else 1
+    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron", "qwen3_next") else 1
     weights = {}
     for name, parameter in [*model.named_parameters(), *saved_buffers(model)]:
         noise = torch.randn(parameter.shape, generator=generator, dtype=FLOAT32)
@@ -130,7 +130,7 @@ def initial_weights(model, seed):
         elif name.endswith("bias"):  # of routers, too, which choose by it
             value = noise * 0.2
         else:
-            value = middle + noise * 0.2
+            value = (1 if "linear_attn" in name else middle) + noise * 0.2
         weights[name] = value
     return weights
 

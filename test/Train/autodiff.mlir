@@ -408,3 +408,25 @@ module attributes {train.grad_type = f32, train.precision = "bf16"} {
 // CHECK: %[[DY:.*]] = train.contract {{.*}} : (tensor<2x8xbf16>, tensor<8x8xbf16>) -> tensor<2x8xbf16>
 // CHECK: train.cast %[[DY]] : (tensor<2x8xbf16>) -> tensor<2x8xf32>
 // CHECK: train.contract {{.*}}%[[DY]], %arg0 : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<8x8xf32>
+
+// -----
+
+// The decays of a recurrence: the gradient of each sum is that of its row, less that of its column.
+module {
+  train.variable @a : tensor<4xf32> init <"normal", 0.02>
+  func.func @loss(%x: tensor<4x4xf32>) -> tensor<f32> {
+    %a = train.get @a : tensor<4xf32>
+    %l = train.decay strict %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+    %y = train.mul %l, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<4x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK: %[[L:.*]] = train.decay strict %[[A:.*]], %[[A]]
+// CHECK: %[[PRODUCT:.*]] = train.mul %{{.*}}, %[[L]]
+// CHECK-DAG: %[[ROWS:.*]] = train.reduce sum %[[PRODUCT]] over [1]
+// CHECK-DAG: %[[COLUMNS:.*]] = train.reduce sum %[[PRODUCT]] over [0]
+// CHECK-DAG: %[[LESS:.*]] = train.scale %[[COLUMNS]] by -1
+// CHECK: train.add %{{.*}}, %{{.*}}

@@ -144,6 +144,14 @@ func.func @mask(%x: tensor<2x8xf32>) {
 
 // -----
 
+func.func @decay(%to: tensor<2x8xf32>, %from: tensor<3x8xf32>) {
+  // expected-error @below {{}}
+  %y = train.decay %to, %from : (tensor<2x8xf32>, tensor<3x8xf32>) -> tensor<2x8x8xf32>
+  return
+}
+
+// -----
+
 func.func @mask_offset(%x: tensor<2x8xf32>, %begin: tensor<2xi32>) {
   // expected-error @+1 {{needs a tensor<i32> as offset, not 'tensor<2xi32>'}}
   %y = train.mask %x offset %begin dim 1 below 3 : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>

@@ -482,6 +482,69 @@ def apertus(d):
     return config | d.pick([{}, {"hidden_act": "xielu"}, {"hidden_act": "xielu"}])
 
 
+# --- linear recurrences -------------------------------------------------------------
+
+
+def bounds(d):
+    """Of step sizes."""
+    return d.pick([{}, {"time_step_limit": [0.0, float("inf")]}, {"time_step_limit": [0.3, 0.9]}])
+
+
+def mamba2(d):
+    groups, shared, head = d.pick([1, 2, 3]), d.pick([1, 2, 4]), d.pick([2, 4, 6])
+    heads = groups * shared
+    expand = d.pick([n for n in (1, 2) if heads * head % n == 0])
+    return {"hidden_size": heads * head // expand, "expand": expand, "num_hidden_layers": d.layers, "num_heads": heads, "head_dim": head,
+            "n_groups": groups, "state_size": d.pick([2, 5, 8]), "conv_kernel": d.pick([2, 3, 4]), "chunk_size": d.pick([1, 4, 8, 256]),
+            "use_bias": d.pick(FLAG), "use_conv_bias": d.pick(FLAG), "layer_norm_epsilon": d.pick([1e-5, 1e-3]),
+            "tie_word_embeddings": d.pick(FLAG), **bounds(d)}
+
+
+def granitemoehybrid(d):
+    heads = d.pick([n for n in range(1, d.heads * d.head + 1) if d.heads * d.head % n == 0])
+    groups = d.pick([n for n in (1, 2, 3, 4) if heads % n == 0])
+    config = dict(granitemoeshared(d) if d.pick(FLAG) else dict(granite(d), num_local_experts=0, num_experts_per_tok=0), mamba_expand=1,
+                  shared_intermediate_size=d.pick([5, 12]), mamba_n_heads=heads, mamba_d_head=d.pick(["auto", d.heads * d.head // heads]),
+                  mamba_n_groups=groups, mamba_d_state=d.pick([2, 5, 8]), mamba_d_conv=d.pick([2, 4]), mamba_conv_bias=d.pick(FLAG),
+                  mamba_proj_bias=d.pick(FLAG), mamba_chunk_size=d.pick([4, 8, 256]),
+                  position_embedding_type=d.pick([None, "nope", "rope"]), **bounds(d))
+    config.pop("mlp_bias", None)
+    return config | {"layer_types": [d.pick(["mamba", "attention"]) for _ in range(d.layers)], "hidden_act": "silu"}
+
+
+def nemotron_h(d):
+    groups = d.pick([1, 2, 3])
+    experts = d.pick([2, 4, 6])
+    config = dict(d.sizes(apart="always", activation="mlp_hidden_act", norm="layer_norm_epsilon"), mlp_bias=d.pick(FLAG),
+                  mamba_num_heads=groups * d.pick([1, 2]), mamba_head_dim=d.pick([2, 4]), n_groups=groups, ssm_state_size=d.pick([2, 5]),
+                  chunk_size=d.pick([4, 128]), conv_kernel=d.pick([2, 4]), mamba_proj_bias=d.pick(FLAG), use_conv_bias=d.pick(FLAG),
+                  n_routed_experts=experts, num_experts_per_tok=d.pick([1, 2]), moe_intermediate_size=d.pick([3, 10]),
+                  moe_shared_expert_intermediate_size=d.pick([5, 12]), routed_scaling_factor=d.pick([1.0, 2.5]),
+                  norm_topk_prob=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG), **bounds(d))
+    return config | {"layers_block_type": [d.pick(["mamba", "attention", "mlp", "moe"]) for _ in range(d.layers)]}
+
+
+def qwen3_next(d):
+    keys, heads = d.pick([1, 2, 3]), d.pick([1, 2])
+    config = dict(d.sizes(apart="always"), hidden_act="silu", linear_num_key_heads=keys, linear_num_value_heads=keys * heads,
+                  linear_key_head_dim=d.pick([4, 6, 8]), linear_value_head_dim=d.pick([2, 4, 7]), linear_conv_kernel_dim=d.pick([2, 4]),
+                  num_experts=d.pick([2, 4]), num_experts_per_tok=d.pick([1, 2]), moe_intermediate_size=d.pick([3, 10]),
+                  shared_expert_intermediate_size=d.pick([5, 12]), norm_topk_prob=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG))
+    config |= d.pick([{"full_attention_interval": d.pick([1, 2])},
+                      {"layer_types": [d.pick(["linear_attention", "full_attention"]) for _ in range(d.layers)]}])
+    return config | {"mlp_only_layers": d.pick([[], [0]])} | d.rotary(d.turned())
+
+
+def lfm2(d):
+    config = d.sizes(apart=False, norm="norm_eps")
+    for key in "hidden_act", "attention_dropout":
+        del config[key]
+    config |= d.pick([{"block_auto_adjust_ff_dim": False}, {"block_multiple_of": d.pick([1, 8]), "block_ffn_dim_multiplier": d.pick([1.0, 1.5])}])
+    config |= d.pick([{"full_attn_idxs": [i for i in range(d.layers) if d.pick(FLAG)]},
+                      {"layer_types": [d.pick(["conv", "full_attention"]) for _ in range(d.layers)]}])
+    return dict(config, conv_bias=d.pick(FLAG), conv_L_cache=d.pick([1, 3, 4]), tie_word_embeddings=d.pick(FLAG), **d.padding(), **d.rotary())
+
+
 # --- encoders ---------------------------------------------------------------------
 
 
@@ -543,6 +606,8 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "ministral3": ministral3, "hunyuan_v1_dense": hunyuan, "hunyuan_v1_moe": hunyuan_moe, "deepseek_v32": deepseek_v32,
             "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt}
 FAMILIES = DECODERS | ENCODERS
+# Whose sequences are not divided.
+RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2}
 # Of a source and a target.
 PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
@@ -552,7 +617,7 @@ def random_config(pick, family=None, layers=None, vocabularies=(256, 257, 300, 3
     """A configuration of `family`, or of any."""
     family, vocabulary = family or pick(list(FAMILIES)), pick(vocabularies)
     sizes = Draw(pick, vocabulary, layers, LEAST_HEAD.get(family, 2))
-    config = (FAMILIES | PAIRED)[family](sizes)
+    config = (FAMILIES | RECURRENT | PAIRED)[family](sizes)
     if "init_std" not in config:
         config["initializer_range"] = 0.2
     config = {key: value for key, value in config.items() if (key, value) != ("init_std", None)}

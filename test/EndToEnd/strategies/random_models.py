@@ -16,7 +16,7 @@ import sys
 sys.path.append(sys.path[0] + "/..")
 from compare import gradient_error
 from harness import INPUTS, call, check, compile, distance, flags, fresh, ranks_of, train
-from random_configs import FAMILIES, PAIRED, random_config, task_of
+from random_configs import FAMILIES, PAIRED, RECURRENT, random_config, task_of
 
 STEPS = 3
 
@@ -81,7 +81,7 @@ def try_seed(seed):
 def check_families():
     """Every family that the compiler has is drawn, and no other."""
     listed = re.findall(r"^(\w+)(?: with \w+ \w+)?\n  sizes", call(["meshwright", "models"]), re.M)
-    known = set(FAMILIES | PAIRED)
+    known = set(FAMILIES | RECURRENT | PAIRED)
     check(set(listed) == known, f"not in random_configs.py, or not of the compiler: {set(listed) ^ known}")
 
 

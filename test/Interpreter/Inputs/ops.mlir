@@ -450,6 +450,14 @@ func.func @mask(%x: tensor<3x4x2xf64>) -> tensor<3x4x2xf64> {
   %y = train.mask %x dim 1 below 3 : (tensor<3x4x2xf64>) -> tensor<3x4x2xf64>
   return %y : tensor<3x4x2xf64>
 }
+func.func @decay(%to: tensor<2x5xf64>, %from: tensor<2x5xf64>) -> tensor<2x5x5xf64> {
+  %y = train.decay %to, %from : (tensor<2x5xf64>, tensor<2x5xf64>) -> tensor<2x5x5xf64>
+  return %y : tensor<2x5x5xf64>
+}
+func.func @decay_strict(%to: tensor<3x2x4xf64>, %from: tensor<3x2x6xf64>) -> tensor<3x2x4x6xf64> {
+  %y = train.decay strict %to, %from : (tensor<3x2x4xf64>, tensor<3x2x6xf64>) -> tensor<3x2x4x6xf64>
+  return %y : tensor<3x2x4x6xf64>
+}
 func.func @mask_part(%x: tensor<3x4x2xf64>, %begin: tensor<i32>) -> tensor<3x4x2xf64> {
   %y = train.mask %x offset %begin dim 0 below 2 {value = -3.5} : (tensor<3x4x2xf64>, tensor<i32>) -> tensor<3x4x2xf64>
   return %y : tensor<3x4x2xf64>

@@ -1,0 +1,234 @@
+//===- RecurrentFamilies.cpp - families with linear recurrences -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// After the configuration classes and modeling files of transformers.
+//
+//===----------------------------------------------------------------------===//
+#include "Family.h"
+
+using namespace meshwright::frontend;
+
+static Family mamba2() {
+  Family f;
+  f.name = "mamba2";
+  f.vocabulary.otherwise = 32768;
+  f.positions = {{}, int64_t(1) << 30}; // a recurrence has no end
+  f.layers.otherwise = 64;
+  f.heads = {{}, 1};
+  f.kvHeads = f.headDim = f.inner = {};
+  f.padding = {};
+  f.attentionDropout = {};
+  f.std.otherwise = 0.1;
+  f.eps = {"layer_norm_epsilon", 1e-5};
+  f.rotary.used = false;
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::StateSpace;
+  r.heads = {"num_heads", 128};
+  r.headDim = {"head_dim", 64};
+  r.keyHeads = {"n_groups", 8};
+  r.keyDim = {"state_size", 128};
+  r.kernel = {"conv_kernel", 4};
+  r.chunk = {"chunk_size", 256};
+  r.expand = {"expand", 2};
+  r.bias = {"use_bias", false};
+  r.convBias = {"use_conv_bias", true};
+  r.limit = "time_step_limit";
+  r.scaledOutput = {"rescale_prenorm_residual", false};
+  r.feedsForward = false;
+  f.base = "backbone.";
+  f.embedding = "embeddings";
+  f.finalNorm = "norm_f";
+  f.names.attentionNorm = "norm";
+  // What transformers does not read, and how initial steps are drawn.
+  f.ignored = {"pad_token_id", "intermediate_size", "norm_before_gate", "residual_in_fp32", "time_step_rank",
+               "time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme",
+               "time_step_scale"};
+  f.fixed = {{"rms_norm", {"true"}, "gated values are not normalized"}};
+  return f;
+}
+
+/// Granite 4: some layers attend.
+static Family graniteMoeHybrid() {
+  Family f = graniteMoeShared();
+  f.name = "granitemoehybrid";
+  f.inner = {"shared_intermediate_size", 1024};
+  f.experts.inner = {"intermediate_size", 11008};
+  f.experts.sharedInner = {"shared_intermediate_size", 1024};
+  f.experts.mayLack = true;
+  f.rotary.type = "position_embedding_type";
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::StateSpace;
+  r.heads = {"mamba_n_heads", 128};
+  r.headDim = {"mamba_d_head", 0};
+  r.keyHeads = {"mamba_n_groups", 1};
+  r.keyDim = {"mamba_d_state", 256};
+  r.kernel = {"mamba_d_conv", 4};
+  r.chunk = {"mamba_chunk_size", 256};
+  r.expand = {"mamba_expand", 2};
+  r.bias = {"mamba_proj_bias", false};
+  r.convBias = {"mamba_conv_bias", true};
+  r.limit = "time_step_limit";
+  r.step = 0;
+  r.part = "mamba";
+  r.list = "layer_types";
+  r.listAlias = "layers_block_type";
+  f.names.gateUp = "shared_mlp.input_linear";
+  f.names.gate = "shared_mlp.gate_proj";
+  f.names.up = "shared_mlp.up_proj";
+  f.names.down = "shared_mlp.output_linear";
+  f.names.activation = "shared_mlp.activation";
+  f.fixed.push_back({"normalization_function", {"\"rmsnorm\""}, "norms are other ones"});
+  return f;
+}
+
+/// Layers are a recurrence, attention, an MLP or experts.
+static Family nemotronH() {
+  Family f = mamba2();
+  f.name = "nemotron_h";
+  f.vocabulary.otherwise = 131072;
+  f.positions = {"max_position_embeddings", 4096};
+  f.layers.otherwise = 4;
+  f.heads = {"num_attention_heads", 32};
+  f.kvHeads = {"num_key_value_heads", 8};
+  f.headDim = {"head_dim", 128};
+  f.inner = {"intermediate_size", 21504};
+  f.activation = {"mlp_hidden_act", "relu2"};
+  f.gated = false;
+  f.mlpBias = {"mlp_bias", false};
+  f.attentionDropout = {"attention_dropout", 0.0};
+  f.std.otherwise = 0.02;
+  Recurrence &r = f.recurrence;
+  r.heads = {"mamba_num_heads", 128};
+  r.headDim = {"mamba_head_dim", 64};
+  r.keyHeads = {"n_groups", 8, "mamba_n_groups"};
+  r.keyDim = {"ssm_state_size", 128};
+  r.kernel = {"conv_kernel", 4, "mamba_d_conv"};
+  r.chunk = {"chunk_size", 128, "mamba_chunk_size"};
+  r.expand = {};
+  r.bias = {"mamba_proj_bias", false};
+  r.convBias = {"use_conv_bias", true, "mamba_conv_bias"};
+  r.activation = {"mamba_hidden_act", "silu"};
+  r.scaledOutput.otherwise = true;
+  r.list = "layers_block_type";
+  r.listAlias = "layer_types";
+  r.pattern = "hybrid_override_pattern";
+  r.alone = r.feedsForward = true;
+  Experts &e = f.experts;
+  e.count = {"n_routed_experts", 8};
+  e.mayLack = true;
+  e.chosen = {"num_experts_per_tok", 2};
+  e.inner = {"moe_intermediate_size", 7688};
+  e.groups = {"n_group", 1};
+  e.chosenGroups = {"topk_group", 1};
+  e.normalized = {"norm_topk_prob", true};
+  e.factor = {"routed_scaling_factor", 1.0};
+  e.sigmoid = e.fullRouter = true;
+  e.choiceBias = "mixer.gate.e_score_correction_bias";
+  e.sharedInner = {"moe_shared_expert_intermediate_size", 7688};
+  e.router = "mixer.gate";
+  e.up = "mixer.experts.{expert}.up_proj";
+  e.down = "mixer.experts.{expert}.down_proj";
+  e.shared = "mixer.shared_experts";
+  f.names.attention = "mixer";
+  f.names.q = "mixer.q_proj";
+  f.names.k = "mixer.k_proj";
+  f.names.v = "mixer.v_proj";
+  f.names.o = "mixer.o_proj";
+  f.names.up = "mixer.up_proj";
+  f.names.down = "mixer.down_proj";
+  f.names.activation = "mixer.act_fn";
+  f.names.gate = {};
+  // transformers' attention of this family has no rotary positions and no window.
+  f.ignored = {"pad_token_id", "norm_before_gate", "residual_in_fp32", "time_step_rank", "time_step_min", "time_step_max",
+               "time_step_floor", "mamba_dt_min", "mamba_dt_max", "mamba_dt_init_floor", "expand",
+               "mamba_expand", "rope_theta", "rope_parameters", "partial_rotary_factor", "rope_scaling",
+               "sliding_window", "n_shared_experts", "num_logits_to_keep", "use_mamba_kernels",
+               "mamba_ssm_cache_dtype", "moe_shared_expert_overlap", "norm_eps", "output_router_logits",
+               "num_nextn_predict_layers", "mtp_layers_block_type", "mtp_hybrid_override_pattern", "use_bias", "attention_bias"};
+  f.fixed = {{"moe_latent_size", {"null"}, "experts read a projection of the stream"},
+             {"hidden_dropout", {"0.0", "0"}, "residuals are dropped"}};
+  return f;
+}
+
+/// Layers without attention have a short convolution between two gates.
+static Family lfm2() {
+  Family f = llama();
+  f.name = "lfm2";
+  f.vocabulary.otherwise = 65536;
+  f.positions.otherwise = 128000;
+  f.hidden.otherwise = 2560;
+  f.kvHeads.otherwise = 8;
+  f.inner = {"intermediate_size", 12288, "block_ff_dim"};
+  f.adjustedInner = {{"block_auto_adjust_ff_dim", true},
+                     {"block_ffn_dim_multiplier", 1.0},
+                     {"block_multiple_of", 256}};
+  f.padding.otherwise = 0;
+  f.activation = {{}, "silu"};
+  f.attentionDropout = {};
+  f.qkvBias = f.outputBias = f.mlpBias = {};
+  f.eps = {"norm_eps", 1e-5};
+  f.headNorm = HeadNorm::Each;
+  f.rotary.theta.otherwise = 1000000.0;
+  f.tied = {"tie_word_embeddings", true, "tie_embedding"};
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::Convolution;
+  r.kernel = {"conv_L_cache", 3};
+  r.bias = r.convBias = {"conv_bias", false};
+  r.part = "conv";
+  r.list = "layer_types";
+  r.attends = "full_attn_idxs";
+  f.finalNorm = "embedding_norm";
+  f.names.attentionNorm = "operator_norm";
+  f.names.mlpNorm = "ffn_norm";
+  f.names.qNorm = "self_attn.q_layernorm";
+  f.names.kNorm = "self_attn.k_layernorm";
+  f.names.o = "self_attn.out_proj";
+  f.names.gate = "feed_forward.w1";
+  f.names.up = "feed_forward.w3";
+  f.names.down = "feed_forward.w2";
+  f.names.activation = "feed_forward.silu";
+  // What transformers does not read.
+  f.ignored = {"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale",
+               "block_use_xavier_init", "conv_dim", "conv_dim_out", "conv_use_xavier_init", "num_heads",
+               "use_pos_enc", "eos_token_id"};
+  f.fixed = {{"block_use_swiglu", {"true"}, "the MLP has no gate"}};
+  return f;
+}
+
+static Family qwen3Next() {
+  Family f = qwen3Moe();
+  f.name = "qwen3_next";
+  f.positions.otherwise = 32768;
+  f.layers.otherwise = 48;
+  f.heads.otherwise = 16;
+  f.kvHeads.otherwise = 2;
+  f.headDim = {"head_dim", 256};
+  f.inner.otherwise = 5632;
+  f.normPlusOne = f.gatedAttention = true;
+  f.kinds = {};
+  f.rotary.part = {"partial_rotary_factor", 0.25};
+  f.experts.count.otherwise = 512;
+  f.experts.chosen.otherwise = 10;
+  f.experts.inner.otherwise = 512;
+  f.experts.normalized.otherwise = true;
+  f.experts.sharedInner = {"shared_expert_intermediate_size", 512};
+  f.experts.shared = "mlp.shared_expert";
+  f.experts.sharedGate = "mlp.shared_expert_gate";
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::Delta;
+  r.heads = {"linear_num_value_heads", 32};
+  r.headDim = {"linear_value_head_dim", 128};
+  r.keyHeads = {"linear_num_key_heads", 16};
+  r.keyDim = {"linear_key_head_dim", 128};
+  r.kernel = {"linear_conv_kernel_dim", 4};
+  r.chunk = {{}, 64};
+  r.part = "linear_attn";
+  r.list = "layer_types";
+  r.every = {"full_attention_interval", 4};
+  return f;
+}
+
+std::vector<Family> meshwright::frontend::recurrentFamilies() {
+  return {mamba2(), graniteMoeHybrid(), nemotronH(), qwen3Next(), lfm2()};
+}

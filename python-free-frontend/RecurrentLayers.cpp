@@ -1,0 +1,547 @@
+//===- RecurrentLayers.cpp - linear recurrences in place of attention -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A recurrence S_t = d_t S_(t-1) + k_t v_t^T with outputs S_t^T q_t is computed chunk by chunk (Dao and Gu
+// 2024): inside a chunk as masked products of queries and keys, between chunks by the states at their ends.
+// All of it is products and element-wise ops, so gradients, shardings, kernels of all targets and the
+// certificate are those of these ops. What they need beside is `train.decay`, the matrix of the products of
+// decays from each position to each later one.
+//
+// The gated delta rule (Yang et al. 2024), S_t = d_t S_(t-1) + b_t k_t (v_t - d_t S_(t-1)^T k_t)^T, is the
+// same with other values: those of a chunk are solutions of a triangular system, and the state of a chunk
+// is needed to make the values of the next one.
+//
+//===----------------------------------------------------------------------===//
+#include "Graph.h"
+#include "Model.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::frontend;
+using namespace meshwright::train;
+
+//===--- configuration ------------------------------------------------------===//
+
+namespace {
+struct RecurrenceReader {
+  Config &config;
+  const Recurrence &keys;
+
+  int64_t size(const Key<int64_t> &key, int64_t most = int64_t(1) << 40) {
+    if (!key.alias.empty())
+      config.alias(key.name, key.alias);
+    return key.name.empty() ? key.otherwise : config.size(key.name, key.otherwise, most);
+  }
+  bool flag(const Key<bool> &key) {
+    if (!key.alias.empty())
+      config.alias(key.name, key.alias);
+    return key.name.empty() ? key.otherwise : config.flag(key.name, key.otherwise);
+  }
+
+  /// What layers have, of which the file lists `listed`; an MLP beside it is not meant.
+  std::vector<Mixer> mixers(int64_t listed, std::vector<bool> &sparse);
+  RecurrenceSizes sizes(const Model &m);
+};
+} // namespace
+
+std::vector<Mixer> RecurrenceReader::mixers(int64_t listed, std::vector<bool> &sparse) {
+  std::vector<Mixer> mixers(listed, keys.mixer);
+  auto set = [&](size_t i, StringRef type, StringRef key) {
+    if (type == "linear_attention" || type == "mamba" || type == "conv" || type == "M")
+      return;
+    sparse[i] = sparse[i] && !keys.alone;
+    if (type == "full_attention" || type == "attention" || type == "*") {
+      mixers[i] = Mixer::Attention;
+      return;
+    }
+    mixers[i] = Mixer::None;
+    sparse[i] = type == "moe" || type == "E";
+    if (!keys.alone || !(sparse[i] || type == "mlp" || type == "-"))
+      config.error(key) << "layer type \"" << type << "\" is not known; "
+                        << (keys.alone ? "mamba, attention, mlp and moe (in a pattern M, *, - and E)"
+                                       : "linear_attention, mamba, conv, attention and full_attention")
+                        << " are";
+  };
+  auto check = [&](StringRef key, size_t size) {
+    if (int64_t(size) == listed)
+      return true;
+    config.error(key) << "\"" << key << "\" lists " << size << " layers, but the model has " << listed;
+    return false;
+  };
+  if (keys.alone)
+    sparse.assign(listed, false);
+  if (!keys.listAlias.empty())
+    config.alias(keys.list, keys.listAlias);
+  if (auto types = keys.list.empty() ? std::nullopt : config.texts(keys.list)) {
+    for (StringRef other : {keys.pattern, keys.attends, keys.every.name})
+      if (!other.empty())
+        config.ignore(other);
+    for (size_t i = 0; check(keys.list, types->size()) && i < types->size(); ++i)
+      set(i, (*types)[i], keys.list);
+    return mixers;
+  }
+  if (!keys.pattern.empty() && config.has(keys.pattern)) {
+    std::string pattern = config.text(keys.pattern, "");
+    for (size_t i = 0; check(keys.pattern, pattern.size()) && i < pattern.size(); ++i)
+      set(i, StringRef(pattern).substr(i, 1), keys.pattern);
+    return mixers;
+  }
+  if (!keys.attends.empty()) {
+    auto numbers = config.counts(keys.attends);
+    for (int64_t i = 0; i < listed; ++i)
+      if (!numbers || llvm::is_contained(*numbers, i))
+        mixers[i] = Mixer::Attention;
+  }
+  if (!keys.every.name.empty())
+    for (int64_t i = 0, every = size(keys.every); i < listed; ++i)
+      if ((i + 1) % every == 0)
+        mixers[i] = Mixer::Attention;
+  return mixers;
+}
+
+RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
+  RecurrenceSizes s;
+  s.kernel = size(keys.kernel, 64);
+  s.convBias = flag(keys.convBias);
+  s.bias = flag(keys.bias);
+  s.activation = m.activation;
+  if (!keys.activation.name.empty())
+    s.activation = config.text(keys.activation.name, keys.activation.otherwise);
+  if (s.activation != "silu" && s.activation != "swish" && keys.mixer != Mixer::Convolution)
+    config.error(keys.activation.name.empty() ? m.family.activation.name : keys.activation.name)
+        << "activation \"" << s.activation << "\" of a recurrence's convolution is not supported; \"silu\" is";
+  if (keys.mixer == Mixer::Convolution) {
+    s.outputStd = m.std;
+    return s;
+  }
+  s.heads = size(keys.heads);
+  int64_t expand = keys.expand.name.empty() ? 0 : size(keys.expand);
+  const llvm::json::Value *dim = config.json(keys.headDim.name);
+  bool isAuto = dim ? dim->getAsString() == std::optional<StringRef>("auto") : keys.headDim.otherwise == 0;
+  s.headDim = isAuto ? std::max<int64_t>(expand * m.hidden / s.heads, 1) : size(keys.headDim);
+  s.keyHeads = size(keys.keyHeads);
+  s.keyDim = size(keys.keyDim);
+  s.chunk = size(keys.chunk);
+  if (!keys.limit.empty()) {
+    std::tie(s.leastStep, s.mostStep) = config.range(keys.limit, {0, INFINITY});
+    if (s.leastStep == 0 && std::isinf(s.mostStep))
+      s.mostStep = 0; // a softplus is above 0
+  }
+  s.outputStd = m.std;
+  if (!keys.scaledOutput.name.empty() && flag(keys.scaledOutput))
+    s.outputStd /= std::sqrt(double(m.layers));
+  if (config.failed())
+    return s;
+  if (s.heads % s.keyHeads)
+    config.error(keys.keyHeads.name) << keys.heads.name << " = " << s.heads
+                                     << " cannot be divided among " << keys.keyHeads.name << " = "
+                                     << s.keyHeads << "; change one of them";
+  else if (expand && s.heads * s.headDim != expand * m.hidden)
+    config.error(keys.headDim.name)
+        << s.heads << " heads (" << keys.heads.name << ") of " << s.headDim << " elements ("
+        << keys.headDim.name << ") are not the " << expand * m.hidden << " of " << keys.expand.name
+        << " times " << m.family.hidden.name << "; change one of them";
+  return s;
+}
+
+/// Reports options that a state that is handed from position to position does not support.
+static void checkOptions(Config &config, const Model &m, const ModelOptions &options) {
+  StringRef name = m.family.name;
+  if (options.contextParts > 1)
+    config.error("") << "axis `context` of --mesh divides sequences, along which the recurrences and "
+                        "convolutions of "
+                     << name << " hand on a state; use data, tensor, pipe or --zero";
+  else if (options.packed)
+    config.error("") << "--packed: the recurrences and convolutions of " << name
+                     << " would hand the state of one document on to the next; leave it out, and give "
+                        "sequences of one document";
+  else if (options.tokens)
+    config.error("") << "text is not generated with the recurrences and convolutions of " << name
+                     << ", whose states are not kept between tokens; generate with transformers, which "
+                        "reads the checkpoints";
+  else if (!options.mupBase.empty() || options.width)
+    config.error("") << "--mup-base: no rule of muP is known for the recurrences and convolutions of "
+                     << name << "; leave it out";
+}
+
+void meshwright::frontend::readRecurrence(Config &config, Model &m, int64_t listed,
+                                          const ModelOptions &options) {
+  const Recurrence &keys = m.family.recurrence;
+  RecurrenceReader reader{config, keys};
+  std::vector<bool> sparse(listed);
+  for (int64_t i = 0; i < std::min(listed, m.layers); ++i)
+    sparse[i] = m.kinds[i].sparse;
+  std::vector<Mixer> mixers = reader.mixers(listed, sparse);
+  m.recurrence = reader.sizes(m);
+  for (int64_t i = 0; i < m.layers; ++i) {
+    LayerKind &kind = m.kinds[i];
+    kind.mixer = mixers[i % listed];
+    kind.sparse = sparse[i % listed];
+    kind.feedsForward = keys.feedsForward && !(keys.alone && kind.mixer != Mixer::None);
+    if (kind.mixer == Mixer::Attention)
+      continue;
+    kind.table = -1;
+    kind.scoreScale = 1;
+  }
+  bool recurs = llvm::any_of(m.kinds, [](const LayerKind &kind) {
+    return kind.mixer != Mixer::Attention && kind.mixer != Mixer::None;
+  });
+  if (recurs && !config.failed())
+    checkOptions(config, m, options);
+}
+
+//===--- ops ----------------------------------------------------------------===//
+
+namespace {
+struct RecurrenceBuilder {
+  LayerGraph &g;
+  const Model &m;
+  int64_t rows, sequence; ///< sequences, and positions of each
+  const Recurrence &keys = m.family.recurrence;
+  const RecurrenceSizes &s = m.recurrence;
+  int64_t perKey = s.keyHeads ? s.heads / s.keyHeads : 0; ///< heads that share a key
+  int64_t chunk = 0, chunks = 0; ///< positions of a chunk, and how many a sequence has
+
+  template <typename Op, typename... Args> Value make(Args &&...args) {
+    return Op::create(g.builder, g.where(), std::forward<Args>(args)...);
+  }
+  static ArrayRef<int64_t> shapeOf(Value x) { return cast<RankedTensorType>(x.getType()).getShape(); }
+  Value contract(StringRef rule, Value x, Value y) {
+    return make<ContractOp>(g.builder.getStringAttr(rule), x, y, Value());
+  }
+  Value exp(Value x) { return make<ExpOp>(x); }
+  Value decay(Value to, Value from, bool strict = false) { return make<DecayOp>(to, from, strict); }
+  /// log(1 + exp(x)).
+  Value softplus(Value x) {
+    // The logarithm of exp(x) + exp(0).
+    SmallVector<int64_t> shape(shapeOf(x));
+    shape.push_back(1);
+    return make<LogSumExpOp>(g.pad(g.reshape(x, shape), int64_t(shape.size()) - 1, 0, 2));
+  }
+  /// x and y where x has no dimension `dim`.
+  Value spread(Value x, Value like, int64_t dim) { return g.broadcast(x, shapeOf(like), {dim}); }
+  Value slice(Value x, int64_t dim, int64_t from, int64_t count) {
+    return shapeOf(x)[dim] == count ? x : make<SliceOp>(x, count, dim, from);
+  }
+  /// Row `at` of dimension `dim`, which the result does not have.
+  Value row(Value x, int64_t dim, int64_t at) {
+    SmallVector<int64_t> shape(shapeOf(x));
+    shape.erase(shape.begin() + dim);
+    return g.reshape(slice(x, dim, at, 1), shape);
+  }
+  /// x, [rows, sequence, heads, ..], chunk by chunk with heads first, as matrix products need them:
+  /// [heads, rows, chunks, chunk, ..], zeros behind the sequence.
+  Value chunked(Value x) {
+    SmallVector<int64_t> shape(shapeOf(x));
+    if (chunk * chunks != sequence)
+      x = g.pad(x, 1, 0, chunk * chunks);
+    int64_t heads = shape[2], size = shape.size() > 3 ? shape[3] : 1;
+    x = make<TransposeBlocksOp>(g.reshape(x, {rows * chunk * chunks, heads, size}));
+    SmallVector<int64_t> to{heads, rows, chunks, chunk};
+    to.append(shape.begin() + 3, shape.end());
+    return g.reshape(x, to);
+  }
+  /// The inverse of `chunked`.
+  Value whole(Value x) {
+    int64_t heads = shapeOf(x).front(), size = shapeOf(x).back();
+    x = make<TransposeBlocksOp>(g.reshape(x, {heads, rows * chunk * chunks, size}));
+    return slice(g.reshape(x, {rows, chunk * chunks, heads, size}), 1, 0, sequence);
+  }
+  /// x, whose first dimension counts heads of keys, for each head of values.
+  Value perHead(Value x) {
+    SmallVector<int64_t> shape(shapeOf(x));
+    shape.insert(shape.begin() + 1, perKey);
+    x = g.broadcast(x, shape, {1});
+    shape.erase(shape.begin());
+    shape.front() = s.heads;
+    return g.reshape(x, shape);
+  }
+  void setChunk(int64_t size) {
+    chunk = size;
+    chunks = llvm::divideCeil(sequence, chunk);
+  }
+
+  std::string name(const Twine &part) { return (keys.part + "." + part).str(); }
+  /// A parameter of each head.
+  Value ofHeads(StringRef part, double value) {
+    std::string whole = name(part);
+    g.part(whole);
+    Weight w{whole, {s.heads}, 0, value};
+    w.full = true;
+    return g.weight(w);
+  }
+  /// The product of h with rows of the tensor `tensor`, called `part`.
+  Value project(StringRef part, StringRef tensor, Value h, const FileRows &where, int64_t count,
+                bool biased) {
+    std::string base = name(part), file = name(tensor), weight = base + ".weight", bias = base + ".bias";
+    g.part(base);
+    Value w = g.weight({weight, {count, m.hidden}, m.std, 0, file + ".weight", false, where});
+    return g.linear(h, w, biased ? g.weight({bias, {count}, 0, 0, file + ".bias", false, where}) : Value());
+  }
+  /// The last product.
+  Value output(StringRef part, Value x) {
+    std::string base = name(part), weight = base + ".weight", bias = base + ".bias";
+    g.part(base);
+    int64_t width = shapeOf(x).back();
+    Value w = g.weight({weight, {m.hidden, width}, s.outputStd});
+    return g.linear(x, w, s.bias ? g.weight({bias, {m.hidden}}) : Value());
+  }
+  /// A causal convolution of each of the last dimension's channels over positions: output t sees the
+  /// `kernel` inputs up to t. Its weights are rows of the tensor `tensor`.
+  Value convolve(StringRef part, StringRef tensor, Value x, const FileRows &where);
+
+  /// Sums of x, [heads, rows, chunks, chunk], up to and with each position of a chunk.
+  Value sums(Value x) { return contract("h b n u, t u -> h b n t", x, triangle(chunk)); }
+  /// x times a factor of each position.
+  Value weigh(Value x, Value factor) { return g.mul(x, g.broadcast(factor, shapeOf(x), {4})); }
+  /// The recurrence S_t = exp(a_t) S_(t-1) + k_t v_t^T, whose outputs are S_t^T q_t, all `chunked`: q and
+  /// k have a head for each key head.
+  Value scan(Value q, Value k, Value v, Value a);
+  /// That of the gated delta rule; beta as a.
+  Value deltaScan(Value q, Value k, Value v, Value a, Value beta);
+  /// The inverse of 1 + x, where x is 0 on and above the diagonal of its last two dimensions.
+  Value invert(Value x);
+  /// A triangle of ones, [size, size], with or without the diagonal.
+  Value triangle(int64_t size, bool strict = false) {
+    Value zeros = g.fill(0, {size});
+    return decay(zeros, zeros, strict);
+  }
+
+  Value stateSpace(Value h);
+  Value delta(Value h);
+  Value convolution(Value h);
+};
+} // namespace
+
+Value RecurrenceBuilder::convolve(StringRef part, StringRef tensor, Value x, const FileRows &where) {
+  std::string base = name(part), file = name(tensor), weight = base + ".weight", bias = base + ".bias";
+  g.part(base);
+  int64_t width = shapeOf(x).back();
+  // Initial values have the variance that PyTorch's uniform ones have.
+  Value w = g.weight({weight, {width, 1, s.kernel}, 1 / std::sqrt(3.0 * double(s.kernel)), 0, file + ".weight",
+                      false, where});
+  w = g.reshape(w, {width, s.kernel});
+  Value y;
+  for (int64_t back = 0; back < std::min(s.kernel, sequence); ++back) {
+    // What lay `back` positions before.
+    Value earlier = back ? g.pad(slice(x, 1, 0, sequence - back), 1, back, sequence) : x;
+    Value term = g.mul(earlier, row(w, 1, s.kernel - 1 - back));
+    y = y ? g.add(y, term) : term;
+  }
+  if (s.convBias)
+    y = g.add(y, g.weight({bias, {width}, 0, 0, file + ".bias", false, where}));
+  return y;
+}
+
+Value RecurrenceBuilder::scan(Value q, Value k, Value v, Value a) {
+  FullPrecision full(g.builder);
+  Value sum = sums(a), decays = decay(sum, sum);
+  Value toEnd, fromStart, between;
+  if (chunks > 1) {
+    Value last = row(sum, 3, chunk - 1);
+    toEnd = exp(g.add(spread(last, sum, 3), g.scale(sum, -1)));
+    fromStart = exp(sum);
+    // What the beginning of each chunk retains of the states that the chunks before it add.
+    Value before = contract("h b j, m j -> h b m", last, triangle(chunks, true));
+    Value upTo = contract("h b j, m j -> h b m", last, triangle(chunks));
+    between = decay(before, upTo, /*strict=*/true);
+  }
+  full.end();
+  Value scores = perHead(contract("g b n t k, g b n u k -> g b n t u", q, k));
+  Value y = contract("h b n t u, h b n u v -> h b n t v", g.mul(scores, decays), v);
+  if (chunks == 1)
+    return y;
+  Value states = contract("h b n u k, h b n u v -> h b n k v", perHead(k), weigh(v, toEnd));
+  states = contract("h b m j, h b j k v -> h b m k v", between, states);
+  return g.add(y, weigh(contract("h b n t k, h b n k v -> h b n t v", perHead(q), states), fromStart));
+}
+
+Value RecurrenceBuilder::stateSpace(Value h) {
+  int64_t inner = s.heads * s.headDim, keys = s.keyHeads * s.keyDim;
+  int64_t all = 2 * (inner + keys) + s.heads, convolved = inner + 2 * keys;
+  setChunk(std::min(s.chunk, sequence));
+  StringRef in = "in_proj", conv = "conv1d";
+  Value z = project("in_proj_z", in, h, {0, all}, inner, s.bias);
+  Value x = project("in_proj_x", in, h, {inner, all}, inner, s.bias);
+  Value k = project("in_proj_B", in, h, {2 * inner, all}, keys, s.bias);
+  Value q = project("in_proj_C", in, h, {2 * inner + keys, all}, keys, s.bias);
+  Value dt = project("in_proj_dt", in, h, {2 * (inner + keys), all}, s.heads, s.bias);
+  x = g.activation(s.activation, convolve("conv1d_x", conv, x, {0, convolved}));
+  k = g.activation(s.activation, convolve("conv1d_B", conv, k, {inner, convolved}));
+  q = g.activation(s.activation, convolve("conv1d_C", conv, q, {inner + keys, convolved}));
+  x = g.reshape(x, {rows, sequence, s.heads, s.headDim});
+  k = g.reshape(k, {rows, sequence, s.keyHeads, s.keyDim});
+  q = g.reshape(q, {rows, sequence, s.keyHeads, s.keyDim});
+  Value a, step;
+  {
+    Value bias = ofHeads("dt_bias", this->keys.step > 0 ? std::log(std::expm1(this->keys.step)) : 1);
+    Value log = ofHeads("A_log", std::log((1 + double(s.heads)) / 2));
+    g.part(name("steps"));
+    FullPrecision full(g.builder);
+    step = softplus(g.add(dt, bias));
+    if (s.leastStep > 0 || s.mostStep > 0)
+      step = make<ClampOp>(step, g.builder.getF64FloatAttr(s.leastStep),
+                           g.builder.getF64FloatAttr(s.mostStep));
+    a = g.mul(step, g.scale(exp(log), -1));
+  }
+  Value skip = ofHeads("D", 1);
+  g.part(name("scan"));
+  Value y = whole(scan(chunked(q), chunked(k), chunked(g.mul(x, spread(step, x, 3))), chunked(a)));
+  y = g.add(y, g.mul(x, g.broadcast(skip, {s.heads, s.headDim}, {1})));
+  // Gated, and then normalized group by group.
+  std::string norm = name("norm"), weight = norm + ".weight";
+  g.part(norm);
+  y = g.mul(g.reshape(y, {rows, sequence, inner}), g.activation("silu", z));
+  y = g.norm(NormKind::RMS, g.reshape(y, {rows, sequence, s.keyHeads, inner / s.keyHeads}), {}, {}, m.eps,
+             false);
+  y = g.mul(g.reshape(y, {rows, sequence, inner}), g.weight({weight, {inner}, 0, 1.0}));
+  return output("out_proj", y);
+}
+
+Value RecurrenceBuilder::convolution(Value h) {
+  int64_t width = m.hidden;
+  Value b = project("in_proj_B", "in_proj", h, {0, 3 * width}, width, s.bias);
+  Value c = project("in_proj_C", "in_proj", h, {width, 3 * width}, width, s.bias);
+  Value x = project("in_proj_x", "in_proj", h, {2 * width, 3 * width}, width, s.bias);
+  x = convolve("conv", "conv", g.mul(b, x), {});
+  return output("out_proj", g.mul(c, x));
+}
+
+//===--- the gated delta rule -----------------------------------------------===//
+
+Value RecurrenceBuilder::invert(Value x) {
+  // Blocks of twice the size from blocks on the diagonal: the lower left one is -D (lower left of x) A,
+  // where A and D are the inverses of the upper left and the lower right one. As forward substitution it
+  // adds no power of x to another, whose sums would lose digits.
+  Value inverse;
+  for (int64_t size = 1; size < chunk; size *= 2) {
+    Value corner = g.pad(g.pad(g.fill(1, {size, size}), 0, size, 2 * size), 1, 0, 2 * size);
+    int64_t blocks = chunk / (2 * size);
+    Value lower = triangle(blocks), strict = triangle(blocks, true);
+    Value diagonal = g.add(lower, g.scale(strict, -1));
+    SmallVector<int64_t> both{blocks, 2 * size, blocks, 2 * size};
+    Value mask = g.mul(g.broadcast(diagonal, both, {1, 3}), g.broadcast(corner, both, {0, 2}));
+    Value part = g.mul(x, g.reshape(mask, {chunk, chunk}));
+    if (inverse)
+      part = contract("h b n t w, h b n w u -> h b n t u",
+                      contract("h b n t w, h b n w u -> h b n t u", inverse, part), inverse);
+    part = g.scale(part, -1);
+    if (!inverse) {
+      Value one = g.add(triangle(chunk), g.scale(triangle(chunk, true), -1));
+      inverse = g.add(part, one);
+    } else {
+      inverse = g.add(inverse, part);
+    }
+  }
+  return inverse;
+}
+
+Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value beta) {
+  FullPrecision full(g.builder);
+  Value sum = sums(a), last = row(sum, 3, chunk - 1);
+  Value decays = decay(sum, sum), earlier = decay(sum, sum, /*strict=*/true);
+  Value toEnd = exp(g.add(spread(last, sum, 3), g.scale(sum, -1)));
+  Value fromStart = exp(sum), retained = exp(last);
+  // The values that each position adds: without the state before the chunk, and what they lose of it.
+  Value alike = perHead(contract("g b n t k, g b n u k -> g b n t u", k, k));
+  Value system = g.mul(g.mul(alike, earlier), spread(beta, earlier, 4));
+  Value inverse = chunk > 1 ? invert(system) : g.add(system, g.fill(1, shapeOf(system)));
+  Value scores = perHead(contract("g b n t k, g b n u k -> g b n t u", q, k));
+  scores = g.mul(scores, decays);
+  q = perHead(q);
+  k = perHead(k);
+  Value own = contract("h b n t u, h b n u v -> h b n t v", inverse, weigh(v, beta));
+  Value lost = contract("h b n t u, h b n u k -> h b n t k", inverse, weigh(k, g.mul(beta, fromStart)));
+  Value queries = weigh(q, fromStart), keys = weigh(k, toEnd);
+  Value state, y;
+  for (int64_t n = 0; n < chunks; ++n) {
+    auto of = [&](Value x) { return row(x, 2, n); };
+    Value values = of(own), out;
+    if (state) {
+      values = g.add(values, g.scale(contract("h b t k, h b k v -> h b t v", of(lost), state), -1));
+      out = contract("h b t k, h b k v -> h b t v", of(queries), state);
+    }
+    Value inside = contract("h b t u, h b u v -> h b t v", of(scores), values);
+    out = out ? g.add(out, inside) : inside;
+    SmallVector<int64_t> shape(shapeOf(out));
+    shape.insert(shape.begin() + 2, 1);
+    out = g.reshape(out, shape);
+    if (chunks > 1)
+      out = g.pad(out, 2, n, chunks);
+    y = y ? g.add(y, out) : out;
+    if (n + 1 == chunks)
+      break;
+    Value added = contract("h b u k, h b u v -> h b k v", of(keys), values);
+    state = state ? g.add(g.mul(state, g.broadcast(of(retained), shapeOf(state), {2, 3})), added) : added;
+  }
+  return y;
+}
+
+Value RecurrenceBuilder::delta(Value h) {
+  int64_t keyRows = s.keyHeads * s.keyDim, inner = s.heads * s.headDim, own = perKey * s.headDim;
+  int64_t period = 2 * (s.keyDim + own), all = 2 * (keyRows + inner), convolved = 2 * keyRows + inner;
+  // A power of two, of which a sequence has at most 32.
+  setChunk(int64_t(llvm::PowerOf2Ceil(std::max<int64_t>(llvm::divideCeil(sequence, 32), std::min<int64_t>(s.chunk, sequence)))));
+  auto projected = [&](StringRef part, int64_t begin, int64_t count) {
+    return project(part, "in_proj_qkvz", h, {begin, all, period, {0, count, 1}}, s.keyHeads * count, false);
+  };
+  Value q = projected("in_proj_q", 0, s.keyDim), k = projected("in_proj_k", s.keyDim, s.keyDim);
+  Value v = projected("in_proj_v", 2 * s.keyDim, own), z = projected("in_proj_z", 2 * s.keyDim + own, own);
+  auto gate = [&](StringRef part, int64_t begin) {
+    FileRows where{begin, 2 * s.heads, 2 * perKey, {0, perKey, 1}};
+    return project(part, "in_proj_ba", h, where, s.heads, false);
+  };
+  Value beta = gate("in_proj_b", 0), dt = gate("in_proj_a", perKey);
+  q = g.activation(s.activation, convolve("conv1d_q", "conv1d", q, {0, convolved}));
+  k = g.activation(s.activation, convolve("conv1d_k", "conv1d", k, {keyRows, convolved}));
+  v = g.activation(s.activation, convolve("conv1d_v", "conv1d", v, {2 * keyRows, convolved}));
+  g.part(name("keys"));
+  // Of length one: the root of a mean is that of a sum over the root of the size.
+  double root = std::sqrt(double(s.keyDim));
+  auto unit = [&](Value x, double factor) {
+    x = g.reshape(x, {rows, sequence, s.keyHeads, s.keyDim});
+    return g.scale(g.norm(NormKind::RMS, x, {}, {}, 1e-6 / double(s.keyDim), false), factor / root);
+  };
+  q = unit(q, 1 / root);
+  k = unit(k, 1);
+  v = g.reshape(v, {rows, sequence, s.heads, s.headDim});
+  Value a;
+  {
+    Value bias = ofHeads("dt_bias", 1), log = ofHeads("A_log", std::log(8.0));
+    g.part(name("steps"));
+    FullPrecision full(g.builder);
+    a = g.mul(softplus(g.add(dt, bias)), g.scale(exp(log), -1));
+    beta = make<SigmoidOp>(beta);
+  }
+  g.part(name("scan"));
+  Value y = whole(deltaScan(chunked(q), chunked(k), chunked(v), chunked(a), chunked(beta)));
+  // Normalized head by head, and then gated.
+  std::string norm = name("norm"), weight = norm + ".weight";
+  g.part(norm);
+  Value w = g.weight({weight, {s.headDim}, 0, 1.0});
+  y = g.norm(NormKind::RMS, y, w, {}, m.eps, false);
+  y = g.mul(g.reshape(y, {rows, sequence, inner}), g.activation("silu", z));
+  return output("out_proj", y);
+}
+
+Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(h.getType()).getShape();
+  RecurrenceBuilder b{g, m, shape[0], shape[1]};
+  switch (kind.mixer) {
+  case Mixer::StateSpace:
+    return b.stateSpace(h);
+  case Mixer::Delta:
+    return b.delta(h);
+  case Mixer::Convolution:
+    return b.convolution(h);
+  case Mixer::Attention:
+  case Mixer::None:
+    break;
+  }
+  llvm_unreachable("no recurrence");
+}
