@@ -387,11 +387,11 @@ Value RecurrenceBuilder::stateSpace(Value h) {
     if (s.leastStep > 0 || s.mostStep > 0)
       step = make<ClampOp>(step, g.builder.getF64FloatAttr(s.leastStep),
                            g.builder.getF64FloatAttr(s.mostStep));
-    a = g.mul(step, g.scale(exp(log), -1));
+    a = chunked(g.mul(step, g.scale(exp(log), -1)));
   }
   Value skip = ofHeads("D", 1);
   g.part(name("scan"));
-  Value y = whole(scan(chunked(q), chunked(k), chunked(g.mul(x, spread(step, x, 3))), chunked(a)));
+  Value y = whole(scan(chunked(q), chunked(k), chunked(g.mul(x, spread(step, x, 3))), a));
   y = g.add(y, g.mul(x, g.broadcast(skip, {s.heads, s.headDim}, {1})));
   // Gated, and then normalized group by group.
   std::string norm = name("norm"), weight = norm + ".weight";
@@ -515,11 +515,11 @@ Value RecurrenceBuilder::delta(Value h) {
     Value bias = ofHeads("dt_bias", 1), log = ofHeads("A_log", std::log(8.0));
     g.part(name("steps"));
     FullPrecision full(g.builder);
-    a = g.mul(softplus(g.add(dt, bias)), g.scale(exp(log), -1));
-    beta = make<SigmoidOp>(beta);
+    a = chunked(g.mul(softplus(g.add(dt, bias)), g.scale(exp(log), -1)));
+    beta = chunked(make<SigmoidOp>(beta));
   }
   g.part(name("scan"));
-  Value y = whole(deltaScan(chunked(q), chunked(k), chunked(v), chunked(a), chunked(beta)));
+  Value y = whole(deltaScan(chunked(q), chunked(k), chunked(v), a, beta));
   // Normalized head by head, and then gated.
   std::string norm = name("norm"), weight = norm + ".weight";
   g.part(norm);

@@ -145,7 +145,8 @@ func.func @mask(%x: tensor<2x8xf32>) {
 // -----
 
 func.func @decay(%to: tensor<2x8xf32>, %from: tensor<3x8xf32>) {
-  // expected-error @below {{}}
+  // expected-error @below {{dimension 0 of operand 1 is 3 but dimension 0 of operand 0 is 2}}
+  // expected-error @below {{failed to infer returned types}}
   %y = train.decay %to, %from : (tensor<2x8xf32>, tensor<3x8xf32>) -> tensor<2x8x8xf32>
   return
 }
