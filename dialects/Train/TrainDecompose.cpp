@@ -395,8 +395,11 @@ SmallVector<Value> DecayOp::decompose(OpBuilder &b) {
   Expr to = spread(getTo(), rank - 1), from = spread(getFrom(), rank - 2);
   Expr t = to.with(IotaOp::create(b, getLoc(), words, rank - 2));
   Expr u = to.with(IotaOp::create(b, getLoc(), words, rank - 1));
-  Expr retained = u.with(arith::CmpIOp::create(
-      b, getLoc(), getStrict() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::ule, u.v, t.v));
+  auto compare = [&](arith::CmpIPredicate predicate, Expr x, Expr y) {
+    return x.with(arith::CmpIOp::create(b, getLoc(), predicate, x.v, y.v));
+  };
+  Expr retained = getStrict() ? compare(arith::CmpIPredicate::ult, u, t)
+                              : compare(arith::CmpIPredicate::uge, t, u);
   return {select(retained, exp(select(retained, to - from, to.constant(0))), to.constant(0)).v};
 }
 

@@ -76,6 +76,7 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachIndices<train::ClampOp, nonlinear>(context);
   attachIndices<train::ClampGradOp, linearInFirst>(context);
   attachIndices<train::TanhOp, nonlinear>(context);
+  attachIndices<train::SigmoidOp, nonlinear>(context);
   attachIndices<train::ExpOp, nonlinear>(context);
   attachIndices<train::LogOp, nonlinear>(context);
   attachIndices<train::InverseRootOp, nonlinear>(context);

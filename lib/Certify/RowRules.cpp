@@ -30,6 +30,8 @@ static constexpr IndexText rmsNorm{"... d!, d! -> ... d!"};
 static constexpr IndexText rmsNormGrad{"... d!, ... d!, d! -> ... d!, d!", "0"};
 static constexpr IndexText crossEntropy{"... v!, ... -> , ..."};
 static constexpr IndexText foldIn{"w!, -> w!"};
+static constexpr IndexText softmax{"... v! -> ... v!"};
+static constexpr IndexText logSumExp{"... v! -> ..."};
 
 static LogicalResult rope(train::RopeOp op, Facts operands, NewFacts &results, Checker &checker) {
   StringRef text = operands[1].type.rank() == 2 ? "b s h d!, s f!, s f! -> b s h d!"
@@ -151,6 +153,8 @@ void certify::attachRowRules(MLIRContext *context) {
   attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>>(context);
   attachRule<train::CrossEntropyOp, onRows<train::CrossEntropyOp, crossEntropy>>(context);
   attachIndices<train::FoldInOp, foldIn>(context);
+  attachIndices<train::SoftmaxOp, softmax>(context);
+  attachIndices<train::LogSumExpOp, logSumExp>(context);
   attachRule<train::RopeOp, rope>(context);
   attachRule<train::RopeTableOp, ropeTable>(context);
   attachRule<train::AlibiSlopesOp, alibiSlopes>(context);

@@ -14,7 +14,7 @@ using namespace meshwright::test;
 std::ostream &test::operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
 bool Case::narrow() const {
-  for (const char *other : {"broadcast", "whole_sum_broadcast_back", "softmax", "log_sum_exp", "rotate_half",
+  for (const char *other : {"broadcast", "whole_sum_broadcast_back", "softmax", "log_sum_exp", "rotate_half", "decay", "decay_sums",
                             "halves_of_two_widths"})
     if (llvm::StringRef(name) == other)
       return false;
