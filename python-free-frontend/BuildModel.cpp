@@ -85,6 +85,8 @@ struct LayerValues {
   Value lengths = {};      ///< of the sequences that an encoder reads
   Value states = {};       ///< that an encoder gives, for a decoder
   int64_t stateCount = 0;  ///< of a sequence
+  Value keys = {}, values = {}; ///< of an earlier layer
+  Value inputs = {};            ///< of each layer of a run, of the token itself
 };
 
 /// Builds one layer.
@@ -156,6 +158,8 @@ struct LayerBuilder {
   /// Queries times the scales of their positions.
   Value temper(Value q);
   Value mlp(Value h);
+  /// What a layer adds of the token itself to x, which decides how much.
+  Value ofToken(Value x);
   /// x + h, where h is what attention or the MLP gives.
   Value residual(Value x, Value h, double dropout) {
     return g.add(x, g.dropout(g.scale(h, m.residualFactor), dropout));
@@ -171,11 +175,17 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
   StringRef parts[] = {names.q, names.k, names.v}, norms[] = {names.qNorm, names.kNorm};
   int64_t counts[] = {m.heads, m.kvHeads, m.kvHeads};
   Value qkv[3];
+  // Layers that use keys and values of others have queries alone.
+  int own = kind.reuses ? 1 : 3, turning = std::min(own, 2);
   auto split = [&](int i) {
     g.part(parts[i]);
     qkv[i] = g.reshape(qkv[i], {rows, sequence, counts[i], d});
   };
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < own; ++i) {
+    if (i == 2 && kind.valuesAreKeys) {
+      qkv[2] = qkv[1];
+      continue;
+    }
     qkv[i] =
         linear(parts[i], h, m.hidden, counts[i] * d, m.qkvBias, m.std, names.qkv, rowsOf(m, i));
     if (i < 2 && m.headNorm == HeadNorm::Whole)
@@ -184,9 +194,9 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     if (!names.qkv.empty())
       split(i);
   }
-  for (int i = 0; i < 3 && names.qkv.empty(); ++i)
+  for (int i = 0; i < own && names.qkv.empty(); ++i)
     split(i);
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < turning; ++i) {
     if (m.headNorm == HeadNorm::Each)
       qkv[i] = norm(norms[i], qkv[i], d, normRows(d));
     if (m.headNorm == HeadNorm::Apart)
@@ -194,7 +204,7 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
   }
   if (kind.table >= 0) {
     g.part(names.rotary);
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < turning; ++i)
       qkv[i] = g.rope(qkv[i], cos, sin);
     for (int i = 0; i < 2 && m.headNorm == HeadNorm::Turned; ++i) {
       g.part(norms[i]);
@@ -205,6 +215,17 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     qkv[i] = norm(norms[i], qkv[i], d, normRows(d));
   if (of.temperatures && (kind.table < 0 || m.tempersTurned))
     qkv[0] = temper(qkv[0]);
+  if (kind.reuses) {
+    qkv[1] = g.shared(of.keys, "keys");
+    qkv[2] = g.shared(of.values, "values");
+  } else if (m.family.normsValues) {
+    g.part("self_attn.v_norm");
+    qkv[2] = g.norm(m.family.norm, qkv[2], {}, {}, m.eps, false);
+  }
+  if (kind.stores) {
+    g.setLastSum(1, qkv[1]);
+    g.setLastSum(0, qkv[2]);
+  }
   g.part(names.attention);
   Value sinks;
   if (!m.family.sinks.empty())
@@ -353,7 +374,25 @@ Value LayerBuilder::build(Value cos, Value sin) {
   if (of.states)
     x = residual(x, crossAttention(norm(names.crossNorm, x, hidden)), m.residualDropout);
   h = norm(names.mlpNorm, x, hidden);
-  return residual(x, norm(names.mlpPostNorm, mlp(h), hidden), m.mlpDropout);
+  x = residual(x, norm(names.mlpPostNorm, mlp(h), hidden), m.mlpDropout);
+  if (of.inputs)
+    x = g.add(x, ofToken(x));
+  if (m.family.layerScale.empty())
+    return x;
+  g.part(m.family.layerScale);
+  Weight scale{m.family.layerScale, {1}, 0, 1};
+  scale.frozen = true;
+  return g.mul(x, g.broadcast(g.reshape(g.weight(scale), {}), {rows, sequence, hidden}, {0, 1, 2}));
+}
+
+Value LayerBuilder::ofToken(Value x) {
+  int64_t width = m.inputWidth;
+  Value inputs = g.each(of.inputs, "inputs");
+  Value h = linear("per_layer_input_gate", x, m.hidden, width, false, m.std);
+  g.part("per_layer_input_gate");
+  h = g.mul(g.activation(m.activation, h), inputs);
+  h = linear("per_layer_projection", h, width, m.hidden, false, m.projectionStd);
+  return norm("post_per_layer_input_norm", h, m.hidden);
 }
 
 //===--- the whole model ----------------------------------------------------===//
@@ -419,6 +458,40 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
   return g.dropout(x, m.embeddingDropout);
 }
 
+/// What layers add of tokens: of all layers one after the other, [rows, sequence, layers * width].
+static Value buildInputs(ModelGraph &g, const Model &m, Value ids, Value embedded) {
+  int64_t width = m.inputWidth, all = m.layers * width;
+  auto weight = [&](StringRef name, ArrayRef<int64_t> shape, double std, double value) {
+    std::string variable = (name + ".weight").str();
+    g.part(name);
+    return g.weight({variable, SmallVector<int64_t>(shape), std, value, m.base + variable});
+  };
+  Value table = weight("embed_tokens_per_layer", {m.inputVocabulary, all}, m.std, 0);
+  Value tokens = g.scale(g.embedding(table, ids, m.padding), std::sqrt(double(width)));
+  Value project = weight("per_layer_model_projection", {all, m.hidden}, m.std, 0);
+  Value context = g.scale(g.linear(embedded, project), 1 / std::sqrt(double(m.hidden)));
+  SmallVector<int64_t> shape(cast<RankedTensorType>(context.getType()).getShape());
+  Value apart = g.reshape(context, {shape[0], shape[1], m.layers, width});
+  apart = g.norm(m.family.norm, apart, weight("per_layer_projection_norm", {width}, 0, 1), {}, m.eps, false);
+  return g.scale(g.add(g.reshape(apart, shape), tokens), std::sqrt(0.5));
+}
+
+/// Those of the layers of `run`, [count, rows, sequence, width].
+static Value inputsOf(ModelGraph &g, const Model &m, Value inputs, LayerRun run) {
+  g.part("per_layer_inputs");
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(inputs.getType()).getShape();
+  int64_t width = m.inputWidth;
+  Value stack;
+  for (int64_t i = 0; i < run.count; ++i) {
+    Value one = g.slice(inputs, 2, (run.first + i) * width, width);
+    one = g.reshape(one, {1, shape[0], shape[1], width});
+    if (run.count > 1)
+      one = g.pad(one, 0, i, run.count);
+    stack = stack ? g.add(stack, one) : one;
+  }
+  return stack;
+}
+
 /// The scale of queries at each position, [sequence] or [rows, sequence].
 static Value buildTemperatures(ModelGraph &g, const Model &m) {
   g.part("temperatures");
@@ -481,6 +554,10 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
   }
   if (m.everyPosition)
     of.temperatures = buildTemperatures(g, m);
+  Value inputs;
+  if (m.inputWidth)
+    inputs = buildInputs(g, m, ids, x);
+  std::pair<Value, Value> stored[2]; ///< by kind of layer
   // Layers of one kind in a row share a function.
   for (int64_t first = 0; first < m.layers;) {
     int64_t end = first + 1;
@@ -492,9 +569,28 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     if (kind.skipped)
       continue;
     auto [cos, sin] = kind.table < 0 ? std::pair<Value, Value>() : angles[size_t(kind.table)];
-    x = g.layers(x, run, run.count == m.layers, sums, [&, cos = cos, sin = sin](LayerGraph &layer) {
-      return LayerBuilder{layer, m, kind, g.rows, sequence, of}.build(cos, sin);
+    // Some layers have other sizes.
+    Model own = m;
+    own.kvHeads = kind.kvHeads ? kind.kvHeads : m.kvHeads;
+    own.inner = kind.inner ? kind.inner : m.inner;
+    if (kind.headDim)
+      own.headDim = own.turned = kind.headDim;
+    if (inputs)
+      of.inputs = inputsOf(g, m, inputs, run);
+    auto &[keys, values] = stored[size_t(std::max(kind.table, 0))];
+    if (kind.reuses)
+      std::tie(of.keys, of.values) = std::pair(keys, values);
+    SmallVector<Value> carried(sums);
+    if (kind.stores) {
+      g.part("layers");
+      carried.append(2, g.fill(0, {g.rows, sequence, own.kvHeads, own.headDim}));
+    }
+    x = g.layers(x, run, run.count == m.layers, carried, [&, cos = cos, sin = sin](LayerGraph &layer) {
+      return LayerBuilder{layer, own, kind, g.rows, sequence, of}.build(cos, sin);
     });
+    llvm::copy(ArrayRef<Value>(carried).take_front(sums.size()), sums.begin());
+    if (kind.stores)
+      std::tie(keys, values) = std::pair(carried[sums.size()], carried[sums.size() + 1]);
   }
   if (m.normFirst)
     x = buildNorm(g, m, m.base, f.finalNorm, x);

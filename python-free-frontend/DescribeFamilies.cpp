@@ -126,6 +126,13 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     if (f.kinds.listed)
       kinds.addName("layer_types");
     kinds.addName(f.skippedLayers);
+    kinds.add(f.mixed.headDim);
+    kinds.add(f.mixed.kvHeads);
+    kinds.add(f.mixed.valuesAreKeys);
+    kinds.add(f.mixed.sharing);
+    kinds.add(f.mixed.wide);
+    kinds.add(f.inputs.width);
+    kinds.add(f.inputs.vocabulary);
   }
   {
     KeyList experts(os, "experts");

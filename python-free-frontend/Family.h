@@ -67,6 +67,7 @@ struct LayerKinds {
   bool unturned = false;              ///< without a list: those have one that do not turn
   bool turned = false;                ///< or those that do
   StringRef type = "sliding_attention"; ///< what the list calls them
+  bool lastFull = false; ///< the last layer has none, whatever the list says
   bool chunks = false; ///< not windows but chunks that see nothing of each other
 };
 
@@ -198,6 +199,22 @@ struct Indexer {
   StringRef types = {};                             ///< the key that lists layers: "full" have one, "shared" do not
   StringRef pattern = {}; ///< or says them as a text of F and S
   Key<int64_t> every = {}, offset = {}; ///< or how many layers one is for, and after how many first ones
+};
+
+/// Layers without a window that have other heads, and last layers that use keys and values of earlier ones, as
+/// Gemma 4 has them. A key without a name is absent.
+struct MixedHeads {
+  Key<int64_t> headDim = {};                  ///< of layers without a window
+  Key<std::optional<int64_t>> kvHeads = {};   ///< of those whose values are keys; absent: as others
+  Key<bool> valuesAreKeys = {};               ///< of layers without a window, before both are normalized
+  Key<int64_t> sharing = {}; ///< how many last layers use the keys and values of the last other one of their kind
+  Key<bool> wide = {};       ///< whether those have an MLP twice as wide
+};
+
+/// What each layer adds of the token itself, of which there is a vector for each layer (Gemma 3n).
+struct LayerInputs {
+  Key<int64_t> width = {}; ///< 0: there is none; without a name neither
+  Key<int64_t> vocabulary = {};
 };
 
 /// Multi-head latent attention: queries, and keys with values, are products with a short vector
@@ -339,6 +356,10 @@ struct Family {
   Experts experts;
   Latent latent;
   Recurrence recurrence;
+  MixedHeads mixed;
+  LayerInputs inputs;
+  bool normsValues = false; ///< values are normalized too, without a weight
+  StringRef layerScale = {}; ///< the buffer that what a layer gives is multiplied by
   double alibi = 0; ///< the largest exponent of slopes of linear biases; 0: there are none
 
   /// The object that has the keys of dropout and scores, if it is not the configuration.

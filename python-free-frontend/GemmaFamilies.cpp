@@ -87,6 +87,36 @@ static Family gemma3() {
   return f;
 }
 
+/// Layers without a window have larger heads, of which a part turns; last layers may use keys and values of
+/// earlier ones, and layers may add something of the token itself.
+static Family gemma4() {
+  Family f = gemma3();
+  f.name = "gemma4_text";
+  f.vocabulary.otherwise = 262144;
+  f.layers.otherwise = 30;
+  f.normPlusOne = false;
+  f.normsValues = true;
+  f.layerScale = "layer_scalar";
+  f.kinds.window.otherwise = 512;
+  f.kinds.fullEvery = {{}, 6};
+  f.kinds.lastFull = true;
+  f.scoreScale = {};
+  f.scaled = {{}, false};
+  f.rotary.windowTheta = {{}, 10000.0};
+  f.rotary.scalingRequired = true;
+  f.mixed.headDim = {"global_head_dim", 512};
+  f.mixed.kvHeads = {"num_global_key_value_heads", std::nullopt};
+  f.mixed.valuesAreKeys = {"attention_k_eq_v", false};
+  f.mixed.sharing = {"num_kv_shared_layers", 0};
+  f.mixed.wide = {"use_double_wide_mlp", false};
+  f.inputs.width = {"hidden_size_per_layer_input", 256};
+  f.inputs.vocabulary = {"vocab_size_per_layer_input", 262144};
+  f.ignored = {"num_experts", "top_k_experts", "moe_intermediate_size"}; // of blocks of experts
+  f.fixed = {{"enable_moe_block", {"false"}, "experts are beside the MLP"},
+             {"use_bidirectional_attention", {"null", "false", "\"vision\""}, "tokens see what follows them"}};
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::gemmaFamilies() {
-  return {gemma(), gemma2(), vaultGemma(), gemma3()};
+  return {gemma(), gemma2(), vaultGemma(), gemma3(), gemma4()};
 }

@@ -81,6 +81,10 @@ Value FunctionGraph::sum(Value x) {
   return ReduceOp::create(builder, location, ReduceKind::Sum, x, dims);
 }
 
+Value FunctionGraph::slice(Value x, int64_t dim, int64_t from, int64_t rows) {
+  return SliceOp::create(builder, location, x, rows, dim, from);
+}
+
 Value FunctionGraph::firstColumns(Value x, int64_t columns) {
   int64_t last = cast<RankedTensorType>(x.getType()).getRank() - 1;
   return SliceOp::create(builder, location, x, columns, /*dim=*/last);
@@ -196,6 +200,14 @@ Value LayerGraph::shared(Value outer, StringRef name) {
   sharedOuter.push_back(outer);
   return insertArgument(function, outer.getType(), 0, name);
 }
+
+Value LayerGraph::each(Value stack, StringRef name) {
+  stacks.push_back(stack);
+  auto shape = cast<RankedTensorType>(stack.getType()).getShape().drop_front();
+  return insertArgument(function, floats(builder.getContext(), shape), sharedOuter.size(), name);
+}
+
+void LayerGraph::setLastSum(unsigned i, Value value) { sums[sums.size() - 1 - i] = value; }
 
 void LayerGraph::addToSum(unsigned i, Value value) { sums[i] = add(sums[i], value); }
 

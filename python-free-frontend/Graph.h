@@ -97,6 +97,8 @@ public:
   Value embedding(Value table, Value ids, int64_t padding = -1);
   /// The first rows of x.
   Value firstRows(Value x, int64_t rows);
+  /// `rows` rows of dimension `dim`, from row `from` on.
+  Value slice(Value x, int64_t dim, int64_t from, int64_t rows);
   /// The sum of all elements, a scalar.
   Value sum(Value x);
   /// The first columns of a table, or of tables.
@@ -140,6 +142,10 @@ public:
   Value weight(const Weight &weight);
   /// A value of @loss that all layers see, there called `name`.
   Value shared(Value outer, StringRef name);
+  /// The layer's slice of a value that has one for each layer of the run in its first dimension.
+  Value each(Value stack, StringRef name);
+  /// Puts `value` in place of sum `i`, counted from the last.
+  void setLastSum(unsigned i, Value value);
   /// Adds `value` to sum `i` of the sums that go from layer to layer, in place of what it was.
   void addToSum(unsigned i, Value value);
   /// Reports how many of the layer's tokens chose each expert: `tokens` [experts], by the layer's

@@ -63,6 +63,8 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
   }
   if (kinds.listed)
     readLayerTypes(config, family, listed, windows);
+  if (kinds.lastFull)
+    windows.windowed.back() = false;
   return windows;
 }
 
@@ -129,5 +131,56 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
     kind.normed = i > 0 || m.family.normsFirstLayer;
     kind.table = turned[i] ? rotary.byLayerType && windows.windowed[i] : -1;
     kind.scoreScale = scoreScale / double(scaledByLayer ? i + 1 : 1);
+  }
+}
+
+void meshwright::frontend::readMixed(Config &config, Model &m) {
+  const MixedHeads &keys = m.family.mixed;
+  int64_t headDim = config.size(keys.headDim.name, keys.headDim.otherwise);
+  auto kvHeads = config.optionalSize(keys.kvHeads.name, keys.kvHeads.otherwise);
+  bool valuesAreKeys = config.flag(keys.valuesAreKeys.name, keys.valuesAreKeys.otherwise);
+  int64_t sharing = config.count(keys.sharing.name, keys.sharing.otherwise);
+  bool wide = config.flag(keys.wide.name, keys.wide.otherwise);
+  if (config.failed())
+    return;
+  if (headDim % 2)
+    config.error(keys.headDim.name) << "\"" << keys.headDim.name
+                                    << "\": rotary positions turn pairs, so the size of a head must be even, found " << headDim;
+  if (valuesAreKeys && kvHeads && m.heads % *kvHeads)
+    config.error(keys.kvHeads.name) << m.family.heads.name << " = " << m.heads << " cannot be divided among "
+                                    << keys.kvHeads.name << " = " << *kvHeads << "; change one of them";
+  if (sharing >= m.layers)
+    config.error(keys.sharing.name) << "\"" << keys.sharing.name << "\" = " << sharing << ", but only layers before the last "
+                                    << m.layers << " have keys and values to share; use fewer than those";
+  int64_t first = m.layers - sharing;
+  for (int64_t i = 0; i < m.layers && !config.failed(); ++i) {
+    LayerKind &kind = m.kinds[i];
+    bool isFull = kind.table == 0;
+    kind.reuses = i >= first;
+    if (kind.reuses && wide)
+      kind.inner = 2 * m.inner;
+    if (!isFull)
+      continue;
+    kind.headDim = headDim;
+    kind.valuesAreKeys = valuesAreKeys && !kind.reuses;
+    if (valuesAreKeys && kvHeads)
+      kind.kvHeads = *kvHeads;
+  }
+  for (int table : {0, 1}) {
+    auto last = [&](bool reuses, int64_t begin, int64_t end) {
+      int64_t found = -1;
+      for (int64_t i = begin; i < end; ++i)
+        if (m.kinds[i].table == table && m.kinds[i].reuses == reuses)
+          found = i;
+      return found;
+    };
+    if (config.failed() || last(true, first, m.layers) < 0)
+      continue;
+    int64_t source = last(false, 0, first);
+    if (source < 0)
+      config.error(keys.sharing.name) << "\"" << keys.sharing.name << "\" = " << sharing
+                                      << ": no earlier layer is of the kind of one that uses keys and values of such";
+    else
+      m.kinds[source].stores = true;
   }
 }

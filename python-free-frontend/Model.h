@@ -48,11 +48,16 @@ struct LayerKind {
   bool indexed = false; ///< it has parameters that would select keys
   bool skipped = false; ///< text passes by it
   Mixer mixer = Mixer::Attention;
-  bool feedsForward = true; ///< whether it has an MLP or experts
+  bool feedsForward = true;                    ///< whether it has an MLP or experts
+  int64_t headDim = 0, kvHeads = 0, inner = 0; ///< instead of the model's; 0: those
+  bool valuesAreKeys = false;
+  bool stores = false, reuses = false; ///< keys and values that later layers use, or that an earlier one has
   bool operator==(const LayerKind &other) const {
     return mask == other.mask && table == other.table && scoreScale == other.scoreScale &&
            sparse == other.sparse && normed == other.normed && indexed == other.indexed &&
-           skipped == other.skipped && mixer == other.mixer && feedsForward == other.feedsForward;
+           skipped == other.skipped && mixer == other.mixer && feedsForward == other.feedsForward &&
+           headDim == other.headDim && kvHeads == other.kvHeads && inner == other.inner &&
+           valuesAreKeys == other.valuesAreKeys && stores == other.stores && reuses == other.reuses;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
 };
@@ -107,6 +112,7 @@ struct Model {
   std::optional<int64_t> originalPositions = {}; ///< before longer ones were trained
   llvm::SmallVector<LayerKind> kinds = {};
   bool gated = true;
+  int64_t inputWidth = 0, inputVocabulary = 0; ///< of what each layer adds of the token; 0: nothing
   int64_t buckets = 0, maxDistance = 0; ///< of relative positions; 0: there are none
   int64_t startToken = 0;               ///< what precedes a target
   std::shared_ptr<const Model> source = {}; ///< the encoder; null: there is none
@@ -151,6 +157,9 @@ LatentSizes readLatent(Config &config, const Model &model, int64_t sequence);
 /// Scales queries by temperature from position `every` on, of which `key` speaks; reports more multiples of it in
 /// a sequence than are supported.
 void useTemperature(Config &config, StringRef key, Model &model, int64_t every, int64_t sequence);
+
+/// Heads and MLPs of layers that differ in them.
+void readMixed(Config &config, Model &model);
 
 /// Which layers have parameters that would select keys.
 void readIndexers(Config &config, Model &model, int64_t listed);

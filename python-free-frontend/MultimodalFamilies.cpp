@@ -143,7 +143,8 @@ std::vector<Family> meshwright::frontend::multimodalFamilies() {
 
 StringRef meshwright::frontend::textFamilyOf(StringRef whole) {
   static constexpr std::pair<StringRef, StringRef> parts[] = {
-      {"gemma3", "gemma3_text"},         {"kimi_k25", "deepseek_v3"},
+      {"gemma3", "gemma3_text"},         {"gemma4", "gemma4_text"},
+      {"kimi_k25", "deepseek_v3"},
       {"llama4", "llama4_text"},         {"llava", "llama"},
       {"llava_next", "llama"},           {"mistral3", "mistral"},
       {"mllama", "mllama_text_model"},   {"paligemma", "gemma"},

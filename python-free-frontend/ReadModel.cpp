@@ -436,6 +436,16 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     config.error(f.hidden.name) << "\"" << f.hidden.name << "\" = " << m.hidden
                                 << " is odd, but positions are as many sines as cosines; use an even one";
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
+  if (!f.mixed.headDim.name.empty())
+    readMixed(config, m);
+  if (!f.inputs.width.name.empty()) {
+    m.inputWidth = config.count(f.inputs.width.name, f.inputs.width.otherwise);
+    m.inputVocabulary = config.size(f.inputs.vocabulary.name, f.inputs.vocabulary.otherwise);
+    if (m.inputWidth && m.inputVocabulary < m.vocabulary && !config.failed())
+      config.error(f.inputs.vocabulary.name) << "\"" << f.inputs.vocabulary.name << "\" = " << m.inputVocabulary
+                                             << " is less than the vocabulary (" << m.vocabulary
+                                             << "), whose tokens it has vectors for";
+  }
   if (m.latent.indexHeads)
     readIndexers(config, m, listed);
   if (!f.skippedLayers.empty())

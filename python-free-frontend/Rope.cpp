@@ -196,11 +196,20 @@ static void scaleLong(Scaling &s) {
   s.table.scale = s.sequence > *original ? ofLong : ofShort;
 }
 
+/// A part of the frequencies of a whole head; what is left does not turn.
+static void scaleProportional(Scaling &s) {
+  double part = s.object.positive("partial_rotary_factor", 1.0), factor = s.object.positive("factor", 1.0);
+  auto turned = size_t(part * double(2 * s.table.frequencies.size())) / 2;
+  for (auto [i, frequency] : llvm::enumerate(s.table.frequencies))
+    frequency = i < turned ? frequency / factor : 0;
+}
+
 static const struct {
   StringRef name;
   void (*scale)(Scaling &);
 } types[] = {{"default", scaleNothing}, {"linear", scaleLinear}, {"llama3", scaleLlama3},
-             {"dynamic", scaleDynamic}, {"yarn", scaleYarn},     {"longrope", scaleLong}};
+             {"dynamic", scaleDynamic}, {"yarn", scaleYarn},     {"longrope", scaleLong},
+             {"proportional", scaleProportional}};
 
 //===--- tables -------------------------------------------------------------===//
 
@@ -384,10 +393,16 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
     m.tables.push_back(object ? readTable(*object, m, sequence, theta)
                               : RopeTable{plainFrequencies(theta, m.turned), 1.0});
   };
+  // Layers without a window may have other heads.
+  int64_t turned = m.turned, fullDim = m.headDim;
+  for (const LayerKind &kind : m.kinds)
+    if (kind.headDim)
+      m.turned = fullDim = kind.headDim;
   table(scaling, theta);
+  m.turned = turned;
   if (rotary.byLayerType)
     table(windowed, windowTheta);
   // What does not turn has frequency 0.
-  for (RopeTable &entry : m.tables)
-    entry.frequencies.resize(m.headDim / 2, 0.0);
+  for (auto [i, entry] : llvm::enumerate(m.tables))
+    entry.frequencies.resize((i ? m.headDim : fullDim) / 2, 0.0);
 }
