@@ -368,12 +368,23 @@ Value RecurrenceBuilder::stateSpace(Value h) {
   StringRef in = "in_proj", conv = "conv1d";
   Value z = project("in_proj_z", in, h, {0, all}, inner, s.bias);
   Value x = project("in_proj_x", in, h, {inner, all}, inner, s.bias);
-  Value k = project("in_proj_B", in, h, {2 * inner, all}, keys, s.bias);
-  Value q = project("in_proj_C", in, h, {2 * inner + keys, all}, keys, s.bias);
+  Value k, q;
+  if (s.keyHeads > 1) {
+    k = project("in_proj_B", in, h, {2 * inner, all}, keys, s.bias);
+    q = project("in_proj_C", in, h, {2 * inner + keys, all}, keys, s.bias);
+    k = convolve("conv1d_B", conv, k, {inner, convolved});
+    q = convolve("conv1d_C", conv, q, {inner + keys, convolved});
+  } else {
+    // What all heads share is not divided among devices, as both halves of one vector are not.
+    Value both = project("in_proj_BC", in, h, {2 * inner, all}, 2 * keys, s.bias);
+    both = convolve("conv1d_BC", conv, both, {inner, convolved});
+    k = slice(both, 2, 0, keys);
+    q = slice(both, 2, keys, keys);
+  }
   Value dt = project("in_proj_dt", in, h, {2 * (inner + keys), all}, s.heads, s.bias);
   x = g.activation(s.activation, convolve("conv1d_x", conv, x, {0, convolved}));
-  k = g.activation(s.activation, convolve("conv1d_B", conv, k, {inner, convolved}));
-  q = g.activation(s.activation, convolve("conv1d_C", conv, q, {inner + keys, convolved}));
+  k = g.activation(s.activation, k);
+  q = g.activation(s.activation, q);
   x = g.reshape(x, {rows, sequence, s.heads, s.headDim});
   k = g.reshape(k, {rows, sequence, s.keyHeads, s.keyDim});
   q = g.reshape(q, {rows, sequence, s.keyHeads, s.keyDim});
