@@ -47,9 +47,10 @@ struct Plan : plan::Plan {
 };
 
 /// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`: times in
-/// it are those on `cluster`, or relative without one.
+/// it are those on `cluster`, or relative without one. `numbers` are what changes the numbers that an executable computes.
 llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false,
-                               const cost::Cluster *cluster = nullptr);
+                               const cost::Cluster *cluster = nullptr,
+                               plan::List<plan::Setting> numbers = {});
 
 /// The text of `plan` that an executable carries.
 std::string planText(const plan::Plan &plan);

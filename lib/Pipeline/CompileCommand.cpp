@@ -8,6 +8,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "ModuleText.h"
+#include "Numbers.h"
 #include "OutputFiles.h"
 #include "PhaseTexts.h"
 #include "Remedies.h"
@@ -160,7 +161,11 @@ Error CompileCommand::checkPlan() {
   bool isChecked = !options.report.empty() || !options.assertions.empty() || hasLimit();
   if (!(to == Phase::exec && isChecked) && (emittedPhase || isTargetText()))
     return Error::success();
-  Expected<Plan> built = buildPlan(*module, !options.report.empty(), options.cluster.cluster.get());
+  Expected<plan::List<plan::Setting>> numbers = numbersOf(options, *module);
+  if (!numbers)
+    return numbers.takeError();
+  Expected<Plan> built =
+      buildPlan(*module, !options.report.empty(), options.cluster.cluster.get(), std::move(*numbers));
   if (!built)
     return built.takeError();
   plan = std::move(*built);

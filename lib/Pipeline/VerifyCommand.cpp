@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DiagnosticCollector.h"
+#include "Numbers.h"
 #include "OutputFiles.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
@@ -181,40 +182,6 @@ static Error makeSmall(Arguments &arguments, StringRef folder, MLIRContext &cont
   options.batch = dist::batchParts(mesh) * options.microbatches;
   options.memoryLimit = {};
   return Error::success();
-}
-
-/// The options of the program that computes the same on one rank.
-static CompileOptions sequential(const CompileOptions &options) {
-  CompileOptions one;
-  one.model = options.model;
-  one.layers = options.layers;
-  one.batch = options.batch ? options.batch : dist::batchParts(options.mesh) * options.microbatches;
-  if (llvm::sys::path::extension(options.model) == ".mlir")
-    one.batch = options.batch;
-  one.sequence = options.sequence;
-  one.sourceSequence = options.sourceSequence;
-  one.microbatches = options.microbatches;
-  one.dropout = options.dropout;
-  one.packed = options.packed;
-  one.maskedShare = options.maskedShare;
-  one.maskToken = options.maskToken;
-  one.expertCapacity = options.expertCapacity;
-  one.auxLoss = options.auxLoss;
-  one.auxLossCoef = options.auxLossCoef;
-  one.auxScope = options.auxScope;
-  one.auxCountingPass = options.auxCountingPass;
-  one.zLoss = options.zLoss;
-  one.routerBiasRate = options.routerBiasRate;
-  one.optimizer = options.optimizer;
-  one.optimizerGroups = options.optimizerGroups;
-  one.muonScale = options.muonScale;
-  one.muonCoefficients = options.muonCoefficients;
-  one.mupBase = options.mupBase;
-  one.freeze = options.freeze;
-  one.lora = options.lora;
-  one.ema = options.ema;
-  one.overlap = Overlap::off;
-  return one;
 }
 
 //===--- data -----------------------------------------------------------------===//
@@ -418,7 +385,7 @@ Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &con
   int64_t ranks = options.mesh.size();
   os << llvm::formatv(" on {0} rank{1}, {2}\n", ranks, ranks == 1 ? "" : "s", optionText(options.precision));
   os.flush();
-  Expected<OwningOpRef<ModuleOp>> step = compileTo(Phase::step, sequential(options), context, llvm::nulls());
+  Expected<OwningOpRef<ModuleOp>> step = compileTo(Phase::step, sequentialOptions(options), context, llvm::nulls());
   if (!step)
     return step.takeError();
   std::string executable = arguments->executable;

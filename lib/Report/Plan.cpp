@@ -41,7 +41,7 @@ class PlanBuilder {
 public:
   explicit PlanBuilder(ModuleOp module)
       : module(module), programs(dist::programsOf(module)), communication(module) {}
-  llvm::Expected<Plan> build(bool forReport);
+  llvm::Expected<Plan> build(bool forReport, plan::List<plan::Setting> numbers);
 
 private:
   llvm::Error addModel();
@@ -412,9 +412,11 @@ void PlanBuilder::addRepeated(ModuleOp program) {
   }
 }
 
-llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
+llvm::Expected<Plan> PlanBuilder::build(bool forReport, plan::List<plan::Setting> numbers) {
   if (llvm::Error error = addModel())
     return error;
+  if (!numbers.empty())
+    plan.numbers = std::move(numbers);
   addMesh();
   for (auto [number, program] : llvm::enumerate(programs)) {
     if (llvm::Error error = addProgram(program, number, forReport))
@@ -446,8 +448,9 @@ std::string meshwright::planHash(plan::Plan plan) {
 }
 
 llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport,
-                                          const cost::Cluster *cluster) {
-  llvm::Expected<Plan> plan = PlanBuilder(module).build(forReport);
+                                          const cost::Cluster *cluster,
+                                          plan::List<plan::Setting> numbers) {
+  llvm::Expected<Plan> plan = PlanBuilder(module).build(forReport, std::move(numbers));
   if (!plan || !forReport)
     return plan;
   llvm::Expected<std::string> trace = report::predictTrace(module, cluster);

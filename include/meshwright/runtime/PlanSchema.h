@@ -213,6 +213,13 @@ struct Hyperparameter {
                     v("most", self.most); v("decay_of", self.decayOf);)
 };
 
+/// One of the things that change the numbers that a program computes: a flag of the compiler, a size, or the hash of the
+/// model.
+struct Setting {
+  string name, value;
+  MESHWRIGHT_FIELDS(v("name", self.name); v("value", self.value);)
+};
+
 /// An input of a step: of the hyperparameter h in the t-th update 1 - h^t, or t^-h.
 struct BiasCorrection {
   string name, of;
@@ -382,6 +389,7 @@ struct Header {
   optional<int64_t> sourceSequence; ///< tokens of what an encoder reads
   optional<int64_t> startToken;     ///< before the first of a target
   optional<string> adapterConfig; ///< the text of adapter_config.json
+  optional<List<Setting>> numbers; ///< all that change what is computed, wherever it is computed
   double flops = 0, recomputedFlops = 0;
   /// Of attention whose queries ranks divide: the most that one computes, over the mean.
   optional<double> attentionImbalance;
@@ -397,7 +405,7 @@ struct Header {
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
                     v("masked_share", self.maskedShare); v("mask_token", self.maskToken);
                     v("source_sequence", self.sourceSequence); v("start_token", self.startToken);
-                    v("adapter_config", self.adapterConfig);
+                    v("adapter_config", self.adapterConfig); v("numbers", self.numbers);
                     v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);
                     v("attention_imbalance", self.attentionImbalance);)
 };

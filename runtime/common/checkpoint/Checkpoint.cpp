@@ -199,6 +199,7 @@ TrainingState meshwright::readState(const std::string &directory) {
     state.mixed = json.whole("mixed", 0, state.position);
   state.data = json.texts("data");
   state.flags = json.texts("flags");
+  state.numbers = json.texts("numbers");
   return state;
 }
 

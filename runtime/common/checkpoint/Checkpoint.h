@@ -57,6 +57,9 @@ struct TrainingState {
   /// The flags of the run that a resumed one need not be given, as text; none in checkpoints of
   /// earlier versions.
   std::map<std::string, std::string> flags;
+  /// All that changes what the run computes (common/launch/Numbers.h), on rank 0; none in checkpoints of earlier
+  /// versions.
+  std::map<std::string, std::string> numbers = {};
 };
 
 /// The checksums of the headers of a checkpoint's files; empty in those of earlier versions.

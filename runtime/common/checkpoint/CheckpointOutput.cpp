@@ -125,6 +125,7 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
     json["sources"].push_back({{"name", source.name}, {"weight", source.weight}, {"taken", source.taken}});
   json["data"] = state.data;
   json["flags"] = state.flags;
+  json["numbers"] = state.numbers;
   // Flags may have paths that are no UTF-8.
   std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   seal(text);

@@ -61,7 +61,7 @@ static std::string fileWords(const Options::Files &paths, const std::string &fla
   return (paths.size() > 1 ? text(paths.size(), " files of ") : "") + print.words();
 }
 
-static std::string weightsWords(const std::string &path, const std::string &flag) {
+std::string meshwright::weightsWords(const std::string &path, const std::string &flag) {
   SafeTensorsReader weights(path, flag);
   Fingerprint print;
   for (const MappedFile &file : weights.mapped())

@@ -37,6 +37,9 @@ std::vector<Term> termsOf(const Plan &plan, const Options &options);
 /// flags that are given.
 std::map<std::string, std::string> trainingData(const Options &options);
 
+/// The size and a sample of the contents of the weights that the flag `flag` names.
+std::string weightsWords(const std::string &path, const std::string &flag);
+
 /// An Error, the same on every rank, that names the first term of which two ranks have different
 /// values, with the ranks and their values. Collective.
 void checkAgreement(RankGroup &world, const std::vector<Term> &mine);

@@ -11,6 +11,7 @@
 #include "common/data/LearningRate.h"
 #include "common/launch/Agreement.h"
 #include "common/launch/Launch.h"
+#include "common/launch/Numbers.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
 #include "meshwright/runtime/Averages.h"
@@ -46,6 +47,8 @@ void Run::startState(const TokenData &data) {
   if (!options.resume.empty())
     resumeState(data);
   state.data = std::move(files);
+  if (isRoot() && !options.evalOnly)
+    state.numbers = numbersOf(plan, options, state, state.numbers);
   firstStep = state.step;
   state.tokens = data.tokens();
   state.fileTokens = options.data.size() > 1 ? data.tokensByFile() : std::vector<int64_t>();
@@ -138,6 +141,9 @@ void Run::resumeState(const TokenData &data) {
   if (std::string changes = changedFlags(options, saved.flags);
       !changes.empty() && saved.step < options.steps)
     note(changes);
+  if (std::string changes = changedProgram(plan, saved.numbers); !changes.empty())
+    note(text("this executable computes other numbers than the one that wrote the checkpoint ", checkpoint, ": ",
+              changes));
   if (std::string unsaid = unsaidFlags(options, plan, saved.flags); !unsaid.empty())
     note(text("the checkpoint ", checkpoint,
               " was written by a version that did not record the run's flags, so defaults are used: ",

@@ -6,6 +6,7 @@
 #include "common/train/Trainer.h"
 
 #include "common/data/LearningRate.h"
+#include "common/launch/Numbers.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/StopSignal.h"
 #include "common/train/Evaluation.h"
@@ -176,6 +177,9 @@ void Trainer::sayHello() const {
          cores.c_str(), mostText(plan, MemorySpace::Device).c_str(), offloaded.c_str(),
          run.state.shuffle ? "shuffled" : "in file order", mixture.empty() ? "" : ", ", mixture.c_str(),
          run.checkpoint.empty() ? "" : (", resumed from " + run.checkpoint).c_str());
+  if (!run.state.numbers.empty())
+    printf("numbers %s: runs with this hash compute the same losses, on every mesh\n",
+           numbersHash(run.state.numbers).c_str());
   if (options.asyncSave)
     printf("--async-save: rank 0 has %s bytes of host memory for a copy of the state\n",
            grouped(uint64_t(checkpointBytes(plan))).c_str());

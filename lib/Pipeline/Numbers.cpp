@@ -1,0 +1,111 @@
+//===- Numbers.cpp - what changes the numbers that a program computes ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Numbers.h"
+
+#include "Dist/Programs.h"
+#include "Train/Train.h"
+#include "meshwright/Pipeline.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using llvm::Expected;
+
+namespace meshwright {
+
+CompileOptions sequentialOptions(const CompileOptions &options) {
+  CompileOptions one;
+  one.model = options.model;
+  one.layers = options.layers;
+  one.batch = options.batch ? options.batch : dist::batchParts(options.mesh) * options.microbatches;
+  if (llvm::sys::path::extension(options.model) == ".mlir")
+    one.batch = options.batch;
+  one.sequence = options.sequence;
+  one.sourceSequence = options.sourceSequence;
+  one.microbatches = options.microbatches;
+  one.dropout = options.dropout;
+  one.packed = options.packed;
+  one.maskedShare = options.maskedShare;
+  one.maskToken = options.maskToken;
+  one.expertCapacity = options.expertCapacity;
+  one.auxLoss = options.auxLoss;
+  one.auxLossCoef = options.auxLossCoef;
+  one.auxScope = options.auxScope;
+  one.auxCountingPass = options.auxCountingPass;
+  one.zLoss = options.zLoss;
+  one.routerBiasRate = options.routerBiasRate;
+  one.optimizer = options.optimizer;
+  one.optimizerGroups = options.optimizerGroups;
+  one.muonScale = options.muonScale;
+  one.muonCoefficients = options.muonCoefficients;
+  one.mupBase = options.mupBase;
+  one.freeze = options.freeze;
+  one.lora = options.lora;
+  one.ema = options.ema;
+  one.overlap = Overlap::off;
+  return one;
+}
+
+/// Flags that change nothing but where, when and how often something is computed, and what is written. Every other flag
+/// changes numbers.
+static bool isOfLayout(StringRef flag) {
+  return llvm::is_contained(
+      {"mesh",          "zero",          "sequence-parallel", "tensor-2d",        "context-parallel", "context-balance",
+       "data-sync",     "schedule",      "cuts",              "overlap",          "collective-matmul", "collective-algorithm",
+       "expert-buffer", "expert-parts",  "aux-counting-pass", "remat",            "residuals",        "loss-parts",
+       "memory-limit",  "offload",       "offload-buffer",    "masters",          "cluster",          "plan",
+       "devices",       "output",        "recipe",            "emit",             "dump-ir",          "explain-sharding",
+       "certify",       "report",        "assert",            "replay",           "target"},
+      flag);
+}
+
+/// Flags that the hash of the model is of.
+static bool isOfModel(StringRef flag) {
+  return llvm::is_contained({"batch", "seq", "source-seq", "microbatches", "dropout", "packed", "mlm", "mask-id",
+                             "expert-capacity", "aux-loss", "aux-loss-coef", "z-loss", "router-bias-rate", "mup-base"},
+                            flag);
+}
+
+/// The model and its loss as text: of a configuration for one sequence on one rank, so that no mesh changes it.
+static Expected<std::string> modelText(const CompileOptions &options, ModuleOp compiled) {
+  CompileOptions one = sequentialOptions(options);
+  if (llvm::sys::path::extension(options.model) != ".mlir") {
+    one.batch = one.microbatches = 1;
+    one.sequence = train::moduleSize(compiled, train::sequenceAttr).value_or(0);
+  }
+  auto module = loadModel(one, *compiled.getContext(), llvm::nulls());
+  if (!module)
+    return module.takeError();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  (**module)->print(os);
+  return text;
+}
+
+Expected<plan::List<plan::Setting>> numbersOf(const CompileOptions &options, ModuleOp compiled) {
+  compiled = dist::programsOf(compiled).front();
+  Expected<std::string> text = modelText(options, compiled);
+  if (!text)
+    return text.takeError();
+  plan::List<plan::Setting> numbers;
+  numbers.push_back({"model", llvm::formatv("{0:x-16}", llvm::xxh3_64bits(*text)).str()});
+  for (auto [name, attribute] : {std::pair("batch", train::batchAttr), {"seq", train::sequenceAttr},
+                                 {"source-seq", train::sourceSequenceAttr}})
+    if (std::optional<int64_t> size = train::moduleSize(compiled, attribute))
+      numbers.push_back({name, std::to_string(*size)});
+  if (options.auxScope == AuxScope::microbatch)
+    numbers.push_back({"microbatches", std::to_string(options.microbatches)});
+  for (const Flag &flag : compileFlags())
+    if (!flag.target && !isOfLayout(flag.name) && !isOfModel(flag.name))
+      if (std::string value = flag.text(options); !value.empty())
+        numbers.push_back({flag.name, value});
+  return numbers;
+}
+
+} // namespace meshwright
