@@ -132,6 +132,9 @@ llvm::Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, mlir::MLIR
 /// returns only on failure.
 llvm::Error run(llvm::ArrayRef<std::string> args);
 
+/// The `checkpoint` command. `found` says whether it has found a difference or damage.
+llvm::Error useCheckpoints(llvm::ArrayRef<std::string> args, bool &found);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_PIPELINE_H

@@ -26,6 +26,7 @@ llvm::ArrayRef<Command> commands() {
        "list the model families and their keys, or check a config.json, or a folder of them"},
       {"schedule", "NAME --stages P ...", "draw a pipeline schedule"},
       {"diff", "A B", "compare two plans"},
+      {"checkpoint", "COMMAND PATH...", "inspect, verify, compare, convert, average and change checkpoints"},
       {"tokenize", "TEXT... -o DIR", "tokenize text into files of training data"},
       {"tokenizer", "train TEXT...", "train a BPE tokenizer on text"},
       {"run", "-n N EXE ARGS...", "start an executable's ranks"},

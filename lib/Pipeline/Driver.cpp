@@ -207,6 +207,7 @@ static Comparison comparisonNamed(llvm::StringRef name) {
   return llvm::StringSwitch<Comparison>(name)
       .Case("diff", compare)
       .Case("replay", replayDump)
+      .Case("checkpoint", useCheckpoints)
       .Case("coord-check", runCheck<checkCoordinates>)
       .Case("verify", runCheck<verifyTraining>)
       .Default(nullptr);

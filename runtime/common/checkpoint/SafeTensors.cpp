@@ -378,6 +378,13 @@ std::vector<std::string> SafeTensorsReader::names() const {
   return result;
 }
 
+std::vector<std::string> SafeTensorsReader::otherNames() const {
+  std::vector<std::string> result;
+  for (const auto &entry : others)
+    result.push_back(entry.first);
+  return result;
+}
+
 SafeTensorsWriter::SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries)
     : file(path), entries(entries) {
   file.write(headerText());
@@ -390,10 +397,13 @@ std::string SafeTensorsWriter::headerText() const {
   int64_t offset = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry &entry = entries[i];
-    int64_t bytes = 4 * elementsIn(entry.shape);
+    int64_t bytes = bytesOf(entry.type) * elementsIn(entry.shape);
+    const char *type = entry.type == ElementType::F32    ? "F32"
+                       : entry.type == ElementType::BF16 ? "BF16"
+                                                         : "F16";
     metadata[checksumKey + "." + entry.name] = i < checksums.size() ? checksums[i] : noChecksum;
     header[entry.name] = {
-        {"dtype", "F32"}, {"shape", entry.shape}, {"data_offsets", {offset, offset + bytes}}};
+        {"dtype", type}, {"shape", entry.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   header["__metadata__"] = metadata;
@@ -403,9 +413,10 @@ std::string SafeTensorsWriter::headerText() const {
   return std::string(reinterpret_cast<const char *>(&length), 8) + text;
 }
 
-void SafeTensorsWriter::write(const float *data, int64_t elements) {
-  file.write(data, elements * 4);
-  checksum.add(data, size_t(elements) * 4);
+void SafeTensorsWriter::write(const void *data, int64_t elements) {
+  int64_t bytes = elements * bytesOf(entries[checksums.size()].type);
+  file.write(data, bytes);
+  checksum.add(data, size_t(bytes));
   written += elements;
   if (written < elementsIn(entries[checksums.size()].shape))
     return;

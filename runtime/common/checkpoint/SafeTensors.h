@@ -56,6 +56,8 @@ public:
   /// The names of all tensors as the file has them, but for what wrappers of a model put into them
   /// and for the prefix of the text part of a larger model.
   std::vector<std::string> names() const;
+  /// The names of tensors of integers, masks or numbers of 8 bits.
+  std::vector<std::string> otherNames() const;
   const std::string &path() const { return name; }
   /// The file, or those that the index names.
   const std::deque<MappedFile> &mapped() const { return files; }
@@ -80,18 +82,20 @@ private:
 /// The name without the prefix of a model, or of the text part of one.
 std::string withoutModelPrefix(const std::string &name);
 
-/// Writes f32 tensors whose names and shapes are known beforehand.
+/// Writes tensors whose names, shapes and types are known beforehand.
 class SafeTensorsWriter {
 public:
   struct Entry {
     std::string name;
     std::vector<int64_t> shape;
+    ElementType type = ElementType::F32; ///< or BF16 or F16
   };
 
   /// Creates `path`, with room for the header.
   SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries);
-  /// Writes the next elements: all of each entry, in order, at once or in several calls.
-  void write(const float *data, int64_t elements);
+  /// Writes the next elements, of the entry's type: all of each entry, in order, at once or in
+  /// several calls.
+  void write(const void *data, int64_t elements);
   /// Waits until what has been written is on the disk.
   void sync() { file.sync(); }
   /// Writes the header and waits until everything is on the disk. Returns the file's id.

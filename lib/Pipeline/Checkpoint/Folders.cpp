@@ -1,0 +1,178 @@
+//===- Folders.cpp - checkpoints and models as files ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Folders.h"
+
+#include "common/checkpoint/FindCheckpoint.h"
+#include "common/monitor/Error.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+using namespace meshwright;
+using namespace meshwright::checkpoint;
+namespace fs = std::filesystem;
+
+static constexpr const char *flag = "meshwright checkpoint:";
+
+int64_t TensorFile::elements() const {
+  int64_t all = 0;
+  for (const std::string &name : reader->names())
+    all += elementsIn(reader->find(name)->shape);
+  return all;
+}
+
+const TensorFile *Folder::file(const std::string &name) const {
+  for (const TensorFile &file : files)
+    if (file.name == name)
+      return &file;
+  return nullptr;
+}
+
+static std::string readText(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file)
+    fail("cannot read ", path, ": ", errnoText(errno));
+  return content.str();
+}
+
+/// The folder itself, or the checkpoint that its link "latest" names.
+static std::string resolve(const std::string &path) {
+  std::error_code error;
+  std::string latest = path + "/latest";
+  if (fs::exists(path + "/state.json", error) || !fs::is_symlink(latest, error))
+    return path;
+  return (fs::path(path) / fs::read_symlink(latest, error)).string();
+}
+
+Folder checkpoint::openFolder(const std::string &given) {
+  std::error_code error;
+  if (!fs::exists(given, error))
+    fail(given, ": there is nothing of this name");
+  Folder folder;
+  auto add = [&](const std::string &path, const std::string &name) {
+    folder.files.push_back({name, std::make_unique<SafeTensorsReader>(path, flag)});
+  };
+  if (!fs::is_directory(given, error)) {
+    folder.path = fs::path(given).parent_path().string();
+    add(given, weightsName);
+    return folder;
+  }
+  folder.path = resolve(given);
+  auto has = [&](const std::string &name) { return fs::is_regular_file(folder.path + "/" + name, error); };
+  std::string index = std::string(weightsName) + ".index.json";
+  if (has(weightsName))
+    add(folder.path + "/" + weightsName, weightsName);
+  else if (has(index))
+    add(folder.path + "/" + index, weightsName);
+  else if (has(adaptersName))
+    add(folder.path + "/" + adaptersName, adaptersName);
+  else
+    fail(given, ": the folder has neither ", weightsName, " nor ", index, " nor ", adaptersName,
+         ": name a checkpoint, a folder of --save or a model's folder");
+  for (const char *name : {averagesName, optimizerName})
+    if (has(name))
+      add(folder.path + "/" + name, name);
+  if (has("state.json")) {
+    folder.stateText = readText(folder.path + "/state.json");
+    folder.state = Json::parse(folder.stateText, nullptr, /*allow_exceptions=*/false);
+    if (folder.state->is_discarded() || !folder.state->is_object())
+      fail(folder.path, "/state.json is no JSON object: the file is damaged");
+  }
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder.path))
+    if (std::string name = entry.path().filename();
+        entry.is_regular_file(error) && name != "state.json" && name.find(".safetensors") == name.npos)
+      folder.companions.push_back(name);
+  std::sort(folder.companions.begin(), folder.companions.end());
+  return folder;
+}
+
+Folder checkpoint::openCheckpoint(const std::string &path) {
+  Folder folder = openFolder(path);
+  if (!folder.state)
+    fail(path, " has no state.json, so it is no checkpoint: name a folder that --save wrote");
+  return folder;
+}
+
+void checkpoint::readElements(const SafeTensorsReader::Tensor &tensor, int64_t begin, int64_t count, float *to) {
+  const unsigned char *from = tensor.data + begin * bytesOf(tensor.type);
+  auto each = [&](auto stored, auto convert) {
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(&stored, from + i * int64_t(sizeof(stored)), sizeof(stored));
+      to[i] = float(convert(stored));
+    }
+  };
+  switch (tensor.type) {
+  case ElementType::F32:
+    std::memcpy(to, from, size_t(count) * 4);
+    return;
+  case ElementType::F64:
+    return each(double(), [](double value) { return value; });
+  case ElementType::BF16:
+    return each(uint16_t(), bf16ToFloat);
+  case ElementType::F16:
+    return each(uint16_t(), f16ToFloat);
+  case ElementType::I32:
+    return each(int32_t(), [](int32_t value) { return value; });
+  case ElementType::I16:
+    return each(int16_t(), [](int16_t value) { return value; });
+  }
+  __builtin_unreachable();
+}
+
+NewFolder::NewFolder(const std::string &given) : path(given) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  partial = path + ".partial-" + std::to_string(getpid());
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(path, error)))
+    fail("-o ", path, ": it is there already: name a new folder");
+  fs::create_directories(partial, error);
+  if (error)
+    fail("-o ", path, ": cannot make the folder: ", error.message(), ": name a path that you may write to");
+}
+
+NewFolder::~NewFolder() {
+  std::error_code ignored;
+  if (!partial.empty())
+    fs::remove_all(partial, ignored);
+}
+
+std::string NewFolder::file(const std::string &name) const {
+  fs::path whole = fs::path(partial) / name;
+  fs::create_directories(whole.parent_path());
+  return whole.string();
+}
+
+void NewFolder::write(const std::string &name, const std::string &text) const {
+  OutputFile out(file(name));
+  out.write(text);
+  out.sync();
+  out.close();
+}
+
+void NewFolder::copyCompanions(const Folder &from) const {
+  for (const std::string &name : from.companions)
+    write(name, readText(from.path + "/" + name));
+}
+
+void NewFolder::finish() {
+  for (const fs::directory_entry &entry : fs::recursive_directory_iterator(partial))
+    if (entry.is_directory())
+      syncDirectory(entry.path().string());
+  syncDirectory(partial);
+  std::error_code error;
+  fs::rename(partial, path, error);
+  if (error)
+    fail("-o ", path, ": cannot give the folder its name: ", error.message());
+  partial.clear();
+  std::string parent = fs::path(path).parent_path().string();
+  syncDirectory(parent.empty() ? "." : parent);
+}

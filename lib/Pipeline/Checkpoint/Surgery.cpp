@@ -1,0 +1,239 @@
+//===- Surgery.cpp - checkpoint surgery -----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "Folders.h"
+
+#include "common/monitor/Error.h"
+#include "meshwright/runtime/Normal.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fnmatch.h>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+
+using namespace meshwright;
+using namespace meshwright::checkpoint;
+
+namespace {
+/// What a weight begins with anew.
+struct Start {
+  std::string pattern;
+  enum Kind { Constant, Normal } kind;
+  float value; ///< or the standard deviation
+};
+
+/// What is done to the tensors of a checkpoint.
+struct Plan {
+  std::map<std::string, std::string> renamed; ///< to what
+  std::vector<std::string> dropped;           ///< patterns
+  std::vector<Start> starts;
+  bool resetOptimizer = false, resetStep = false;
+  uint64_t seed = 0;
+  /// Of patterns and names, those that some weight has matched.
+  std::set<std::string> used = {};
+};
+} // namespace
+
+static bool matches(const std::string &pattern, const std::string &name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+/// "a=b" as the two around the last '='.
+static std::pair<std::string, std::string> pairOf(const std::string &flag, const std::string &word, const char *form) {
+  size_t at = word.rfind('=');
+  if (at == word.npos || at == 0 || at + 1 == word.size())
+    fail(flag, " ", word, ": write ", flag, " ", form);
+  return {word.substr(0, at), word.substr(at + 1)};
+}
+
+static Start startOf(const std::string &word) {
+  auto [pattern, what] = pairOf("--reinit", word, "PATTERN=zeros|ones|normal:STD");
+  if (what == "zeros" || what == "ones")
+    return {pattern, Start::Constant, what == "ones" ? 1.0f : 0.0f};
+  float deviation = 0;
+  const char *begin = what.data() + 7, *end = what.data() + what.size();
+  bool isNormal = what.rfind("normal:", 0) == 0 && std::from_chars(begin, end, deviation).ptr == end && begin != end;
+  if (!isNormal || !(deviation > 0) || std::isinf(deviation))
+    fail("--reinit ", word, ": tensors begin as zeros, ones or normal:STD, such as normal:0.02");
+  return {pattern, Start::Normal, deviation};
+}
+
+static Plan planOf(const Arguments &arguments) {
+  Plan plan;
+  for (const std::string &word : arguments.values("--rename")) {
+    auto [from, to] = pairOf("--rename", word, "OLD=NEW");
+    if (!plan.renamed.emplace(from, to).second)
+      fail("--rename ", word, ": ", from, " is renamed twice");
+  }
+  plan.dropped = arguments.values("--drop");
+  for (const std::string &word : arguments.values("--reinit"))
+    plan.starts.push_back(startOf(word));
+  plan.resetOptimizer = arguments.has("--reset-optimizer");
+  plan.resetStep = arguments.has("--reset-step");
+  if (arguments.has("--seed")) {
+    std::string word = arguments.value("--seed");
+    auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), plan.seed);
+    if (error != std::errc() || stop != word.data() + word.size())
+      fail("--seed ", word, ": it must be a whole number of at least 0");
+  }
+  if (plan.renamed.empty() && plan.dropped.empty() && plan.starts.empty() && !plan.resetOptimizer && !plan.resetStep)
+    fail("nothing to do: give --rename, --drop, --reinit, --reset-optimizer or --reset-step");
+  if (plan.resetStep && !plan.resetOptimizer)
+    fail("--reset-step needs --reset-optimizer: bias corrections of step 0 do not fit the moments of later steps; give both");
+  bool isDrawn = std::any_of(plan.starts.begin(), plan.starts.end(), [](const Start &start) { return start.kind == Start::Normal; });
+  if (arguments.has("--seed") && !isDrawn)
+    fail("--seed changes nothing without --reinit PATTERN=normal:STD: leave it out");
+  return plan;
+}
+
+namespace {
+/// A tensor of the new file.
+struct Made {
+  const TensorFile *from; ///< null: it is made anew
+  std::string was, name;
+  std::vector<int64_t> shape;
+  std::optional<Start> start; ///< that it begins with
+};
+} // namespace
+
+/// The weight that a state of the optimizer, "WEIGHT.STATE", belongs to; empty if there is none.
+static std::string weightOf(const std::string &state, const std::set<std::string> &weights) {
+  for (size_t dot = state.rfind('.'); dot != state.npos && dot > 0; dot = state.rfind('.', dot - 1))
+    if (std::string name = state.substr(0, dot); weights.count(name))
+      return name;
+  return "";
+}
+
+/// The new tensors of `file`, whose tensors belong to `weights`: as weights, or as states of them.
+static std::vector<Made> tensorsOf(const TensorFile &file, const std::set<std::string> &weights, Plan &plan) {
+  bool areStates = file.name == optimizerName;
+  std::vector<Made> made;
+  std::set<std::string> taken;
+  for (const std::string &name : file.reader->names()) {
+    std::string weight = areStates ? weightOf(name, weights) : name;
+    std::string rest = weight.empty() ? "" : name.substr(weight.size());
+    bool isDropped = false;
+    for (const std::string &pattern : plan.dropped)
+      if (!weight.empty() && matches(pattern, weight)) {
+        plan.used.insert(pattern);
+        isDropped = true;
+      }
+    Made tensor{&file, name, name, file.reader->find(name)->shape, {}};
+    for (const Start &start : plan.starts)
+      if (!weight.empty() && matches(start.pattern, weight)) {
+        plan.used.insert(start.pattern);
+        tensor.start = areStates ? Start{"", Start::Constant, 0} : start;
+      }
+    if (areStates && plan.resetOptimizer)
+      tensor.start = Start{"", Start::Constant, 0};
+    if (auto to = plan.renamed.find(weight); to != plan.renamed.end() && !weight.empty()) {
+      plan.used.insert(weight);
+      tensor.name = to->second + rest;
+    }
+    if (isDropped)
+      continue;
+    if (!taken.insert(tensor.name).second)
+      fail("--rename: two tensors of ", file.name, " would be called ", tensor.name, ": drop one of them, or give it another name");
+    made.push_back(std::move(tensor));
+  }
+  return made;
+}
+
+/// Gives the elements of `tensor` to `take`, part by part.
+template <typename Take> static void elementsFor(const Made &tensor, uint64_t seed, Take take) {
+  if (!tensor.start)
+    return forElements(*tensor.from->reader, tensor.was, take);
+  constexpr int64_t block = 1 << 20;
+  int64_t all = elementsIn(tensor.shape);
+  std::vector<float> values;
+  auto key = initialKey(seed, tensor.name);
+  for (int64_t begin = 0; begin < all; begin += block) {
+    values.assign(size_t(std::min(block, all - begin)), tensor.start->value);
+    for (size_t i = 0; tensor.start->kind == Start::Normal && i < values.size(); ++i)
+      values[i] *= normalValue(key, uint64_t(begin) + i);
+    take(values.data(), int64_t(values.size()));
+  }
+}
+
+/// Writes `tensors` as the file `name`. Returns its id.
+static std::string writeFile(const NewFolder &output, const std::string &name, const std::vector<Made> &tensors, uint64_t seed) {
+  std::vector<SafeTensorsWriter::Entry> entries;
+  for (const Made &tensor : tensors)
+    entries.push_back({tensor.name, tensor.shape});
+  SafeTensorsWriter writer(output.file(name), entries);
+  for (const Made &tensor : tensors)
+    elementsFor(tensor, seed, [&](const float *values, int64_t count) { writer.write(values, count); });
+  return writer.finish();
+}
+
+/// `state` of a run that begins with these weights.
+static void resetStep(Json &state) {
+  for (const char *key : {"step", "position", "mixed"})
+    if (state.contains(key))
+      state[key] = 0;
+  if (state.contains("sources"))
+    for (Json &source : state["sources"])
+      source["taken"] = 0;
+  // What a run that begins has none of.
+  for (const char *key : {"skipped", "loss_scale", "rates"})
+    state.erase(key);
+}
+
+bool checkpoint::surgery(const Arguments &arguments, std::ostream &os) {
+  Plan plan = planOf(arguments);
+  Folder folder = openCheckpoint(arguments.paths[0]);
+  Json &state = *folder.state;
+  if (!state.contains("checksum") || !state["checksum"].is_string() || !isSealed(folder.stateText, state["checksum"]))
+    fail(folder.path, "/state.json does not have the checksum that it was written with: the checkpoint is damaged");
+  if (state.contains("rates") && plan.resetOptimizer && !plan.resetStep)
+    fail("--reset-optimizer: the optimizer ", state.value("optimizer", ""),
+         " weighs steps in its averages, which begin anew with step 0 only: give --reset-step too");
+  std::vector<std::string> names = folder.weights().reader->names();
+  std::set<std::string> weights(names.begin(), names.end());
+  NewFolder output(arguments.value("-o"));
+  size_t kept = 0, made = 0;
+  for (const TensorFile &file : folder.files) {
+    std::vector<Made> tensors = tensorsOf(file, weights, plan);
+    // Averages that begin anew equal the weights.
+    if (file.name == averagesName && plan.resetOptimizer)
+      tensors = tensorsOf(folder.weights(), weights, plan);
+    std::string id = writeFile(output, file.name, tensors, plan.seed);
+    if (state["files"].contains(file.name))
+      state["files"][file.name] = id;
+    kept += tensors.size();
+    made += size_t(std::count_if(tensors.begin(), tensors.end(), [](const Made &tensor) { return tensor.start.has_value(); }));
+  }
+  auto checkUsed = [&](const char *flag, const std::string &pattern) {
+    if (!plan.used.count(pattern))
+      fail(flag, " ", pattern, ": no weight of ", folder.path, " is called so: `meshwright checkpoint inspect --tensors` lists them");
+  };
+  for (const auto &[from, to] : plan.renamed)
+    checkUsed("--rename", from);
+  for (const std::string &pattern : plan.dropped)
+    checkUsed("--drop", pattern);
+  for (const Start &start : plan.starts)
+    checkUsed("--reinit", start.pattern);
+  if (plan.resetStep)
+    resetStep(state);
+  state["checksum"] = noChecksum;
+  std::string text = state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  seal(text);
+  output.write("state.json", text);
+  output.copyCompanions(folder);
+  if (folder.file(averagesName))
+    for (const std::string &name : folder.companions)
+      output.write("ema/" + name, [&] {
+        std::ifstream file(folder.path + "/" + name, std::ios::binary);
+        return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      }());
+  output.finish();
+  os << arguments.value("-o") << ": " << kept << " tensors, of which " << made << " begin anew\n";
+  return false;
+}
