@@ -114,6 +114,36 @@ def kill_while_saving(start, more, kills, moments):
 for kind in (signal.SIGKILL, signal.SIGTERM):
     end(kind, [], ["--ranks", "3"], 1)
     end(kind, ["meshwright", "run", "--mpi", "-n", 3], [], 3)
+def restart(more, kills, moments):
+    """`run --restarts` goes on by itself after ranks that are killed, and makes the steps of a run that nobody kills."""
+    folder = f"restarted-{len(more)}"
+    run = flags(dict(golden.data, metrics=f"{folder}.jsonl", steps=60, save=f"{folder}:2", keep=2))
+    command = ["meshwright", "run", *more, "-n", "3", "--restarts", str(kills), arguments[0], *map(str, run)]
+    process = subprocess.Popen(command, stdout=open("log", "w"), stderr=subprocess.STDOUT)
+    said = "the run ended with status"
+    for kill in range(kills):
+        deadline = time.monotonic() + 60
+        latest = f"{folder}/latest"
+        steps = lambda: int(os.readlink(latest).split("-")[1]) if os.path.lexists(latest) else 0
+        goal = 10 * (kill + 1)
+        while steps() < goal or open("log").read().count(said) < kill:
+            check(time.monotonic() < deadline and process.poll() is None, open("log").read())
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.02))
+        for pid in ranks()[-1:]:
+            os.kill(pid, signal.SIGKILL)
+    code = process.wait(timeout=60)
+    log = open("log").read()
+    check(code == 0 and f"restart {kills} of {kills}, from {folder}/step-" in log, log)
+    whole = subprocess.run([arguments[0], "--ranks", "3", *map(str, flags(dict(golden.data, steps=60, metrics="whole.jsonl")))],
+                           capture_output=True, text=True)
+    check(whole.returncode == 0, whole.stderr)
+    check(rows(f"{folder}.jsonl") == rows("whole.jsonl"), "the steps differ from those of a run that was not killed")
+    print(f"{kills} restarts")
+
+
 kills = int(sys.argv[3])
 kill_while_saving([], ["--ranks", "3"], kills, random.Random(0))
 kill_while_saving(["meshwright", "run", "--mpi", "-n", 3], [], max(kills // 4, 2), random.Random(1))
+restart([], 2, random.Random(2))
+restart(["--mpi"], 1, random.Random(3))
