@@ -484,6 +484,27 @@ TEST_F(FailureTest, FullFileSystemWhileSaving) {
   run("umount " + path("tiny"));
 }
 
+// A bit that one rank has otherwise than its replicas is found, with its tensor and rank, and is not saved.
+TEST_F(FailureTest, CorruptReplicasAreNamed) {
+  for (Launcher launcher : {Threads, Mpi}) {
+    std::string save = " --save-every 2 --save " + path("a");
+    Result result = train("--steps 20 --check-replicas 3" + save, 2, 2, launcher, "FAKE_FLIP_STEP=4");
+    expectFailure(result, {"after step 5, tensor transformer.", ".bias has other bits on rank 3 than on ranks 0, 1 and 2",
+                           "The state is not saved; go on from " + path("a/step-00000004")});
+    EXPECT_FALSE(std::filesystem::exists(path("a/step-00000006")));
+    std::filesystem::remove_all(path("a"));
+    // Between two checks a checkpoint is one too.
+    result = train("--steps 20 --check-replicas 100" + save, 2, 1, launcher, "FAKE_FLIP_STEP=4");
+    expectFailure(result, {"after step 5, ", "has other bits on rank 1 than on rank 0 (which of them is right is not known)"});
+    std::filesystem::remove_all(path("a"));
+    Result good = train("--steps 9 --check-replicas 1" + save, 2, 2, launcher);
+    EXPECT_EQ(good.code, 0) << good.output;
+    std::filesystem::remove_all(path("a"));
+  }
+  expectFailure(train("--steps 2 --check-replicas 1"), {"--check-replicas compares what several ranks hold"});
+  expectFailure(train("--steps 2 --check-replicas -1", 2, 1), {"--check-replicas is -1"});
+}
+
 TEST_F(FailureTest, KilledRankEndsAll) {
   for (Launcher launcher : {Threads, Mpi})
     for (const char *overlap : {"", " FAKE_OVERLAP=1"}) {

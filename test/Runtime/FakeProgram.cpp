@@ -6,6 +6,7 @@
 // model of FakeProgram.h. Environment variables make it misbehave:
 // FAKE_NAN_STEP=k, FAKE_HANG_STEP=k (the last rank stays away from a collective),
 // FAKE_SLEEP_MS=n (per step), FAKE_KILL_STEP=k (the last rank kills its process),
+// FAKE_FLIP_STEP=k (the last rank's bias gets another bit),
 // FAKE_STRAY_STEP=k (the last rank is out of step), FAKE_ALLOCATE_STEP=k (the last rank
 // wants more memory than there is).
 // FAKE_OVERLAP=1 only starts the collectives of gradients.
@@ -139,6 +140,8 @@ void meshwright_step(MwContext *context, char *arena) {
   update(arena, s.query, clip, true);
   update(arena, s.key, clip, true);
   update(arena, s.bias, clip, false);
+  if (context->rank() == context->world->size() - 1 && step == setting("FAKE_FLIP_STEP", -1))
+    reinterpret_cast<uint32_t *>(at(arena, s.bias.offset[0]))[1] ^= 1;
   *at(arena, s.loss) = step == setting("FAKE_NAN_STEP", -1) ? NAN : sums[0];
   *at(arena, s.gradNorm) = total;
 }

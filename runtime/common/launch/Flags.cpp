@@ -147,6 +147,13 @@ static std::string unlessMeasurable(const Options &options, const Plan &) {
                "for an H100 in bf16";
 }
 
+static std::string unlessSeveralRanks(const Options &options, const Plan &plan) {
+  bool areSeveral = std::any_of(plan.mesh.begin(), plan.mesh.end(), [](const plan::MeshAxis &axis) { return axis.size > 1; });
+  return areSeveral || options.checkReplicas == 0
+             ? ""
+             : "compares what several ranks hold, but this executable has one rank: leave it out";
+}
+
 static std::string unlessInterval(const Options &options, const Plan &) {
   // A folder that is given no interval has this one's.
   bool isUsed = options.saveEvery == 0 ||
@@ -352,6 +359,12 @@ static constexpr RunFlag flags[] = {
          "last checkpoint and continue with the data after that batch"}
         .oneOf("stop|skip|rollback")
         .unless(unlessCheckpoints),
+    RunFlag{"--check-replicas", "K", &Options::checkReplicas,
+         "silent data corruption: after every K steps, and before each checkpoint, compare checksums of "
+         "all weights and optimizer states that several ranks hold, and end the run with the name of "
+         "the tensor and the rank where they differ; 0: never"}
+        .from(0)
+        .unless(unlessSeveralRanks),
     RunFlag{"--metrics", "FILE", &Options::metrics,
          "log metrics: one line of JSON per step with loss, learning rate, time and so on; CSV if "
          "FILE ends in .csv"}

@@ -205,7 +205,7 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
     auto member = std::get_if<RunFlag::Texts>(&flag.member);
     if (member && *member == &Options::save)
       for (const Options::SaveTier &tier : options.saveTiers) // Ranks save together.
-        values.back().value += text(" :", tier.every);
+        values.back().value += tier.byFlag ? "" : text(" ", tier.folder, ":", tier.every);
     if (member && *member == &Options::evalData && options.evaluationSets.size() > 1)
       for (const Options::EvaluationSet &set : options.evaluationSets)
         values.back().sets += text(values.back().sets.empty() ? "" : ", ", set.name, " of ", set.data.size());

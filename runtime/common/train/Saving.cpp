@@ -50,6 +50,11 @@ void Saving::open(const TokenData &data) {
     writer = std::make_unique<SnapshotWriter>(run.plan, run.context.unboundCores);
 }
 
+bool Saving::isDue() const {
+  return std::any_of(tiers.begin(), tiers.end(),
+                     [&](const Tier &tier) { return tier.every && run.state.step % tier.every == 0; });
+}
+
 bool Saving::saveDue() {
   std::vector<Tier *> due;
   for (Tier &tier : tiers)

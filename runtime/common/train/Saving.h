@@ -29,6 +29,8 @@ public:
   /// Saves the state into the folders whose turn it is after this step; with --async-save it may
   /// still be under way afterwards. Returns whether there are any. Collective.
   bool saveDue();
+  /// Whether some folder's turn it is after this step.
+  bool isDue() const;
   /// Saves the state into all folders that do not have it. Collective.
   void save();
   /// Waits for the checkpoint that is being written. Collective.

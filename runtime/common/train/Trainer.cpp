@@ -32,6 +32,8 @@ Trainer::Trainer(MwContext &context, const Options &options)
   batches.start();
   saving.open(batches.training());
   report.check();
+  if (options.checkReplicas)
+    replicas.emplace(context);
   run.loadWeights();
   peak = peakOfAll();
   context.world->barrier(); // Every rank has what it needs.
@@ -47,6 +49,24 @@ double Trainer::peakOfAll() const {
   auto mine = float(measurePeak(context.threads)), all = 0.0f;
   context.world->allReduce(ElementType::F32, Reduction::Sum, &mine, &all, 1);
   return all;
+}
+
+void Trainer::checkReplicas() {
+  if (!replicas || comparedStep == run.state.step)
+    return;
+  comparedStep = run.state.step;
+  run.download(plan.variableRange());
+  std::string words = replicas->difference(run.arena->variables());
+  run.arena->forget(plan.variableRange().begin, plan.variableRange().end);
+  if (words.empty())
+    return;
+  saving.finishWriting();
+  std::string checkpoint = saving.lastCheckpoint();
+  fail("after step ", run.state.step - 1, ", ", words,
+       ", where all must have the same: a device, its memory or a link has made an error that nothing else noticed. "
+       "The state is not saved; ",
+       checkpoint.empty() ? "there is no checkpoint to go on from"
+                          : "go on from " + checkpoint + " without the machine of that rank");
 }
 
 void Trainer::checkDump() const {
@@ -217,6 +237,8 @@ int Trainer::runSteps() {
     });
     report.show(result);
     time.book(TimeUse::Other);
+    if ((options.checkReplicas && (step + 1) % options.checkReplicas == 0) || saving.isDue())
+      checkReplicas();
     if (saving.saveDue())
       time.keepSteps();
     time.book(TimeUse::Saving);
@@ -238,6 +260,8 @@ int Trainer::train() {
                           : "saving after this step; again to end at once");
   time.book(run.state.step < options.steps ? TimeUse::Start : TimeUse::Evaluation);
   int stopped = runSteps();
+  if (!options.save.empty() && run.state.step > run.firstStep)
+    checkReplicas();
   saving.save();
   saving.saveMerged();
   time.book(TimeUse::Saving);

@@ -8,12 +8,14 @@
 
 #include "common/train/Batches.h"
 #include "common/train/Run.h"
+#include "common/monitor/ReplicaCheck.h"
 #include "common/monitor/TimeUse.h"
 #include "common/train/Recovery.h"
 #include "common/train/Saving.h"
 #include "common/train/StepReport.h"
 
 #include <chrono>
+#include <optional>
 
 namespace meshwright {
 
@@ -33,6 +35,8 @@ private:
 
   void checkDump() const;
   double peakOfAll() const;
+  /// Fails where replicas of a value differ between ranks. Collective.
+  void checkReplicas();
   void sayHello() const;
   void evaluateOnly();
   /// Runs the steps until the last or a signal, which it returns, or 0.
@@ -50,6 +54,8 @@ private:
   Saving saving;
   StepReport report;
   Recovery recovery;
+  std::optional<ReplicaCheck> replicas; ///< with --check-replicas
+  int64_t comparedStep = -1;            ///< after which replicas were compared last
   TimeUse time;
   double peak = 0; ///< of all ranks, in FLOP/s; 0: not known
 };
