@@ -305,7 +305,9 @@ std::pair<double, double> Config::range(StringRef key, std::pair<double, double>
     double first = (*array)[0].getAsNumber().value_or(-1);
     // The text that is parsed has 0 where the file has Infinity.
     double second = (*array)[1].getAsNumber().value_or(-1);
-    if (number == "Infinity" && second == 0)
+    const llvm::json::Object *written = (*array)[1].getAsObject();
+    if ((number == "Infinity" && second == 0) ||
+        (written && written->getString("__float__") == std::optional<StringRef>("Infinity")))
       second = INFINITY;
     if (first >= 0 && first <= second && (number.empty() || (number == "Infinity" && std::isinf(second))))
       return {first, second};

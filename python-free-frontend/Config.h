@@ -55,8 +55,8 @@ public:
   std::optional<std::vector<int64_t>> counts(llvm::StringRef key);
   /// The numbers above 0 of an array, of which there must be `size`.
   std::vector<double> positives(llvm::StringRef key, size_t size);
-  /// Two numbers of at least 0 that do not decrease, of which the second may be Infinity; `otherwise`
-  /// where the key is absent or null.
+  /// Two numbers of at least 0 that do not decrease, of which the second may be Infinity, also as
+  /// transformers 5 writes it, {"__float__": "Infinity"}; `otherwise` where the key is absent or null.
   std::pair<double, double> range(llvm::StringRef key, std::pair<double, double> otherwise);
   /// A number above 0, or nothing where the key is null.
   std::optional<double> optionalPositive(llvm::StringRef key, std::optional<double> otherwise);

@@ -166,6 +166,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
       recurrence.add(key);
     recurrence.add(r.activation);
     recurrence.addName(r.limit);
+    recurrence.add(r.leastStep);
     for (StringRef key : {r.list, r.listAlias, r.pattern, r.attends})
       recurrence.addName(key);
     recurrence.add(r.every);

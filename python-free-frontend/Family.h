@@ -146,6 +146,7 @@ struct Recurrence {
   Key<bool> bias = {}, convBias = {};
   Key<StringRef> activation = {}; ///< of the convolution; without a name: that of the MLP
   StringRef limit = {};           ///< the key of the bounds of step sizes; without a name: none
+  Key<double> leastStep = {};     ///< or of the lower one alone
   Key<bool> scaledOutput = {};    ///< initial weights into the residual stream / sqrt(layers)
   double step = 0.01;             ///< the initial softplus of a step's bias; 0: the bias is 1
   StringRef part = "mixer";       ///< what names of its tensors begin with

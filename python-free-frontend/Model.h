@@ -168,6 +168,9 @@ void readIndexers(Config &config, Model &model, int64_t listed);
 /// options that they do not support.
 void readRecurrence(Config &config, Model &m, int64_t listed, const ModelOptions &options);
 
+/// How many layers the keys of recurrences list; nothing where they are absent.
+std::optional<int64_t> listedLayers(Config &config, const Recurrence &keys);
+
 /// What a layer that reads h, [rows, sequence, hidden], has in place of attention.
 mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h);
 

@@ -343,8 +343,11 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   };
   int64_t listed = 0;
   readSource(config, m, options);
+  Key<int64_t> layers = f.layers;
+  if (f.recurrence.any() && !config.has(layers.name))
+    layers.otherwise = listedLayers(config, f.recurrence).value_or(layers.otherwise);
   m.layers = m.source ? readDecoderLayers(config, m, options, listed)
-                      : readLayers(config, f.layers, options, listed);
+                      : readLayers(config, layers, options, listed);
   m.heads = *proportional(f.heads.name, readSize(config, f.heads));
   m.kvHeads = proportional(f.kvHeads.name, readOptional(config, f.kvHeads)).value_or(m.heads);
   bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));

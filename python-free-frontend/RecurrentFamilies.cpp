@@ -106,9 +106,10 @@ static Family nemotronH() {
   r.kernel = {"conv_kernel", 4, "mamba_d_conv"};
   r.chunk = {"chunk_size", 128, "mamba_chunk_size"};
   r.expand = {};
-  r.bias = {"mamba_proj_bias", false};
   r.convBias = {"use_conv_bias", true, "mamba_conv_bias"};
   r.activation = {"mamba_hidden_act", "silu"};
+  r.limit = {};
+  r.leastStep = {"time_step_min", 0.001, "mamba_dt_min"};
   r.scaledOutput.otherwise = true;
   r.list = "layers_block_type";
   r.listAlias = "layer_types";
@@ -140,13 +141,16 @@ static Family nemotronH() {
   f.names.activation = "mixer.act_fn";
   f.names.gate = {};
   // transformers' attention of this family has no rotary positions and no window.
-  f.ignored = {"pad_token_id", "norm_before_gate", "residual_in_fp32", "time_step_rank", "time_step_min", "time_step_max",
-               "time_step_floor", "mamba_dt_min", "mamba_dt_max", "mamba_dt_init_floor", "expand",
+  f.ignored = {"pad_token_id", "norm_before_gate", "residual_in_fp32", "time_step_rank", "time_step_limit", "mamba_dt_limit",
+               "time_step_max", "time_step_floor", "mamba_dt_max", "mamba_dt_init_floor", "expand",
                "mamba_expand", "rope_theta", "rope_parameters", "partial_rotary_factor", "rope_scaling",
                "sliding_window", "n_shared_experts", "num_logits_to_keep", "use_mamba_kernels",
                "mamba_ssm_cache_dtype", "moe_shared_expert_overlap", "norm_eps", "output_router_logits",
-               "num_nextn_predict_layers", "mtp_layers_block_type", "mtp_hybrid_override_pattern", "use_bias", "attention_bias"};
-  f.fixed = {{"moe_latent_size", {"null"}, "experts read a projection of the stream"},
+               "num_nextn_predict_layers", "mtp_layers_block_type", "mtp_hybrid_override_pattern", "attention_bias"};
+  f.tied = {};
+  f.fixed = {{"tie_word_embeddings", {"false"}, "the head is the embedding, which transformers does not make it"},
+             {"mamba_proj_bias", {"false"}, "products of recurrences have biases, which transformers reads from use_bias"},
+             {"moe_latent_size", {"null"}, "experts read a projection of the stream"},
              {"hidden_dropout", {"0.0", "0"}, "residuals are dropped"}};
   return f;
 }

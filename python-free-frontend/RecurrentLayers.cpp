@@ -132,6 +132,11 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
     if (s.leastStep == 0 && std::isinf(s.mostStep))
       s.mostStep = 0; // a softplus is above 0
   }
+  if (!keys.leastStep.name.empty()) {
+    config.alias(keys.leastStep.name, keys.leastStep.alias);
+    s.leastStep = config.positive(keys.leastStep.name, keys.leastStep.otherwise);
+    s.mostStep = INFINITY;
+  }
   s.outputStd = m.std;
   if (!keys.scaledOutput.name.empty() && flag(keys.scaledOutput))
     s.outputStd /= std::sqrt(double(m.layers));
@@ -167,6 +172,16 @@ static void checkOptions(Config &config, const Model &m, const ModelOptions &opt
   else if (!options.mupBase.empty() || options.width)
     config.error("") << "--mup-base: no rule of muP is known for the recurrences and convolutions of "
                      << name << "; leave it out";
+}
+
+std::optional<int64_t> meshwright::frontend::listedLayers(Config &config, const Recurrence &keys) {
+  if (!keys.listAlias.empty())
+    config.alias(keys.list, keys.listAlias);
+  if (auto types = keys.list.empty() ? std::nullopt : config.texts(keys.list))
+    return int64_t(types->size());
+  if (!keys.pattern.empty() && config.has(keys.pattern))
+    return int64_t(config.text(keys.pattern, "").size());
+  return {};
 }
 
 void meshwright::frontend::readRecurrence(Config &config, Model &m, int64_t listed,

@@ -501,10 +501,12 @@ def mamba2(d):
 
 
 def granitemoehybrid(d):
-    heads = d.pick([n for n in range(1, d.heads * d.head + 1) if d.heads * d.head % n == 0])
+    config = granitemoeshared(d) if d.pick(FLAG) else dict(granite(d), num_local_experts=0, num_experts_per_tok=0)
+    hidden = config["hidden_size"]
+    heads = d.pick([n for n in range(1, hidden + 1) if hidden % n == 0])
     groups = d.pick([n for n in (1, 2, 3, 4) if heads % n == 0])
-    config = dict(granitemoeshared(d) if d.pick(FLAG) else dict(granite(d), num_local_experts=0, num_experts_per_tok=0), mamba_expand=1,
-                  shared_intermediate_size=d.pick([5, 12]), mamba_n_heads=heads, mamba_d_head=d.pick(["auto", d.heads * d.head // heads]),
+    config = dict(config, mamba_expand=1, shared_intermediate_size=d.pick([5, 12]), mamba_n_heads=heads,
+                  mamba_d_head=d.pick(["auto", hidden // heads]),
                   mamba_n_groups=groups, mamba_d_state=d.pick([2, 5, 8]), mamba_d_conv=d.pick([2, 4]), mamba_conv_bias=d.pick(FLAG),
                   mamba_proj_bias=d.pick(FLAG), mamba_chunk_size=d.pick([4, 8, 256]),
                   position_embedding_type=d.pick([None, "nope", "rope"]), **bounds(d))
@@ -517,10 +519,10 @@ def nemotron_h(d):
     experts = d.pick([2, 4, 6])
     config = dict(d.sizes(apart="always", activation="mlp_hidden_act", norm="layer_norm_epsilon"), mlp_bias=d.pick(FLAG),
                   mamba_num_heads=groups * d.pick([1, 2]), mamba_head_dim=d.pick([2, 4]), n_groups=groups, ssm_state_size=d.pick([2, 5]),
-                  chunk_size=d.pick([4, 128]), conv_kernel=d.pick([2, 4]), mamba_proj_bias=d.pick(FLAG), use_conv_bias=d.pick(FLAG),
+                  chunk_size=d.pick([4, 128]), conv_kernel=d.pick([2, 4]), use_bias=d.pick(FLAG), use_conv_bias=d.pick(FLAG),
                   n_routed_experts=experts, num_experts_per_tok=d.pick([1, 2]), moe_intermediate_size=d.pick([3, 10]),
                   moe_shared_expert_intermediate_size=d.pick([5, 12]), routed_scaling_factor=d.pick([1.0, 2.5]),
-                  norm_topk_prob=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG), **bounds(d))
+                  norm_topk_prob=d.pick(FLAG), time_step_min=d.pick([0.001, 0.3]), **bounds(d))
     return config | {"layers_block_type": [d.pick(["mamba", "attention", "mlp", "moe"]) for _ in range(d.layers)]}
 
 
