@@ -49,7 +49,7 @@ private:
   /// Whether every stage counts itself what its microbatches read of the counts.
   LogicalResult checkCounts(const MicrobatchOps &ops, const PartFunctions &functions,
                             const MicrobatchOps &counts);
-  void findHolders(const PartFunctions &functions, train::RepeatOp loop);
+  void findHolders(const PartFunctions &functions, const MicrobatchOps &ops);
   ArrayRef<int64_t> holdersOf(StringRef variable);
   void makeProgram(int64_t stage, ArrayRef<StageInputs> inputs);
 
@@ -114,7 +114,7 @@ LogicalResult Splitter::checkCounts(const MicrobatchOps &ops, const PartFunction
   return success();
 }
 
-void Splitter::findHolders(const PartFunctions &functions, train::RepeatOp loop) {
+void Splitter::findHolders(const PartFunctions &functions, const MicrobatchOps &ops) {
   for (auto &[part, made] : functions) {
     int64_t stage = stageOf[part.chunk];
     auto hold = [&](train::GetOp get) {
@@ -125,8 +125,10 @@ void Splitter::findHolders(const PartFunctions &functions, train::RepeatOp loop)
     };
     func::FuncOp(made.function).walk(hold);
     for (Value value : made.arguments)
-      if (auto argument = dyn_cast<BlockArgument>(value); argument && loop)
-        llvm::for_each(readsBehind(loop->getOperand(argument.getArgNumber())), hold);
+      if (auto argument = dyn_cast<BlockArgument>(value); argument && ops.loop)
+        llvm::for_each(readsBehind(ops.loop->getOperand(argument.getArgNumber())), hold);
+      else if (ops.isOfState(value))
+        llvm::for_each(readsBehind(value), hold);
   }
 }
 
@@ -175,7 +177,7 @@ LogicalResult Splitter::run() {
       splitWeights(*found);
     StringRef name = function.getSymName();
     parts.push_back(makeFunctions(*found, name == "step" ? "" : (name + ".").str()));
-    findHolders(parts.back(), found->loop);
+    findHolders(parts.back(), *found);
     ops.push_back(std::move(*found));
     if (!findLoop(function, train::Role::Count))
       continue;

@@ -37,7 +37,7 @@ private:
   void bring(Value value) {
     if (map.contains(value))
       return;
-    if (Operation *op = value.getDefiningOp(); op && ops.isFree(op))
+    if (Operation *op = value.getDefiningOp(); op && ops.isFree(op) && !ops.isOfState(value))
       return clone(*op);
     arguments.push_back(value);
     map.map(value, block.addArgument(value.getType(), value.getLoc()));

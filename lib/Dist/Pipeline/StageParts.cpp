@@ -18,6 +18,17 @@ std::optional<Part> MicrobatchOps::partOf(Value value) const {
   return found == parts.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool MicrobatchOps::isOfState(Value value) const {
+  Operation *op = value.getDefiningOp();
+  if (loop || !op || !isFree(op) || isa<train::GetOp>(op))
+    return false;
+  return llvm::any_of(readsBehind(value), [](train::GetOp get) {
+    auto variable =
+        SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(get, get.getVariableAttr());
+    return variable && !variable.isParameter();
+  });
+}
+
 /// The function that `repeat` calls; floor 2 has checked that it exists.
 static func::FuncOp calleeOf(train::RepeatOp repeat) {
   return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(repeat, repeat.getCalleeAttr());

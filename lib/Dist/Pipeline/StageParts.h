@@ -52,6 +52,9 @@ struct MicrobatchOps {
   std::optional<Part> partOf(mlir::Value value) const;
   /// Whether an op of the block or of `function` may be repeated where it is read.
   bool isFree(mlir::Operation *op) const { return free.contains(op); }
+  /// Whether `value` is computed from an optimizer's state and variables alone: once a step and outside of tasks, since
+  /// such states may be elsewhere than on the device.
+  bool isOfState(mlir::Value value) const;
 
   llvm::DenseSet<mlir::Operation *> free;
 };

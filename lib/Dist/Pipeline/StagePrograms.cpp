@@ -103,6 +103,8 @@ Value StageEmitter::argument(Value value, const Part &part, int64_t microbatch) 
                ? Value(TakeOp::create(builder, leaf.getLoc(), leaf.getType(), all, microbatch))
                : all;
   }
+  if (ops.isOfState(value))
+    return outer(value);
   Value &known = made[{value, microbatch}];
   if (!known)
     known = receive(value);
@@ -255,7 +257,9 @@ void StageEmitter::makeTasks() {
     if (inputs.stageOf[part.chunk] == stage) {
       own.push_back({part, &called});
       for (Value value : called.arguments)
-        if (auto leaf = dyn_cast<BlockArgument>(value); leaf && ops.loop) {
+        if (ops.isOfState(value)) {
+          outer(value);
+        } else if (auto leaf = dyn_cast<BlockArgument>(value); leaf && ops.loop) {
           Value all = outer(ops.loop->getOperand(leaf.getArgNumber()));
           if (leaf.getArgNumber() < ops.loop.getCarry().size())
             accumulators[leaf] = all;
