@@ -653,5 +653,7 @@ def heads_of(config):
 
 
 def set_dropout(config, probability):
-    """Gives every kind of dropout that the configuration names this probability."""
-    config.update({key: probability for key in config if "drop" in key})
+    """Gives every kind of dropout that the configuration names this probability. Apertus has a key for one that its layers do
+    not have."""
+    config.update({key: probability for key in config
+                   if "drop" in key and (config["model_type"], key) != ("apertus", "hidden_dropout")})
