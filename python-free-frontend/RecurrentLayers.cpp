@@ -161,14 +161,14 @@ static void checkOptions(Config &config, const Model &m, const ModelOptions &opt
     config.error("") << "axis `context` of --mesh divides sequences, along which the recurrences and "
                         "convolutions of "
                      << name << " hand on a state; use data, tensor, pipe or --zero";
-  else if (options.packed)
-    config.error("") << "--packed: the recurrences and convolutions of " << name
-                     << " would hand the state of one document on to the next; leave it out, and give "
-                        "sequences of one document";
   else if (options.tokens)
     config.error("") << "text is not generated with the recurrences and convolutions of " << name
                      << ", whose states are not kept between tokens; generate with transformers, which "
                         "reads the checkpoints";
+  else if (options.packed)
+    config.error("") << "--packed: the recurrences and convolutions of " << name
+                     << " would hand the state of one document on to the next; leave it out, and give "
+                        "sequences of one document";
   else if (!options.mupBase.empty() || options.width)
     config.error("") << "--mup-base: no rule of muP is known for the recurrences and convolutions of "
                      << name << "; leave it out";
