@@ -313,7 +313,7 @@ Value LayerBuilder::xielu(Value x) {
 }
 
 Value LayerBuilder::mlp(Value h) {
-  if (kind.sparse)
+  if (kind.sparse && !m.family.experts.beside)
     return buildExperts(g, m, rows, sequence, h);
   int64_t inner = m.inner;
   if (!m.gated) {
@@ -374,7 +374,13 @@ Value LayerBuilder::build(Value cos, Value sin) {
   if (of.states)
     x = residual(x, crossAttention(norm(names.crossNorm, x, hidden)), m.residualDropout);
   h = norm(names.mlpNorm, x, hidden);
-  x = residual(x, norm(names.mlpPostNorm, mlp(h), hidden), m.mlpDropout);
+  Value y = mlp(h);
+  if (kind.sparse && m.family.experts.beside) {
+    Value own = norm((names.mlpNorm + "_2").str(), x, hidden);
+    Value ofExperts = buildExperts(g, m, rows, sequence, own, x);
+    y = g.add(norm((names.mlpPostNorm + "_1").str(), y, hidden), norm((names.mlpPostNorm + "_2").str(), ofExperts, hidden));
+  }
+  x = residual(x, norm(names.mlpPostNorm, y, hidden), m.mlpDropout);
   if (of.inputs)
     x = g.add(x, ofToken(x));
   if (m.family.layerScale.empty())

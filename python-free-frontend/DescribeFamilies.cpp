@@ -136,6 +136,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
   }
   {
     KeyList experts(os, "experts");
+    experts.add(f.experts.used);
     for (const auto &key :
          {f.experts.count, f.experts.chosen, f.experts.denseFirst, f.experts.every})
       experts.add(key);

@@ -246,6 +246,11 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
   const Experts &names = m.family.experts;
   if (!names.any())
     return checkFlags(config, m, options);
+  if (!names.used.name.empty() && !config.flag(names.used.name, names.used.otherwise)) {
+    for (StringRef key : {names.count.name, names.chosen.name, names.inner.name})
+      config.ignore(key);
+    return checkFlags(config, m, options);
+  }
   if (!names.count.alias.empty())
     config.alias(names.count.name, names.count.alias);
   if (!names.chosen.alias.empty())
@@ -288,7 +293,7 @@ struct ExpertBuilder {
     return make<BroadcastOp>(type(shape), x, dims);
   }
 
-  /// What scores are made of, [b, s, experts].
+  /// What scores are made of, [b, s, experts], of what routers read.
   Value logits(Value h);
   /// The scores of all experts for each token.
   Value scores(Value logits);
@@ -333,7 +338,7 @@ struct ExpertBuilder {
                int64_t slotsOfPart);
   /// The MLP beside the experts.
   Value shared(Value h);
-  Value build(Value h);
+  Value build(Value h, Value routed);
 };
 } // namespace
 
@@ -386,6 +391,10 @@ Value ExpertBuilder::activate(Value gate, Value up) {
 Value ExpertBuilder::logits(Value h) {
   const Experts &names = m.family.experts;
   g.part(names.router);
+  if (!names.routerScale.empty()) {
+    Value scale = g.weight({names.routerScale, {m.hidden}, 0, 1});
+    h = g.scale(g.norm(NormKind::RMS, h, scale, {}, m.eps, false), 1 / std::sqrt(double(m.hidden)));
+  }
   Value weight =
       variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std, names.fullRouter);
   Value bias;
@@ -541,10 +550,10 @@ static unsigned balanceSums(const ExpertSizes &e) {
   return e.balance == 0 ? 0 : e.balanceKind == AuxLoss::hf ? 2 : 1;
 }
 
-Value ExpertBuilder::build(Value h) {
+Value ExpertBuilder::build(Value h, Value routed) {
   const Experts &names = m.family.experts;
   int64_t k = e.chosen;
-  Value logits = this->logits(h);
+  Value logits = this->logits(routed);
   // Which experts are chosen and what they weigh is rounded once: where they are weighed.
   FullPrecision full(g.builder);
   Value probabilities = scores(logits);
@@ -574,6 +583,11 @@ Value ExpertBuilder::build(Value h) {
     all.filled = std::min(all.filled, double(capacity * e.count));
   // The weight of each choice.
   Value weightsOf = e.jitter ? mix(logits) : weights(probabilities, mask);
+  if (!names.expertScale.empty()) {
+    Weight scale{names.expertScale, {e.count}, 0, 1};
+    scale.full = true;
+    weightsOf = g.mul(weightsOf, repeat(g.weight(scale), {b, s, e.count}, {0, 1}));
+  }
   Value spread = repeat(weightsOf, {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
   Value ofChoice = g.reshape(sum(g.mul(spread, hot), 3), {k, b, s, 1});
@@ -731,8 +745,8 @@ Value ExpertBuilder::shared(Value h) {
 }
 
 Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t rows,
-                                         int64_t sequence, Value h) {
-  return ExpertBuilder{g, m, rows, sequence}.build(h);
+                                         int64_t sequence, Value h, Value routed) {
+  return ExpertBuilder{g, m, rows, sequence}.build(h, routed ? routed : h);
 }
 
 //===--- the loss -----------------------------------------------------------===//

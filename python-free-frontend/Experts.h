@@ -19,7 +19,8 @@ llvm::SmallVector<Value, 3> routerSums(ModelGraph &g, const Model &m);
 
 /// What the experts of a layer make of h, [rows, sequence, hidden]. It adds to the layer's sums and
 /// reports how many tokens chose each expert.
-Value buildExperts(LayerGraph &g, const Model &m, int64_t rows, int64_t sequence, Value h);
+/// Routers read `routed`, where that is not h.
+Value buildExperts(LayerGraph &g, const Model &m, int64_t rows, int64_t sequence, Value h, Value routed = {});
 
 /// The routers' part of the loss, null if there is none. The balance of experts is the number of
 /// experts times the sum over them of the product of two means over tokens: of choices, and of scores.

@@ -73,6 +73,10 @@ struct LayerKinds {
 
 /// Experts in place of the MLP, and which layers have them.
 struct Experts {
+  Key<bool> used = {{}, true}; ///< whether layers have some
+  /// They are beside the MLP, not in place of it: they read the stream under a norm of their own, and what both
+  /// give is normalized before it is added. Routers read the stream.
+  bool beside = false;
   Key<int64_t> count = {};      ///< of experts; without a name: some
   Key<int64_t> denseFirst = {}; ///< first layers that have none
   StringRef dense = {};         ///< the key that lists layers that have none
@@ -112,6 +116,8 @@ struct Experts {
   bool sharedMayLack = false;                   ///< a size of 0 says that there is none
   Key<int64_t> sharedCount = {};                ///< or how many times that of an expert
   StringRef router = "mlp.gate";
+  StringRef routerScale = {}; ///< what routers read is normalized, with this weight, over sqrt(hidden)
+  StringRef expertScale = {}; ///< what the weights of each expert are multiplied by
   StringRef gate = "mlp.experts.{expert}.gate_proj", up = "mlp.experts.{expert}.up_proj";
   StringRef down = "mlp.experts.{expert}.down_proj";
   StringRef shared = {}, sharedGate = {}; ///< of the MLP beside, and what it is scaled by

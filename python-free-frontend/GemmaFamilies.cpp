@@ -111,9 +111,21 @@ static Family gemma4() {
   f.mixed.wide = {"use_double_wide_mlp", false};
   f.inputs.width = {"hidden_size_per_layer_input", 256};
   f.inputs.vocabulary = {"vocab_size_per_layer_input", 262144};
-  f.ignored = {"num_experts", "top_k_experts", "moe_intermediate_size"}; // of blocks of experts
-  f.fixed = {{"enable_moe_block", {"false"}, "experts are beside the MLP"},
-             {"use_bidirectional_attention", {"null", "false", "\"vision\""}, "tokens see what follows them"}};
+  f.experts.used = {"enable_moe_block", false};
+  f.experts.beside = true;
+  f.experts.count = {"num_experts", 128};
+  f.experts.chosen = {"top_k_experts", 8};
+  f.experts.inner = {"moe_intermediate_size", std::nullopt};
+  f.experts.router = "router.proj";
+  f.experts.routerScale = "router.scale";
+  f.experts.expertScale = "router.per_expert_scale";
+  f.experts.gate = "experts.gate_proj";
+  f.experts.up = "experts.up_proj";
+  f.experts.down = "experts.down_proj";
+  f.experts.storage = ExpertStorage::Halves;
+  f.experts.gateUp = "experts.gate_up_proj";
+  f.ignored = {};
+  f.fixed = {{"use_bidirectional_attention", {"null", "false", "\"vision\""}, "tokens see what follows them"}};
   return f;
 }
 

@@ -194,6 +194,9 @@ static std::string skipLayers(StringRef pattern, int64_t skip) {
 FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first, int64_t begin,
                                      int64_t count, OpBuilder &builder) {
   auto get = stack.getDefiningOp<GetOp>();
+  // Of what is computed, each part has its layers' slices.
+  if (!get && stack.getDefiningOp())
+    return SliceOp::create(builder, stack.getLoc(), stack, count, /*dim=*/0, /*from=*/begin).getResult();
   auto whole = get ? symbols.lookup<VariableOp>(get.getVariable()) : VariableOp();
   if (!whole || !whole.getStacked())
     return repeat.emitOpError("takes slices of ")
@@ -313,7 +316,8 @@ LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int6
       return failure();
   llvm::SetVector<GetOp> stacks;
   for (Value stack : repeat.getEach())
-    stacks.insert(stack.getDefiningOp<GetOp>());
+    if (auto get = stack.getDefiningOp<GetOp>())
+      stacks.insert(get);
   Operation *layer = symbols.lookup(repeat.getCallee());
   for (auto [old, now] : llvm::zip_equal(repeat.getCarried(), carry))
     old.replaceAllUsesWith(now);

@@ -6,7 +6,8 @@
 // RUN: not meshwright-opt %s --train-split-layers="chunks=2 cuts=one" 2>&1 | FileCheck %s --check-prefix=WORD
 // RUN: not meshwright-opt %s --train-split-layers="chunks=2 every=2,2,2" 2>&1 | FileCheck %s --check-prefix=GROUPS
 // RUN: not meshwright-opt %s --train-split-layers=every=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
-// RUN: sed 's/train.get @h.w/train.fill 0.0/; s/train.fill 0.0 :/train.fill 0.0 : () ->/' %s | not meshwright-opt - --train-split-layers=chunks=2 2>&1 | FileCheck %s --check-prefix=STACK
+// Of a stack that is no variable, each part has its layers' slices.
+// RUN: sed 's/train.get @h.w/train.fill 0.0/; s/train.fill 0.0 :/train.fill 0.0 : () ->/' %s | meshwright-opt - --train-split-layers=chunks=2 | FileCheck %s --check-prefix=STACK
 
 // MANY: the model has 3 layers, fewer than the 4 parts of the pipeline (stages times chunks a stage); use a shorter mesh axis 'pipe' or fewer chunks, 3 parts at most
 // RANGE: cuts '3': layer 3 cannot begin a stage; with 3 layers split points are 1 to 2
@@ -16,7 +17,9 @@
 // WORD: --cuts option: 'one': 'one' is no layer number
 // GROUPS: every: 3 numbers for 2 chunks; give one, or one for each
 // NEGATIVE: every: '-1' is no number of layers
-// STACK: takes slices of 'tensor<3x4x4xf32>', which is not a stacked variable, so the layers cannot be split into stages
+// STACK: %[[FIRST:.*]] = train.slice %[[STACK:.*]] rows 2 : (tensor<3x4x4xf32>) -> tensor<2x4x4xf32>
+// STACK: train.repeat @{{.*}} x 2 carry(%x) each(%[[FIRST]])
+// STACK: train.slice %[[STACK]] from 2 rows 1 : (tensor<3x4x4xf32>) -> tensor<1x4x4xf32>
 train.variable @h.w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
 func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
   %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>

@@ -300,6 +300,22 @@ def gemma3(d):
     return config | pattern | by_layer_type(d, {"rope_local_base_freq": [50.0, 1000.0]})
 
 
+def gemma4(d):
+    """Sizes that layers differ in. Norms after parts that give almost nothing need a large epsilon."""
+    config = dict(d.sizes(apart="always", activation="hidden_activation", after=True), **d.padding(), rms_norm_eps=d.pick([0.01, 0.1]),
+                  final_logit_softcapping=d.pick([None, 3.0, 30.0]), sliding_window=d.pick([1, 5, 40]), global_head_dim=2 * d.head,
+                  attention_k_eq_v=d.pick(FLAG), num_global_key_value_heads=d.pick([None, d.kv]), hidden_size_per_layer_input=d.pick([0, 6, 9]),
+                  vocab_size_per_layer_input=d.vocabulary, tie_word_embeddings=d.pick(FLAG))
+    kinds = d.layer_types()["layer_types"][:-1] + ["full_attention"]
+    shared = [n for n in range(d.layers) if set(kinds[d.layers - n:]) <= set(kinds[:d.layers - n])]
+    config |= {"layer_types": kinds, "num_kv_shared_layers": d.pick(shared), "use_double_wide_mlp": d.pick(FLAG)}
+    rotary = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": d.pick([0.5, 1.0])}, "sliding_attention": {"rope_type": "default"}}
+    config["rope_parameters"] = {kind: dict(scaling, rope_theta=d.pick([100.0, 10000.0])) for kind, scaling in rotary.items()}
+    sizes = experts(d, normalized=False)
+    sizes["top_k_experts"] = sizes.pop("num_experts_per_tok")
+    return config | d.pick([{}, dict(sizes, enable_moe_block=True)])
+
+
 def olmo(d):
     return dict(plain(d, norm=None), attention_bias=d.pick(FLAG), clip_qkv=d.pick(CLIPS))
 
@@ -598,7 +614,7 @@ ENCODERS = {"bert": bert, "roberta": roberta, "modernbert": modernbert}
 DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": biogpt, "gptj": gptj, "gpt_neox": gpt_neox,
             "falcon": falcon, "phi": phi, "persimmon": persimmon, "starcoder2": starcoder2, "nemotron": nemotron, "llama": llama,
             "mistral": mistral, "ministral": ministral, "qwen2": qwen2, "qwen3": qwen3, "qwen2_moe": qwen2_moe,
-            "qwen3_moe": qwen3_moe, "phi3": phi3, "gemma": gemma, "gemma2": gemma2, "vaultgemma": gemma2, "gemma3_text": gemma3,
+            "qwen3_moe": qwen3_moe, "phi3": phi3, "gemma": gemma, "gemma2": gemma2, "vaultgemma": gemma2, "gemma3_text": gemma3, "gemma4_text": gemma4,
             "olmo": olmo, "olmo2": olmo2, "olmo3": olmo3, "exaone4": exaone4, "granite": granite, "minicpm": minicpm,
             "smollm3": smollm3, "stablelm": stablelm, "glm": glm, "glm4": glm, "glm4_moe": glm4_moe, "cohere": cohere,
             "cohere2": cohere2, "helium": helium, "seed_oss": seed_oss, "arcee": llama, "ernie4_5": ernie4_5,
