@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "Numbers.h"
 
-#include "Dist/Programs.h"
 #include "Train/Train.h"
 #include "meshwright/Pipeline.h"
 
@@ -89,7 +88,6 @@ static Expected<std::string> modelText(const CompileOptions &options, ModuleOp c
 }
 
 Expected<plan::List<plan::Setting>> numbersOf(const CompileOptions &options, ModuleOp compiled) {
-  compiled = dist::programsOf(compiled).front();
   Expected<std::string> text = modelText(options, compiled);
   if (!text)
     return text.takeError();
