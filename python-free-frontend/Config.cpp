@@ -102,15 +102,18 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
       what = parts[3];
     }
     StringRef text = StringRef(state->text).ltrim();
-    bool isIr = llvm::any_of(ArrayRef<StringRef>{"module", "#", "//"},
-                             [&](StringRef begin) { return text.starts_with(begin); });
+    // An alias is "#name = .."; a heading of another text is not.
+    StringRef first = text.split('\n').first;
+    bool isIr = text.starts_with("module") || text.starts_with("//") ||
+                (first.starts_with("#") && first.drop_front().split(' ').second.starts_with("="));
     return emitError(at(line, column))
            << "this is not valid JSON: " << what << "; "
            << (isIr ? "it looks like IR, which is read from files whose names end in .mlir; rename "
                       "the file"
                : text.starts_with("version https://git-lfs.github.com/spec/")
                    ? "it is a pointer of git-LFS to the file; fetch that with 'git lfs pull'"
-                   : "the file may be truncated, fetch or save it again");
+               : text.starts_with("{") ? "the file may be truncated, fetch or save it again"
+                                       : "a config.json begins with {; name the file that describes a model");
   }
   state->root = std::move(*root);
   const llvm::json::Object *members = state->root.getAsObject();

@@ -38,6 +38,10 @@ if os.path.exists(os.path.join(config.meshwright_build, "runtime", "libmeshwrigh
 # ... with cuDNN, built where its headers and its frontend's are.
 if os.path.exists(os.path.join(config.meshwright_build, "runtime", "with_cudnn")):
     config.available_features.add("cudnn-runtime")
+# Programs of Debian's that show pages as readers see them.
+for program in ("chromium", "mkdocs"):
+    if shutil.which(program):
+        config.available_features.add(program)
 # XLA's compiler for processors, which judges what --target stablehlo writes. MESHWRIGHT_JAX_PYTHON
 # names a Python that has jaxlib.
 jax = shutil.which(os.environ.get("MESHWRIGHT_JAX_PYTHON", "python3"))

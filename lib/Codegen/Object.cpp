@@ -103,9 +103,11 @@ llvm::Expected<std::string> meshwright::readSection(llvm::StringRef file, llvm::
     return llvm::createStringError("cannot read '" + file +
                                    "': " + llvm::toString(std::move(error)));
   auto binary = llvm::object::ObjectFile::createObjectFile(file);
-  if (!binary)
-    return llvm::createStringError("cannot read '" + file +
-                                   "': " + llvm::toString(binary.takeError()));
+  if (!binary) {
+    llvm::consumeError(binary.takeError());
+    return llvm::createStringError("cannot read '" + file + "': it is neither an executable of 'meshwright compile' nor a "
+                                   "plan of 'inspect --json' or '--report'");
+  }
   for (const llvm::object::SectionRef &section : binary->getBinary()->sections()) {
     llvm::Expected<llvm::StringRef> found = section.getName();
     if (!found)

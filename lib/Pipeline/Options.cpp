@@ -119,12 +119,13 @@ static Error findBase(CompileOptions &options) {
 /// What a recipe gives a flag, as text.
 static Expected<std::vector<std::string>> textsOf(const Flag &flag, const toml::node &node) {
   using Values = std::vector<std::string>;
+  const char *quotes = node.is_string() ? ", without quotes" : "";
   if (flag.form == Flag::Switch)
     return node.is_boolean() ? Expected<Values>(Values{*node.value<bool>() ? "true" : "false"})
-                             : createStringError("must be true or false");
+                             : createStringError(Twine("must be true or false") + quotes);
   if (flag.form == Flag::Integer)
     return node.is_integer() ? Expected<Values>(Values{std::to_string(*node.value<int64_t>())})
-                             : createStringError("must be an integer");
+                             : createStringError(Twine("must be an integer") + quotes);
   if (flag.form == Flag::List) {
     if (auto text = node.value<std::string>())
       return Values{*text};

@@ -91,21 +91,28 @@ void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, raw_ostream 
   for (double bytes = 0; bytes <= most; bytes += distance)
     os << formatv("<text x=\"{0}\" y=\"{1:f1}\" text-anchor=\"end\">{2}</text>\n", left - 8,
                   y(bytes) + 4, bytes > 0 ? roundText(bytes) : "0");
-  for (size_t i = 0; i < areas().size(); ++i) {
+  // From the highest down, each covering all below its top: what is beneath is drawn over it. Steps
+  // are in pixels from one to the next, and those that change nothing are none.
+  auto pixel = [](double at) { return int64_t(std::lround(at)); };
+  for (size_t i = areas().size(); i-- > 0;) {
     const Area &area = areas()[i];
     auto below = [&](const Sample &sample) { return i ? sample.tops[i - 1] : 0.0; };
     if (none_of(samples, [&](const Sample &s) { return s.tops[i] > below(s); }))
       continue;
-    // Along the top, step by step, and back along what is below.
-    std::string path = formatv("M{0:f1} {1:f1}", x(double(samples.front().op)), double(bottom));
-    std::string back;
-    for (auto [n, sample] : enumerate(samples)) {
-      double end = n + 1 < samples.size() ? x(double(samples[n + 1].op)) : left + width;
-      path += formatv("V{0:f1}H{1:f1}", y(sample.tops[i]), end);
-      back = formatv("V{0:f1}H{1:f1}", y(below(sample)), x(double(sample.op))).str() + back;
+    int64_t atX = pixel(x(double(samples.front().op))), atY = bottom, startX = atX;
+    std::string path = formatv("M{0} {1}", atX, bottom);
+    for (const Sample &sample : samples) {
+      int64_t nextX = pixel(x(double(sample.op))), nextY = pixel(y(sample.tops[i]));
+      if (nextY == atY)
+        continue;
+      if (nextX != atX)
+        path += formatv("h{0}", nextX - atX);
+      path += formatv("v{0}", nextY - atY);
+      atX = nextX;
+      atY = nextY;
     }
-    os << formatv("<path class=\"{0}\" d=\"{1}{2}Z\"><title>{3}</title></path>\n", area.style, path,
-                  back, area.name);
+    path += formatv("H{0}V{1}H{2}Z", left + width, bottom, startX);
+    os << formatv("<path class=\"{0}\" d=\"{1}\"><title>{2}</title></path>\n", area.style, path, area.name);
   }
   os << formatv("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\"/>\n", left, top, bottom, left + width);
   os << formatv("<line x1=\"{0}\" y1=\"{1:f1}\" x2=\"{2}\" y2=\"{1:f1}\" class=\"barrier\"/>"

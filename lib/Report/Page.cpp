@@ -8,8 +8,13 @@
 #include "Tables.h"
 #include "TextTable.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <map>
 
 using namespace llvm;
 
@@ -25,20 +30,40 @@ std::string escaped(StringRef text) {
 std::string number(int64_t value) { return formatv("{0:N0}", value).str(); }
 
 Table::Table(raw_ostream &os, ArrayRef<StringRef> columns) : os(os) {
-  os << "<div class=wide><table><tr>";
-  for (StringRef column : columns) {
-    numeric.push_back(column.consume_front("#"));
-    os << (numeric.back() ? "<th class=n>" : "<th>") << column << "</th>";
-  }
-  os << "</tr>\n";
+  // The style aligns columns by their number: cells have no classes of their own.
+  std::string classes;
+  for (auto [i, column] : enumerate(columns))
+    if (column.starts_with("#"))
+      classes += (classes.empty() ? "n" : " n") + std::to_string(i + 1);
+  os << "<div class=wide><table class=\"" << classes << "\"><tr>";
+  for (StringRef column : columns)
+    os << "<th>" << column.ltrim('#');
+  os << "\n";
 }
 
-void Table::row(ArrayRef<std::string> cells) {
+// Large models have thousands of cells, so the end tags that HTML lets out are.
+void Table::row(ArrayRef<std::string> cells, StringRef html) {
   os << "<tr>";
-  for (auto [cell, isNumber] : zip_equal(cells, numeric))
-    os << (isNumber ? "<td class=n>" : "<td>") << escaped(cell) << "</td>";
-  os << "</tr>\n";
+  for (const std::string &cell : cells)
+    os << "<td>" << escaped(cell);
+  os << html << "\n";
 }
+
+void Table::htmlRow(ArrayRef<std::string> cells) {
+  os << "<tr>";
+  for (const std::string &cell : cells)
+    os << "<td>" << cell;
+  os << "\n";
+}
+
+/// A size for people, whose bytes show where the pointer rests on it.
+static std::string sized(int64_t bytes) {
+  return "<span title=\"" + number(bytes) + " bytes\">" + sizeText(double(bytes)) + "</span>";
+}
+
+/// What belongs to a key, by the first use of each.
+template <typename T>
+using InOrder = MapVector<std::string, T, std::map<std::string, unsigned>>;
 
 /// Horizontal bars of bytes, the longest as wide as there is room.
 static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream &os) {
@@ -76,12 +101,27 @@ static std::string linesText(ArrayRef<plan::MemoryLine> lines) {
 static void writePrograms(const plan::Plan &plan, raw_ostream &os) {
   if (plan.programs.size() < 2)
     return;
-  os << "<h2>Programs</h2>\n";
-  Table table(os, {"program", "at", "#arena of a rank", "#live at the peak", "of which",
-                   "#floating-point operations of a step"});
+  os << "<h2>Programs, with the arena of a rank and what is live in it at the peak</h2>\n";
+  std::vector<std::string> used;
   for (const plan::Program &program : plan.programs)
-    table.row({program.name, coordinatesText(program), number(program.arenaBytes),
-               number(program.liveBytes), linesText(program.memory), grouped(program.flops)});
+    for (const plan::MemoryLine &line : program.memory)
+      if (!is_contained(used, line.category))
+        used.push_back(line.category);
+  std::vector<std::string> names = {"program", "at", "#arena", "#live"};
+  for (const std::string &category : used)
+    names.push_back("#" + category);
+  names.push_back("#floating-point operations of a step");
+  Table table(os, std::vector<StringRef>(names.begin(), names.end()));
+  for (const plan::Program &program : plan.programs) {
+    std::vector<std::string> cells = {escaped(program.name), "<span>" + escaped(coordinatesText(program)) + "</span>", sized(program.arenaBytes),
+                                      sized(program.liveBytes)};
+    for (const std::string &category : used) {
+      auto line = find_if(program.memory, [&](const plan::MemoryLine &l) { return l.category == category; });
+      cells.push_back(line == program.memory.end() ? "" : sized(line->bytes));
+    }
+    cells.push_back(grouped(program.flops));
+    table.htmlRow(cells);
+  }
 }
 
 static void writeMemory(const plan::Plan &plan, raw_ostream &os) {
@@ -91,11 +131,24 @@ static void writeMemory(const plan::Plan &plan, raw_ostream &os) {
     bars.push_back({line.category, line.bytes});
   drawBars(bars, os);
   os << "<h2>Variables</h2>\n";
-  Table table(os, {"name", "role", "type", "shape", "on a rank", "sharding", "#bytes on a rank"});
-  for (const plan::Variable &variable : plan.variables)
-    table.row({variable.name, variable.role, variable.type, shapeText(variable.shape),
-               shapeText(variable.localShape), shardingText(variable.sharding),
-               number(bytesOf(variable))});
+  // States of a parameter that are where and what each other are share a row.
+  InOrder<std::pair<std::vector<std::string>, int64_t>> rows;
+  for (const plan::Variable &variable : plan.variables) {
+    std::string key = join(std::initializer_list<std::string>{
+                               variable.of ? *variable.of : variable.name, variable.type, shapeText(variable.shape),
+                               shapeText(variable.localShape), shardingText(variable.sharding)},
+                           "\n");
+    auto &[roles, bytes] = rows[key];
+    roles.push_back(variable.role);
+    bytes += bytesOf(variable);
+  }
+  Table table(os, {"name", "roles", "type", "shape", "on a rank", "sharding", "#bytes on a rank"});
+  for (auto &[key, row] : rows) {
+    SmallVector<StringRef> parts;
+    StringRef(key).split(parts, '\n');
+    table.row({parts[0].str(), join(row.first, ", "), parts[1].str(), parts[2].str(), parts[3].str(), parts[4].str(),
+               number(row.second)});
+  }
 }
 
 static void writeCopies(const plan::Plan &plan, raw_ostream &os) {
@@ -103,9 +156,26 @@ static void writeCopies(const plan::Plan &plan, raw_ostream &os) {
   if (rows.empty())
     return;
   os << "<h2>What stayed replicated, and why</h2>\n";
-  Table table(os, {"name", "role", "copies along", "#of devices", "#bytes on a rank", "why"});
-  for (const Copies &row : rows)
-    table.row({row.variable, row.role, row.axis, number(row.size), number(row.bytes), row.reason});
+  struct Group {
+    int64_t size = 0, bytes = 0, count = 0;
+    std::string names;
+  };
+  InOrder<Group> groups;
+  for (const Copies &row : rows) {
+    Group &group = groups[row.axis + "\n" + row.role + "\n" + row.reason];
+    group.size = row.size;
+    group.bytes += row.bytes;
+    ++group.count;
+    group.names += (group.names.empty() ? "" : "<br>") + escaped(row.variable);
+  }
+  Table table(os, {"copies along", "#of devices", "role", "#bytes on a rank", "why", "variables"});
+  for (auto &[key, group] : groups) {
+    SmallVector<StringRef> parts;
+    StringRef(key).split(parts, '\n', 2);
+    table.row({parts[0].str(), number(group.size), parts[1].str(), number(group.bytes), parts[2].str(), ""},
+              group.count == 1 ? "<span>" + group.names + "</span>"
+                               : "<details><summary>" + number(group.count) + "</summary>" + group.names + "</details>");
+  }
 }
 
 static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
@@ -121,20 +191,43 @@ static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
       table.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
                  grouped(row.bytes)});
   }
-  os << "<h2>Collectives in order</h2>\n";
-  Table table(os, {"#", "operation", "program", "#times in it", "#elements", "type",
+  // What stages and microbatches have alike is one row.
+  struct Same {
+    const plan::Collective *first = nullptr;
+    int64_t count = 0;
+    SmallSetVector<int64_t, 4> programs;
+  };
+  InOrder<Same> alike;
+  for (const plan::Collective &op : plan.collectives) {
+    Same &same = alike[join(std::initializer_list<std::string>{op.op, op.entry, timesText(op), std::to_string(op.count), op.type,
+                                                               std::to_string(op.groupBytes), op.location}, "\n")];
+    same.first = same.first ? same.first : &op;
+    ++same.count;
+    same.programs.insert(op.program);
+  }
+  os << "<h2>Collectives</h2>\n<p>Those that are alike are one row; report.json has them in their order.</p>\n";
+  bool several = plan.programs.size() > 1;
+  Table table(os, {"operation", "in", "of", "#ops", "#times each", "#elements", "type",
                    "#bytes the group's members send each other", "where in the IR"});
-  for (auto [i, op] : enumerate(plan.collectives))
-    table.row({number(i), op.op, op.entry, timesText(op), number(op.count), op.type,
+  for (auto &[key, same] : alike) {
+    const plan::Collective &op = *same.first;
+    std::string where = number(same.programs.size()) + " programs";
+    if (same.programs.size() <= 2)
+      where = join(map_range(same.programs, [&](int64_t i) { return plan.programs[i].name; }), ", ");
+    table.row({op.op, op.entry, several ? where : "every rank", number(same.count), timesText(op), number(op.count), op.type,
                number(op.groupBytes), op.location});
+  }
 }
 
 void writePage(const plan::Plan &plan, ArrayRef<Section> sections, raw_ostream &os) {
   os << R"(<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Meshwright plan</title>
 <style>:root{color-scheme:light dark}
-body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1f2328;background:#fff}
+body{font:15px/1.5 sans-serif;max-width:84em;margin:2em auto;padding:0 1em;color:#1f2328;background:#fff}
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #8c959f66}
-.n{text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px sans-serif}.wide{overflow-x:auto}
+)";
+  for (int i = 1; i <= 16; ++i)
+    os << (i > 1 ? "," : "") << ".n" << i << " :nth-child(" << i << ")";
+  os << R"({text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px sans-serif}.wide{overflow-x:auto}td span{white-space:nowrap}
 svg{max-width:100%;height:auto}.wide table{min-width:52em}
 @media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}</style>
 )";

@@ -29,11 +29,13 @@ class Table {
 public:
   Table(llvm::raw_ostream &os, llvm::ArrayRef<llvm::StringRef> columns);
   ~Table() { os << "</table></div>\n"; }
-  void row(llvm::ArrayRef<std::string> cells);
+  /// The last cell ends with `html`.
+  void row(llvm::ArrayRef<std::string> cells, llvm::StringRef html = "");
+  /// A row whose cells are HTML.
+  void htmlRow(llvm::ArrayRef<std::string> cells);
 
 private:
   llvm::raw_ostream &os;
-  llvm::SmallVector<bool> numeric;
 };
 
 std::string escaped(llvm::StringRef text);

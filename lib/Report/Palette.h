@@ -28,7 +28,7 @@ inline constexpr llvm::StringLiteral pictureStyle =
 .other{fill:#8c959f}
 .f,.b,.w{stroke:#fff;stroke-width:.5}
 .later{fill-opacity:.65}
-.on{fill:#fff}
+.on{fill:#fff;text-anchor:middle}
 @media (prefers-color-scheme:dark){
 text{fill:#e6edf3}
 .idle{fill:#2d333b}

@@ -121,23 +121,23 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
                 caption, 100 * timeline.utilisation());
   for (auto [stage, spans] : enumerate(timeline.stages)) {
     int y = row * int(stage) + top;
-    os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">stage {2}</text>"
-                  "<rect x=\"{3}\" y=\"{4}\" width=\"{5}\" height=\"{6}\" class=\"idle\"/>\n",
-                  left - 8, y + 14, stage, left, y, width, bar);
+    os << formatv("<g transform=\"translate(0 {0})\"><text x=\"{1}\" y=\"14\" text-anchor=\"end\">stage {2}</text>"
+                  "<rect x=\"{3}\" width=\"{4}\" height=\"{5}\" class=\"idle\"/>\n",
+                  y, left - 8, stage, left, width, bar);
     bool several = hasSeveralChunks(spans);
     for (const Timeline::Span &span : spans) {
       double x = left + span.begin * scale, w = (span.end - span.begin) * scale;
       std::string label = std::to_string(span.task.microbatch);
       // The second and later chunks of a stage are paler.
-      os << formatv("<g><title>{0}: {1:f3} to {2:f3}</title><rect x=\"{3:f2}\" y=\"{4}\" "
-                    "width=\"{5:f2}\" height=\"{6}\" class=\"{7}{8}\"/>",
-                    labelOf(span.task, several), span.begin, span.end, x, y, w, bar,
+      os << formatv("<g><title>{0}: {1:f2} to {2:f2}</title><rect x=\"{3:f1}\" "
+                    "width=\"{4:f1}\" height=\"{5}\" class=\"{6}{7}\"/>",
+                    labelOf(span.task, several), span.begin, span.end, x, w, bar,
                     classOf(span.task.kind),
                     several && span.task.chunk != spans.front().task.chunk ? " later" : "");
       if (w >= 7.0 * double(label.size()))
-        os << formatv("<text x=\"{0:f2}\" y=\"{1}\" text-anchor=\"middle\" class=\"on\">{2}"
+        os << formatv("<text x=\"{0:f0}\" y=\"14\" class=\"on\">{1}"
                       "</text>",
-                      x + w / 2, y + 14, label);
+                      x + w / 2, label);
       os << "</g>\n";
     }
     for (const auto &round : timeline.rounds) {
@@ -145,9 +145,10 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
       // Short beside the tasks, but there.
       double w = std::max(2.0, (interval.end - interval.begin) * scale);
       os << formatv("<g><title>after the tasks: {0:f3} to {1:f3}</title><rect x=\"{2:f2}\" "
-                    "y=\"{3}\" width=\"{4:f2}\" height=\"{5}\" class=\"u\"/></g>\n",
-                    interval.begin, interval.end, left + interval.begin * scale, y, w, bar);
+                    "width=\"{3:f2}\" height=\"{4}\" class=\"u\"/></g>\n",
+                    interval.begin, interval.end, left + interval.begin * scale, w, bar);
     }
+    os << "</g>\n";
   }
   for (const auto &round : drop_begin(timeline.rounds, timeline.rounds.empty() ? 0 : 1)) {
     double x = left + round.front().begin * scale;

@@ -27,6 +27,10 @@ Expected<Mesh> parseMesh(StringRef text) {
     name = name.trim();
     MeshAxis axis{name.str(), 0};
     if (!is_contained(axisNames, name)) {
+      if (size_t sign = item.find_first_of(":*x "); item.find('=') == StringRef::npos && sign != StringRef::npos &&
+                                                  is_contained(axisNames, item.take_front(sign).trim()))
+        return createStringError("mesh '" + text + "': '" + item.trim() + "' is no axis; write it as " + item.take_front(sign).trim() +
+                                 "=" + item.drop_front(sign + 1).trim());
       std::string meant = axisCalled(name.lower());
       if (meant.empty())
         meant = nearestName(name.lower(), axisNames);

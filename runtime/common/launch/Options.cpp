@@ -460,7 +460,7 @@ static void resolve(Options &options, bool says,
     if (savedFlags)
       takeSavedFlags(options, savedFlags);
   } else if (!options.given("--steps"))
-    fail("--steps is required: see --help for the flags and what they take");
+    fail("--steps is required: give the number of optimizer steps to train, e.g. --steps 100; see --help for all flags");
   std::error_code ignored; // Whoever opens it says what is wrong.
   if (std::filesystem::is_directory(options.init, ignored))
     options.init = weightsIn(options.init);
@@ -556,7 +556,8 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   else if (options.evalOnly)
     checkEvaluation(table, options);
   else if (!options.given("--data"))
-    fail("--data is required: see --help for the flags and what they take");
+    fail("--data is required: give a file of tokens, as 'meshwright tokenize' writes, or with --tokens u8 any file, whose bytes "
+         "are tokens; see --help for all flags");
   resolve(options, printHelp, savedFlags);
   for (const RunFlag &flag : table)
     if (options.given(flag.name))
