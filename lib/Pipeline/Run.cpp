@@ -192,7 +192,7 @@ Error run(llvm::ArrayRef<std::string> args) {
       return createStringError("unknown option '" + args[i] + "'\n" + usage);
   }
   if (ranks.empty())
-    return createStringError(llvm::Twine("-n is missing: give the number of ranks, which 'meshwright inspect EXE' shows as the mesh\n") + usage);
+    return createStringError(llvm::Twine("'-n' is missing: give the number of ranks, which 'meshwright inspect EXE' shows as the mesh\n") + usage);
   unsigned count = 0;
   if (StringRef(ranks).getAsInteger(10, count) || count == 0)
     return createStringError("'-n' needs the number of ranks, found '" + ranks + "'\n" + usage);
