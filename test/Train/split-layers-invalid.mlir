@@ -17,9 +17,9 @@
 // WORD: --cuts option: 'one': 'one' is no layer number
 // GROUPS: every: 3 numbers for 2 chunks; give one, or one for each
 // NEGATIVE: every: '-1' is no number of layers
-// STACK: %[[FIRST:.*]] = train.slice %[[STACK:.*]] rows 2 : (tensor<3x4x4xf32>) -> tensor<2x4x4xf32>
-// STACK: train.repeat @{{.*}} x 2 carry(%x) each(%[[FIRST]])
-// STACK: train.slice %[[STACK]] from 2 rows 1 : (tensor<3x4x4xf32>) -> tensor<1x4x4xf32>
+// STACK: %[[FIRST:.*]] = train.slice %[[STACK:.*]] rows 1 : (tensor<3x4x4xf32>) -> tensor<1x4x4xf32>
+// STACK: train.repeat @{{.*}} x 1 carry(%{{.*}}) each(%[[FIRST]])
+// STACK: train.slice %[[STACK]] from 1 rows 2 : (tensor<3x4x4xf32>) -> tensor<2x4x4xf32>
 train.variable @h.w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
 func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
   %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>

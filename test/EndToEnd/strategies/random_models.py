@@ -16,7 +16,7 @@ import sys
 sys.path.append(sys.path[0] + "/..")
 from compare import gradient_error
 from harness import INPUTS, call, check, compile, distance, flags, fresh, ranks_of, train
-from random_configs import FAMILIES, PAIRED, RECURRENT, random_config, task_of
+from random_configs import APART, FAMILIES, PAIRED, RECURRENT, UNDRAWN, random_config, task_of
 
 STEPS = 3
 
@@ -79,9 +79,9 @@ def try_seed(seed):
 
 
 def check_families():
-    """Every family that the compiler has is drawn, and no other."""
-    listed = re.findall(r"^(\w+)(?: with \w+ \w+)?\n  sizes", call(["meshwright", "models"]), re.M)
-    known = set(FAMILIES | RECURRENT | PAIRED)
+    """Every family that the compiler has is drawn, or listed as one that is not, and no other."""
+    listed = re.findall(r"^([\w-]+)(?: with(?:out)? \w+(?: true| false)?)*\n  judge", call(["meshwright", "models"]), re.M)
+    known = set(FAMILIES | RECURRENT | PAIRED | APART) | UNDRAWN
     check(set(listed) == known, f"not in random_configs.py, or not of the compiler: {set(listed) ^ known}")
 
 
