@@ -40,6 +40,7 @@ def load(name, work):
         saved, config=generate.read_config(saved), output_loading_info=True, dtype=torch.double, attn_implementation="eager",
         experts_implementation="eager")
     torch.float = torch.float32 = torch.double
+    model.double()  # Some routers ask for float32 when they are made.
     faults = {what: names for what, names in info.items() if names}
     tokens = generate.tokens_of(run, directory.parent)
     x, y = generate.batch_of(run, tokens, 5, model.config.get_text_config().vocab_size)
