@@ -512,7 +512,8 @@ Value RecurrenceBuilder::delta(Value h) {
   int64_t keyRows = s.keyHeads * s.keyDim, inner = s.heads * s.headDim, own = perKey * s.headDim;
   int64_t period = 2 * (s.keyDim + own), all = 2 * (keyRows + inner), convolved = 2 * keyRows + inner;
   // A power of two, of which a sequence has at most 32.
-  setChunk(int64_t(llvm::PowerOf2Ceil(std::max<int64_t>(llvm::divideCeil(sequence, 32), std::min<int64_t>(s.chunk, sequence)))));
+  int64_t least = llvm::divideCeil(sequence, 32), wanted = std::min(s.chunk, sequence);
+  setChunk(int64_t(llvm::PowerOf2Ceil(uint64_t(std::max(least, wanted)))));
   auto projected = [&](StringRef part, int64_t begin, int64_t count) {
     return project(part, "in_proj_qkvz", h, {begin, all, period, {0, count, 1}}, s.keyHeads * count, false);
   };
