@@ -289,6 +289,7 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
   Command slow(command("--steps 1000000 --save " + path("b") + " --metrics " + path("m.jsonl"), 2,
                        1, Threads, "FAKE_SLEEP_MS=5000"));
   ASSERT_TRUE(eventually([&] { return !readFile(path("m.jsonl")).empty(); }));
+  usleep(300000); // The next step has begun.
   kill(slow.pid(), SIGTERM);
   ASSERT_TRUE(eventually(
       [&] { return slow.output().find("saving after this step") != std::string::npos; }));
