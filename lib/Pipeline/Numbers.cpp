@@ -81,6 +81,8 @@ static Expected<std::string> modelText(const CompileOptions &options, ModuleOp c
   auto module = loadModel(one, *compiled.getContext(), llvm::nulls());
   if (!module)
     return module.takeError();
+  // Keys of the configuration that change nothing are not in the ops.
+  (**module)->removeAttr(train::configAttr);
   std::string text;
   llvm::raw_string_ostream os(text);
   (**module)->print(os);
