@@ -333,22 +333,44 @@ FailureOr<Miniature> meshwright::makeMiniature(StringRef path, int64_t multiple,
   if (failed(described))
     return failure();
   llvm::json::Value json = llvm::cantFail(llvm::json::parse(withoutNonFinite(described->config.contents().str())));
-  llvm::json::Object &object = *json.getAsObject();
+  // Of a model of more than text the part that is trained.
+  llvm::json::Object *object = json.getAsObject();
+  if (llvm::json::Object *text = described->whole.empty() ? nullptr : object->getObject("text_config"))
+    object = text;
   auto size = [&](const Key<int64_t> &key) {
-    std::optional<int64_t> found = object.getInteger(key.name);
+    std::optional<int64_t> found = object->getInteger(key.name);
     if (!found && !key.alias.empty())
-      found = object.getInteger(key.alias);
+      found = object->getInteger(key.alias);
     return found.value_or(key.otherwise);
   };
   const Family &table = *described->table;
   Miniature result;
   result.layers = size(table.layers);
   result.fullHidden = size(table.hidden);
-  makeSmall(object, table, multiple);
+  makeSmall(*object, table, multiple);
   result.hidden = size(table.hidden);
   result.positions = size(table.positions);
   llvm::raw_string_ostream(result.config) << llvm::formatv("{0:2}", json) << "\n";
   return result;
+}
+
+FailureOr<LeastParts> meshwright::leastParts(StringRef path, int64_t sequence, MLIRContext &context) {
+  FailureOr<Described> described = describe(path, context);
+  if (failed(described))
+    return failure();
+  ModelOptions options;
+  options.sequence = sequence;
+  Model model = readModel(described->config, *described->table, options);
+  if (described->config.failed())
+    return failure();
+  LeastParts least{0, sequence};
+  for (size_t i = 0; i < model.kinds.size(); ++i)
+    if (!llvm::is_contained(ArrayRef(model.kinds).take_front(i), model.kinds[i]))
+      least.layers = int64_t(i) + 1;
+  // Two chunks of a recurrence, of which the second is not whole.
+  if (int64_t chunk = model.recurrence.chunk)
+    least.sequence = std::max(least.sequence, chunk + chunk / 4);
+  return least;
 }
 
 /// The base model of muP, as deep as `model`, and its module.

@@ -58,6 +58,23 @@ static int64_t smaller(int64_t size, int64_t multiple) {
   return size <= 2 * multiple ? size : multiple + size % multiple;
 }
 
+/// Makes heads of recurrences small. Where they are to fill a multiple of the hidden size, `hidden` becomes what they fill,
+/// which attention's heads divide evenly.
+static void shrinkRecurrence(Sizes &sizes, const Recurrence &keys, int64_t heads, int64_t &hidden) {
+  constexpr int64_t shortChunk = 8, small = 8;
+  sizes.limit(keys.chunk, shortChunk);
+  sizes.limit(keys.keyDim, small);
+  if (keys.expand.name.empty() || keys.heads.name.empty())
+    return sizes.limit(keys.headDim, small);
+  int64_t own = std::max<int64_t>(sizes.get(keys.heads), 1), expand = std::max<int64_t>(sizes.get(keys.expand), 1);
+  for (int64_t head = own > 32 ? 4 : small;; head += 2) {
+    if (own * head % (2 * expand * heads))
+      continue;
+    hidden = own * head / expand;
+    return sizes.limit(keys.headDim, head);
+  }
+}
+
 /// Numbers of tokens that a smaller vocabulary does not have.
 static void limitTokens(llvm::json::Object &config, int64_t vocabulary) {
   auto limit = [&](llvm::json::Value &value) {
@@ -119,6 +136,13 @@ void meshwright::frontend::makeSmall(llvm::json::Object &config, const Family &f
 
   std::optional<int64_t> embedding = sizes.get(family.embeddingWidth);
   int64_t narrow = ownHeadDim ? smaller(hidden, multiple) : heads * small;
+  if (family.recurrence.any()) {
+    shrinkRecurrence(sizes, family.recurrence, ownHeadDim ? 1 : heads, narrow);
+    // JSON has no infinity: what takes its place is as large.
+    llvm::json::Array *limit = family.recurrence.limit.empty() ? nullptr : config.getArray(family.recurrence.limit);
+    if (limit && limit->size() == 2 && (*limit)[1].getAsNumber() == 0.0)
+      (*limit)[1] = 1e30;
+  }
   if (embedding)
     sizes.set(family.embeddingWidth, *embedding == hidden ? narrow : smaller(*embedding, multiple / 2));
   sizes.set(family.hidden, narrow);
@@ -143,6 +167,9 @@ void meshwright::frontend::makeSmall(llvm::json::Object &config, const Family &f
     config[target] = vocabulary;
   limitTokens(config, vocabulary);
 
+  sizes.limit(family.mixed.headDim, small);
+  sizes.limit(family.inputs.width, small);
+  sizes.limit(family.inputs.vocabulary, vocabulary);
   sizes.limit(family.kinds.window, shortWindow);
   sizes.limit(family.temperature.every, shortWindow);
   if (!family.positionTable.empty())

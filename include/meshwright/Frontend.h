@@ -66,13 +66,20 @@ importHuggingFace(llvm::StringRef path, const ModelOptions &options, mlir::MLIRC
 
 /// A configuration with widths of a model that trains in seconds.
 struct Miniature {
-  std::string config; ///< JSON; of a model of more than text that of the text alone
+  std::string config; ///< JSON
   int64_t layers = 0, positions = 0, hidden = 0, fullHidden = 0;
 };
 
 /// Makes the configuration in the file `path` small. Numbers of heads, experts and layers stay; other sizes keep their
 /// remainders by `multiple`, so that what a mesh divides or pads it still does. A small model stays as it is.
 mlir::FailureOr<Miniature> makeMiniature(llvm::StringRef path, int64_t multiple, mlir::MLIRContext &context);
+
+/// How many first layers of the model in the file `path` are of all kinds that it has, and how long sequences of at
+/// least `sequence` tokens are to be for all of a layer to be computed.
+struct LeastParts {
+  int64_t layers = 0, sequence = 0;
+};
+mlir::FailureOr<LeastParts> leastParts(llvm::StringRef path, int64_t sequence, mlir::MLIRContext &context);
 
 /// Writes which families are understood, and of each which keys with which values where they are
 /// absent.

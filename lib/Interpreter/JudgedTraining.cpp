@@ -143,9 +143,13 @@ llvm::Expected<JudgedRun> interp::judgeTraining(ModuleOp step, ArrayRef<std::str
       if (!read)
         return read.takeError();
       std::vector<double> found(read->floats().begin(), read->floats().end());
-      if (!averaged)
-        found = minus(start[parameter.getSymName()], *read);
-      groups[groupName(parameter)].gradient.add(right.floats(), found);
+      Apart &gradient = groups[groupName(parameter)].gradient;
+      if (!averaged) {
+        const Tensor &before = start[parameter.getSymName()];
+        found = minus(before, *read);
+        gradient.rounding += 0x1p-48 * squares(before.floats());
+      }
+      gradient.add(right.floats(), found);
     }
   }
   for (int64_t i = 0; i < training->steps(); ++i) {

@@ -42,8 +42,8 @@ static constexpr const char *usage =
     "  norm of the gradients in each of N steps (3); for each parameter, over all layers, the gradients of the first\n"
     "  step and what all steps changed. Data are random tokens. Exits with 0 if all agree, 1 if something differs,\n"
     "  which is named, 2 if nothing can be compared.\n"
-    "  The model is cut to L layers (4, or one for each pipeline chunk) and to small widths, with as many heads and\n"
-    "  experts as it has, short sequences and few microbatches; --as-is takes model, --batch, --seq and --microbatches\n"
+    "  The model is cut to L layers (4, or as many first ones as are of all kinds and one for each pipeline chunk) and\n"
+    "  to small widths, with as many heads and experts as it has, short sequences and few microbatches; --as-is takes model, --batch, --seq and --microbatches\n"
     "  as they are. --executable compares this executable, compiled with the same flags, instead of compiling one.\n"
     "  --keep leaves the small model, the executable, data and checkpoints in DIR.\n"
     "  Accepts the flags of 'meshwright compile' but the output flags.\n";
@@ -95,8 +95,9 @@ static Expected<Arguments> parse(llvm::ArrayRef<std::string> args) {
         return fail(word + " '" + value + "' must be a whole number from 1 to " + llvm::Twine(mostSteps));
     }
   }
+  arguments.asIs |= !arguments.executable.empty();
   if (arguments.asIs && arguments.layers)
-    return fail("--layers cuts the model, which --as-is leaves as it is; leave one of them out");
+    return fail("--layers cuts the model, which --as-is and --executable leave as it is; leave one of them out");
   Expected<CompileOptions> options = parseCompileOptions(rest);
   if (!options)
     return options.takeError();
@@ -159,23 +160,30 @@ static Error makeSmall(Arguments &arguments, StringRef folder, MLIRContext &cont
   FailureOr<Miniature> small = makeMiniature(options.model, std::max<int64_t>(64, 8 * mesh.size()), context);
   if (failed(small))
     return diagnostics.take("cannot read '" + options.model + "'");
-  int64_t chunks = stages * options.schedule.chunksPerStage;
-  int64_t layers = arguments.layers ? arguments.layers : std::max(chunks, std::min(fewLayers, small->layers));
-  os << llvm::formatv("verifying {0} of {1} layers of '{2}'", layers, small->layers, options.model);
-  if (small->hidden != small->fullHidden)
-    os << llvm::formatv(" with a hidden size of {0} instead of {1}", small->hidden, small->fullHidden);
-  options.layers = layers;
+  std::string whole = options.model;
   options.model = (folder + "/config.json").str();
   if (Error error = writeFileAtomically(small->config, options.model))
     return error;
+  const int64_t parts = 2 * mesh.size(mesh.named("context")) *
+                        (options.sequenceParallel ? mesh.size(mesh.named("tensor")) : 1);
+  FailureOr<LeastParts> least = leastParts(options.model, std::min(shortSequence, small->positions), context);
+  if (failed(least))
+    return diagnostics.take("cannot read '" + options.model + "'");
+  int64_t sequence = int64_t(llvm::alignTo(uint64_t(least->sequence), uint64_t(parts)));
+  options.sequence = std::min(options.sequence ? options.sequence : small->positions, sequence);
+  int64_t chunks = stages * options.schedule.chunksPerStage;
+  int64_t layers = arguments.layers ? arguments.layers
+                                    : std::max({chunks, std::min(fewLayers, small->layers), least->layers});
+  options.layers = layers;
+  os << llvm::formatv("verifying {0} of {1} layers of '{2}'", layers, small->layers, whole);
+  if (small->hidden != small->fullHidden)
+    os << llvm::formatv(" with a hidden size of {0} instead of {1}", small->hidden, small->fullHidden);
+  if (layers < least->layers)
+    os << llvm::formatv(", which are not of all kinds (the first {0} are)", least->layers);
   if (!options.cuts.numbers.empty()) {
     options.cuts = {};
     os << ", cut into equal stages";
   }
-  const int64_t parts = 2 * mesh.size(mesh.named("context")) *
-                        (options.sequenceParallel ? mesh.size(mesh.named("tensor")) : 1);
-  int64_t sequence = int64_t(llvm::alignTo(uint64_t(shortSequence), uint64_t(parts)));
-  options.sequence = std::min(options.sequence ? options.sequence : small->positions, sequence);
   if (options.sourceSequence)
     options.sourceSequence = std::min(options.sourceSequence, 2 * shortSequence);
   options.microbatches = std::min(options.microbatches, std::max<int64_t>(2 * stages, 2));
@@ -362,8 +370,6 @@ Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &con
   Expected<Arguments> arguments = parse(args);
   if (!arguments)
     return arguments.takeError();
-  if (!arguments->executable.empty())
-    arguments->asIs = true;
   if (Error error = checkProgram(*arguments))
     return std::move(error);
   llvm::SmallString<128> folder(arguments->keep);

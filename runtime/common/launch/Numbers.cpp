@@ -17,13 +17,19 @@
 
 using namespace meshwright;
 
-static constexpr char initName[] = "--init", compilerName[] = "compiler";
+static constexpr char initName[] = "--init", compilerName[] = "compiler", historyName[] = "history",
+                      adapterName[] = "--adapter";
 
 static Numbers programNumbers(const Plan &plan) {
   Numbers numbers = {{compilerName, version}};
   if (plan.numbers)
     for (const plan::Setting &setting : *plan.numbers)
       numbers[setting.name] = setting.value;
+  return numbers;
+}
+
+static Numbers withoutHistory(Numbers numbers) {
+  numbers.erase(historyName);
   return numbers;
 }
 
@@ -42,6 +48,9 @@ Numbers meshwright::numbersOf(const Plan &plan, const Options &options, const Tr
     numbers[flag.name] = value->second;
   }
   numbers["--seed"] = std::to_string(state.seed);
+  numbers["--tokens"] = options.tokens;
+  if (state.lossScale || plan.inputs.count("loss_scale"))
+    numbers["--initial-loss-scale"] = text(options.initialLossScale);
   numbers["order"] = state.shuffle ? "shuffled" : "in file order";
   if (state.sources.size() > 1) {
     double all = 0;
@@ -58,6 +67,16 @@ Numbers meshwright::numbersOf(const Plan &plan, const Options &options, const Tr
     numbers[initName] = before->second;
   else if (state.step == 0 && !options.init.empty())
     numbers[initName] = weightsWords(options.init, "--init");
+  if (auto before = saved.find(adapterName); before != saved.end())
+    numbers[adapterName] = before->second;
+  else if (state.step == 0 && !options.adapter.empty())
+    numbers[adapterName] = weightsWords(options.adapter, "--adapter");
+  // The steps that were made with other numbers.
+  Numbers before = withoutHistory(saved);
+  if (auto history = saved.find(historyName); history != saved.end())
+    numbers[historyName] = history->second;
+  if (before.count(compilerName) && before != withoutHistory(numbers))
+    numbers[historyName] += text(numbers[historyName].empty() ? "" : ", ", numbersHash(saved), " up to step ", state.step);
   return numbers;
 }
 
@@ -76,7 +95,7 @@ std::string meshwright::changedProgram(const Plan &plan, const Numbers &saved) {
   if (!saved.count(compilerName))
     return changes; // It is of an earlier version.
   for (const auto &[name, value] : saved)
-    if (name.rfind("--", 0) != 0 && name != "order" && name != "mixture" && !now.count(name))
+    if (name.rfind("--", 0) != 0 && name != "order" && name != "mixture" && name != historyName && !now.count(name))
       now[name] = "";
   for (const auto &[name, value] : now) {
     std::string was = before[name];
