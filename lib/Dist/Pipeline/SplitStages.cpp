@@ -49,6 +49,8 @@ private:
   /// Whether every stage counts itself what its microbatches read of the counts.
   LogicalResult checkCounts(const MicrobatchOps &ops, const PartFunctions &functions,
                             const MicrobatchOps &counts);
+  /// Whether gradients of weights are computed from those of inputs, and not the reverse.
+  LogicalResult checkWeights(const MicrobatchOps &ops, const PartFunctions &functions);
   void findHolders(const PartFunctions &functions, const MicrobatchOps &ops);
   ArrayRef<int64_t> holdersOf(StringRef variable);
   void makeProgram(int64_t stage, ArrayRef<StageInputs> inputs);
@@ -111,6 +113,18 @@ LogicalResult Splitter::checkCounts(const MicrobatchOps &ops, const PartFunction
                  << " reads; a stage can only read what its own layers count";
       }
     }
+  return success();
+}
+
+LogicalResult Splitter::checkWeights(const MicrobatchOps &ops, const PartFunctions &functions) {
+  for (auto &[part, made] : functions)
+    for (Value value : made.arguments)
+      if (std::optional<Part> maker = ops.partOf(value);
+          maker && maker->kind == schedule::TaskKind::weight && part.kind != schedule::TaskKind::weight)
+        return value.getDefiningOp()->emitOpError("is one of the weights' gradients, which schedule ")
+               << kind.str() << " computes after those of chunk " << part.chunk
+               << "'s inputs, but these read it, as where layers share what is made of the tokens; use --schedule 1f1b, "
+                  "gpipe or interleaved:V";
   return success();
 }
 
@@ -177,6 +191,8 @@ LogicalResult Splitter::run() {
       splitWeights(*found);
     StringRef name = function.getSymName();
     parts.push_back(makeFunctions(*found, name == "step" ? "" : (name + ".").str()));
+    if (failed(checkWeights(*found, parts.back())))
+      return failure();
     findHolders(parts.back(), *found);
     ops.push_back(std::move(*found));
     if (!findLoop(function, train::Role::Count))
