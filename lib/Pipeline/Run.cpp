@@ -141,7 +141,11 @@ static Error runWithRestarts(const Command &launcher, Command args, unsigned mos
     return found;
   };
   constexpr unsigned mostInVain = 3;
-  std::vector<std::string> before = saved();
+  const std::vector<std::string> first = saved();
+  std::vector<std::string> before = first;
+  const std::vector<std::string> given = valuesOf(args, "--resume");
+  // Until the run has a checkpoint of its own, it begins where it was told to.
+  bool hasSaved = given.empty() || given.back() == "auto";
   for (unsigned restarts = 0, inVain = 0;;) {
     Command command = launcher;
     command.insert(command.end(), args.begin(), args.end());
@@ -161,13 +165,18 @@ static Error runWithRestarts(const Command &launcher, Command args, unsigned mos
     if (restarts == most)
       return createStringError(ended + " after " + llvm::Twine(restarts) + (restarts == 1 ? " restart" : " restarts") +
                                ", as many as --restarts allows");
+    hasSaved |= now != first;
     std::string from;
     for (const std::string &latest : now)
       if (llvm::sys::path::filename(latest) > llvm::sys::path::filename(from))
         from = latest;
     llvm::errs() << "meshwright: " << ended << ": restart " << ++restarts << " of " << most
-                 << (from.empty() ? ", from the beginning, since there is no checkpoint yet" : ", from " + from) << "\n";
-    args = resuming(args);
+                 << (!hasSaved      ? ", from " + given.back() + " again, since there is no new checkpoint yet"
+                     : from.empty() ? ", from the beginning, since there is no checkpoint yet"
+                                    : ", from " + from)
+                 << "\n";
+    if (hasSaved)
+      args = resuming(args);
   }
 }
 

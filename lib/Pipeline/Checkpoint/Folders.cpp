@@ -34,6 +34,11 @@ const TensorFile *Folder::file(const std::string &name) const {
   return nullptr;
 }
 
+const TensorFile *Folder::averages() const {
+  const TensorFile *ofWeights = file(averagesName);
+  return ofWeights ? ofWeights : file(adapterAveragesName);
+}
+
 static std::string readText(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
@@ -77,7 +82,7 @@ Folder checkpoint::openFolder(const std::string &given) {
   else
     fail(given, ": the folder has neither ", weightsName, " nor ", index, " nor ", adaptersName,
          ": name a checkpoint, a folder of --save or a model's folder");
-  for (const char *name : {averagesName, optimizerName})
+  for (const char *name : {averagesName, adapterAveragesName, optimizerName})
     if (has(name))
       add(folder.path + "/" + name, name);
   if (has("state.json")) {
@@ -99,6 +104,26 @@ Folder checkpoint::openCheckpoint(const std::string &path) {
   if (!folder.state)
     fail(path, " has no state.json, so it is no checkpoint: name a folder that --save wrote");
   return folder;
+}
+
+void checkpoint::checkSealed(const Folder &folder) {
+  const Json &state = *folder.state;
+  if (!state.contains("checksum") || !state["checksum"].is_string() || !isSealed(folder.stateText, state["checksum"]))
+    fail("state.json does not have the checksum that it was written with");
+  if (!state.contains("files") || !state["files"].is_object())
+    fail("state.json does not say which files belong to it");
+  for (const auto &[name, id] : state["files"].items()) {
+    const TensorFile *file = folder.file(name);
+    if (!file)
+      fail("it has no ", name);
+    if (id != file->reader->id())
+      fail(name, " is of another checkpoint than state.json: its id is ", file->reader->id(), ", not ", id.dump());
+  }
+}
+
+std::string checkpoint::writtenName(const SafeTensorsReader &reader, const std::string &name) {
+  const std::string &written = reader.find(name)->written;
+  return written.empty() ? name : written;
 }
 
 void checkpoint::readElements(const SafeTensorsReader::Tensor &tensor, int64_t begin, int64_t count, float *to) {

@@ -19,7 +19,8 @@ namespace meshwright::checkpoint {
 using Json = nlohmann::ordered_json;
 
 inline constexpr const char weightsName[] = "model.safetensors", adaptersName[] = "adapter_model.safetensors",
-                            optimizerName[] = "optimizer.safetensors", averagesName[] = "ema/model.safetensors";
+                            optimizerName[] = "optimizer.safetensors", averagesName[] = "ema/model.safetensors",
+                            adapterAveragesName[] = "ema/adapter_model.safetensors";
 
 /// Tensors of a file, or of all files of an index.
 struct TensorFile {
@@ -40,6 +41,8 @@ struct Folder {
 
   const TensorFile &weights() const { return files.front(); }
   const TensorFile *file(const std::string &name) const;
+  /// The averages of the weights or of the adapters; null where there are none.
+  const TensorFile *averages() const;
 };
 
 /// The folder at `path`: a checkpoint, the latest in a folder of --save, a model's folder or a
@@ -48,6 +51,14 @@ Folder openFolder(const std::string &path);
 
 /// The checkpoint at `path`; an Error where it has no state.
 Folder openCheckpoint(const std::string &path);
+
+/// An Error where the state of `folder` does not have its checksum, or where a file is not the one that
+/// the state names.
+void checkSealed(const Folder &folder);
+
+/// The name under which tensors of `reader` called `name` are written: with the prefix of the text part
+/// of a larger model, where its file has one.
+std::string writtenName(const SafeTensorsReader &reader, const std::string &name);
 
 /// Elements of a tensor as f32, from `begin` on; reads no more than `count`.
 void readElements(const SafeTensorsReader::Tensor &tensor, int64_t begin, int64_t count, float *to);

@@ -82,17 +82,7 @@ static std::string verified(const std::string &path) {
     // Version 2 had none.
     if (!state.contains("checksum") && state.value("version", Json()) == 2)
       return "it is of a version without checksums: damage would not be found";
-    if (!state.contains("checksum") || !state["checksum"].is_string() || !isSealed(folder.stateText, state["checksum"]))
-      fail("state.json does not have the checksum that it was written with");
-    if (!state.contains("files") || !state["files"].is_object())
-      fail("state.json does not say which files belong to it");
-    for (const auto &[name, id] : state["files"].items()) {
-      const TensorFile *file = folder.file(name);
-      if (!file)
-        fail("it has no ", name);
-      if (id != file->reader->id())
-        fail(name, " is of another checkpoint than state.json: its id is ", file->reader->id(), ", not ", id.dump());
-    }
+    checkSealed(folder);
   }
   int64_t tensors = 0, bytes = 0;
   for (const TensorFile &file : folder.files) {

@@ -7,6 +7,7 @@
 #include "Folders.h"
 
 #include "common/monitor/Error.h"
+#include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/Normal.h"
 
 #include <algorithm>
@@ -96,10 +97,11 @@ static Plan planOf(const Arguments &arguments) {
 namespace {
 /// A tensor of the new file.
 struct Made {
-  const TensorFile *from; ///< null: it is made anew
+  const TensorFile *from; ///< that has its elements, if it does not begin anew
   std::string was, name;
   std::vector<int64_t> shape;
   std::optional<Start> start; ///< that it begins with
+  std::string drawnAs; ///< the name of the weight whose random numbers it begins with
 };
 } // namespace
 
@@ -111,9 +113,11 @@ static std::string weightOf(const std::string &state, const std::set<std::string
   return "";
 }
 
-/// The new tensors of `file`, whose tensors belong to `weights`: as weights, or as states of them.
-static std::vector<Made> tensorsOf(const TensorFile &file, const std::set<std::string> &weights, Plan &plan) {
+/// The new tensors of `file`, whose tensors belong to those of `weightsFile`: as weights, or as states of them.
+static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &weightsFile, Plan &plan) {
   bool areStates = file.name == optimizerName;
+  std::vector<std::string> names = weightsFile.reader->names();
+  std::set<std::string> weights(names.begin(), names.end());
   std::vector<Made> made;
   std::set<std::string> taken;
   for (const std::string &name : file.reader->names()) {
@@ -125,17 +129,27 @@ static std::vector<Made> tensorsOf(const TensorFile &file, const std::set<std::s
         plan.used.insert(pattern);
         isDropped = true;
       }
-    Made tensor{&file, name, name, file.reader->find(name)->shape, {}};
+    Made tensor{&file, name, writtenName(*file.reader, name), file.reader->find(name)->shape, {}, ""};
+    std::optional<Start> ofWeight;
     for (const Start &start : plan.starts)
       if (!weight.empty() && matches(start.pattern, weight)) {
         plan.used.insert(start.pattern);
-        tensor.start = areStates ? Start{"", Start::Constant, 0} : start;
+        ofWeight = start;
       }
-    if (areStates && plan.resetOptimizer)
-      tensor.start = Start{"", Start::Constant, 0};
+    tensor.drawnAs = weight;
     if (auto to = plan.renamed.find(weight); to != plan.renamed.end() && !weight.empty()) {
       plan.used.insert(weight);
       tensor.name = to->second + rest;
+      tensor.drawnAs = to->second;
+    }
+    bool beginsAnew = ofWeight || (areStates && plan.resetOptimizer);
+    // Late steps hardly move an average, so that it begins with its weight and not with zeros.
+    if (beginsAnew && areStates && rest == std::string(".") + averageState && !plan.resetStep) {
+      tensor.from = &weightsFile;
+      tensor.was = weight;
+      tensor.start = ofWeight;
+    } else if (beginsAnew) {
+      tensor.start = areStates ? Start{"", Start::Constant, 0} : ofWeight;
     }
     if (isDropped)
       continue;
@@ -153,7 +167,7 @@ template <typename Take> static void elementsFor(const Made &tensor, uint64_t se
   constexpr int64_t block = 1 << 20;
   int64_t all = elementsIn(tensor.shape);
   std::vector<float> values;
-  auto key = initialKey(seed, tensor.name);
+  auto key = initialKey(seed, tensor.drawnAs);
   for (int64_t begin = 0; begin < all; begin += block) {
     values.assign(size_t(std::min(block, all - begin)), tensor.start->value);
     for (size_t i = 0; tensor.start->kind == Start::Normal && i < values.size(); ++i)
@@ -190,20 +204,21 @@ bool checkpoint::surgery(const Arguments &arguments, std::ostream &os) {
   Plan plan = planOf(arguments);
   Folder folder = openCheckpoint(arguments.paths[0]);
   Json &state = *folder.state;
-  if (!state.contains("checksum") || !state["checksum"].is_string() || !isSealed(folder.stateText, state["checksum"]))
-    fail(folder.path, "/state.json does not have the checksum that it was written with: the checkpoint is damaged");
+  try {
+    checkSealed(folder);
+  } catch (const Error &error) {
+    fail(folder.path, ": the checkpoint is damaged: ", error.what());
+  }
   if (state.contains("rates") && plan.resetOptimizer && !plan.resetStep)
     fail("--reset-optimizer: the optimizer ", state.value("optimizer", ""),
          " weighs steps in its averages, which begin anew with step 0 only: give --reset-step too");
-  std::vector<std::string> names = folder.weights().reader->names();
-  std::set<std::string> weights(names.begin(), names.end());
   NewFolder output(arguments.value("-o"));
   size_t kept = 0, made = 0;
   for (const TensorFile &file : folder.files) {
-    std::vector<Made> tensors = tensorsOf(file, weights, plan);
+    std::vector<Made> tensors = tensorsOf(file, folder.weights(), plan);
     // Averages that begin anew equal the weights.
-    if (file.name == averagesName && plan.resetOptimizer)
-      tensors = tensorsOf(folder.weights(), weights, plan);
+    if (&file == folder.averages() && plan.resetOptimizer)
+      tensors = tensorsOf(folder.weights(), folder.weights(), plan);
     std::string id = writeFile(output, file.name, tensors, plan.seed);
     if (state["files"].contains(file.name))
       state["files"][file.name] = id;
@@ -227,7 +242,7 @@ bool checkpoint::surgery(const Arguments &arguments, std::ostream &os) {
   seal(text);
   output.write("state.json", text);
   output.copyCompanions(folder);
-  if (folder.file(averagesName))
+  if (folder.averages())
     for (const std::string &name : folder.companions)
       output.write("ema/" + name, [&] {
         std::ifstream file(folder.path + "/" + name, std::ios::binary);

@@ -70,15 +70,23 @@ static void writeAs(SafeTensorsWriter &writer, ElementType type, const std::stri
   writer.write(narrow.data(), count);
 }
 
-/// Writes tensors of these names and shapes into one file, or into several of `shardBytes` at most,
-/// with the index that names them. `values` gives the elements of a tensor to its argument, part by part.
+namespace {
+/// A tensor that is written.
+struct Weight {
+  std::string name; ///< by which readers find it
+  SafeTensorsWriter::Entry entry;
+};
+} // namespace
+
+/// Writes these tensors into one file, or into several of `shardBytes` at most, with the index that names
+/// them. `values` gives the elements of a tensor to its argument, part by part.
 template <typename Values>
-static int writeWeights(const NewFolder &folder, const std::vector<SafeTensorsWriter::Entry> &entries, int64_t shardBytes,
+static int writeWeights(const NewFolder &folder, const std::vector<Weight> &weights, int64_t shardBytes,
                         Values values) {
   auto bytesIn = [](const SafeTensorsWriter::Entry &entry) { return bytesOf(entry.type) * elementsIn(entry.shape); };
   std::vector<std::vector<SafeTensorsWriter::Entry>> shards(1);
   int64_t open = 0, total = 0;
-  for (const SafeTensorsWriter::Entry &entry : entries) {
+  for (const auto &[name, entry] : weights) {
     if (shardBytes && open && open + bytesIn(entry) > shardBytes) {
       shards.emplace_back();
       open = 0;
@@ -88,6 +96,7 @@ static int writeWeights(const NewFolder &folder, const std::vector<SafeTensorsWr
     total += bytesIn(entry);
   }
   Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", Json::object()}};
+  auto next = weights.begin();
   for (size_t i = 0; i < shards.size(); ++i) {
     char name[64];
     snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", i + 1, shards.size());
@@ -98,7 +107,7 @@ static int writeWeights(const NewFolder &folder, const std::vector<SafeTensorsWr
       index["weight_map"][entry.name] = name;
       if (elementsIn(entry.shape) == 0)
         writer.write(nullptr, 0);
-      values(entry.name, [&](const float *part, int64_t count) { writeAs(writer, entry.type, entry.name, part, count); });
+      values((next++)->name, [&](const float *part, int64_t count) { writeAs(writer, entry.type, entry.name, part, count); });
     }
     writer.finish();
   }
@@ -107,15 +116,15 @@ static int writeWeights(const NewFolder &folder, const std::vector<SafeTensorsWr
   return int(shards.size());
 }
 
-/// The weights of `folder`, as entries of `type`. An Error where it has adapters.
-static std::vector<SafeTensorsWriter::Entry> entriesOf(const Folder &folder, const TensorFile &file, ElementType type) {
-  if (file.name == adaptersName)
+/// The weights of `folder` in `file`, which are written as `type`. An Error where it has adapters.
+static std::vector<Weight> weightsOf(const Folder &folder, const TensorFile &file, ElementType type) {
+  if (folder.weights().name == adaptersName)
     fail(folder.path, " has adapters alone: merge them into their model first, with an executable's --resume ", folder.path,
          " --save-merged DIR");
-  std::vector<SafeTensorsWriter::Entry> entries;
+  std::vector<Weight> weights;
   for (const std::string &name : file.reader->names())
-    entries.push_back({name, file.reader->find(name)->shape, type});
-  return entries;
+    weights.push_back({name, {writtenName(*file.reader, name), file.reader->find(name)->shape, type}});
+  return weights;
 }
 
 static void copyModel(const Folder &from, const NewFolder &to, ElementType type) {
@@ -133,17 +142,17 @@ bool checkpoint::convert(const Arguments &arguments, std::ostream &os) {
   int64_t shardBytes = bytesOfText("--shard-size", arguments.value("--shard-size"));
   Folder folder = openFolder(arguments.paths[0]);
   const TensorFile *file = &folder.weights();
-  if (arguments.has("--ema") && !(file = folder.file(averagesName)))
+  if (arguments.has("--ema") && !(file = folder.averages()))
     fail("--ema: ", folder.path, " has no averages of weights, ", averagesName, ": leave --ema out");
-  std::vector<SafeTensorsWriter::Entry> entries = entriesOf(folder, *file, type);
+  std::vector<Weight> weights = weightsOf(folder, *file, type);
   NewFolder output(arguments.value("-o"));
-  int shards = writeWeights(output, entries, shardBytes,
+  int shards = writeWeights(output, weights, shardBytes,
                             [&](const std::string &name, auto take) { forElements(*file->reader, name, take); });
   copyModel(folder, output, type);
   output.finish();
   if (std::vector<std::string> others = file->reader->otherNames(); !others.empty())
     os << "left out: " << others.size() << " tensors of masks or integers, such as " << others.front() << "\n";
-  os << arguments.value("-o") << ": " << entries.size() << " tensors in " << nameOf(type) << ", " << shards
+  os << arguments.value("-o") << ": " << weights.size() << " tensors in " << nameOf(type) << ", " << shards
      << (shards == 1 ? " file\n" : " files and an index\n");
   return false;
 }
@@ -181,23 +190,22 @@ bool checkpoint::merge(const Arguments &arguments, std::ostream &os) {
   for (const std::string &path : arguments.paths)
     folders.push_back(openFolder(path));
   const Folder &first = folders.front();
-  std::vector<SafeTensorsWriter::Entry> entries = entriesOf(first, first.weights(), ElementType::F32);
+  std::vector<Weight> weights = weightsOf(first, first.weights(), ElementType::F32);
   for (const Folder &other : folders) {
-    std::vector<SafeTensorsWriter::Entry> theirs = entriesOf(other, other.weights(), ElementType::F32);
-    for (const SafeTensorsWriter::Entry &entry : theirs)
-      if (!first.weights().reader->find(entry.name))
-        fail(other.path, " has a tensor ", entry.name, ", but ", first.path, " has none: merge checkpoints of one model");
-    for (const SafeTensorsWriter::Entry &entry : entries) {
-      const SafeTensorsReader::Tensor *tensor = other.weights().reader->find(entry.name);
+    for (const auto &[name, entry] : weightsOf(other, other.weights(), ElementType::F32))
+      if (!first.weights().reader->find(name))
+        fail(other.path, " has a tensor ", name, ", but ", first.path, " has none: merge checkpoints of one model");
+    for (const auto &[name, entry] : weights) {
+      const SafeTensorsReader::Tensor *tensor = other.weights().reader->find(name);
       if (!tensor)
-        fail(other.path, " has no tensor ", entry.name, ", but ", first.path, " has one: merge checkpoints of one model");
+        fail(other.path, " has no tensor ", name, ", but ", first.path, " has one: merge checkpoints of one model");
       if (tensor->shape != entry.shape)
-        fail("tensor ", entry.name, " is ", shapeText(entry.shape), " in ", first.path, " and ", shapeText(tensor->shape), " in ",
+        fail("tensor ", name, " is ", shapeText(entry.shape), " in ", first.path, " and ", shapeText(tensor->shape), " in ",
              other.path, ": merge checkpoints of one model");
     }
   }
   NewFolder output(arguments.value("-o"));
-  writeWeights(output, entries, 0, [&](const std::string &name, auto take) {
+  writeWeights(output, weights, 0, [&](const std::string &name, auto take) {
     for (const Folder &folder : folders)
       folder.weights().reader->verify(*folder.weights().reader->find(name), name);
     constexpr int64_t block = 1 << 20;
@@ -219,6 +227,6 @@ bool checkpoint::merge(const Arguments &arguments, std::ostream &os) {
   });
   copyModel(first, output, ElementType::F32);
   output.finish();
-  os << arguments.value("-o") << ": " << entries.size() << " tensors, averages of " << folders.size() << " checkpoints\n";
+  os << arguments.value("-o") << ": " << weights.size() << " tensors, averages of " << folders.size() << " checkpoints\n";
   return false;
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 
 using namespace meshwright;
@@ -50,10 +51,16 @@ std::string meshwright::findCheckpoint(const std::string &path) {
        " exists; name a folder that --save wrote");
 }
 
-/// The names of the checkpoints of `folder`, those to prefer first: what "latest" names, then the
-/// others by the time at which they were written. Those of another run, which ".others" lists, are
-/// left out.
-static std::vector<std::string> checkpointsIn(const std::string &folder) {
+namespace {
+/// The names of checkpoints in a folder.
+struct Names {
+  /// Those to prefer first: what "latest" names, then the others by the time at which they were written.
+  std::vector<std::string> own;
+  std::string another; ///< what "latest" names, if ".others" lists it as another run's
+};
+} // namespace
+
+static Names checkpointsIn(const std::string &folder) {
   std::error_code error;
   fs::file_status latest = fs::symlink_status(folder + "/latest", error);
   if (latest.type() == fs::file_type::none)
@@ -74,17 +81,33 @@ static std::vector<std::string> checkpointsIn(const std::string &folder) {
       rest.emplace_back(fs::last_write_time(entry.path() / "state.json", none), name);
     }
   std::sort(rest.rbegin(), rest.rend());
-  std::vector<std::string> names;
-  if (!newest.empty())
-    names.push_back(newest);
+  Names names;
+  if (others.count(newest))
+    names.another = newest;
+  else if (!newest.empty())
+    names.own.push_back(newest);
   for (const auto &[time, name] : rest)
-    names.push_back(name);
+    names.own.push_back(name);
   return names;
 }
 
-/// The step of the checkpoint `directory`; an Error where it is damaged, as far as its state and
-/// the headers of its files show.
-static int64_t stepOf(const std::string &directory) {
+namespace {
+/// A checkpoint that is not damaged.
+struct Found {
+  std::string directory, state;
+  fs::file_time_type time; ///< at which it was written
+  int64_t step;
+
+  /// Whether it was written after `other`. Copies of one checkpoint in several folders are none of them later.
+  bool isLaterThan(const Found &other) const {
+    return state != other.state && std::pair(time, step) > std::pair(other.time, other.step);
+  }
+};
+} // namespace
+
+/// The checkpoint `directory`; an Error where it is damaged, as far as its state and the headers of
+/// its files show.
+static Found open(const std::string &directory) {
   std::string path = directory + "/state.json", flag = "--resume auto";
   std::error_code error;
   if (!fs::is_regular_file(path, error))
@@ -101,30 +124,36 @@ static int64_t stepOf(const std::string &directory) {
     for (const auto &[name, id] : json["files"].items())
       if (SafeTensorsReader reader(directory + "/" + name, flag); id != reader.id())
         fail(directory, "/", name, " is not the file that state.json names");
-  return json["step"].get<int64_t>();
+  return {directory, content, fs::last_write_time(path, error), json["step"].get<int64_t>()};
 }
 
 std::string meshwright::newestCheckpoint(const std::vector<std::string> &folders,
                                          const std::function<void(const std::string &)> &note) {
-  std::string newest, damaged;
-  int64_t highest = -1;
+  std::vector<Names> names;
   for (const std::string &folder : folders)
-    for (const std::string &name : checkpointsIn(folder)) {
-      std::string directory = folder + "/" + name;
+    names.push_back(checkpointsIn(folder));
+  // A run that goes on from none of its own goes on from the other run's.
+  if (std::all_of(names.begin(), names.end(), [](const Names &inFolder) { return inFolder.own.empty(); }))
+    for (Names &inFolder : names)
+      if (!inFolder.another.empty())
+        inFolder.own.push_back(inFolder.another);
+  std::optional<Found> newest;
+  std::string damaged;
+  for (size_t i = 0; i < folders.size(); ++i)
+    for (const std::string &name : names[i].own) {
+      std::string directory = folders[i] + "/" + name;
       try {
-        if (int64_t step = stepOf(directory); step > highest) {
-          highest = step;
-          newest = directory;
-        }
+        if (Found found = open(directory); !newest || found.isLaterThan(*newest))
+          newest = std::move(found);
         break;
       } catch (const Error &error) {
         note(text("--resume auto passes over the checkpoint ", directory, ": ", error.what()));
         damaged = directory;
       }
     }
-  if (newest.empty() && !damaged.empty())
+  if (!newest && !damaged.empty())
     fail("--resume auto: no checkpoint in ", folders.front(),
          folders.size() > 1 ? " and the other folders of --save" : "", " is whole, the last one seen is ",
          damaged, ": name a checkpoint elsewhere with --resume, or another folder with --save to begin anew");
-  return newest;
+  return newest ? newest->directory : "";
 }

@@ -16,8 +16,9 @@ namespace meshwright {
 std::string findCheckpoint(const std::string &path);
 
 /// The checkpoint that --resume auto means: of those that the links "latest" in `folders` name, the
-/// one of the highest step, and of several of that step the first folder's. One that is damaged is
-/// passed over, for the one written before it in its folder, and `note` gets a sentence that says so.
+/// one written last, since a run that went back to an earlier step may have left later steps behind;
+/// where several folders have it, the first folder's. Another run's (".others") is taken only where no
+/// folder has one of the run's own. One that is damaged is passed over, for the one written before it in its folder, and `note` gets a sentence that says so.
 /// Damage that shows in the state and the headers of its files counts; what tensors hold is verified
 /// when they are read. Empty where no folder has any checkpoint; an Error where all are damaged.
 std::string newestCheckpoint(const std::vector<std::string> &folders,

@@ -40,16 +40,20 @@ void SnapshotWriter::start(std::vector<CheckpointFile> newFiles, const TrainingS
 
 void SnapshotWriter::write() {
   std::exception_ptr failure;
+  std::string current;
   try {
     if (!cores.empty())
       runOn(cores);
-    for (SaveFolder *folder : folders)
+    for (SaveFolder *folder : folders) {
+      current = folder->path();
       writeInto(*folder);
+    }
   } catch (const std::exception &) {
     failure = std::current_exception();
   }
   std::lock_guard<std::mutex> lock(mutex);
   error = failure;
+  failed = failure ? current : "";
   isDone = true;
   progress.notify_all();
 }
@@ -95,4 +99,9 @@ void SnapshotWriter::rethrow() {
   std::lock_guard<std::mutex> lock(mutex);
   if (error)
     std::rethrow_exception(error);
+}
+
+std::string SnapshotWriter::failedFolder() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return failed;
 }

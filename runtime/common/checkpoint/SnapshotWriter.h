@@ -17,6 +17,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,6 +42,8 @@ public:
   bool awaitPart();
   /// Throws the error that ended the last checkpoint, if one did. Does not wait.
   void rethrow();
+  /// The folder in which the last checkpoint has failed; empty if it has not.
+  std::string failedFolder();
 
 private:
   void write();
@@ -60,6 +63,7 @@ private:
   int64_t parts = 0, seen = 0; ///< 256 MB each, written and waited for
   bool isDone = true;
   std::exception_ptr error;
+  std::string failed; ///< the folder of `error`
 };
 
 } // namespace meshwright

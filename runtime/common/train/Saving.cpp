@@ -145,7 +145,7 @@ void Saving::rethrow() {
     if (writer)
       writer->rethrow();
   } catch (const Error &error) {
-    failSaving(error.what(), tiers.front().path);
+    failSaving(error.what(), writer->failedFolder());
   }
 }
 

@@ -223,6 +223,7 @@ int Trainer::runSteps() {
     bool counts = recovery.settle(result);
     time.book(counts && !result.skipped ? TimeUse::Steps : TimeUse::Lost);
     if (!counts) {
+      comparedStep = -1; // The steps from here on are made again.
       time.loseSteps();
       continue;
     }
