@@ -87,6 +87,15 @@ TEST_F(AsyncSaveTest, ErrorsEndTheRun) {
     expectFailure(run.wait(), {"saving the checkpoint of step ", path("gone/")});
     fs::remove_all(path("gone"));
   }
+  // Of several folders the one that has failed is named, with its own last checkpoint.
+  Command tiers(command("--async-save --steps 4000 --save " + path("first:1") + " --save " + path("second:4"), 2, 1, Threads,
+                        "FAKE_SLEEP_MS=2"));
+  for (int i = 0; i < 30000 && !fs::exists(path("second/latest")); ++i)
+    usleep(1000);
+  fs::rename(path("second"), path("second.gone"));
+  Result second = tiers.wait();
+  expectFailure(second, {"saving the checkpoint of step ", path("second/")});
+  EXPECT_THAT(second.output, testing::Not(HasSubstr("the last good one is " + path("first"))));
   expectFailure(train("--steps 3 --async-save"), {"--async-save needs --save"});
   // A state that is not finite is found before it is copied.
   Result result = train("--lr 3e38 --steps 3 --async-save --save-every 1 --save " + path("b"), 2, 2);
@@ -173,4 +182,34 @@ TEST_F(AsyncSaveTest, ResumesTheNewestOfAllTiers) {
   resumed("slow/step-00000004");
   writeFile(path("slow/step-00000004/state.json"), "{}");
   expectFailure(train("--steps 6" + both), {"--resume auto: no checkpoint in", "and the other folders of --save"});
+}
+
+// Later steps that a run has left behind by going back to earlier ones are not gone on from.
+TEST_F(AsyncSaveTest, ResumesWhatWasWrittenLast) {
+  ASSERT_EQ(train("--steps 8 --save " + path("fast:2") + " --save " + path("slow:4")).code, 0);
+  ASSERT_EQ(train("--steps 6 --lr 0.01 --save " + path("fast:2") + " --resume " + path("fast/step-00000004")).code, 0);
+  std::string both = " --save " + path("fast:2") + " --save " + path("slow:4") + " --resume auto";
+  Result result = train("--steps 7" + both);
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("resumed from " + path("fast/step-00000006")));
+  // Of copies of one checkpoint the first folder's is.
+  EXPECT_THAT(train("--steps 7" + both).output, HasSubstr("resumed from " + path("fast/step-00000007")));
+}
+
+// What "latest" names is another run's until the new run has saved: it comes after all that is the run's own.
+TEST_F(AsyncSaveTest, ResumesItsOwnBeforeAnothers) {
+  ASSERT_EQ(train("--steps 8 --save " + path("old")).code, 0);
+  ASSERT_EQ(train("--steps 2 --seed 5 --save " + path("own:1")).code, 0);
+  writeFile(path("old/.others"), "step-00000008\n");
+  fs::last_write_time(path("old/step-00000008/state.json"), fs::file_time_type::clock::now());
+  std::string both = " --save " + path("old:4") + " --save " + path("own:1") + " --resume auto";
+  Result own = train("--steps 3" + both);
+  EXPECT_EQ(own.code, 0) << own.output;
+  EXPECT_THAT(own.output, HasSubstr("resumed from " + path("own/step-00000002")));
+  // Where there is none of its own.
+  fs::remove_all(path("own"));
+  fs::remove_all(path("old"));
+  ASSERT_EQ(train("--steps 8 --save " + path("old")).code, 0);
+  writeFile(path("old/.others"), "step-00000008\n");
+  EXPECT_THAT(train("--steps 9" + both).output, HasSubstr("resumed from " + path("old/step-00000008")));
 }

@@ -497,6 +497,11 @@ TEST_F(FailureTest, CorruptReplicasAreNamed) {
     result = train("--steps 20 --check-replicas 100" + save, 2, 1, launcher, "FAKE_FLIP_STEP=4");
     expectFailure(result, {"after step 5, ", "has other bits on rank 1 than on rank 0 (which of them is right is not known)"});
     std::filesystem::remove_all(path("a"));
+    // Steps that are made again after going back to an earlier one are compared again.
+    result = train("--steps 20 --check-replicas 2 --on-nan rollback --save-every 4 --save " + path("a"), 2, 2, launcher,
+                   "FAKE_NAN_STEP=10 FAKE_FLIP_STEP=9 FAKE_FLIP_TIME=2");
+    expectFailure(result, {"after step 9, tensor transformer.", "go on from " + path("a/step-00000008")});
+    std::filesystem::remove_all(path("a"));
     Result good = train("--steps 9 --check-replicas 1" + save, 2, 2, launcher);
     EXPECT_EQ(good.code, 0) << good.output;
     std::filesystem::remove_all(path("a"));

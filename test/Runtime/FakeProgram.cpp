@@ -6,7 +6,8 @@
 // model of FakeProgram.h. Environment variables make it misbehave:
 // FAKE_NAN_STEP=k, FAKE_HANG_STEP=k (the last rank stays away from a collective),
 // FAKE_SLEEP_MS=n (per step), FAKE_KILL_STEP=k (the last rank kills its process),
-// FAKE_FLIP_STEP=k (the last rank's bias gets another bit),
+// FAKE_FLIP_STEP=k (the last rank's bias gets another bit; FAKE_FLIP_TIME=n: the nth time that
+// its process makes step k),
 // FAKE_STRAY_STEP=k (the last rank is out of step), FAKE_ALLOCATE_STEP=k (the last rank
 // wants more memory than there is).
 // FAKE_OVERLAP=1 only starts the collectives of gradients.
@@ -140,7 +141,9 @@ void meshwright_step(MwContext *context, char *arena) {
   update(arena, s.query, clip, true);
   update(arena, s.key, clip, true);
   update(arena, s.bias, clip, false);
-  if (context->rank() == context->world->size() - 1 && step == setting("FAKE_FLIP_STEP", -1))
+  static int64_t times = 0; // that the last rank has made the step in which a bit changes
+  if (context->rank() == context->world->size() - 1 && step == setting("FAKE_FLIP_STEP", -1) &&
+      ++times == setting("FAKE_FLIP_TIME", 1))
     reinterpret_cast<uint32_t *>(at(arena, s.bias.offset[0]))[1] ^= 1;
   *at(arena, s.loss) = step == setting("FAKE_NAN_STEP", -1) ? NAN : sums[0];
   *at(arena, s.gradNorm) = total;

@@ -68,6 +68,7 @@ for flip in range(int(sys.argv[3])):
 shutil.copytree("run/step-00000004", "mixed")
 shutil.copy(f"run/step-00000002/{OPTIMIZER}", "mixed")
 check("of another checkpoint than state.json" in tool("verify", "mixed", code=1), "a file of another checkpoint")
+refused("surgery", "mixed", "-o", "new", "--reset-optimizer", says="of another checkpoint than state.json")
 os.remove(f"mixed/{OPTIMIZER}")
 check(f"it has no {OPTIMIZER}" in tool("verify", "mixed", code=1), "a missing file")
 check("has no checksums" in tool("verify", golden.weights), "a file without checksums")
@@ -153,6 +154,49 @@ resumed("anew", 5)
 tool("surgery", "run/step-00000004", "-o", "fresh", "--reset-optimizer", "--reset-step")
 anew = train("./exe", 2, metrics="i.jsonl", init="run/step-00000004", steps=2, **run)
 check(distance(resumed("fresh", 2, lr=0.01), anew) == 0, "a run from the beginning differs from one of --init")
+# Names keep the prefix of the text part of a larger model, which --tensors does not show.
+PREFIX = "language_model."
+entries, data = header(golden.weights)
+entries.pop("__metadata__", None)
+text = json.dumps({PREFIX + entry: value for entry, value in entries.items()}).encode()
+pathlib.Path("within.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+train("./exe", 2, save="within", init="within.safetensors", steps=1, **run)
+tool("convert", "within", "-o", "within-converted", "--shard-size", "100KB")
+tool("merge", "within", "within.safetensors", "-o", "within-merged")
+tool("surgery", "within", "-o", "within-renamed", "--rename", f"{name}={PREFIX}other.weight")
+for file in ("within/latest/" + MODEL, "within-merged/" + MODEL, "within-renamed/" + MODEL,
+             *map(str, pathlib.Path("within-converted").glob("*.safetensors"))):
+    bare = [entry for entry in header(file)[0] if entry != "__metadata__" and not entry.startswith(PREFIX)]
+    check(not bare, f"{file} has {bare[:1]} without {PREFIX}")
+check(PREFIX + "other.weight" in header("within-renamed/" + MODEL)[0], "not renamed")
+check("equal" in tool("diff", "within", "within-converted", code=1), "convert changes values")
+train("./exe", 2, init="within-converted", steps=1, **run)
+# Averages begin anew with their weights; in step 0, as those of a run that begins, with zeros.
+compile(golden.config, "averaging", mesh="data=2", ema=True, **golden.size)
+train("./averaging", 2, save="averaging", steps=3, **run)
+tool("surgery", "averaging", "-o", "averaging-anew", "--reinit", "*.ln_f.weight=ones", "--reinit", "*.wpe.weight=normal:0.5")
+tool("surgery", "averaging", "-o", "averaging-reset", "--reset-optimizer")
+tool("surgery", "averaging", "-o", "averaging-begun", "--reset-optimizer", "--reset-step")
+for folder, begun in (("averaging-anew", ("ln_f.weight", "wpe.weight")), ("averaging-reset", tensors), ("averaging-begun", ())):
+    weights, states, was = (read_safetensors(file) for file in (f"{folder}/{MODEL}", f"{folder}/{OPTIMIZER}", f"averaging/latest/{OPTIMIZER}"))
+    for entry in tensors:
+        average = states[entry + ".ema"][1]
+        if entry in begun:
+            check(average == weights[entry][1], f"{folder}: the average of {entry} is not the weight")
+        elif folder == "averaging-begun":
+            check(not any(average), f"{folder}: the average of {entry} is not 0")
+        else:
+            check(average == was[entry + ".ema"][1], f"{folder}: the average of {entry} has changed")
+check(read_safetensors(f"averaging-anew/ema/{MODEL}")["wpe.weight"] == read_safetensors(f"averaging-anew/{MODEL}")["wpe.weight"],
+      "the average in ema/ is drawn otherwise than the weight")
+# Averages of adapters are a checkpoint's too.
+compile(golden.config, "adapting", mesh="data=2", ema=True, lora="r=2,alpha=4,targets=all-linear", **golden.size)
+train("./adapting", 2, save="adapting", init=golden.weights, steps=1, **run)
+ADAPTERS = "adapter_model.safetensors"
+check(f"ema/{ADAPTERS}: " in tool("inspect", "adapting"), "inspect does not show the averages of adapters")
+tool("surgery", "adapting", "-o", "adapting-reset", "--reset-optimizer")
+check(read_safetensors(f"adapting-reset/ema/{ADAPTERS}") == read_safetensors(f"adapting/latest/{ADAPTERS}"), "averages of adapters")
+refused("convert", "adapting", "-o", "new", "--ema", says="has adapters alone")
 refused("surgery", "run", "-o", "new", says="nothing to do")
 refused("surgery", "run", "-o", "new", "--reset-step", says="--reset-step needs --reset-optimizer")
 refused("surgery", "run", "-o", "new", "--drop", "nothing*", says="no weight of")
