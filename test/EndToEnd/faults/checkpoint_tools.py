@@ -172,8 +172,8 @@ check(PREFIX + "other.weight" in header("within-renamed/" + MODEL)[0], "not rena
 check("equal" in tool("diff", "within", "within-converted", code=1), "convert changes values")
 train("./exe", 2, init="within-converted", steps=1, **run)
 # Averages begin anew with their weights; in step 0, as those of a run that begins, with zeros.
-compile(golden.config, "averaging", mesh="data=2", ema=True, **golden.size)
-train("./averaging", 2, save="averaging", steps=3, **run)
+compile(golden.config, "averaging-exe", mesh="data=2", ema=True, **golden.size)
+train("./averaging-exe", 2, save="averaging", steps=3, **run)
 tool("surgery", "averaging", "-o", "averaging-anew", "--reinit", "*.ln_f.weight=ones", "--reinit", "*.wpe.weight=normal:0.5")
 tool("surgery", "averaging", "-o", "averaging-reset", "--reset-optimizer")
 tool("surgery", "averaging", "-o", "averaging-begun", "--reset-optimizer", "--reset-step")
@@ -190,8 +190,8 @@ for folder, begun in (("averaging-anew", ("ln_f.weight", "wpe.weight")), ("avera
 check(read_safetensors(f"averaging-anew/ema/{MODEL}")["wpe.weight"] == read_safetensors(f"averaging-anew/{MODEL}")["wpe.weight"],
       "the average in ema/ is drawn otherwise than the weight")
 # Averages of adapters are a checkpoint's too.
-compile(golden.config, "adapting", mesh="data=2", ema=True, lora="r=2,alpha=4,targets=all-linear", **golden.size)
-train("./adapting", 2, save="adapting", init=golden.weights, steps=1, **run)
+compile(golden.config, "adapting-exe", mesh="data=2", ema=True, lora="r=2,alpha=4,targets=all-linear", **golden.size)
+train("./adapting-exe", 2, save="adapting", init=golden.weights, steps=1, **run)
 ADAPTERS = "adapter_model.safetensors"
 check(f"ema/{ADAPTERS}: " in tool("inspect", "adapting"), "inspect does not show the averages of adapters")
 tool("surgery", "adapting", "-o", "adapting-reset", "--reset-optimizer")
