@@ -84,6 +84,7 @@ static json::Object restOf(const plan::Plan &plan) {
   json::Object rest = std::move(*json::Value(plan).getAsObject());
   rest.erase(plan::hashKey);
   rest.erase("recomputed");
+  rest.erase("numbers");
   plan::Plan::fields(plan, [&](const char *key, const auto &field) {
     using Field = std::decay_t<decltype(field)>;
     if (isList<Field>)
@@ -99,6 +100,10 @@ unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, raw_ostream &os) {
     facts.add(ofB, "mesh", meshText(plan));
     for (const plan::Recomputed &row : plan.recomputed.value_or(std::vector<plan::Recomputed>()))
       facts.add(ofB, "recomputed, " + row.reason, row.flops);
+    // The hash of the model is of its text: another name of a value changes it.
+    for (const plan::Setting &setting : plan.numbers.value_or(std::vector<plan::Setting>()))
+      if (setting.name != "model" && setting.name != "optimizer" && setting.name != "precision" && setting.name != "batch")
+        facts.add(ofB, "--" + setting.name, setting.value);
     for (const plan::Program &program : plan.programs) {
       int64_t kernels = 0;
       for (const plan::Kernel &kernel : program.kernels)

@@ -18,7 +18,7 @@
 using namespace meshwright;
 
 static constexpr char initName[] = "--init", compilerName[] = "compiler", historyName[] = "history",
-                      adapterName[] = "--adapter";
+                      adapterName[] = "--adapter", scaleName[] = "--initial-loss-scale";
 
 static Numbers programNumbers(const Plan &plan) {
   Numbers numbers = {{compilerName, version}};
@@ -49,8 +49,11 @@ Numbers meshwright::numbersOf(const Plan &plan, const Options &options, const Tr
   }
   numbers["--seed"] = std::to_string(state.seed);
   numbers["--tokens"] = options.tokens;
-  if (state.lossScale || plan.inputs.count("loss_scale"))
-    numbers["--initial-loss-scale"] = text(options.initialLossScale);
+  // A resumed run goes on with the scale of its checkpoint.
+  if (auto scale = saved.find(scaleName); scale != saved.end())
+    numbers[scaleName] = scale->second;
+  else if (plan.inputs.count("loss_scale"))
+    numbers[scaleName] = text(options.initialLossScale);
   numbers["order"] = state.shuffle ? "shuffled" : "in file order";
   if (state.sources.size() > 1) {
     double all = 0;
