@@ -118,7 +118,7 @@ def random_model(d):
         d["z-loss"] = d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
     if not has_routers(config) or config["model_type"] not in ("deepseek_v3", "glm4_moe", "ernie4_5_moe", "minimax_m2"):
         d["router-bias-rate"] = None
-    sigmoids = config["model_type"] in ("deepseek_v3", "glm4_moe", "llama4_text", "minimax_m2")
+    sigmoids = config["model_type"] in ("deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2")
     if not has_routers(config):
         d["aux-loss"] = d["aux-loss-coef"] = d["aux-scope"] = d["aux-counting-pass"] = None
     elif sigmoids and d.is_set("aux-loss", "hf", "switch", "gshard"):
@@ -266,7 +266,7 @@ class Scatter:
 
     def __init__(self, d, run, want):
         self.d, self.want = d, want
-        self.run = {name: value for name, value in run.items() if name not in ("save", "save-every", "keep")}
+        self.run = {name: value for name, value in run.items() if name not in ("save", "save-every", "keep", "async-save")}
         self.most, self.runs = [{} for _ in want], 0
 
     def most_of(self, step, key, value):
@@ -373,7 +373,7 @@ def run_seed(seed, target):
     worst, share = hold(have, want, allowed, scatter)
     if d.run["resume"]:
         step = (d.run["steps"] - 1) // run["save-every"] * run["save-every"]
-        dropped = ("init", "initial-loss-scale", "save", "save-every", "keep")
+        dropped = ("init", "initial-loss-scale", "save", "save-every", "keep", "async-save")
         again = {name: value for name, value in run.items() if name not in dropped}
         for exe, other in (("one", "many"), ("many", "one")) if step else ():
             found = start(exe, d, ranks if exe == "many" else 1, dict(again, resume=f"saved-{other}/step-{step:08d}"))
