@@ -90,7 +90,7 @@ public:
   /// Those whose new inputs are weights.
   static constexpr Step weightSteps[] = {
       &Grower::norm,  &Grower::project, &Grower::activate, &Grower::combine,  &Grower::addTrailing,
-      &Grower::scale, &Grower::attend,  &Grower::multiply, &Grower::positions, &Grower::recur};
+      &Grower::scale, &Grower::attend,  &Grower::multiply, &Grower::positions};
   static constexpr Step allSteps[] = {&Grower::norm,    &Grower::project,      &Grower::activate,
                                       &Grower::combine, &Grower::addTrailing,  &Grower::scale,
                                       &Grower::attend,  &Grower::multiply,     &Grower::positions,
@@ -252,21 +252,20 @@ bool Grower::recur() {
   Value x = choose([&](Value v) { return shape(v).size() == 3; });
   if (!x)
     return false;
-  int64_t batch = shape(x)[0], positions = shape(x)[1], heads = size(2), depth = size(2);
+  int64_t batch = shape(x)[0], positions = shape(x)[1], depth = size(2);
   auto contract = [&](StringRef rule, Value lhs, Value rhs) -> Value {
     return train::ContractOp::create(b, loc, b.getStringAttr(rule), lhs, rhs, Value());
   };
-  auto project = [&] { return reshape(linear(x, heads * depth), {batch, positions, heads, depth}); };
   // Log decays and their sums up to each position.
-  Value decays = train::TanhOp::create(b, loc, linear(x, heads));
+  Value decays = reshape(train::TanhOp::create(b, loc, linear(x, 1)), {batch, positions});
   Value zeros = train::FillOp::create(b, loc, type({positions}), b.getF64FloatAttr(0));
   Value ones = train::DecayOp::create(b, loc, zeros, zeros, /*strict=*/false);
-  Value sums = contract("b u h, t u -> b h t", decays, ones);
-  Value q = project(), k = project(), v = project();
-  Value scores = contract("b t h k, b u h k -> b h t u", q, k);
+  Value sums = contract("b u, t u -> b t", decays, ones);
+  Value q = linear(x, depth), k = linear(x, depth), v = linear(x, depth);
+  Value scores = contract("b t k, b u k -> b t u", q, k);
   scores = train::MulOp::create(b, loc, scores, train::DecayOp::create(b, loc, sums, sums, flip()));
-  Value y = contract("b h t u, b u h v -> b t h v", scores, v);
-  pool.push_back(linear(reshape(y, {batch, positions, heads * depth}), shape(x)[2]));
+  Value y = contract("b t u, b u v -> b t v", scores, v);
+  pool.push_back(linear(y, shape(x)[2]));
   return true;
 }
 
