@@ -181,7 +181,7 @@ static Error makeSmall(Arguments &arguments, StringRef folder, MLIRContext &cont
   if (small->hidden != small->fullHidden)
     os << llvm::formatv(" with a hidden size of {0} instead of {1}", small->hidden, small->fullHidden);
   if (layers < least->layers)
-    os << llvm::formatv(", which are not of all kinds (the first {0} are)", least->layers);
+    os << llvm::formatv(", which lack some kinds of layers (the first {0} have all)", least->layers);
   if (!options.cuts.numbers.empty()) {
     options.cuts = {};
     os << ", cut into equal stages";

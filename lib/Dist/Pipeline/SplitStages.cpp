@@ -121,9 +121,9 @@ LogicalResult Splitter::checkWeights(const MicrobatchOps &ops, const PartFunctio
     for (Value value : made.arguments)
       if (std::optional<Part> maker = ops.partOf(value);
           maker && maker->kind == schedule::TaskKind::weight && part.kind != schedule::TaskKind::weight)
-        return value.getDefiningOp()->emitOpError("is one of the weights' gradients, which schedule ")
-               << kind.str() << " computes after those of chunk " << part.chunk
-               << "'s inputs, but these read it, as where layers share what is made of the tokens; use --schedule 1f1b, "
+        return value.getDefiningOp()->emitOpError("computes a gradient of weights, which schedule ")
+               << kind.str() << " postpones, but gradients of the inputs of chunk " << part.chunk
+               << " need it, as where layers add embeddings of their own; use --schedule 1f1b, "
                   "gpipe or interleaved:V";
   return success();
 }

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A run knows all that changes what it computes, beyond rounding: what the compiler says of the program
-// (plan::Header::numbers), flags, seed, and data. Runs with the same hash of these compute the same losses, on whatever
-// mesh.
+// (plan::Header::numbers), flags, seed, and data. Runs with the same hash of these compute the same losses up to
+// rounding, on whatever mesh.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_NUMBERS_H

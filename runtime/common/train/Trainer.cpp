@@ -198,7 +198,7 @@ void Trainer::sayHello() const {
          run.state.shuffle ? "shuffled" : "in file order", mixture.empty() ? "" : ", ", mixture.c_str(),
          run.checkpoint.empty() ? "" : (", resumed from " + run.checkpoint).c_str());
   if (!run.state.numbers.empty())
-    printf("numbers %s: runs with this hash compute the same losses, on every mesh\n",
+    printf("numbers %s: runs with this hash compute the same losses up to rounding, on every mesh\n",
            numbersHash(run.state.numbers).c_str());
   if (options.asyncSave)
     printf("--async-save: rank 0 has %s bytes of host memory for a copy of the state\n",
