@@ -41,7 +41,7 @@ namespace meshwright {
 static constexpr int64_t maxRanks = 8;
 
 static constexpr const char *usage =
-    "usage: meshwright calibrate -o FILE.toml [--ranks N] [--mpi|--launcher COMMAND] [--samples FILE]\n"
+    "usage: meshwright calibrate -o FILE.toml [--ranks N] [--mpi|--launcher COMMAND] [--quick] [--samples FILE]\n"
     "  Measures this machine's CPUs and writes a cluster file for predict, plan and compile --cluster:\n"
     "  trains small models for a few steps each and derives the rates of matrix products, attention,\n"
     "  kernels and collectives from the times of their calls. Run it on an otherwise idle machine.\n"
@@ -50,12 +50,15 @@ static constexpr const char *usage =
     "  --mpi           run ranks as processes under mpirun (default: as threads of one process)\n"
     "  --launcher COMMAND  start ranks by this command, for ranks on several machines:\n"
     "                  'mpirun --hostfile hosts -n 2', 'srun -n 2'\n"
+    "  --quick         measure small models alone, and once: large products are then predicted from small\n"
+    "                  ones, and what disturbs the machine counts\n"
     "  --samples FILE  also write every measured call, as JSON\n";
 
 namespace {
 struct Settings {
   std::string output, samples;
   int64_t ranks = 1;
+  bool quick = false;
   /// Words that start the ranks as processes; none: threads of one process.
   std::vector<std::string> launcher;
 };
@@ -245,6 +248,8 @@ static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
       return llvm::make_error<HelpRequested>(usage);
     if (args[i] == "--mpi")
       mpi = true;
+    else if (args[i] == "--quick")
+      settings.quick = true;
     else if (value && i + 1 < args.size())
       *value = args[++i];
     else
@@ -306,10 +311,10 @@ Error calibrateMachine(llvm::ArrayRef<std::string> args, MLIRContext &context,
   Calibration calibration(*settings, context, folder);
   if (Error error = calibration.writeTokens())
     return error;
-  std::vector<calibrate::Program> programs = calibrate::programsFor(settings->ranks);
+  std::vector<calibrate::Program> programs = calibrate::programsFor(settings->ranks, settings->quick);
   // Programs are measured twice, some time apart, so that what disturbs a machine for seconds does
   // not count.
-  constexpr size_t rounds = 2;
+  size_t rounds = settings->quick ? 1 : 2;
   size_t all = programs.size() * (1 + rounds);
   for (size_t i = 0; i < all; ++i) {
     showProgress(i, all);
@@ -325,7 +330,7 @@ Error calibrateMachine(llvm::ArrayRef<std::string> args, MLIRContext &context,
   char date[16];
   std::strftime(date, sizeof date, "%Y-%m-%d", std::localtime(&now));
   std::string source =
-      llvm::formatv("meshwright calibrate --ranks {0}, {1}, {2}", settings->ranks,
+      llvm::formatv("meshwright calibrate --ranks {0}{1}, {2}, {3}", settings->ranks, settings->quick ? " --quick" : "",
                     settings->launcher.empty() ? "threads" : llvm::join(settings->launcher, " "), date);
   if (Error error = writeFileAtomically(calibrate::clusterText(cluster, source), settings->output))
     return error;

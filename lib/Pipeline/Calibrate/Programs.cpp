@@ -69,10 +69,12 @@ static std::string mixtral(const Shape &shape) {
   return text(std::move(config));
 }
 
-std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
+std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks, bool quick) {
   std::vector<Program> programs;
   auto add = [&](std::string (*model)(const Shape &), const Shape &shape, int64_t steps,
                  llvm::ArrayRef<std::string> flags) {
+    if (quick && (shape.width > 256 || shape.sequence > 128))
+      return;
     Program program{model(shape),
                     {"--seq", std::to_string(shape.sequence), "--batch",
                      std::to_string(shape.batch * ranks)},
@@ -129,9 +131,9 @@ std::vector<Program> meshwright::calibrate::programsFor(int64_t ranks) {
     stages.layers = ranks;
     stages.batch = 2;
     add(llama, stages, 8, with(mesh("pipe"), {"--microbatches", std::to_string(2 * ranks)}));
-    add(llama, longer, 6, mesh("context"));
+    add(llama, quick ? middle : longer, 6, mesh("context"));
     for (auto overlap : {Program::On, Program::Off}) {
-      add(gpt2, wide, 6, with(sharded, {"--overlap", overlap == Program::On ? "on" : "off"}));
+      add(gpt2, quick ? middle : wide, 6, with(sharded, {"--overlap", overlap == Program::On ? "on" : "off"}));
       programs.back().overlap = overlap;
     }
   }

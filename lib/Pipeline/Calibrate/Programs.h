@@ -22,8 +22,8 @@ struct Program {
 };
 
 /// Programs whose kernels, products, calls of attention and collectives cover the sizes that
-/// models have, for `ranks` ranks.
-std::vector<Program> programsFor(int64_t ranks);
+/// models have, for `ranks` ranks. `quick`: the small ones alone.
+std::vector<Program> programsFor(int64_t ranks, bool quick);
 
 } // namespace meshwright::calibrate
 

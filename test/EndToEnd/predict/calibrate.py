@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`meshwright calibrate` measures this machine, and predict reads what it writes: calibrate.py CONFIG CORPUS WORK"""
+"""`meshwright calibrate` measures this machine, and predict reads what it writes: calibrate.py CONFIG CORPUS WORK [--quick]"""
 import json
 import pathlib
 import re
@@ -23,7 +23,7 @@ for words, said in {("--ranks", "2"): "-o must name the cluster file to write",
     done = subprocess.run(["meshwright", "calibrate", *words], capture_output=True, text=True, timeout=20)
     check(done.returncode == 1 and said in done.stderr, f"calibrate {words}: {done.returncode}, {done.stderr}")
 
-print(call(["meshwright", "calibrate", "-o", "here.toml", "--ranks", 2, "--samples", "samples.json"], timeout=600))
+print(call(["meshwright", "calibrate", "-o", "here.toml", "--ranks", 2, "--samples", "samples.json", *sys.argv[4:]], timeout=600))
 runs = json.load(open("samples.json"))
 calls = [call for run in runs for call in run["calls"]]
 check({call["kind"] for call in calls} == set(range(6)), "each kind of call was measured")

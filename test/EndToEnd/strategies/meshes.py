@@ -18,13 +18,11 @@ from harness import Golden, call, check, fresh
 # Batches of the first two have 8 sequences, of the others 4 or 6.
 OFTEN = {
     "golden/gpt2-tiny": """
-        data=8+zero=1 data=4,tensor=2/2 tensor=2,data=4+zero=3 replica=2,data=4+zero=3 replica=2,tensor=2/4
-        tensor=2x2+tensor-2d+sequence-parallel data=2,tensor=2x2/2+tensor-2d+zero=1
+        data=4,tensor=2/2 tensor=2,data=4+zero=3 replica=2,data=4+zero=3 tensor=2x2+tensor-2d+sequence-parallel
         replica=2,data=2,tensor=2/2+zero=3+sequence-parallel data=4/2+data-sync=parameter-server""",
     "golden/llama-tiny": """
-        replica=4,data=2+zero=2 data=4,tensor=2/2+zero=1 data=2,tensor=4/4 tensor=4,data=2+zero=2+sequence-parallel
-        data=4,tensor=2+zero=3+sequence-parallel replica=2,tensor=4+sequence-parallel tensor=2x1x4+tensor-2d
-        replica=2,data=2,tensor=2/2+zero=1 replica=2,data=2,tensor=2+data-sync=parameter-server+sequence-parallel""",
+        tensor=4,data=2+zero=2+sequence-parallel data=4,tensor=2+zero=3+sequence-parallel replica=2,tensor=4+sequence-parallel tensor=2x1x4+tensor-2d
+        replica=2,data=2,tensor=2+data-sync=parameter-server+sequence-parallel""",
     "golden-more/llama-mqa": "data=2,tensor=3",
     "golden-more/gpt2-untied": "data=2,tensor=4+zero=3+sequence-parallel",
     "golden-more/qwen3": "data=2,tensor=2/2+zero=2",
@@ -33,6 +31,7 @@ OFTEN = {
 }
 REST = {
     "golden/gpt2-tiny": """
+        replica=2,tensor=2/4 data=8+zero=1 data=2,tensor=2x2/2+tensor-2d+zero=1
         data=2 data=4/2 data=8 data=2/4 data=8+zero=2 data=8+zero=3 data=2/2+zero=1 data=2/4+zero=2 data=4/2+zero=3
         tensor=2 tensor=4/8 data=4/2+zero=2 data=2,tensor=4+sequence-parallel tensor=2+sequence-parallel tensor=4+sequence-parallel
         replica=8 replica=2,data=2 data=2,tensor=2 replica=4,data=2+zero=1 replica=2,data=4+zero=2 replica=2,data=2/2+zero=3
@@ -47,6 +46,7 @@ REST = {
         data=8+data-sync=parameter-server data=2/4+data-sync=parameter-server data=2,tensor=4+data-sync=parameter-server
         replica=2,data=2/2+data-sync=parameter-server data=2,tensor=2x2+tensor-2d+data-sync=parameter-server""",
     "golden/llama-tiny": """
+        replica=4,data=2+zero=2 data=2,tensor=4/4 replica=2,data=2,tensor=2/2+zero=1 data=4,tensor=2/2+zero=1
         data=4/2 data=4+zero=1 data=8+zero=2 data=8+zero=3 tensor=8+sequence-parallel tensor=2x4+tensor-2d data=2,tensor=2x1x2+tensor-2d+zero=3 data=4/2+zero=3 tensor=2 tensor=4/2 tensor=8 tensor=2/2+sequence-parallel
         replica=2,data=4+zero=3 replica=2,data=2/2+zero=1 replica=2,data=2
         tensor=2x2+tensor-2d tensor=4x2+tensor-2d+sequence-parallel tensor=8x1+tensor-2d+sequence-parallel tensor=2x2x2/2+tensor-2d
