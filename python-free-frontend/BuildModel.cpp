@@ -326,10 +326,10 @@ Value LayerBuilder::mlp(Value h) {
     Value gate = linear(names.gate, h, m.hidden, inner, m.mlpBias, m.std, names.gateUp, first);
     Value up = linear(names.up, h, m.hidden, inner, m.mlpBias, m.std, names.gateUp, second);
     g.part(names.activation);
-    h = g.mul(g.activation(m.activation, gate), up);
+    h = g.mul(g.activation(m.activation, g.scale(gate, m.factors.mlp[0])), up);
   }
   h = g.dropout(h, m.innerDropout);
-  return linear(names.down, h, inner, m.hidden, m.mlpBias, m.projectionStd);
+  return g.scale(linear(names.down, h, inner, m.hidden, m.mlpBias, m.projectionStd), m.factors.mlp[1]);
 }
 
 Value LayerBuilder::build(Value cos, Value sin) {
@@ -359,7 +359,12 @@ Value LayerBuilder::build(Value cos, Value sin) {
   Value h = kind.normed ? norm(names.attentionNorm, x, hidden) : x;
   if (kind.mixer == Mixer::None)
     return residual(x, mlp(h), m.mlpDropout);
-  Value a = kind.mixer == Mixer::Attention ? attention(h, cos, sin) : buildRecurrence(g, m, kind, h);
+  bool recurs = kind.mixer != Mixer::Attention;
+  Value a = recurs ? buildRecurrence(g, m, kind, h) : attention(h, cos, sin);
+  if (recurs && m.family.recurrence.beside) {
+    Value attended = attention(g.scale(h, m.factors.attentionInput), cos, sin);
+    a = g.add(g.scale(a, m.factors.mixerOutput), g.scale(attended, m.factors.attentionOutput));
+  }
   a = norm(names.attentionPostNorm, a, hidden);
   if (!kind.feedsForward)
     return residual(x, a, m.residualDropout);

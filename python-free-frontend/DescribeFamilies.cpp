@@ -110,6 +110,11 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
       kinds.add(key);
     for (const auto &key : {f.embeddingFactor, f.residualFactor, f.logitFactor, f.logitDivisor})
       kinds.add(key);
+    const LayerFactors &factors = f.factors;
+    for (const auto &key : {factors.attentionInput, factors.keys, factors.attentionOutput, factors.mixerInput, factors.mixerOutput})
+      kinds.add(key);
+    kinds.addName(factors.mixer);
+    kinds.addName(factors.mlp);
     kinds.add(f.temperature.used);
     kinds.add(f.temperature.every);
     kinds.add(f.temperature.factor);
@@ -163,7 +168,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     KeyList recurrence(os, r.mixer == Mixer::Convolution ? "short convolutions" : "linear recurrences");
     for (const auto &key : {r.heads, r.headDim, r.keyHeads, r.keyDim, r.kernel, r.chunk, r.expand})
       recurrence.add(key);
-    for (const auto &key : {r.bias, r.convBias, r.scaledOutput})
+    recurrence.add(r.inner);
+    for (const auto &key : {r.bias, r.convBias, r.outputBias, r.normed, r.normedFirst, r.scaledOutput})
       recurrence.add(key);
     recurrence.add(r.activation);
     recurrence.addName(r.limit);

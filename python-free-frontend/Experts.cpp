@@ -441,7 +441,7 @@ Value ExpertBuilder::choose(Value scores) {
 
 Value ExpertBuilder::weights(Value scores, Value mask) {
   // Sigmoids may all be 0.
-  double least = m.family.experts.sigmoid ? 1e-20 : 0;
+  double least = std::max(m.family.experts.addedToSum, m.family.experts.sigmoid ? 1e-20 : 0);
   // One weight that is normalized is 1. Divided by itself it would have a gradient of rounding errors,
   // of which AdamW makes steps of full size.
   if (e.normalized && e.chosen == 1 && least == 0 && e.leastSum == 0)

@@ -89,6 +89,7 @@ struct Experts {
   Key<std::optional<int64_t>> inner = {}; ///< absent: that of the MLP
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
   Key<double> leastSum = {}; ///< of what scores are divided by for that; without a name: any
+  double addedToSum = 0;     ///< or what is added to it
   Key<double> factor = {{}, 1.0};         ///< of the weights, behind that
   bool sigmoid = false;                   ///< scores are sigmoids, not a softmax
   bool byLogits = false;    ///< the largest logits are chosen: sigmoids of large ones are all 1
@@ -149,22 +150,37 @@ struct Recurrence {
   Key<int64_t> kernel = {};              ///< positions that the convolution sees
   Key<int64_t> chunk = {};               ///< positions of a chunk
   Key<int64_t> expand = {};              ///< heads * headDim / hidden; without a name: any
+  Key<std::optional<int64_t>> inner = {}; ///< heads * headDim; without a name or null: as `expand` says
   Key<bool> bias = {}, convBias = {};
+  Key<bool> outputBias = {};            ///< of the last product; without a name: as `bias`
+  Key<bool> normed = {{}, true};        ///< what is gated is normalized,
+  Key<bool> normedFirst = {{}, false};  ///< before it is gated
   Key<StringRef> activation = {}; ///< of the convolution; without a name: that of the MLP
   StringRef limit = {};           ///< the key of the bounds of step sizes; without a name: none
   Key<double> leastStep = {};     ///< or of the lower one alone
   Key<bool> scaledOutput = {};    ///< initial weights into the residual stream / sqrt(layers)
   double step = 0.01;             ///< the initial softplus of a step's bias; 0: the bias is 1
   StringRef part = "mixer";       ///< what names of its tensors begin with
+  bool apart = false; ///< of the delta rule: queries, keys and values are one tensor, gates are others
 
   StringRef list = {}, listAlias = {}; ///< the key that lists layers
   StringRef pattern = {};              ///< or is a text with a letter for each: M, *, E and -
   StringRef attends = {};              ///< or lists the numbers of those with attention
+  bool allAttend = true;               ///< all do where that list is absent, or none does
   Key<int64_t> every = {};             ///< or says that multiples, from 1, have attention
   bool alone = false; ///< layers have a mixer or an MLP, not both, and one norm
   bool feedsForward = true; ///< false: no layer has an MLP
+  bool beside = false; ///< layers attend too: both read the norm, and their sum is added to the stream
 
   bool any() const { return mixer != Mixer::Attention; }
+};
+
+/// What values in a layer are multiplied by; without names: 1.
+struct LayerFactors {
+  Key<double> attentionInput = {}, keys = {}, attentionOutput = {};
+  Key<double> mixerInput = {}, mixerOutput = {}; ///< of a recurrence
+  StringRef mixer = {};                          ///< a list: gate, x, B, C and steps
+  StringRef mlp = {};                            ///< a list: gate, output
 };
 
 /// Which layers have rotary positions.
@@ -363,6 +379,7 @@ struct Family {
   Experts experts;
   Latent latent;
   Recurrence recurrence;
+  LayerFactors factors;
   MixedHeads mixed;
   LayerInputs inputs;
   bool normsValues = false; ///< values are normalized too, without a weight

@@ -255,7 +255,12 @@ static const Family *takeText(Config &config) {
   std::optional<Config> part = config.object("text_config");
   if (!part)
     return nullptr;
-  std::string family = part->text("model_type", textFamilyOf(config.text("model_type", "")));
+  std::string whole = config.text("model_type", "");
+  StringRef text = textFamilyOf(whole);
+  // The files of some releases hold other tensors than those of their text parts alone.
+  std::string family = part->text("model_type", text);
+  if (text == whole)
+    family = whole;
   const Family *table = findTable(*part, family);
   if (!table || part->failed())
     return nullptr;

@@ -32,7 +32,8 @@ struct RopeTable {
 /// Linear recurrences and short convolutions of one model.
 struct RecurrenceSizes {
   int64_t heads = 0, headDim = 0, keyHeads = 0, keyDim = 0, kernel = 0, chunk = 0;
-  bool bias = false, convBias = false;
+  bool bias = false, convBias = false, outputBias = false;
+  bool normed = true, normedFirst = false; ///< what is gated is normalized, before it is gated
   std::string activation = {};
   double leastStep = 0, mostStep = 0; ///< both 0: steps have no bounds
   double outputStd = 0;               ///< of initial weights into the residual stream
@@ -100,6 +101,12 @@ struct Model {
   bool tied = false, normWeight = true, normBias = false, normFirst = true;
   HeadNorm headNorm = HeadNorm::None;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
+  /// What values in a layer are multiplied by.
+  struct {
+    double attentionInput = 1, attentionOutput = 1, mixerInput = 1, mixerOutput = 1;
+    std::array<double, 5> mixer = {1, 1, 1, 1, 1}; ///< gate, x, B, C and steps
+    std::array<double, 2> mlp = {1, 1};            ///< gate, output
+  } factors;
   double scoreCap = 0, logitCap = 0, clip = 0; ///< 0: none
   /// Queries of layers that do not turn, or of all, are scaled by so much more at each multiple of `everyPosition`.
   int64_t everyPosition = 0; ///< 0: they are not

@@ -149,6 +149,7 @@ StringRef meshwright::frontend::textFamilyOf(StringRef whole) {
       {"llava_next", "llama"},           {"mistral3", "mistral"},
       {"mllama", "mllama_text_model"},   {"paligemma", "gemma"},
       {"qwen2_5_vl", "qwen2_5_vl_text"}, {"qwen2_vl", "qwen2_vl_text"},
+      {"qwen3_5", "qwen3_5_text"},       {"qwen3_5_moe", "qwen3_5_moe"},
       {"qwen3_vl", "qwen3_vl_text"},     {"qwen3_vl_moe", "qwen3_vl_moe_text"},
       {"video_llava", "llama"},          {"vipllava", "llama"},
       {"voxtral", "llama"}};

@@ -55,6 +55,23 @@ static double readFactor(Config &config, const Key<double> &key) {
   return key.name.empty() ? 1.0 : config.positive(key.name, key.otherwise);
 }
 
+static void readLayerFactors(Config &config, Model &m) {
+  const LayerFactors &keys = m.family.factors;
+  m.factors.attentionInput = readFactor(config, keys.attentionInput);
+  m.factors.attentionOutput = readFactor(config, keys.attentionOutput);
+  m.factors.mixerInput = readFactor(config, keys.mixerInput);
+  m.factors.mixerOutput = readFactor(config, keys.mixerOutput);
+  auto list = [&](StringRef key, auto &factors) {
+    if (key.empty() || !config.has(key))
+      return;
+    std::vector<double> numbers = config.positives(key, factors.size());
+    if (numbers.size() == factors.size())
+      llvm::copy(numbers, factors.begin());
+  };
+  list(keys.mixer, m.factors.mixer);
+  list(keys.mlp, m.factors.mlp);
+}
+
 static double readCap(Config &config, const Key<std::optional<double>> &key) {
   return key.name.empty() ? 0 : config.optionalPositive(key.name, key.otherwise).value_or(0);
 }
@@ -392,6 +409,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   if (!f.scoreScale.name.empty())
     scoreScale = 1.0 / std::sqrt(config.positive(f.scoreScale.name, *f.scoreScale.otherwise));
   scoreScale = readOptional(attention, f.scoreFactor).value_or(scoreScale);
+  scoreScale *= readFactor(config, f.factors.keys);
   m.clip = readCap(attention, f.clip);
   if (object)
     finish(*object, f.name, f.attentionIgnored, f.attentionFixed);
@@ -420,6 +438,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   if (std::optional<double> depth = readOptional(config, f.depthFactor))
     m.residualFactor *= *depth / std::sqrt(double(m.layers));
   m.logitFactor = readFactor(config, f.logitFactor) / readFactor(config, f.logitDivisor);
+  readLayerFactors(config, m);
   if (!f.scaledLogits.empty() && config.flag(f.scaledLogits, m.tied))
     m.logitFactor /= std::sqrt(double(m.hidden));
   if (!f.relative.table.empty()) {

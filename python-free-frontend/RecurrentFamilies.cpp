@@ -233,6 +233,137 @@ static Family qwen3Next() {
   return f;
 }
 
+/// What Qwen3.5 changes; files may say more of heads that predict further tokens, which are not trained.
+static Family qwen35(Family f) {
+  f.vocabulary.otherwise = 248320;
+  f.rotary.sections = true;
+  f.recurrence.apart = true;
+  f.ignored.insert(f.ignored.end(), {"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
+  f.fixed.push_back({"attn_output_gate", {"true"}, "attention has no gate"});
+  return f;
+}
+
+static Family qwen35Text() {
+  Family f = qwen35(qwen3Next());
+  f.name = "qwen3_5_text";
+  f.hidden.otherwise = 4096;
+  f.layers.otherwise = 32;
+  f.kvHeads.otherwise = 4;
+  f.inner.otherwise = 12288;
+  f.experts = {};
+  return f;
+}
+
+static Family qwen35MoeText() {
+  Family f = qwen35(qwen3Next());
+  f.name = "qwen3_5_moe_text";
+  f.layers.otherwise = 40;
+  f.inner = {"moe_intermediate_size", 512}; // no layer is dense
+  f.experts.count.otherwise = 256;
+  f.experts.chosen.otherwise = 8;
+  f.experts.normalized = {{}, true};
+  f.experts.dense = {};
+  f.experts.every = {};
+  f.fixed.push_back({"norm_topk_prob", {"true"}, "weights of experts are not normalized"});
+  f.fixed.push_back({"mlp_only_layers", {"[]"}, "layers have no experts"});
+  return f;
+}
+
+/// The text part of a multimodal release, whose files hold the experts of a layer in two tensors.
+static Family qwen35Moe() {
+  Family f = qwen35MoeText();
+  f.name = "qwen3_5_moe";
+  f.experts.gate = "mlp.experts.gate_proj";
+  f.experts.up = "mlp.experts.up_proj";
+  f.experts.down = "mlp.experts.down_proj";
+  f.experts.storage = ExpertStorage::Halves;
+  f.experts.gateUp = "mlp.experts.gate_up_proj";
+  return f;
+}
+
+static Family lfm2Moe() {
+  Family f = lfm2();
+  f.name = "lfm2_moe";
+  f.hidden.otherwise = 2048;
+  f.inner = {"intermediate_size", 7168};
+  f.adjustedInner = {};
+  Experts &e = f.experts;
+  e.count = {"num_experts", 32};
+  e.chosen = {"num_experts_per_tok", 4};
+  e.inner = {"moe_intermediate_size", 1792};
+  e.denseFirst = {"num_dense_layers", 2};
+  e.normalized = {"norm_topk_prob", true};
+  e.addedToSum = 1e-6;
+  e.factor = {"routed_scaling_factor", 1.0};
+  e.sigmoid = true;
+  e.choiceBias = "feed_forward.expert_bias";
+  e.router = "feed_forward.gate";
+  e.gate = "feed_forward.experts.{expert}.w1";
+  e.up = "feed_forward.experts.{expert}.w3";
+  e.down = "feed_forward.experts.{expert}.w2";
+  f.ignored.push_back("output_router_logits"); // no loss of transformers reads it
+  f.fixed.push_back({"use_expert_bias", {"true"}, "no bias chooses experts"});
+  return f;
+}
+
+/// Mamba-2 with some layers of attention, as IBM publishes it.
+static Family bamba() {
+  Family f = graniteMoeHybrid();
+  Recurrence r = f.recurrence;
+  f = llama();
+  f.name = "bamba";
+  f.vocabulary.otherwise = 128000;
+  f.positions.otherwise = 262144;
+  f.kvHeads.otherwise = 8;
+  f.inner.otherwise = 14336;
+  f.padding.otherwise = 0;
+  f.eps.otherwise = 1e-5;
+  f.rotary.part = {"partial_rotary_factor", 0.5};
+  f.recurrence = r;
+  f.recurrence.list = f.recurrence.listAlias = {};
+  f.recurrence.attends = "attn_layer_indices";
+  f.recurrence.allAttend = false;
+  f.finalNorm = "final_layernorm";
+  f.names.mlpNorm = "pre_ff_layernorm";
+  f.names.gate = "feed_forward.gate_proj";
+  f.names.up = "feed_forward.up_proj";
+  f.names.down = "feed_forward.down_proj";
+  f.names.activation = "feed_forward.act_fn";
+  f.ignored.insert(f.ignored.end(), {"num_logits_to_keep", "attn_rotary_emb", "residual_in_fp32", "fused_add_norm", "norm_before_gate"});
+  f.fixed.push_back({"z_loss_coefficient", {"0.0", "0"}, "the loss has a part that --z-loss adds"});
+  return f;
+}
+
+/// Every layer has both Mamba-2 and attention, with factors of muP.
+static Family falconH1() {
+  Family f = bamba();
+  f.name = "falcon_h1";
+  f.positions.otherwise = 8192;
+  f.rotary.part = {{}, 1.0};
+  f.logitFactor = {"lm_head_multiplier", 1.0};
+  f.embeddingFactor = {"embedding_multiplier", 1.0};
+  f.factors.attentionInput = {"attention_in_multiplier", 1.0};
+  f.factors.keys = {"key_multiplier", 1.0};
+  f.factors.attentionOutput = {"attention_out_multiplier", 1.0};
+  f.factors.mixerInput = {"ssm_in_multiplier", 1.0};
+  f.factors.mixerOutput = {"ssm_out_multiplier", 1.0};
+  f.factors.mixer = "ssm_multipliers";
+  f.factors.mlp = "mlp_multipliers";
+  Recurrence &r = f.recurrence;
+  r.attends = {};
+  r.beside = true;
+  r.inner = {"mamba_d_ssm", 1024};
+  r.outputBias = {"projectors_bias", false};
+  r.normed = {"mamba_rms_norm", false};
+  r.normedFirst = {"mamba_norm_before_gate", true};
+  // Layers are all alike, whatever list says so.
+  f.ignored = {"num_logits_to_keep", "mamba_use_mlp", "mlp_expansion_factor", "attn_layer_indices", "layers_block_type",
+               "time_step_min", "time_step_max", "time_step_floor", "time_step_rank"};
+  f.fixed.pop_back();
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::recurrentFamilies() {
-  return {mamba2(), graniteMoeHybrid(), nemotronH(), qwen3Next(), lfm2()};
+  return {mamba2(),     graniteMoeHybrid(), nemotronH(), qwen3Next(), qwen35Text(),
+          qwen35MoeText(), qwen35Moe(), lfm2(),      lfm2Moe(),   bamba(),     falconH1()};
 }

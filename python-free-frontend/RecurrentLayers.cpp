@@ -94,7 +94,7 @@ std::vector<Mixer> RecurrenceReader::mixers(int64_t listed, std::vector<bool> &s
   if (!keys.attends.empty()) {
     auto numbers = config.counts(keys.attends);
     for (int64_t i = 0; i < listed; ++i)
-      if (!numbers || llvm::is_contained(*numbers, i))
+      if (numbers ? llvm::is_contained(*numbers, i) : keys.allAttend)
         mixers[i] = Mixer::Attention;
   }
   if (!keys.every.name.empty())
@@ -109,6 +109,9 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
   s.kernel = size(keys.kernel, 64);
   s.convBias = flag(keys.convBias);
   s.bias = flag(keys.bias);
+  s.outputBias = keys.outputBias.name.empty() ? s.bias : flag(keys.outputBias);
+  s.normed = flag(keys.normed);
+  s.normedFirst = flag(keys.normedFirst);
   s.activation = m.activation;
   if (!keys.activation.name.empty())
     s.activation = config.text(keys.activation.name, keys.activation.otherwise);
@@ -120,10 +123,15 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
     return s;
   }
   s.heads = size(keys.heads);
-  int64_t expand = keys.expand.name.empty() ? 0 : size(keys.expand);
+  int64_t inner = keys.expand.name.empty() ? 0 : size(keys.expand) * m.hidden;
+  StringRef whole = keys.expand.name;
+  if (std::optional<int64_t> given = keys.inner.name.empty() ? std::nullopt : config.optionalSize(keys.inner.name, keys.inner.otherwise)) {
+    inner = *given;
+    whole = keys.inner.name;
+  }
   const llvm::json::Value *dim = config.json(keys.headDim.name);
   bool isAuto = dim ? dim->getAsString() == std::optional<StringRef>("auto") : keys.headDim.otherwise == 0;
-  s.headDim = isAuto ? std::max<int64_t>(expand * m.hidden / s.heads, 1) : size(keys.headDim);
+  s.headDim = isAuto ? std::max<int64_t>(inner / s.heads, 1) : size(keys.headDim);
   s.keyHeads = size(keys.keyHeads);
   s.keyDim = size(keys.keyDim);
   s.chunk = size(keys.chunk);
@@ -146,11 +154,14 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
     config.error(keys.keyHeads.name) << keys.heads.name << " = " << s.heads
                                      << " cannot be divided among " << keys.keyHeads.name << " = "
                                      << s.keyHeads << "; change one of them";
-  else if (expand && s.heads * s.headDim != expand * m.hidden)
-    config.error(keys.headDim.name)
-        << s.heads << " heads (" << keys.heads.name << ") of " << s.headDim << " elements ("
-        << keys.headDim.name << ") are not the " << expand * m.hidden << " of " << keys.expand.name
-        << " times " << m.family.hidden.name << "; change one of them";
+  else if (inner && s.heads * s.headDim != inner) {
+    auto error = config.error(keys.headDim.name);
+    error << s.heads << " heads (" << keys.heads.name << ") of " << s.headDim << " elements (" << keys.headDim.name
+          << ") are not the " << inner << " of " << whole;
+    if (whole == keys.expand.name)
+      error << " times " << m.family.hidden.name;
+    error << "; change one of them";
+  }
   return s;
 }
 
@@ -198,7 +209,7 @@ void meshwright::frontend::readRecurrence(Config &config, Model &m, int64_t list
     kind.mixer = mixers[i % listed];
     kind.sparse = sparse[i % listed];
     kind.feedsForward = keys.feedsForward && !(keys.alone && kind.mixer != Mixer::None);
-    if (kind.mixer == Mixer::Attention)
+    if (kind.mixer == Mixer::Attention || keys.beside)
       continue;
     kind.table = -1;
     kind.scoreScale = 1;
@@ -304,7 +315,7 @@ struct RecurrenceBuilder {
     g.part(base);
     int64_t width = shapeOf(x).back();
     Value w = g.weight({weight, {m.hidden, width}, s.outputStd});
-    return g.linear(x, w, s.bias ? g.weight({bias, {m.hidden}}) : Value());
+    return g.linear(x, w, s.outputBias ? g.weight({bias, {m.hidden}}) : Value());
   }
   /// A causal convolution of each of the last dimension's channels over positions: output t sees the
   /// `kernel` inputs up to t. Its weights are rows of the tensor `tensor`.
@@ -381,22 +392,31 @@ Value RecurrenceBuilder::stateSpace(Value h) {
   int64_t all = 2 * (inner + keys) + s.heads, convolved = inner + 2 * keys;
   setChunk(std::min(s.chunk, sequence));
   StringRef in = "in_proj", conv = "conv1d";
-  Value z = project("in_proj_z", in, h, {0, all}, inner, s.bias);
-  Value x = project("in_proj_x", in, h, {inner, all}, inner, s.bias);
+  h = g.scale(h, m.factors.mixerInput);
+  const std::array<double, 5> &factors = m.factors.mixer;
+  Value z = g.scale(project("in_proj_z", in, h, {0, all}, inner, s.bias), factors[0]);
+  Value x = g.scale(project("in_proj_x", in, h, {inner, all}, inner, s.bias), factors[1]);
   Value k, q;
   if (s.keyHeads > 1) {
     k = project("in_proj_B", in, h, {2 * inner, all}, keys, s.bias);
     q = project("in_proj_C", in, h, {2 * inner + keys, all}, keys, s.bias);
+    k = g.scale(k, factors[2]);
+    q = g.scale(q, factors[3]);
     k = convolve("conv1d_B", conv, k, {inner, convolved});
     q = convolve("conv1d_C", conv, q, {inner + keys, convolved});
   } else {
     // What all heads share is not divided among devices, as both halves of one vector are not.
     Value both = project("in_proj_BC", in, h, {2 * inner, all}, 2 * keys, s.bias);
+    if (factors[2] == factors[3])
+      both = g.scale(both, factors[2]);
+    else
+      both = g.mul(both, g.add(g.pad(g.fill(factors[2], {keys}), 0, 0, 2 * keys), g.pad(g.fill(factors[3], {keys}), 0, keys, 2 * keys)));
     both = convolve("conv1d_BC", conv, both, {inner, convolved});
     k = slice(both, 2, 0, keys);
     q = slice(both, 2, keys, keys);
   }
   Value dt = project("in_proj_dt", in, h, {2 * (inner + keys), all}, s.heads, s.bias);
+  dt = g.scale(dt, factors[4]);
   x = g.activation(s.activation, convolve("conv1d_x", conv, x, {0, convolved}));
   k = g.activation(s.activation, k);
   q = g.activation(s.activation, q);
@@ -419,14 +439,19 @@ Value RecurrenceBuilder::stateSpace(Value h) {
   g.part(name("scan"));
   Value y = whole(scan(chunked(q), chunked(k), chunked(g.mul(x, spread(step, x, 3))), a));
   y = g.add(y, g.mul(x, g.broadcast(skip, {s.heads, s.headDim}, {1})));
-  // Gated, and then normalized group by group.
+  // Gated and normalized group by group.
   std::string norm = name("norm"), weight = norm + ".weight";
   g.part(norm);
-  y = g.mul(g.reshape(y, {rows, sequence, inner}), g.activation("silu", z));
+  y = g.reshape(y, {rows, sequence, inner});
+  auto gate = [&](Value y) { return g.mul(y, g.activation("silu", z)); };
+  if (!s.normed)
+    return output("out_proj", gate(y));
+  if (!s.normedFirst)
+    y = gate(y);
   y = g.norm(NormKind::RMS, g.reshape(y, {rows, sequence, s.keyHeads, inner / s.keyHeads}), {}, {}, m.eps,
              false);
   y = g.mul(g.reshape(y, {rows, sequence, inner}), g.weight({weight, {inner}, 0, 1.0}));
-  return output("out_proj", y);
+  return output("out_proj", s.normedFirst ? gate(y) : y);
 }
 
 Value RecurrenceBuilder::convolution(Value h) {
@@ -514,14 +539,21 @@ Value RecurrenceBuilder::delta(Value h) {
   // A power of two, of which a sequence has at most 32.
   int64_t least = llvm::divideCeil(sequence, 32), wanted = std::min(s.chunk, sequence);
   setChunk(int64_t(llvm::PowerOf2Ceil(uint64_t(std::max(least, wanted)))));
+  bool apart = this->keys.apart;
+  // Files hold all parts of a head of keys together, or queries, then keys, then values.
   auto projected = [&](StringRef part, int64_t begin, int64_t count) {
-    return project(part, "in_proj_qkvz", h, {begin, all, period, {0, count, 1}}, s.keyHeads * count, false);
+    FileRows where{begin, all, period, {0, count, 1}};
+    if (apart)
+      where = {s.keyHeads * begin, convolved};
+    return project(part, apart ? "in_proj_qkv" : "in_proj_qkvz", h, where, s.keyHeads * count, false);
   };
   Value q = projected("in_proj_q", 0, s.keyDim), k = projected("in_proj_k", s.keyDim, s.keyDim);
-  Value v = projected("in_proj_v", 2 * s.keyDim, own), z = projected("in_proj_z", 2 * s.keyDim + own, own);
+  Value v = projected("in_proj_v", 2 * s.keyDim, own);
+  Value z = apart ? project("in_proj_z", "in_proj_z", h, {}, inner, false)
+                  : projected("in_proj_z", 2 * s.keyDim + own, own);
   auto gate = [&](StringRef part, int64_t begin) {
     FileRows where{begin, 2 * s.heads, 2 * perKey, {0, perKey, 1}};
-    return project(part, "in_proj_ba", h, where, s.heads, false);
+    return project(part, apart ? part : "in_proj_ba", h, apart ? FileRows{} : where, s.heads, false);
   };
   Value beta = gate("in_proj_b", 0), dt = gate("in_proj_a", perKey);
   q = g.activation(s.activation, convolve("conv1d_q", "conv1d", q, {0, convolved}));

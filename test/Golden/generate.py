@@ -117,7 +117,7 @@ def initial_weights(model, seed):
     """Values large enough that every part of the model shows in the loss."""
     generator = torch.Generator().manual_seed(seed)
     # What these norms multiply by is 1 + weight.
-    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron", "qwen3_next") else 1
+    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text") else 1
     weights = {}
     for name, parameter in [*model.named_parameters(), *saved_buffers(model)]:
         noise = torch.randn(parameter.shape, generator=generator, dtype=FLOAT32)

@@ -563,6 +563,45 @@ def lfm2(d):
     return dict(config, conv_bias=d.pick(FLAG), conv_L_cache=d.pick([1, 3, 4]), tie_word_embeddings=d.pick(FLAG), **d.padding(), **d.rotary())
 
 
+def qwen3_5(d):
+    config = qwen3_next(d)
+    return {key: value for key, value in config.items() if "expert" not in key and "mlp_only" not in key and key not in ("moe_intermediate_size", "norm_topk_prob")}
+
+
+def qwen3_5_moe(d):
+    config = qwen3_next(d)
+    return {key: value for key, value in config.items() if key not in ("mlp_only_layers", "norm_topk_prob", "intermediate_size")}
+
+
+def lfm2_moe(d):
+    config = {key: value for key, value in lfm2(d).items() if "block" not in key and "attn_idxs" not in key}
+    return config | {"layer_types": [d.pick(["conv", "full_attention"]) for _ in range(d.layers)], "num_dense_layers": d.pick([0, 1]),
+                     "num_experts": d.pick([2, 4]), "num_experts_per_tok": d.pick([1, 2]), "moe_intermediate_size": d.pick([3, 10]),
+                     "routed_scaling_factor": d.pick([1.0, 2.5]), "norm_topk_prob": d.pick(FLAG)}
+
+
+def bamba(d, keys=None):
+    config = d.sizes(apart="always")
+    hidden = config["hidden_size"]
+    heads = d.pick([n for n in range(1, hidden + 1) if hidden % n == 0])
+    config |= dict(mamba_expand=1, mamba_n_heads=heads, mamba_d_head=d.pick(["auto", hidden // heads]),
+                   mamba_n_groups=d.pick([n for n in (1, 2, 3, 4) if heads % n == 0]), mamba_d_state=d.pick([2, 5, 8]), mamba_d_conv=d.pick([2, 4]),
+                   mamba_conv_bias=d.pick(FLAG), mamba_proj_bias=d.pick(FLAG), mamba_chunk_size=d.pick([4, 8, 256]), attention_bias=d.pick(FLAG),
+                   mlp_bias=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG), hidden_act="silu", **bounds(d))
+    if keys is None:
+        keys = {"attn_layer_indices": d.pick([None, [i for i in range(d.layers) if d.pick(FLAG)]])}
+    return config | keys
+
+
+def falcon_h1(d):
+    config = bamba(d, {"mamba_rms_norm": d.pick(FLAG), "mamba_norm_before_gate": d.pick(FLAG), "projectors_bias": d.pick(FLAG)})
+    config |= {"mamba_d_ssm": config["mamba_n_heads"] * (size := d.pick([2, 4, 5])), "mamba_d_head": d.pick(["auto", size])}
+    factor = lambda: d.pick([1.0, 0.7, 1.4])
+    for key in ("embedding", "lm_head", "key", "attention_in", "attention_out", "ssm_in", "ssm_out"):
+        config[f"{key}_multiplier"] = factor()
+    return config | {"ssm_multipliers": [factor() for _ in range(5)], "mlp_multipliers": [factor() for _ in range(2)]} | d.rotary()
+
+
 # --- encoders ---------------------------------------------------------------------
 
 
@@ -625,12 +664,13 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt}
 FAMILIES = DECODERS | ENCODERS
 # Whose sequences are not divided.
-RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2}
+RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
+             "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "lfm2_moe": lfm2_moe, "bamba": bamba, "falcon_h1": falcon_h1}
 # Not for every strategy: what layers take of tokens crosses stages, which zero-bubble schedules refuse.
 APART = {"gemma4_text": gemma4}
 # Not drawn, but golden models: text parts of larger models, and families that transformers lacks or trains by chance.
 UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "llava", "llava_llama", "mimo", "mllama_text_model", "phi3_v", "phimoe", "qwen",
-           "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
+           "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_5_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
 # Of a source and a target.
 PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
