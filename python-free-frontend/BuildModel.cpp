@@ -87,6 +87,7 @@ struct LayerValues {
   int64_t stateCount = 0;  ///< of a sequence
   Value keys = {}, values = {}; ///< of an earlier layer
   Value inputs = {};            ///< of each layer of a run, of the token itself
+  Value firsts = {};            ///< 1 where a document begins, else 0, where sequences have several
 };
 
 /// Builds one layer.
@@ -360,7 +361,9 @@ Value LayerBuilder::build(Value cos, Value sin) {
   if (kind.mixer == Mixer::None)
     return residual(x, mlp(h), m.mlpDropout);
   bool recurs = kind.mixer != Mixer::Attention;
-  Value a = recurs ? buildRecurrence(g, m, kind, h) : attention(h, cos, sin);
+  if (recurs)
+    share(of.firsts, "document_starts");
+  Value a = recurs ? buildRecurrence(g, m, kind, h, of.firsts) : attention(h, cos, sin);
   if (recurs && m.family.recurrence.beside) {
     Value attended = attention(g.scale(h, m.factors.attentionInput), cos, sin);
     a = g.add(g.scale(a, m.factors.mixerOutput), g.scale(attended, m.factors.attentionOutput));
@@ -525,6 +528,14 @@ static Value buildTemperatures(ModelGraph &g, const Model &m) {
   return g.reshape(scales, shape);
 }
 
+/// 1 for the first token of each document, 0 for the others, [rows, sequence].
+static Value buildFirsts(ModelGraph &g) {
+  g.part("document_starts");
+  FullPrecision full(g.builder);
+  Value table = g.pad(g.fill(1, {1, 1}), 0, 0, g.positionCount());
+  return g.reshape(g.positionRows(table, g.sequence), {g.rows, g.sequence});
+}
+
 /// What an encoder's logits are made of.
 static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
   const Transform &transform = m.family.transform;
@@ -565,6 +576,8 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
   }
   if (m.everyPosition)
     of.temperatures = buildTemperatures(g, m);
+  if (g.positions && f.recurrence.any())
+    of.firsts = buildFirsts(g);
   Value inputs;
   if (m.inputWidth)
     inputs = buildInputs(g, m, ids, x);

@@ -179,7 +179,8 @@ void readRecurrence(Config &config, Model &m, int64_t listed, const ModelOptions
 std::optional<int64_t> listedLayers(Config &config, const Recurrence &keys);
 
 /// What a layer that reads h, [rows, sequence, hidden], has in place of attention.
-mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h);
+/// `firsts`: 1 where a document begins, else 0, [rows, sequence]; null where sequences are one.
+mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h, mlir::Value firsts);
 
 /// Latent attention of a layer that reads h.
 mlir::Value buildLatentAttention(class LayerGraph &g, const Model &m, const LayerKind &kind,

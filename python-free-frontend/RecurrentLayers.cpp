@@ -176,10 +176,6 @@ static void checkOptions(Config &config, const Model &m, const ModelOptions &opt
     config.error("") << "text is not generated with the recurrences and convolutions of " << name
                      << ", whose states are not kept between tokens; generate with transformers, which "
                         "reads the checkpoints";
-  else if (options.packed)
-    config.error("") << "--packed: the recurrences and convolutions of " << name
-                     << " would hand the state of one document on to the next; leave it out, and give "
-                        "sequences of one document";
   else if (!options.mupBase.empty() || options.width)
     config.error("") << "--mup-base: no rule of muP is known for the recurrences and convolutions of "
                      << name << "; leave it out";
@@ -228,6 +224,7 @@ struct RecurrenceBuilder {
   LayerGraph &g;
   const Model &m;
   int64_t rows, sequence; ///< sequences, and positions of each
+  Value firsts;           ///< 1 where a document begins, else 0, [rows, sequence]; null where sequences are one
   const Recurrence &keys = m.family.recurrence;
   const RecurrenceSizes &s = m.recurrence;
   int64_t perKey = s.keyHeads ? s.heads / s.keyHeads : 0; ///< heads that share a key
@@ -242,6 +239,11 @@ struct RecurrenceBuilder {
   }
   Value exp(Value x) { return make<ExpOp>(x); }
   Value decay(Value to, Value from, bool strict = false) { return make<DecayOp>(to, from, strict); }
+  /// x, [heads, ..], times `factor`, which has no heads.
+  Value ofAll(Value x, Value factor) {
+    SmallVector<int64_t> dims{0};
+    return factor ? g.mul(x, g.broadcast(factor, shapeOf(x), dims)) : x;
+  }
   /// log(1 + exp(x)).
   Value softplus(Value x) {
     // The logarithm of exp(x) + exp(0).
@@ -323,6 +325,15 @@ struct RecurrenceBuilder {
 
   /// Sums of x, [heads, rows, chunks, chunk], up to and with each position of a chunk.
   Value sums(Value x) { return contract("h b n u, t u -> h b n t", x, triangle(chunk)); }
+  /// What of a state is retained within a document, and nothing across the beginning of one: factors of decays. A document
+  /// that begins is a log decay of -1024, whose exponential is 0; sums of them are exact, and apart from those of other decays,
+  /// which would lose digits beside them. All are null where sequences are one document.
+  struct Documents {
+    Value inside, insideStrict; ///< [rows, chunks, chunk, chunk], from a position to a later one of its chunk
+    Value toEnd, fromStart;     ///< [rows, chunks, chunk], to the end of a chunk, and from before its beginning
+    Value across, between;      ///< [rows, chunks], of a whole chunk; [rows, chunks, chunks], as `between` in `scan`
+  };
+  Documents documents();
   /// x times a factor of each position.
   Value weigh(Value x, Value factor) { return g.mul(x, g.broadcast(factor, shapeOf(x), {4})); }
   /// The recurrence S_t = exp(a_t) S_(t-1) + k_t v_t^T, whose outputs are S_t^T q_t, all `chunked`: q and
@@ -352,10 +363,17 @@ Value RecurrenceBuilder::convolve(StringRef part, StringRef tensor, Value x, con
   Value w = g.weight({weight, {width, 1, s.kernel}, 1 / std::sqrt(3.0 * double(s.kernel)), 0, file + ".weight",
                       false, where});
   w = g.reshape(w, {width, s.kernel});
-  Value y;
+  Value y, within; ///< whether a position and an earlier one are of one document
   for (int64_t back = 0; back < std::min(s.kernel, sequence); ++back) {
     // What lay `back` positions before.
     Value earlier = back ? g.pad(slice(x, 1, 0, sequence - back), 1, back, sequence) : x;
+    if (back && firsts) {
+      // No document begins at the positions after it.
+      Value begun = back == 1 ? firsts : g.pad(slice(firsts, 1, 0, sequence - back + 1), 1, back - 1, sequence);
+      Value none = g.add(g.scale(begun, -1), g.fill(1, {rows, sequence}));
+      within = within ? g.mul(within, none) : none;
+      earlier = g.mul(earlier, spread(within, earlier, 2));
+    }
     Value term = g.mul(earlier, row(w, 1, s.kernel - 1 - back));
     y = y ? g.add(y, term) : term;
   }
@@ -364,18 +382,42 @@ Value RecurrenceBuilder::convolve(StringRef part, StringRef tensor, Value x, con
   return y;
 }
 
+RecurrenceBuilder::Documents RecurrenceBuilder::documents() {
+  if (!firsts)
+    return {};
+  Documents d;
+  Value begun = g.scale(firsts, -1024);
+  if (chunk * chunks != sequence)
+    begun = g.pad(begun, 1, 0, chunk * chunks);
+  begun = g.reshape(begun, {rows, chunks, chunk});
+  Value sum = contract("b n u, t u -> b n t", begun, triangle(chunk));
+  d.inside = decay(sum, sum);
+  d.insideStrict = decay(sum, sum, /*strict=*/true);
+  if (chunks == 1)
+    return d;
+  Value last = row(sum, 2, chunk - 1);
+  d.toEnd = exp(g.add(spread(last, sum, 2), g.scale(sum, -1)));
+  d.fromStart = exp(sum);
+  d.across = exp(last);
+  Value before = contract("b j, m j -> b m", last, triangle(chunks, true));
+  Value upTo = contract("b j, m j -> b m", last, triangle(chunks));
+  d.between = decay(before, upTo, /*strict=*/true);
+  return d;
+}
+
 Value RecurrenceBuilder::scan(Value q, Value k, Value v, Value a) {
   FullPrecision full(g.builder);
-  Value sum = sums(a), decays = decay(sum, sum);
+  Documents own = documents();
+  Value sum = sums(a), decays = ofAll(decay(sum, sum), own.inside);
   Value toEnd, fromStart, between;
   if (chunks > 1) {
     Value last = row(sum, 3, chunk - 1);
-    toEnd = exp(g.add(spread(last, sum, 3), g.scale(sum, -1)));
-    fromStart = exp(sum);
+    toEnd = ofAll(exp(g.add(spread(last, sum, 3), g.scale(sum, -1))), own.toEnd);
+    fromStart = ofAll(exp(sum), own.fromStart);
     // What the beginning of each chunk retains of the states that the chunks before it add.
     Value before = contract("h b j, m j -> h b m", last, triangle(chunks, true));
     Value upTo = contract("h b j, m j -> h b m", last, triangle(chunks));
-    between = decay(before, upTo, /*strict=*/true);
+    between = ofAll(decay(before, upTo, /*strict=*/true), own.between);
   }
   full.end();
   Value scores = perHead(contract("g b n t k, g b n u k -> g b n t u", q, k));
@@ -494,10 +536,11 @@ Value RecurrenceBuilder::invert(Value x) {
 
 Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value beta) {
   FullPrecision full(g.builder);
+  Documents own = documents();
   Value sum = sums(a), last = row(sum, 3, chunk - 1);
-  Value decays = decay(sum, sum), earlier = decay(sum, sum, /*strict=*/true);
-  Value toEnd = exp(g.add(spread(last, sum, 3), g.scale(sum, -1)));
-  Value fromStart = exp(sum), retained = exp(last);
+  Value decays = ofAll(decay(sum, sum), own.inside), earlier = ofAll(decay(sum, sum, /*strict=*/true), own.insideStrict);
+  Value toEnd = ofAll(exp(g.add(spread(last, sum, 3), g.scale(sum, -1))), own.toEnd);
+  Value fromStart = ofAll(exp(sum), own.fromStart), retained = ofAll(exp(last), own.across);
   // The values that each position adds: without the state before the chunk, and what they lose of it.
   Value alike = perHead(contract("g b n t k, g b n u k -> g b n t u", k, k));
   Value system = g.mul(g.mul(alike, earlier), spread(beta, earlier, 4));
@@ -506,13 +549,13 @@ Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value bet
   scores = g.mul(scores, decays);
   q = perHead(q);
   k = perHead(k);
-  Value own = contract("h b n t u, h b n u v -> h b n t v", inverse, weigh(v, beta));
+  Value added = contract("h b n t u, h b n u v -> h b n t v", inverse, weigh(v, beta));
   Value lost = contract("h b n t u, h b n u k -> h b n t k", inverse, weigh(k, g.mul(beta, fromStart)));
   Value queries = weigh(q, fromStart), keys = weigh(k, toEnd);
   Value state, y;
   for (int64_t n = 0; n < chunks; ++n) {
     auto of = [&](Value x) { return row(x, 2, n); };
-    Value values = of(own), out;
+    Value values = of(added), out;
     if (state) {
       values = g.add(values, g.scale(contract("h b t k, h b k v -> h b t v", of(lost), state), -1));
       out = contract("h b t k, h b k v -> h b t v", of(queries), state);
@@ -527,8 +570,8 @@ Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value bet
     y = y ? g.add(y, out) : out;
     if (n + 1 == chunks)
       break;
-    Value added = contract("h b u k, h b u v -> h b k v", of(keys), values);
-    state = state ? g.add(g.mul(state, g.broadcast(of(retained), shapeOf(state), {2, 3})), added) : added;
+    Value gained = contract("h b u k, h b u v -> h b k v", of(keys), values);
+    state = state ? g.add(g.mul(state, g.broadcast(of(retained), shapeOf(state), {2, 3})), gained) : gained;
   }
   return y;
 }
@@ -588,9 +631,9 @@ Value RecurrenceBuilder::delta(Value h) {
   return output("out_proj", y);
 }
 
-Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h) {
+Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h, Value firsts) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(h.getType()).getShape();
-  RecurrenceBuilder b{g, m, shape[0], shape[1]};
+  RecurrenceBuilder b{g, m, shape[0], shape[1], firsts};
   switch (kind.mixer) {
   case Mixer::StateSpace:
     return b.stateSpace(h);
