@@ -325,15 +325,21 @@ struct RecurrenceBuilder {
 
   /// Sums of x, [heads, rows, chunks, chunk], up to and with each position of a chunk.
   Value sums(Value x) { return contract("h b n u, t u -> h b n t", x, triangle(chunk)); }
+  /// And behind it.
+  Value behind(Value x) { return contract("h b n u, u t -> h b n t", x, triangle(chunk, true)); }
   /// What of a state is retained within a document, and nothing across the beginning of one: factors of decays. A document
   /// that begins is a log decay of -1024, whose exponential is 0; sums of them are exact, and apart from those of other decays,
   /// which would lose digits beside them. All are null where sequences are one document.
   struct Documents {
-    Value inside, insideStrict; ///< [rows, chunks, chunk, chunk], from a position to a later one of its chunk
+    Value inside; ///< [rows, chunks, chunk, chunk], from a position to a later one of its chunk, which is the last dimension
     Value toEnd, fromStart;     ///< [rows, chunks, chunk], to the end of a chunk, and from before its beginning
     Value across, between;      ///< [rows, chunks], of a whole chunk; [rows, chunks, chunks], as `between` in `scan`
   };
   Documents documents();
+  /// What the beginning of each chunk retains of the end of each, from products that are those of ends, in dimension `dim`.
+  Value delayed(Value x, int64_t dim) { return g.pad(slice(x, dim, 0, chunks - 1), dim, 1, chunks); }
+  /// The products of decays after u up to t, [.., u, t], 0 where u > t, of log decays x, [heads, rows, chunks, positions].
+  Value products(Value x);
   /// x times a factor of each position.
   Value weigh(Value x, Value factor) { return g.mul(x, g.broadcast(factor, shapeOf(x), {4})); }
   /// The recurrence S_t = exp(a_t) S_(t-1) + k_t v_t^T, whose outputs are S_t^T q_t, all `chunked`: q and
@@ -341,12 +347,17 @@ struct RecurrenceBuilder {
   Value scan(Value q, Value k, Value v, Value a);
   /// That of the gated delta rule; beta as a.
   Value deltaScan(Value q, Value k, Value v, Value a, Value beta);
-  /// The inverse of 1 + x, where x is 0 on and above the diagonal of its last two dimensions.
+  /// The inverse of 1 + x, where x is 0 on and below the diagonal of its last two dimensions.
   Value invert(Value x);
   /// A triangle of ones, [size, size], with or without the diagonal.
   Value triangle(int64_t size, bool strict = false) {
     Value zeros = g.fill(0, {size});
     return decay(zeros, zeros, strict);
+  }
+
+  /// Its transpose.
+  Value upper(int64_t size, bool strict = false) {
+    return g.add(g.fill(1, {size, size}), g.scale(triangle(size, !strict), -1));
   }
 
   Value stateSpace(Value h);
@@ -382,6 +393,41 @@ Value RecurrenceBuilder::convolve(StringRef part, StringRef tensor, Value x, con
   return y;
 }
 
+Value RecurrenceBuilder::products(Value x) {
+  // Sums of x behind u up to t are not differences of sums from the beginning: f32 would lose digits of large sums, and of
+  // gradients, which would be differences again. They have two parts: what is behind u in its block of
+  // positions, and what is behind this block up to t; or one, where t is in that block too.
+  constexpr int64_t most = 16;
+  SmallVector<int64_t> shape(shapeOf(x));
+  int64_t given = shape[3], size = given <= most ? given : llvm::alignTo(given, most);
+  if (size != given)
+    x = g.pad(x, 3, 0, size);
+  int64_t block = std::min(size, most), blocks = size / block;
+  auto with = [&](std::initializer_list<int64_t> last) {
+    SmallVector<int64_t> result(ArrayRef<int64_t>(shape).take_front(3));
+    result.append(last);
+    return result;
+  };
+  Value parts = g.reshape(x, with({blocks, block}));
+  Value sum = g.mul(g.broadcast(parts, with({blocks, block, block}), {4}), upper(block, true));
+  sum = contract("h b n k u j, t j -> h b n k u t", sum, triangle(block));
+  if (blocks > 1) {
+    auto all = with({blocks, block, blocks, block});
+    SmallVector<int64_t> pairs{blocks, block, blocks, block};
+    Value later = upper(blocks, true), same = g.add(upper(blocks), g.scale(later, -1));
+    Value behind = contract("h b n k j, j u -> h b n k u", parts, triangle(block, true));
+    Value upTo = g.reshape(g.broadcast(later, {blocks, blocks, block}, {2}), {blocks, size});
+    upTo = g.mul(g.broadcast(x, with({blocks, size}), {3}), upTo);
+    upTo = contract("h b n k j, t j -> h b n k t", upTo, triangle(size));
+    upTo = g.reshape(upTo, with({blocks, blocks, block}));
+    sum = g.mul(g.broadcast(sum, all, {5}), g.broadcast(same, pairs, {1, 3}));
+    sum = g.add(sum, g.mul(g.broadcast(behind, all, {5, 6}), g.broadcast(later, pairs, {1, 3})));
+    sum = g.add(sum, g.broadcast(upTo, all, {4}));
+  }
+  Value result = g.mul(exp(g.reshape(sum, with({size, size}))), upper(size));
+  return size == given ? result : slice(slice(result, 3, 0, given), 4, 0, given);
+}
+
 RecurrenceBuilder::Documents RecurrenceBuilder::documents() {
   if (!firsts)
     return {};
@@ -391,41 +437,37 @@ RecurrenceBuilder::Documents RecurrenceBuilder::documents() {
     begun = g.pad(begun, 1, 0, chunk * chunks);
   begun = g.reshape(begun, {rows, chunks, chunk});
   Value sum = contract("b n u, t u -> b n t", begun, triangle(chunk));
-  d.inside = decay(sum, sum);
-  d.insideStrict = decay(sum, sum, /*strict=*/true);
+  d.inside = g.reshape(products(g.reshape(begun, {1, rows, chunks, chunk})), {rows, chunks, chunk, chunk});
   if (chunks == 1)
     return d;
   Value last = row(sum, 2, chunk - 1);
   d.toEnd = exp(g.add(spread(last, sum, 2), g.scale(sum, -1)));
   d.fromStart = exp(sum);
   d.across = exp(last);
-  Value before = contract("b j, m j -> b m", last, triangle(chunks, true));
-  Value upTo = contract("b j, m j -> b m", last, triangle(chunks));
-  d.between = decay(before, upTo, /*strict=*/true);
+  d.between = delayed(g.reshape(products(g.reshape(last, {1, rows, 1, chunks})), {rows, chunks, chunks}), 2);
   return d;
 }
 
 Value RecurrenceBuilder::scan(Value q, Value k, Value v, Value a) {
   FullPrecision full(g.builder);
   Documents own = documents();
-  Value sum = sums(a), decays = ofAll(decay(sum, sum), own.inside);
+  Value decays = ofAll(products(a), own.inside);
   Value toEnd, fromStart, between;
   if (chunks > 1) {
-    Value last = row(sum, 3, chunk - 1);
-    toEnd = ofAll(exp(g.add(spread(last, sum, 3), g.scale(sum, -1))), own.toEnd);
+    Value sum = sums(a);
+    toEnd = ofAll(exp(behind(a)), own.toEnd);
     fromStart = ofAll(exp(sum), own.fromStart);
     // What the beginning of each chunk retains of the states that the chunks before it add.
-    Value before = contract("h b j, m j -> h b m", last, triangle(chunks, true));
-    Value upTo = contract("h b j, m j -> h b m", last, triangle(chunks));
-    between = ofAll(decay(before, upTo, /*strict=*/true), own.between);
+    between = products(g.reshape(row(sum, 3, chunk - 1), {s.heads, rows, 1, chunks}));
+    between = ofAll(delayed(g.reshape(between, {s.heads, rows, chunks, chunks}), 3), own.between);
   }
   full.end();
-  Value scores = perHead(contract("g b n t k, g b n u k -> g b n t u", q, k));
-  Value y = contract("h b n t u, h b n u v -> h b n t v", g.mul(scores, decays), v);
+  Value scores = perHead(contract("g b n u k, g b n t k -> g b n u t", k, q));
+  Value y = contract("h b n u t, h b n u v -> h b n t v", g.mul(scores, decays), v);
   if (chunks == 1)
     return y;
   Value states = contract("h b n u k, h b n u v -> h b n k v", perHead(k), weigh(v, toEnd));
-  states = contract("h b m j, h b j k v -> h b m k v", between, states);
+  states = contract("h b j m, h b j k v -> h b m k v", between, states);
   return g.add(y, weigh(contract("h b n t k, h b n k v -> h b n t v", perHead(q), states), fromStart));
 }
 
@@ -508,15 +550,14 @@ Value RecurrenceBuilder::convolution(Value h) {
 //===--- the gated delta rule -----------------------------------------------===//
 
 Value RecurrenceBuilder::invert(Value x) {
-  // Blocks of twice the size from blocks on the diagonal: the lower left one is -D (lower left of x) A,
-  // where A and D are the inverses of the upper left and the lower right one. As forward substitution it
+  // Blocks of twice the size from blocks on the diagonal: the upper right one is -A (upper right of x) D,
+  // where A and D are the inverses of the upper left and the lower right one. As substitution it
   // adds no power of x to another, whose sums would lose digits.
   Value inverse;
   for (int64_t size = 1; size < chunk; size *= 2) {
-    Value corner = g.pad(g.pad(g.fill(1, {size, size}), 0, size, 2 * size), 1, 0, 2 * size);
+    Value corner = g.pad(g.pad(g.fill(1, {size, size}), 0, 0, 2 * size), 1, size, 2 * size);
     int64_t blocks = chunk / (2 * size);
-    Value lower = triangle(blocks), strict = triangle(blocks, true);
-    Value diagonal = g.add(lower, g.scale(strict, -1));
+    Value diagonal = g.add(triangle(blocks), g.scale(triangle(blocks, true), -1));
     SmallVector<int64_t> both{blocks, 2 * size, blocks, 2 * size};
     Value mask = g.mul(g.broadcast(diagonal, both, {1, 3}), g.broadcast(corner, both, {0, 2}));
     Value part = g.mul(x, g.reshape(mask, {chunk, chunk}));
@@ -538,19 +579,19 @@ Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value bet
   FullPrecision full(g.builder);
   Documents own = documents();
   Value sum = sums(a), last = row(sum, 3, chunk - 1);
-  Value decays = ofAll(decay(sum, sum), own.inside), earlier = ofAll(decay(sum, sum, /*strict=*/true), own.insideStrict);
-  Value toEnd = ofAll(exp(g.add(spread(last, sum, 3), g.scale(sum, -1))), own.toEnd);
+  Value decays = ofAll(products(a), own.inside), earlier = g.mul(decays, upper(chunk, true));
+  Value toEnd = ofAll(exp(behind(a)), own.toEnd);
   Value fromStart = ofAll(exp(sum), own.fromStart), retained = ofAll(exp(last), own.across);
   // The values that each position adds: without the state before the chunk, and what they lose of it.
-  Value alike = perHead(contract("g b n t k, g b n u k -> g b n t u", k, k));
-  Value system = g.mul(g.mul(alike, earlier), spread(beta, earlier, 4));
+  Value alike = perHead(contract("g b n u k, g b n t k -> g b n u t", k, k));
+  Value system = g.mul(g.mul(alike, earlier), spread(beta, earlier, 3));
   Value inverse = chunk > 1 ? invert(system) : g.add(system, g.fill(1, shapeOf(system)));
-  Value scores = perHead(contract("g b n t k, g b n u k -> g b n t u", q, k));
+  Value scores = perHead(contract("g b n u k, g b n t k -> g b n u t", k, q));
   scores = g.mul(scores, decays);
   q = perHead(q);
   k = perHead(k);
-  Value added = contract("h b n t u, h b n u v -> h b n t v", inverse, weigh(v, beta));
-  Value lost = contract("h b n t u, h b n u k -> h b n t k", inverse, weigh(k, g.mul(beta, fromStart)));
+  Value added = contract("h b n u t, h b n u v -> h b n t v", inverse, weigh(v, beta));
+  Value lost = contract("h b n u t, h b n u k -> h b n t k", inverse, weigh(k, g.mul(beta, fromStart)));
   Value queries = weigh(q, fromStart), keys = weigh(k, toEnd);
   Value state, y;
   for (int64_t n = 0; n < chunks; ++n) {
@@ -560,7 +601,7 @@ Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value bet
       values = g.add(values, g.scale(contract("h b t k, h b k v -> h b t v", of(lost), state), -1));
       out = contract("h b t k, h b k v -> h b t v", of(queries), state);
     }
-    Value inside = contract("h b t u, h b u v -> h b t v", of(scores), values);
+    Value inside = contract("h b u t, h b u v -> h b t v", of(scores), values);
     out = out ? g.add(out, inside) : inside;
     SmallVector<int64_t> shape(shapeOf(out));
     shape.insert(shape.begin() + 2, 1);

@@ -61,9 +61,6 @@ def gradient_error(before, after, golden, lr):
         # Where nothing flows back, nothing may come: there is no scale but that of the values.
         norm = math.hypot(*want)
         error = math.dist(have, want) / ((norm if norm > 1e-14 * most else most) or 1)
-        # That of a recurrence's decays is a small difference of large sums over the sequence, which f32 rounds.
-        if name.endswith((".A_log", ".dt_bias")):
-            error /= 2
         if not error <= worst:
             worst, where = error, name
     return worst, where
