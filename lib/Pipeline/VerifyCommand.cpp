@@ -130,7 +130,7 @@ static Error checkProgram(const Arguments &arguments) {
   return Error::success();
 }
 
-static Allowed allowedOf(const CompileOptions &options, ModuleOp step, bool routed) {
+static Allowed allowedOf(const CompileOptions &options, bool routed) {
   // Rounded scores choose other experts for some tokens.
   double most = routed ? 7.5e-1 : 0;
   if (options.precision == MixedPrecision::bf16 || options.momentsDtype == MomentType::bf16)
@@ -140,9 +140,7 @@ static Allowed allowedOf(const CompileOptions &options, ModuleOp step, bool rout
   // Where a step has the sign or direction of a sum alone, rounding a share e of signs to the other changes it by
   // 2 sqrt(e).
   const train::Optimizer &row = *options.optimizer;
-  // The gradient of a recurrence's decay is a small difference of large sums over the sequence.
-  bool recurs = step.walk([](train::DecayOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return {1e-5, recurs ? 2e-4 : 5e-5, recurs ? 1e-3 : 2e-5, row.keeps("variance") && !row.hasDirection() ? 2e-4 : 1e-2};
+  return {1e-5, 5e-5, 2e-5, row.keeps("variance") && !row.hasDirection() ? 2e-4 : 1e-2};
 }
 
 //===--- what is trained ------------------------------------------------------===//
@@ -455,7 +453,7 @@ Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &con
     Error error = right.takeError();
     return diagnostics.hasErrors() ? diagnostics.take(toString(std::move(error))) : std::move(error);
   }
-  return printVerdict(*right, losses, norms, allowedOf(options, **step, right->routed), os);
+  return printVerdict(*right, losses, norms, allowedOf(options, right->routed), os);
 }
 
 } // namespace meshwright
