@@ -81,6 +81,14 @@ static Family roberta() {
   return f;
 }
 
+/// RoBERTa of another vocabulary.
+static Family likeRoberta(StringRef name) {
+  Family f = roberta();
+  f.name = name;
+  f.vocabulary.otherwise = 30522;
+  return f;
+}
+
 static Family modernBert() {
   Family f;
   f.name = "modernbert";
@@ -151,5 +159,5 @@ static Family modernBert() {
 }
 
 std::vector<Family> meshwright::frontend::encoderFamilies() {
-  return {bert(), roberta(), modernBert()};
+  return {bert(), roberta(), likeRoberta("xlm-roberta"), likeRoberta("camembert"), modernBert()};
 }

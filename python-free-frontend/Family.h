@@ -445,6 +445,8 @@ std::vector<Family> encoderDecoderFamilies();
 /// What other families are variations of.
 Family llama();
 Family mistral();
+Family olmo2();
+Family exaone4();
 Family qwen2();
 Family qwen3();
 Family qwen3Moe();

@@ -134,10 +134,50 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
   }
 }
 
+/// Reads "per_layer_config", in which transformers lists what differs by layer instead of the keys of layers without a window:
+/// it must be the same of those, and nothing of others. Returns whether it is there.
+static bool readLayerList(Config &config, const Model &m, int64_t &headDim, std::optional<int64_t> &kvHeads) {
+  constexpr StringRef key = "per_layer_config";
+  const llvm::json::Value *value = config.json(key);
+  const llvm::json::Object *list = value ? value->getAsObject() : nullptr;
+  if (!list || list->empty())
+    return false;
+  headDim = m.headDim;
+  kvHeads = std::nullopt;
+  const llvm::json::Value &common = list->begin()->second;
+  const llvm::json::Object *sizes = common.getAsObject();
+  size_t full = llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.table == 0; });
+  bool alike = sizes;
+  for (const auto &[name, each] : *list) {
+    int64_t layer;
+    alike = alike && !StringRef(name).getAsInteger(10, layer) && layer >= 0 && each == common;
+    if (!alike || layer >= m.layers) // a model of fewer layers than are listed
+      continue;
+    alike = m.kinds[layer].table == 0;
+    --full;
+  }
+  alike = alike && full == 0;
+  for (const auto &[name, size] : sizes ? *sizes : llvm::json::Object()) {
+    std::optional<int64_t> number = size.getAsInteger();
+    alike = alike && number && *number > 0;
+    if (alike && StringRef(name) == "head_dim")
+      headDim = *number;
+    else if (alike && StringRef(name) == "num_key_value_heads")
+      kvHeads = number;
+    else
+      alike = false;
+  }
+  if (!alike)
+    config.error(key) << "\"" << key << "\" must give all layers of full attention, and no others, the same \"head_dim\" and "
+                         "\"num_key_value_heads\"";
+  return true;
+}
+
 void meshwright::frontend::readMixed(Config &config, Model &m) {
   const MixedHeads &keys = m.family.mixed;
   int64_t headDim = config.size(keys.headDim.name, keys.headDim.otherwise);
   auto kvHeads = config.optionalSize(keys.kvHeads.name, keys.kvHeads.otherwise);
+  bool listed = readLayerList(config, m, headDim, kvHeads);
   bool valuesAreKeys = config.flag(keys.valuesAreKeys.name, keys.valuesAreKeys.otherwise);
   int64_t sharing = config.count(keys.sharing.name, keys.sharing.otherwise);
   bool wide = config.flag(keys.wide.name, keys.wide.otherwise);
@@ -163,7 +203,7 @@ void meshwright::frontend::readMixed(Config &config, Model &m) {
       continue;
     kind.headDim = headDim;
     kind.valuesAreKeys = valuesAreKeys && !kind.reuses;
-    if (valuesAreKeys && kvHeads)
+    if ((valuesAreKeys || listed) && kvHeads)
       kind.kvHeads = *kvHeads;
   }
   for (int table : {0, 1}) {

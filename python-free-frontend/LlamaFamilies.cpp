@@ -104,7 +104,7 @@ static Family olmo() {
 }
 
 /// Norms after attention and MLP, and of all queries and keys.
-static Family olmo2() {
+Family meshwright::frontend::olmo2() {
   Family f = olmo();
   f.name = "olmo2";
   f.clip = {};
@@ -131,7 +131,7 @@ static Family olmo3() {
   return f;
 }
 
-static Family exaone4() {
+Family meshwright::frontend::exaone4() {
   Family f = olmo2();
   f.name = "exaone4";
   f.vocabulary.otherwise = 102400;
@@ -451,8 +451,96 @@ static Family apertus() {
   return f;
 }
 
+/// Every fourth layer, from the first, has no window.
+static Family cwm() {
+  Family f = llama();
+  f.name = "cwm";
+  f.vocabulary.otherwise = 128256;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 6144;
+  f.layers.otherwise = 64;
+  f.heads.otherwise = 48;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 21504;
+  f.eps.otherwise = 1e-5;
+  f.rotary.theta.otherwise = 1e6;
+  f.qkvBias = f.outputBias = {};
+  f.kinds.window = {"sliding_window", 8192};
+  f.kinds.fullEvery = {{}, 4};
+  f.kinds.fullFrom = 0;
+  f.kinds.listed = true;
+  return f;
+}
+
+static Family internlm3() {
+  Family f = llama();
+  f.name = "internlm3";
+  f.vocabulary.otherwise = 128512;
+  f.positions.otherwise = 32768;
+  f.layers.otherwise = 48;
+  f.kvHeads.otherwise = 2;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 10240;
+  f.padding.otherwise = 2;
+  f.eps.otherwise = 1e-5;
+  f.qkvBias.alias = f.outputBias.alias = "qkv_bias";
+  f.mlpBias.alias = "bias";
+  return f;
+}
+
+static Family iquestcoder() {
+  Family f = llama();
+  f.name = "iquestcoder";
+  f.vocabulary.otherwise = 76800;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 5120;
+  f.layers.otherwise = 80;
+  f.heads.otherwise = 40;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 27648;
+  f.eps.otherwise = 1e-5;
+  f.fixed.push_back({"clip_qkv", {"null"}, "queries, keys and values are clipped"});
+  f.fixed.push_back({"use_sliding_window", {"false"}, "layers have windows"});
+  return f;
+}
+
+static Family jais2() {
+  Family f = llama();
+  f.name = "jais2";
+  f.vocabulary.otherwise = 150272;
+  f.positions.otherwise = 8192;
+  f.hidden.otherwise = 3328;
+  f.heads.otherwise = 26;
+  f.inner.otherwise = 26624;
+  f.activation.otherwise = "relu2";
+  f.norm = NormKind::Layer;
+  f.normBias = true;
+  f.eps = {"layer_norm_eps", 1e-5};
+  f.gated = false;
+  f.qkvBias.otherwise = f.outputBias.otherwise = f.mlpBias.otherwise = true;
+  return f;
+}
+
+/// Granite's factors, but logits are multiplied by theirs. `postNorm`: what attention and the MLP give is normalized too.
+static Family hyperclovax(bool postNorm) {
+  Family f = granite();
+  f.name = "hyperclovax";
+  f.variant = {"use_post_norm", true, postNorm};
+  f.scoreFactor.otherwise = std::nullopt;
+  f.logitFactor = {"logits_scaling", 1.0};
+  f.logitDivisor = {};
+  if (postNorm) {
+    f.names.attentionPostNorm = "post_norm1";
+    f.names.mlpPostNorm = "post_norm2";
+  }
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::llamaFamilies() {
   return {llama(),  mistral(), ministral(), qwen2(),   qwen3(),   phi3(),     olmo(), olmo2(),
           olmo3(),  exaone4(), granite(),   minicpm(), smollm3(), stablelm(), glm(),  glm4(),
-          cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45(), apertus(), ministral3(), hunyuan(), mimo()};
+          cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45(), apertus(), ministral3(), hunyuan(), mimo(),
+          cwm(),    internlm3(), iquestcoder(), jais2(),  hyperclovax(true), hyperclovax(false)};
 }

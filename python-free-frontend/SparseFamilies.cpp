@@ -491,8 +491,157 @@ static Family minicpm3() {
   return f;
 }
 
+//===--- families of others' attention and experts ---------------------------===//
+
+/// OLMo 2 with experts.
+static Family flexOlmo() {
+  Family f = olmo2();
+  f.name = "flex_olmo";
+  f.vocabulary.otherwise = 100352;
+  f.positions.otherwise = 4096;
+  f.padding.otherwise = 100277;
+  f.eps.otherwise = 1e-6;
+  f.rotary.theta.otherwise = 500000.0;
+  addExperts(f, 7, 5, 0);
+  f.experts.inner = {};
+  f.experts.balance.otherwise = 0.01;
+  f.experts.dense = {};
+  f.experts.every = {};
+  return f;
+}
+
+/// Qwen3-MoE with windows, angles by type of layer, and a list of the layers that have experts.
+static Family mellum() {
+  Family f = qwen3Moe();
+  f.name = "mellum";
+  f.vocabulary.otherwise = 98304;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 2304;
+  f.layers.otherwise = 28;
+  f.heads.otherwise = 32;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 7168;
+  f.rotary.byLayerType = true;
+  f.kinds = {};
+  f.kinds.window = {"sliding_window", 1024};
+  f.kinds.listed = true;
+  f.experts.count = {"num_local_experts", 64, "num_experts"};
+  f.experts.inner.otherwise = 896;
+  f.experts.normalized.otherwise = true;
+  f.experts.dense = {};
+  f.experts.every = {};
+  f.experts.kinds = "mlp_layer_types";
+  // Layers that predict further tokens are not trained.
+  f.ignored.insert(f.ignored.end(), {"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"});
+  return f;
+}
+
+static Family dots1() {
+  Family f = qwen3();
+  f.name = "dots1";
+  f.vocabulary.otherwise = 152064;
+  f.positions.otherwise = 2048;
+  f.hidden.otherwise = 4608;
+  f.layers.otherwise = 62;
+  f.inner.otherwise = 10944;
+  f.headDim.otherwise = std::nullopt;
+  f.kinds.use = {};
+  f.kinds.fullLayers.otherwise = 62;
+  addRoutedExperts(f, "\"sigmoid\"", 0, 0, 1408);
+  f.experts.denseFirst.otherwise = 0;
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = 1;
+  f.experts.normalized.otherwise = false;
+  f.experts.factor.otherwise = 1;
+  return f;
+}
+
+static Family exaoneMoe() {
+  Family f = exaone4();
+  f.name = "exaone_moe";
+  f.eps.otherwise = 1e-5;
+  f.padding.otherwise = 0;
+  f.names.attentionNorm = "input_layernorm";
+  f.names.mlpNorm = "post_attention_layernorm";
+  f.names.attentionPostNorm = f.names.mlpPostNorm = {};
+  addRoutedExperts(f, "\"sigmoid\"", 64, 8, 1024);
+  f.experts.count = {"num_experts", 64, "num_local_experts"};
+  f.experts.sharedCount = {"num_shared_experts", 1};
+  f.experts.denseFirst.otherwise = 1;
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = 1;
+  f.experts.kinds = "mlp_layer_types";
+  f.experts.choiceBias = "mlp.e_score_correction_bias";
+  return f;
+}
+
+static Family solarOpen() {
+  Family f = llama();
+  f.name = "solar_open";
+  f.vocabulary.otherwise = 196608;
+  f.positions.otherwise = 131072;
+  f.layers.otherwise = 48;
+  f.heads.otherwise = 64;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.eps.otherwise = 1e-5;
+  f.outputBias = f.mlpBias = {};
+  f.rotary.theta.otherwise = 1e6;
+  f.rotary.part = {"partial_rotary_factor", 1.0};
+  addRoutedExperts(f, "\"sigmoid\"", 128, 8, 1280);
+  f.inner = {"moe_intermediate_size", 1280}; // no layer is dense
+  f.experts.denseFirst = {};
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = 1;
+  f.experts.factor.otherwise = 1;
+  f.ignored.push_back("intermediate_size");
+  f.fixed.push_back({"first_k_dense_replace", {"0"}, "layers have no experts"});
+  f.fixed.push_back({"use_qk_norm", {"false"}, "heads are normalized"});
+  return f;
+}
+
+/// GLM-4.7-Flash: DeepSeek's attention and GLM's experts.
+static Family glm4MoeLite() {
+  Family f = deepseekV3();
+  f.name = "glm4_moe_lite";
+  f.vocabulary.otherwise = 154880;
+  f.positions.otherwise = 202752;
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 47;
+  f.heads.otherwise = 20;
+  f.inner.otherwise = 10240;
+  f.eps.otherwise = 1e-5;
+  f.latent.queryRank.otherwise = 768;
+  f.latent.plainDim.otherwise = 192;
+  f.latent.valueDim.otherwise = 256;
+  f.experts.count.otherwise = 64;
+  f.experts.chosen.otherwise = 4;
+  f.experts.inner.otherwise = 1536;
+  f.experts.factor.otherwise = 1.8;
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = 1;
+  f.experts.denseFirst.otherwise = 1;
+  f.experts.kinds = "mlp_layer_types";
+  return f;
+}
+
+/// DeepSeek's attention without experts.
+static Family youtu() {
+  Family f = deepseekV3();
+  f.name = "youtu";
+  f.vocabulary.otherwise = 128256;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 32;
+  f.heads.otherwise = 16;
+  f.inner.otherwise = 6144;
+  f.std.otherwise = 0.0198;
+  f.tied.otherwise = true;
+  f.experts = {};
+  f.ignored = {"pretraining_tp", "head_dim", "qk_head_dim", "embedding_initializer_range"};
+  f.fixed = {{"mlp_bias", {"false"}, "MLPs have biases"}};
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::sparseFamilies() {
   return {mixtral(),    qwen2Moe(),   qwen3Moe(), olmoe(),      gptOss(),     graniteMoe(),
           graniteMoeShared(), llama4Text(), glm4Moe(),  deepseekV2(), deepseekV3(), minicpm3(),
-          ernie45Moe(), minimaxM2(), deepseekV32(), glmMoeDsa(), phimoe(), hunyuanMoe()};
+          ernie45Moe(), minimaxM2(), deepseekV32(), glmMoeDsa(), phimoe(), hunyuanMoe(),
+          flexOlmo(),  mellum(),     dots1(),     exaoneMoe(), solarOpen(), glm4MoeLite(), youtu()};
 }

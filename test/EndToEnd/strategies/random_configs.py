@@ -484,6 +484,62 @@ def glm_moe_dsa(d):
         d.pick(["full", "shared"]) for _ in range(d.layers - 1)]}]))
 
 
+def cwm(d):
+    config = {key: value for key, value in llama(d).items() if key != "attention_bias"}
+    return dict(config, sliding_window=d.pick([1, 5]), **d.pick([{}, d.layer_types()]))
+
+
+def internlm3(d):
+    biased = d.pick(FLAG)  # transformers has both or neither.
+    return dict(plain(d), attention_bias=biased, mlp_bias=biased)
+
+
+def jais2(d):
+    return llama(d, activation="hidden_act", norm="layer_norm_eps")
+
+
+def hyperclovax(d):
+    return dict(granite(d), use_post_norm=d.pick(FLAG))
+
+
+def flex_olmo(d):
+    return dict(olmo2(d), **experts(d, "intermediate_size"))
+
+
+def mellum(d):
+    config = {key: value for key, value in plain(d).items() if not key.startswith("rope_")}
+    sizes = experts(d)
+    sizes["num_local_experts"] = sizes.pop("num_experts")
+    rope = {"rope_parameters": {kind: {"rope_type": "default", "rope_theta": d.pick([100.0, 10000.0])} for kind in ("full_attention", "sliding_attention")}}
+    return config | sizes | rope | {"sliding_window": d.pick([1, 5]), "attention_bias": d.pick(FLAG), **d.layer_types(),
+                                    "mlp_layer_types": [d.pick(["dense", "sparse"]) for _ in range(d.layers)]}
+
+
+def dots1(d):
+    return dict(plain(d), attention_bias=d.pick(FLAG), sliding_window=d.pick([1, 5]), max_window_layers=d.pick([0, 1, 2]), **routed(d))
+
+
+def exaone_moe(d):
+    sizes = routed(d)
+    sizes["num_experts"] = sizes.pop("n_routed_experts")
+    sizes["num_shared_experts"] = sizes.pop("n_shared_experts")
+    return dict(exaone4(d), **sizes)
+
+
+def solar_open(d):
+    sizes = {key: value for key, value in routed(d).items() if key != "first_k_dense_replace"}
+    return {key: value for key, value in plain(d).items() if key != "intermediate_size"} | sizes | {"attention_bias": d.pick(FLAG)}
+
+
+def glm4_moe_lite(d):
+    sizes = {key: value for key, value in routed(d).items() if key != "first_k_dense_replace"}
+    return dict(latent(d), rope_interleave=d.pick(FLAG), **sizes, mlp_layer_types=[d.pick(["dense", "sparse"]) for _ in range(d.layers)])
+
+
+def youtu(d):
+    return dict(latent(d), rope_interleave=d.pick(FLAG))
+
+
 def openai_gpt(d):
     config = dict(gpt2(d), afn=d.pick(["gelu", "relu", "silu"]))
     del config["activation_function"], config["n_inner"]
@@ -649,7 +705,7 @@ def bart(d):
             **d.maybe(scale_embedding=[True, False], tie_word_embeddings=[True, False])}
 
 
-ENCODERS = {"bert": bert, "roberta": roberta, "modernbert": modernbert}
+ENCODERS = {"bert": bert, "roberta": roberta, "xlm-roberta": roberta, "camembert": roberta, "modernbert": modernbert}
 DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": biogpt, "gptj": gptj, "gpt_neox": gpt_neox,
             "falcon": falcon, "phi": phi, "persimmon": persimmon, "starcoder2": starcoder2, "nemotron": nemotron, "llama": llama,
             "mistral": mistral, "ministral": ministral, "qwen2": qwen2, "qwen3": qwen3, "qwen2_moe": qwen2_moe,
@@ -661,7 +717,9 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss, "granitemoe": granitemoe, "granitemoeshared": granitemoeshared,
             "llama4_text": llama4_text, "ernie4_5_moe": ernie4_5_moe, "minimax_m2": minimax_m2, "apertus": apertus,
             "ministral3": ministral3, "hunyuan_v1_dense": hunyuan, "hunyuan_v1_moe": hunyuan_moe, "deepseek_v32": deepseek_v32,
-            "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt}
+            "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt, "cwm": cwm, "internlm3": internlm3, "iquestcoder": llama, "jais2": jais2,
+            "hyperclovax": hyperclovax, "flex_olmo": flex_olmo, "mellum": mellum, "dots1": dots1, "exaone_moe": exaone_moe,
+            "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu}
 FAMILIES = DECODERS | ENCODERS
 # Whose sequences are not divided.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
