@@ -86,17 +86,6 @@ int64_t bytesOf(llvm::ArrayRef<plan::Allowance> allowances);
 /// The plan as tables on a terminal.
 void printPlan(const plan::Plan &plan, llvm::raw_ostream &os);
 
-/// The measured ceilings of a machine: bytes read and written a second, and operations of
-/// matrix products a second; 0 if not given.
-struct Ceilings {
-  double copyRate = 0, matmulRate = 0;
-  bool known() const { return copyRate > 0 && matmulRate > 0; }
-};
-
-/// The bytes and operations of each kernel of a step as a table; with ceilings also the time
-/// that no implementation can beat.
-void printKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm::raw_ostream &os);
-
 /// What `meshwright plot` draws.
 struct LossPlot {
   std::vector<std::string> files; ///< of --metrics

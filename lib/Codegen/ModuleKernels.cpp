@@ -44,6 +44,9 @@ FailureOr<ModuleKernels> ModuleKernels::build(ModuleOp module,
   ModuleKernels result;
   result.module = module.clone();
   KernelNames names;
+  cost::FlopCounter flops;
+  for (ModuleOp program : dist::programsOf(*result.module))
+    result.rows.emplace_back(program, flops);
   for (ModuleOp program : dist::programsOf(*result.module)) {
     ScheduledKernels &kernels = result.programs.emplace_back();
     for (auto kernel : program.getOps<func::FuncOp>()) {

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_MODULEKERNELS_H
 #define MESHWRIGHT_CODEGEN_MODULEKERNELS_H
 
+#include "meshwright/Cost/KernelRows.h"
 #include "meshwright/KernelLoops.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -25,6 +26,8 @@ struct ModuleKernels {
   mutable mlir::OwningOpRef<mlir::ModuleOp> module;
   /// In the order of `dist::programsOf(*module)`.
   std::deque<ScheduledKernels> programs;
+  /// In the same order, the rows of the programs' plans, which count kernels as they were.
+  std::deque<cost::KernelRows> rows;
   /// One of each name.
   llvm::SmallVector<const KernelLoops *> distinct;
 

@@ -339,7 +339,8 @@ void ProgramEmitter::beginSpan(Operation &op) {
     category = task ? "task" : "call";
     bytes = -1;
   }
-  call("mw_begin", {text(name), text(category), text(locationText(loc)), i64(-1), i64(bytes)});
+  call("mw_begin", {text(name), text(category), text(locationText(loc)),
+                    i64(rows.numberOf(&op)), i64(bytes)});
 }
 
 LLVM::LLVMFuncOp ProgramEmitter::declare(StringRef program, size_t arguments) {
@@ -420,10 +421,11 @@ LogicalResult codegen::emitPrograms(const ModuleKernels &kernels, ModuleOp targe
   Communication communication(source);
   SmallVector<ModuleOp> programs = dist::programsOf(source);
   llvm::SetVector<StringRef> entries;
-  for (auto [program, scheduled] : llvm::zip_equal(programs, kernels.programs)) {
+  for (auto [program, scheduled, rows] :
+       llvm::zip_equal(programs, kernels.programs, kernels.rows)) {
     std::string suffix = program == source ? "" : ("." + program.getSymName().value()).str();
     for (auto op : program.getOps<exec::ProgramOp>()) {
-      if (failed(make({target, scheduled, communication, suffix})->emit(op)))
+      if (failed(make({target, scheduled, communication, rows, suffix})->emit(op)))
         return failure();
       if (!op.isPrivate())
         entries.insert(op.getSymName());

@@ -24,12 +24,13 @@ public:
     mlir::ModuleOp target;
     const ScheduledKernels &kernels;
     const Communication &communication;
+    const cost::KernelRows &rows; ///< of the program's plan, whose numbers spans have
     mlir::StringRef suffix; ///< distinguishes the functions of several programs
   };
   explicit ProgramEmitter(const Scope &scope)
       : target(scope.target), b(target.getContext()), loc(target.getLoc()),
         ptr(mlir::LLVM::LLVMPointerType::get(b.getContext())), kernels(scope.kernels),
-        communication(scope.communication), suffix(scope.suffix) {}
+        communication(scope.communication), rows(scope.rows), suffix(scope.suffix) {}
   virtual ~ProgramEmitter() = default;
 
   mlir::LogicalResult emit(exec::ProgramOp program);
@@ -102,6 +103,7 @@ private:
 
   const ScheduledKernels &kernels;
   const Communication &communication;
+  const cost::KernelRows &rows;
   mlir::StringRef suffix;
   mlir::LLVM::LLVMFuncOp function;
   mlir::Value context, arena, operands;

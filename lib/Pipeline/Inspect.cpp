@@ -6,6 +6,7 @@
 #include "meshwright/Codegen.h"
 #include "meshwright/EmbeddedIr.h"
 #include "meshwright/InputFile.h"
+#include "meshwright/KernelTable.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
@@ -19,8 +20,8 @@ using llvm::Expected;
 namespace meshwright {
 
 static constexpr llvm::StringLiteral usage =
-    "usage: meshwright inspect EXE|PLAN.json [--json | --ir PHASE | --kernels [--copy-rate BYTES "
-    "--matmul-rate FLOPS]]";
+    "usage: meshwright inspect EXE|PLAN.json [--json | --ir PHASE | --kernels [--trace FILE] [--copy-rate "
+    "BYTES --matmul-rate FLOPS]]";
 
 /// The number behind a flag: 4.3e12.
 static Expected<double> rateOf(llvm::StringRef flag, llvm::StringRef text) {
@@ -104,8 +105,19 @@ static Error printIr(llvm::StringRef file, llvm::StringRef name, llvm::raw_ostre
                                  " alone; 'meshwright compile --emit " + name + "' prints others");
 }
 
+/// `trace` is the file with what was measured; empty: nothing was.
+static Error listKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm::StringRef trace,
+                         llvm::raw_ostream &os) {
+  if (trace.empty())
+    return printKernels(plan, ceilings, nullptr, os);
+  Expected<MeasuredKernels> measured = readMeasuredKernels(trace, plan);
+  if (!measured)
+    return measured.takeError();
+  return printKernels(plan, ceilings, &*measured, os);
+}
+
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
-  std::string file, phase;
+  std::string file, phase, trace;
   bool json = false, kernels = false;
   Ceilings ceilings;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -120,8 +132,10 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
                    "  --kernels lists the bytes that each kernel, matrix product and attention of a step\n"
                    "  reads and writes on one rank, and its FLOPs. With measured rates of copies within device\n"
                    "  memory (bytes read and written per second) and of matrix products (FLOP/s), it adds the\n"
-                   "  roofline time, a lower bound: the larger of the two. For kernels that ptxas assembled it\n"
-                   "  also lists registers per thread and spilled bytes, by architecture.\n")
+                   "  roofline time, a lower bound: the larger of the two. With the file that an executable's\n"
+                   "  --trace wrote, it adds how long each took, as the mean over all runs and ranks in it, and\n"
+                   "  fails if one was more than 5% faster than its lower bound. For kernels that ptxas assembled\n"
+                   "  it also lists registers per thread and spilled bytes, by architecture.\n")
               .str());
     if (arg == "--json") {
       json = true;
@@ -131,6 +145,10 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
       if (i + 1 == args.size())
         return llvm::createStringError(arg + " needs a phase, such as dist; " + usage);
       phase = args[++i];
+    } else if (arg == "--trace") {
+      if (i + 1 == args.size())
+        return llvm::createStringError(arg + " needs a file; " + usage);
+      trace = args[++i];
     } else if (arg == "--copy-rate" || arg == "--matmul-rate") {
       if (i + 1 == args.size())
         return llvm::createStringError(arg + " needs a number; " + usage);
@@ -148,6 +166,8 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return llvm::createStringError("no executable given; " + usage);
   if ((ceilings.copyRate > 0) != (ceilings.matmulRate > 0) || (ceilings.known() && !kernels))
     return llvm::createStringError("--copy-rate and --matmul-rate belong together, with --kernels");
+  if (!trace.empty() && !kernels)
+    return llvm::createStringError("--trace belongs to --kernels");
   if (json && kernels)
     return llvm::createStringError("--json has the kernels too; give one of --json and --kernels");
   if (!phase.empty() && (json || kernels))
@@ -160,7 +180,7 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (json)
     os << llvm::formatv("{0:2}\n", llvm::json::Value(*plan));
   else if (kernels)
-    printKernels(*plan, ceilings, os);
+    return listKernels(*plan, ceilings, trace, os);
   else
     printPlan(*plan, os);
   return Error::success();

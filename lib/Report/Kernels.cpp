@@ -6,14 +6,11 @@
 #include "Kernels.h"
 #include "Tables.h"
 
-#include "Dist/Dist.h"
-#include "Exec/Exec.h"
-#include "Train/Train.h"
-#include "meshwright/Cost/MovedBytes.h"
-#include "meshwright/Report.h"
+#include "meshwright/Cost/KernelRows.h"
+#include "meshwright/KernelTable.h"
 
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <set>
@@ -22,89 +19,19 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
 
-//===----------------------------------------------------------------------===//
-// The step
-//===----------------------------------------------------------------------===//
-
-namespace {
-struct Row {
-  plan::Kernel kernel;
-  double times = 0;
-};
-
-class Collector {
-public:
-  explicit Collector(cost::FlopCounter &flops) : flops(flops) {}
-  void walk(Block &block);
-  std::vector<plan::Kernel> take();
-
-private:
-  void add(Operation *op, double times);
-
-  cost::FlopCounter &flops;
-  SymbolTableCollection symbols;
-  llvm::MapVector<std::string, Row, std::map<std::string, unsigned>> rows;
-};
-} // namespace
-
-void Collector::add(Operation *op, double times) {
-  plan::Kernel row;
-  cost::MovedBytes moved = cost::movedBy(op, symbols);
-  if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
-    auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
-    row.op = launch.getKernel().str();
-    SmallVector<StringRef> templates;
-    if (auto list = kernel->getAttrOfType<ArrayAttr>(exec::templateAttr))
-      for (Attribute name : list)
-        if (!llvm::is_contained(templates, cast<StringAttr>(name).getValue()))
-          templates.push_back(cast<StringAttr>(name).getValue());
-    row.kind = llvm::join(templates, ", ");
-  } else {
-    row.op = op->getName().stripDialect().str();
-    if (auto product = dyn_cast<exec::MatmulOp>(op))
-      row.kind = llvm::formatv("{0}x{1}x{2}{3}{4}", product.getM(), product.getN(), product.getK(),
-                               product.getBatch() > 1 ? " x " : "",
-                               product.getBatch() > 1 ? std::to_string(product.getBatch()) : "");
-    llvm::TypeSwitch<Operation *>(op).Case<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(
-        [&](auto product) {
-          exec::ProductShape shape = product.getShape();
-          row.kind = llvm::formatv("{0}x{1}x{2}, {3} experts", shape.m, shape.n, shape.k,
-                                   product.getGroups().experts);
-        });
-    row.flops = flops.of(op);
-  }
-  if (moved.read + moved.written == 0)
-    return;
-  row.readBytes = moved.read;
-  row.writtenBytes = moved.written;
-  // Products of one size may still differ in their types, and attention of parts in what is visible.
-  std::string key = llvm::formatv("{0} {1} {2} {3} {4}", row.op, row.kind, row.readBytes,
-                                  row.writtenBytes, row.flops);
-  rows.insert({key, Row{row}}).first->second.times += times;
-}
-
-void Collector::walk(Block &block) {
-  cost::forEachRun(block, cost::Rounds::Expected, symbols, [&](Operation *op, double runs) {
-    if (!isa<dist::CollectiveOpInterface>(op))
-      add(op, runs);
-  });
-}
-
-std::vector<plan::Kernel> Collector::take() {
+std::vector<plan::Kernel> report::kernelsOf(ModuleOp program, cost::FlopCounter &flops) {
   std::vector<plan::Kernel> list;
-  for (auto &[key, row] : rows) {
-    row.kernel.times = int64_t(row.times + 0.5);
-    list.push_back(row.kernel);
+  cost::KernelRows rows(program, flops);
+  for (const cost::KernelRow &row : rows.list()) {
+    plan::Kernel &entry = list.emplace_back();
+    entry.op = row.op;
+    entry.kind = row.kind;
+    entry.times = int64_t(row.times + 0.5);
+    entry.readBytes = row.moved.read;
+    entry.writtenBytes = row.moved.written;
+    entry.flops = row.flops;
   }
   return list;
-}
-
-std::vector<plan::Kernel> report::kernelsOf(ModuleOp program, cost::FlopCounter &flops) {
-  Collector collector(flops);
-  for (auto entry : program.getOps<exec::ProgramOp>())
-    if (entry.getSymName() == "step")
-      collector.walk(entry.getBlock());
-  return collector.take();
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,67 +47,146 @@ static const plan::Assembled *assembledFor(const plan::Kernel &row, llvm::String
   return nullptr;
 }
 
-void meshwright::printKernels(const plan::Plan &plan, const Ceilings &ceilings,
-                              llvm::raw_ostream &os) {
-  struct Line {
-    const plan::Kernel *row;
-    double times, bytes, floor;
-  };
-  for (const plan::Program &program : plan.programs) {
-    std::vector<Line> lines;
-    double bytes = 0, flops = 0, floor = 0;
-    std::set<llvm::StringRef> archs;
-    size_t nameWidth = 23, kindWidth = 31; // and a space
-    for (const plan::Kernel &row : program.kernels) {
-      Line line{&row, double(row.times), double(row.readBytes) + double(row.writtenBytes), 0};
-      if (ceilings.known())
-        line.floor = std::max(line.bytes / ceilings.copyRate, row.flops / ceilings.matmulRate);
-      bytes += line.times * line.bytes;
-      flops += line.times * row.flops;
-      floor += line.times * line.floor;
-      lines.push_back(line);
-      nameWidth = std::max(nameWidth, row.op.size());
-      kindWidth = std::max(kindWidth, row.kind.size());
-      if (row.assembled)
-        for (const plan::Assembled &assembled : *row.assembled)
-          archs.insert(assembled.arch);
-    }
-    // What takes most of a step first.
-    auto weight = [&](const Line &line) {
-      return line.times * (ceilings.known() ? line.floor : line.bytes);
-    };
-    llvm::stable_sort(lines, [&](const Line &a, const Line &b) { return weight(a) > weight(b); });
-    os << llvm::formatv("{0}, kernels of a step on one rank\n",
-                        program.name);
-    auto printNames = [&](llvm::StringRef name, llvm::StringRef kind) {
-      os << "  " << llvm::left_justify(name, nameWidth) << " "
-         << llvm::left_justify(kind, kindWidth) << " ";
-    };
-    printNames("operation", "template or size");
-    os << llvm::formatv("{0,7}{1,18}{2,18}{3,22}", "times", "reads", "writes", "FLOPs each");
-    if (ceilings.known())
-      os << llvm::formatv("{0,16}{1,12}{2,8}", "floor each, us", "a step, ms", "share");
-    for (llvm::StringRef arch : archs)
-      os << llvm::formatv("{0,18}{1,9}", (arch + " registers").str(), "spills");
-    os << "\n";
-    for (const Line &line : lines) {
-      printNames(line.row->op, line.row->kind);
-      os << llvm::formatv("{0,7}{1,18:N0}{2,18:N0}{3,22}", line.row->times, line.row->readBytes,
-                          line.row->writtenBytes, grouped(line.row->flops));
-      if (ceilings.known())
-        os << llvm::formatv("{0,16:F2}{1,12:F3}{2,8:P1}", line.floor * 1e6,
-                            line.times * line.floor * 1e3, line.times * line.floor / floor);
-      for (llvm::StringRef arch : archs)
-        if (const plan::Assembled *numbers = assembledFor(*line.row, arch))
-          os << llvm::formatv("{0,18}{1,9}", numbers->registers, numbers->spilledBytes);
-        else // not a generated kernel
-          os << llvm::formatv("{0,18}{1,9}", "", "");
-      os << "\n";
-    }
-    os << llvm::formatv("  in all {0} bytes and {1} FLOPs", grouped(bytes), grouped(flops));
-    if (ceilings.known())
-      os << llvm::formatv(", no faster than {0:F3} ms with the rates given: {1:E2} bytes/s, {2:E2} FLOP/s",
-                          floor * 1e3, ceilings.copyRate, ceilings.matmulRate);
-    os << "\n";
+namespace {
+struct Line {
+  const plan::Kernel *row;
+  double times, bytes, floor;
+  MeasuredKernel measured;
+
+  double rate(double amount) const { return measured.runs > 0 ? amount / measured.each() : 0; }
+};
+
+/// The table of one program.
+class Table {
+public:
+  Table(const plan::Program &program, const Ceilings &ceilings,
+        const std::vector<MeasuredKernel> *measured);
+
+  void print(llvm::raw_ostream &os) const;
+  /// Rows that were faster than the ceilings allow, in words.
+  std::vector<std::string> impossible() const;
+
+private:
+  void printHeader(llvm::raw_ostream &os) const;
+  void printLine(const Line &line, llvm::raw_ostream &os) const;
+  void printNames(llvm::StringRef name, llvm::StringRef kind, llvm::raw_ostream &os) const {
+    os << "  " << llvm::left_justify(name, nameWidth) << " " << llvm::left_justify(kind, kindWidth)
+       << " ";
   }
+
+  const plan::Program &program;
+  const Ceilings &ceilings;
+  bool isMeasured;
+  std::vector<Line> lines;
+  double bytes = 0, flops = 0, floor = 0, took = 0;
+  std::set<llvm::StringRef> archs;
+  size_t nameWidth = 23, kindWidth = 31; // and a space
+};
+} // namespace
+
+Table::Table(const plan::Program &program, const Ceilings &ceilings,
+             const std::vector<MeasuredKernel> *measured)
+    : program(program), ceilings(ceilings), isMeasured(measured) {
+  for (auto [number, row] : llvm::enumerate(program.kernels)) {
+    Line line{&row, double(row.times), double(row.readBytes) + double(row.writtenBytes), 0, {}};
+    if (ceilings.known())
+      line.floor = std::max(line.bytes / ceilings.copyRate, row.flops / ceilings.matmulRate);
+    if (measured)
+      line.measured = (*measured)[number];
+    bytes += line.times * line.bytes;
+    flops += line.times * row.flops;
+    floor += line.times * line.floor;
+    took += line.times * line.measured.each();
+    lines.push_back(line);
+    nameWidth = std::max(nameWidth, row.op.size());
+    kindWidth = std::max(kindWidth, row.kind.size());
+    if (row.assembled)
+      for (const plan::Assembled &assembled : *row.assembled)
+        archs.insert(assembled.arch);
+  }
+  // What takes most of a step first.
+  llvm::stable_sort(lines, [&](const Line &a, const Line &b) {
+    auto weight = [&](const Line &line) {
+      return line.times *
+             (isMeasured ? line.measured.each() : ceilings.known() ? line.floor : line.bytes);
+    };
+    return weight(a) > weight(b);
+  });
+}
+
+void Table::printHeader(llvm::raw_ostream &os) const {
+  os << program.name << ", kernels of a step on one rank\n";
+  printNames("operation", "template or size", os);
+  os << llvm::formatv("{0,7}{1,18}{2,18}{3,22}", "times", "reads", "writes", "FLOPs each");
+  if (ceilings.known())
+    os << llvm::formatv("{0,16}{1,12}{2,8}", "floor each, us", "a step, ms", "share");
+  if (isMeasured)
+    os << llvm::formatv("{0,19}{1,12}{2,8}{3,10}", "measured each, us", "a step, ms", "GB/s",
+                        "TFLOP/s");
+  if (isMeasured && ceilings.known())
+    os << llvm::formatv("{0,18}", "floor / measured");
+  for (llvm::StringRef arch : archs)
+    os << llvm::formatv("{0,18}{1,9}", (arch + " registers").str(), "spills");
+  os << "\n";
+}
+
+void Table::printLine(const Line &line, llvm::raw_ostream &os) const {
+  printNames(line.row->op, line.row->kind, os);
+  os << llvm::formatv("{0,7}{1,18:N0}{2,18:N0}{3,22}", line.row->times, line.row->readBytes,
+                      line.row->writtenBytes, grouped(line.row->flops));
+  if (ceilings.known())
+    os << llvm::formatv("{0,16:F2}{1,12:F3}{2,8:P1}", line.floor * 1e6,
+                        line.times * line.floor * 1e3, line.times * line.floor / floor);
+  if (isMeasured)
+    os << llvm::formatv("{0,19:F2}{1,12:F3}{2,8:F0}{3,10:F1}", line.measured.each() * 1e6,
+                        line.times * line.measured.each() * 1e3, line.rate(line.bytes) / 1e9,
+                        line.rate(line.row->flops) / 1e12);
+  if (isMeasured && ceilings.known())
+    os << llvm::formatv("{0,18:F2}", line.rate(line.floor));
+  for (llvm::StringRef arch : archs)
+    if (const plan::Assembled *numbers = assembledFor(*line.row, arch))
+      os << llvm::formatv("{0,18}{1,9}", numbers->registers, numbers->spilledBytes);
+    else // not a generated kernel
+      os << llvm::formatv("{0,18}{1,9}", "", "");
+  os << "\n";
+}
+
+void Table::print(llvm::raw_ostream &os) const {
+  printHeader(os);
+  for (const Line &line : lines)
+    printLine(line, os);
+  os << llvm::formatv("  in all {0} bytes and {1} FLOPs", grouped(bytes), grouped(flops));
+  if (ceilings.known())
+    os << llvm::formatv(", no faster than {0:F3} ms with the rates given: {1:E2} bytes/s, {2:E2} FLOP/s",
+                        floor * 1e3, ceilings.copyRate, ceilings.matmulRate);
+  if (isMeasured)
+    os << llvm::formatv("; measured {0:F3} ms", took * 1e3);
+  os << "\n";
+}
+
+std::vector<std::string> Table::impossible() const {
+  // Clocks are read to a microsecond or so, and rates are medians.
+  static constexpr double tolerance = 0.05;
+  std::vector<std::string> rows;
+  for (const Line &line : lines)
+    if (line.measured.runs > 0 && line.measured.each() * (1 + tolerance) < line.floor)
+      rows.push_back(llvm::formatv("{0}{1}{2} took {3:F2} us, floor {4:F2}", line.row->op,
+                                   line.row->kind.empty() ? "" : " ", line.row->kind,
+                                   line.measured.each() * 1e6, line.floor * 1e6));
+  return rows;
+}
+
+llvm::Error meshwright::printKernels(const plan::Plan &plan, const Ceilings &ceilings,
+                                     const MeasuredKernels *measured, llvm::raw_ostream &os) {
+  std::vector<std::string> impossible;
+  for (auto [number, program] : llvm::enumerate(plan.programs)) {
+    Table table(program, ceilings, measured ? &(*measured)[number] : nullptr);
+    table.print(os);
+    llvm::append_range(impossible, table.impossible());
+  }
+  if (impossible.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(
+      "measured more than 5% faster than the rates given allow, so either the rates are too low or the table "
+      "is wrong: " + llvm::join(impossible, "; "));
 }

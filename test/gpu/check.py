@@ -3,6 +3,7 @@
 
 Built for processors, the same list of runs must pass, and must fail when it expects other losses; built for GPUs, each
 item must fail with the executable's own message where there is no driver, and pass on one that runs their PTX."""
+import argparse
 import json
 import os
 import pathlib
@@ -130,6 +131,16 @@ print("a driver that computes: golden, bench and replay pass")
 
 products = [row["kernel"] for row in table if row["kernel"].startswith("matmul")]
 assert len(products) > 4 and all(re.match(r"matmul \d+x\d+x\d+", name) for name in products), products
+assert sum(row["kernel"].startswith("matmul") for row in table) == \
+    sum(row["op"] == "matmul" for row in next(run for run in json.loads((cuda / "runs.json").read_text())["runs"] if
+                                              run["name"] == "bench gpt2-small bf16")["kernels"]), table
+sys.path.insert(0, str(HERE))
+import items as what
+rows = [{"bytes": 2 * 3.35e9, "flops": 0, "times": 2}, {"bytes": 3.35e6, "flops": 0, "times": 1}, {"bytes": 1, "flops": 989e9, "times": 1}]
+for scale, wrong in ((0.97, [False] * 3), (0.94, [True, False, True])):  # the second fits into caches
+    have = [what.impossible(argparse.Namespace(device="NVIDIA H100 80GB HBM3"), {**row, "ms": scale * ms}) for row, ms in zip(rows, (2, 1e-3, 1))]
+    assert have == wrong, (scale, have)
+assert not what.impossible(argparse.Namespace(device="another"), {**rows[0], "ms": 1e-9})
 row, = (row for row in results["rows"] if row["kind"] == "bench")
 assert row["graph_nodes"] > 10 and "cuDNN" in row["attention"], row
 
@@ -146,7 +157,6 @@ assert outcomes(items) == ["fail"] and re.search(r"; with MESHWRIGHT_SYNCHRONOUS
 print("broken: run again, and the op is named")
 
 # What is run follows the GPU's memory.
-sys.path.insert(0, str(HERE))
 import fits
 built = json.loads((cuda / "runs.json").read_text())["runs"]
 # These are so small that they differ by less than a page of the arena.

@@ -12,6 +12,9 @@ import time
 from ranks import Broken, Failed, Ranks, Skipped
 
 PEAK_FLOPS = {"H100": 989e12, "H200": 989e12}  # bf16, dense
+PEAK_BYTES = {"H100": 3.35e12, "H200": 4.8e12}  # a second, of data sheets
+BEYOND_CACHE = 100e6  # bytes of a launch that caches cannot hold: twice those of an H100
+CLOCK_TOLERANCE = 1.05  # of a kernel's time
 WARMUP = 5  # steps of a benchmark that do not count
 MEMORY_TOLERANCE = 0.02
 ATTENTION_TOLERANCE = 2e-2  # relative, of losses with cuDNN's attention and with the generated kernels
@@ -22,7 +25,6 @@ KILLED_SECONDS = 10
 DUMPED_STEP = 2
 # What a trace calls ops that are not kernels of a program's own, or not bound by memory.
 NOT_GENERATED = {"attention", "attention_grad", "copy", "rounds", "route", "store_index", "store_offset"}
-PRODUCT_WORKSPACE = (32 << 20) + 192  # of its bytes in a trace, what is no operand (MW_PRODUCT_WORKSPACE)
 # Kinds whose speed is a row of the results beside others'.
 TIMED = ("bench", "batch", "variant", "offload", "largest")
 # What the executable says when the plan does not fit, before anything is allocated.
@@ -41,9 +43,22 @@ def farthest(losses, want):
     return max(abs(loss - other) / abs(other) for loss, other in zip(losses, want, strict=True))
 
 
+def of_device(session, peaks):
+    """Of an H100 or H200; None on other devices."""
+    return next((value for name, value in peaks.items() if name in session.device), None)
+
+
+def impossible(session, entry):
+    """Whether a row of kernels is faster than the data sheet's rates allow."""
+    flops, rate = of_device(session, PEAK_FLOPS), of_device(session, PEAK_BYTES)
+    least = max(entry["flops"] / flops if flops else 0.0,
+                entry["bytes"] / rate if rate and entry["bytes"] >= BEYOND_CACHE * entry["times"] else 0.0)
+    return entry["ms"] / 1e3 * CLOCK_TOLERANCE < least
+
+
 def utilisation(session, run, ms):
     """Of the FLOPs of an H100 or H200; None on other devices."""
-    peak = next((value for name, value in PEAK_FLOPS.items() if name in session.device), None)
+    peak = of_device(session, PEAK_FLOPS)
     return run["flops"] / (ms / 1e3) / (peak * run["ranks"]) if peak else None
 
 
@@ -221,36 +236,27 @@ def kernels(session, run, log, until):
     trace = f"trace-{session.number()}.json"
     with Ranks(session, run, log, steps=4, trace=trace, trace_from=3, trace_steps=1) as ranks:
         ranks.wait(until)
-    shapes = {}  # of products, by the bytes that a trace says, which has one name for all of them
-    for row in run["kernels"]:
-        if row["op"] == "matmul":
-            shapes.setdefault(row["read_bytes"] + row["written_bytes"] + PRODUCT_WORKSPACE, {})[row["kind"]] = None
-    names = {size: f"matmul {' or '.join(kinds)} ({(size - PRODUCT_WORKSPACE) / 1e6:.1f} MB)" for size, kinds in shapes.items()}
-    seconds = {}
+    # A span says which row of the plan's kernels it is of; those of evaluations are of none.
+    spans = {}
     for event in json.loads((session.work / trace).read_text())["traceEvents"]:
-        if event.get("cat") == "gpu":
-            name = event["name"]
-            if name == "matmul":
-                name = names.get(event["args"]["bytes"], f"matmul at {event['args']['location']}")
-            seconds[name] = seconds.get(name, 0.0) + event["dur"] / 1e6
-    table = {}
-    for row in run["kernels"]:  # of the plan
-        name = row["op"]
-        if name == "matmul":
-            name = names[row["read_bytes"] + row["written_bytes"] + PRODUCT_WORKSPACE]
-        if name not in seconds:
+        if event.get("cat") == "gpu" and "index" in event["args"]:
+            if event["name"] != run["kernels"][event["args"]["index"]]["op"]:
+                raise Failed(f"the trace's kernel {event['args']['index']} is {event['name']}, the plan's "
+                             f"{run['kernels'][event['args']['index']]['op']}")
+            spans.setdefault(event["args"]["index"], []).append(event["dur"] / 1e6)
+    table = []
+    for index, row in enumerate(run["kernels"]):
+        if index not in spans:
             continue
-        entry = table.setdefault(name, {"kernel": name, "kind": row["kind"], "times": 0, "bytes": 0,
-                                             "flops": 0, "floor_ms": 0.0,
-                                             "ms": max(LEAST_MS, 1e3 * seconds[name])})
-        moved = row["read_bytes"] + row["written_bytes"]
-        entry["times"] += row["times"]
-        entry["bytes"] += row["times"] * moved
-        entry["flops"] += row["times"] * row["flops"]
-        entry["floor_ms"] += 1e3 * row["times"] * max(moved / copies, row["flops"] / products if products else 0.0)
+        moved, each = row["read_bytes"] + row["written_bytes"], statistics.mean(spans[index])
+        floor = max(moved / copies, row["flops"] / products if products else 0.0)
+        name = f"matmul {row['kind']} ({moved / 1e6:.1f} MB)" if row["op"] == "matmul" else row["op"]
+        table.append({"kernel": name, "kind": row["kind"], "times": row["times"], "bytes": row["times"] * moved,
+                      "flops": row["times"] * row["flops"], "floor_ms": 1e3 * row["times"] * floor,
+                      "ms": max(LEAST_MS, 1e3 * row["times"] * each)})
     if not table:
         raise Failed("the trace has no kernels of the plan")
-    rows = sorted(table.values(), key=lambda entry: -entry["ms"])
+    rows = sorted(table, key=lambda entry: -entry["ms"])
     log.write(f"{'kernel':<44}{'times':>7}{'ms':>10}{'floor ms':>10}{'ratio':>7}{'GB/s':>8}{'TFLOP/s':>9}  kind\n")
     for entry in rows:
         entry["of_copies"] = entry["bytes"] / (entry["ms"] / 1e3) / copies
@@ -260,6 +266,8 @@ def kernels(session, run, log, until):
     total, floor = (sum(entry[key] for entry in rows) for key in ("ms", "floor_ms"))
     log.write(f"{'all':<44}{'':>7}{total:>10.3f}{floor:>10.3f}{floor / total:>7.2f}\n")
     session.keep("kernels", run["model"], rows)
+    if wrong := [f"{entry['kernel']} ({entry['kind']}) in {entry['ms']:.3f} ms" for entry in rows if impossible(session, entry)]:
+        raise Failed("the table is wrong, as no such GPU is so fast: " + ", ".join(wrong))
     # Those that take no time to speak of wait for launches; rows added in order are told, not judged.
     generated = [entry for entry in rows if not entry["flops"] and entry["kernel"] not in NOT_GENERATED]
     judged = [entry for entry in generated if entry["bytes"] >= MUCH * entry["times"] and "scatter" not in entry["kind"]]

@@ -684,7 +684,8 @@ def readers(name, model):
             "diff first": ["meshwright", "diff", name, "exe"], "plot": ["meshwright", "plot", name],
             "experts": ["meshwright", "plot", "--experts", name],
             "base": ["meshwright", "compile", str(INPUTS / "golden/gpt2-tiny/config.json"), "--mup-base", name, *size],
-            "trace": ["meshwright", "schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--trace", name], **replays,
+            "trace": ["meshwright", "schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--trace", name],
+            "measured": ["meshwright", "inspect", "exe", "--kernels", "--trace", name], **replays,
             "opt": ["meshwright-opt", name], "interpret": ["meshwright-interpret", name],
             "compare": ["meshwright-interpret", "--compare", model, name]}
 

@@ -3,6 +3,8 @@
 import collections
 import json
 import pathlib
+import statistics
+import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
@@ -73,9 +75,39 @@ def check_run(exe, ranks, **options):
             check(computed and all(event["args"]["bytes"] > 0 for event in computed), f"{exe}: rank {rank} computes {computed[:3]}")
             check({"matmul", "attention", "attention_grad"} <= {event["name"] for event in computed},
                   f"{exe}: no matrix products or attention in {collections.Counter(event['name'] for event in computed)}")
+            # A span has the number of its kernel, which runs as often as the plan says.
+            runs = collections.Counter(event["args"].get("index", -1) for event in computed)
+            for index, kernel in enumerate(program["kernels"]):
+                check(runs.pop(index, 0) == kernel["times"], f"{exe}: rank {rank} does not run {kernel} so often")
+            runs.pop(-1, 0)
+            check(not runs, f"{exe}: rank {rank} runs kernels that are not in the plan: {runs}")
+            check(all(event["name"] == program["kernels"][event["args"]["index"]]["op"] if "index" in event["args"]
+                      else event["name"] == "finish_sends" for event in computed),
+                  f"{exe}: spans of rank {rank} have the numbers of other kernels, or none")
             named = [event for event in computed if event["args"].get("location")]
             check(len(named) > 0.9 * len(computed), f"{exe}: {len(computed) - len(named)} of {len(computed)} ops have no place in the IR")
+    check_table(exe, plan, spans)
     return len(spans)
+
+
+def check_table(exe, plan, spans):
+    """`inspect --kernels --trace` prints the mean time of each kernel, and fails if one is faster than it can be."""
+    table = call(["meshwright", "inspect", exe, "--kernels", "--trace", "trace.json"])
+    times = collections.defaultdict(list)
+    for event in spans:
+        if event["cat"] == "compute" and event["name"] == "attention_grad" and event["args"]["index"] >= 0:
+            times[event["pid"]].append(event["dur"])
+    mean = statistics.mean(sum(times.values(), []))
+    rows = [line.split() for line in table.splitlines() if line.split()[:1] == ["attention_grad"]]
+    # times, read, written, FLOPs; microseconds each, milliseconds a step, GB/s and TFLOP/s.
+    check(len(rows) == len(plan["programs"]), table)
+    lasting = [float(row[5]) for row in rows]
+    check(min(lasting) - 0.01 <= mean <= max(lasting) + 0.01, f"{exe}: {mean} us measured, {rows} printed")
+    failed = subprocess.run(["meshwright", "inspect", exe, "--kernels", "--trace", "trace.json", "--copy-rate", "1e3",
+                             "--matmul-rate", "1e18"], capture_output=True, text=True)
+    check(failed.returncode == 1 and "floor / measured" in failed.stdout and
+          "measured more than 5% faster than the rates given allow" in failed.stderr, failed)
+    call(["meshwright", "inspect", exe, "--kernels", "--trace", "trace.json", "--copy-rate", "1e18", "--matmul-rate", "1e18"])
 
 
 def compiled(name, **options):
@@ -91,4 +123,16 @@ events = traced("one", 1, trace_from=1, trace_steps=1)
 steps = [event["args"]["index"] for event in events if event["name"] == "step"]
 check(steps == [1], f"asked for step 1, there are {steps}")
 check(any(event.get("cat") == "compute" for event in events), "step 1 has no ops")
+
+# The trace of another executable, and one of no step.
+compiled("other", lora="r=4,alpha=8,targets=q_proj")
+other = subprocess.run(["meshwright", "inspect", "other", "--kernels", "--trace", "trace.json"], capture_output=True, text=True)
+check(other.returncode == 1 and "is not a trace of this executable" in other.stderr, other)
+for words, why in (("--trace trace.json", "--trace belongs to --kernels"), ("--kernels --trace", "--trace needs a file"),
+                   ("--kernels --trace missing", "cannot read 'missing'")):
+    refused = subprocess.run(["meshwright", "inspect", "one", *words.split()], capture_output=True, text=True)
+    check(refused.returncode == 1 and why in refused.stderr, refused)
+pathlib.Path("none.json").write_text('{"traceEvents": []}')
+refused = subprocess.run(["meshwright", "inspect", "one", "--kernels", "--trace", "none.json"], capture_output=True, text=True)
+check(refused.returncode == 1 and "has no kernels of a step" in refused.stderr, refused)
 print(f"{counts} spans")
