@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -212,7 +213,12 @@ void Gpu::beginSpan() {
 
 void Gpu::endSpan(Trace &to, const Trace::Span &span) {
   Trace::Span onGpu = span;
+  // What encloses ops keeps its kind: the index of an iteration is none of a kernel.
   onGpu.category = "gpu";
+  for (auto [host, gpu] : {std::pair("loop", "gpu-loop"), std::pair("task", "gpu-task"),
+                            std::pair("call", "gpu-call")})
+    if (!std::strcmp(span.category, host))
+      onGpu.category = gpu;
   onGpu.row = 2;
   trace([&] { spans->end(stream, to, onGpu); });
 }
