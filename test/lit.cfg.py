@@ -48,6 +48,12 @@ jax = shutil.which(os.environ.get("MESHWRIGHT_JAX_PYTHON", "python3"))
 if jax and subprocess.run([jax, "-c", "import jaxlib"], capture_output=True).returncode == 0:
     config.available_features.add("jaxlib")
     config.substitutions.append(("%jax", jax))
+# PyTorch, whose distributed checkpoints are read and written. MESHWRIGHT_TORCH_PYTHON names a Python that has it.
+torch = shutil.which(os.environ.get("MESHWRIGHT_TORCH_PYTHON", "python3"))
+find = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, ('torch', 'safetensors'))))"
+if torch and subprocess.run([torch, "-c", find], capture_output=True).returncode == 0:
+    config.available_features.add("torch")
+    config.substitutions.append(("%torch", torch))
 # The assembler of NVIDIA's toolkit, where there is one; without it its tests are unsupported.
 ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
 if ptxas:

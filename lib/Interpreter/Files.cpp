@@ -42,26 +42,36 @@ static llvm::Error guard(llvm::function_ref<void()> run) {
 
 static Tensor toTensor(const SafeTensorsReader::Tensor &file, Type elementType) {
   Tensor result(elementType, file.shape);
+  std::vector<unsigned char> joined; // of shards
+  const unsigned char *data = file.data;
+  if (!file.chunks.empty()) {
+    int64_t width = bytesOf(file.type);
+    joined.resize(size_t(file.bytes));
+    data = joined.data();
+    forRuns(file, 0, result.size(), [&](const unsigned char *from, int64_t count, int64_t at) {
+      std::memcpy(joined.data() + at * width, from, size_t(count * width));
+    });
+  }
   auto element = [&](int64_t i) -> double {
     switch (file.type) {
     case ElementType::F64:
-      return reinterpret_cast<const double *>(file.data)[i];
+      return reinterpret_cast<const double *>(data)[i];
     case ElementType::F32: {
       float value;
-      std::memcpy(&value, file.data + 4 * i, 4);
+      std::memcpy(&value, data + 4 * i, 4);
       return value;
     }
     case ElementType::BF16:
     case ElementType::F16: {
       uint16_t bits;
-      std::memcpy(&bits, file.data + 2 * i, 2);
+      std::memcpy(&bits, data + 2 * i, 2);
       return file.type == ElementType::BF16 ? bf16ToFloat(bits) : f16ToFloat(bits);
     }
     case ElementType::I16:
       fail("the file holds halves of numbers");
     case ElementType::I32: {
       int32_t value;
-      std::memcpy(&value, file.data + 4 * i, 4);
+      std::memcpy(&value, data + 4 * i, 4);
       return value;
     }
     }

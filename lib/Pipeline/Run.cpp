@@ -3,7 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "meshwright/Codegen.h"
 #include "meshwright/Pipeline.h"
+#include "meshwright/PlanJson.h"
+#include "meshwright/runtime/LatestCheckpoint.h"
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
@@ -13,6 +16,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,15 +28,27 @@ using llvm::StringRef;
 namespace meshwright {
 
 static constexpr const char *usage =
-    "usage: meshwright run -n N [--mpi] [--restarts K] EXE ARGS...\n"
+    "usage: meshwright run -n N [--mpi] [--restarts K [--elastic EXE]..] EXE ARGS...\n"
     "  -n N          ranks to start; must equal the executable's mesh\n"
     "  --mpi         start them as processes under mpirun, also as root and with more ranks than cores\n"
     "                (default: as threads of one process)\n"
     "  --restarts K  start the run again when it ends with an error or a rank is lost, K times at most,\n"
     "                from the newest checkpoint that is not damaged (--resume auto); needs EXE's --save.\n"
-    "                SIGTERM and SIGINT end the run and are no reason to start again\n";
+    "                SIGTERM and SIGINT end the run and are no reason to start again\n"
+    "  --elastic EXE elastic training: an executable of the same model and global batch for fewer ranks,\n"
+    "                with which the run goes on after a rank is lost (killed by a signal). Repeat it for\n"
+    "                several sizes. SIGUSR2 says that ranks are back: the run saves its state and goes on\n"
+    "                with N ranks\n";
 
 using Command = std::vector<std::string>;
+
+namespace {
+/// An executable with which a run may go on.
+struct Member {
+  unsigned ranks;
+  std::string path;
+};
+} // namespace
 
 /// Replaces this process by `command`; returns only on failure, with what it is.
 static Error become(const Command &command) {
@@ -80,20 +97,21 @@ static std::vector<std::string> saveFolders(const Command &args) {
   return folders;
 }
 
-/// Where the link "latest" of `folder` leads; empty if there is none.
-static std::string latestIn(StringRef folder) {
-  char target[4096];
-  ssize_t length = readlink((folder + "/latest").str().c_str(), target, sizeof(target));
-  return length > 0 ? (folder + "/" + StringRef(target, size_t(length))).str() : "";
-}
-
-/// The process that is waited for, and the signal that has asked it to end.
-static volatile sig_atomic_t child = 0, stopSignal = 0;
+/// The process that is waited for, the signal that has asked it to end, whether it lacks ranks, and whether these are back.
+static volatile sig_atomic_t child = 0, stopSignal = 0, lacksRanks = 0, ranksAreBack = 0;
 
 static void passOn(int signal) {
   stopSignal = signal;
   if (child)
     kill(pid_t(child), signal);
+}
+
+static void endForMoreRanks(int) {
+  if (!lacksRanks)
+    return;
+  ranksAreBack = 1;
+  if (child)
+    kill(pid_t(child), SIGTERM);
 }
 
 /// Runs `command` to its end. Returns its exit status, 128 + N for signal N.
@@ -104,6 +122,7 @@ static llvm::Expected<int> finish(const Command &command) {
   if (pid == 0) {
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
+    signal(SIGUSR2, SIG_DFL);
     Error error = become(command);
     llvm::errs() << "meshwright: error: " << toString(std::move(error)) << "\n";
     _exit(127);
@@ -118,8 +137,66 @@ static llvm::Expected<int> finish(const Command &command) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// Runs `launcher` with `args` and starts it again, `most` times at most. Exits with its last status.
-static Error runWithRestarts(const Command &launcher, Command args, unsigned most) {
+/// What starts the ranks of `member`.
+static Command launcherOf(const Member &member, bool mpi) {
+  std::string ranks = std::to_string(member.ranks);
+  Command command;
+  if (mpi)
+    command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks};
+  // A bare name is a file here, not something on PATH.
+  command.push_back(member.path.find('/') == std::string::npos ? "./" + member.path : member.path);
+  if (!mpi)
+    command.insert(command.end(), {"--ranks", ranks});
+  return command;
+}
+
+/// The executables of `paths` behind the first, with `count` ranks, the largest first. An error where a run of one is not
+/// that of another on other ranks.
+static llvm::Expected<std::vector<Member>> membersOf(const std::vector<std::string> &paths, unsigned count) {
+  std::vector<Member> members;
+  std::optional<plan::Plan> first;
+  for (const std::string &path : paths) {
+    llvm::Expected<std::string> text = readPlan(path);
+    if (!text)
+      return text.takeError();
+    llvm::Expected<plan::Plan> plan = plan::parse<plan::Plan>(*text);
+    if (!plan)
+      return createStringError("the plan in '" + path + "' is damaged: " + toString(plan.takeError()));
+    unsigned ranks = 1;
+    for (const plan::MeshAxis &axis : plan->mesh)
+      ranks *= unsigned(axis.size);
+    if (!first) {
+      if (ranks != count)
+        return createStringError("-n " + llvm::Twine(count) + ": '" + path + "' is for " + llvm::Twine(ranks) + " ranks");
+      first = *plan;
+    } else if (ranks >= members.back().ranks) {
+      return createStringError("--elastic " + path + " is for " + llvm::Twine(ranks) + " ranks, the executable before it, " +
+                               members.back().path + ", for " + llvm::Twine(members.back().ranks) +
+                               ": name executables for fewer and fewer ranks");
+    }
+    auto differs = [&](const char *what, const std::string &is, const std::string &was) -> Error {
+      return createStringError("--elastic " + path + " computes other numbers than " + paths.front() + ": " + what + " is " + is +
+                               ", not " + was + ": compile both with the same flags but --mesh");
+    };
+    if (plan->batch != first->batch)
+      return differs("batch", std::to_string(plan->batch), std::to_string(first->batch));
+    std::map<std::string, std::string> was, is;
+    for (const plan::Setting &setting : first->numbers.value_or(plan::List<plan::Setting>()))
+      was[setting.name] = setting.value;
+    for (const plan::Setting &setting : plan->numbers.value_or(plan::List<plan::Setting>()))
+      is[setting.name] = setting.value;
+    for (const auto *settings : {&was, &is})
+      for (const auto &[name, value] : *settings)
+        if (is[name] != was[name])
+          return differs(name.c_str(), is[name].empty() ? "not given" : is[name], was[name].empty() ? "not given" : was[name]);
+    members.push_back({ranks, path});
+  }
+  return members;
+}
+
+/// Runs the first of `members` with `args` and starts it again, `most` times at most; after a rank is lost the next one,
+/// and after SIGUSR2 the first. Exits with its last status.
+static Error runWithRestarts(const std::vector<Member> &members, bool mpi, Command args, unsigned most) {
   std::vector<std::string> folders = saveFolders(args);
   if (folders.empty())
     return createStringError("--restarts needs --save DIR among the executable's arguments: a run without checkpoints "
@@ -134,6 +211,10 @@ static Error runWithRestarts(const Command &launcher, Command args, unsigned mos
   action.sa_handler = passOn;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  if (members.size() > 1) {
+    action.sa_handler = endForMoreRanks;
+    sigaction(SIGUSR2, &action, nullptr);
+  }
   auto saved = [&] {
     std::vector<std::string> found;
     for (const std::string &folder : folders)
@@ -146,8 +227,11 @@ static Error runWithRestarts(const Command &launcher, Command args, unsigned mos
   const std::vector<std::string> given = valuesOf(args, "--resume");
   // Until the run has a checkpoint of its own, it begins where it was told to.
   bool hasSaved = given.empty() || given.back() == "auto";
+  size_t at = 0; // of the members
   for (unsigned restarts = 0, inVain = 0;;) {
-    Command command = launcher;
+    ranksAreBack = 0;
+    lacksRanks = at > 0;
+    Command command = launcherOf(members[at], mpi);
     command.insert(command.end(), args.begin(), args.end());
     llvm::Expected<int> status = finish(command);
     if (!status)
@@ -156,13 +240,22 @@ static Error runWithRestarts(const Command &launcher, Command args, unsigned mos
     if (*status == 0 || *status == 2 || *status == 127 || stopSignal)
       exit(*status);
     std::vector<std::string> now = saved();
-    inVain = now == before ? inVain + 1 : 0;
+    inVain = now == before && !ranksAreBack ? inVain + 1 : 0;
     before = now;
     std::string ended = (llvm::Twine("the run ended with status ") + llvm::Twine(*status)).str();
+    bool grows = ranksAreBack;
+    if (grows) {
+      at = 0;
+      ended = "ranks are back";
+    } else if (*status > 128 && at + 1 < members.size()) {
+      ++at;
+      ended += ", a rank is lost";
+    }
     if (inVain == mostInVain)
       return createStringError(ended + ", and has ended " + llvm::Twine(mostInVain) +
                                " times in a row without a new checkpoint: it is not started again");
-    if (restarts == most)
+    // What was asked for is no failure.
+    if (restarts == most && !grows)
       return createStringError(ended + " after " + llvm::Twine(restarts) + (restarts == 1 ? " restart" : " restarts") +
                                ", as many as --restarts allows");
     hasSaved |= now != first;
@@ -170,7 +263,10 @@ static Error runWithRestarts(const Command &launcher, Command args, unsigned mos
     for (const std::string &latest : now)
       if (llvm::sys::path::filename(latest) > llvm::sys::path::filename(from))
         from = latest;
-    llvm::errs() << "meshwright: " << ended << ": restart " << ++restarts << " of " << most
+    restarts += !grows;
+    llvm::errs() << "meshwright: " << ended << ": "
+                 << (grows ? "the run goes on" : "restart " + std::to_string(restarts) + " of " + std::to_string(most))
+                 << (members.size() > 1 ? " with " + std::to_string(members[at].ranks) + " ranks" : "")
                  << (!hasSaved      ? ", from " + given.back() + " again, since there is no new checkpoint yet"
                      : from.empty() ? ", from the beginning, since there is no checkpoint yet"
                                     : ", from " + from)
@@ -185,6 +281,7 @@ Error run(llvm::ArrayRef<std::string> args) {
   bool mpi = false;
   unsigned restarts = 0;
   bool restarting = false;
+  std::vector<std::string> elastic;
   size_t i = 0;
   for (; i < args.size() && StringRef(args[i]).starts_with("-"); ++i) {
     if (args[i] == "-h" || args[i] == "--help")
@@ -193,6 +290,8 @@ Error run(llvm::ArrayRef<std::string> args) {
       mpi = true;
     else if (args[i] == "-n" && i + 1 < args.size())
       ranks = args[++i];
+    else if (args[i] == "--elastic" && i + 1 < args.size())
+      elastic.push_back(args[++i]);
     else if (args[i] == "--restarts" && i + 1 < args.size()) {
       restarting = true;
       if (StringRef(args[++i]).getAsInteger(10, restarts) || restarts == 0)
@@ -208,16 +307,20 @@ Error run(llvm::ArrayRef<std::string> args) {
   if (i == args.size())
     return createStringError(llvm::Twine("no executable given\n") + usage);
 
-  Command command;
-  if (mpi)
-    command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks};
-  // A bare name is a file here, not something on PATH.
-  command.push_back(args[i].find('/') == std::string::npos ? "./" + args[i] : args[i]);
-  if (!mpi)
-    command.insert(command.end(), {"--ranks", ranks});
+  if (!elastic.empty() && !restarting)
+    return createStringError("--elastic needs --restarts K: without it a run that loses a rank is not started again");
+  std::vector<Member> members = {{count, args[i]}};
+  if (!elastic.empty()) {
+    elastic.insert(elastic.begin(), args[i]);
+    llvm::Expected<std::vector<Member>> found = membersOf(elastic, count);
+    if (!found)
+      return found.takeError();
+    members = std::move(*found);
+  }
   Command own(args.begin() + i + 1, args.end());
   if (restarting)
-    return runWithRestarts(command, own, restarts);
+    return runWithRestarts(members, mpi, own, restarts);
+  Command command = launcherOf(members.front(), mpi);
   command.insert(command.end(), own.begin(), own.end());
   return become(command);
 }

@@ -264,6 +264,8 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
   }
   fact("Outside the arena, if ranks are processes",
        bytesText(scratchBytes(plan)) + " for assembling messages");
+  fact("Tensors of a checkpoint, which --async-save copies on the host",
+       bytesText(checkpointBytes(plan)) + " on rank 0, or, with --save-format sharded, each rank its part");
   fact("Floating-point operations of a step", grouped(plan.flops));
   fact("... of which recomputed", grouped(plan.recomputedFlops));
   for (const plan::Recomputed &row : plan.recomputed.value_or(std::vector<plan::Recomputed>()))

@@ -202,6 +202,8 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
       os << formatv("on {0,-8}  {1} a rank outside the arena\n", spaceRow(space).text, bytesText(*bytes));
   os << formatv("messages     {0} a rank outside the arena, if ranks are processes\n",
                 bytesText(scratchBytes(plan)));
+  os << formatv("checkpoint   {0}; --async-save copies it on rank 0's host, or of shards on each rank its part\n",
+                bytesText(checkpointBytes(plan)));
   os << formatv("work         {0} FLOPs per step, {1} of them recomputed\n",
                 countText(plan.flops), countText(plan.recomputedFlops));
   if (plan.repeated) {

@@ -7,12 +7,16 @@
 #include "Exec/Exec.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
+#include "meshwright/runtime/Averages.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <functional>
 #include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 
 using namespace llvm;
 
@@ -121,6 +125,33 @@ int64_t bytesOf(const plan::Variable &variable) {
   for (int64_t size : variable.localShape)
     bytes *= size;
   return bytes;
+}
+
+int64_t checkpointBytes(const plan::Plan &plan) {
+  auto isAdapter = [](const plan::Variable &variable) { return variable.adapter.value_or(false); };
+  bool hasAdapters = llvm::any_of(plan.variables, isAdapter);
+  bool keepsAverages = llvm::is_contained(plan.optimizerStates, averageState);
+  std::map<std::pair<std::string, int64_t>, const plan::Variable *> parameters;
+  for (const plan::Variable &variable : plan.variables)
+    if (variable.role == "parameter")
+      parameters[{variable.name, variable.program}] = &variable;
+  // What two programs hold alike is in one file tensor, and of variables that share one each has its own rows.
+  std::set<std::tuple<std::string, std::string, int64_t>> counted;
+  int64_t elements = 0;
+  for (const plan::Variable &variable : plan.variables) {
+    bool isState = llvm::is_contained(plan.optimizerStates, variable.role);
+    if (!isState && (variable.role != "parameter" || isAdapter(variable) != hasAdapters))
+      continue;
+    auto owner = parameters.find({variable.of.value_or(variable.name), variable.program});
+    if (owner == parameters.end() || !owner->second->storage)
+      continue;
+    const plan::Storage &storage = *owner->second->storage;
+    if (!counted.emplace(variable.role, storage.tensor, storage.slice ? storage.slice->begin : 0).second)
+      continue;
+    int64_t size = std::accumulate(variable.shape.begin(), variable.shape.end(), int64_t(1), std::multiplies<int64_t>());
+    elements += isState || !keepsAverages ? size : 2 * size;
+  }
+  return 4 * elements;
 }
 
 int64_t scratchBytes(const plan::Plan &plan) {

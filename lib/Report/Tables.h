@@ -59,6 +59,9 @@ std::string recomputedText(llvm::StringRef reason);
 int64_t bytesOf(const plan::Variable &variable);
 /// What all communicators of a rank allocate at most, where ranks send messages.
 int64_t scratchBytes(const plan::Plan &plan);
+/// What the tensors of a checkpoint take, and so their copy with --async-save: the trained weights, the optimizer's states and
+/// averages of weights, in f32.
+int64_t checkpointBytes(const plan::Plan &plan);
 
 /// Rounded to an integer, with commas; of numbers that may exceed 2^63.
 std::string grouped(double number);

@@ -111,7 +111,7 @@ TEST_F(AgreementTest, EveryOtherFlagIsCompared) {
     if (flag.across != AcrossRanks::Same)
       continue;
     bool changed = false;
-    for (const char *value : {"", "7", "0.0625", "u32", "cosine", "on", "skip", "elsewhere"}) {
+    for (const char *value : {"", "7", "0.0625", "u32", "cosine", "on", "skip", "sharded", "file", "elsewhere"}) {
       Names arguments = base;
       if (auto given = std::find(arguments.begin(), arguments.end(), flag.name);
           given != arguments.end())

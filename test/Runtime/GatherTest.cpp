@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/Gather.h"
+#include "common/checkpoint/Shards.h"
 
 #include "PlanText.h"
 #include "common/checkpoint/Weights.h"
@@ -15,6 +16,7 @@
 
 #include <gtest/gtest.h>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -153,6 +155,52 @@ TEST(Gather, RanksSendSeveralPartsOfAWindow) {
         EXPECT_EQ(file[size_t(place)], value) << place;
     }
   }
+}
+
+// Of shards each element is written by one rank, also where several hold it, and its rank writes what belongs there.
+TEST(Gather, ShardsHaveEachElementOnce) {
+  const int64_t rows[] = {4, 6, 5, 7, 16, 18, 17, 19}, columns = 6;
+  struct Division {
+    std::vector<int64_t> local;
+    Json sharding;
+  };
+  for (const Division &division : {Division{{4, 2}, {{"a"}, {"b"}}}, Division{{4, 6}, {{"a"}, Json::array()}},
+                                   Division{{8, 2}, {Json::array(), {"b"}}}, Division{{8, 6}, {Json::array(), Json::array()}}})
+    for (bool transposed : {false, true}) {
+      SCOPED_TRACE(division.sharding.dump() + (transposed ? " transposed" : ""));
+      Plan plan = Plan::parse(planText({8, columns}, division.local, division.sharding, false, storageOfRowsApart(transposed)).dump());
+      const Variable &variable = plan.variables[0];
+      FileTensor tensor{"w", storageLayout(variable).fileShape, {{&variable, 0}}};
+      std::vector<int64_t> strides = denseStrides(tensor.shape);
+      std::map<int64_t, float> found; // by place in the file
+      std::mutex mutex;
+      onRanks(plan, [&](MwContext &context) {
+        alignas(64) char arena[4096] = {};
+        auto *local = reinterpret_cast<float *>(arena + 64);
+        Box box = shardOf(plan, variable, context.rank());
+        for (int64_t i = 0; i < box.extent[0]; ++i)
+          for (int64_t j = 0; j < box.extent[1]; ++j)
+            local[i * division.local[1] + j] = float(rows[box.begin[0] + i] * columns + box.begin[1] + j);
+        for (const std::vector<FileTensor> &file : shardsOf(plan, {tensor}, context.rank()))
+          for (const FileTensor &shard : file) {
+            GatherBuffers buffers;
+            buffers.capacity = 5;
+            std::vector<float> elements;
+            gatherTensor(context, arena, shard, buffers,
+                         [&](const float *part, int64_t count) { elements.insert(elements.end(), part, part + count); });
+            ASSERT_EQ(int64_t(elements.size()), shard.box->elements());
+            std::lock_guard<std::mutex> lock(mutex);
+            for (int64_t i = 0; i < int64_t(elements.size()); ++i) {
+              int64_t row = shard.box->begin[0] + i / shard.box->extent[1], column = shard.box->begin[1] + i % shard.box->extent[1];
+              EXPECT_TRUE(found.emplace(row * strides[0] + column, elements[size_t(i)]).second) << row << " " << column;
+            }
+          }
+      });
+      EXPECT_EQ(int64_t(found.size()), 8 * columns);
+      for (int64_t row : rows)
+        for (int64_t column = 0; column < columns; ++column)
+          EXPECT_EQ(found[transposed ? column * 24 + row : row * columns + column], float(row * columns + column));
+    }
 }
 
 // The lower halves of masters are added to the upper ones that parameters are, here and from other

@@ -7,6 +7,7 @@
 
 #include "common/checkpoint/FindCheckpoint.h"
 #include "common/monitor/Error.h"
+#include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <cstring>
 #include <filesystem>
@@ -51,10 +52,30 @@ static std::string readText(const std::string &path) {
 /// The folder itself, or the checkpoint that its link "latest" names.
 static std::string resolve(const std::string &path) {
   std::error_code error;
-  std::string latest = path + "/latest";
-  if (fs::exists(path + "/state.json", error) || !fs::is_symlink(latest, error))
-    return path;
-  return (fs::path(path) / fs::read_symlink(latest, error)).string();
+  std::string latest = latestIn(path);
+  return fs::exists(path + "/state.json", error) || latest.empty() ? path : latest;
+}
+
+/// Whether `folder` has shards, as PyTorch writes them, itself.
+static bool holdsShards(const std::string &folder) {
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder))
+    if (std::string name = entry.path().filename();
+        name.rfind("shard-", 0) == 0 && entry.path().extension() == ".safetensors")
+      return true;
+  return false;
+}
+
+/// The id that `files` of a state gives the file `name`, or the folder of shards in its place; empty if it has neither.
+static std::string idIn(const Json &files, const std::string &name) {
+  std::map<std::string, std::string> shards;
+  std::string folder = shardFolder(name) + "/";
+  for (const auto &[path, id] : files.items()) {
+    if (path == name)
+      return id.is_string() ? id.get<std::string>() : id.dump();
+    if (path.rfind(folder, 0) == 0)
+      shards[path.substr(folder.size())] = id.is_string() ? id.get<std::string>() : id.dump();
+  }
+  return shards.empty() ? "" : idOfShards(shards);
 }
 
 Folder checkpoint::openFolder(const std::string &given) {
@@ -72,19 +93,24 @@ Folder checkpoint::openFolder(const std::string &given) {
   }
   folder.path = resolve(given);
   auto has = [&](const std::string &name) { return fs::is_regular_file(folder.path + "/" + name, error); };
+  // Adds a file, or the folder of shards that is in its place.
+  auto addAny = [&](const std::string &name) {
+    std::string shards = folder.path + "/" + shardFolder(name);
+    bool isSharded = !has(name) && fs::is_directory(shards, error);
+    if (has(name) || isSharded)
+      add(isSharded ? shards : folder.path + "/" + name, name);
+    return has(name) || isSharded;
+  };
   std::string index = std::string(weightsName) + ".index.json";
-  if (has(weightsName))
-    add(folder.path + "/" + weightsName, weightsName);
-  else if (has(index))
+  if (has(index) && !has(weightsName))
     add(folder.path + "/" + index, weightsName);
-  else if (has(adaptersName))
-    add(folder.path + "/" + adaptersName, adaptersName);
-  else
+  else if (!addAny(weightsName) && !addAny(adaptersName) && holdsShards(folder.path))
+    add(folder.path, weightsName);
+  if (folder.files.empty())
     fail(given, ": the folder has neither ", weightsName, " nor ", index, " nor ", adaptersName,
          ": name a checkpoint, a folder of --save or a model's folder");
   for (const char *name : {averagesName, adapterAveragesName, optimizerName})
-    if (has(name))
-      add(folder.path + "/" + name, name);
+    addAny(name);
   if (has("state.json")) {
     folder.stateText = readText(folder.path + "/state.json");
     folder.state = Json::parse(folder.stateText, nullptr, /*allow_exceptions=*/false);
@@ -93,7 +119,7 @@ Folder checkpoint::openFolder(const std::string &given) {
   }
   for (const fs::directory_entry &entry : fs::directory_iterator(folder.path))
     if (std::string name = entry.path().filename();
-        entry.is_regular_file(error) && name != "state.json" && name.find(".safetensors") == name.npos)
+        entry.is_regular_file(error) && name != "state.json" && name != commitFile && name.find(".safetensors") == name.npos)
       folder.companions.push_back(name);
   std::sort(folder.companions.begin(), folder.companions.end());
   return folder;
@@ -110,14 +136,17 @@ void checkpoint::checkSealed(const Folder &folder) {
   const Json &state = *folder.state;
   if (!state.contains("checksum") || !state["checksum"].is_string() || !isSealed(folder.stateText, state["checksum"]))
     fail("state.json does not have the checksum that it was written with");
+  if (std::string missing = missingCommit(folder.path, folder.stateText); !missing.empty())
+    fail(missing);
   if (!state.contains("files") || !state["files"].is_object())
     fail("state.json does not say which files belong to it");
-  for (const auto &[name, id] : state["files"].items()) {
+  for (const char *name : {weightsName, adaptersName, optimizerName}) {
+    std::string id = idIn(state["files"], name);
     const TensorFile *file = folder.file(name);
-    if (!file)
+    if (!id.empty() && !file)
       fail("it has no ", name);
-    if (id != file->reader->id())
-      fail(name, " is of another checkpoint than state.json: its id is ", file->reader->id(), ", not ", id.dump());
+    if (!id.empty() && id != file->reader->id())
+      fail(name, " is of another checkpoint than state.json: its id is ", file->reader->id(), ", not ", id);
   }
 }
 
@@ -126,15 +155,15 @@ std::string checkpoint::writtenName(const SafeTensorsReader &reader, const std::
   return written.empty() ? name : written;
 }
 
-void checkpoint::readElements(const SafeTensorsReader::Tensor &tensor, int64_t begin, int64_t count, float *to) {
-  const unsigned char *from = tensor.data + begin * bytesOf(tensor.type);
+/// Elements in `from`, of `type`, as f32.
+static void convertElements(ElementType type, const unsigned char *from, int64_t count, float *to) {
   auto each = [&](auto stored, auto convert) {
     for (int64_t i = 0; i < count; ++i) {
       std::memcpy(&stored, from + i * int64_t(sizeof(stored)), sizeof(stored));
       to[i] = float(convert(stored));
     }
   };
-  switch (tensor.type) {
+  switch (type) {
   case ElementType::F32:
     std::memcpy(to, from, size_t(count) * 4);
     return;
@@ -150,6 +179,12 @@ void checkpoint::readElements(const SafeTensorsReader::Tensor &tensor, int64_t b
     return each(int16_t(), [](int16_t value) { return value; });
   }
   __builtin_unreachable();
+}
+
+void checkpoint::readElements(const SafeTensorsReader::Tensor &tensor, int64_t begin, int64_t count, float *to) {
+  forRuns(tensor, begin, count, [&](const unsigned char *from, int64_t run, int64_t at) {
+    convertElements(tensor.type, from, run, to + at);
+  });
 }
 
 NewFolder::NewFolder(const std::string &given) : path(given) {

@@ -22,7 +22,7 @@ inline constexpr const char weightsName[] = "model.safetensors", adaptersName[] 
                             optimizerName[] = "optimizer.safetensors", averagesName[] = "ema/model.safetensors",
                             adapterAveragesName[] = "ema/adapter_model.safetensors";
 
-/// Tensors of a file, or of all files of an index.
+/// Tensors of a file, of all files of an index, or of all shards of a folder.
 struct TensorFile {
   std::string name; ///< within the folder, as a checkpoint has it
   std::unique_ptr<SafeTensorsReader> reader;

@@ -6,11 +6,13 @@
 #include "Commands.h"
 #include "Folders.h"
 
+#include "common/checkpoint/Checksum.h"
 #include "common/monitor/Error.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 using namespace meshwright;
@@ -32,6 +34,19 @@ static std::string stateWords(const Json &state) {
          say("mesh", ", saved by ", "");
 }
 
+/// The hash by which runs say what they compute, as executables print it.
+static std::string numbersHash(const Json &numbers) {
+  std::map<std::string, std::string> sorted;
+  for (const auto &[name, value] : numbers.items())
+    sorted[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  RunningChecksum sum;
+  for (const auto &[name, value] : sorted) {
+    std::string line = name + '=' + value + '\n';
+    sum.add(line.data(), line.size());
+  }
+  return sum.take().substr(0, 16);
+}
+
 bool checkpoint::inspect(const Arguments &arguments, std::ostream &os) {
   for (const std::string &path : arguments.paths) {
     Folder folder = openFolder(path);
@@ -39,6 +54,8 @@ bool checkpoint::inspect(const Arguments &arguments, std::ostream &os) {
     if (folder.state && folder.state->contains("flags"))
       for (const auto &[name, value] : (*folder.state)["flags"].items())
         os << "  " << name << " " << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
+    if (folder.state && folder.state->contains("numbers"))
+      os << "  numbers " << numbersHash((*folder.state)["numbers"]) << "\n";
     for (const TensorFile &file : folder.files) {
       std::vector<std::string> names = file.reader->names();
       std::set<std::string> types;
@@ -178,11 +195,11 @@ static int diffStates(const Json &a, const Json &b, std::ostream &os) {
   keys.update(b);
   int differ = 0;
   for (const auto &[key, ignored] : keys.items()) {
-    // These follow from the rest.
-    if (key == "checksum" || key == "files" || a.value(key, Json()) == b.value(key, Json()))
+    // These follow from the rest, or from how the files are divided.
+    if (key == "checksum" || key == "files" || key == "version" || key == "commit" || a.value(key, Json()) == b.value(key, Json()))
       continue;
     ++differ;
-    if (key == "flags" || key == "data") {
+    if (key == "flags" || key == "data" || key == "numbers") {
       os << "state.json: " << key << ":\n";
       diffStates(a.value(key, Json::object()), b.value(key, Json::object()), os);
       continue;

@@ -22,6 +22,9 @@
 using namespace meshwright;
 using namespace meshwright::checkpoint;
 
+/// Of state.json beside files that hold whole tensors.
+static constexpr int mergedVersion = 3;
+
 namespace {
 /// What a weight begins with anew.
 struct Start {
@@ -31,7 +34,7 @@ struct Start {
 };
 
 /// What is done to the tensors of a checkpoint.
-struct Plan {
+struct Changes {
   std::map<std::string, std::string> renamed; ///< to what
   std::vector<std::string> dropped;           ///< patterns
   std::vector<Start> starts;
@@ -66,8 +69,8 @@ static Start startOf(const std::string &word) {
   return {pattern, Start::Normal, deviation};
 }
 
-static Plan planOf(const Arguments &arguments) {
-  Plan plan;
+static Changes planOf(const Arguments &arguments) {
+  Changes plan;
   for (const std::string &word : arguments.values("--rename")) {
     auto [from, to] = pairOf("--rename", word, "OLD=NEW");
     if (!plan.renamed.emplace(from, to).second)
@@ -114,7 +117,7 @@ static std::string weightOf(const std::string &state, const std::set<std::string
 }
 
 /// The new tensors of `file`, whose tensors belong to those of `weightsFile`: as weights, or as states of them.
-static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &weightsFile, Plan &plan) {
+static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &weightsFile, Changes &plan) {
   bool areStates = file.name == optimizerName;
   std::vector<std::string> names = weightsFile.reader->names();
   std::set<std::string> weights(names.begin(), names.end());
@@ -187,6 +190,24 @@ static std::string writeFile(const NewFolder &output, const std::string &name, c
   return writer.finish();
 }
 
+/// Writes into `numbers`, what changes the numbers of a run, that they are not those of the run that wrote the checkpoint:
+/// a run that begins has the weights with the id `id` from here, one that goes on has them behind what it did before.
+static void noteNumbers(Json &state, const Changes &plan, const std::string &id, bool areAdapters) {
+  bool changesValues = !plan.dropped.empty() || !plan.starts.empty() || plan.resetOptimizer;
+  if (!state.contains("numbers") || !state["numbers"].is_object() || !changesValues)
+    return;
+  Json &numbers = state["numbers"];
+  if (plan.resetStep) {
+    for (const char *key : {"history", "--initial-loss-scale"})
+      numbers.erase(key);
+    numbers[areAdapters ? "--adapter" : "--init"] = "checkpoint surgery " + id.substr(0, 16);
+    return;
+  }
+  std::string before = numbers.contains("history") && numbers["history"].is_string() ? numbers["history"].get<std::string>() : "";
+  numbers["history"] = text(before, before.empty() ? "" : ", ", "checkpoint surgery ", id.substr(0, 16), " at step ",
+                            state.value("step", Json()).dump(), plan.resetOptimizer ? ", optimizer begun anew" : "");
+}
+
 /// `state` of a run that begins with these weights.
 static void resetStep(Json &state) {
   for (const char *key : {"step", "position", "mixed"})
@@ -201,7 +222,7 @@ static void resetStep(Json &state) {
 }
 
 bool checkpoint::surgery(const Arguments &arguments, std::ostream &os) {
-  Plan plan = planOf(arguments);
+  Changes plan = planOf(arguments);
   Folder folder = openCheckpoint(arguments.paths[0]);
   Json &state = *folder.state;
   try {
@@ -213,6 +234,8 @@ bool checkpoint::surgery(const Arguments &arguments, std::ostream &os) {
     fail("--reset-optimizer: the optimizer ", state.value("optimizer", ""),
          " weighs steps in its averages, which begin anew with step 0 only: give --reset-step too");
   NewFolder output(arguments.value("-o"));
+  // What is written is merged, whatever it is made of.
+  Json files = Json::object();
   size_t kept = 0, made = 0;
   for (const TensorFile &file : folder.files) {
     std::vector<Made> tensors = tensorsOf(file, folder.weights(), plan);
@@ -220,8 +243,8 @@ bool checkpoint::surgery(const Arguments &arguments, std::ostream &os) {
     if (&file == folder.averages() && plan.resetOptimizer)
       tensors = tensorsOf(folder.weights(), folder.weights(), plan);
     std::string id = writeFile(output, file.name, tensors, plan.seed);
-    if (state["files"].contains(file.name))
-      state["files"][file.name] = id;
+    if (file.name.rfind("ema/", 0) != 0)
+      files[file.name] = id;
     kept += tensors.size();
     made += size_t(std::count_if(tensors.begin(), tensors.end(), [](const Made &tensor) { return tensor.start.has_value(); }));
   }
@@ -235,6 +258,10 @@ bool checkpoint::surgery(const Arguments &arguments, std::ostream &os) {
     checkUsed("--drop", pattern);
   for (const Start &start : plan.starts)
     checkUsed("--reinit", start.pattern);
+  state["files"] = files;
+  state["version"] = mergedVersion;
+  state.erase("commit"); // What is written here is renamed.
+  noteNumbers(state, plan, files[folder.weights().name], folder.weights().name == adaptersName);
   if (plan.resetStep)
     resetStep(state);
   state["checksum"] = noChecksum;

@@ -8,6 +8,8 @@
 #include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Checksum.h"
 #include "common/checkpoint/Json.h"
+#include "common/checkpoint/SafeTensors.h"
+#include "common/checkpoint/Shards.h"
 #include "common/data/MappedFile.h"
 #include "common/monitor/Error.h"
 #include "meshwright/runtime/NonFinite.h"
@@ -46,12 +48,14 @@ public:
     if (!json.is_object())
       fail("--resume: ", path, " is ", shortText(json), ", not an object", remedy);
     int64_t version = whole("version", 0, largest);
-    if (version != stateVersion && version != uncheckedVersion)
+    if (version != stateVersion && version != shardedVersion && version != uncheckedVersion)
       fail("--resume: ", path, " has version ", version, ", but version ", stateVersion,
            " is what is read: start a new run with --init ", directory, "/", modelFile);
-    isChecked = version == stateVersion;
+    isChecked = version != uncheckedVersion;
     if (isChecked ? !isSealed(content, string("checksum")) : json.contains("checksum"))
       fail("--resume: ", path, " does not have the checksum that it was written with", remedy);
+    if (std::string missing = missingCommit(directory, content); !missing.empty())
+      fail("--resume: ", missing, ": name another checkpoint");
   }
 
   /// Whether the checkpoint has checksums.
@@ -76,12 +80,22 @@ public:
     const Json &files = at(json, "files");
     if (!files.is_object())
       refuse("files", files, "an object");
-    return string(files, file);
+    std::map<std::string, std::string> shards;
+    std::string folder = shardFolder(file) + "/";
+    for (const auto &[name, id] : files.items())
+      if (name.rfind(folder, 0) == 0)
+        shards[name.substr(folder.size())] = string(files, name.c_str());
+    return shards.empty() ? string(files, file) : idOfShards(shards);
   }
   /// Whether the checkpoint holds adapters in place of a model's weights.
   bool isOfAdapters() const {
-    return json.contains("files") && json["files"].is_object() &&
-           json["files"].contains(adapterFile);
+    if (!json.contains("files") || !json["files"].is_object())
+      return false;
+    std::string folder = shardFolder(adapterFile) + "/";
+    for (const auto &[name, id] : json["files"].items())
+      if (name == adapterFile || name.rfind(folder, 0) == 0)
+        return true;
+    return false;
   }
   std::vector<int64_t> fileTokens() const {
     std::vector<int64_t> counts;
@@ -242,9 +256,15 @@ static void refuseOther(const std::string &directory, const std::string &what,
          ", but this executable was compiled for ", mine, ": ", remedy);
 }
 
+std::string meshwright::tensorsIn(const std::string &directory, const std::string &name) {
+  std::string file = directory + "/" + name, folder = directory + "/" + shardFolder(name);
+  std::error_code error;
+  return !fs::exists(file, error) && fs::is_directory(folder, error) ? folder : file;
+}
+
 /// What else may be done with a checkpoint that a run cannot go on from.
 static std::string orInit(const std::string &directory) {
-  return text(", or start a new run with --init ", directory, "/", modelFile);
+  return text(", or start a new run with --init ", tensorsIn(directory, modelFile));
 }
 
 void meshwright::checkSameWeights(const Plan &plan, const std::string &directory,
@@ -263,7 +283,7 @@ void meshwright::checkSameWeights(const Plan &plan, const std::string &directory
 
 std::string meshwright::otherConfig(const Plan &plan, const std::string &weights) {
   std::error_code error;
-  fs::path path = fs::path(weights).parent_path() / "config.json";
+  fs::path path = fs::path(modelFolder(weights)) / "config.json";
   if (!isConfig(plan.config) || !fs::is_regular_file(path, error))
     return "";
   auto parsed = [](const std::string &content) {
@@ -295,7 +315,7 @@ void meshwright::checkSameModel(const Plan &plan, const std::string &directory) 
   if (!json.isOfAdapters() && plan.adapterConfig)
     fail("--resume: the checkpoint ", directory,
          " has whole weights, but this executable trains adapters of them: start a new run with "
-         "--init ", directory, "/", modelFile);
+         "--init ", tensorsIn(directory, modelFile));
   if (plan.adapterConfig)
     checkAdapterConfig(plan, directory, "--resume");
   checkSameWeights(plan, directory, orInit(directory));

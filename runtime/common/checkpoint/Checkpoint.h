@@ -4,8 +4,8 @@
 //
 // DIR/step-<8 digits>/ holds model.safetensors, or of a run with adapters those alone
 // (AdapterFiles.h), and optimizer.safetensors (global tensors, f32, so any mesh can go on), the model's config and state.json, which has a
-// checksum of its own and the ids of both files, so that files of two checkpoints are not
-// taken for one. SaveFolder.h says how it gets there, CheckpointOutput.h how it is written and
+// checksum of its own and the ids of all files, so that files of two checkpoints are not
+// taken for one. A sharded checkpoint has a folder of shards in the place of each file (Shards.h). SaveFolder.h says how it gets there, CheckpointOutput.h how it is written and
 // FindCheckpoint.h which one a run resumes.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@ namespace meshwright {
 
 /// The files of a checkpoint, besides state.json and those of adapters, and the version of its format.
 inline constexpr char modelFile[] = "model.safetensors", optimizerFile[] = "optimizer.safetensors";
-inline constexpr int64_t stateVersion = 3;
+inline constexpr int64_t stateVersion = 3, shardedVersion = 4;
 
 /// The path within a checkpoint of the model's description `config`.
 const char *configName(const std::string &config);
@@ -62,7 +62,7 @@ struct TrainingState {
   std::map<std::string, std::string> numbers = {};
 };
 
-/// The checksums of the headers of a checkpoint's files; empty in those of earlier versions.
+/// The checksums of the headers of a checkpoint's files, or of its folders of shards; empty in those of earlier versions.
 struct CheckpointIds {
   std::string model, optimizer;
 };
@@ -72,6 +72,12 @@ std::string checkpointName(int64_t step);
 
 /// How many bytes a checkpoint's tensors take on the disk.
 int64_t checkpointBytes(const Plan &plan);
+
+/// How many bytes of these `rank` writes into a sharded checkpoint.
+int64_t shardBytes(const Plan &plan, int64_t rank);
+
+/// Where the tensors of the file `name` are in the checkpoint `directory`: in that file, or in a folder of shards.
+std::string tensorsIn(const std::string &directory, const std::string &name);
 
 /// Reads state.json of the checkpoint `directory`.
 TrainingState readState(const std::string &directory);

@@ -11,6 +11,8 @@
 #include "common/checkpoint/Json.h"
 #include "common/checkpoint/OutputFile.h"
 #include "common/checkpoint/SaveFolder.h"
+#include "common/checkpoint/Shards.h"
+#include "common/communication/RankText.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
 #include "common/train/Context.h"
@@ -21,6 +23,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <sstream>
 
 using namespace meshwright;
 using Json = nlohmann::json;
@@ -45,6 +48,13 @@ static int64_t bytesIn(const std::vector<FileTensor> &tensors) {
 
 int64_t CheckpointFile::bytes() const { return bytesIn(tensors); }
 
+static int64_t bytesIn(const std::vector<CheckpointFile> &files) {
+  int64_t all = 0;
+  for (const CheckpointFile &file : files)
+    all += file.bytes();
+  return all;
+}
+
 static bool keepsAverages(const Plan &plan) {
   const auto &states = plan.optimizerStates;
   return std::find(states.begin(), states.end(), averageState) != states.end();
@@ -67,13 +77,28 @@ int64_t meshwright::checkpointBytes(const Plan &plan) {
          bytesIn(fileTensors(plan, WeightKind::OptimizerStates));
 }
 
+int64_t meshwright::shardBytes(const Plan &plan, int64_t rank) {
+  auto bytesOfRank = [&](const std::vector<FileTensor> &tensors) {
+    int64_t bytes = 0;
+    for (const std::vector<FileTensor> &file : shardsOf(plan, tensors, rank))
+      bytes += bytesIn(file);
+    return bytes;
+  };
+  int64_t bytes = bytesOfRank(fileTensors(plan, trainedWeights(plan))) +
+                  bytesOfRank(fileTensors(plan, WeightKind::OptimizerStates));
+  // Until the first update, weights are in the place of their averages.
+  if (keepsAverages(plan))
+    bytes += std::max(bytesOfRank(averagedTensors(plan)), bytesOfRank(fileTensors(plan, trainedWeights(plan))));
+  return bytes;
+}
+
 /// The file of a checkpoint that holds the weights that are trained.
 static const char *weightsFile(const Plan &plan) {
   return plan.adapterConfig ? adapterFile : modelFile;
 }
 
-std::vector<CheckpointFile> meshwright::checkpointFiles(const MwContext &context,
-                                                        const TrainingState &state) {
+std::vector<CheckpointFile> meshwright::checkpointFiles(const MwContext &context, const TrainingState &state,
+                                                        bool isSharded) {
   const Plan &plan = context.plan;
   std::vector<CheckpointFile> files;
   if (keepsAverages(plan)) {
@@ -87,15 +112,23 @@ std::vector<CheckpointFile> meshwright::checkpointFiles(const MwContext &context
   for (CheckpointFile &file : files)
     for (FileTensor &tensor : file.tensors)
       tensor.name = savedName(context, tensor);
-  return files;
+  if (!isSharded)
+    return files;
+  std::vector<CheckpointFile> shards;
+  for (const CheckpointFile &file : files) {
+    std::vector<std::vector<FileTensor>> mine = shardsOf(plan, file.tensors, context.rank());
+    for (size_t i = 0; i < mine.size(); ++i)
+      shards.push_back({shardFolder(file.path) + "/" + shardName(context.rank(), i, mine.size()), std::move(mine[i]),
+                        true});
+  }
+  return shards;
 }
 
-static std::string stateText(const Plan &plan, const TrainingState &state,
-                             const CheckpointIds &ids) {
+static std::string stateText(const Plan &plan, const TrainingState &state, const FileIds &ids, bool isCommitted) {
   nlohmann::ordered_json json = {
-      {"version", stateVersion},
+      {"version", ids.count(optimizerFile) ? stateVersion : shardedVersion},
       {"checksum", noChecksum},
-      {"files", {{weightsFile(plan), ids.model}, {optimizerFile, ids.optimizer}}},
+      {"files", ids},
       {"step", state.step},
       {"position", state.position},
       {"seed", state.seed},
@@ -108,6 +141,8 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
       {"vocabulary", plan.vocabulary},
       {"mesh", plan.meshText()},
       {"plan", plan.hash}};
+  if (isCommitted)
+    json["commit"] = "file";
   if (const auto &scale = state.lossScale)
     json["loss_scale"] = {{"scale", scale->scale},
                           {"good_steps", scale->goodSteps},
@@ -138,20 +173,45 @@ std::string meshwright::checkpointName(int64_t step) {
   return name;
 }
 
-CheckpointOutput::CheckpointOutput(const Plan &plan, SaveFolder &folder, const TrainingState &state)
-    : plan(plan), folder(folder), state(state), name(checkpointName(state.step)) {
+std::string meshwright::beginCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state) {
   checkSpace(folder.path(), checkpointBytes(plan), "a checkpoint");
-  partial = folder.begin(name);
+  std::string partial = folder.begin(checkpointName(state.step));
   if (keepsAverages(plan))
     fs::create_directory(partial + "/" + averagesFolder);
+  return partial;
+}
+
+FileIds meshwright::gatherIds(RankGroup &world, const FileIds &ids) {
+  std::string mine;
+  for (const auto &[file, id] : ids)
+    mine += file + '\0' + id + '\0';
+  FileIds all;
+  for (const std::string &words : gatherText(world, mine)) {
+    std::istringstream stream(words);
+    for (std::string file, id; std::getline(stream, file, '\0') && std::getline(stream, id, '\0');)
+      all[file] = id;
+  }
+  return all;
 }
 
 void CheckpointOutput::beginFile(const CheckpointFile &file) {
   std::vector<SafeTensorsWriter::Entry> entries;
-  for (const FileTensor &tensor : file.tensors)
-    entries.push_back({tensor.name, tensor.shape});
+  for (const FileTensor &tensor : file.tensors) {
+    entries.push_back({tensor.name, tensor.writtenShape(), ElementType::F32, {}});
+    if (tensor.box)
+      entries.back().offsets = tensor.box->begin;
+  }
   path = file.path;
-  writer = std::make_unique<SafeTensorsWriter>(partial + "/" + path, entries);
+  std::string folder = fs::path(partial + "/" + path).parent_path().string();
+  std::error_code error;
+  if (file.isShard && !fs::is_directory(folder, error)) {
+    fs::create_directory(folder, error); // Another rank may have made it meanwhile.
+    if (!fs::is_directory(folder))
+      fail("--save: cannot make the directory ", folder, ": ", error.message(), ": every rank needs to see the folder of ",
+           "--save, unless with --save-format merged");
+  }
+  writer = std::make_unique<SafeTensorsWriter>(partial + "/" + path, entries,
+                                               file.isShard ? SafeTensorsWriter::Shard : SafeTensorsWriter::Whole);
   waiting = 0;
 }
 
@@ -166,13 +226,13 @@ void CheckpointOutput::write(const float *elements, int64_t count) {
 void CheckpointOutput::endFile() {
   std::string id = writer->finish();
   writer.reset();
-  if (path == weightsFile(plan))
-    ids.model = id;
-  if (path == optimizerFile)
-    ids.optimizer = id;
+  if (path.rfind(text(averagesFolder, "/"), 0) != 0)
+    written[path] = id;
 }
 
-void CheckpointOutput::publish(int64_t keep) {
+void meshwright::publishCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state, const FileIds &ids,
+                                   int64_t keep) {
+  std::string name = checkpointName(state.step), partial = folder.partialName(name);
   std::vector<std::string> models = {partial};
   if (keepsAverages(plan))
     models.insert(models.begin(), partial + "/" + averagesFolder);
@@ -181,7 +241,7 @@ void CheckpointOutput::publish(int64_t keep) {
     if (plan.adapterConfig)
       writeText(model + "/" + adapterConfigFile, *plan.adapterConfig);
   }
-  writeText(partial + "/state.json", stateText(plan, state, ids));
+  writeText(partial + "/state.json", stateText(plan, state, ids, folder.commitsByFile()));
   folder.publish(name, keep);
 }
 
@@ -191,18 +251,22 @@ void meshwright::checkState(MwContext &context, const VariableAddresses &address
 }
 
 void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &addresses,
-                                SaveFolder *folder, int64_t keep, const TrainingState &state) {
+                                SaveFolder *folder, int64_t keep, const TrainingState &state, bool isSharded) {
   ActivityScope activity(context.status, "saving a checkpoint");
   TraceScope span(context.trace.get(), "checkpoint", "io");
   try {
     checkState(context, addresses);
+    std::string partial = folder ? beginCheckpoint(context.plan, *folder, state) : "";
+    if (isSharded)
+      partial = broadcastText(*context.world, partial, 0);
     std::optional<CheckpointOutput> output;
-    if (folder)
-      output.emplace(context.plan, *folder, state);
-    for (const CheckpointFile &file : checkpointFiles(context, state)) {
+    if (folder || isSharded)
+      output.emplace(context.plan, partial);
+    std::vector<CheckpointFile> files = checkpointFiles(context, state, isSharded);
+    Rounds rounds(*context.world, bytesIn(files));
+    for (const CheckpointFile &file : files) {
       if (output)
         output->beginFile(file);
-      Rounds rounds(*context.world, file.bytes());
       GatherBuffers buffers;
       for (const FileTensor &tensor : file.tensors)
         gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {
@@ -212,10 +276,11 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
         });
       if (output)
         output->endFile();
-      rounds.finish();
     }
-    if (output)
-      output->publish(keep);
+    rounds.finish();
+    FileIds ids = isSharded ? gatherIds(*context.world, output->ids()) : output ? output->ids() : FileIds();
+    if (folder)
+      publishCheckpoint(context.plan, *folder, state, ids, keep);
   } catch (const Error &error) {
     fail("saving the checkpoint of step ", state.step, ": ", error.what());
   }
@@ -224,15 +289,15 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
 
 void meshwright::copyTensors(MwContext &context, const VariableAddresses &addresses,
                              const std::vector<CheckpointFile> &files, float *memory) {
+  Rounds rounds(*context.world, bytesIn(files));
   for (const CheckpointFile &file : files) {
-    Rounds rounds(*context.world, file.bytes());
     GatherBuffers buffers;
     buffers.into = memory;
     for (const FileTensor &tensor : file.tensors)
       gatherTensor(context, addresses, tensor, buffers,
                    [&](const float *, int64_t count) { rounds.done(count * 4); });
-    rounds.finish();
     if (memory)
       memory += file.bytes() / 4;
   }
+  rounds.finish();
 }

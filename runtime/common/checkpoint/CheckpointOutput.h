@@ -4,7 +4,8 @@
 //
 // A checkpoint's tensors come together on rank 0 in the order in which its files hold them:
 // straight into the files, or into memory, from which a thread writes them later
-// (SnapshotWriter.h). Either way the files have the same bits.
+// (SnapshotWriter.h). Either way the files have the same bits. Of a sharded checkpoint each rank writes its own files
+// (Shards.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_CHECKPOINTOUTPUT_H
@@ -13,7 +14,9 @@
 #include "common/checkpoint/Checkpoint.h"
 #include "common/checkpoint/Gather.h"
 #include "common/checkpoint/SafeTensors.h"
+#include "common/communication/RankGroup.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,36 +31,48 @@ class SaveFolder;
 struct CheckpointFile {
   std::string path;
   std::vector<FileTensor> tensors;
+  bool isShard = false; ///< of a folder of shards
 
   int64_t bytes() const; ///< of its tensors
 };
 
 /// The files of a checkpoint of `state` that hold tensors, under the names by which they are saved, in the order in
-/// which they are written.
-std::vector<CheckpointFile> checkpointFiles(const MwContext &context, const TrainingState &state);
+/// which they are written: all on rank 0, or each rank's own.
+std::vector<CheckpointFile> checkpointFiles(const MwContext &context, const TrainingState &state, bool isSharded);
 
-/// Writes one checkpoint, on the rank that has its folder. Nothing is seen in the folder before
-/// `publish`.
+/// Makes the folder in which a checkpoint of `state` is to be written. Nothing is seen of it before `publishCheckpoint`.
+std::string beginCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state);
+
+/// Ids of files, by their paths within the checkpoint.
+using FileIds = std::map<std::string, std::string>;
+
+/// Writes what is no tensor, and gives the checkpoint, whose files with tensors have these ids, its name. Keeps `keep` of
+/// them.
+void publishCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state, const FileIds &ids, int64_t keep);
+
+/// The ids of all ranks together. Collective.
+FileIds gatherIds(RankGroup &world, const FileIds &ids);
+
+/// Writes files with tensors of one checkpoint.
 class CheckpointOutput {
 public:
-  CheckpointOutput(const Plan &plan, SaveFolder &folder, const TrainingState &state);
+  /// Into `partial`, the folder of `beginCheckpoint`.
+  CheckpointOutput(const Plan &plan, std::string partial) : plan(plan), partial(std::move(partial)) {}
 
   /// All of the tensors of `file` follow, in one or several calls of `write`, then `endFile`.
   void beginFile(const CheckpointFile &file);
   void write(const float *elements, int64_t count);
   void endFile();
-  /// Writes what is no tensor, and gives the checkpoint its name. Keeps `keep` of them.
-  void publish(int64_t keep);
+  /// Of the files that are written.
+  const FileIds &ids() const { return written; }
 
 private:
   const Plan &plan;
-  SaveFolder &folder;
-  const TrainingState &state;
-  std::string name, partial;
+  std::string partial;
   std::string path; ///< of the file that is being written, within the checkpoint
   std::unique_ptr<SafeTensorsWriter> writer;
   int64_t waiting = 0; ///< bytes that may not be on the disk yet
-  CheckpointIds ids;
+  FileIds written;
 };
 
 /// Checks that all values are finite, on every rank. Collective.
@@ -65,11 +80,11 @@ void checkState(MwContext &context, const VariableAddresses &addresses);
 
 /// Writes a checkpoint into `folder`, which rank 0 has, after every rank has found all its
 /// values finite; keeps `keep` of them, or all if that is 0. Collective; tensors pass
-/// through rank 0 part by part.
+/// through rank 0 part by part, unless each rank writes its own.
 void saveCheckpoint(MwContext &context, const VariableAddresses &addresses, SaveFolder *folder,
-                    int64_t keep, const TrainingState &state);
+                    int64_t keep, const TrainingState &state, bool isSharded);
 
-/// Copies all tensors of `files` to `memory`, one file after the other, which rank 0 has.
+/// Copies all tensors of `files` to `memory`, one file after the other, which rank 0 has, or each rank for its own.
 /// Collective.
 void copyTensors(MwContext &context, const VariableAddresses &addresses,
                  const std::vector<CheckpointFile> &files, float *memory);

@@ -10,6 +10,7 @@
 #include "common/checkpoint/SafeTensors.h"
 #include "common/data/MappedFile.h"
 #include "common/monitor/Error.h"
+#include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -20,6 +21,20 @@
 using namespace meshwright;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
+
+std::string meshwright::missingCommit(const std::string &directory, const std::string &state) {
+  Json json = Json::parse(state, nullptr, /*allow_exceptions=*/false);
+  // State that is damaged is refused elsewhere.
+  if (!json.is_object() || json.value("commit", Json()) != "file")
+    return "";
+  std::string path = directory + "/" + commitFile, sum;
+  std::ifstream file(path);
+  if (!std::getline(file, sum))
+    return text(directory, " has no file ", commitFile, ", so the run that wrote it ended before it was complete");
+  if (sum != checksumOf(state.data(), state.size()))
+    return text(path, " does not have the checksum of state.json");
+  return "";
+}
 
 std::string meshwright::findCheckpoint(const std::string &path) {
   std::error_code error;
@@ -32,11 +47,11 @@ std::string meshwright::findCheckpoint(const std::string &path) {
   };
   if (isCheckpoint(path))
     return path;
-  std::string latest = path + "/latest";
-  bool isLink = fs::is_symlink(latest, error);
-  // The link's target, so that a checkpoint written meanwhile does not mix in.
-  std::string target =
-      isLink ? (fs::path(path) / fs::read_symlink(latest, error)).string() : latest;
+  std::string latest = path + "/latest", target = latestIn(path);
+  // What it names, so that a checkpoint written meanwhile does not mix in.
+  bool isLink = !target.empty();
+  if (!isLink)
+    target = latest;
   if (isCheckpoint(target))
     return target;
   if (!fs::exists(path, error))
@@ -66,9 +81,9 @@ static Names checkpointsIn(const std::string &folder) {
   if (latest.type() == fs::file_type::none)
     fail("--resume auto: cannot look for ", folder, "/latest: ", error.message(),
          ": check the folder's permissions and the file system");
-  std::string newest;
-  if (fs::is_symlink(latest))
-    newest = fs::read_symlink(folder + "/latest", error);
+  std::string newest = latestIn(folder);
+  if (!newest.empty())
+    newest = fs::path(newest).lexically_relative(folder).string();
   std::set<std::string> others;
   std::ifstream list(folder + "/.others");
   for (std::string name; std::getline(list, name);)
@@ -120,6 +135,8 @@ static Found open(const std::string &directory) {
   bool mayLack = isComplete && !json.contains("checksum") && json.contains("version") && json["version"] == 2;
   if (!isComplete || (!mayLack && !(json.contains("checksum") && json["checksum"].is_string() && isSealed(content, json["checksum"]))))
     fail(path, " does not have the checksum that it was written with");
+  if (std::string missing = missingCommit(directory, content); !missing.empty())
+    fail(missing);
   if (json.contains("files") && json["files"].is_object())
     for (const auto &[name, id] : json["files"].items())
       if (SafeTensorsReader reader(directory + "/" + name, flag); id != reader.id())

@@ -15,6 +15,12 @@ namespace meshwright {
 /// The checkpoint that --resume `path` means: itself, or what its "latest" names.
 std::string findCheckpoint(const std::string &path);
 
+/// What completes a checkpoint of --save-commit file: a file with the checksum of its state.json.
+inline constexpr char commitFile[] = "commit";
+
+/// Why the checkpoint `directory`, whose state.json has these contents, is not complete; empty if it is.
+std::string missingCommit(const std::string &directory, const std::string &state);
+
 /// The checkpoint that --resume auto means: of those that the links "latest" in `folders` name, the
 /// one written last, since a run that went back to an earlier step may have left later steps behind;
 /// where several folders have it, the first folder's. Another run's (".others") is taken only where no

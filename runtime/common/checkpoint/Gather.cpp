@@ -15,7 +15,7 @@
 
 using namespace meshwright;
 
-int64_t FileTensor::bytes() const { return elementsIn(shape) * 4; }
+int64_t FileTensor::bytes() const { return elementsIn(writtenShape()) * 4; }
 
 std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kind) {
   std::vector<FileTensor> tensors;
@@ -43,7 +43,7 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
         continue;
       auto [entry, isNew] = index.try_emplace(name, tensors.size());
       if (isNew) {
-        tensors.push_back({name, shape, {}});
+        tensors.push_back({name, shape, {}, {}});
         covered.push_back(0);
       }
       FileTensor &tensor = tensors[entry->second];
@@ -67,7 +67,7 @@ const std::string &meshwright::savedName(const MwContext &context, const FileTen
   return found == context.fileNames.end() ? tensor.name : found->second;
 }
 
-static bool holdsTensor(const Variable &variable, const Box &box, int64_t number) {
+bool meshwright::holdsTensor(const Variable &variable, const Box &box, int64_t number) {
   if (box.elements() == 0)
     return false;
   for (size_t d = variable.numbered; d-- > 0; number /= variable.shape[d])
@@ -110,16 +110,18 @@ struct Source {
 };
 } // namespace
 
-/// The rank's own and, on rank 0, all, upper halves before their lower ones.
+/// The rank's own and, on rank 0, all, upper halves before their lower ones. Of a shard, all that the rank holds.
 static std::vector<Source> sourcesOf(MwContext &context, const VariableAddresses &addresses,
                                      const FileTensor &tensor) {
   std::vector<Source> sources;
   for (auto [variable, number] : tensor.parts)
     for (int owner = 0; owner < context.world->size(); ++owner) {
-      if (context.rank() != 0 && owner != context.rank())
+      if ((tensor.box || context.rank() != 0) && owner != context.rank())
         continue;
       Box box = shardOf(context.plan, *variable, owner);
-      if (!ownsShard(context.plan, *variable, owner) || !holdsTensor(*variable, box, number))
+      bool speaks = tensor.box ? context.plan.programOf(owner) == variable->program
+                               : ownsShard(context.plan, *variable, owner);
+      if (!speaks || !holdsTensor(*variable, box, number))
         continue;
       Source source{owner, variable->isHalved && variable->role == Variable::Master, {}, {}};
       size_t skip = variable->numbered;
@@ -169,13 +171,16 @@ static void copyOnThreads(const std::vector<int64_t> &extent, const TensorView &
 void meshwright::gatherTensor(
     MwContext &context, const VariableAddresses &addresses, const FileTensor &tensor,
     GatherBuffers &buffers, const std::function<void(const float *elements, int64_t count)> &take) {
-  bool isRoot = context.rank() == 0;
+  bool isRoot = tensor.box || context.rank() == 0;
   std::vector<Source> sources = sourcesOf(context, addresses, tensor);
-  std::vector<int64_t> fileStrides = denseStrides(tensor.shape);
-  for (const Box &window : windowsOf(tensor.shape, buffers.capacity)) {
+  Box whole = tensor.box.value_or(Box{std::vector<int64_t>(tensor.shape.size()), tensor.shape});
+  std::vector<int64_t> fileStrides = denseStrides(whole.extent);
+  for (Box window : windowsOf(whole.extent, buffers.capacity)) {
     int64_t begin = 0, count = window.elements();
-    for (size_t d = 0; d < window.begin.size(); ++d)
+    for (size_t d = 0; d < window.begin.size(); ++d) {
       begin += window.begin[d] * fileStrides[d];
+      window.begin[d] += whole.begin[d];
+    }
     float *collected = buffers.into;
     if (isRoot && !buffers.into) {
       buffers.window.resize(size_t(count));
@@ -184,14 +189,14 @@ void meshwright::gatherTensor(
     for (const Source &source : sources) {
       std::vector<StoredPart> parts;
       int64_t held = 0;
-      for (const StoredPart &whole : source.parts)
-        if (auto part = partWithin(whole, tensor.shape, window)) {
+      for (const StoredPart &all : source.parts)
+        if (auto part = partWithin(all, tensor.shape, window)) {
           held += elementsIn(part->extent);
-          parts.push_back(std::move(*part));
+          parts.push_back(tensor.box ? partOfBox(std::move(*part), tensor.shape, whole) : std::move(*part));
         }
       if (held == 0)
         continue;
-      bool sent = source.owner != 0;
+      bool sent = !tensor.box && source.owner != 0;
       if (sent)
         buffers.packed.resize(size_t(held));
       if (sent && isRoot)

@@ -19,6 +19,9 @@ using Json = nlohmann::json;
 
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
 static const std::string checksumKey = "xxh128";
+/// Of PyTorch's distributed checkpoints, with the one version that there is.
+static const std::string shardingKey = "DCP_SHARDING_INFO", offsetsKey = "saved_offsets", shardVersionKey = "DCP_VERSION",
+                         shardVersion = "1.0";
 static const char *damaged = ": the file is truncated or damaged; write or download it again";
 
 /// Types a file may hold but the runtime does not convert, with their widths:
@@ -62,6 +65,11 @@ struct Extent {
 
 SafeTensorsReader::SafeTensorsReader(const std::string &path, const std::string &flag)
     : name(path), flag(flag) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    openShards();
+    return;
+  }
   if (std::filesystem::path(path).extension() == ".json") {
     openIndex();
     return;
@@ -166,6 +174,141 @@ void SafeTensorsReader::openIndex() {
     addTied(header.metadata);
 }
 
+std::string meshwright::idOfShards(const std::map<std::string, std::string> &ids) {
+  std::string all;
+  for (const auto &[file, id] : ids) {
+    if (id.empty())
+      return "";
+    all += file + " " + id + "\n";
+  }
+  return checksumOf(all.data(), all.size());
+}
+
+std::string meshwright::modelFolder(const std::string &path) {
+  std::error_code error;
+  for (const char *file : {"/config.json", "/tokenizer.json", "/tokenizer.model"})
+    if (std::filesystem::is_regular_file(path + file, error))
+      return path;
+  return std::filesystem::path(path).parent_path().string();
+}
+
+/// Whether the boxes have an element in common.
+static bool overlap(const Box &a, const Box &b) {
+  for (size_t d = 0; d < a.begin.size(); ++d)
+    if (a.begin[d] >= b.begin[d] + b.extent[d] || b.begin[d] >= a.begin[d] + a.extent[d])
+      return false;
+  return true;
+}
+
+static std::string boxText(const Box &box) {
+  return text("at ", shapeText(box.begin), " of shape ", shapeText(box.extent));
+}
+
+/// An Error unless the chunks of `tensor` are all of it, each element once.
+static void checkChunks(SafeTensorsReader::Tensor &tensor, const std::string &name, const std::string &prefix) {
+  auto first = [](const Box &box) { return box.begin.empty() ? 0 : box.begin[0]; };
+  std::sort(tensor.chunks.begin(), tensor.chunks.end(),
+            [&](const auto &a, const auto &b) { return first(a.box) < first(b.box); });
+  int64_t bytes = 0;
+  for (size_t i = 0; i < tensor.chunks.size(); ++i) {
+    const SafeTensorsReader::Chunk &chunk = tensor.chunks[i];
+    bytes += chunk.bytes;
+    // Those behind begin later along the first dimension.
+    for (size_t j = i + 1; j < tensor.chunks.size() && chunk.bytes; ++j) {
+      const SafeTensorsReader::Chunk &next = tensor.chunks[j];
+      if (!chunk.box.begin.empty() && next.box.begin[0] >= chunk.box.begin[0] + chunk.box.extent[0])
+        break;
+      if (next.bytes && overlap(chunk.box, next.box))
+        fail(prefix, "tensor ", name, ": the boxes ", boxText(chunk.box), " of ", chunk.file->path(), " and ",
+             boxText(next.box), " of ", next.file->path(), " overlap: keep the files of one checkpoint alone");
+    }
+  }
+  if (bytes != tensor.bytes)
+    fail(prefix, "its files have ", bytes, " of the ", tensor.bytes, " bytes of tensor ", name, " of shape ",
+         shapeText(tensor.shape), ": a file is missing; copy all files of the folder again");
+}
+
+void SafeTensorsReader::openShards() {
+  std::string prefix = flag + " " + name + ": ";
+  std::vector<std::string> paths;
+  for (const auto &entry : std::filesystem::directory_iterator(name))
+    if (entry.path().extension() == ".safetensors")
+      paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  if (paths.empty())
+    fail(prefix, "the folder has no safetensors files: name a model's folder or a checkpoint");
+  std::map<std::string, std::string> ids;
+  for (const std::string &path : paths) {
+    Header header = openFile(path, prefix + "shard");
+    ids[std::filesystem::path(path).filename().string()] = header.checksum;
+    others.insert(header.others.begin(), header.others.end());
+    for (auto &[known, box] : header.tensors) {
+      std::vector<int64_t> offsets = box.offsets.value_or(std::vector<int64_t>(box.shape.size()));
+      auto [entry, isNew] = tensors.try_emplace(known);
+      Tensor &whole = entry->second;
+      if (isNew) {
+        whole.type = box.type;
+        whole.written = box.written;
+        whole.shape.resize(box.shape.size());
+      }
+      if (whole.type != box.type || whole.shape.size() != box.shape.size())
+        fail(prefix, "tensor ", known, " is ", nameOf(whole.type), " with ", whole.shape.size(), " dimensions in ",
+             whole.chunks.front().file->path(), ", but ", nameOf(box.type), " with ", box.shape.size(), " in ", path,
+             ": keep the files of one checkpoint alone");
+      for (size_t d = 0; d < offsets.size(); ++d)
+        whole.shape[d] = std::max(whole.shape[d], offsets[d] + box.shape[d]);
+      whole.chunks.push_back({{offsets, box.shape}, box.data, box.bytes, box.checksum, box.file});
+    }
+  }
+  for (auto &[known, tensor] : tensors) {
+    // Sizes are multiplied with care: offsets from elsewhere may be of any size.
+    tensor.bytes = bytesOf(tensor.type);
+    for (int64_t size : tensor.shape)
+      if (__builtin_mul_overflow(tensor.bytes, size, &tensor.bytes))
+        fail(prefix, "tensor ", known, " has shape ", shapeText(tensor.shape), ", too large for any machine", damaged);
+    checkChunks(tensor, known, prefix);
+  }
+  checksum = idOfShards(ids);
+}
+
+void meshwright::forRuns(const SafeTensorsReader::Tensor &tensor, int64_t begin, int64_t count,
+                         const std::function<void(const unsigned char *, int64_t, int64_t)> &take) {
+  int64_t width = bytesOf(tensor.type);
+  if (tensor.chunks.empty())
+    return take(tensor.data + begin * width, count, 0);
+  size_t rank = tensor.shape.size();
+  std::vector<int64_t> strides(rank, 1);
+  for (size_t d = rank; d-- > 1;)
+    strides[d - 1] = strides[d] * tensor.shape[d];
+  for (const SafeTensorsReader::Chunk &chunk : tensor.chunks) {
+    if (chunk.bytes == 0)
+      continue;
+    // Dimensions behind `outer` of them are one run: whole ones, and one before these.
+    size_t outer = rank;
+    int64_t run = 1;
+    while (outer > 0) {
+      run *= chunk.box.extent[--outer];
+      if (chunk.box.extent[outer] != tensor.shape[outer])
+        break;
+    }
+    int64_t runs = chunk.bytes / width / run;
+    std::vector<int64_t> index(outer);
+    for (int64_t i = 0; i < runs; ++i) {
+      int64_t first = 0;
+      for (size_t d = 0; d < rank; ++d)
+        first += (chunk.box.begin[d] + (d < outer ? index[d] : 0)) * strides[d];
+      int64_t from = std::max(first, begin), to = std::min(first + run, begin + count);
+      if (from < to)
+        take(chunk.data + (i * run + from - first) * width, to - from, from - begin);
+      for (size_t d = outer; d-- > 0;) {
+        if (++index[d] < chunk.box.extent[d])
+          break;
+        index[d] = 0;
+      }
+    }
+  }
+}
+
 /// The whole numbers of the list `json`; none if it is anything else.
 static std::optional<std::vector<uint64_t>> wholeNumbers(const Json &json) {
   std::vector<uint64_t> result;
@@ -222,6 +365,36 @@ static std::map<std::string, std::string> readMetadata(const Json &json, std::st
   return found;
 }
 
+/// Where the boxes of a shard begin, by the names of their tensors; none if the file does not say it.
+static std::optional<Json> shardingOf(const std::map<std::string, std::string> &metadata, const std::string &prefix) {
+  auto found = metadata.find(shardingKey);
+  if (found == metadata.end())
+    return std::nullopt;
+  auto written = metadata.find(shardVersionKey);
+  if (written != metadata.end() && written->second != shardVersion)
+    fail(prefix, "its shards are of version ", written->second, " of PyTorch's distributed checkpoints, but version ",
+         shardVersion, " is what is read");
+  Json sharding = parseJson(found->second, prefix + "\"" + shardingKey + "\"", damaged);
+  if (!sharding.is_object())
+    fail(prefix, "\"", shardingKey, "\" is ", shortText(sharding), ", not an object", damaged);
+  return sharding;
+}
+
+/// Where the box of `shape` of tensor `name` begins.
+static std::vector<int64_t> offsetsOf(const Json &sharding, const std::string &name, const std::vector<int64_t> &shape,
+                                      const std::string &prefix) {
+  auto entry = sharding.find(name);
+  std::optional<std::vector<uint64_t>> offsets;
+  if (entry != sharding.end() && entry->is_object() && entry->contains(offsetsKey))
+    offsets = wholeNumbers((*entry)[offsetsKey]);
+  bool isRight = offsets && offsets->size() == shape.size();
+  for (size_t d = 0; isRight && d < shape.size(); ++d)
+    isRight = (*offsets)[d] <= uint64_t(INT64_MAX - shape[d]);
+  if (!isRight)
+    fail(prefix, "\"", shardingKey, "\" has no ", offsetsKey, " of ", shape.size(), " dimensions for tensor ", name, damaged);
+  return {offsets->begin(), offsets->end()};
+}
+
 /// An Error that names the format of weights that are in another one.
 static void checkFormat(const MappedFile &file, const std::string &prefix) {
   static const char *torch =
@@ -273,6 +446,7 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
     return found == result.metadata.end() ? "" : found->second;
   };
   result.checksum = checksumIn(checksumKey);
+  std::optional<Json> sharding = shardingOf(result.metadata, prefix);
   std::vector<Extent> extents;
   for (const auto &[name, entry] : json.items()) {
     if (name == "__metadata__")
@@ -314,8 +488,11 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
     std::string written = withoutWrappers(name), bare = written;
     if (type)
       result.tensors[known] = {*type,    sizes, file.data() + 8 + headerBytes + begin, int64_t(bytes),
-                               checksum, dropTextPrefix(bare) ? written : "",         &file};
-    else
+                               checksum, dropTextPrefix(bare) ? written : "",         &file,
+                               {},       {}};
+    if (type && sharding)
+      result.tensors[known].offsets = offsetsOf(*sharding, name, sizes, prefix);
+    if (!type)
       result.others[known] = dtype.get<std::string>();
   }
   checkTiling(std::move(extents), dataBytes, prefix);
@@ -323,14 +500,19 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
 }
 
 void SafeTensorsReader::verify(const Tensor &tensor, const std::string &name) const {
-  if (tensor.checksum.empty())
-    return;
-  std::string found = checksumOf(tensor.data, size_t(tensor.bytes));
-  if (found != tensor.checksum)
-    fail(flag, " ", tensor.file->path(), ": tensor ", name, " has checksum ", found, ", not ",
-         tensor.checksum,
-         ", which it was written with: the file is damaged; name another checkpoint, or write or "
-         "download it again");
+  auto verifyBytes = [&](const unsigned char *data, int64_t bytes, const std::string &written, const MappedFile &file) {
+    if (written.empty())
+      return;
+    std::string found = checksumOf(data, size_t(bytes));
+    if (found != written)
+      fail(flag, " ", file.path(), ": tensor ", name, " has checksum ", found, ", not ", written,
+           ", which it was written with: the file is damaged; name another checkpoint, or write or "
+           "download it again");
+  };
+  if (tensor.chunks.empty())
+    return verifyBytes(tensor.data, tensor.bytes, tensor.checksum, *tensor.file);
+  for (const Chunk &chunk : tensor.chunks)
+    verifyBytes(chunk.data, chunk.bytes, chunk.checksum, *chunk.file);
 }
 
 /// What names of tensors begin with where a file holds more than the base model.
@@ -385,8 +567,8 @@ std::vector<std::string> SafeTensorsReader::otherNames() const {
   return result;
 }
 
-SafeTensorsWriter::SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries)
-    : file(path), entries(entries) {
+SafeTensorsWriter::SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries, Kind kind)
+    : file(path), entries(entries), kind(kind) {
   file.write(headerText());
 }
 
@@ -405,6 +587,13 @@ std::string SafeTensorsWriter::headerText() const {
     header[entry.name] = {
         {"dtype", type}, {"shape", entry.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
+  }
+  if (kind == Shard) {
+    Json sharding = Json::object();
+    for (const Entry &entry : entries)
+      sharding[entry.name] = {{offsetsKey, entry.offsets}};
+    metadata[shardingKey] = sharding.dump();
+    metadata[shardVersionKey] = shardVersion;
   }
   header["__metadata__"] = metadata;
   std::string text = header.dump();

@@ -5,11 +5,14 @@
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/SaveFolder.h"
 
+#include "common/checkpoint/Checksum.h"
+#include "common/checkpoint/FindCheckpoint.h"
 #include "common/checkpoint/OutputFile.h"
 #include "common/data/MappedFile.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
 #include "meshwright/runtime/FileArguments.h"
+#include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +21,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +31,8 @@ using namespace meshwright;
 namespace fs = std::filesystem;
 
 static const char *partialPrefix = ".partial-";
+/// In a folder that is not complete before its file "commit".
+static const char *uncommitted = "/.uncommitted";
 
 static std::string hostName() {
   char name[256] = {};
@@ -40,16 +46,32 @@ static bool isCheckpoint(const fs::directory_entry &entry) {
          fs::exists(entry.path() / "state.json", error);
 }
 
-SaveFolder::SaveFolder(std::string path, const std::string &resumed, bool isOfRun)
-    : directory(std::move(path)), suffix(text("-", hostName(), "-", getpid())) {
+static std::string contentsOf(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+SaveFolder::SaveFolder(std::string path, const std::string &resumed, bool isOfRun, Commit commit)
+    : directory(std::move(path)), commit(commit), suffix(text("-", hostName(), "-", getpid())) {
   lock();
   findOthers(resumed, isOfRun);
-  if (!isLocked)
-    return;
+  // Without locks another run may be writing there.
+  if (isLocked)
+    removeLeftOvers();
+}
+
+void SaveFolder::removeLeftOvers() const {
   std::error_code ignored;
-  for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
-    if (entry.path().filename().string().rfind(partialPrefix, 0) == 0)
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored)) {
+    std::string name = entry.path().filename(), path = entry.path();
+    bool isPartial = name.rfind(partialPrefix, 0) == 0;
+    if (name.rfind("step-", 0) == 0 && fs::exists(path + uncommitted, ignored)) {
+      std::string state = contentsOf(path + "/state.json");
+      isPartial = state.empty() || !missingCommit(path, state).empty();
+    }
+    if (isPartial)
       fs::remove_all(entry.path(), ignored);
+  }
 }
 
 void SaveFolder::findOthers(const std::string &resumed, bool isOfRun) {
@@ -65,6 +87,8 @@ void SaveFolder::findOthers(const std::string &resumed, bool isOfRun) {
     if (std::string name = entry.path().filename();
         isCheckpoint(entry) && (!goesOn || bool(known.count(name)) != ofKnown))
       othersHere.insert(name);
+    else if (isCheckpoint(entry))
+      ours.insert(name);
   writeOthers();
 }
 
@@ -134,17 +158,38 @@ void SaveFolder::lock() {
 }
 
 std::string SaveFolder::partialName(const std::string &name) const {
-  return directory + "/" + partialPrefix + name + suffix;
+  return commitsByFile() ? directory + "/" + name : directory + "/" + partialPrefix + name + suffix;
+}
+
+static void writeWhole(const std::string &path, const std::string &content) {
+  OutputFile file(path);
+  file.write(content);
+  file.sync();
+  file.close();
+}
+
+/// Makes the checkpoint `directory` one that is not complete, which the next start removes if this run does not.
+static void withdraw(const std::string &directory) {
+  std::error_code ignored;
+  writeWhole(directory + uncommitted, "");
+  fs::remove(directory + "/" + commitFile, ignored);
 }
 
 std::string SaveFolder::begin(const std::string &name) {
   std::string partial = partialName(name);
   std::error_code error;
+  if (commitsByFile() && fs::exists(partial, error)) {
+    // An earlier one of this step.
+    withdraw(partial);
+    fs::remove_all(partial, error);
+  }
   fs::create_directory(partial, error);
   if (error)
     fail("--save: cannot make the directory ", partial, ": ", error.message(),
          ": free space there or name another path");
   addFailureCleanup(partial);
+  if (commitsByFile())
+    writeWhole(partial + uncommitted, "");
   return partial;
 }
 
@@ -174,8 +219,16 @@ static void renameInto(const std::string &partial, const std::string &path) {
 }
 
 void SaveFolder::pointLatest(const std::string &name) const {
-  std::string link = partialName("latest"), latest = directory + "/latest";
+  std::string link = directory + "/" + partialPrefix + latestName + suffix, latest = directory + "/" + latestName;
   std::error_code error;
+  if (commitsByFile()) {
+    OutputFile file(link);
+    file.write(name + "\n");
+    file.sync();
+    file.rename(latest);
+    file.close();
+    return;
+  }
   fs::remove(link, error);
   fs::create_symlink(name, link, error);
   if (error)
@@ -194,13 +247,14 @@ void SaveFolder::accompany(const std::string &path) {
 
 void SaveFolder::publish(const std::string &name, int64_t keep) {
   std::string partial = partialName(name);
-  std::vector<std::string> folders; // Of models: the averages', within, and the checkpoint.
-  for (const fs::directory_entry &entry : fs::directory_iterator(partial))
+  std::vector<std::string> folders = {partial};
+  for (const fs::directory_entry &entry : fs::recursive_directory_iterator(partial))
     if (entry.is_directory())
       folders.push_back(entry.path());
-  folders.push_back(partial);
   for (const std::string &folder : folders) {
-    if (!copyName.empty()) {
+    // Of folders within, the averages' is a model's; others hold shards.
+    bool isModel = folder == partial || folder == partial + "/ema";
+    if (isModel && !copyName.empty()) {
       OutputFile copy(folder + "/" + copyName);
       copy.write(copyText);
       copy.sync();
@@ -208,15 +262,24 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
     }
     syncDirectory(folder);
   }
-  dropFailureCleanup(partial);
-  try {
-    renameInto(partial, directory + "/" + name);
-  } catch (const Error &) {
-    addFailureCleanup(partial);
-    throw;
+  if (commitsByFile()) {
+    std::string state = contentsOf(partial + "/state.json");
+    writeWhole(partial + "/" + commitFile, checksumOf(state.data(), state.size()) + "\n");
+    syncDirectory(partial);
+    dropFailureCleanup(partial);
+    unlink((partial + uncommitted).c_str());
+  } else {
+    dropFailureCleanup(partial);
+    try {
+      renameInto(partial, directory + "/" + name);
+    } catch (const Error &) {
+      addFailureCleanup(partial);
+      throw;
+    }
   }
   syncDirectory(directory);
   pointLatest(name);
+  ours.insert(name);
   if (othersHere.erase(name))
     writeOthers();
   syncDirectory(directory);
@@ -226,24 +289,36 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
 
 /// A checkpoint goes under another name before it goes, so that a kill leaves none that is
 /// seen and not whole. What cannot be removed stays.
-void SaveFolder::removeOld(int64_t keep) const {
+void SaveFolder::removeOld(int64_t keep) {
   std::error_code error;
-  std::string latest = fs::read_symlink(directory + "/latest", error);
+  std::string latest = fs::path(latestIn(directory)).filename();
   std::vector<std::pair<fs::file_time_type, std::string>> found;
+  bool appeared = false;
   for (const fs::directory_entry &entry : fs::directory_iterator(directory, error)) {
     std::string name = entry.path().filename();
-    if (isCheckpoint(entry) && name != latest && !othersHere.count(name))
+    if (!isCheckpoint(entry) || name == latest || othersHere.count(name))
+      continue;
+    if (ours.count(name))
       found.emplace_back(fs::last_write_time(entry.path() / "state.json", error), name);
+    else
+      appeared |= othersHere.insert(name).second;
   }
+  if (appeared)
+    writeOthers();
   std::sort(found.begin(), found.end());
   // "latest" is one of those that stay.
   for (size_t i = 0; i + size_t(keep) <= found.size(); ++i) {
     std::string going = partialName(found[i].second);
-    fs::rename(directory + "/" + found[i].second, going, error);
+    if (commitsByFile())
+      withdraw(going);
+    else
+      fs::rename(directory + "/" + found[i].second, going, error);
     if (!error)
       fs::remove_all(going, error);
     if (error)
       fprintf(stderr, "note: --keep: cannot remove %s/%s: %s\n", directory.c_str(),
               found[i].second.c_str(), error.message().c_str());
+    else
+      ours.erase(found[i].second);
   }
 }

@@ -8,6 +8,10 @@
 // there: it holds a lock on the file ".lock", which says who it is. The system gives the
 // lock free when that process ends, in whatever way; over NFS too.
 //
+// Stores of objects that are mounted as file systems cannot rename a folder in one step, and have no links. There
+// (--save-commit file) a checkpoint is written under its own name, and the file "commit", written when all else is on the
+// disk, completes it; "latest" is a file with the name of the newest.
+//
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_SAVEFOLDER_H
 #define MESHWRIGHT_RUNTIME_COMMON_SAVEFOLDER_H
@@ -25,20 +29,25 @@ public:
   /// `resumed` is the checkpoint from which the run goes on, or empty. If it is one of the
   /// folder's, so are those that its run wrote; all others are another run's, which the file
   /// ".others" keeps for the next start. If `isOfRun`, the run that it goes on from saved here too.
-  SaveFolder(std::string directory, const std::string &resumed, bool isOfRun = false);
+  enum Commit { ByRename, ByFile };
+  SaveFolder(std::string directory, const std::string &resumed, bool isOfRun = false, Commit commit = ByRename);
   ~SaveFolder();
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
 
   const std::string &path() const { return directory; }
+  bool commitsByFile() const { return commit == ByFile; }
   /// Puts a copy of the file at `path` into each checkpoint from now on.
   void accompany(const std::string &path);
 
   /// Makes the directory in which the checkpoint `name` is to be written.
   std::string begin(const std::string &name);
-  /// Gives that directory its name, points "latest" to it, and then removes all but the
-  /// `keep` checkpoints of the run that were written last; none if `keep` is 0.
+  /// Gives that directory its name, or its file "commit", points "latest" to it, and then removes all but the
+  /// `keep` checkpoints of the run that were written last; none if `keep` is 0. What others have put there meanwhile is
+  /// theirs, also for later starts.
   void publish(const std::string &name, int64_t keep);
+  /// Where the checkpoint `name` is written before it is published.
+  std::string partialName(const std::string &name) const;
   /// The checkpoints of other runs that are there.
   const std::set<std::string> &others() const { return othersHere; }
 
@@ -46,13 +55,14 @@ private:
   void lock();
   void findOthers(const std::string &resumed, bool isOfRun);
   void writeOthers() const;
-  std::string partialName(const std::string &name) const;
   void pointLatest(const std::string &name) const;
-  void removeOld(int64_t keep) const;
+  void removeOld(int64_t keep);
+  void removeLeftOvers() const;
 
   std::string directory;
+  Commit commit;
   std::string suffix; ///< of this run's partial names
-  std::set<std::string> othersHere;
+  std::set<std::string> othersHere, ours; ///< names of checkpoints
   std::string copyName, copyText; ///< of the file that accompanies checkpoints
   int file = -1;
   bool isLocked = false;

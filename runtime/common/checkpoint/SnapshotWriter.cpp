@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/SnapshotWriter.h"
 
-#include "common/checkpoint/SaveFolder.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Rounds.h"
 
@@ -14,10 +13,9 @@
 
 using namespace meshwright;
 
-SnapshotWriter::SnapshotWriter(const Plan &plan, CoreList cores)
-    : plan(plan), cores(std::move(cores)), pages(checkpointBytes(plan)) {
+SnapshotWriter::SnapshotWriter(int64_t bytes, CoreList cores) : cores(std::move(cores)), pages(bytes) {
   // A machine that lacks the memory says so now, and the first snapshot takes no page fault.
-  std::memset(pages.data(), 0, size_t(checkpointBytes(plan)));
+  std::memset(pages.data(), 0, size_t(bytes));
 }
 
 SnapshotWriter::~SnapshotWriter() {
@@ -25,67 +23,54 @@ SnapshotWriter::~SnapshotWriter() {
     thread.join();
 }
 
-void SnapshotWriter::start(std::vector<CheckpointFile> newFiles, const TrainingState &newState,
-                           std::vector<SaveFolder *> newFolders, int64_t newKeep) {
+void SnapshotWriter::start(std::function<void()> work) {
   if (thread.joinable())
     thread.join();
-  files = std::move(newFiles);
-  state = newState;
-  folders = std::move(newFolders);
-  keep = newKeep;
   parts = seen = 0;
   isDone = false;
-  thread = std::thread([this] { write(); });
-}
-
-void SnapshotWriter::write() {
-  std::exception_ptr failure;
-  std::string current;
-  try {
-    if (!cores.empty())
-      runOn(cores);
-    for (SaveFolder *folder : folders) {
-      current = folder->path();
-      writeInto(*folder);
+  thread = std::thread([this, work = std::move(work)] {
+    std::exception_ptr failure;
+    try {
+      if (!cores.empty())
+        runOn(cores);
+      work();
+    } catch (const std::exception &) {
+      failure = std::current_exception();
     }
-  } catch (const std::exception &) {
-    failure = std::current_exception();
-  }
-  std::lock_guard<std::mutex> lock(mutex);
-  error = failure;
-  failed = failure ? current : "";
-  isDone = true;
-  progress.notify_all();
+    std::lock_guard<std::mutex> lock(mutex);
+    error = failure;
+    isDone = true;
+    progress.notify_all();
+  });
 }
 
-void SnapshotWriter::writeInto(SaveFolder &folder) {
+void SnapshotWriter::write(const std::vector<CheckpointFile> &files, CheckpointOutput &output) {
   constexpr int64_t block = int64_t(16) << 20; // elements
-  try {
-    CheckpointOutput output(plan, folder, state);
-    const float *next = memory();
-    int64_t open = 0;
-    for (const CheckpointFile &file : files) {
-      output.beginFile(file);
-      // A call of `write` holds elements of one tensor.
-      for (const FileTensor &tensor : file.tensors)
-        for (int64_t left = tensor.bytes() / 4; left > 0;) {
-          int64_t count = std::min(left, block);
-          output.write(next, count);
-          next += count;
-          left -= count;
-          if (open += count * 4; open < Rounds::part)
-            continue;
-          open = 0;
-          std::lock_guard<std::mutex> lock(mutex);
-          ++parts;
-          progress.notify_all();
-        }
-      output.endFile();
-    }
-    output.publish(keep);
-  } catch (const std::exception &error) {
-    fail("saving the checkpoint of step ", state.step, ": ", error.what());
+  const float *next = memory();
+  int64_t open = 0;
+  for (const CheckpointFile &file : files) {
+    output.beginFile(file);
+    // A call of `write` holds elements of one tensor.
+    for (const FileTensor &tensor : file.tensors)
+      for (int64_t left = tensor.bytes() / 4; left > 0;) {
+        int64_t count = std::min(left, block);
+        output.write(next, count);
+        next += count;
+        left -= count;
+        if (open += count * 4; open < Rounds::part)
+          continue;
+        open = 0;
+        std::lock_guard<std::mutex> lock(mutex);
+        ++parts;
+        progress.notify_all();
+      }
+    output.endFile();
   }
+}
+
+bool SnapshotWriter::isIdle() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return isDone;
 }
 
 bool SnapshotWriter::awaitPart() {
@@ -99,9 +84,4 @@ void SnapshotWriter::rethrow() {
   std::lock_guard<std::mutex> lock(mutex);
   if (error)
     std::rethrow_exception(error);
-}
-
-std::string SnapshotWriter::failedFolder() {
-  std::lock_guard<std::mutex> lock(mutex);
-  return failed;
 }

@@ -16,8 +16,8 @@
 
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,37 +25,28 @@ namespace meshwright {
 
 class SnapshotWriter {
 public:
-  /// Takes the memory of a copy, all of it, now. The thread runs on `cores`, or on those of who
+  /// Takes `bytes` of memory for a copy, all of it, now. The thread runs on `cores`, or on those of who
   /// starts it if there are none.
-  SnapshotWriter(const Plan &plan, CoreList cores);
+  SnapshotWriter(int64_t bytes, CoreList cores);
   ~SnapshotWriter();
   SnapshotWriter(const SnapshotWriter &) = delete;
   SnapshotWriter &operator=(const SnapshotWriter &) = delete;
 
   float *memory() const { return reinterpret_cast<float *>(pages.data()); }
-  /// Writes what `memory` holds of `files` into `folders`, one checkpoint after the other, while
-  /// the caller goes on. None may be in flight.
-  void start(std::vector<CheckpointFile> files, const TrainingState &state,
-             std::vector<SaveFolder *> folders, int64_t keep);
-  /// Waits until the checkpoint in flight is written, or its next 256 MB are. Returns whether all
-  /// of it is.
+  /// Calls `work` while the caller goes on. Nothing may be under way.
+  void start(std::function<void()> work);
+  /// Writes the tensors of `files`, which `memory` holds one after the other, into `output`. For `work`.
+  void write(const std::vector<CheckpointFile> &files, CheckpointOutput &output);
+  /// Whether nothing is under way.
+  bool isIdle();
+  /// Waits until all is written, or its next 256 MB are. Returns whether all of it is.
   bool awaitPart();
-  /// Throws the error that ended the last checkpoint, if one did. Does not wait.
+  /// Throws the error that ended the last work, if one did. Does not wait.
   void rethrow();
-  /// The folder in which the last checkpoint has failed; empty if it has not.
-  std::string failedFolder();
 
 private:
-  void write();
-  void writeInto(SaveFolder &folder);
-
-  const Plan &plan;
   CoreList cores;
   Pages pages;
-  std::vector<CheckpointFile> files;
-  TrainingState state;
-  std::vector<SaveFolder *> folders;
-  int64_t keep = 0;
 
   std::thread thread;
   std::mutex mutex;
@@ -63,7 +54,6 @@ private:
   int64_t parts = 0, seen = 0; ///< 256 MB each, written and waited for
   bool isDone = true;
   std::exception_ptr error;
-  std::string failed; ///< the folder of `error`
 };
 
 } // namespace meshwright

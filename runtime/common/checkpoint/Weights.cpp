@@ -266,19 +266,20 @@ static std::string quantizedAs(const SafeTensorsReader &file, const std::string 
 static bool areEqual(const SafeTensorsReader::Tensor &a, const SafeTensorsReader::Tensor &b) {
   if (a.shape != b.shape)
     return false;
-  if (a.type == b.type)
+  if (a.type == b.type && a.chunks.empty() && b.chunks.empty())
     return std::memcmp(a.data, b.data, size_t(a.bytes)) == 0;
-  constexpr int64_t most = 65536;
+  constexpr int64_t most = 1 << 20;
   std::vector<float> values[2] = {std::vector<float>(most), std::vector<float>(most)};
   int64_t count = a.bytes / bytesOf(a.type);
   for (int64_t i = 0; i < count; i += most) {
     int64_t part = std::min(most, count - i);
-    for (auto [tensor, to] : {std::pair(&a, &values[0]), {&b, &values[1]}})
-      copyTensor({part},
-                 {tensor->type,
-                  const_cast<unsigned char *>(tensor->data) + i * bytesOf(tensor->type),
-                  {1}},
-                 {ElementType::F32, to->data(), {1}});
+    for (const auto &pair : {std::pair(&a, &values[0]), {&b, &values[1]}}) {
+      const SafeTensorsReader::Tensor &tensor = *pair.first;
+      float *to = pair.second->data();
+      forRuns(tensor, i, part, [&](const unsigned char *data, int64_t run, int64_t at) {
+        copyTensor({run}, {tensor.type, const_cast<unsigned char *>(data), {1}}, {ElementType::F32, to + at, {1}});
+      });
+    }
     if (!std::equal(values[0].begin(), values[0].begin() + part, values[1].begin()))
       return false;
   }
@@ -325,14 +326,22 @@ static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
   if (!tensor)
     return true; // It may be missing, and stays zeros.
   ElementType type = piece.variable->type;
-  for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent)) {
-    auto *from =
-        const_cast<unsigned char *>(tensor->data) + part.fileOffset * bytesOf(tensor->type);
+  // `part`, whose place is counted from `data`.
+  auto read = [&](const StoredPart &part, const unsigned char *data) {
+    auto *from = const_cast<unsigned char *>(data) + part.fileOffset * bytesOf(tensor->type);
     int64_t first = 0;
     for (size_t d = 0; d < part.first.size(); ++d)
       first += part.first[d] * piece.localStrides[d];
     copyTo(*piece.variable, part.extent, {tensor->type, from, part.fileStrides},
            {type, piece.data + first * bytesOf(type), piece.localStrides});
+  };
+  for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent)) {
+    if (tensor->chunks.empty())
+      read(part, tensor->data);
+    else if (elementsIn(part.extent) > 0)
+      for (const SafeTensorsReader::Chunk &chunk : tensor->chunks)
+        if (auto within = partWithin(part, tensor->shape, chunk.box))
+          read(partOfBox(std::move(*within), tensor->shape, chunk.box), chunk.data);
   }
   return isFinite(type, piece.data, piece.bytes / bytesOf(type));
 }
@@ -372,7 +381,8 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       if (tensor->shape != layout.fileShape)
         fail(flag, " ", path, ": tensor ", name, " has shape ", shapeText(tensor->shape),
              ", but the model needs ", shapeText(layout.fileShape),
-             ": name a file of the same model, or compile with the config it belongs to");
+             tensor->offsets ? ": the file is one of a sharded checkpoint: name the folder of all its shards"
+                             : ": name a file of the same model, or compile with the config it belongs to");
       used[withoutModelPrefix(name)] = tensor;
       if (target.names && kind == WeightKind::Parameters && !tensor->written.empty())
         (*target.names)[name] = tensor->written;

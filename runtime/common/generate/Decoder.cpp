@@ -78,7 +78,7 @@ void Decoder::loadWeights(const Options &options) {
     std::string checkpoint = findCheckpoint(options.resume);
     checkSameWeights(trained, checkpoint);
     readWeights(target, trainedWeights(plan),
-                checkpoint + "/" + (plan.adapterConfig ? adapterFile : "model.safetensors"),
+                tensorsIn(checkpoint, plan.adapterConfig ? adapterFile : modelFile),
                 "--resume", readIds(checkpoint).model);
     if (plan.adapterConfig)
       checkAdapterConfig(plan, checkpoint, "--resume");

@@ -6,6 +6,7 @@
 #include "common/generate/Generate.h"
 
 #include "Tokenizer/Core/Tokenizer.h"
+#include "common/checkpoint/SafeTensors.h"
 #include "common/checkpoint/Checkpoint.h"
 #include "common/generate/BeamSearch.h"
 #include "common/generate/Conventions.h"
@@ -31,7 +32,7 @@ static std::unique_ptr<tokenizer::Tokenizer> findTokenizer(const Options &option
     return makeIdTokenizer(vocabulary);
   if (!options.tokenizer.empty())
     return tokenizer::loadTokenizer(options.tokenizer);
-  fs::path folder = options.resume.empty() ? fs::path(options.init).parent_path()
+  fs::path folder = options.resume.empty() ? fs::path(modelFolder(options.init))
                                            : fs::path(findCheckpoint(options.resume));
   std::error_code error;
   for (const char *name : {"tokenizer.json", "tokenizer.model"})

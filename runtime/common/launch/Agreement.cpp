@@ -8,7 +8,7 @@
 #include "common/checkpoint/Checkpoint.h"
 #include "common/checkpoint/Checksum.h"
 #include "common/checkpoint/SafeTensors.h"
-#include "common/communication/RankGroup.h"
+#include "common/communication/RankText.h"
 #include "common/data/Documents.h"
 #include "common/data/MappedFile.h"
 #include "common/launch/Options.h"
@@ -132,16 +132,6 @@ std::map<std::string, std::string> meshwright::trainingData(const Options &optio
   // Adapters belong to the weights that they are trained beside.
   if (options.trainsAdapters && !options.init.empty())
     words["--init"] = weightsWords(options.init, "--init");
-  return words;
-}
-
-/// What member `root` says. Text travels as i32 words, padded with zeros.
-static std::string broadcastText(RankGroup &world, std::string words, int root) {
-  auto size = int32_t(words.size());
-  world.broadcast(ElementType::I32, &size, 1, root);
-  words.resize((size_t(size) + 3) / 4 * 4);
-  world.broadcast(ElementType::I32, words.data(), int64_t(words.size() / 4), root);
-  words.resize(size_t(size));
   return words;
 }
 

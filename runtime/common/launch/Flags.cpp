@@ -329,8 +329,7 @@ static constexpr RunFlag flags[] = {
          "write checkpoints (weights, optimizer states, position in the data) into this folder: "
          "one at the end of the run, also after SIGTERM or SIGINT, and with :K one after every K "
          "steps. Repeat it for several tiers, such as --save /nvme/run:10 --save /shared/run:500. "
-         "They are consolidated safetensors files without per-rank shards, unlike PyTorch's "
-         "distributed checkpoints"}
+         "--save-format says whether they are consolidated safetensors files or shards"}
         .file(FileUse::OutputFolder, ".lock .others latest step-*"),
     RunFlag{"--save-every", "K", &Options::saveEvery,
          "checkpoint interval: also write a checkpoint after every K steps; 0: only at the end. "
@@ -342,10 +341,25 @@ static constexpr RunFlag flags[] = {
          "keep the last N checkpoints and delete older ones, in each folder of --save; 0: keep all"}
         .from(0)
         .with("--save"),
+    RunFlag{"--save-format", "FORMAT", &Options::saveFormat,
+         "merged: one safetensors file of weights and one of optimizer states, written by rank 0. sharded: "
+         "every rank writes its own part, as safetensors files in the layout of PyTorch's distributed "
+         "checkpoints (torch.distributed.checkpoint, HuggingFaceStorageReader), into a folder that all "
+         "machines share. auto: sharded if there are several ranks and a checkpoint has 10 GB or more. "
+         "Both are resumed on any mesh"}
+        .oneOf("auto|merged|sharded")
+        .with("--save"),
+    RunFlag{"--save-commit", "HOW", &Options::saveCommit,
+         "how a complete checkpoint becomes visible. rename: its folder is renamed in one step. file: its folder has "
+         "its name from the beginning, and a file 'commit', written last, completes it; for object stores that are "
+         "mounted as file systems, which have no atomic rename and no symbolic links"}
+        .oneOf("rename|file")
+        .with("--save"),
     RunFlag{"--async-save", nullptr, &Options::asyncSave,
          "asynchronous checkpoints: copy the state between two steps and write the copy while "
          "training goes on. Rank 0 needs memory for the copy, 4 bytes per trained parameter and per "
-         "element of the optimizer's states; a checkpoint waits for the one before it"}
+         "element of the optimizer's states, or with --save-format sharded each rank for its part; a "
+         "checkpoint waits for the one before it"}
         .with("--save"),
     RunFlag{"--save-merged", "DIR", &Options::saveMerged,
          "at the end of the run, merge the adapters into the weights and write the merged model "

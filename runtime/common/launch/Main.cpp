@@ -104,9 +104,14 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   setFailureAbort(meeting.abort);
   monitor.setLostPeer(meeting.lostPeer);
   Neighbours neighbours = findNeighbours(*world);
-  // Rank 0 copies the state.
-  bool copiesHere = options.asyncSave && sameOnMachine(*world, "").front() == 0;
-  checkMemory(plan, neighbours.onMachine, copiesHere ? checkpointBytes(plan) : 0);
+  // Rank 0 copies the state, or each rank its part.
+  int64_t copied = 0;
+  if (std::vector<int> here = sameOnMachine(*world, ""); options.asyncSave && writesShards(options, plan))
+    for (int rank : here)
+      copied += shardBytes(plan, rank);
+  else if (options.asyncSave && here.front() == 0)
+    copied = checkpointBytes(plan);
+  checkMemory(plan, neighbours.onMachine, copied);
   world->barrier(); // Nobody takes memory before all have looked.
   int threads = threadsPerRank(neighbours.onCores);
   checkThreads(1, threads);

@@ -14,6 +14,7 @@
 #include "common/launch/Flags.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Plan.h"
+#include "meshwright/runtime/LatestCheckpoint.h"
 #include "meshwright/runtime/Suggestion.h"
 
 #include <CLI/CLI.hpp>
@@ -249,8 +250,8 @@ std::string meshwright::unsaidFlags(const Options &options, const Plan &plan,
 /// Whether `file` is one of the checkpoint that --resume `folder` reads.
 static bool isInCheckpoint(const std::string &folder, const std::string &file) {
   std::error_code error;
-  std::string latest = folder + "/latest";
-  bool hasLatest = std::filesystem::exists(latest, error);
+  std::string latest = latestIn(folder);
+  bool hasLatest = !latest.empty() && std::filesystem::exists(latest, error);
   return std::filesystem::is_regular_file(file, error) &&
          isSameFile(canonicalPath(file).parent_path().string(), hasLatest ? latest : folder);
 }
@@ -307,13 +308,28 @@ static std::string optimizerFlags(const Options &options) {
        "chosen when a model is compiled");
 }
 
+/// Whether `folder` has shards of a checkpoint, as Meshwright and PyTorch call them.
+static bool hasShards(const std::string &folder) {
+  std::error_code error;
+  for (const auto &entry : std::filesystem::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if (name.rfind("shard-", 0) == 0 && entry.path().extension() == ".safetensors")
+      return true;
+  }
+  return false;
+}
+
 /// Weights in a folder: as a file, in several, or in the latest checkpoint.
 static std::string weightsIn(const std::string &folder) {
   std::error_code error;
-  for (const char *name :
-       {"/model.safetensors", "/model.safetensors.index.json", "/latest/model.safetensors"})
-    if (std::filesystem::exists(folder + name, error))
-      return folder + name;
+  // Files, and folders of shards: checkpoints' and, of PyTorch's writer, beside consolidated files or alone.
+  std::string latest = latestIn(folder);
+  if (std::filesystem::is_symlink(folder + "/latest", error))
+    latest = folder + "/latest"; // as users know it
+  for (const std::string &path : {folder + "/model.safetensors", folder + "/model.safetensors.index.json", folder + "/model",
+                                  latest + "/model.safetensors", latest + "/model", folder + "/sharded", folder})
+    if (std::filesystem::is_regular_file(path, error) || hasShards(path))
+      return path;
   for (const char *name : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
     if (std::filesystem::exists(folder + "/" + name, error))
       fail("--init ", folder, ": the folder has ", name,
@@ -330,9 +346,13 @@ static std::string weightsIn(const std::string &folder) {
 /// The adapter in a folder: PEFT's, or that of the latest checkpoint.
 static std::string adapterIn(const std::string &folder) {
   std::error_code error;
-  for (const std::string &place : {folder, folder + "/latest"})
+  std::string latest = std::filesystem::is_symlink(folder + "/latest", error) ? folder + "/latest" : latestIn(folder);
+  for (const std::string &place : {folder, latest}) {
     if (std::string file = place + "/" + adapterFile; std::filesystem::exists(file, error))
       return file;
+    if (std::string shards = place + "/adapter_model"; hasShards(shards))
+      return shards;
+  }
   if (std::filesystem::exists(folder + "/adapter_model.bin", error))
     fail("--adapter ", folder,
          ": the folder has adapter_model.bin, tensors as PyTorch pickles them, which is not read: save "

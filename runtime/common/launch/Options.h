@@ -68,6 +68,7 @@ struct Options {
   };
   std::vector<SaveTier> saveTiers;
   Files save; ///< their folders
+  std::string saveFormat = "auto", saveCommit = "rename";
   bool asyncSave = false;
   std::string init, adapter, saveMerged, resume, metrics, tensorboard, logSamples, trace, dump, tune;
   bool evalOnly = false;

@@ -104,17 +104,35 @@ std::vector<StoredPart> meshwright::storedParts(const Variable &variable,
   return parts;
 }
 
+size_t meshwright::dimensionAlong(const StoredPart &part, int64_t stride, int64_t size) {
+  // A dimension of a single element lies along any.
+  size_t along = 0;
+  while (along < part.extent.size() && (part.extent[along] == 1 || part.fileStrides[along] < stride ||
+                                        part.fileStrides[along] >= stride * size))
+    ++along;
+  return along;
+}
+
+StoredPart meshwright::partOfBox(StoredPart part, const std::vector<int64_t> &fileShape, const Box &box) {
+  std::vector<int64_t> dense = denseStrides(fileShape), inBox = denseStrides(box.extent);
+  int64_t offset = 0;
+  std::vector<int64_t> strides = part.fileStrides;
+  for (size_t d = 0; d < fileShape.size(); ++d) {
+    offset += (part.fileOffset / dense[d] % fileShape[d] - box.begin[d]) * inBox[d];
+    if (size_t along = dimensionAlong(part, dense[d], fileShape[d]); along < part.extent.size())
+      strides[along] = part.fileStrides[along] / dense[d] * inBox[d];
+  }
+  part.fileOffset = offset;
+  part.fileStrides = std::move(strides);
+  return part;
+}
+
 std::optional<StoredPart>
 meshwright::partWithin(StoredPart part, const std::vector<int64_t> &fileShape, const Box &window) {
   std::vector<int64_t> dense = denseStrides(fileShape);
   for (size_t d = 0; d < fileShape.size(); ++d) {
     int64_t at = part.fileOffset / dense[d] % fileShape[d] - window.begin[d];
-    // The dimension of the part that lies along this one. One of a single element lies along any.
-    size_t along = 0;
-    while (along < part.extent.size() &&
-           (part.extent[along] == 1 || part.fileStrides[along] < dense[d] ||
-            part.fileStrides[along] >= dense[d] * fileShape[d]))
-      ++along;
+    size_t along = dimensionAlong(part, dense[d], fileShape[d]);
     if (along == part.extent.size()) {
       if (at < 0 || at >= window.extent[d])
         return std::nullopt;

@@ -66,10 +66,18 @@ struct StoredPart {
 std::vector<StoredPart> storedParts(const Variable &variable, const std::vector<int64_t> &begin,
                                     const std::vector<int64_t> &extent);
 
+/// The dimension of `part` that lies along a dimension of its file tensor with this size and this stride; the number of
+/// dimensions if the part has one index there.
+size_t dimensionAlong(const StoredPart &part, int64_t stride, int64_t size);
+
 /// What of `part` lies in `window`, a box of the file tensor of shape `fileShape`; nothing if
 /// no element does.
 std::optional<StoredPart> partWithin(StoredPart part, const std::vector<int64_t> &fileShape,
                                      const Box &window);
+
+/// `part`, all of which lies in `box` of the file tensor of shape `fileShape`, with its place and strides in memory that
+/// holds the box alone.
+StoredPart partOfBox(StoredPart part, const std::vector<int64_t> &fileShape, const Box &box);
 
 /// The name of the file tensor that holds tensor `number` of `variable`.
 std::string storageName(const Variable &variable, int64_t number);

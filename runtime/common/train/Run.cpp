@@ -271,11 +271,9 @@ void Run::fillWeights(const std::string &from) {
       note(text("the checkpoint ", from,
                 " is of a version without checksums: damage to it "
                 "would not be found"));
-    readWeights(target, trainedWeights(plan),
-                from + "/" + (plan.adapterConfig ? adapterFile : "model.safetensors"), "--resume",
+    readWeights(target, trainedWeights(plan), tensorsIn(from, plan.adapterConfig ? adapterFile : modelFile), "--resume",
                 ids.model);
-    readWeights(target, WeightKind::OptimizerStates, from + "/optimizer.safetensors",
-                "--resume", ids.optimizer);
+    readWeights(target, WeightKind::OptimizerStates, tensorsIn(from, optimizerFile), "--resume", ids.optimizer);
   } else if (!options.adapter.empty()) {
     checkAdapterConfig(plan, fs::path(options.adapter).parent_path(), "--adapter");
     readWeights(target, WeightKind::Adapters, options.adapter, "--adapter");

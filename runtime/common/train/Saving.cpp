@@ -7,13 +7,21 @@
 
 #include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/CheckpointOutput.h"
+#include "common/communication/RankText.h"
 #include "common/monitor/StopSignal.h"
 #include "meshwright/runtime/FileArguments.h"
+#include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <algorithm>
 #include <unistd.h>
 
 using namespace meshwright;
+
+bool meshwright::writesShards(const Options &options, const Plan &plan) {
+  constexpr int64_t large = 10'000'000'000;
+  return !options.save.empty() && (options.saveFormat == "sharded" ||
+                                   (options.saveFormat == "auto" && plan.ranks() > 1 && checkpointBytes(plan) >= large));
+}
 
 Saving::Saving(Run &run) : run(run) {
   for (const Options::SaveTier &tier : run.options.saveTiers)
@@ -22,8 +30,24 @@ Saving::Saving(Run &run) : run(run) {
 
 void Saving::open(const TokenData &data) {
   const Options &options = run.options;
-  if (!run.isRoot())
-    return;
+  if (run.isRoot())
+    openFolders(data);
+  isSharded = writesShards(options, run.plan);
+  if (isSharded) {
+    run.context.world->barrier(); // Rank 0 has made the folders, and a file in each.
+    for (const Tier &tier : tiers)
+      if (access((tier.path + "/.lock").c_str(), F_OK) != 0)
+        fail("--save ", tier.path, ": rank ", run.context.rank(), " does not see the folder of rank 0, into which every rank ",
+             "writes its part: name a folder on a file system that all machines share, or give --save-format merged");
+  }
+  if (options.asyncSave && isSharded)
+    writer = std::make_unique<SnapshotWriter>(shardBytes(run.plan, run.context.rank()), run.context.unboundCores);
+  else if (options.asyncSave && run.isRoot())
+    writer = std::make_unique<SnapshotWriter>(checkpointBytes(run.plan), run.context.unboundCores);
+}
+
+void Saving::openFolders(const TokenData &data) {
+  const Options &options = run.options;
   if (!options.saveMerged.empty()) {
     prepareDirectory(options.saveMerged, "--save-merged");
     checkSpace(options.saveMerged, mergedBytes(run.plan), "--save-merged: the model");
@@ -35,7 +59,8 @@ void Saving::open(const TokenData &data) {
   });
   for (Tier &tier : tiers) {
     prepareDirectory(tier.path, "--save");
-    tier.folder = std::make_unique<SaveFolder>(tier.path, run.checkpoint, isOfRun);
+    tier.folder = std::make_unique<SaveFolder>(tier.path, run.checkpoint, isOfRun,
+                                               options.saveCommit == "file" ? SaveFolder::ByFile : SaveFolder::ByRename);
     // Before the first step, and not after the hours that lead to the first checkpoint.
     checkSpace(tier.path, checkpointBytes(run.plan), "--save: a checkpoint");
     if (std::string tokenizer = data.tokenizer(); !tokenizer.empty())
@@ -46,8 +71,6 @@ void Saving::open(const TokenData &data) {
                ": this run replaces those of its own steps, and --keep leaves the others; to go on "
                "from them, give --resume, or else name a folder of its own"));
   }
-  if (options.asyncSave)
-    writer = std::make_unique<SnapshotWriter>(run.plan, run.context.unboundCores);
 }
 
 bool Saving::isDue() const {
@@ -94,14 +117,15 @@ void Saving::saveInto(const std::vector<Tier *> &wanted) {
 
 /// `message`, and which checkpoint in `folder` is left.
 [[noreturn]] static void failSaving(const std::string &message, const std::string &folder) {
-  std::string latest = folder + "/latest";
+  std::string latest = folder + "/" + latestName;
   fail(message, access(latest.c_str(), F_OK) ? "" : "; the last good one is " + latest);
 }
 
 void Saving::saveNow(const std::vector<Tier *> &due) {
   for (Tier *tier : due)
     try {
-      saveCheckpoint(run.context, run.arena->variables(), tier->folder.get(), run.options.keep, run.state);
+      saveCheckpoint(run.context, run.arena->variables(), tier->folder.get(), run.options.keep, run.state,
+                     isSharded);
     } catch (const Error &error) {
       failSaving(error.what(), tier->path);
     }
@@ -110,43 +134,83 @@ void Saving::saveNow(const std::vector<Tier *> &due) {
 void Saving::saveBeside(const std::vector<Tier *> &due) {
   ActivityScope activity(run.context.status, "copying the state for a checkpoint");
   TraceScope span(run.context.trace.get(), "copy for checkpoint", "io");
-  std::vector<CheckpointFile> files = checkpointFiles(run.context, run.state);
+  auto next = std::make_unique<Snapshot>();
+  next->tiers = due;
+  next->state = run.state;
+  next->files = checkpointFiles(run.context, run.state, isSharded);
+  const TrainingState &state = next->state;
+  std::string what = text("saving the checkpoint of step ", state.step, ": ");
   try {
     checkState(run.context, run.arena->variables());
+    for (Tier *tier : due) {
+      if (!isSharded)
+        break;
+      std::string partial = tier->folder ? beginCheckpoint(run.plan, *tier->folder, state) : "";
+      next->partials.push_back(broadcastText(*run.context.world, partial, 0));
+    }
   } catch (const Error &error) {
-    failSaving(text("saving the checkpoint of step ", run.state.step, ": ", error.what()), due.front()->path);
+    failSaving(text(what, error.what()), due.front()->path);
   }
-  copyTensors(run.context, run.arena->variables(), files, writer ? writer->memory() : nullptr);
+  copyTensors(run.context, run.arena->variables(), next->files, writer ? writer->memory() : nullptr);
   isWriting = true;
+  snapshot = std::move(next);
   if (!writer)
     return;
-  std::vector<SaveFolder *> folders;
-  for (Tier *tier : due)
-    folders.push_back(tier->folder.get());
-  writer->start(std::move(files), run.state, std::move(folders), run.options.keep);
+  writer->start([this, what, made = snapshot.get()] {
+    for (size_t i = 0; i < made->tiers.size(); ++i)
+      try {
+        SaveFolder *folder = made->tiers[i]->folder.get();
+        CheckpointOutput output(run.plan, isSharded ? made->partials[i] : beginCheckpoint(run.plan, *folder, made->state));
+        writer->write(made->files, output);
+        made->ids.push_back(output.ids());
+        if (!isSharded)
+          publishCheckpoint(run.plan, *folder, made->state, output.ids(), run.options.keep);
+      } catch (const std::exception &error) {
+        failSaving(text(what, error.what()), made->tiers[i]->path);
+      }
+  });
+}
+
+/// Publishes the snapshot of which all ranks have written their files; on rank 0 beside training. Collective.
+void Saving::publishSnapshot() {
+  auto made = std::shared_ptr<Snapshot>(std::move(snapshot));
+  for (FileIds &ids : made->ids)
+    ids = gatherIds(*run.context.world, ids);
+  if (!run.isRoot())
+    return;
+  writer->start([this, made] {
+    for (size_t i = 0; i < made->tiers.size(); ++i)
+      try {
+        publishCheckpoint(run.plan, *made->tiers[i]->folder, made->state, made->ids[i], run.options.keep);
+      } catch (const std::exception &error) {
+        failSaving(text("saving the checkpoint of step ", made->state.step, ": ", error.what()), made->tiers[i]->path);
+      }
+  });
 }
 
 void Saving::finishWriting() {
   if (!isWriting)
     return;
   ActivityScope activity(run.context.status, "waiting for the checkpoint that is being written");
-  // The ranks meet after each part, so that a disk that hangs is missed at the deadline of a wait.
-  for (int32_t done = 0; !done;) {
-    int32_t mine = writer && writer->awaitPart();
-    run.context.world->allReduce(ElementType::I32, Reduction::Max, &mine, &done, 1);
+  for (bool isPublished = false; !isPublished;) {
+    // The ranks meet after each part, so that a disk that hangs is missed at the deadline of a wait.
+    for (int32_t open = 1; open;) {
+      int32_t mine = writer && !writer->awaitPart();
+      run.context.world->allReduce(ElementType::I32, Reduction::Max, &mine, &open, 1);
+    }
+    rethrow();
+    isPublished = !isSharded || !snapshot;
+    if (!isPublished)
+      publishSnapshot();
   }
   isWriting = false;
-  rethrow();
+  snapshot.reset();
 }
 
 /// Fails with the error that ended the checkpoint beside training, if one did.
 void Saving::rethrow() {
-  try {
-    if (writer)
-      writer->rethrow();
-  } catch (const Error &error) {
-    failSaving(error.what(), writer->failedFolder());
-  }
+  if (writer)
+    writer->rethrow();
 }
 
 void Saving::saveMerged() {
@@ -163,8 +227,13 @@ int Saving::agree() {
   rethrow();
   int size = run.context.world->size();
   // The first rank that has failed, counted from behind, and the signal.
-  int32_t mine[2] = {failed.empty() ? 0 : size - run.context.rank(), stopRequest()}, all[2];
-  run.context.world->allReduce(ElementType::I32, Reduction::Max, mine, all, 2);
+  // And whether its part of a checkpoint is still being written.
+  int32_t mine[3] = {failed.empty() ? 0 : size - run.context.rank(), stopRequest(), writer && !writer->isIdle()}, all[3];
+  run.context.world->allReduce(ElementType::I32, Reduction::Max, mine, all, 3);
+  if (isSharded && snapshot && all[2] == 0) {
+    rethrow(); // It may have failed since.
+    publishSnapshot();
+  }
   if (all[0] == 0)
     return all[1];
   // All fail with its message, in 32-bit words.

@@ -17,13 +17,16 @@
 
 namespace meshwright {
 
+/// Whether each rank of a run of this plan writes its own part of checkpoints.
+bool writesShards(const Options &options, const Plan &plan);
+
 /// The checkpoints of a run, and what ranks agree on so that all of them save after the same step.
 class Saving {
 public:
   explicit Saving(Run &run);
 
-  /// Takes the folders of --save, and the memory of --async-save, on rank 0. Checkpoints get a copy of
-  /// the tokenizer of `data`.
+  /// Takes the folders of --save on rank 0, and the memory of --async-save on the ranks that write. Checkpoints get a copy
+  /// of the tokenizer of `data`. Collective.
   void open(const TokenData &data);
 
   /// Saves the state into the folders whose turn it is after this step; with --async-save it may
@@ -73,7 +76,17 @@ private:
     std::unique_ptr<SaveFolder> folder = {}; ///< on rank 0
     int64_t saved = -1, position = -1; ///< the step and the place in the data of its last checkpoint
   };
+  /// A checkpoint that ranks write beside training, into as many folders as tiers.
+  struct Snapshot {
+    std::vector<Tier *> tiers;
+    TrainingState state;
+    std::vector<CheckpointFile> files;
+    std::vector<std::string> partials; ///< where its files are written
+    std::vector<FileIds> ids = {};     ///< of this rank's files in each
+  };
   const Tier *lastTier() const;
+  void openFolders(const TokenData &data);
+  void publishSnapshot();
   void saveInto(const std::vector<Tier *> &due);
   void saveNow(const std::vector<Tier *> &due);
   void saveBeside(const std::vector<Tier *> &due);
@@ -81,8 +94,11 @@ private:
 
   Run &run;
   std::vector<Tier> tiers;
-  std::unique_ptr<SnapshotWriter> writer; ///< on rank 0, with --async-save
+  bool isSharded = false; ///< each rank writes its own files
   bool isWriting = false; ///< a checkpoint is under way beside training
+  /// What is written beside training: of shards, until all ranks have written theirs and rank 0 publishes them.
+  std::unique_ptr<Snapshot> snapshot;
+  std::unique_ptr<SnapshotWriter> writer; ///< on ranks that write, with --async-save; ends before what it writes
   std::string failed; ///< what an attempt on this rank failed with
 };
 

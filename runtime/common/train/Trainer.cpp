@@ -184,6 +184,13 @@ static std::string mostText(const Plan &plan, MemorySpace space) {
   return most ? (differ ? "up to " : "") + grouped(uint64_t(most)) : "";
 }
 
+static int64_t bytesOfShards(const Plan &plan) {
+  int64_t bytes = 0;
+  for (int64_t rank = 0; rank < plan.ranks(); ++rank)
+    bytes += shardBytes(plan, rank);
+  return bytes;
+}
+
 void Trainer::sayHello() const {
   std::string offloaded;
   for (MemorySpace space : offloadSpaces)
@@ -200,7 +207,10 @@ void Trainer::sayHello() const {
   if (!run.state.numbers.empty())
     printf("numbers %s: runs with this hash compute the same losses up to rounding, on every mesh\n",
            numbersHash(run.state.numbers).c_str());
-  if (options.asyncSave)
+  if (options.asyncSave && writesShards(options, plan))
+    printf("--async-save: the ranks have %s bytes of host memory for a copy of the state, rank 0 %s of them\n",
+           grouped(uint64_t(bytesOfShards(plan))).c_str(), grouped(uint64_t(shardBytes(plan, 0))).c_str());
+  else if (options.asyncSave)
     printf("--async-save: rank 0 has %s bytes of host memory for a copy of the state\n",
            grouped(uint64_t(checkpointBytes(plan))).c_str());
   if (context.device)

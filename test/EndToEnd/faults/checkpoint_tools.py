@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -12,7 +13,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, check, compile, distance, fresh, train
+from harness import Golden, call, check, compile, distance, flags, fresh, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -197,6 +198,27 @@ check(f"ema/{ADAPTERS}: " in tool("inspect", "adapting"), "inspect does not show
 tool("surgery", "adapting", "-o", "adapting-reset", "--reset-optimizer")
 check(read_safetensors(f"adapting-reset/ema/{ADAPTERS}") == read_safetensors(f"adapting/latest/{ADAPTERS}"), "averages of adapters")
 refused("convert", "adapting", "-o", "new", "--ema", says="has adapters alone")
+# The size of the copy with --async-save is known when an executable is compiled.
+for exe, folder in (("exe", "run"), ("averaging-exe", "averaging"), ("adapting-exe", "adapting")):
+    printed = re.search(r"^checkpoint +([\d,]+) bytes.*--async-save", call(["meshwright", "inspect", exe]), re.M)
+    size = sum(len(header(path)[1]) for path in pathlib.Path(folder, "latest").resolve().rglob("*.safetensors"))
+    check(printed and int(printed[1].replace(",", "")) == size, f"{exe}: {size} bytes, inspect prints {printed}")
+
+
+def numbers(folder):
+    return json.load(open(f"{folder}/state.json"))["numbers"]
+
+
+# What changes the numbers of a run is said in its numbers; names change none.
+check(numbers("renamed") == numbers("again") == numbers("run/step-00000004"), "a new name changes numbers")
+check(re.fullmatch("checkpoint surgery [0-9a-f]{16} at step 4", numbers("anew")["history"]), numbers("anew"))
+check(numbers("averaging-reset")["history"].endswith(" at step 3, optimizer begun anew"), numbers("averaging-reset"))
+check(numbers("fresh")["--init"].startswith("checkpoint surgery ") and "history" not in numbers("fresh"), numbers("fresh"))
+check("state.json: numbers:" in tool("diff", "run/step-00000004", "anew", code=1), "diff does not compare numbers")
+for folder in ("anew", "fresh"):
+    printed = call(["./exe", "--ranks", 2, "--resume", folder, "--steps", 0, "--eval-batches", 1, *flags(dict(golden.data, eval_data=golden.data["data"]))])
+    hash = re.search("^numbers ([0-9a-f]{16})", printed, re.M)[1]
+    check(f"  numbers {hash}\n" in tool("inspect", folder), f"{folder}: a run prints {hash}\n{tool('inspect', folder)}")
 refused("surgery", "run", "-o", "new", says="nothing to do")
 refused("surgery", "run", "-o", "new", "--reset-step", says="--reset-step needs --reset-optimizer")
 refused("surgery", "run", "-o", "new", "--drop", "nothing*", says="no weight of")

@@ -65,13 +65,19 @@ def end(kind, start, more, expected):
     check(done.returncode == 0, "the checkpoint that was left: " + done.stderr)
 
 
-def kill_while_saving(start, more, kills, moments):
+def latest(folder):
+    """The name of the newest checkpoint: a link, or a file's contents with --save-commit file."""
+    path = f"{folder}/latest"
+    return os.readlink(path) if os.path.islink(path) else open(path).read().strip()
+
+
+def kill_while_saving(start, more, kills, moments, **how):
     """Starts a run that saves after every step beside training, kills it at a random moment, and starts it again with the same
     command, again and again. Each time the last checkpoint is at most one behind the copy that was last taken; in the end
     all steps are, to the bit, those of a run that was never killed. The first folder is saved into after each step, the other
-    after every third."""
-    folder = f"async-{more[-1] if more else len(start)}"
-    run = dict(golden.data, metrics=f"{folder}.jsonl", async_save=True, keep=3, resume="auto")
+    after every third. `how` says how checkpoints are saved."""
+    folder = "-".join(["async", more[-1] if more else "mpi", *how.values()])
+    run = dict(golden.data, metrics=f"{folder}.jsonl", async_save=True, keep=3, resume="auto", **how)
     command = [*map(str, start), arguments[0], *more, *map(str, flags(run)), "--save", f"{folder}/fast:1", "--save",
                f"{folder}/slow:3"]
     done = 0
@@ -92,7 +98,7 @@ def kill_while_saving(start, more, kills, moments):
             process.kill()
             process.wait()
         done = open(run["metrics"]).read().count("\n")
-        last = int(os.readlink(f"{folder}/fast/latest").split("-")[1])
+        last = int(latest(f"{folder}/fast").split("-")[1])
         # When step n - 1 was logged the copy after step n - 1 had been taken, and so the one before it was on the disk.
         check(last >= done - 2, f"kill {kill}: {done} steps are made, but the last checkpoint is of step {last}")
         done = last
@@ -102,13 +108,15 @@ def kill_while_saving(start, more, kills, moments):
     process = subprocess.run([*command, "--steps", str(done + 3)], capture_output=True, text=True)
     check(process.returncode == 0, process.stderr)
     check(f"resumed from {folder}/fast/step-{done:08}" in process.stdout, process.stdout)
-    check(os.readlink(f"{folder}/fast/latest") == os.readlink(f"{folder}/slow/latest") == f"step-{done + 3:08}",
+    check(latest(f"{folder}/fast") == latest(f"{folder}/slow") == f"step-{done + 3:08}",
           "the last step is not saved in both folders")
     whole = subprocess.run([arguments[0], "--ranks", "3", *map(str, flags(dict(golden.data, steps=done + 3, metrics="whole.jsonl")))],
                            capture_output=True, text=True)
     check(whole.returncode == 0, whole.stderr)
     check(rows(run["metrics"]) == rows("whole.jsonl"), "the steps differ from those of a run that was not killed")
-    print(f"{kills} kills while saving, {done} steps")
+    whole = subprocess.run(["meshwright", "checkpoint", "verify", f"{folder}/fast", f"{folder}/slow"], capture_output=True, text=True)
+    check(whole.returncode == 0 and "damaged" not in whole.stdout, whole.stdout + whole.stderr)
+    print(f"{kills} kills while saving, {done} steps{''.join(f', {name} {value}' for name, value in how.items())}")
 
 
 for kind in (signal.SIGKILL, signal.SIGTERM):
@@ -143,7 +151,11 @@ def restart(more, kills, moments):
 
 
 kills = int(sys.argv[3])
-kill_while_saving([], ["--ranks", "3"], kills, random.Random(0))
-kill_while_saving(["meshwright", "run", "--mpi", "-n", 3], [], max(kills // 4, 2), random.Random(1))
+# Of 240 kills, 300 in all.
+kill_while_saving([], ["--ranks", "3"], kills // 2, random.Random(0))
+kill_while_saving([], ["--ranks", "3"], kills // 4, random.Random(4), save_format="sharded")
+kill_while_saving([], ["--ranks", "3"], kills // 4, random.Random(5), save_format="sharded", save_commit="file")
+kill_while_saving(["meshwright", "run", "--mpi", "-n", 3], [], kills // 8, random.Random(1))
+kill_while_saving(["meshwright", "run", "--mpi", "-n", 3], [], kills // 8, random.Random(6), save_format="sharded")
 restart([], 2, random.Random(2))
 restart(["--mpi"], 1, random.Random(3))

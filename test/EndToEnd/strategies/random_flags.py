@@ -415,6 +415,8 @@ RUN = {
     "save": lambda d: "saved" if d.run["init"] or d.run["resume"] or d.chance(2) else None,
     "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
     "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
+    "save-format": lambda d: d.pick([None, "merged", "sharded"]) if d.run["save"] else None,
+    "save-commit": lambda d: d.pick([None, "file"]) if d.run["save"] else None,
     "async-save": lambda d: True if d.run["save"] and d.chance(2) else None,
     "on-nan": lambda d: d.samples([None, None, "skip"]),
     "log-every": lambda d: d.samples([None, None, None, 1]),

@@ -266,7 +266,7 @@ class Scatter:
 
     def __init__(self, d, run, want):
         self.d, self.want = d, want
-        self.run = {name: value for name, value in run.items() if name not in ("save", "save-every", "keep", "async-save")}
+        self.run = {name: value for name, value in run.items() if name not in ("save", "save-every", "keep", "save-format", "save-commit", "async-save")}
         self.most, self.runs = [{} for _ in want], 0
 
     def most_of(self, step, key, value):
@@ -373,7 +373,7 @@ def run_seed(seed, target):
     worst, share = hold(have, want, allowed, scatter)
     if d.run["resume"]:
         step = (d.run["steps"] - 1) // run["save-every"] * run["save-every"]
-        dropped = ("init", "initial-loss-scale", "save", "save-every", "keep", "async-save")
+        dropped = ("init", "initial-loss-scale", "save", "save-every", "keep", "save-format", "save-commit", "async-save")
         again = {name: value for name, value in run.items() if name not in dropped}
         for exe, other in (("one", "many"), ("many", "one")) if step else ():
             found = start(exe, d, ranks if exe == "many" else 1, dict(again, resume=f"saved-{other}/step-{step:08d}"))
