@@ -90,6 +90,9 @@ llvm::Error predict(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context
 llvm::Error calibrateMachine(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                       llvm::raw_ostream &os);
 
+/// `meshwright topology FILE --device NAME -o CLUSTER.toml`: a machine's links as a cluster file.
+llvm::Error convertTopology(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
+
 /// `meshwright plan MODEL --cluster CLUSTER --devices N ...`: the layouts whose steps take least.
 llvm::Error planLayout(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                        llvm::raw_ostream &os);

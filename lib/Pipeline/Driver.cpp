@@ -159,6 +159,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     llvm::Expected<CompileOptions> options = parseCompileOptions(args);
     return options ? compile(*options, context, llvm::outs()) : options.takeError();
   }
+  if (command == "topology")
+    return convertTopology(args, llvm::outs());
   if (command == "convert")
     return convertSettings(args, llvm::outs());
   if (command == "certify")
