@@ -60,9 +60,14 @@ std::string planner::bindingOf(const Candidate &candidate) {
 /// In what a layout differs from the best, as a subject.
 static std::string differenceOf(const Problem &problem, const Layout &best, const Layout &layout) {
   std::vector<std::string> texts;
-  for (auto [axis, other] : llvm::zip(layout.axes(), best.axes()))
+  for (auto [axis, other] : llvm::zip(layout.sizes(), best.sizes()))
     if (axis.second > other.second)
       texts.push_back(formatv("{0}={1}", axis.first, axis.second));
+  if (layout.sizes() == best.sizes() && layout.axes() != best.axes())
+    texts.push_back(formatv("{0} outermost first",
+                            llvm::join(llvm::map_range(layout.axes(), [](auto &axis) {
+                                         return axis.first.str();
+                                       }), ", ")));
   if (layout.zero != best.zero)
     texts.push_back(formatv("--zero {0}", layout.zero));
   auto rows = [&](const Layout &l) { return problem.batch / l.dataRanks() / l.microbatches; };

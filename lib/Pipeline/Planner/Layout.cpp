@@ -10,22 +10,33 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <algorithm>
+#include <set>
+#include <tuple>
+
 using namespace meshwright;
 using namespace meshwright::planner;
+using llvm::StringRef;
 using schedule::ScheduleKind;
 
-std::vector<std::pair<llvm::StringRef, int64_t>> Layout::axes() const {
-  // Heavy axes lie on fast links: the last axis is the innermost.
+std::vector<std::pair<llvm::StringRef, int64_t>> Layout::sizes() const {
   return {
       {"pipe", pipe}, {"data", data}, {"context", context}, {"expert", expert}, {"tensor", tensor}};
+}
+
+std::vector<std::pair<llvm::StringRef, int64_t>> Layout::axes() const {
+  auto list = sizes();
+  if (!order.empty())
+    llvm::transform(order, list.begin(), [&](unsigned axis) { return sizes()[axis]; });
+  llvm::erase_if(list, [](auto &axis) { return axis.second == 1; });
+  return list;
 }
 
 std::vector<std::pair<std::string, std::string>> Layout::flags() const {
   std::vector<std::pair<std::string, std::string>> flags;
   std::string mesh;
   for (auto [name, size] : axes())
-    if (size > 1)
-      mesh += (mesh.empty() ? "" : ",") + llvm::formatv("{0}={1}", name, size).str();
+    mesh += (mesh.empty() ? "" : ",") + llvm::formatv("{0}={1}", name, size).str();
   if (!mesh.empty())
     flags.push_back({"mesh", mesh});
   if (zero)
@@ -125,6 +136,53 @@ static void addLayouts(const Problem &problem, Layout layout, std::vector<Layout
       }
     }
   }
+}
+
+/// How the groups along the axes, and those that reduce gradients, lie in the cluster; pipeline stages
+/// send to the next one.
+static std::vector<cost::GroupLayout> placesOf(const Problem &problem, const Layout &layout) {
+  std::map<StringRef, std::pair<int64_t, int64_t>> axes; // size, and distance of neighbours
+  int64_t stride = 1;
+  auto list = layout.axes();
+  for (auto [name, size] : llvm::reverse(list)) {
+    axes[name] = {size, stride};
+    stride *= size;
+  }
+  std::vector<cost::GroupLayout> groups;
+  for (std::vector<StringRef> kind : std::initializer_list<std::vector<StringRef>>{
+           {"pipe"}, {"data"}, {"context"}, {"expert"}, {"tensor"}, {"data", "context"},
+           {"data", "expert"}, {"data", "context", "expert"}}) {
+    llvm::SmallVector<int64_t> ranks{0};
+    for (StringRef name : kind) {
+      auto [size, distance] = axes.count(name) ? axes[name] : std::pair<int64_t, int64_t>(1, 1);
+      for (size_t i = 0, known = ranks.size(); i < known; ++i)
+        for (int64_t member = 1; member < size; ++member)
+          ranks.push_back(ranks[i] + member * distance);
+    }
+    groups.push_back(problem.cluster.layoutOf(ranks));
+  }
+  return groups;
+}
+
+std::vector<Layout> planner::placementsOf(const Problem &problem, const Layout &layout) {
+  auto isAlike = [](const cost::GroupLayout &a, const cost::GroupLayout &b) {
+    return std::tie(a.units, a.level, a.membersPerUnit) == std::tie(b.units, b.level, b.membersPerUnit);
+  };
+  std::vector<Layout> placements;
+  std::vector<std::vector<cost::GroupLayout>> known{placesOf(problem, layout)};
+  std::set<std::string> meshes{layout.str()};
+  Layout other = layout;
+  for (other.order = {0, 1, 2, 3, 4}; std::next_permutation(other.order.begin(), other.order.end());) {
+    if (!meshes.insert(other.str()).second)
+      continue; // Axes of one device have changed places.
+    auto groups = placesOf(problem, other);
+    bool isKnown = llvm::any_of(known, [&](auto &its) { return llvm::equal(its, groups, isAlike); });
+    if (isKnown)
+      continue;
+    known.push_back(std::move(groups));
+    placements.push_back(other);
+  }
+  return placements;
 }
 
 std::vector<Layout> planner::layoutsOf(const Problem &problem) {

@@ -20,13 +20,18 @@ struct Layout {
   schedule::ScheduleKind schedule;
   std::string remat;           ///< empty: the default, or what is kept
   bool isScheduleKept = false; ///< given, and not the search's choice
+  /// The order of `sizes` in the mesh, whose last axis has neighbouring devices; empty: theirs.
+  std::vector<unsigned> order;
 
   int64_t devices() const { return pipe * data * context * expert * tensor; }
   /// Ranks that read data of their own.
   int64_t dataRanks() const { return data * expert; }
   /// Chunks of consecutive layers, of all stages.
   int64_t chunks() const { return pipe > 1 ? pipe * schedule.chunksPerStage : 1; }
-  /// The axes of the mesh, the outermost first, of one device too.
+  /// All axes, of one device too, in an order that suits most layouts: tensor parallelism, which
+  /// communicates most, has neighbouring devices.
+  std::vector<std::pair<llvm::StringRef, int64_t>> sizes() const;
+  /// The axes of more than one device in the order of the mesh, the outermost first.
   std::vector<std::pair<llvm::StringRef, int64_t>> axes() const;
   /// The flags as one writes them, those that are not the default; of switches "true".
   std::vector<std::pair<std::string, std::string>> flags() const;
@@ -46,6 +51,10 @@ struct Problem {
   /// Bytes that a device may use: of the smallest of them, and --memory-limit; 0: not known.
   double capacity() const;
 };
+
+/// The layout with its axes in other orders, in each of which groups of ranks lie on other links of the
+/// cluster than in the orders before it, and than in that of the layout.
+std::vector<Layout> placementsOf(const Problem &problem, const Layout &layout);
 
 /// All layouts, with the default of activation checkpointing; those that `problem`'s flags decide
 /// otherwise, or that cannot be, left out.

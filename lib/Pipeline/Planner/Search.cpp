@@ -43,7 +43,7 @@ private:
 
   bool isOutOfTime() const {
     std::chrono::duration<double> taken = Clock::now() - begin;
-    return taken.count() > limits.seconds;
+    return taken.count() > deadline;
   }
   bool isOver() const {
     return isOutOfTime() || (limits.compiled && compiled >= limits.compiled);
@@ -76,6 +76,8 @@ private:
     return !problem.isKept("remat") && last.refused.empty() && !last.fits(capacity) &&
            last.layout.remat != "full";
   }
+  /// Compiles the fastest layout with its axes in other orders.
+  void placeBest();
   /// If nothing fits: compiles layouts that are too large by their bounds, with the most activation
   /// checkpointing, until none can need less than the one that is found.
   void findSmallest();
@@ -93,6 +95,8 @@ private:
   std::vector<Entry> space;
   std::map<std::string, Candidate> done;
   int64_t compiled = 0;
+  /// When the present part of the search ends: a tenth of the time is for `placeBest`.
+  double deadline = 0.9 * limits.seconds;
   std::atomic<bool> isCut = false; ///< the time ended before all of a round was tried
   double best = HUGE_VAL;
   double computing = 0; ///< seconds that devices compute in the layout that computes least
@@ -224,6 +228,26 @@ void Searcher::searchFirst() {
   }
 }
 
+void Searcher::placeBest() {
+  std::vector<Entry> placed;
+  for (const Candidate *candidate : fastest(1))
+    for (Layout &layout : placementsOf(problem, candidate->layout)) {
+      Entry &entry = placed.emplace_back();
+      // The bounds on links are those of the usual order.
+      entry.seconds = entry.quick = bounds.computing(layout);
+      entry.bytes = bounds.bytes(layout);
+      entry.layout = std::move(layout);
+    }
+  std::vector<Entry *> all;
+  for (Entry &entry : placed)
+    all.push_back(&entry);
+  for (llvm::ArrayRef<Entry *> rest = all; !rest.empty() && !isOver();) {
+    auto round = rest.take_front(roundSize);
+    rest = rest.drop_front(round.size());
+    compileRound(round, [&](const Layout &layout) { return std::vector{compileLayout(problem, layout)}; });
+  }
+}
+
 void Searcher::findSmallest() {
   std::vector<Entry *> others;
   for (Entry &entry : space)
@@ -297,8 +321,11 @@ Found Searcher::run() {
   for (Entry &entry : space)
     all.push_back(&entry);
   bool complete = evaluate(all, /*promising=*/false) && !isCut;
+  deadline = limits.seconds;
   if (best == HUGE_VAL)
     findSmallest();
+  else
+    placeBest();
   if (log.is_displayed())
     log << "\n";
   return conclude(complete);
