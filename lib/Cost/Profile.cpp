@@ -24,12 +24,14 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
                                                     {"launch", &profile.launch},
                                                     {"message", &profile.message},
                                                     {"dispatch", &profile.dispatch},
-                                                    {"dispatch_peer", &profile.dispatchPeer}};
+                                                    {"dispatch_peer", &profile.dispatchPeer},
+                                                    {"gradient_bucket", &profile.gradientBucket}};
   auto read = [&](const toml::table &table) {
     reader.expectOnly(table, {"name", "description", "source", "products", "kernels",
                               "communication", "network", "launch", "message", "dispatch",
                               "dispatch_peer", "synchronous_messages", "separate_accumulation",
-                              "batched_collectives", "all_reduced_gradients", "memory"});
+                              "batched_collectives", "all_reduced_gradients", "gradient_bucket",
+                              "excluded_algorithms", "memory"});
     profile.name = reader.text(table, "name");
     profile.description = reader.text(table, "description", false);
     reader.text(table, "source");
@@ -40,6 +42,7 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
     profile.separateAccumulation = reader.flag(table, "separate_accumulation");
     profile.batchedCollectives = reader.texts(table, "batched_collectives");
     profile.allReducedGradients = reader.texts(table, "all_reduced_gradients");
+    profile.excludedAlgorithms = reader.texts(table, "excluded_algorithms");
     const toml::node *memory = reader.find(table, "memory", /*mustBe=*/false);
     if (!memory)
       return;

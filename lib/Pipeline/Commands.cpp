@@ -16,7 +16,7 @@ llvm::ArrayRef<Command> commands() {
       {"predict", "MODEL --cluster CLUSTER", "predict step time, MFU and peak memory on a cluster", true},
       {"plan", "MODEL --cluster CLUSTER", "find the fastest parallel layout that fits in memory", true},
       {"calibrate", "-o FILE.toml", "measure this machine as a cluster file for predict and plan"},
-      {"topology", "FILE --device NAME -o FILE.toml",
+      {"topology", "FILE --device NAME",
        "convert NCCL's topology or 'nvidia-smi topo -m' into a cluster file"},
       {"convert", "SETTINGS",
        "convert settings of Megatron-LM, DeepSpeed, torchtitan or nanotron into flags"},

@@ -57,12 +57,15 @@ struct Prediction {
     modelFlops = plan.flops - plan.recomputedFlops;
     mfu = modelFlops / (ranks * peakRate * seconds);
     capacity = devices.capacity;
-    for (const plan::Program &program : plan.programs)
-      peak = std::max(peak, peakOf(program, profile));
+    for (const plan::Program &program : plan.programs) {
+      double bytes = arenaOf(program, profile);
+      arena = std::max(arena, bytes);
+      peak = std::max(peak, bytes + double(bytesOf(program.allowances)));
+    }
   }
-  /// Bytes of a program where it needs most, as the system of `profile` would have it.
-  static double peakOf(const plan::Program &program, const cost::Profile &profile) {
-    double bytes = double(program.arenaBytes) + double(bytesOf(program.allowances));
+  /// Bytes that a program allocates itself, as the system of `profile` would have it.
+  static double arenaOf(const plan::Program &program, const cost::Profile &profile) {
+    auto bytes = double(program.arenaBytes);
     for (const plan::MemoryLine &line : program.memory)
       if (auto factor = profile.memory.find(line.category); factor != profile.memory.end())
         bytes += (factor->second - 1) * double(line.bytes);
@@ -77,7 +80,8 @@ struct Prediction {
   const cost::Profile &profile;
   TimeParts parts;
   double seconds, ranks, tokensPerDevice, peakRate, modelFlops, mfu, capacity;
-  double peak = 0; ///< bytes on the device that needs most
+  double peak = 0;  ///< bytes on the device that needs most
+  double arena = 0; ///< the same without what drivers and libraries take
 };
 } // namespace
 
@@ -93,6 +97,7 @@ llvm::json::Object Prediction::json() const {
                             {"model_flops", modelFlops},
                             {"peak_flops_per_device", peakRate},
                             {"peak_bytes", std::llround(peak)},
+                            {"arena_bytes", std::llround(arena)},
                             {"breakdown", std::move(breakdown)}};
   if (capacity > 0) {
     object["device_memory_bytes"] = capacity;

@@ -153,6 +153,8 @@ private:
   Operation *batchedIn(const Runner &runner, exec::LoopOp loop);
   /// Whether its group is along these axes alone.
   bool isAlong(const codegen::Collective &collective, llvm::ArrayRef<std::string> axes) const;
+  /// Seconds of an all-reduce of gradients in which each member sends `bytes`.
+  double gradientSeconds(double bytes, const cost::GroupLayout &layout) const;
   /// Seconds of the host for a collective.
   double dispatchOf(const codegen::Collective &collective) const;
   void copy(int64_t number, Operation &op);
@@ -323,6 +325,13 @@ bool Simulation::isAlong(const codegen::Collective &collective,
                       [&](StringRef axis) { return llvm::is_contained(axes, axis); });
 }
 
+double Simulation::gradientSeconds(double bytes, const cost::GroupLayout &layout) const {
+  // Smaller gradients share a call.
+  auto members = double(layout.members);
+  double call = std::max(bytes, 2 * profile.gradientBucket * (members - 1) / members);
+  return call > 0 ? bytes / call * cluster.collectiveSeconds("all_reduce", call, layout) : 0;
+}
+
 double Simulation::dispatchOf(const codegen::Collective &collective) const {
   bool isSlow = spansMachines && isAlong(collective, profile.batchedCollectives);
   return profile.dispatch + (isSlow ? profile.dispatchPeer * double(collective.members) : 0);
@@ -365,15 +374,19 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
   double &link = runner.clocks.links[layout.level];
   double bytes = calls * double(collective.groupBytes) / double(collective.members);
   StringRef name = collective.getName();
-  bool isAllReduced =
-      name == "reduce_scatter" && isAlong(collective, profile.allReducedGradients);
+  // Gradients of what tensor parallelism replicates are summed along its axis too.
+  bool isGradient = isAlong(collective, profile.allReducedGradients) ||
+                    (name == "all_reduce" &&
+                     llvm::any_of(communication.groups[collective.group], [&](StringRef axis) {
+                       return llvm::is_contained(profile.allReducedGradients, axis);
+                     }));
   double factor = profile.communication;
-  if (layout.level > 0 && isAlong(collective, profile.allReducedGradients))
+  if (layout.level > 0 && isGradient)
     factor *= profile.network;
   // A member of an all-reduce sends as much again as it gathers.
-  double seconds = factor *
-                   (isAllReduced ? cluster.collectiveSeconds("all_reduce", 2 * bytes, layout)
-                                 : cluster.collectiveSeconds(name, bytes, layout));
+  double seconds = factor * (isGradient && name == "reduce_scatter" ? gradientSeconds(2 * bytes, layout)
+                             : isGradient && name == "all_reduce"   ? gradientSeconds(bytes, layout)
+                                                 : cluster.collectiveSeconds(name, bytes, layout));
   double begin = std::max(from, link), end = begin + seconds;
   link = end;
   CommunicationKind kind{axesOf(collective), collective.getName().str(),
@@ -383,7 +396,7 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
     runner.clocks.started[*token] = end;
     runner.awaited[*token] = kind;
   }
-  if (token && !isAlong(collective, profile.allReducedGradients)) {
+  if (token && !isGradient) {
     // What is computed meanwhile is held up, which is paid at once.
     double heldUp = cluster.levels[layout.level].contention * seconds;
     runner.parts.communication[kind] += heldUp;
@@ -624,7 +637,12 @@ llvm::Expected<StepTime> Simulation::run() {
 llvm::Expected<StepTime> report::simulateStep(ModuleOp module, const cost::Cluster &cluster,
                                               const cost::Profile &profile,
                                               EventObserver observe) {
-  return Simulation(module, cluster, profile, observe).run();
+  cost::Cluster used = cluster;
+  for (cost::Level &level : used.levels)
+    llvm::erase_if(level.algorithms, [&](const cost::CollectiveAlgorithm &algorithm) {
+      return llvm::is_contained(profile.excludedAlgorithms, algorithm.name);
+    });
+  return Simulation(module, used, profile, observe).run();
 }
 
 llvm::Expected<StepTime> meshwright::predictStep(ModuleOp module, const cost::Cluster &cluster,

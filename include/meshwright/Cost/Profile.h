@@ -45,6 +45,10 @@ struct Profile {
   std::vector<std::string> batchedCollectives;
   /// Mesh axes of gradients that are all-reduced, not reduce-scattered, and without overlap.
   std::vector<std::string> allReducedGradients;
+  /// Bytes of smaller gradients that are all-reduced in one call; 0: each gradient in its own.
+  double gradientBucket = 0;
+  /// Algorithms of a cluster's collectives, by name, that its communication library does not use.
+  std::vector<std::string> excludedAlgorithms;
 
   /// Factors of the bytes of a category of memory where a program needs most.
   std::map<std::string, double> memory;

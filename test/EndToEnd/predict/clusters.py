@@ -3,7 +3,8 @@ import pathlib
 
 
 def write_cluster(path="c.toml", memory=1e12, outside=1e9, latency=1e-6, target="cuda", memory_bandwidth=1e10, kernels=1e15, launch=1e-6, inside=1e9, count=2,
-                  products=1e11, narrow=1e11, more="", contention=0):
+                  products=1e11, narrow=1e11, more="", contention=0, fast=None):
+    algorithm = f'[[levels.algorithms]]\nname = "{fast}"\ncollectives = ["all_reduce"]\npattern = "ring"\nbandwidth = 1e12\nsource = "a test"' if fast else ""
     pathlib.Path(path).write_text(f"""
 name = "test"
 target = "{target}"
@@ -24,6 +25,7 @@ latency = {latency}
 bandwidth = {inside}
 contention = {contention}
 source = "a test"
+{algorithm}
 [[levels]]
 name = "outside"
 latency = {latency}

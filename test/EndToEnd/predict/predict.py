@@ -13,9 +13,9 @@ config = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
 
 
-def cluster(products=1e12, memory=1e12, launch=0, latency=0, inside=1e11, outside=1e10, count=2, more="", contention=0):
+def cluster(products=1e12, memory=1e12, launch=0, latency=0, inside=1e11, outside=1e10, count=2, more="", contention=0, fast=None):
     write_cluster(memory=1e9, products=products, narrow=2 * products, memory_bandwidth=memory, launch=launch, latency=latency,
-                  inside=inside, outside=outside, count=count, more=more, contention=contention)
+                  inside=inside, outside=outside, count=count, more=more, contention=contention, fast=fast)
 
 
 def predict(*words, profile=None, of=config, **options):
@@ -211,6 +211,18 @@ check(waits["step_s"] > own["step_s"] and waits["breakdown"]["communication[pipe
 for mesh, factor in (("data=2", 1), ("tensor=2,data=2", 1), ("data=2,tensor=2", 3)):
     waits = [predict_as(f'all_reduced_gradients = ["data"]\nnetwork = {network}', mesh=mesh, overlap="off")["breakdown"]["communication[data]"] for network in (1, 3)]
     near(waits[1], factor * waits[0], f"gradients of {mesh}")
+
+# Gradients that share a call with others take their part of its latency. Algorithms that are excluded take no part in the choice.
+cluster(latency=1)
+alone, half, quarter = (predict_as(f'all_reduced_gradients = ["data"]\ngradient_bucket = {bucket}', mesh="data=2", overlap="off")["breakdown"]["communication[data]"] for bucket in (1, 1e9, 2e9))
+near(alone, predict(mesh="data=2", overlap="off")["breakdown"]["communication[data]"], "gradients larger than calls")
+check(quarter < half < 0.1 * alone, f"gradients in a call of their own {alone} s, in larger ones {half} and {quarter} s")
+cluster(latency=1, fast="instant")
+near(predict_as('excluded_algorithms = ["slow"]', mesh="data=2")["step_s"], predict(mesh="data=2")["step_s"], "an algorithm that the cluster does not have")
+check(predict_as('excluded_algorithms = ["instant"]', mesh="data=2")["step_s"] > 1 > predict(mesh="data=2")["step_s"], "an algorithm that is not used")
+
+# What drivers and libraries allocate is no part of the arena.
+check(0 < predict()["arena_bytes"] < predict()["peak_bytes"], predict())
 
 # Bytes of a category count as often as the profile says.
 near(predict_as("memory.parameter = 1")["peak_bytes"], predict()["peak_bytes"], "as many bytes")
