@@ -190,7 +190,7 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
   for (auto [index, type] : llvm::enumerate(*types)) {
     mergeHeads(type, Indices(rule.results[index]));
     made.push_back({checker.make(op, builder.getArrayAttr(attributes), expressionsOf(operands),
-                                 index, type.shape),
+                                 index, type.expressionShape()),
                     type});
   }
   return success();

@@ -79,7 +79,7 @@ void certify::pin(Fact &fact, Value value, Checker &checker) {
     if (fact.type.isAny(dim))
       fact.type.shape[dim] = local[dim];
   fact.expression = checker.make(value.getLoc(), "of extents", {}, {fact.expression},
-                                 fact.expression->element, fact.type.shape);
+                                 fact.expression->element, fact.type.expressionShape());
 }
 
 func::FuncOp Checker::lookup(Operation *op, FlatSymbolRefAttr name) {

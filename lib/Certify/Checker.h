@@ -33,6 +33,15 @@ struct Proof {
   unsigned ops = 0;
 };
 
+/// A loop whose iterations have some rows of routing choices each, and together all.
+struct Rounds {
+  int64_t level;
+  unsigned axis;            ///< of the mesh, whose positions are the iterations
+  const Expression *number; ///< of rounds, for which rows
+};
+/// What a round adds to carried value (level, index); the operand is complete over all rounds.
+inline constexpr llvm::StringLiteral accumulatedName = "accumulated";
+
 /// One program: the global graph, whose mesh has no axes, or a rank's.
 class Checker {
 public:
@@ -41,11 +50,14 @@ public:
 
   Proof &proof;
   mlir::ModuleOp module;
-  const Mesh mesh;
+  /// Of devices, and of the rounds of loops around the op.
+  Mesh mesh;
   /// Variables' values, by name.
   llvm::MapVector<llvm::StringRef, Fact> state;
   /// How many loops are around the op.
   unsigned depth = 0;
+  /// The loops over rounds around the op.
+  llvm::SmallVector<Rounds, 1> rounds;
 
   /// Runs a function; it must have been verified.
   llvm::LogicalResult run(mlir::func::FuncOp function, Facts arguments, NewFacts &results);

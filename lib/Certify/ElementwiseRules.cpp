@@ -21,8 +21,42 @@ static constexpr IndexText interpolation{"..., ..., -> ...", "0+1"};
 static constexpr IndexText pairs{"... t!, ... u! -> ... t! u!"};
 static constexpr IndexText scalars{", -> "};
 
+/// A carried value of a loop over rounds, plus what this round adds to it: over all rounds, the
+/// complete sum.
+static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results,
+                                Checker &checker) {
+  for (const Rounds &loop : checker.rounds)
+    for (unsigned index : {0, 1}) {
+      const Fact &carried = operands[index];
+      const Expression *before = carried.expression;
+      if ((before->name != "argument" && before->name != accumulatedName) ||
+          cast<DenseI64ArrayAttr>(before->attributes)[0] != loop.level)
+        continue;
+      Fact round = operands[1 - index];
+      if (!llvm::is_contained(round.type.sum, loop.axis))
+        return checker.refuse(op) << "adds " << Checker::nameOf(op, 1 - index)
+                                  << " once in every round to what all of them add to";
+      llvm::erase(round.type.sum, loop.axis);
+      if (round.type != carried.type || round.offset)
+        return checker.refuse(op) << "adds " << Checker::nameOf(op, 1 - index) << ", "
+                                  << round.type.str(checker.mesh) << ", to a carried value that is "
+                                  << carried.type.str(checker.mesh);
+      const Expression *sum = round.expression;
+      if (before->name == accumulatedName)
+        sum = checker.make(op, {before->operands[0], sum}, 0, round.type.expressionShape());
+      results.push_back({checker.make(op->getLoc(), accumulatedName, before->attributes, {sum},
+                                      sum->element, round.type.expressionShape()),
+                         round.type});
+      return true;
+    }
+  return false;
+}
+
 /// x + 0 = x.
 static LogicalResult add(train::AddOp op, Facts operands, NewFacts &results, Checker &checker) {
+  FailureOr<bool> isRound = addRound(op, operands, results, checker);
+  if (failed(isRound) || *isRound)
+    return failure(failed(isRound));
   if (failed(applyRule(IndexRule::elementwise("0+1", op), op, operands, results, checker)))
     return failure();
   for (unsigned zero : {1, 0}) {

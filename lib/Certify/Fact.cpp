@@ -13,6 +13,22 @@
 using llvm::ArrayRef;
 using namespace meshwright::certify;
 
+RoutedRows RoutedRows::shifted(int count) const {
+  RoutedRows result = *this;
+  if (blockDim)
+    result.blockDim = *blockDim + count;
+  if (slotDim)
+    result.slotDim = *slotDim + count;
+  return result;
+}
+
+Shape Distribution::expressionShape() const {
+  Shape result = shape;
+  if (rows && rows->blockDim)
+    result[*rows->blockDim] = result[*rows->slotDim] = anyExtent;
+  return result;
+}
+
 Distribution Distribution::replicated(ArrayRef<int64_t> shape) {
   Distribution result;
   result.shape.assign(shape.begin(), shape.end());
@@ -45,6 +61,8 @@ std::string Distribution::str(const Mesh &mesh) const {
     os << " partial by sum over " << mesh.str(sum);
   if (!max.empty())
     os << " partial by maximum over " << mesh.str(max);
+  if (rows)
+    os << (rows->isIds ? " of numbers of rows" : " of rows");
   if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() &&
       max.empty())
     os << " replicated";

@@ -16,6 +16,31 @@ namespace meshwright::certify {
 using dist::Axes;
 using dist::Mesh;
 
+/// Experts compute on rows, one for each routing choice of a token (`train.route`). In which row a
+/// choice is differs between programs: it depends on how experts are divided into blocks, on the
+/// sequences of a device and on rounds. So the expression of a tensor of rows says what the row of
+/// each choice is, whatever row that is, and this says which rows the tensor has.
+struct RoutedRows {
+  const Expression *routing = nullptr; ///< the choices, and the expert of each
+  int64_t experts = 0, blocks = 0, slots = 0;
+  Axes sequences;                ///< that divided sequences where rows were numbered
+  std::optional<unsigned> round; ///< the axis whose positions are rounds, if each has some rows
+  /// Dimensions of blocks and of slots; none if the tensor has a row's number for each choice.
+  std::optional<unsigned> blockDim, slotDim;
+  bool isIds = false; ///< numbers of rows, choices or experts, which count in this layout
+
+  bool isLike(const RoutedRows &other) const {
+    return routing == other.routing && experts == other.experts && blocks == other.blocks &&
+           slots == other.slots && sequences == other.sequences && round == other.round;
+  }
+  bool operator==(const RoutedRows &other) const {
+    return isLike(other) && blockDim == other.blockDim && slotDim == other.slotDim &&
+           isIds == other.isIds;
+  }
+  /// Of a tensor with `count` dimensions more in front.
+  RoutedRows shifted(int count) const;
+};
+
 /// How the devices of a mesh hold a global tensor of a shape. Along each mesh axis it is
 ///   sharded, if the axis is in dims[d]: dimension d is divided into equal contiguous parts, and
 ///   the
@@ -27,6 +52,7 @@ struct Distribution {
   Shape shape;
   llvm::SmallVector<Axes, 4> dims;
   Axes sum, max; ///< ascending
+  std::optional<RoutedRows> rows;
 
   static Distribution replicated(llvm::ArrayRef<int64_t> shape);
   int64_t rank() const { return shape.size(); }
@@ -35,8 +61,11 @@ struct Distribution {
   bool isReplicated(unsigned axis) const;
   /// What a device has of dimension `dim`; anyExtent if the dimension is that.
   int64_t localExtent(int64_t dim, const Mesh &mesh) const;
+  /// The shape of an expression that is held so: rows have no numbers in it.
+  Shape expressionShape() const;
   bool operator==(const Distribution &other) const {
-    return shape == other.shape && dims == other.dims && sum == other.sum && max == other.max;
+    return shape == other.shape && dims == other.dims && sum == other.sum && max == other.max &&
+           rows == other.rows;
   }
   bool operator!=(const Distribution &other) const { return !(*this == other); }
   /// "64x32 sharded [{data}, {}] partial by sum over {tensor}".

@@ -43,19 +43,21 @@ static FailureOr<FactList> withGlobalIds(Operation *op, unsigned ids, unsigned r
 /// An op of indices `text` whose ids select from dimension `dim` of operand `rows`.
 static LogicalResult applyWithIds(Operation *op, StringRef text, StringRef linear, unsigned ids,
                                   unsigned rows, int64_t dim, Facts operands, NewFacts &results,
-                                  Checker &checker) {
+                                  Checker &checker, Attribute attributes = {}) {
   auto facts = withGlobalIds(op, ids, rows, dim, operands, checker);
   return failed(facts)
              ? failure()
-             : applyRule(IndexRule::parse(text, linear, op), op, *facts, results, checker);
+             : applyRule(IndexRule::parse(text, linear, op), op, *facts, results, checker,
+                         attributes);
 }
 
 static LogicalResult embedding(train::EmbeddingOp op, Facts operands, NewFacts &results,
                                Checker &checker) {
-  if (int64_t(op.getPadding()) != -1 && operands[1].offset)
-    return checker.refuse(op)
-           << "has a row of padding in a sharded table, for which there is no rule";
-  return applyWithIds(op, "v d, ... -> ... d", "0", 1, 0, 0, operands, results, checker);
+  // The row of padding is one without a gradient, which embedding_grad says: it reads ids without
+  // it. What this op computes does not depend on it.
+  Attribute attributes = Builder(op).getUnitAttr();
+  return applyWithIds(op, "v d, ... -> ... d", "0", 1, 0, 0, operands, results, checker,
+                      attributes);
 }
 
 static LogicalResult pick(train::PickOp op, Facts operands, NewFacts &results, Checker &checker) {

@@ -91,6 +91,8 @@ public:
       : rule(rule), op(op), operands(operands), checker(checker) {}
 
   LogicalResult readOperands();
+  LogicalResult readRows(unsigned o, ArrayRef<unsigned> tensor);
+  LogicalResult checkRows();
   LogicalResult checkIndices();
   LogicalResult checkPartial();
   Distributions makeResults() const;
@@ -111,8 +113,45 @@ private:
   std::map<unsigned, Index> indices;
   std::map<unsigned, unsigned> indexOf; ///< by axis
   Axes partial;
+  std::optional<RoutedRows> rows; ///< of operands
+  unsigned block = 0, slot = 0; ///< their indices
 };
 } // namespace
+
+/// All tensors of rows must have the same ones, in the same dimensions.
+LogicalResult Application::readRows(unsigned o, ArrayRef<unsigned> tensor) {
+  const std::optional<RoutedRows> &found = operands[o].type.rows;
+  if (!found)
+    return success();
+  if (found->isIds)
+    return checker.refuse(op) << "reads " << Checker::nameOf(op, o)
+                              << ", numbers of rows, as if they were global";
+  unsigned blockOf = tensor[*found->blockDim], slotOf = tensor[*found->slotDim];
+  if (rows && (!rows->isLike(*found) || block != blockOf || slot != slotOf))
+    return checker.refuse(op) << "combines " << Checker::nameOf(op, o)
+                              << " with a tensor of other rows";
+  rows = found;
+  block = blockOf;
+  slot = slotOf;
+  return success();
+}
+
+/// What is no tensor of rows cannot be combined with one row by row, and a sum over rows would
+/// count those that no choice has.
+LogicalResult Application::checkRows() {
+  if (!rows)
+    return success();
+  for (auto [o, tensor] : llvm::enumerate(rule.operands))
+    for (auto [dim, number] : llvm::enumerate(tensor))
+      if ((number == block || number == slot) && !operands[o].type.rows &&
+          !operands[o].type.isAny(dim))
+        return checker.refuse(op) << "combines " << Checker::nameOf(op, o)
+                                  << ", which has no rows of routing choices, with rows";
+  for (unsigned number : {block, slot})
+    if (indices[number].isReduced || rule.whole.count(number))
+      return checker.refuse(op) << "works along rows of routing choices, which are in no order";
+  return success();
+}
 
 LogicalResult Application::readOperands() {
   if (rule.operands.size() != operands.size() || rule.results.size() != op->getNumResults())
@@ -124,6 +163,8 @@ LogicalResult Application::readOperands() {
     if (operands[o].offset)
       return checker.refuse(op) << "reads " << Checker::nameOf(op, o)
                                 << ", whose numbers count from the device's own offset";
+    if (failed(readRows(o, tensor)))
+      return failure();
     for (unsigned index : tensor)
       indices[index];
   }
@@ -238,6 +279,11 @@ Distributions Application::makeResults() const {
       type.dims.push_back(index.axes);
     }
     type.sum = partial;
+    if (rows) {
+      type.rows = rows;
+      type.rows->blockDim = llvm::find(tensor, block) - tensor.begin();
+      type.rows->slotDim = llvm::find(tensor, slot) - tensor.begin();
+    }
     for (auto &[number, index] : indices)
       if (!llvm::is_contained(tensor, number))
         (rule.max ? type.max : type.sum).append(index.axes);
@@ -252,7 +298,7 @@ FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> f
                                           Checker &checker) const {
   Application application(*this, op, facts, checker);
   if (failed(application.readOperands()) || failed(application.checkIndices()) ||
-      failed(application.checkPartial()))
+      failed(application.checkRows()) || failed(application.checkPartial()))
     return failure();
   return application.makeResults();
 }
@@ -272,6 +318,6 @@ LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts ope
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   for (auto [index, type] : llvm::enumerate(*types))
     results.push_back(
-        {checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
+        {checker.make(op, attributes, expressionsOf(facts), index, type.expressionShape()), type});
   return success();
 }

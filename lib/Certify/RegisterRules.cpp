@@ -21,6 +21,7 @@ void certify::registerRules(DialectRegistry &registry) {
     attachRowRules(context);
     attachAttentionRules(context);
     attachOptimizerRules(context);
+    attachExpertRules(context);
   });
   registry.addExtension(+[](MLIRContext *context, train::TrainDialect *, dist::DistDialect *) {
     attachIdRules(context);

@@ -66,7 +66,7 @@ static LogicalResult applyTo(Operation *op, const IndexRule &rule, MutableArrayR
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   for (auto [index, type] : llvm::enumerate(*types))
     results.push_back(
-        {checker.make(op, attributes, expressionsOf(facts), index, type.shape), type});
+        {checker.make(op, attributes, expressionsOf(facts), index, type.expressionShape()), type});
   return success();
 }
 

@@ -62,6 +62,7 @@ void attachIdRules(mlir::MLIRContext *context);
 void attachRowRules(mlir::MLIRContext *context);
 void attachAttentionRules(mlir::MLIRContext *context);
 void attachOptimizerRules(mlir::MLIRContext *context);
+void attachExpertRules(mlir::MLIRContext *context);
 void attachCollectiveRules(mlir::MLIRContext *context);
 
 } // namespace meshwright::certify

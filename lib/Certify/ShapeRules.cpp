@@ -105,12 +105,14 @@ struct Group {
 };
 } // namespace
 
-/// Groups of dimensions with equal numbers of elements on a device. Dimensions that have one
-/// element in all belong to none.
+/// Groups of dimensions with equal numbers of elements on a device. Other dimensions that have
+/// one element in all belong to none. The first `alike` dimensions are groups of their own.
 static std::optional<SmallVector<Group>> groupDims(const Distribution &x, ArrayRef<int64_t> before,
-                                                   ArrayRef<int64_t> after) {
+                                                   ArrayRef<int64_t> after, size_t alike) {
   SmallVector<Group> groups;
   size_t i = 0, j = 0;
+  while (i < alike)
+    groups.push_back({{int64_t(i++)}, {int64_t(j++)}});
   auto skip = [&] {
     while (i < before.size() && x.shape[i] == 1)
       ++i;
@@ -168,11 +170,74 @@ static void shardDims(Distribution type, ArrayRef<int64_t> dims, ArrayRef<unsign
   }
 }
 
-/// A device's part of a group's elements must be contiguous: dimensions behind a sharded one are
+/// Rows stay as they are: only what a row is gets another shape, and is whole.
+static LogicalResult reshapeRows(train::ReshapeOp op, const Fact &x, NewFacts &results,
+                                 Checker &checker) {
+  ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
+  ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
+  size_t kept = x.type.rows->blockDim ? std::max(*x.type.rows->blockDim, *x.type.rows->slotDim) + 1
+                                      : before.size();
+  bool isWhole = llvm::all_of(ArrayRef(x.type.dims).drop_front(kept),
+                              [](const Axes &axes) { return axes.empty(); });
+  if (after.size() < kept || before.take_front(kept) != after.take_front(kept) || !isWhole ||
+      x.type.rows->isIds || x.offset)
+    return checker.refuse(op) << "makes other dimensions of " << Checker::nameOf(op, 0) << ", "
+                              << x.type.str(checker.mesh);
+  Distribution type = x.type;
+  type.shape.truncate(kept);
+  type.dims.truncate(kept);
+  type.shape.append(after.begin() + kept, after.end());
+  type.dims.resize(after.size());
+  const Expression *source = x.expression;
+  if (source->name == op->getName().getStringRef()) {
+    source = source->operands[0];
+    checker.use("a reshape of a reshape is a reshape");
+  }
+  Shape shape = type.expressionShape();
+  results.push_back(
+      {shape == source->shape ? source : checker.make(op, Attribute(), {source}, 0, shape), type});
+  return success();
+}
+
+/// Pushes the distributions of what a reshape makes of `x`, or returns why there are none. A
+/// device's part of a group's elements must be contiguous: dimensions behind a sharded one are
 /// whole, unless a device has one element of all before them. Then it is the part of several
 /// shapes, of which the global graph has one.
+static std::string chooseShapes(train::ReshapeOp op, const Distribution &x, size_t alike,
+                                Distributions &choices, Checker &checker) {
+  ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
+  ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
+  auto groups = groupDims(x, before, after, alike);
+  if (!groups)
+    return "makes dimensions that are no products of those of " + Checker::nameOf(op, 0) + ", " +
+           x.str(checker.mesh);
+  Distribution type = Distribution::replicated(after);
+  type.sum = x.sum;
+  type.max = x.max;
+  Distributions made = {type};
+  for (const Group &group : *groups) {
+    Axes axes;
+    int64_t major = 1;
+    for (int64_t dim : group.before) {
+      if (!x.dims[dim].empty() && major != 1)
+        return "merges dimension " + std::to_string(dim) + ", which is sharded over " +
+               checker.mesh.str(x.dims[dim]) + ", into one that it is not the major part of";
+      axes.append(x.dims[dim]);
+      major *= before[dim];
+    }
+    Distributions longer;
+    for (const Distribution &choice : made)
+      shardDims(choice, group.after, axes, after, checker.mesh, longer);
+    made = longer;
+  }
+  choices.append(made);
+  return "";
+}
+
 static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results,
                              Checker &checker) {
+  if (operands[0].type.rows)
+    return reshapeRows(op, operands[0], results, checker);
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;
@@ -184,30 +249,15 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
     return checker.refuse(op) << "reads numbers that count from the device's own offset";
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
-  auto groups = groupDims(x.type, before, after);
-  if (!groups)
-    return checker.refuse(op) << "makes dimensions that are no products of those of "
-                              << Checker::nameOf(op, 0) << ", " << x.type.str(checker.mesh);
-  Distribution type = Distribution::replicated(after);
-  type.sum = x.type.sum;
-  type.max = x.type.max;
-  Distributions choices = {type};
-  for (const Group &group : *groups) {
-    Axes axes;
-    int64_t major = 1;
-    for (int64_t dim : group.before) {
-      if (!x.type.dims[dim].empty() && major != 1)
-        return checker.refuse(op) << "merges dimension " << dim << ", which is sharded over "
-                                  << checker.mesh.str(x.type.dims[dim])
-                                  << ", into one that it is not the major part of";
-      axes.append(x.type.dims[dim]);
-      major *= before[dim];
-    }
-    Distributions longer;
-    for (const Distribution &choice : choices)
-      shardDims(choice, group.after, axes, after, checker.mesh, longer);
-    choices = longer;
-  }
+  // Where a device has one element of a dimension, dimensions may be grouped in several ways.
+  Distributions choices;
+  size_t alike = 0;
+  while (alike < std::min(before.size(), after.size()) && before[alike] == after[alike])
+    ++alike;
+  std::string reason = chooseShapes(op, x.type, 0, choices, checker);
+  chooseShapes(op, x.type, alike, choices, checker);
+  if (choices.empty())
+    return checker.refuse(op) << reason;
   const Expression *source = x.expression;
   StringRef name = op->getName().getStringRef();
   if (source->name == name) {
@@ -219,7 +269,7 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
            checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0, source->element,
                                           choice.shape);
   });
-  type = existing == choices.end() ? choices.front() : *existing;
+  const Distribution &type = existing == choices.end() ? choices.front() : *existing;
   checker.proof.kernels.insert(name.str());
   results.push_back({type.shape == source->shape
                          ? source

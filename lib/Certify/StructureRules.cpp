@@ -7,6 +7,14 @@
 // constant, as gradients do that microbatches add to, fits several ways; the first
 // iteration decides which, and the proof is that the body keeps that one.
 //
+// A slice of what another loop stacked is what an iteration of that loop computed, so it
+// is that expression, with the carried values of that iteration: whether a program keeps
+// a value for the backward or computes it again makes no difference.
+//
+// A loop over rounds adds something to its carried values in each of them. Its iterations
+// are the positions along an axis of their own, over which the tensors of rows in its
+// body are sharded, and what it adds is partial.
+//
 //===----------------------------------------------------------------------===//
 #include "Certify/Rule.h"
 
@@ -56,7 +64,10 @@ public:
         callee(checker.lookup(op, op.getCalleeAttr())),
         initial(operands.take_front(op.getCarry().size())),
         each(operands.slice(initial.size(), op.getEach().size())),
-        shared(operands.drop_front(initial.size() + each.size())) {}
+        shared(operands.slice(initial.size() + each.size(), op.getShared().size())) {
+    if (op.getTimes())
+      times = operands.back();
+  }
 
   LogicalResult certify(NewFacts &results);
 
@@ -65,6 +76,10 @@ private:
   LogicalResult run(Facts carried, NewFacts &produced);
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
+  LogicalResult prove(NewFacts &results);
+  /// Of a number of rounds: that there are enough of them for all rows.
+  FailureOr<Rounds> readRounds(const Fact &times);
+  LogicalResult sumRounds(FactList &produced, NewFacts &results);
   Attribute numbers(ArrayRef<int64_t> values) {
     return DenseI64ArrayAttr::get(op.getContext(), values);
   }
@@ -74,30 +89,116 @@ private:
   int64_t level;
   func::FuncOp callee;
   Facts initial, each, shared;
+  std::optional<Fact> times;
   Distributions types;
+  std::set<unsigned> unchanged; ///< carried values of a loop over rounds
+};
+
+/// What an iteration of another loop computed, as an expression of the iteration with the same
+/// number of this one.
+class StackSlice {
+public:
+  StackSlice(const Expression *stack, Checker &checker) : checker(checker), stack(stack) {}
+  const Expression *get() { return replace(stack->operands[1]); }
+
+private:
+  const Expression *make(const Expression *like, Attribute attributes, Operands operands) {
+    return checker.proof.expressions.get(like->location, like->name, attributes, operands,
+                                         like->result, like->element, like->shape);
+  }
+  const Expression *replace(const Expression *x);
+
+  Checker &checker;
+  const Expression *stack;
+  llvm::DenseMap<const Expression *, const Expression *> replaced;
 };
 } // namespace
+
+static constexpr StringRef loopName = "loop", stackName = "stack", eachName = "each",
+                           argumentName = "argument", iterationName = "iteration";
+
+/// What a loop stacks of `value`, one of its body's.
+static const Expression *stackOf(const Expression *loop, const Expression *value,
+                                 ArrayRef<int64_t> shape, Checker &checker) {
+  return checker.proof.expressions.get(value->location, stackName, {}, {loop, value}, 0,
+                                       value->element, shape);
+}
+
+/// The level of a loop's body and the number of its iterations.
+static std::pair<int64_t, int64_t> bodyOf(const Expression *loop) {
+  ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>(loop->attributes).asArrayRef();
+  return {numbers[0], numbers[1]};
+}
+
+/// Whether nothing in an expression belongs to a body at `level` that is around it: a loop at this
+/// level or outside of it has bodies of its own, and slices are of what is computed before.
+static bool isClosed(const Expression *x, int64_t level) {
+  return (x->name == loopName && bodyOf(x).first <= level) ||
+         (x->name == eachName && cast<DenseI64ArrayAttr>(x->attributes)[0] == level);
+}
+
+const Expression *StackSlice::replace(const Expression *x) {
+  auto [found, isNew] = replaced.try_emplace(x, x);
+  if (!isNew)
+    return found->second;
+  const Expression *loop = stack->operands[0], *result = x;
+  int64_t level = bodyOf(loop).first;
+  if (x->name == argumentName) {
+    if (cast<DenseI64ArrayAttr>(x->attributes)[0] == level) {
+      Shape shape = x->shape;
+      shape.insert(shape.begin(), bodyOf(loop).second);
+      result = checker.proof.expressions.get(
+          x->location, eachName, DenseI64ArrayAttr::get(checker.module.getContext(), level),
+          {stackOf(loop, x, shape, checker)}, 0, x->element, x->shape);
+    }
+  } else if (!isClosed(x, level)) {
+    SmallVector<const Expression *> operands;
+    for (const Expression *operand : x->operands)
+      operands.push_back(replace(operand));
+    if (ArrayRef(operands) != ArrayRef(x->operands))
+      result = make(x, x->attributes, operands);
+  }
+  return replaced[x] = result;
+}
+
+/// The part that iteration i, at level `level`, takes of a stack.
+static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t count,
+                                 ArrayRef<int64_t> shape, Location location, Checker &checker) {
+  if (std::optional<double> constant = fillOf(stack))
+    return checker.fill(location, *constant, stack->element, shape.size());
+  if (stack->name == stackName && bodyOf(stack->operands[0]) == std::pair(level, count)) {
+    checker.use("a value that is kept for the backward is equal to one that is computed again");
+    return StackSlice(stack, checker).get();
+  }
+  return checker.make(location, eachName,
+                      DenseI64ArrayAttr::get(checker.module.getContext(), level), {stack},
+                      stack->element, shape);
+}
 
 LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   FactList arguments;
   if (op.getIndexed())
-    arguments.push_back({checker.make(op.getLoc(), "iteration", numbers(level), {},
+    arguments.push_back({checker.make(op.getLoc(), iterationName, numbers(level), {},
                                       IntegerType::get(op.getContext(), 32), {}),
                          {}});
   llvm::append_range(arguments, carried);
   for (auto [index, whole] : llvm::enumerate(each)) {
     Fact slice = whole;
-    if (whole.type.rank() == 0 || !whole.type.dims[0].empty() || whole.offset)
+    if (whole.type.rank() == 0 || !whole.type.dims[0].empty() || whole.offset ||
+        (whole.type.rows && whole.type.rows->blockDim &&
+         std::min(*whole.type.rows->blockDim, *whole.type.rows->slotDim) == 0))
       return checker.refuse(op) << "takes slices of " << Checker::nameOf(op, initial.size() + index)
                                 << ", which is " << whole.type.str(checker.mesh);
     slice.type.shape.erase(slice.type.shape.begin());
     slice.type.dims.erase(slice.type.dims.begin());
-    std::optional<double> constant = fillOf(whole.expression);
-    slice.expression =
-        constant
-            ? checker.fill(op.getLoc(), *constant, whole.expression->element, slice.type.rank())
-            : checker.make(op.getLoc(), "each", numbers(level), {whole.expression},
-                           whole.expression->element, slice.type.shape);
+    if (slice.type.rows) {
+      slice.type.rows = slice.type.rows->shifted(-1);
+      const Expression *&routing = slice.type.rows->routing;
+      routing = sliceOf(routing, level, op.getCount(), ArrayRef(routing->shape).drop_front(),
+                        op.getLoc(), checker);
+    }
+    slice.expression = sliceOf(whole.expression, level, op.getCount(), slice.type.expressionShape(),
+                               op.getLoc(), checker);
     arguments.push_back(slice);
   }
   llvm::append_range(arguments, shared);
@@ -113,8 +214,11 @@ LogicalResult Loop::chooseTypes() {
   FactList produced;
   if (failed(run(initial, produced)))
     return failure();
-  for (auto [type, fact] : llvm::zip(types, produced))
+  for (auto [type, fact] : llvm::zip(types, produced)) {
     type = fact.type;
+    if (times)
+      llvm::erase(type.sum, checker.rounds.back().axis);
+  }
   // Zeros are also the terms of a sum, and a constant fits any extent; all else must be as it was.
   for (auto [index, pair] : llvm::enumerate(llvm::zip(initial, types))) {
     auto &[fact, type] = pair;
@@ -137,24 +241,46 @@ LogicalResult Loop::chooseTypes() {
 LogicalResult Loop::certify(NewFacts &results) {
   if (!callee)
     return checker.refuse(op) << "repeats @" << op.getCallee() << ", which is not there";
-  if (op.getTimes())
-    return checker.refuse(op)
-           << "runs a number of times that data decides, for which there is no rule";
   for (auto [index, fact] : llvm::enumerate(initial))
     if (fact.offset)
       return checker.refuse(op) << "carries " << Checker::nameOf(op, index)
                                 << ", whose numbers count from the device's own offset";
+  if (!times)
+    return prove(results);
+  auto rounds = readRounds(*times);
+  if (failed(rounds))
+    return failure();
+  checker.mesh.axes.push_back({"rounds", int64_t(op.getCount())});
+  checker.rounds.push_back(*rounds);
+  LogicalResult proved = prove(results);
+  checker.rounds.pop_back();
+  checker.mesh.axes.pop_back();
+  return proved;
+}
+
+LogicalResult Loop::prove(NewFacts &results) {
   if (failed(chooseTypes()))
     return failure();
   FactList carried, produced;
   for (auto [index, pair] : llvm::enumerate(llvm::zip(initial, types))) {
     auto &[fact, type] = pair;
-    carried.push_back({checker.make(op.getLoc(), "argument", numbers({level, int64_t(index)}), {},
-                                    fact.expression->element, type.shape),
+    carried.push_back({checker.make(op.getLoc(), argumentName, numbers({level, int64_t(index)}), {},
+                                    fact.expression->element, type.expressionShape()),
                        type});
   }
   if (failed(run(carried, produced)))
     return failure();
+  if (times) {
+    // What every iteration returns as it got it is what the loop began with.
+    for (auto [index, fact] : llvm::enumerate(initial))
+      if (produced[index].expression == carried[index].expression) {
+        carried[index] = fact;
+        unchanged.insert(index);
+      }
+    produced.clear();
+    if (failed(run(carried, produced)))
+      return failure();
+  }
   for (auto [index, pair] : llvm::enumerate(llvm::zip(carried, produced))) {
     auto &[before, after] = pair;
     if (before.type != after.type || after.offset)
@@ -162,8 +288,14 @@ LogicalResult Loop::certify(NewFacts &results) {
                                 << before.type.str(checker.mesh) << ", but its body returns "
                                 << after.type.str(checker.mesh);
   }
+  if (times)
+    return sumRounds(produced, results);
   SmallVector<const Expression *> operands = expressionsOf(initial);
-  llvm::append_range(operands, expressionsOf(produced));
+  llvm::append_range(operands, expressionsOf(Facts(produced).take_front(carried.size())));
+  const Expression *loop = checker.make(
+      op.getLoc(), loopName,
+      numbers({level, int64_t(op.getCount()), op.getReverse(), int64_t(carried.size())}), operands,
+      NoneType::get(op.getContext()), {});
   for (auto [index, fact] : llvm::enumerate(produced)) {
     Distribution type = fact.type;
     if (index >= carried.size()) {
@@ -171,12 +303,73 @@ LogicalResult Loop::certify(NewFacts &results) {
         return checker.refuse(op) << "stacks numbers that count from the device's own offset";
       type.shape.insert(type.shape.begin(), op.getCount());
       type.dims.insert(type.dims.begin(), Axes());
+      if (type.rows) {
+        const Expression *routing = type.rows->routing;
+        Shape shape = routing->shape;
+        shape.insert(shape.begin(), op.getCount());
+        type.rows = type.rows->shifted(1);
+        type.rows->routing = stackOf(loop, routing, shape, checker);
+      }
+      results.push_back(
+          {stackOf(loop, fact.expression, type.expressionShape(), checker), type});
+      continue;
     }
-    Attribute attributes = numbers(
-        {level, int64_t(op.getCount()), op.getReverse(), int64_t(carried.size()), int64_t(index)});
-    results.push_back({checker.make(op.getLoc(), "loop", attributes, operands,
-                                    fact.expression->element, type.shape),
+    results.push_back({checker.make(op.getLoc(), "after loop", numbers(int64_t(index)), {loop},
+                                    fact.expression->element, type.expressionShape()),
                        type});
+  }
+  return success();
+}
+
+/// Whether an expression differs between iterations of the loop at `level`.
+static bool dependsOn(int64_t level, const Expression *x,
+                      llvm::SmallPtrSetImpl<const Expression *> &seen) {
+  if (!seen.insert(x).second)
+    return false;
+  if ((x->name == argumentName || x->name == eachName || x->name == iterationName) &&
+      cast<DenseI64ArrayAttr>(x->attributes)[0] == level)
+    return true;
+  if (x->name == loopName && bodyOf(x).first <= level)
+    return false;
+  return llvm::any_of(x->operands, [&](auto *operand) { return dependsOn(level, operand, seen); });
+}
+
+FailureOr<Rounds> Loop::readRounds(const Fact &number) {
+  const Expression *rounds = number.expression;
+  if (rounds->name != train::RoundsOp::getOperationName())
+    return checker.refuse(op)
+           << "runs a number of times that data decides, for which there is no rule";
+  if (!number.type.max.empty())
+    return checker.refuse(op) << "runs as many rounds as the device's own rows need, not the "
+                                 "maximum over "
+                              << checker.mesh.str(number.type.max);
+  auto sizes = cast<DenseI64ArrayAttr>(rounds->attributes).asArrayRef();
+  if (int64_t(op.getCount()) * sizes[2] < sizes[1])
+    return checker.refuse(op) << "runs at most " << op.getCount() << " rounds of " << sizes[2]
+                              << " slots, but there may be " << sizes[1] << " rows";
+  checker.use("rounds that are enough for the most rows of a device have every row once");
+  return Rounds{level, unsigned(checker.mesh.axes.size()), rounds};
+}
+
+/// The carried values are what they were and what all rounds add to them.
+LogicalResult Loop::sumRounds(FactList &produced, NewFacts &results) {
+  for (auto [index, fact] : llvm::enumerate(produced)) {
+    const Expression *sum = fact.expression;
+    if (unchanged.count(index)) {
+      results.push_back(fact);
+      continue;
+    }
+    Attribute carried = numbers({level, int64_t(index)});
+    llvm::SmallPtrSet<const Expression *, 16> seen;
+    if (sum->name != accumulatedName || sum->attributes != carried ||
+        dependsOn(level, sum->operands[0], seen))
+      return checker.refuse(op) << "makes something else of carried value " << index
+                                << " than it and the sum of what rounds add, by "
+                                << sum->name;
+    if (!isZero(initial[index].expression))
+      return checker.refuse(op) << "begins with carried value " << index
+                                << ", which is not 0, for which there is no rule";
+    results.push_back({sum->operands[0], fact.type});
   }
   return success();
 }

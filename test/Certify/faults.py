@@ -12,6 +12,7 @@ reason of its refusal.
 import argparse
 import collections
 import concurrent.futures
+import json
 import pathlib
 import random
 import re
@@ -19,6 +20,7 @@ import subprocess
 import sys
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "Inputs/golden"
+MODELS_FILE = pathlib.Path(__file__).resolve().parents[1] / "Golden/models.json"
 STRATEGIES = {
     "data": "--mesh data=2",
     "tensor": "--mesh tensor=2",
@@ -31,7 +33,11 @@ STRATEGIES = {
     "tensor-2d": "--mesh tensor=2x2 --tensor-2d",
     "pipeline-muon": "--mesh pipe=2,data=2 --microbatches 2 --optimizer muon --zero 1",
     "hybrid-zero3-tensor-bf16": "--mesh replica=2,data=2,tensor=2 --zero 3 --sequence-parallel --precision bf16 --microbatches 2",
+    "expert": "--mesh data=2,expert=2 --zero 1",
+    "expert-tensor": "--mesh expert=2,tensor=2 --sequence-parallel --microbatches 2",
 }
+# Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
+MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3")}
 NAME = r"%[\w.$-]+"
 # What is not linear, so that a sum must be complete before it.
 NONLINEAR = ("log", "exp", "gelu", "silu", "add")
@@ -114,6 +120,17 @@ class Program:
             if (found := re.search(pattern, statement)) and float(found[1]):
                 number = f"{2 * float(found[1]):e}"
                 yield "scale", self.replaced(at, "    " + statement[: found.start(1)] + number + statement[found.end(1) :])
+        if found := re.search(r" x (\d+) times ", statement):
+            fewer = statement.replace(found[0], f" x {int(found[1]) // 2} times ", 1)
+            yield "rounds", self.replaced(at, "    " + fewer)
+        if found := re.search(r"train\.rounds .* slots (\d+)", statement):
+            yield "rounds", self.replaced(at, "    " + statement.replace(f"slots {found[1]}", f"slots {int(found[1]) + 1}", 1))
+        if found := re.match(rf"{NAME} = train\.grouped_linear (?:transposed )?{NAME}, ({NAME}) of .* : \(tensor<\S+, (tensor<\S+>), ", statement):
+            function = next(s for s in reversed(self.statements[:at]) if s.startswith("  func.func"))
+            others = [w for w in re.findall(rf"({NAME}): {re.escape(found[2])}", function) if w != found[1]]
+            yield from (("experts", self.replaced(at, "    " + statement.replace(f" {found[1]} of", f" {w} of"))) for w in others)
+        if found := re.match(rf"{NAME} = train\.(?:top_k|route) .* k (\d+)", statement):
+            yield "routing", self.replaced(at, "    " + statement.replace(f" k {found[1]}", f" k {int(found[1]) + 1}", 1))
         if " causal" in statement:
             yield "mask", self.replaced(at, "    " + statement.replace(" causal", "", 1))
         if "train.repeat" in statement and " reverse" in statement:
@@ -168,12 +185,19 @@ def main():
     planted = []
     draw = random.Random(0)
     for number, (name, flags) in enumerate(STRATEGIES.items()):
-        for model in ("gpt2", "llama") if args.all else (("gpt2", "llama")[number % 2],):
+        models = MODELS.get(name, ("gpt2", "llama"))
+        for model in models if args.all else (models[number % 2],):
+            if name in MODELS:
+                config = args.work / model / "config.json"
+                config.parent.mkdir(exist_ok=True)
+                config.write_text(json.dumps(json.loads(MODELS_FILE.read_text())[model]["config"]))
+            else:
+                config = GOLDEN / f"{model}-tiny/config.json"
             files = {}
             for phase in ("step", "local"):
                 files[phase] = args.work / f"{name}-{model}-{phase}.mlir"
-                made = run(["meshwright", "compile", GOLDEN / f"{model}-tiny/config.json", *flags.split(), "--batch", "8",
-                            "--seq", "16", "--emit", phase, "-o", files[phase]])
+                made = run(["meshwright", "compile", config, *flags.split(), "--batch", "8", "--seq", "16", "--emit", phase,
+                            "-o", files[phase]])
                 if made.returncode:
                     sys.exit(f"{name}: {made.stderr}")
             whole = run([*args.certify.split(), files["step"], files["local"]])
