@@ -14,6 +14,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -25,7 +26,7 @@ struct Certificate {
   std::string mesh;
   unsigned functions = 0, outputs = 0, variables = 0;
   unsigned localOps = 0;
-  double seconds = 0;
+  std::optional<double> seconds;
   std::set<std::string> kernels;  ///< ops whose own definition is assumed on one device
   std::set<std::string> rewrites; ///< the algebra that was used
 };

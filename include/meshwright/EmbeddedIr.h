@@ -25,6 +25,12 @@ void embedIr(mlir::ModuleOp lowered, const PhaseTexts &texts);
 /// The texts of an executable; none if it carries none.
 llvm::Expected<PhaseTexts> readEmbeddedIr(llvm::StringRef file);
 
+/// Adds the certificate of a compile with --certify to a lowered module; nothing if it is empty.
+void embedCertificate(mlir::ModuleOp lowered, llvm::StringRef certificate);
+
+/// The certificate of an executable; empty if it carries none.
+llvm::Expected<std::string> readCertificate(llvm::StringRef file);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_EMBEDDEDIR_H

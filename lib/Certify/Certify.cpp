@@ -317,9 +317,10 @@ void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
      << "  global graph        " << llvm::format_hex(certificate.globalHash, 18) << "\n"
      << "  program of a rank   " << llvm::format_hex(certificate.localHash, 18) << "\n"
      << "  programs            " << certificate.functions << ", " << certificate.localOps
-     << " ops checked\n"
-     << "  seconds             " << llvm::format("%.3f", certificate.seconds) << "\n"
-     << "algebra used:\n";
+     << " ops checked\n";
+  if (certificate.seconds)
+    os << "  seconds             " << llvm::format("%.3f", *certificate.seconds) << "\n";
+  os << "algebra used:\n";
   for (const std::string &rewrite : certificate.rewrites)
     os << "  " << rewrite << "\n";
   os << "assumed, not proved:\n"

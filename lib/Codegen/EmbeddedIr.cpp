@@ -36,6 +36,12 @@ void embedIr(mlir::ModuleOp lowered, const PhaseTexts &texts) {
     codegen::emitText(lowered, "ir", head + "\n" + body);
 }
 
+void embedCertificate(mlir::ModuleOp lowered, StringRef certificate) {
+  codegen::emitText(lowered, "certificate", certificate);
+}
+
+Expected<std::string> readCertificate(StringRef file) { return readSection(file, "certificate"); }
+
 Expected<PhaseTexts> readEmbeddedIr(StringRef file) {
   Expected<std::string> section = readSection(file, "ir");
   if (!section)

@@ -8,6 +8,8 @@
 #include "DiagnosticCollector.h"
 #include "ModuleText.h"
 #include "meshwright/Certify.h"
+#include "meshwright/EmbeddedIr.h"
+#include "meshwright/Options.h"
 #include "meshwright/Pipeline.h"
 
 #include "mlir/IR/Verifier.h"
@@ -28,7 +30,12 @@ namespace {
 /// against it when dist-partition has made it.
 class CertifyPhases : public PassInstrumentation {
 public:
-  CertifyPhases(ModuleOp module, llvm::raw_ostream &log) : log(log) { keepGlobal(module); }
+  CertifyPhases(ModuleOp module, llvm::raw_ostream &log, std::string *kept) : log(log), kept(kept) {
+    keepGlobal(module);
+  }
+  /// With a global graph that is at hand.
+  CertifyPhases(OwningOpRef<ModuleOp> global, llvm::raw_ostream &log)
+      : log(log), global(std::move(global)), isKept(true) {}
 
   void runAfterPass(Pass *pass, Operation *op) override {
     auto module = dyn_cast<ModuleOp>(op);
@@ -37,8 +44,14 @@ public:
     keepGlobal(module);
     if (pass->getArgument() != partition || !global)
       return;
-    if (auto certificate = certify::certify(*global, module); succeeded(certificate))
+    if (auto certificate = certify::certify(*global, module); succeeded(certificate)) {
       certify::print(*certificate, log);
+      if (kept) {
+        llvm::raw_string_ostream os(*kept);
+        certificate->seconds.reset();
+        certify::print(*certificate, os);
+      }
+    }
     global = {};
   }
 
@@ -52,13 +65,52 @@ private:
   }
 
   llvm::raw_ostream &log;
+  std::string *kept = nullptr;
   OwningOpRef<ModuleOp> global;
   bool isKept = false;
 };
 } // namespace
 
-void certifyPhases(PassManager &manager, ModuleOp module, llvm::raw_ostream &log) {
-  manager.addInstrumentation(std::make_unique<CertifyPhases>(module, log));
+void certifyPhases(PassManager &manager, ModuleOp module, llvm::raw_ostream &log,
+                   std::string *kept) {
+  manager.addInstrumentation(std::make_unique<CertifyPhases>(module, log, kept));
+}
+
+/// The IR of a phase that an executable carries.
+static Expected<OwningOpRef<ModuleOp>> readCarried(const PhaseTexts &texts, Phase phase,
+                                                   StringRef file, MLIRContext &context) {
+  auto found = texts.find(phase);
+  if (found == texts.end())
+    return createStringError("'" + file + "' carries no IR of phase " + nameOf(phase) +
+                             "; an executable of 'meshwright compile' of a model does");
+  DiagnosticCollector diagnostics(context);
+  OwningOpRef<ModuleOp> module =
+      parseModule(llvm::MemoryBuffer::getMemBufferCopy(found->second, file), context);
+  if (!module)
+    return diagnostics.take("the IR in '" + file + "' is damaged; compile the model again");
+  return module;
+}
+
+/// An executable carries the graph and its shardings: partitioning makes the ranks' program of them
+/// again, which is the one that the executable was made of.
+static Error certifyExecutable(StringRef file, MLIRContext &context, llvm::raw_ostream &os) {
+  Expected<PhaseTexts> texts = readEmbeddedIr(file);
+  if (!texts)
+    return texts.takeError();
+  auto global = readCarried(*texts, Phase::step, file, context);
+  if (!global)
+    return global.takeError();
+  auto sharded = readCarried(*texts, Phase::dist, file, context);
+  if (!sharded)
+    return sharded.takeError();
+  PassManager manager(&context);
+  if (Error error = buildPipeline(manager, CompileOptions(), Phase::dist, Phase::local))
+    return error;
+  manager.addInstrumentation(std::make_unique<CertifyPhases>(std::move(*global), os));
+  DiagnosticCollector diagnostics(context);
+  if (failed(manager.run(**sharded)) || diagnostics.hasErrors())
+    return diagnostics.take("not proved");
+  return Error::success();
 }
 
 /// A file of IR at a phase; `dumped`: or as --dump-ir wrote it after a pass.
@@ -79,6 +131,8 @@ static Expected<OwningOpRef<ModuleOp>> readPhase(StringRef path, Phase wanted, S
 }
 
 Error certifyFiles(llvm::ArrayRef<std::string> files, MLIRContext &context, llvm::raw_ostream &os) {
+  if (files.size() == 1)
+    return certifyExecutable(files[0], context, os);
   auto global = readPhase(files[0], Phase::step, "", context);
   if (!global)
     return global.takeError();

@@ -13,11 +13,13 @@
 namespace meshwright {
 
 /// Proves, when one of the passes that `manager` runs on `module` has made a rank's program, that
-/// all ranks compute with it what the module did at phase step. The certificate goes to `log`;
-/// without a proof there is an error.
-void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, llvm::raw_ostream &log);
+/// all ranks compute with it what the module did at phase step. The certificate goes to `log` and,
+/// without the time that it took, to `kept`, which may be null; without a proof there is an error.
+void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, llvm::raw_ostream &log,
+                   std::string *kept);
 
-/// `meshwright certify GLOBAL LOCAL`.
+/// `meshwright certify GLOBAL LOCAL`, or of an executable, whose program is made again from the
+/// sharded IR that it carries.
 llvm::Error certifyFiles(llvm::ArrayRef<std::string> files, mlir::MLIRContext &context,
                          llvm::raw_ostream &os);
 

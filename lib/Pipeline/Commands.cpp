@@ -23,7 +23,7 @@ llvm::ArrayRef<Command> commands() {
       {"inspect", "EXE [--json|--ir PHASE]", "show the plan of an executable, or of a report"},
       {"verify", "MODEL [flags]",
        "train a small model with the compiled program and with the sequential one, and compare", true},
-      {"certify", "GLOBAL.mlir LOCAL.mlir", "prove that a rank's program computes the training graph"},
+      {"certify", "EXE|GLOBAL.mlir LOCAL.mlir", "prove that a rank's program computes the training graph"},
       {"models", "[FILE|DIR]",
        "list the model families and their keys, or check a config.json, or a folder of them"},
       {"schedule", "NAME --stages P ...", "draw a pipeline schedule"},

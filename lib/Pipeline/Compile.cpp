@@ -321,12 +321,12 @@ private:
 
 Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &options,
                                           MLIRContext &context, llvm::raw_ostream &log) {
-  return compileRecording(to, options, context, log, /*texts=*/nullptr);
+  return compileRecording(to, options, context, log, /*record=*/nullptr);
 }
 
 Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions &options,
                                                  MLIRContext &context, llvm::raw_ostream &log,
-                                                 PhaseTexts *texts) {
+                                                 Record *record) {
   if (Error error = checkSupported(options))
     return std::move(error);
   Expected<OwningOpRef<ModuleOp>> loaded = loadModel(options, context, log);
@@ -380,9 +380,9 @@ Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions 
     if (Error error = dumpIrTo(manager, options.dumpIr, module))
       return std::move(error);
   if (options.certify)
-    certifyPhases(manager, module, log);
-  if (texts)
-    manager.addInstrumentation(std::make_unique<RecordPhases>(module, *texts));
+    certifyPhases(manager, module, log, record ? &record->certificate : nullptr);
+  if (record)
+    manager.addInstrumentation(std::make_unique<RecordPhases>(module, record->texts));
   DiagnosticCollector diagnostics(context, &log);
   if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");

@@ -101,7 +101,7 @@ private:
   Phase to;                          ///< the last phase whose passes run
   OwningOpRef<ModuleOp> module;
   std::optional<Plan> plan;
-  PhaseTexts texts; ///< of an executable
+  Record record; ///< of an executable
 };
 } // namespace
 
@@ -129,9 +129,9 @@ Error CompileCommand::prepareOutput() const {
 }
 
 Error CompileCommand::runPasses() {
-  // Only executables carry IR.
+  // Only executables carry IR and a certificate.
   Expected<OwningOpRef<ModuleOp>> compiled =
-      compileRecording(to, options, context, log, options.emit == "exe" ? &texts : nullptr);
+      compileRecording(to, options, context, log, options.emit == "exe" ? &record : nullptr);
   if (!compiled)
     return llvm::handleErrors(compiled.takeError(), [&](std::unique_ptr<NothingFits> refused) {
       refused->message += describeRemedies(options, *refused, context);
@@ -247,7 +247,8 @@ Error CompileCommand::emitCode() {
   auto lowered = compiler.lower(*module, codegen, target().getParameters(), log);
   if (failed(lowered))
     return diagnostics.take("code generation failed");
-  embedIr(**lowered, texts);
+  embedIr(**lowered, record.texts);
+  embedCertificate(**lowered, record.certificate);
   bool isText = options.emit == "llvm";
   FailureOr<std::string> code =
       isText ? emitLLVM(**lowered, codegen) : emitObject(**lowered, codegen);

@@ -90,11 +90,14 @@ static Error replayDump(llvm::ArrayRef<std::string> args, bool &diverges) {
 static Error proveProgram(llvm::ArrayRef<std::string> args) {
   static constexpr const char *certifyUsage =
       "usage: meshwright certify GLOBAL.mlir LOCAL.mlir\n"
+      "       meshwright certify EXE\n"
       "  Proves that all ranks together compute with the program LOCAL.mlir, of --emit local or of\n"
       "  --dump-ir after dist-partition, what the training graph GLOBAL.mlir, of --emit step, computes:\n"
       "  each output and each variable's next value. The checker shares no code with propagation and\n"
       "  partitioning. Prints what was proved and what is assumed; without a proof it names the op and\n"
       "  the reason, and exits with 1.\n"
+      "  Of an executable it proves what partitioning makes of the sharded IR that EXE carries, against\n"
+      "  the training graph that it carries.\n"
       "  `meshwright compile --certify` does the same while it compiles.\n";
   for (const std::string &arg : args) {
     if (arg == "-h" || arg == "--help")
@@ -102,8 +105,8 @@ static Error proveProgram(llvm::ArrayRef<std::string> args) {
     if (llvm::StringRef(arg).starts_with("-"))
       return llvm::createStringError("unknown option '" + arg + "'\n" + certifyUsage);
   }
-  if (args.size() != 2)
-    return llvm::createStringError("needs a training graph and a program, not " + llvm::Twine(args.size()) +
+  if (args.size() != 1 && args.size() != 2)
+    return llvm::createStringError("needs a training graph and a program, or an executable, not " + llvm::Twine(args.size()) +
                                    " files\n" + certifyUsage);
   mlir::DialectRegistry registry;
   registerDialects(registry);

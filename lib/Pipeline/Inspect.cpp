@@ -116,6 +116,19 @@ static Error listKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm:
   return printKernels(plan, ceilings, &*measured, os);
 }
 
+/// What --certify proved, of an executable; plans in files have none.
+static Error printCertificate(llvm::StringRef path, llvm::raw_ostream &os) {
+  auto file = readInput(path, planInput);
+  if (!file)
+    return file.takeError();
+  if ((*file)->getBuffer().ltrim().starts_with("{"))
+    return Error::success();
+  Expected<std::string> certificate = readCertificate(path);
+  if (certificate && !certificate->empty())
+    os << "\n" << *certificate;
+  return certificate.takeError();
+}
+
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   std::string file, phase, trace;
   bool json = false, kernels = false;
@@ -127,6 +140,7 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
           (usage + "\n"
                    "  Shows a plan, as tables or as JSON (docs/plan.md), of an executable, of the output of\n"
                    "  --json, or of the report.json of 'meshwright compile --report'.\n"
+                   "  Of an executable that was compiled with --certify it also shows the certificate.\n"
                    "  --ir prints the IR that an executable was compiled from: of phase train (the model), step (the\n"
                    "  training graph) or dist (with shardings).\n"
                    "  --kernels lists the bytes that each kernel, matrix product and attention of a step\n"
@@ -183,7 +197,7 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return listKernels(*plan, ceilings, trace, os);
   else
     printPlan(*plan, os);
-  return Error::success();
+  return json || kernels ? Error::success() : printCertificate(file, os);
 }
 
 Expected<bool> diff(llvm::StringRef a, llvm::StringRef b, llvm::raw_ostream &os) {

@@ -147,8 +147,14 @@ OwningOpRef<ModuleOp> meshwright::readModule(StringRef path, MLIRContext &contex
     emitError(start) << "cannot read '" << path << "': " << llvm::toString(file.takeError());
     return {};
   }
+  return parseModule(std::move(*file), context);
+}
+
+OwningOpRef<ModuleOp> meshwright::parseModule(std::unique_ptr<llvm::MemoryBuffer> text,
+                                              MLIRContext &context) {
+  Location start = FileLineColLoc::get(&context, text->getBufferIdentifier(), 0, 0);
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
+  sources.AddNewSourceBuffer(std::move(text), llvm::SMLoc());
   AsmParserState state;
   Block block;
   SmallVector<std::string> lines;

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace meshwright {
 
@@ -19,6 +20,9 @@ void printModule(mlir::Operation *op, llvm::raw_ostream &os, bool elideLargeCons
 /// Reads IR and gives values the names they have in the file, so that they keep them through
 /// all passes and printing again gives the same text. Null, after a diagnostic, if it is wrong.
 mlir::OwningOpRef<mlir::ModuleOp> readModule(llvm::StringRef path, mlir::MLIRContext &context);
+/// The same of a text, whose name begins messages.
+mlir::OwningOpRef<mlir::ModuleOp> parseModule(std::unique_ptr<llvm::MemoryBuffer> text,
+                                              mlir::MLIRContext &context);
 
 } // namespace meshwright
 

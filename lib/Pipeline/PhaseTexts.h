@@ -11,11 +11,18 @@
 
 namespace meshwright {
 
-/// As compileTo; `texts` gets the IR of the phases that readers ask for: the training graph and its
-/// shardings, whose size does not depend on depth or ranks.
+/// What an executable says of its compile.
+struct Record {
+  /// IR of the phases that readers ask for: the training graph and its shardings, whose size does
+  /// not depend on depth or ranks.
+  PhaseTexts texts;
+  std::string certificate; ///< with --certify
+};
+
+/// As compileTo; `record` gets what an executable carries, if it is not null.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 compileRecording(Phase to, const CompileOptions &options, mlir::MLIRContext &context,
-                 llvm::raw_ostream &log, PhaseTexts *texts);
+                 llvm::raw_ostream &log, Record *record);
 
 } // namespace meshwright
 
