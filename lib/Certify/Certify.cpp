@@ -80,9 +80,11 @@ FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attr
   Distribution result = Distribution::replicated(known.getShape());
   if (auto sharding = dist::shardingOf(global)) {
     dist::Sharding on = sharding.on(after.mesh);
-    if (!on.partial.empty() || !on.root.empty())
+    if (!on.partial.empty())
       return emitError(op->getLoc())
-             << "not proved: dist.global is partial or on a root, for which there is no rule";
+             << "not proved: dist.global is partial, for which there is no rule";
+    result.root = after.without1(on.root);
+    llvm::sort(result.root);
     for (auto [axes, dim] : llvm::zip(result.dims, on.dims))
       axes = after.without1(dim);
   }

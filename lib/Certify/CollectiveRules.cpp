@@ -35,16 +35,32 @@ struct Moved {
                               << fact.type.str(checker.mesh) << ", over "
                               << checker.mesh.str(group);
   }
+  /// Whether only some devices of the group have the tensor.
+  bool isOnRoot() const {
+    return llvm::any_of(group, [&](unsigned axis) { return llvm::is_contained(fact.type.root, axis); });
+  }
   /// Completes a sum or a maximum.
   LogicalResult reduce(train::ReduceKind kind);
   /// Puts together the parts of dimension `dim`.
   LogicalResult gather(int64_t dim);
   /// Keeps the device's part of dimension `dim` of what the group's devices all have.
   LogicalResult divide(int64_t dim);
+  /// Of a collective whose result the device of rank `root` has alone.
+  LogicalResult keepOn(int64_t root);
 };
 } // namespace
 
+LogicalResult Moved::keepOn(int64_t root) {
+  if (root != 0)
+    return refuse("keeps on another device than the first");
+  fact.type.root.append(group);
+  llvm::sort(fact.type.root);
+  return success();
+}
+
 LogicalResult Moved::reduce(train::ReduceKind kind) {
+  if (isOnRoot())
+    return refuse("adds what one device alone has:");
   if (fact.offset)
     return refuse("adds numbers that count from the device's own offset:");
   bool isSum = kind == train::ReduceKind::Sum;
@@ -99,6 +115,53 @@ static LogicalResult allReduce(dist::AllReduceOp op, Facts operands, NewFacts &r
   return success();
 }
 
+static LogicalResult reduceToRoot(dist::ReduceOp op, Facts operands, NewFacts &results,
+                                  Checker &checker) {
+  Moved x(op, 0, op.getGroup(), operands, checker);
+  if (failed(x.reduce(op.getKind())) || failed(x.keepOn(op.getRoot())))
+    return failure();
+  results.push_back(x.fact);
+  return success();
+}
+
+static LogicalResult gatherToRoot(dist::GatherOp op, Facts operands, NewFacts &results,
+                                  Checker &checker) {
+  Moved x(op, 0, op.getGroup(), operands, checker);
+  if (failed(x.gather(op.getDim())) || failed(x.keepOn(op.getRoot())))
+    return failure();
+  results.push_back(x.fact);
+  return success();
+}
+
+/// What the first device has, or all, is then on all of them.
+static LogicalResult sendFromRoot(Moved &x, int64_t root) {
+  if (root != 0)
+    return x.refuse("sends, from another device than the first,");
+  llvm::erase_if(x.fact.type.root, [&](unsigned axis) { return llvm::is_contained(x.group, axis); });
+  if (x.fact.offset ||
+      !llvm::all_of(x.group, [&](unsigned axis) { return x.fact.type.isReplicated(axis); }))
+    return x.refuse("sends the first device's part or term of");
+  return success();
+}
+
+static LogicalResult broadcast(dist::BroadcastOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
+  Moved x(op, 0, op.getGroup(), operands, checker);
+  if (failed(sendFromRoot(x, op.getRoot())))
+    return failure();
+  results.push_back(x.fact);
+  return success();
+}
+
+static LogicalResult scatter(dist::ScatterOp op, Facts operands, NewFacts &results,
+                             Checker &checker) {
+  Moved x(op, 0, op.getGroup(), operands, checker);
+  if (failed(sendFromRoot(x, op.getRoot())) || failed(x.divide(op.getDim())))
+    return failure();
+  results.push_back(x.fact);
+  return success();
+}
+
 static LogicalResult allGather(dist::AllGatherOp op, Facts operands, NewFacts &results,
                                Checker &checker) {
   for (auto [index, dim] : llvm::enumerate(op.getDims())) {
@@ -138,7 +201,7 @@ static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &resul
   const Mesh &mesh = checker.mesh;
   const Distribution before = x.fact.type;
   auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
-  if (x.fact.offset || llvm::any_of(before.sum, isInGroup) || llvm::any_of(before.max, isInGroup))
+  if (x.fact.offset || x.isOnRoot() || llvm::any_of(before.sum, isInGroup) || llvm::any_of(before.max, isInGroup))
     return x.refuse("permutes the terms of");
   Axes group = op.getGroup().on(mesh);
   auto fits = [&](const Distribution &after) {
@@ -183,6 +246,10 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
 
 void certify::attachCollectiveRules(MLIRContext *context) {
   attachRule<dist::AllReduceOp, allReduce>(context);
+  attachRule<dist::ReduceOp, reduceToRoot>(context);
+  attachRule<dist::GatherOp, gatherToRoot>(context);
+  attachRule<dist::BroadcastOp, ::broadcast>(context);
+  attachRule<dist::ScatterOp, scatter>(context);
   attachRule<dist::AllGatherOp, allGather>(context);
   attachRule<dist::ReduceScatterOp, reduceScatter>(context);
   attachRule<dist::AllToAllOp, allToAll>(context);

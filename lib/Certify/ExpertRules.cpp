@@ -222,9 +222,10 @@ static void pinRows(Fact &fact, Value value, const Fact &ids, Checker &checker) 
   fact.type.shape.back() = extent;
   fact.expression = checker.make(value.getLoc(), "of extents", {}, {fact.expression},
                                  fact.expression->element, fact.type.shape);
-  Axes sum = fact.type.sum;
+  Axes sum = fact.type.sum, root = fact.type.root;
   fact.type = ids.type;
   fact.type.sum = sum;
+  fact.type.root = root;
   fact.type.shape.push_back(extent);
   fact.type.dims.emplace_back();
 }
@@ -298,7 +299,7 @@ static LogicalResult rounds(train::RoundsOp op, Facts operands, NewFacts &result
   auto rows = layoutOf(op, {0}, true, facts, checker);
   if (failed(rows) || failed(checkKind(op, 0, facts[0], false, checker)))
     return failure();
-  if (op.getAll() || rows->round)
+  if (op.getAll() || rows->round || !facts[0].type.root.empty())
     return checker.refuse(op) << "counts pieces of sequences, or rounds of a round, for which "
                                  "there is no rule";
   checker.proof.kernels.insert(op->getName().getStringRef().str());

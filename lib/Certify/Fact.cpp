@@ -38,6 +38,7 @@ Distribution Distribution::replicated(ArrayRef<int64_t> shape) {
 
 bool Distribution::isReplicated(unsigned axis) const {
   return !llvm::is_contained(sum, axis) && !llvm::is_contained(max, axis) &&
+         !llvm::is_contained(root, axis) &&
          llvm::none_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
 }
 
@@ -61,10 +62,12 @@ std::string Distribution::str(const Mesh &mesh) const {
     os << " partial by sum over " << mesh.str(sum);
   if (!max.empty())
     os << " partial by maximum over " << mesh.str(max);
+  if (!root.empty())
+    os << " on the first device along " << mesh.str(root);
   if (rows)
     os << (rows->isIds ? " of numbers of rows" : " of rows");
   if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() &&
-      max.empty())
+      max.empty() && root.empty())
     os << " replicated";
   return text;
 }

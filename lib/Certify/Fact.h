@@ -45,13 +45,14 @@ struct RoutedRows {
 ///   sharded, if the axis is in dims[d]: dimension d is divided into equal contiguous parts, and
 ///   the
 ///     device at position p along dims[d], its first axis major, has part p;
+///   on a root, if it is in `root`: the device at coordinate 0 has it, the others have no number;
 ///   partial by sum, if the axis is in `sum`: the global tensor is the sum of the devices' tensors;
 ///   partial by maximum, if it is in `max`;
 ///   replicated otherwise.
 struct Distribution {
   Shape shape;
   llvm::SmallVector<Axes, 4> dims;
-  Axes sum, max; ///< ascending
+  Axes sum, max, root; ///< ascending
   std::optional<RoutedRows> rows;
 
   static Distribution replicated(llvm::ArrayRef<int64_t> shape);
@@ -65,7 +66,7 @@ struct Distribution {
   Shape expressionShape() const;
   bool operator==(const Distribution &other) const {
     return shape == other.shape && dims == other.dims && sum == other.sum && max == other.max &&
-           rows == other.rows;
+           root == other.root && rows == other.rows;
   }
   bool operator!=(const Distribution &other) const { return !(*this == other); }
   /// "64x32 sharded [{data}, {}] partial by sum over {tensor}".

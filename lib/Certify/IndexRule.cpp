@@ -95,6 +95,7 @@ public:
   LogicalResult checkRows();
   LogicalResult checkIndices();
   LogicalResult checkPartial();
+  LogicalResult checkRoots();
   Distributions makeResults() const;
 
 private:
@@ -113,6 +114,7 @@ private:
   std::map<unsigned, Index> indices;
   std::map<unsigned, unsigned> indexOf; ///< by axis
   Axes partial;
+  Axes root; ///< along which the first device alone has an operand, and so the results
   std::optional<RoutedRows> rows; ///< of operands
   unsigned block = 0, slot = 0; ///< their indices
 };
@@ -269,6 +271,21 @@ LogicalResult Application::checkPartial() {
   return success();
 }
 
+/// What the first device alone has is computed with there, so it must have all else.
+LogicalResult Application::checkRoots() {
+  for (auto [o, fact] : llvm::enumerate(operands))
+    for (unsigned axis : fact.type.root) {
+      if (indexOf.count(axis) || llvm::is_contained(partial, axis))
+        return checker.refuse(op) << "reads " << Checker::nameOf(op, o)
+                                  << ", which the first device along " << str({axis})
+                                  << " has alone, beside a part of a tensor";
+      if (!llvm::is_contained(root, axis))
+        root.push_back(axis);
+    }
+  llvm::sort(root);
+  return success();
+}
+
 Distributions Application::makeResults() const {
   Distributions results;
   for (auto &tensor : rule.results) {
@@ -279,6 +296,7 @@ Distributions Application::makeResults() const {
       type.dims.push_back(index.axes);
     }
     type.sum = partial;
+    type.root = root;
     if (rows) {
       type.rows = rows;
       type.rows->blockDim = llvm::find(tensor, block) - tensor.begin();
@@ -298,7 +316,8 @@ FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> f
                                           Checker &checker) const {
   Application application(*this, op, facts, checker);
   if (failed(application.readOperands()) || failed(application.checkIndices()) ||
-      failed(application.checkRows()) || failed(application.checkPartial()))
+      failed(application.checkRows()) || failed(application.checkPartial()) ||
+      failed(application.checkRoots()))
     return failure();
   return application.makeResults();
 }

@@ -36,6 +36,7 @@ static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;
+    results[0].type.root = operands[0].type.root;
     return success();
   }
   // A new dimension fits any extent: each device has what it asks for.
@@ -84,6 +85,7 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;
+    results[0].type.root = operands[0].type.root;
     return success();
   }
   return changeRows(op, op.getDim(), op.getRows(), "0", operands, results, checker);
@@ -214,6 +216,7 @@ static std::string chooseShapes(train::ReshapeOp op, const Distribution &x, size
   Distribution type = Distribution::replicated(after);
   type.sum = x.sum;
   type.max = x.max;
+  type.root = x.root;
   Distributions made = {type};
   for (const Group &group : *groups) {
     Axes axes;
@@ -241,6 +244,7 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;
+    results[0].type.root = operands[0].type.root;
     return success();
   }
   Fact x = operands[0];

@@ -339,6 +339,9 @@ FailureOr<Rounds> Loop::readRounds(const Fact &number) {
   if (rounds->name != train::RoundsOp::getOperationName())
     return checker.refuse(op)
            << "runs a number of times that data decides, for which there is no rule";
+  if (!number.type.root.empty())
+    return checker.refuse(op) << "runs a number of times that the first device along "
+                              << checker.mesh.str(number.type.root) << " knows alone";
   if (!number.type.max.empty())
     return checker.refuse(op) << "runs as many rounds as the device's own rows need, not the "
                                  "maximum over "

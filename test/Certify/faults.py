@@ -33,6 +33,7 @@ STRATEGIES = {
     "tensor-2d": "--mesh tensor=2x2 --tensor-2d",
     "pipeline-muon": "--mesh pipe=2,data=2 --microbatches 2 --optimizer muon --zero 1",
     "hybrid-zero3-tensor-bf16": "--mesh replica=2,data=2,tensor=2 --zero 3 --sequence-parallel --precision bf16 --microbatches 2",
+    "parameter-server": "--mesh data=2,tensor=2 --data-sync parameter-server",
     "expert": "--mesh data=2,expert=2 --zero 1",
     "expert-tensor": "--mesh expert=2,tensor=2 --sequence-parallel --microbatches 2",
 }
@@ -111,6 +112,10 @@ class Program:
             yield "not reduced", self.replaced(at, f"    {result} = dist.slice {found[1]}")
         if found := re.match(rf"{NAME} = dist\.slice (.*)", statement):
             yield "copies added", self.replaced(at, f"    {result} = dist.reduce_scatter sum {found[1]}")
+        if found := re.match(rf"{NAME} = dist\.(?:reduce sum|broadcast) ({NAME}(?:#\d+)?) root 0", statement):
+            yield "root", self.replaced(at, "    " + statement.replace(" root 0 ", " root 1 ", 1))
+            if "broadcast" in statement:
+                yield "not sent", self.renamed(at, result, found[1])
         if found := re.match(rf"{NAME} = dist\.offset (\d+)", statement):
             for size in (int(found[1]) * 2, int(found[1]) + 1):
                 yield "offset", self.replaced(at, "    " + statement.replace(f"offset {found[1]}", f"offset {size}", 1))
