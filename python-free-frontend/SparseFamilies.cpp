@@ -597,6 +597,35 @@ static Family solarOpen() {
   return f;
 }
 
+static Family hyV3() {
+  Family f = llama();
+  f.name = "hy_v3";
+  f.vocabulary.otherwise = 120832;
+  f.positions.otherwise = 131072;
+  f.layers.otherwise = 80;
+  f.heads.otherwise = 64;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 13312;
+  f.eps.otherwise = 1e-5;
+  f.headNorm = HeadNorm::Each;
+  f.rotary.theta.otherwise = 11158840.0;
+  addRoutedExperts(f, "\"sigmoid\"", 192, 8, 1536);
+  Experts &e = f.experts;
+  e.count = {"num_experts", 192, "num_local_experts"};
+  e.normalized = {{}, true};
+  e.factor = {"router_scaling_factor", 2.826};
+  e.groups = e.chosenGroups = {};
+  e.denseFirst.otherwise = 1;
+  e.kinds = "mlp_layer_types";
+  e.sharedCount = {"num_shared_experts", 1};
+  e.router = "mlp.router.gate";
+  e.choiceBias = "mlp.expert_bias";
+  e.shared = "mlp.shared_mlp";
+  f.ignored.push_back("enable_moe_fp32_combine"); // sums are in f32 here
+  return f;
+}
+
 /// GLM-4.7-Flash: DeepSeek's attention and GLM's experts.
 static Family glm4MoeLite() {
   Family f = deepseekV3();
@@ -643,5 +672,5 @@ std::vector<Family> meshwright::frontend::sparseFamilies() {
   return {mixtral(),    qwen2Moe(),   qwen3Moe(), olmoe(),      gptOss(),     graniteMoe(),
           graniteMoeShared(), llama4Text(), glm4Moe(),  deepseekV2(), deepseekV3(), minicpm3(),
           ernie45Moe(), minimaxM2(), deepseekV32(), glmMoeDsa(), phimoe(), hunyuanMoe(),
-          flexOlmo(),  mellum(),     dots1(),     exaoneMoe(), solarOpen(), glm4MoeLite(), youtu()};
+          flexOlmo(),  mellum(),     dots1(),     exaoneMoe(), solarOpen(), glm4MoeLite(), youtu(), hyV3()};
 }

@@ -523,7 +523,10 @@ def exaone_moe(d):
     sizes = routed(d)
     sizes["num_experts"] = sizes.pop("n_routed_experts")
     sizes["num_shared_experts"] = sizes.pop("n_shared_experts")
-    return dict(exaone4(d), **sizes)
+    config = exaone4(d)
+    if config["sliding_window"] is None:
+        config["sliding_window"] = 5
+    return dict(config, **sizes)
 
 
 def solar_open(d):
@@ -534,6 +537,13 @@ def solar_open(d):
 def glm4_moe_lite(d):
     sizes = {key: value for key, value in routed(d).items() if key != "first_k_dense_replace"}
     return dict(latent(d), rope_interleave=d.pick(FLAG), **sizes, mlp_layer_types=[d.pick(["dense", "sparse"]) for _ in range(d.layers)])
+
+
+def hy_v3(d):
+    sizes = {key: value for key, value in routed(d).items() if "group" not in key and key not in ("first_k_dense_replace", "norm_topk_prob")}
+    sizes = {{"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts", "routed_scaling_factor": "router_scaling_factor"}.get(key, key): value
+             for key, value in sizes.items()}
+    return dict(llama(d), **sizes, mlp_layer_types=[d.pick(["dense", "sparse"]) for _ in range(d.layers)])
 
 
 def youtu(d):
@@ -719,7 +729,7 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "ministral3": ministral3, "hunyuan_v1_dense": hunyuan, "hunyuan_v1_moe": hunyuan_moe, "deepseek_v32": deepseek_v32,
             "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt, "cwm": cwm, "internlm3": internlm3, "iquestcoder": llama, "jais2": jais2,
             "hyperclovax": hyperclovax, "flex_olmo": flex_olmo, "mellum": mellum, "dots1": dots1, "exaone_moe": exaone_moe,
-            "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu}
+            "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu, "hy_v3": hy_v3}
 FAMILIES = DECODERS | ENCODERS
 # Whose sequences are not divided.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
