@@ -647,7 +647,7 @@ def lfm2_moe(d):
 
 
 def bamba(d, keys=None):
-    config = d.sizes(apart="always")
+    config = dict(d.sizes(apart="always"), head_dim=d.pick([4, 8]))  # Half of a head has rotary positions.
     hidden = config["hidden_size"]
     heads = d.pick([n for n in range(1, hidden + 1) if hidden % n == 0])
     config |= dict(mamba_expand=1, mamba_n_heads=heads, mamba_d_head=d.pick(["auto", hidden // heads]),
