@@ -22,6 +22,14 @@ int64_t storedTensors(VariableOp variable);
 /// The name of one of them, counted by layer first.
 std::string storedTensorName(VariableOp variable, int64_t number);
 
+/// What precedes the names of a model's modules in the files of adapters.
+inline constexpr llvm::StringLiteral adapterPrefix = "base_model.model.";
+/// Whether an adapter adds the parameter to the model. Modules that are trained whole beside adapters are in their
+/// files, too, and begin as the model's.
+bool isAddedByAdapter(VariableOp variable);
+/// The storage of such a module's parameter in the model's files.
+StorageAttr storageInModel(VariableOp variable);
+
 /// Checks that every row of a file's tensor belongs to one parameter: where two have it, saving
 /// keeps one of them, and where none has it, there is nothing to save.
 mlir::LogicalResult verifyStorage(llvm::ArrayRef<StoredVariable> variables);

@@ -97,9 +97,9 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
                        << value.getValueAsDouble();
   if (kind == "uniform" && value.getValueAsDouble() < 0)
     return emitError() << "a bound is not negative, found " << value.getValueAsDouble();
-  if (kind != "normal" && kind != "uniform" && kind != "constant")
+  if (kind != "normal" && kind != "uniform" && kind != "constant" && kind != "row_norms")
     return emitError() << "unknown initialisation '" << kind
-                       << "'; expected normal, uniform or constant";
+                       << "'; expected normal, uniform, constant or row_norms";
   return success();
 }
 

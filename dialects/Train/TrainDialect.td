@@ -44,9 +44,11 @@ def Train_InitAttr : Train_Attr<"Init", "init"> {
   let description = [{
     `#train.init<"normal", 2.0e-02 : f64>`: mean 0 and that standard deviation;
     `#train.init<"uniform", 0.125 : f64>`: uniform from minus that bound to below it;
-    `#train.init<"constant", 1.0 : f64>`: that value everywhere.
+    `#train.init<"constant", 1.0 : f64>`: that value everywhere;
+    `#train.init<"row_norms", 1.0 : f64>`: the norms of the rows of the weight that an adapter's
+    magnitudes are of, as this begins.
   }];
-  let parameters = (ins StringRefParameter<"normal, uniform or constant">:$kind, "::mlir::FloatAttr":$value);
+  let parameters = (ins StringRefParameter<"normal, uniform, constant or row_norms">:$kind, "::mlir::FloatAttr":$value);
   let assemblyFormat = "`<` $kind `,` $value `>`";
   let genVerifyDecl = 1;
 }

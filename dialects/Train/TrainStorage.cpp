@@ -170,6 +170,19 @@ std::string train::storedTensorName(VariableOp variable, int64_t number) {
   return layerTensorName(name, number / each).value_or(name);
 }
 
+bool train::isAddedByAdapter(VariableOp variable) {
+  return variable->hasAttr(adapterAttr) && StringRef(patternOf(variable)).contains(".lora_");
+}
+
+StorageAttr train::storageInModel(VariableOp variable) {
+  StorageAttr storage = variable.getStorageAttr();
+  StringRef tensor = storage.getTensor();
+  tensor.consume_front(adapterPrefix);
+  return StorageAttr::get(storage.getContext(), tensor, storage.getTranspose(), storage.getDim(),
+                          storage.getOffset(), storage.getFull(), storage.getPeriod(), storage.getRuns(),
+                          storage.getOptional());
+}
+
 LogicalResult train::verifyStorage(ArrayRef<StoredVariable> variables) {
   return StorageVerifier(variables).run();
 }

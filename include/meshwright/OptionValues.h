@@ -265,20 +265,6 @@ struct NamePatterns {
 llvm::Error parseOption(llvm::StringRef text, NamePatterns &names);
 std::string optionText(const NamePatterns &names);
 
-/// Low-rank adapters of matrices (LoRA, Hu et al. 2022).
-struct Lora {
-  int64_t rank = 0; ///< 0: no adapters
-  double alpha = 0;
-  std::vector<std::string> targets; ///< names of modules, or all-linear
-  bool rankStabilized = false;      ///< rsLoRA: alpha / sqrt(rank) in place of alpha / rank
-  double dropout = 0;               ///< of what adapters read
-
-  /// What adapters' results are multiplied by.
-  double scale() const;
-};
-llvm::Error parseOption(llvm::StringRef text, Lora &lora);
-std::string optionText(const Lora &lora);
-
 /// The memory that is kept on the host.
 struct Offload {
   bool optimizer = false, activations = false;
@@ -325,7 +311,6 @@ MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
 MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)
 MESHWRIGHT_PASS_OPTION(::meshwright::LossParts)
-MESHWRIGHT_PASS_OPTION(::meshwright::Lora)
 MESHWRIGHT_PASS_OPTION(::meshwright::NamePatterns)
 MESHWRIGHT_PASS_OPTION(::meshwright::ParameterGroups)
 MESHWRIGHT_PASS_OPTION(::meshwright::dist::CollectiveAlgorithm)

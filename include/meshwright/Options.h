@@ -10,6 +10,7 @@
 #include "Train/Optimizer.h"
 #include "meshwright/Cost/Cluster.h"
 #include "meshwright/HelpRequested.h"
+#include "meshwright/Adapters.h"
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/PipelineSchedule.h"

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Training.h"
+#include "Train/Storage.h"
 
 #include "common/launch/Options.h"
 #include "meshwright/runtime/Averages.h"
@@ -61,7 +62,17 @@ llvm::Error Training::initialize() {
     if (isMaster)
       weight =
           SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable, variable.getOfAttr());
-    const std::string &file = weight->hasAttr(train::adapterAttr) ? options->adapter : options->init;
+    bool isAdapter = weight->hasAttr(train::adapterAttr);
+    const std::string &file = isAdapter && (train::isAddedByAdapter(weight) || !options->adapter.empty())
+                                  ? options->adapter
+                                  : options->init;
+    // A module that is trained whole begins as the model's.
+    OwningOpRef<train::VariableOp> inModel;
+    if (isAdapter && !train::isAddedByAdapter(weight) && options->adapter.empty()) {
+      inModel = cast<train::VariableOp>(weight->clone());
+      weight = *inModel;
+      weight.setStorageAttr(train::storageInModel(weight));
+    }
     if (weight.isParameter() && !file.empty()) {
       llvm::Expected<Tensor> read = readVariable(file, weight, type);
       if (!read)
@@ -71,6 +82,47 @@ llvm::Error Training::initialize() {
       value = initialValue(weight, type, uint64_t(options->seed));
     }
     session->setVariable(variable, value);
+  }
+  return fillRowNorms();
+}
+
+/// Fills variables that begin as norms of the rows of a weight, unless they have been read.
+llvm::Error Training::fillRowNorms() {
+  // By their place in files.
+  std::map<std::tuple<std::string, int64_t, std::vector<int64_t>>, train::VariableOp> weights;
+  auto placeOf = [](train::VariableOp variable, StringRef name) {
+    train::StorageAttr storage = variable.getStorageAttr();
+    std::vector<int64_t> runs;
+    if (storage && storage.getRuns())
+      runs = storage.getRuns().asArrayRef().vec();
+    return std::tuple(name.str(), storage ? storage.getOffset() : 0, runs);
+  };
+  auto nameOf = [](train::VariableOp variable) {
+    train::StorageAttr storage = variable.getStorageAttr();
+    return storage ? storage.getTensor() : variable.getSymName();
+  };
+  for (train::VariableOp variable : session->variables())
+    if (variable.isParameter())
+      weights[placeOf(variable, nameOf(variable))] = variable;
+  for (train::VariableOp variable : session->variables()) {
+    if (!variable.isParameter() || variable.getInit().getKind() != "row_norms" || !options->adapter.empty())
+      continue;
+    StringRef name = nameOf(variable);
+    name.consume_front(train::adapterPrefix);
+    auto weight = weights.find(placeOf(variable, (name.take_front(name.rfind('.')) + ".weight").str()));
+    FailureOr<Tensor> rows = weight == weights.end() ? FailureOr<Tensor>(failure()) : session->getVariable(weight->second);
+    if (failed(rows))
+      return llvm::createStringError("@" + variable.getSymName() + " has no weight of whose rows it begins as the norms");
+    Tensor norms(session->globalType(variable));
+    double *out = norms.writeFloats();
+    int64_t columns = norms.size() ? rows->size() / norms.size() : 0;
+    for (int64_t row = 0; row < norms.size(); ++row) {
+      double sum = 0;
+      for (int64_t i = 0; i < columns; ++i)
+        sum += rows->floats()[row * columns + i] * rows->floats()[row * columns + i];
+      out[row] = std::sqrt(sum);
+    }
+    session->setVariable(variable, norms);
   }
   return llvm::Error::success();
 }

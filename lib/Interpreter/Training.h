@@ -57,6 +57,7 @@ private:
       : session(&session), optimizer(&optimizer), options(std::move(options)) {}
 
   llvm::Error initialize();
+  llvm::Error fillRowNorms();
   llvm::Expected<Gradients> gradientsOfStep(int64_t index);
   /// The values of a function's inputs at a step.
   llvm::Expected<TensorList> inputs(mlir::FunctionOpInterface function, int64_t step,

@@ -51,7 +51,7 @@ Expected<OwningOpRef<ModuleOp>> compileDecoder(const CompileOptions &options, in
   DiagnosticCollector diagnostics(context);
   PassManager manager(&context);
   if (options.lora.rank > 0) {
-    Lora adapters = options.lora;
+    Adapters adapters = options.lora;
     adapters.dropout = 0;
     manager.addPass(train::createTrainAdapt({adapters}));
   }

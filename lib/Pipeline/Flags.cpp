@@ -38,6 +38,17 @@ static std::string unlessAveraging(const CompileOptions &o) {
                                               "the averages as the model; leave it out";
 }
 
+static std::string unlessAverages(const CompileOptions &o) {
+  if (!o.ema)
+    return "there are no averages to evaluate with; give --ema too";
+  if (o.dataSync == DataSync::parameterServer)
+    return "with --data-sync parameter-server ranks have averages of the parameters that they serve alone; leave one of "
+           "both out";
+  return !o.offload.optimizer ? ""
+                              : "--offload optimizer keeps averages on the host, where evaluations do not read them; "
+                                "leave one of both out";
+}
+
 static std::string unlessMuon(const CompileOptions &o) {
   return o.optimizer->orthogonalizes() ? ""
                                        : "--optimizer " + optionText(o.optimizer) +

@@ -47,6 +47,7 @@ CompileOptions sequentialOptions(const CompileOptions &options) {
   one.freeze = options.freeze;
   one.lora = options.lora;
   one.ema = options.ema;
+  one.evalEma = options.evalEma;
   one.overlap = Overlap::off;
   return one;
 }

@@ -255,7 +255,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(train::createTrainCountBatch());
   order.add(train::createTrainAutodiff({o.residuals}));
   order.add(train::createTrainAccumulate());
-  order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype, o.optimizerGroups, o.muonScale, o.muonCoefficients, o.ema}));
+  order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype, o.optimizerGroups, o.muonScale, o.muonCoefficients, o.ema, o.evalEma}));
   order.add(createCanonicalizerPass());
   order.verify(train::createTrainVerify());
   order.add(createSymbolDCEPass());

@@ -204,9 +204,10 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     double value = op.getInit().getValue().getValueAsDouble();
     plan::Initializer &init = entry.init.emplace();
     init.kind = op.getInit().getKind().str();
-    (init.kind == "normal"    ? init.deviation
-     : init.kind == "uniform" ? init.bound
-                              : init.value) = value;
+    if (init.kind != "row_norms")
+      (init.kind == "normal"    ? init.deviation
+       : init.kind == "uniform" ? init.bound
+                                : init.value) = value;
     if (op->hasAttr(train::frozenAttr))
       entry.frozen = true;
     if (op->hasAttr(train::adapterAttr))

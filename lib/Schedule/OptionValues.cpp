@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/OptionValues.h"
+#include "meshwright/Adapters.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -150,15 +150,29 @@ std::string optionText(const ParameterGroups &groups) {
                     ";");
 }
 
-double Lora::scale() const {
+double Adapters::scale() const {
   return alpha / (rankStabilized ? std::sqrt(double(rank)) : double(rank));
 }
 
+/// Names of modules, with + between them.
+static Error readNames(StringRef key, StringRef value, std::vector<std::string> &names) {
+  for (StringRef name : llvm::split(value, '+')) {
+    if (name.empty())
+      return createStringError("'" + value + "' of " + key + " has an empty name; write e.g. q_proj+v_proj");
+    names.push_back(name.str());
+  }
+  return Error::success();
+}
+
 /// A key of --lora with its value into `lora`.
-static Error readLora(StringRef item, Lora &lora) {
+static Error readLora(StringRef item, Adapters &lora) {
   auto [key, value] = item.split('=');
   if (item == "rslora") {
     lora.rankStabilized = true;
+    return Error::success();
+  }
+  if (item == "dora") {
+    lora.decomposed = true;
     return Error::success();
   }
   if (key == "r") {
@@ -171,20 +185,19 @@ static Error readLora(StringRef item, Lora &lora) {
     if (value.getAsDouble(lora.dropout) || !(lora.dropout >= 0 && lora.dropout < 1))
       return createStringError("'" + value + "' of dropout must be a number in [0, 1)");
   } else if (key == "targets") {
-    for (StringRef target : llvm::split(value, '+')) {
-      if (target.empty())
-        return createStringError("'" + value + "' of targets has an empty name; write e.g. q_proj+v_proj");
-      lora.targets.push_back(target.str());
-    }
+    if (Error error = readNames(key, value, lora.targets))
+      return error;
     if (lora.targets.size() > 1 && llvm::is_contained(lora.targets, "all-linear"))
       return createStringError("'" + value + "' of targets: all-linear has all the others; write it alone");
+  } else if (key == "modules_to_save") {
+    return readNames(key, value, lora.saved);
   } else {
-    return createStringError("'" + item + "' is none of r=, alpha=, targets=, dropout= and rslora");
+    return createStringError("'" + item + "' is none of r=, alpha=, targets=, dropout=, modules_to_save=, rslora and dora");
   }
   return Error::success();
 }
 
-Error parseOption(StringRef text, Lora &lora) {
+Error parseOption(StringRef text, Adapters &lora) {
   lora = {};
   llvm::StringSet<> seen;
   for (StringRef item : llvm::split(text, ',')) {
@@ -199,10 +212,13 @@ Error parseOption(StringRef text, Lora &lora) {
     if (!seen.contains(key))
       return createStringError("'" + text + "' has no " + key +
                                "=; write e.g. r=8,alpha=16,targets=q_proj+v_proj");
+  if (lora.decomposed && lora.dropout > 0)
+    return createStringError("'" + text + "' has dropout beside dora, with which a weight has one product more; leave "
+                             "one of both out");
   return Error::success();
 }
 
-std::string optionText(const Lora &lora) {
+std::string optionText(const Adapters &lora) {
   if (!lora.rank)
     return "";
   std::string text = "r=" + std::to_string(lora.rank) + ",alpha=" + allDigits(lora.alpha) +
@@ -211,6 +227,10 @@ std::string optionText(const Lora &lora) {
     text += ",rslora";
   if (lora.dropout > 0)
     text += ",dropout=" + allDigits(lora.dropout);
+  if (lora.decomposed)
+    text += ",dora";
+  if (!lora.saved.empty())
+    text += ",modules_to_save=" + llvm::join(lora.saved, "+");
   return text;
 }
 

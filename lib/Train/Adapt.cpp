@@ -27,8 +27,9 @@ namespace meshwright::train {
 #include "Train/Passes.h.inc"
 } // namespace meshwright::train
 
-static constexpr StringLiteral allLinear = "all-linear", weightSuffix = ".weight",
-                               peftPrefix = "base_model.model.";
+static constexpr StringLiteral allLinear = "all-linear", weightSuffix = ".weight";
+/// So that rows of padding, which are zeros, have a norm to divide by.
+static constexpr double aboveZero = 1e-30;
 
 /// Whether `op` is y = x W^T with W, its operand 1, as [out, in].
 static bool isProduct(Operation *op) {
@@ -61,11 +62,27 @@ static Operation *otherUse(Value weight, SymbolTable &symbols) {
   return nullptr;
 }
 
+/// Whether `weight` is a factor of a product, and whether it is used by another op.
+static std::pair<bool, bool> kindsOfUse(Value weight, SymbolTable &symbols) {
+  std::pair<bool, bool> kinds;
+  for (OpOperand &use : weight.getUses()) {
+    Operation *op = use.getOwner();
+    std::pair<bool, bool> here(isProduct(op), !isProduct(op));
+    if (auto repeat = dyn_cast<RepeatOp>(op);
+        repeat && use.getOperandNumber() >= repeat.getCarry().size())
+      here = kindsOfUse(symbols.lookup<func::FuncOp>(repeat.getCallee())
+                            .getArgument(repeat.getCalleeArgument(use.getOperandNumber())),
+                        symbols);
+    kinds = {kinds.first || here.first, kinds.second || here.second};
+  }
+  return kinds;
+}
+
 namespace {
 /// The weights that a file has in one tensor, or in one a layer: those of one linear module.
 struct Module {
   SmallVector<VariableOp> weights;
-  bool isTarget = false;
+  bool isTarget = false, isSaved = false;
 
   VariableOp first() const { return weights.front(); }
   /// The path of the module of tensor `number`; empty if the tensor is no weight.
@@ -79,7 +96,7 @@ struct Module {
 
 class Adapter {
 public:
-  Adapter(ModuleOp module, func::FuncOp loss, const Lora &lora)
+  Adapter(ModuleOp module, func::FuncOp loss, const Adapters &lora)
       : module(module), symbols(module), loss(loss), lora(lora), builder(module.getContext()) {}
 
   LogicalResult run();
@@ -92,13 +109,23 @@ private:
   /// Whether all-linear leaves it out: a router, or the layer whose rows are those of the vocabulary.
   bool isSpecial(const Module &candidate);
   LogicalResult emitNoTarget(StringRef target);
+  /// Finds the modules that are trained whole, and marks what they consist of.
+  LogicalResult findSaved();
+  std::string refusalToSave(const Module &candidate);
+  void save(const Module &saved);
 
   LogicalResult add(const Module &target);
   VariableOp variable(VariableOp beside, const Twine &name, ArrayRef<int64_t> shape, InitAttr init,
                       StorageAttr storage);
   Value get(VariableOp variable);
-  LogicalResult adapt(Value weight, Value a, Value b);
-  void adaptProduct(Operation *product, Value a, Value b);
+  /// The values that adapt a weight.
+  struct Factors {
+    Value a, b, magnitude; ///< magnitude: null without DoRA
+  };
+  LogicalResult adapt(Value weight, Factors factors);
+  void adaptProduct(Operation *product, Factors factors);
+  /// DoRA: what each element of a row's product is multiplied by, the row's magnitude over its norm.
+  Value rowScale(Value weight, Factors factors, Location loc);
   /// What the callee of `repeat` gets for `value`, which becomes an operand beside number `like`.
   BlockArgument pass(RepeatOp repeat, unsigned like, Value value);
   /// A function that only `repeat` calls.
@@ -112,7 +139,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   func::FuncOp loss;
-  const Lora &lora;
+  const Adapters &lora;
   OpBuilder builder;
   llvm::MapVector<StringRef, Module> modules; ///< by the name of their tensors
   bool namesAreFree = true;
@@ -221,6 +248,73 @@ LogicalResult Adapter::findTargets() {
   return success();
 }
 
+//===--- modules that are trained whole -------------------------------------------===//
+
+/// Whether PEFT finds the tensor `name` in a module whose path ends in `module`, in whatever part of a name.
+static bool isInModule(StringRef name, StringRef module) {
+  for (size_t end = name.rfind('.'); end != StringRef::npos; end = name.rfind('.', end))
+    if (name.take_front(end).ends_with(module))
+      return true;
+  return false;
+}
+
+std::string Adapter::refusalToSave(const Module &candidate) {
+  if (candidate.isTarget)
+    return "has an adapter already; leave it out of one of both";
+  for (VariableOp variable : candidate.weights) {
+    if (variable.getExperts())
+      return "is the weights of experts; name other modules";
+    if (variable->hasAttr(balanceRateAttr))
+      return "is no weight that gradients change; name other modules";
+    for (auto get : loss.getOps<GetOp>())
+      if (get.getVariable() == variable.getSymName() && kindsOfUse(get, symbols) == std::pair(true, true))
+        return "is the embedding and the head of the model, which PEFT would save as one of both; compile with "
+               "\"tie_word_embeddings\": false, or name other modules";
+  }
+  return "";
+}
+
+LogicalResult Adapter::findSaved() {
+  for (const std::string &name : lora.saved) {
+    bool finds = false;
+    for (auto &[_, candidate] : modules) {
+      std::optional<int64_t> with, without;
+      for (int64_t i = 0, tensors = storedTensors(candidate.first()); i < tensors; ++i)
+        (isInModule(storedTensorName(candidate.first(), i), name) ? with : without) = i;
+      if (!with)
+        continue;
+      auto refuse = [&](const Twine &why) {
+        return module.emitError("--lora: modules_to_save '")
+               << name << "': " << storedTensorName(candidate.first(), *with) << " " << why;
+      };
+      if (without)
+        return refuse("is one parameter with " + storedTensorName(candidate.first(), *without) +
+                      "; leave the number of the layer out");
+      if (std::string why = refusalToSave(candidate); !why.empty())
+        return refuse(why);
+      candidate.isSaved = finds = true;
+    }
+    if (!finds)
+      return module.emitError("--lora: modules_to_save '") << name << "' names no module with weights";
+  }
+  return success();
+}
+
+void Adapter::save(const Module &saved) {
+  for (VariableOp variable : saved.weights) {
+    StorageAttr storage = variable.getStorageAttr();
+    StringRef tensor = storage ? storage.getTensor() : variable.getSymName();
+    std::string name = (adapterPrefix + tensor).str();
+    variable.setStorageAttr(
+        storage ? StorageAttr::get(module.getContext(), name, storage.getTranspose(), storage.getDim(),
+                                   storage.getOffset(), storage.getFull(), storage.getPeriod(),
+                                   storage.getRuns(), storage.getOptional())
+                : StorageAttr::get(module.getContext(), name, false, 0, 0, 0, 0, {}, /*optional=*/false));
+    variable->removeAttr(frozenAttr);
+    variable->setAttr(adapterAttr, builder.getUnitAttr());
+  }
+}
+
 //===--- adapters ---------------------------------------------------------------===//
 
 VariableOp Adapter::variable(VariableOp beside, const Twine &name, ArrayRef<int64_t> shape,
@@ -252,32 +346,37 @@ LogicalResult Adapter::add(const Module &target) {
   StorageAttr storage = first.getStorageAttr();
   StringRef tensor = storage ? storage.getTensor() : first.getSymName();
   auto nameOf = [&](StringRef of, StringRef which) {
-    return (of.drop_back(of.ends_with(weightSuffix) ? weightSuffix.size() : 0) + "." + which +
-            weightSuffix)
-        .str();
+    return (of.drop_back(of.ends_with(weightSuffix) ? weightSuffix.size() : 0) + "." + which).str();
   };
   auto stored = [&](StringRef which, StorageAttr like) {
     // Rows of B in files are those of the weight.
-    return like ? StorageAttr::get(context, peftPrefix.str() + nameOf(tensor, which), false, 0,
+    return like ? StorageAttr::get(context, adapterPrefix.str() + nameOf(tensor, which), false, 0,
                                    like.getOffset(), like.getFull(), like.getPeriod(),
                                    like.getRuns(), /*optional=*/false)
-                : StorageAttr::get(context, peftPrefix.str() + nameOf(tensor, which), false, 0, 0, 0,
+                : StorageAttr::get(context, adapterPrefix.str() + nameOf(tensor, which), false, 0, 0, 0,
                                    0, {}, /*optional=*/false);
   };
   // kaiming_uniform with a = sqrt 5, as torch.nn.Linear begins.
   auto uniform = InitAttr::get(context, "uniform",
                                builder.getF64FloatAttr(1 / std::sqrt(double(in))));
   auto zero = InitAttr::get(context, "constant", builder.getF64FloatAttr(0));
-  std::string nameA = nameOf(first.getSymName(), "lora_A");
-  VariableOp a = variable(first, nameA, {lora.rank, in}, uniform, stored("lora_A", {}));
+  std::string nameA = nameOf(first.getSymName(), "lora_A.weight");
+  VariableOp a = variable(first, nameA, {lora.rank, in}, uniform, stored("lora_A.weight", {}));
   Value valueA = get(a);
   for (VariableOp weight : target.weights) {
     int64_t out = weight.getTensorType().getDimSize(weight.getStacked());
-    VariableOp b = variable(weight == first ? a : weight, nameOf(weight.getSymName(), "lora_B"),
-                            {out, lora.rank}, zero, stored("lora_B", weight.getStorageAttr()));
-    Value valueB = get(b);
+    VariableOp b = variable(weight == first ? a : weight, nameOf(weight.getSymName(), "lora_B.weight"),
+                            {out, lora.rank}, zero, stored("lora_B.weight", weight.getStorageAttr()));
+    Factors factors{valueA, get(b), {}};
+    if (lora.decomposed) {
+      auto norms = InitAttr::get(context, "row_norms", builder.getF64FloatAttr(1));
+      VariableOp magnitude = variable(b, nameOf(weight.getSymName(), "lora_magnitude_vector"), {out}, norms,
+                                      stored("lora_magnitude_vector", weight.getStorageAttr()));
+      magnitude->setAttr(fullPrecisionAttr, builder.getUnitAttr());
+      factors.magnitude = get(magnitude);
+    }
     for (auto read : llvm::to_vector(loss.getOps<GetOp>()))
-      if (read.getVariable() == weight.getSymName() && failed(adapt(read, valueA, valueB)))
+      if (read.getVariable() == weight.getSymName() && failed(adapt(read, factors)))
         return failure();
   }
   return success();
@@ -316,24 +415,44 @@ BlockArgument Adapter::pass(RepeatOp repeat, unsigned like, Value value) {
   return argument = callee.getArgument(repeat.getCalleeArgument(at));
 }
 
-LogicalResult Adapter::adapt(Value weight, Value a, Value b) {
+LogicalResult Adapter::adapt(Value weight, Factors factors) {
   for (OpOperand &use : llvm::make_early_inc_range(weight.getUses())) {
     auto repeat = dyn_cast<RepeatOp>(use.getOwner());
     if (!repeat) {
-      adaptProduct(use.getOwner(), a, b);
+      adaptProduct(use.getOwner(), factors);
       continue;
     }
     unsigned number = use.getOperandNumber();
     func::FuncOp callee = ownCallee(repeat);
     BlockArgument inside = callee.getArgument(repeat.getCalleeArgument(number));
-    BlockArgument insideA = pass(repeat, number, a), insideB = pass(repeat, number, b);
-    if (failed(adapt(inside, insideA, insideB)))
+    Factors passedOn{pass(repeat, number, factors.a), pass(repeat, number, factors.b), {}};
+    if (factors.magnitude)
+      passedOn.magnitude = pass(repeat, number, factors.magnitude);
+    if (failed(adapt(inside, passedOn)))
       return failure();
   }
   return success();
 }
 
-void Adapter::adaptProduct(Operation *product, Value a, Value b) {
+Value Adapter::rowScale(Value weight, Factors factors, Location loc) {
+  auto full = [&](auto op) {
+    op->setAttr(fullPrecisionAttr, builder.getUnitAttr());
+    return op.getResult();
+  };
+  Value change = ContractOp::create(builder, loc, builder.getStringAttr("o r, r i -> o i"), factors.b, factors.a, Value());
+  if (lora.scale() != 1)
+    change = ScaleOp::create(builder, loc, change.getType(), change, builder.getF64FloatAttr(lora.scale()));
+  Value adapted = full(AddOp::create(builder, loc, weight, change));
+  Value squares = full(MulOp::create(builder, loc, adapted, adapted));
+  Value sums = full(ReduceOp::create(builder, loc, ReduceKind::Sum, squares, ArrayRef<int64_t>{1}));
+  auto inverse = InverseRootOp::create(builder, loc, sums, builder.getF64FloatAttr(aboveZero));
+  // As in the paper (section 4.3) and in PEFT, gradients do not pass through the norm.
+  inverse->setAttr(constantAttr, builder.getUnitAttr());
+  return full(MulOp::create(builder, loc, factors.magnitude, full(inverse)));
+}
+
+void Adapter::adaptProduct(Operation *product, Factors factors) {
+  auto [a, b, magnitude] = factors;
   Value x = product->getOperand(0), y = product->getResult(0);
   auto type = cast<RankedTensorType>(y.getType());
   auto named = [&](StringRef what) {
@@ -358,8 +477,15 @@ void Adapter::adaptProduct(Operation *product, Value a, Value b) {
   }
   builder.setInsertionPointAfter(product);
   Value delta = LinearOp::create(builder, named("lora_B"), type, reduced[{x, a}], b);
-  Value sum = AddOp::create(builder, named("lora"), y, delta);
-  y.replaceAllUsesExcept(sum, sum.getDefiningOp());
+  Value sum = AddOp::create(builder, named("lora"), y, delta), adapted = sum;
+  if (magnitude) {
+    Location loc = named("dora");
+    auto scaled = MulOp::create(builder, loc, sum, rowScale(product->getOperand(1), factors, loc));
+    // The factors of all rows are near 1, which a narrow type would round them to.
+    scaled->setAttr(fullPrecisionAttr, builder.getUnitAttr());
+    adapted = scaled.getResult();
+  }
+  y.replaceAllUsesExcept(adapted, sum.getDefiningOp());
 }
 
 //===--- dropout ------------------------------------------------------------------===//
@@ -429,6 +555,9 @@ std::string Adapter::config() {
   if (lora.targets.front() != allLinear)
     for (const std::string &target : lora.targets)
       names.push_back(target);
+  llvm::json::Array saved;
+  for (const std::string &name : lora.saved)
+    saved.push_back(name);
   llvm::json::Object object{
       {"peft_type", "LORA"},
       {"task_type", moduleSize(module, maskTokenAttr) ? nullptr : llvm::json::Value("CAUSAL_LM")},
@@ -438,17 +567,17 @@ std::string Adapter::config() {
       {"lora_dropout", lora.dropout},
       {"target_modules", std::move(names)},
       {"use_rslora", lora.rankStabilized},
-      {"use_dora", false},
+      {"use_dora", lora.decomposed},
       {"bias", "none"},
       {"fan_in_fan_out", transposed},
-      {"modules_to_save", nullptr},
+      {"modules_to_save", saved.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(std::move(saved))},
       {"inference_mode", true}};
   return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
 }
 
 LogicalResult Adapter::run() {
   collectModules();
-  if (failed(findTargets()))
+  if (failed(findTargets()) || failed(findSaved()))
     return failure();
   module.walk([&](Operation *op) {
     if (auto stream = op->getAttrOfType<IntegerAttr>("stream"); stream && isa<RandomOpInterface>(op))
@@ -463,6 +592,9 @@ LogicalResult Adapter::run() {
   for (auto &[_, target] : modules)
     if (target.isTarget && failed(add(target)))
       return failure();
+  for (auto &[_, candidate] : modules)
+    if (candidate.isSaved)
+      save(candidate);
   module->setAttr(adapterConfigAttr, builder.getStringAttr(config()));
   return success(namesAreFree);
 }

@@ -119,7 +119,7 @@ private:
 
 DenseSet<Value> Differentiator::propagateActivity(Block &block, DenseSet<Value> active) {
   for (Operation &op : block)
-    if (!isa<ConstantOpInterface>(op) &&
+    if (!isa<ConstantOpInterface>(op) && !op.hasAttr(constantAttr) &&
         llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); }))
       for (Value result : op.getResults())
         if (isFloat(result))

@@ -33,6 +33,8 @@ public:
                                                : Type(builder.getF32Type())) {}
 
   LogicalResult build(func::FuncOp gradients);
+  /// Has `eval` read the averages of parameters in place of these.
+  void evaluateAverages(func::FuncOp eval);
 
 private:
   /// The scalar input called `name`, declared on first use.
@@ -363,6 +365,23 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
   return success(areNamesFree);
 }
 
+void StepBuilder::evaluateAverages(func::FuncOp eval) {
+  // Parameters are read in the evaluation or in the functions of its loops over microbatches.
+  SmallVector<func::FuncOp> functions{eval};
+  for (auto loop : eval.getBody().front().getOps<RepeatOp>())
+    functions.push_back(module.lookupSymbol<func::FuncOp>(loop.getCallee()));
+  for (func::FuncOp function : functions)
+    for (GetOp get : llvm::to_vector(function.getBody().front().getOps<GetOp>())) {
+      auto average = module.lookupSymbol<VariableOp>((get.getVariable() + "." + averageState).str());
+      if (!average || average.getRole() != averageState)
+        continue; // It is frozen.
+      builder.setInsertionPoint(get);
+      Value value = as(getElementTypeOrSelf(get.getType()), read(average));
+      get.replaceAllUsesWith(value);
+      get.erase();
+    }
+}
+
 namespace {
 struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOptimizer> {
   using TrainBuildOptimizerBase::TrainBuildOptimizerBase;
@@ -387,8 +406,18 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization, ema);
     if (failed(builder.build(gradients)))
       return signalPassFailure();
+    if (evalEma && failed(evaluateAverages(builder)))
+      return signalPassFailure();
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optimizer.getValue()->name));
+  }
+
+  LogicalResult evaluateAverages(StepBuilder &builder) {
+    auto eval = getOperation().lookupSymbol<func::FuncOp>("eval");
+    if (!ema || !eval)
+      return getOperation().emitError("eval-ema needs ema, and @eval, which train-accumulate makes");
+    builder.evaluateAverages(eval);
+    return success();
   }
 
   /// Refuses what parameters that are averages do not go with.

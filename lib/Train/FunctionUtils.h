@@ -12,6 +12,9 @@
 
 namespace meshwright::train {
 
+/// Of an op whose results differentiation takes for constants.
+inline constexpr llvm::StringLiteral constantAttr = "train.constant";
+
 /// A new empty function after the last of `module`, its body open at `builder`. Where `name` is
 /// taken it gets another that begins like it.
 mlir::func::FuncOp createFunction(mlir::ModuleOp module, mlir::OpBuilder &builder,

@@ -8,7 +8,7 @@
 
 #include "Train/Optimizer.h"
 #include "Train/Train.h"
-#include "meshwright/OptionValues.h"
+#include "meshwright/Adapters.h"
 #include "meshwright/PhasePass.h"
 
 namespace meshwright::train {

@@ -39,10 +39,16 @@ def TrainAdapt : PhasePass<"train-adapt", "step"> {
     the output layer. Weights that files have in one tensor, such as GPT-2's c_attn, are one module:
     they share A, and B is divided as the weights are.
 
+    With `dora` (Liu et al. 2024) the rows of W + scale B A are divided by their norms and multiplied by
+    magnitudes, which begin as the norms of W's rows. The ops that compute norms are f32, and
+    differentiation takes them for constants (`train.constant`). Modules of `modules_to_save` are trained
+    whole and stored with the adapters, by names in which PEFT's prefix precedes the model's.
+
     The pass refuses a target that names no module, or some layers of a stack only, and modules whose
-    weights are used by anything but such products, or belong to experts.
+    weights are used by anything but such products, or belong to experts. Of `modules_to_save` it refuses
+    those with adapters, experts, and embeddings that are the head, too.
   }];
-  let options = [Option<"lora", "lora", "::meshwright::Lora", "",
+  let options = [Option<"lora", "lora", "::meshwright::Adapters", "",
                         "adapters, e.g. r=8,alpha=16,targets=q_proj+v_proj">];
 }
 
@@ -239,7 +245,7 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
 
     With `ema` each parameter gets the state `<parameter>.ema`, the average of its values after updates, in
     f32: the t-th of them moves it by (1 - d) / (1 - d^t) of the difference, d being the input `ema_decay` and
-    1 - d^t the input `ema_correction`.
+    1 - d^t the input `ema_correction`. With `eval-ema` too, `@eval` reads the averages in place of the parameters.
 
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
@@ -266,6 +272,7 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
            "::meshwright::MuonCoefficients::keller",
            "polynomials of Newton-Schulz steps: keller or polar-express">,
     Option<"ema", "ema", "bool", "false", "keep an exponential moving average of each parameter">,
+    Option<"evalEma", "eval-ema", "bool", "false", "have `@eval` read these averages">,
   ];
 }
 

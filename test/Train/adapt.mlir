@@ -1,6 +1,8 @@
 // RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=8,targets=up+c_attn" | FileCheck %s
 // RUN: meshwright-opt %s --train-adapt="lora=r=4,alpha=8,targets=all-linear,rslora" --train-autodiff --train-accumulate --train-build-optimizer --canonicalize --train-verify | FileCheck %s --check-prefix=LINEAR
 // RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=2,targets=up,dropout=0.25" | FileCheck %s --check-prefix=DROPOUT
+// RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=4,targets=up,dora,modules_to_save=embed" | FileCheck %s --check-prefix=DORA
+// RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=4,targets=up,dora,modules_to_save=embed" --train-autodiff --train-accumulate --train-build-optimizer --canonicalize --train-verify | FileCheck %s --check-prefix=UPDATES
 // DEFINE: %{lora} =
 // DEFINE: %{refused} = not meshwright-opt %s --train-adapt="lora=%{lora}" 2>&1 | FileCheck %s --check-prefix
 // REDEFINE: %{lora} = r=2,alpha=2,targets=q_proj
@@ -21,6 +23,16 @@
 // RUN: %{refused}=TWICE
 // REDEFINE: %{lora} = r=2,alpha=2,targets=up+all-linear
 // RUN: %{refused}=ALONE
+// REDEFINE: %{lora} = r=2,alpha=2,targets=up,dora,dropout=0.5
+// RUN: %{refused}=DROPPED
+// REDEFINE: %{lora} = r=2,alpha=2,targets=up,modules_to_save=up
+// RUN: %{refused}=BOTH
+// REDEFINE: %{lora} = r=2,alpha=2,targets=c_attn,modules_to_save=0.up
+// RUN: %{refused}=PART
+// REDEFINE: %{lora} = r=2,alpha=2,targets=up,modules_to_save=lm_head
+// RUN: %{refused}=UNKNOWN
+// REDEFINE: %{lora} = r=2,alpha=2,targets=up,modules_to_save=
+// RUN: %{refused}=EMPTY
 
 // BEGIN EXAMPLE --train-adapt=lora=r=2,alpha=8,targets=up+c_attn
 module attributes {train.microbatches = 1 : i64, train.vocabulary = 16 : i64} {
@@ -90,6 +102,32 @@ module attributes {train.microbatches = 1 : i64, train.vocabulary = 16 : i64} {
 // MISSING: 'r=2,alpha=2' has no targets=; write e.g. r=8,alpha=16,targets=q_proj+v_proj
 // RANK: '0' of r must be a whole number from 1 to 2147483647
 // LARGE: '4611686018427387904' of r must be a whole number from 1 to
-// COMMA: 'v_proj' is none of r=, alpha=, targets=, dropout= and rslora
+// COMMA: 'v_proj' is none of r=, alpha=, targets=, dropout=, modules_to_save=, rslora and dora
 // TWICE: gives targets twice; targets are separated by +
 // ALONE: all-linear has all the others; write it alone
+// DROPPED: has dropout beside dora, with which a weight has one product more; leave one of both out
+// BOTH: error: --lora: modules_to_save 'up': model.h.2.up.weight has an adapter already
+// PART: error: --lora: modules_to_save '0.up': model.h.0.up.weight is one parameter with model.h.2.up.weight; leave the number of the layer out
+// UNKNOWN: error: --lora: modules_to_save 'lm_head' names no module with weights
+// EMPTY: '' of modules_to_save has an empty name
+
+// Rows of adapted weights have magnitudes, which begin as their norms; these are constants in differentiation. A module
+// that is trained whole is in the adapter's files.
+// DORA: \22use_dora\22: true
+// DORA: train.variable @embed : tensor<16x4xf32> init <"normal", 2.000000e-02 : f64> storage <"base_model.model.model.embed.weight"> {train.adapter}
+// DORA: train.variable @h.up.lora_magnitude_vector : tensor<3x4xf32> stacked init <"row_norms", 1.000000e+00 : f64> storage <"base_model.model.model.h.{layer}.up.lora_magnitude_vector"> {train.adapter, train.full_precision}
+// DORA-LABEL: func.func private @layer(%arg0: tensor<2x3x4xf32>, %arg1: tensor<4x4xf32>, %arg2: tensor<2x4xf32>, %arg3: tensor<4x2xf32>, %arg4: tensor<4xf32>)
+// DORA: %[[SUM:.*]] = train.add
+// DORA: %[[CHANGE:.*]] = train.contract "o r, r i -> o i" %arg3, %arg2
+// DORA: %[[SCALED:.*]] = train.scale %[[CHANGE]] by 2.0
+// DORA: %[[W:.*]] = train.add %arg1, %[[SCALED]] {train.full_precision}
+// DORA: %[[SQUARES:.*]] = train.mul %[[W]], %[[W]]
+// DORA: %[[SUMS:.*]] = train.reduce sum %[[SQUARES]] over [1]
+// DORA: %[[INVERSE:.*]] = train.inverse_root %[[SUMS]] {{.*}}train.constant
+// DORA: %[[FACTORS:.*]] = train.mul %arg4, %[[INVERSE]]
+// DORA: %[[Y:.*]] = train.mul %[[SUM]], %[[FACTORS]]
+// DORA: return %[[Y]]
+
+// UPDATES-LABEL: func.func @step
+// UPDATES-COUNT-4: train.update "adamw"
+// UPDATES-NOT: train.update

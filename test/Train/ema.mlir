@@ -1,4 +1,8 @@
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer="optimizer=sgd ema=true" --train-verify | FileCheck %s
+// RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer="optimizer=sgd ema=true eval-ema=true" --train-verify | FileCheck %s --check-prefix=EVAL
+// RUN: sed 's/microbatches = 1/microbatches = 2/' %s | meshwright-opt --train-autodiff --train-accumulate --train-build-optimizer="optimizer=sgd ema=true eval-ema=true" --train-verify | FileCheck %s --check-prefix=LOOP
+// RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer="optimizer=sgd eval-ema=true" 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: eval-ema needs ema
 
 // The average moves towards what is stored as the parameter, and stays where the step is not finite.
 module attributes {train.microbatches = 1 : i64} {
@@ -35,3 +39,18 @@ module attributes {train.microbatches = 1 : i64} {
 // CHECK: train.set @w, %[[KEPT]]
 // CHECK: %[[OLD:.*]] = train.get @w.ema
 // CHECK: train.lerp %[[OLD]] to %[[KEPT]] by %[[WEIGHT]]
+
+// Evaluations compute with the averages, rounded as the parameters are; steps with the parameters.
+// EVAL-LABEL: func.func @eval
+// EVAL: %[[V:.*]] = train.get @v.ema : tensor<4xf32>
+// EVAL: %[[NARROW:.*]] = train.cast %[[V]] : (tensor<4xf32>) -> tensor<4xbf16>
+// EVAL: %[[W:.*]] = train.get @w.ema : tensor<4xf32>
+// EVAL: train.cast %[[NARROW]]
+// EVAL: train.mul %{{.*}}, %[[W]]
+// EVAL-LABEL: func.func @step
+// EVAL: train.get @v : tensor<4xbf16>
+// EVAL: train.get @w : tensor<4xf32>
+
+// LOOP-LABEL: func.func private @eval.microbatch
+// LOOP: train.get @v.ema
+// LOOP: train.get @w.ema

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Strategy/IndexClasses.h"
+#include "Train/Storage.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -101,7 +102,7 @@ void IndexClasses::joinDims(ArrayRef<Atoms::List> a, ArrayRef<Atoms::List> b) {
 
 bool IndexClass::isRank() const {
   return !parameters.empty() && llvm::all_of(parameters, [](auto parameter) {
-    return parameter.first->hasAttr(train::adapterAttr);
+    return train::isAddedByAdapter(parameter.first);
   });
 }
 

@@ -143,9 +143,11 @@ public:
       if (failed(stored))
         return failure();
       for (auto variable : module.getOps<train::VariableOp>())
-        if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName())
+        if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName()) {
           seed(variable, shardingOfState(variable, parameter, *stored),
                shardingOfState(variable, parameter, computed));
+          gatherElsewhere(variable, computed, update.op->getParentOfType<func::FuncOp>());
+        }
       gradient(update, *stored);
       findDirection(update.op);
       direction(update, computed, *stored);
@@ -195,6 +197,18 @@ private:
     module.walk([&](train::GetOp get) {
       if (get.getVariable() == parameter.getSymName() && (!sum || get != sum.getLhs().getDefiningOp()))
         gather(get, computed, updated);
+    });
+  }
+
+  /// Gives uses of a state outside of `step` the whole one: evaluations may read averages of parameters.
+  void gatherElsewhere(train::VariableOp state, ShardingAttr computed, func::FuncOp step) {
+    module.walk([&](train::GetOp get) {
+      if (get.getVariable() != state.getSymName() || get->getParentOfType<func::FuncOp>() == step)
+        return;
+      Value value = get.getValue();
+      if (auto cast = value.hasOneUse() ? dyn_cast<train::CastOp>(*value.user_begin()) : train::CastOp())
+        value = cast.getResult(); // What devices send each other has the narrow type.
+      gather(value, computed, /*updated=*/nullptr);
     });
   }
 

@@ -146,8 +146,8 @@ static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &wei
       tensor.drawnAs = to->second;
     }
     bool beginsAnew = ofWeight || (areStates && plan.resetOptimizer);
-    // Late steps hardly move an average, so that it begins with its weight and not with zeros.
-    if (beginsAnew && areStates && rest == std::string(".") + averageState && !plan.resetStep) {
+    // As in a run that begins. Late steps hardly move an average.
+    if (beginsAnew && areStates && rest == std::string(".") + averageState) {
       tensor.from = &weightsFile;
       tensor.was = weight;
       tensor.start = ofWeight;

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
 using namespace meshwright;
 using Json = nlohmann::json;
@@ -51,11 +52,20 @@ void meshwright::checkAdapterConfig(const Plan &plan, const std::string &directo
     return json.contains(key) && !json[key].is_null() && json[key] != Json(false) &&
            !((json[key].is_object() || json[key].is_array()) && json[key].empty());
   };
-  if (isOn(theirs, "use_rslora") != isOn(mine, "use_rslora"))
-    refuse("use_rslora", text("this executable was compiled for ", mine["use_rslora"].dump()),
+  for (const char *key : {"use_rslora", "use_dora"})
+    if (isOn(theirs, key) != isOn(mine, key))
+      refuse(key, text("this executable was compiled for ", mine[key].dump()), "compile with the adapter's --lora");
+  auto namesIn = [&](const Json &json) {
+    std::set<std::string> names;
+    if (isOn(json, "modules_to_save"))
+      for (const Json &name : json["modules_to_save"])
+        names.insert(name.is_string() ? name.get<std::string>() : name.dump());
+    return names;
+  };
+  if (namesIn(theirs) != namesIn(mine))
+    refuse("modules_to_save", text("this executable was compiled for ", mine["modules_to_save"].dump()),
            "compile with the adapter's --lora");
-  for (const char *key : {"use_dora", "rank_pattern", "alpha_pattern", "modules_to_save",
-                          "trainable_token_indices", "lora_bias", "layer_replication",
+  for (const char *key : {"rank_pattern", "alpha_pattern", "trainable_token_indices", "lora_bias", "layer_replication",
                           "alora_invocation_tokens", "use_qalora", "use_bdlora"})
     if (isOn(theirs, key))
       refuse(key, "adapters here are those of LoRA with one rank and one alpha",
@@ -74,7 +84,7 @@ void meshwright::checkAdapterConfig(const Plan &plan, const std::string &directo
 
 //===--- merging ------------------------------------------------------------------===//
 
-static constexpr char prefix[] = "base_model.model.", weightEnding[] = ".weight";
+static constexpr char weightEnding[] = ".weight";
 
 namespace {
 /// A matrix on rank 0.
@@ -100,6 +110,12 @@ static Matrix gatherMatrix(MwContext &context, const VariableAddresses &addresse
   return matrix;
 }
 
+/// The rows of a weight W + scale B A with magnitudes (DoRA).
+struct Rows {
+  Matrix magnitudes;
+  std::vector<double> squares; ///< of their norms
+};
+
 /// Adds scale B A to elements [begin, begin + count) of a weight of `shape`, which a file has as
 /// [out, in] or, transposed, as [in, out].
 static void addProduct(const Matrix &a, const Matrix &b, double scale, bool transposed,
@@ -121,6 +137,16 @@ int64_t meshwright::mergedBytes(const Plan &plan) {
   for (const FileTensor &tensor : fileTensors(plan, WeightKind::Parameters))
     bytes += tensor.bytes();
   return bytes;
+}
+
+/// Visits elements [begin, begin + elements.size()) of a weight whose file has them as `shape`, with their rows.
+template <typename Visit>
+static void forEachInRow(bool transposed, const std::vector<int64_t> &shape, int64_t begin,
+                         std::vector<float> &elements, Visit visit) {
+  for (size_t i = 0; i < elements.size(); ++i) {
+    int64_t row = (begin + int64_t(i)) / shape[1], column = (begin + int64_t(i)) % shape[1];
+    visit(elements[i], size_t(transposed ? column : row));
+  }
 }
 
 void meshwright::saveMerged(MwContext &context, const VariableAddresses &addresses,
@@ -147,25 +173,44 @@ void meshwright::saveMerged(MwContext &context, const VariableAddresses &address
     std::string stem = tensor.name;
     if (size_t at = stem.rfind(weightEnding); at != std::string::npos)
       stem.resize(at);
-    auto found = adapters.find(prefix + stem + ".lora_A.weight");
+    auto found = adapters.find(adapterPrefix + stem + ".lora_A.weight");
     Matrix a, b;
+    Rows rows;
     bool transposed = tensor.parts.front().first->storage.transpose;
     if (found != adapters.end()) {
       a = gatherMatrix(context, addresses, *found->second, buffers);
-      b = gatherMatrix(context, addresses, *adapters.at(prefix + stem + ".lora_B.weight"), buffers);
+      b = gatherMatrix(context, addresses, *adapters.at(adapterPrefix + stem + ".lora_B.weight"), buffers);
     }
-    int64_t begin = 0;
-    std::vector<float> merged;
-    gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {
-      if (writer) {
-        merged.assign(elements, elements + count);
-        if (!a.elements.empty())
-          addProduct(a, b, scale, transposed, tensor.shape, begin, merged);
-        writer->write(merged.data(), count);
-      }
-      begin += count;
-      rounds.done(count * 4);
-    });
+    auto magnitudes = adapters.find(adapterPrefix + stem + ".lora_magnitude_vector");
+    bool isDecomposed = magnitudes != adapters.end();
+    if (isDecomposed) {
+      rows.magnitudes = gatherMatrix(context, addresses, *magnitudes->second, buffers);
+      rows.squares.resize(size_t(magnitudes->second->shape[0]));
+    }
+    // The norms of whole rows are known once all elements have been seen.
+    for (bool isLast : isDecomposed ? std::vector<bool>{false, true} : std::vector<bool>{true}) {
+      int64_t begin = 0;
+      std::vector<float> merged;
+      gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {
+        if (writer) {
+          merged.assign(elements, elements + count);
+          if (!a.elements.empty())
+            addProduct(a, b, scale, transposed, tensor.shape, begin, merged);
+          if (isDecomposed)
+            forEachInRow(transposed, tensor.shape, begin, merged, [&](float &element, size_t row) {
+              if (isLast)
+                element = float(double(element) * double(rows.magnitudes.elements[row]) / std::sqrt(rows.squares[row]));
+              else
+                rows.squares[row] += double(element) * double(element);
+            });
+          if (isLast)
+            writer->write(merged.data(), count);
+        }
+        begin += count;
+        if (isLast)
+          rounds.done(count * 4);
+      });
+    }
   }
   if (writer) {
     writer->finish();

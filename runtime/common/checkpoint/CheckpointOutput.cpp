@@ -97,16 +97,11 @@ static const char *weightsFile(const Plan &plan) {
   return plan.adapterConfig ? adapterFile : modelFile;
 }
 
-std::vector<CheckpointFile> meshwright::checkpointFiles(const MwContext &context, const TrainingState &state,
-                                                        bool isSharded) {
+std::vector<CheckpointFile> meshwright::checkpointFiles(const MwContext &context, bool isSharded) {
   const Plan &plan = context.plan;
   std::vector<CheckpointFile> files;
-  if (keepsAverages(plan)) {
-    // Averages are zeros until the first update, after which they equal the parameters.
-    int64_t skipped = state.skipped + (state.lossScale ? state.lossScale->skipped : 0);
-    files.push_back({text(averagesFolder, "/", weightsFile(plan)),
-                     state.step > skipped ? averagedTensors(plan) : fileTensors(plan, trainedWeights(plan))});
-  }
+  if (keepsAverages(plan))
+    files.push_back({text(averagesFolder, "/", weightsFile(plan)), averagedTensors(plan)});
   files.push_back({weightsFile(plan), fileTensors(plan, trainedWeights(plan))});
   files.push_back({optimizerFile, fileTensors(plan, WeightKind::OptimizerStates)});
   for (CheckpointFile &file : files)
@@ -262,7 +257,7 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
     std::optional<CheckpointOutput> output;
     if (folder || isSharded)
       output.emplace(context.plan, partial);
-    std::vector<CheckpointFile> files = checkpointFiles(context, state, isSharded);
+    std::vector<CheckpointFile> files = checkpointFiles(context, isSharded);
     Rounds rounds(*context.world, bytesIn(files));
     for (const CheckpointFile &file : files) {
       if (output)

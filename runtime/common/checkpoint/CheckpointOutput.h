@@ -36,9 +36,9 @@ struct CheckpointFile {
   int64_t bytes() const; ///< of its tensors
 };
 
-/// The files of a checkpoint of `state` that hold tensors, under the names by which they are saved, in the order in
-/// which they are written: all on rank 0, or each rank's own.
-std::vector<CheckpointFile> checkpointFiles(const MwContext &context, const TrainingState &state, bool isSharded);
+/// The files of a checkpoint that hold tensors, under the names by which they are saved, in the order in which they are
+/// written: all on rank 0, or each rank's own.
+std::vector<CheckpointFile> checkpointFiles(const MwContext &context, bool isSharded);
 
 /// Makes the folder in which a checkpoint of `state` is to be written. Nothing is seen of it before `publishCheckpoint`.
 std::string beginCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state);

@@ -33,7 +33,7 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
     std::vector<int64_t> shape = storageLayout(variable).fileShape;
     int64_t count = elementsIn(variable.shape) / std::max<int64_t>(variable.tensors(), 1);
     for (int64_t number = 0; number < variable.tensors(); ++number) {
-      std::string name = storageName(variable, number);
+      std::string name = tensorName(variable, number, kind);
       int64_t begin = variable.storage.slice ? variable.storage.slice->begin : -1;
       auto first = taken.find({name, begin});
       if (isLower && (first == taken.end() || first->second->name != variable.of ||

@@ -16,6 +16,7 @@
 #include "meshwright/runtime/Normal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -32,17 +33,36 @@ struct Piece {
   std::vector<int64_t> extent;
   std::vector<int64_t> localStrides;
   char *data;
-  int64_t bytes; ///< with padding
+  int64_t bytes;    ///< with padding
+  std::string name; ///< of the tensor in the file
 };
 
 /// So much is read before it is handed on.
 constexpr int64_t bytesAtOnce = Rounds::part;
 } // namespace
 
+std::string meshwright::tensorName(const Variable &variable, int64_t number, WeightKind kind) {
+  std::string name = storageName(variable, number);
+  if (kind == WeightKind::OptimizerStates)
+    return name;
+  if (variable.isAverage())
+    name.resize(name.size() - variable.state.size() - 1);
+  if (kind == WeightKind::Parameters && variable.isAdapter)
+    name.erase(0, std::strlen(adapterPrefix));
+  return name;
+}
+
+/// Whether `variable` is filled with what the file of these has: averages of parameters begin as these.
+static bool isFilledFrom(const Variable &variable, WeightKind kind) {
+  if (!variable.isAverage() || kind == WeightKind::OptimizerStates)
+    return isOf(variable, kind);
+  return variable.isAdapter == (kind == WeightKind::Adapters) || variable.isOfModel;
+}
+
 static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
   std::vector<Piece> result;
   for (const Variable &variable : target.plan.variables) {
-    if (!isOf(variable, kind))
+    if (!isFilledFrom(variable, kind))
       continue;
     Box box = shardOf(target.plan, variable, target.rank);
     std::vector<int64_t> strides = denseStrides(variable.localShape);
@@ -55,7 +75,8 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
                   {strides.begin() + skip, strides.end()},
                   target.addresses.of(variable) +
                       tensorOffset(variable, box, number) * bytesOf(variable.type),
-                  bytesOf(variable.type)};
+                  bytesOf(variable.type),
+                  tensorName(variable, number, kind)};
       for (size_t d = skip; d < variable.localShape.size(); ++d)
         piece.bytes *= variable.localShape[d];
       result.push_back(std::move(piece));
@@ -133,7 +154,7 @@ static std::vector<SizedName> verifiedHere(const WeightTarget &target, WeightKin
     for (int64_t size : storageLayout(variable).fileShape)
       bytes *= size;
     for (int64_t number : numbers)
-      read[storageName(variable, number)] = bytes;
+      read[tensorName(variable, number, kind)] = bytes;
   }
   std::vector<SizedName> tensors;
   for (const auto &[name, bytes] : read)
@@ -212,15 +233,70 @@ static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int6
   }
 }
 
+static std::array<uint32_t, 2> keyOf(const Piece &piece, uint64_t seed) {
+  std::string name = piece.name;
+  if (const auto &slice = piece.variable->storage.slice)
+    name += text("[", slice->dim, ":", slice->begin, "]");
+  return initialKey(seed, name);
+}
+
+/// The weight whose rows the magnitudes of `variable` are of: it has their place in the model's files.
+static const Variable &weightOf(const Plan &plan, const Variable &variable) {
+  auto stemOf = [](const std::string &name) { return name.substr(0, name.rfind('.')); };
+  auto isSameSlice = [](const std::optional<StorageSlice> &a, const std::optional<StorageSlice> &b) {
+    return a.has_value() == b.has_value() && (!a || (a->begin == b->begin && a->runs == b->runs));
+  };
+  std::string pattern = variable.storage.tensor;
+  if (variable.isAverage())
+    pattern = stemOf(pattern);
+  std::string wanted = stemOf(pattern).substr(std::strlen(adapterPrefix)) + ".weight";
+  for (const Variable &weight : plan.allVariables)
+    if (weight.role == Variable::Parameter && weight.storage.tensor == wanted &&
+        weight.program == variable.program && isSameSlice(weight.storage.slice, variable.storage.slice))
+      return weight;
+  fail("plan: the magnitudes ", variable.name, " have no weight ", wanted);
+}
+
+/// Fills the magnitudes of adapters with the norms of the rows of their weights, which `fill` writes to memory.
+template <typename Fill> static void fillRowNorms(const WeightTarget &target, Fill fill) {
+  constexpr int64_t most = int64_t(1) << 20; // elements at once
+  for (const Piece &piece : pieces(target, WeightKind::Adapters)) {
+    if (piece.variable->init.kind != Initializer::RowNorms || piece.extent[0] == 0)
+      continue;
+    const Variable &weight = weightOf(target.plan, *piece.variable);
+    int64_t columns = weight.shape.back(), count = piece.extent[0];
+    int64_t chunk = std::max<int64_t>(1, most / columns);
+#pragma omp parallel for num_threads(target.threads) schedule(dynamic)
+    for (int64_t first = 0; first < count; first += chunk) {
+      int64_t rows = std::min(chunk, count - first);
+      std::vector<char> bytes(static_cast<size_t>(rows * columns * bytesOf(weight.type)));
+      std::vector<float> values(static_cast<size_t>(rows * columns)), norms(static_cast<size_t>(rows));
+      fill(Piece{&weight, piece.number, {piece.begin[0] + first, 0}, {rows, columns}, {columns, 1}, bytes.data(),
+                 int64_t(bytes.size()), tensorName(weight, piece.number, WeightKind::Parameters)});
+      copyTensor({rows * columns}, {weight.type, bytes.data(), {1}}, {ElementType::F32, values.data(), {1}});
+      for (int64_t row = 0; row < rows; ++row) {
+        double sum = 0;
+        for (int64_t i = 0; i < columns; ++i)
+          sum += double(values[size_t(row * columns + i)]) * double(values[size_t(row * columns + i)]);
+        norms[size_t(row)] = float(std::sqrt(sum));
+      }
+      copyTo(*piece.variable, {rows}, {ElementType::F32, norms.data(), {1}},
+             {piece.variable->type, piece.data + first * piece.localStrides[0] * bytesOf(piece.variable->type),
+              {piece.localStrides[0]}});
+    }
+    if (target.filled)
+      target.filled(*piece.variable, piece.data, piece.bytes);
+  }
+}
+
 void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed, WeightKind kind) {
   for (const Piece &piece : pieces(target, kind)) {
     const Variable &variable = *piece.variable;
     if (variable.init.kind == Initializer::Constant && variable.init.value == 0)
       continue; // The arena is zeroed.
-    std::string name = storageName(variable, piece.number);
-    if (const auto &slice = variable.storage.slice)
-      name += text("[", slice->dim, ":", slice->begin, "]");
-    std::array<uint32_t, 2> key = initialKey(seed, name);
+    if (kind == WeightKind::Adapters && (variable.isOfModel || variable.init.kind == Initializer::RowNorms))
+      continue; // They have been filled with the model's.
+    std::array<uint32_t, 2> key = keyOf(piece, seed);
     int64_t elements = 1;
     for (int64_t size : piece.extent)
       elements *= size;
@@ -236,6 +312,8 @@ void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed, We
     if (target.rounds)
       target.rounds->done(piece.bytes);
   }
+  if (kind == WeightKind::Parameters)
+    fillRowNorms(target, [&](const Piece &rows) { initializeRows(rows, keyOf(rows, seed), 0, rows.extent[0]); });
 }
 
 /// Buffers that `transformers` once saved beside the weights, and the head of a
@@ -322,7 +400,7 @@ extraTensors(const SafeTensorsReader &file,
 
 /// Whether all values that were read are finite.
 static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
-  const auto *tensor = file.find(storageName(*piece.variable, piece.number));
+  const auto *tensor = file.find(piece.name);
   if (!tensor)
     return true; // It may be missing, and stays zeros.
   ElementType type = piece.variable->type;
@@ -363,7 +441,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       continue;
     StorageLayout layout = storageLayout(variable);
     for (int64_t number = 0; number < variable.tensors(); ++number) {
-      std::string name = storageName(variable, number);
+      std::string name = tensorName(variable, number, kind);
       const SafeTensorsReader::Tensor *tensor = file.find(name);
       if (std::string how = quantizedAs(file, name); !how.empty())
         fail(flag, " ", path, ": tensor ", name, " is quantized (", how,
@@ -409,12 +487,14 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       [&](size_t first, size_t last) {
         inParallel(target, first, last, [&](size_t i) {
           if (!readPiece(file, work[i]))
-            fail(flag, " ", path, ": tensor ", storageName(*work[i].variable, work[i].number),
+            fail(flag, " ", path, ": tensor ", work[i].name,
                  " has values that are not finite numbers in ", nameOf(work[i].variable->type),
                  ": training from them would fail at the first step; name a file whose values are all finite");
         });
         for (size_t i = first; i < last && target.filled; ++i)
           target.filled(*work[i].variable, work[i].data, work[i].bytes);
       });
+  if (kind == WeightKind::Parameters)
+    fillRowNorms(target, [&](const Piece &rows) { readPiece(file, rows); });
   return extraTensors(file, used);
 }

@@ -43,24 +43,32 @@ int64_t weightBytes(const WeightTarget &target);
 /// What files hold: the model's parameters, those of adapters, and the optimizer's states.
 enum class WeightKind { Parameters, Adapters, OptimizerStates };
 
-/// Whether `variable` is in the file of these; counts of tokens are in none.
+/// Whether `variable` is in the file of these; counts of tokens are in none. Parameters of modules that are trained
+/// whole beside adapters are in both.
 inline bool isOf(const Variable &variable, WeightKind kind) {
   if (kind == WeightKind::OptimizerStates)
     return variable.isOptimizerState();
-  return variable.isWeight() && variable.isAdapter == (kind == WeightKind::Adapters);
+  return variable.isWeight() && (variable.isAdapter == (kind == WeightKind::Adapters) || variable.isOfModel);
 }
+
+/// What precedes the names of a model's modules in the files of adapters.
+inline constexpr char adapterPrefix[] = "base_model.model.";
+
+/// The name of tensor `number` of `variable` in the file of these, or of the parameter that it is an average of.
+std::string tensorName(const Variable &variable, int64_t number, WeightKind kind);
 
 /// The weights that a step changes, which checkpoints hold: adapters' where there are any.
 inline WeightKind trainedWeights(const Plan &plan) {
   return plan.adapterConfig ? WeightKind::Adapters : WeightKind::Parameters;
 }
 
-/// Fills the parameters of `kind` and their masters with their initial values, a function of
-/// (seed, name, global index). Padding stays zero.
+/// Fills the parameters of `kind`, their masters and their averages with their initial values, a function of
+/// (seed, name, global index). Padding stays zero. The model's parameters come first: with them the magnitudes of
+/// adapters are filled, which begin as norms of rows, and modules that are trained whole beside them.
 void initializeWeights(const WeightTarget &target, uint64_t seed,
                        WeightKind kind = WeightKind::Parameters);
 
-/// Reads the parameters or the adapters (and their masters) or the optimizer states from a safetensors file that
+/// Reads the parameters or the adapters (with their masters and averages, as above) or the optimizer states from a safetensors file that
 /// `flag` named: this rank's parts only. All tensors must be there with the right
 /// shapes, have the checksums that the file says they have, and the file must be the one
 /// of `id`, unless that is empty. Returns a note on tensors in the file that the model does not

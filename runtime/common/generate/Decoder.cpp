@@ -74,24 +74,31 @@ void Decoder::loadWeights(const Options &options) {
   filled.allVariables = filled.variables;
   WeightTarget target{filled, 0, arena->variables(), context->threads};
   Plan trained = readTrainingPlan();
-  if (!options.resume.empty()) {
-    std::string checkpoint = findCheckpoint(options.resume);
+  std::string checkpoint = options.resume.empty() ? "" : findCheckpoint(options.resume);
+  if (!checkpoint.empty())
     checkSameWeights(trained, checkpoint);
+  if (plan.adapterConfig && !checkpoint.empty())
+    checkAdapterConfig(plan, checkpoint, "--resume");
+  else if (!options.adapter.empty())
+    checkAdapterConfig(plan, std::filesystem::path(options.adapter).parent_path(), "--adapter");
+  if (checkpoint.empty() || plan.adapterConfig)
+    loadBase(options, checkpoint, target, trained);
+  // What is trained may begin as the base says.
+  if (!checkpoint.empty())
     readWeights(target, trainedWeights(plan),
                 tensorsIn(checkpoint, plan.adapterConfig ? adapterFile : modelFile),
                 "--resume", readIds(checkpoint).model);
-    if (plan.adapterConfig)
-      checkAdapterConfig(plan, checkpoint, "--resume");
-  } else if (!options.adapter.empty()) {
-    checkAdapterConfig(plan, std::filesystem::path(options.adapter).parent_path(), "--adapter");
+  else if (!options.adapter.empty())
     readWeights(target, WeightKind::Adapters, options.adapter, "--adapter");
-  }
-  if (!options.resume.empty() && !plan.adapterConfig)
-    return;
+}
+
+/// Fills the weights that the run of `checkpoint` began with, or a new one of `options` does.
+void Decoder::loadBase(const Options &options, const std::string &checkpoint, const WeightTarget &target,
+                       const Plan &trained) {
   std::string init = options.init;
   int64_t seed = options.seed;
-  if (!options.resume.empty()) {
-    TrainingState state = readState(findCheckpoint(options.resume));
+  if (!checkpoint.empty()) {
+    TrainingState state = readState(checkpoint);
     seed = state.seed;
     if (auto saved = state.flags.find("--init"); init.empty() && saved != state.flags.end())
       init = saved->second;

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_DECODER_H
 #define MESHWRIGHT_RUNTIME_COMMON_DECODER_H
 
+#include "common/checkpoint/Weights.h"
 #include "common/launch/Options.h"
 #include "common/monitor/RankStatus.h"
 #include "common/plan/Arena.h"
@@ -49,6 +50,8 @@ public:
 
 private:
   void loadWeights(const Options &options);
+  void loadBase(const Options &options, const std::string &checkpoint, const WeightTarget &target,
+                const Plan &trained);
   /// Calls `visit` with the memory of rows `begin` to `end` of each cache and layer, in order, and how many
   /// floats these are.
   template <typename Visit> void forEachCache(int64_t begin, int64_t end, Visit visit);

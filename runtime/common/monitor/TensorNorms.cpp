@@ -18,6 +18,8 @@ meshwright::tensorNorms(MwContext &context, const VariableAddresses &addresses) 
   GatherBuffers buffers;
   for (WeightKind kind : {WeightKind::Parameters, WeightKind::Adapters, WeightKind::OptimizerStates})
     for (const FileTensor &tensor : fileTensors(context.plan, kind)) {
+      if (kind == WeightKind::Parameters && tensor.parts.front().first->isOfModel)
+        continue; // It is trained beside adapters, and told with these.
       double squares = 0;
       gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {
         for (int64_t i = 0; elements && i < count; ++i)

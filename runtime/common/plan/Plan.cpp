@@ -125,7 +125,9 @@ static Initializer initializerOf(const plan::Initializer &init, const std::strin
     return {Initializer::Constant, 0.0f};
   if (init.kind == "constant")
     return {Initializer::Constant, float(required(init.value, "value", path))};
-  fail("plan: ", path, " has kind \"", init.kind, "\", not normal, uniform, ones, zeros or constant");
+  if (init.kind == "row_norms")
+    return {Initializer::RowNorms, 1.0f};
+  fail("plan: ", path, " has kind \"", init.kind, "\", not normal, uniform, ones, zeros, constant or row_norms");
 }
 
 /// That each row of a slice is one of the file's.
@@ -265,6 +267,7 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
   variable.space = entry.space;
   variable.program = programAt(plan, entry.program, path);
   variable.isAdapter = entry.adapter.value_or(false);
+  variable.isOfModel = variable.isAdapter && entry.storage && entry.storage->tensor.find(".lora_") == std::string::npos;
   if (variable.role == Variable::Parameter) {
     variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
     const plan::Storage &storage = required(entry.storage, "storage", path);
@@ -396,6 +399,7 @@ static void findStates(Plan &plan) {
     variable.storage = parameter.storage;
     variable.numbered = parameter.numbered;
     variable.isAdapter = parameter.isAdapter;
+    variable.isOfModel = parameter.isOfModel;
     if (variable.role == Variable::Master) {
       variable.init = parameter.init;
       parameter.hasMaster = true;
@@ -415,6 +419,8 @@ static void findStates(Plan &plan) {
            " but its parameter ", parameter.name, " has ", shapeText(parameter.shape));
     if (variable.role == Variable::Master)
       continue;
+    if (variable.isAverage())
+      variable.init = parameter.init;
     variable.storage.tensor += "." + variable.state;
     separate(variable, parameter);
   }

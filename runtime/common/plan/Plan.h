@@ -10,6 +10,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_PLAN_H
 
 #include "common/plan/ElementType.h"
+#include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/PlanSchema.h"
 #include "meshwright/runtime/cuda/Cudnn.h"
 
@@ -36,7 +37,8 @@ struct Storage {
 };
 
 struct Initializer {
-  enum Kind { Normal, Uniform, Constant };
+  /// RowNorms: the norms of the rows of the weight that an adapter's magnitudes are of.
+  enum Kind { Normal, Uniform, Constant, RowNorms };
   Kind kind = Constant;
   float value = 0; ///< standard deviation, bound, or the constant
 };
@@ -62,6 +64,8 @@ struct Variable {
 
   /// A parameter, or the master of one, that is in the files of an adapter.
   bool isAdapter = false;
+  /// Of these, one of a module that is trained whole: it begins as the model's.
+  bool isOfModel = false;
 
   /// A parameter that is the rounded value of a master, which files are read into
   /// and written from.
@@ -80,6 +84,8 @@ struct Variable {
   /// A weight of the model: a parameter or a master.
   bool isWeight() const { return role == Parameter || role == Master; }
   bool isOptimizerState() const { return role == State; }
+  /// An average of a parameter, which begins as that does.
+  bool isAverage() const { return role == State && state == averageState; }
 };
 
 /// Where the host finds a rank's variables: the arena of each memory space, of the device's the arena or

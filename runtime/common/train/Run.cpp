@@ -265,6 +265,14 @@ void Run::fillWeights(const std::string &from) {
   target.rounds = &rounds;
   target.names = &context.fileNames;
   std::string extra;
+  if (from.empty() && !options.adapter.empty())
+    checkAdapterConfig(plan, fs::path(options.adapter).parent_path(), "--adapter");
+  // Checkpoints of adapters do not hold the frozen weights, which are as the run began with them. What is trained
+  // may begin as they say, so they come first.
+  if (plan.adapterConfig && options.init.empty())
+    initializeWeights(target, uint64_t(state.seed), WeightKind::Parameters);
+  else if (!options.init.empty() && (from.empty() || plan.adapterConfig))
+    extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
   if (!from.empty()) {
     CheckpointIds ids = readIds(from);
     if (ids.model.empty())
@@ -275,16 +283,10 @@ void Run::fillWeights(const std::string &from) {
                 ids.model);
     readWeights(target, WeightKind::OptimizerStates, tensorsIn(from, optimizerFile), "--resume", ids.optimizer);
   } else if (!options.adapter.empty()) {
-    checkAdapterConfig(plan, fs::path(options.adapter).parent_path(), "--adapter");
     readWeights(target, WeightKind::Adapters, options.adapter, "--adapter");
   } else if (plan.adapterConfig || options.init.empty()) {
     initializeWeights(target, uint64_t(options.seed), trainedWeights(plan));
   }
-  // Checkpoints of adapters do not hold the frozen weights, which are as the run began with them.
-  if (!options.init.empty() && (from.empty() || plan.adapterConfig))
-    extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
-  else if (plan.adapterConfig)
-    initializeWeights(target, uint64_t(state.seed), WeightKind::Parameters);
   rounds.finish();
   if (!extra.empty())
     note(extra);

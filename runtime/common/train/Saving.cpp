@@ -137,7 +137,7 @@ void Saving::saveBeside(const std::vector<Tier *> &due) {
   auto next = std::make_unique<Snapshot>();
   next->tiers = due;
   next->state = run.state;
-  next->files = checkpointFiles(run.context, run.state, isSharded);
+  next->files = checkpointFiles(run.context, isSharded);
   const TrainingState &state = next->state;
   std::string what = text("saving the checkpoint of step ", state.step, ": ");
   try {

@@ -27,7 +27,9 @@ want = [dict(zip(("loss", "grad_norm"), values)) for values in zip(golden.answer
 targets = peft["target_modules"]
 # What PEFT has found by all-linear it saves as names.
 lora = f"r={peft['r']},alpha={peft['lora_alpha']},targets={'+'.join(targets) if len(targets) < 4 else 'all-linear'}"
-lora += ",rslora" if peft["use_rslora"] else ""
+lora += (",rslora" if peft["use_rslora"] else "") + (",dora" if peft["use_dora"] else "")
+saved = peft["modules_to_save"] or []
+lora += ",modules_to_save=" + "+".join(saved) if saved else ""
 fresh(work)
 
 for item in meshes:
@@ -82,6 +84,9 @@ if files:
     check(read == resumed and abs(merged - resumed) <= 1e-5 * resumed, f"losses are {resumed}, {read}, {merged}")
     check(abs(resumed - evaluated("./plain", init=base)) > 1e-3, "the adapters change nothing")
     print(f"{golden.directory.name}: resumed, read and merged")
+    # Adapters begin as no change of the base, whose weights their magnitudes are the norms of.
+    begun, plain = (train(exe, 1, **dict(data, steps=1, lr=0, init=base))[0] for exe in ("./one", "./plain"))
+    check(abs(begun["loss"] / plain["loss"] - 1) <= 1e-6, f"a run begins with the loss {begun['loss']}, not {plain['loss']}")
     # The base is what a link pointed to, and another one there is noted.
     pathlib.Path("copy").mkdir()
     shutil.copy(base / "model.safetensors", "copy")
@@ -97,7 +102,8 @@ if files:
     odd = pathlib.Path("odd")
     odd.mkdir()
     (odd / "adapter_model.safetensors").write_bytes((golden.directory / "adapter_model.safetensors").read_bytes())
-    for change, refused in (({"use_dora": True}, '"use_dora" true, but'), ({"init_lora_weights": "pissa_niter_16"}, '"init_lora_weights" "pissa_niter_16", but'),
+    for change, refused in (({"use_dora": not peft["use_dora"]}, f'"use_dora" {str(not peft["use_dora"]).lower()}, but'),
+                            ({"modules_to_save": [*saved, "extra"]}, '"modules_to_save" ['), ({"init_lora_weights": "pissa_niter_16"}, '"init_lora_weights" "pissa_niter_16", but'),
                             ({"init_lora_weights": "loftq"}, "whose weights were changed for it"), ({"init_lora_weights": "gaussian"}, None),
                             ({"r": peft["r"] + 1}, "compile with the adapter's --lora")):
         (odd / "adapter_config.json").write_text(json.dumps({**peft, **change}))

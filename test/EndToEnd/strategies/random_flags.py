@@ -244,7 +244,7 @@ def optimizer_groups(d):
 
 def lora(d):
     # Names that a model of each family has.
-    adapters = d.tunes([None] * 6 + ["r=2,alpha=4,targets=all-linear", "r=3,alpha=2,targets=all-linear,rslora,dropout=0.25"])
+    adapters = d.tunes([None] * 6 + ["r=2,alpha=4,targets=all-linear", "r=3,alpha=2,targets=all-linear,rslora,dropout=0.25", "r=2,alpha=4,targets=all-linear,dora"])
     return adapters if not d["optimizer-groups"] else None
 
 
@@ -318,6 +318,7 @@ COMPILE = {
     "memory-limit": memory_limit,
     "residuals": among(None, None, None, "auto", "least", "written"),
     "offload": offload,
+    "eval-ema": lambda d: d.averages([None, True]) if d["ema"] and not d.is_set("data-sync", "parameter-server") and "optimizer" not in (d["offload"] or "") else None,
     "offload-buffer": offload_buffer,
     "collective-algorithm": among(None, "native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"),
     "collective-matmul": among(None, "on", "off"),
