@@ -38,11 +38,11 @@ for item in sys.argv[3:]:
     if "offload" not in options:
         # So does one that is compiled to, from its own states or where they begin.
         compile(golden.config, "evaluating", **options, ema=True, eval_ema=True)
-        for start in ({"resume": "averages"}, {"init": folder}):
-            own = train("./evaluating", ranks, **evaluation, **start)[-1]["eval_loss"]
-            check(abs(own / have - 1) <= 1e-6, f"{start}: --eval-ema has the loss {own}, not {have}")
+        for given in ({"resume": "averages"}, {"init": folder}):
+            own = train("./evaluating", ranks, **evaluation, **given)[-1]["eval_loss"]
+            check(abs(own / have - 1) <= 1e-6, f"{given}: --eval-ema has the loss {own}, not {have}")
         # The steps of a run that evaluates so are those of one that does not.
-        (*_, last) = train("./evaluating", ranks, **dict(golden.run, eval_data=golden.data["data"], eval_batches=2, eval_every=golden.run["steps"]))
+        (*_, last) = train("./evaluating", ranks, **dict(golden.run, eval_data=golden.data["data"], eval_batches=2, eval_every=golden.run["steps"], **start))
         check(abs(last["eval_loss"] / have - 1) <= 1e-6, f"a run with --eval-ema has the loss {last['eval_loss']}, not {have}")
     check(error <= (2e-5 if exact else 5e-3) and off <= (1e-5 if exact else 2e-2), f"averages are off by {error:.1e}, their loss by {off:.1e}")
 
