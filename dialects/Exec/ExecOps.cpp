@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Exec/Exec.h"
+#include "Exec/Quantize.h"
 
 #include "meshwright/ExchangeCheck.h"
 
@@ -62,6 +62,10 @@ void ExecDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "Exec/ExecOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Exec/ExecQuantizeOps.cpp.inc"
       >();
 }
 

@@ -9,24 +9,13 @@
 include "Collectives.td"
 include "Exec/ExecDialect.td"
 include "Exec/ExecInterfaces.td"
+include "Exec/ExecOpBase.td"
 include "Train/TrainDialect.td"
 include "Train/TrainInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
-defvar OwnFlops = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
-
-/// Row-major memory without gaps, of static shape.
-def Exec_Memory : And<[StaticShapeMemRefOf<[F32, BF16, F16, F64, I32, I16, I8, I1]>.predicate,
-                       CPred<"::llvm::cast<::mlir::MemRefType>($_self).getLayout().isIdentity()">]>;
-def Exec_MemRef : Type<Exec_Memory, "row-major memref of static shape", "::mlir::MemRefType">;
-def Exec_Operand : AnyTypeOf<[AnyRankedTensor, Exec_MemRef]>;
-
-class Reads<TypeConstraint type> : Arg<type, "", [MemRead]>;
-class Writes<TypeConstraint type> : Arg<type, "", [MemWrite]>;
 
 //===----------------------------------------------------------------------===//
 // Structure

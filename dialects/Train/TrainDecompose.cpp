@@ -6,6 +6,7 @@
 // whole tensors and train's structural primitives, in the words of Expr.h.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/Quantize.h"
 #include "Expr.h"
 #include "Optimizer.h"
 
@@ -81,8 +82,10 @@ SmallVector<Value> train::decomposeInF32(KernelOpInterface op, OpBuilder &b) {
   for (OpOperand &operand : wide->getOpOperands())
     if (isNarrow(operand.get().getType()))
       operand.set(convert(before, loc, operand.get(), before.getF32Type()));
+  // Quantization depends on the type that it rounds to.
   for (Value result : wide->getResults())
-    result.setType(widened(result.getType()));
+    if (!isa<QuantizeOp>(*op))
+      result.setType(widened(result.getType()));
   SmallVector<Value> values = cast<KernelOpInterface>(wide).decompose(b);
   wide->erase();
   for (auto [value, result] : llvm::zip_equal(values, op->getResults()))

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/Quantize.h"
 #include "Train/Train.h"
 #include "meshwright/AttributeTable.h"
 
@@ -87,6 +88,10 @@ void TrainDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "Train/TrainOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Train/TrainQuantizeOps.cpp.inc"
       >();
 }
 

@@ -13,7 +13,7 @@ include "mlir/Interfaces/CallInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Train_Float : AnyTypeOf<[F32, BF16, F16, F64], "float">;
+def Train_Float : AnyTypeOf<[F32, BF16, F16, F64, F8E4M3FN, F8E5M2], "float">;
 def Train_Tensor : StaticShapeTensorOf<[Train_Float]>;
 def Train_Ids : StaticShapeTensorOf<[I32]>;
 def Train_Any : StaticShapeTensorOf<[Train_Float, I32, I1]>;

@@ -18,6 +18,7 @@ void certify::registerRules(DialectRegistry &registry) {
     attachElementwiseRules(context);
     attachShapeRules(context);
     attachProductRules(context);
+    attachQuantizeRules(context);
     attachRowRules(context);
     attachAttentionRules(context);
     attachOptimizerRules(context);

@@ -58,6 +58,7 @@ void attachCallRule(mlir::MLIRContext *context);
 void attachElementwiseRules(mlir::MLIRContext *context);
 void attachShapeRules(mlir::MLIRContext *context);
 void attachProductRules(mlir::MLIRContext *context);
+void attachQuantizeRules(mlir::MLIRContext *context);
 void attachIdRules(mlir::MLIRContext *context);
 void attachRowRules(mlir::MLIRContext *context);
 void attachAttentionRules(mlir::MLIRContext *context);

@@ -6,6 +6,7 @@
 #include "Codegen/ProgramEmitter.h"
 #include "Dist/Programs.h"
 #include "meshwright/LocationText.h"
+#include "meshwright/runtime/Fp8.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -106,7 +107,14 @@ static int32_t elementTypeOf(Type type) {
          : type.isBF16()      ? MW_BF16
          : type.isF16()       ? MW_F16
          : type.isInteger(32) ? MW_I32
-                              : -1;
+         : isa<Float8E4M3FNType>(type) ? int32_t(MW_F8E4M3)
+         : isa<Float8E5M2Type>(type)   ? int32_t(MW_F8E5M2)
+                                       : -1;
+}
+
+LogicalResult ProgramEmitter::product(exec::ScaledMatmulOp op) {
+  return op.emitOpError("multiplies 8 bits, for which this target has no library call; compile with "
+                        "--precision bf16");
 }
 
 LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number) {
@@ -273,7 +281,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         call(op);
         return success();
       })
-      .Case<exec::MatmulOp>([&](exec::MatmulOp op) { return product(op); })
+      .Case<exec::MatmulOp, exec::ScaledMatmulOp>([&](auto op) { return product(op); })
       .Case<exec::LaunchOp>([&](exec::LaunchOp op) -> LogicalResult {
         auto kernelLoops = kernels.find(op.getKernel());
         if (kernelLoops == kernels.end())

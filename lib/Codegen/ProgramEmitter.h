@@ -10,6 +10,7 @@
 #ifndef MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
 #define MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
 
+#include "Exec/Quantize.h"
 #include "Codegen/ModuleKernels.h"
 #include "meshwright/Communication.h"
 
@@ -40,6 +41,7 @@ protected:
   /// Runs the loop nests of `kernelLoops`.
   virtual mlir::LogicalResult launch(exec::LaunchOp op, const KernelLoops &kernelLoops) = 0;
   virtual mlir::LogicalResult product(exec::MatmulOp op) = 0;
+  virtual mlir::LogicalResult product(exec::ScaledMatmulOp op);
   virtual mlir::LogicalResult attention(exec::AttentionOp op) = 0;
   virtual mlir::LogicalResult attention(exec::AttentionGradOp op) = 0;
   /// The order of rows of experts, and products with their matrices.

@@ -7,6 +7,7 @@
 
 #include "Dist/Dist.h"
 #include "Exec/Exec.h"
+#include "Exec/Quantize.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -30,7 +31,7 @@ static std::string templatesOf(func::FuncOp kernel) {
 /// The sizes of a product; empty for other ops.
 static std::string sizesOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::string>(op)
-      .Case([](exec::MatmulOp product) {
+      .Case<exec::MatmulOp, exec::ScaledMatmulOp>([](auto product) {
         std::string sizes = llvm::formatv("{0}x{1}x{2}", product.getM(), product.getN(), product.getK());
         return product.getBatch() > 1 ? sizes + " x " + std::to_string(product.getBatch()) : sizes;
       })

@@ -69,6 +69,10 @@ static Tensor toTensor(const SafeTensorsReader::Tensor &file, Type elementType) 
     }
     case ElementType::I16:
       fail("the file holds halves of numbers");
+    case ElementType::F8E4M3:
+      return bf16ToFloat(f8E4M3ToBf16(uint8_t(file.data[i])));
+    case ElementType::F8E5M2:
+      return bf16ToFloat(f8E5M2ToBf16(uint8_t(file.data[i])));
     case ElementType::I32: {
       int32_t value;
       std::memcpy(&value, data + 4 * i, 4);

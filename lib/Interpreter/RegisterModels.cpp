@@ -23,6 +23,7 @@ void interp::registerModels(DialectRegistry &registry) {
         attachExpertModels(context);
         attachElementwiseModels(context);
         attachShapeModels(context);
+        attachQuantizeModels(context);
         attachOptimizerModels(context);
       });
   registry.addExtension(

@@ -170,9 +170,12 @@ double meshwright::interp::roundTo(FloatType type, double value) {
   // is exact division, rounding to an integer and exact multiplication.
   int unit = std::max(std::ilogb(value), least) - (precision - 1);
   double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
-  if (std::fabs(rounded) < std::ldexp(1.0, most + 1))
+  if (std::fabs(rounded) <= llvm::APFloat::getLargest(semantics).convertToDouble())
     return rounded;
-  return std::copysign(std::numeric_limits<double>::infinity(), value);
+  bool hasInfinity = llvm::APFloat::semanticsHasInf(semantics);
+  return std::copysign(hasInfinity ? std::numeric_limits<double>::infinity()
+                                   : std::numeric_limits<double>::quiet_NaN(),
+                       value);
 }
 
 int64_t meshwright::interp::wrapTo(Type type, int64_t value) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "Residuals.h"
+#include "Train/Quantize.h"
 #include "Train/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -91,6 +92,9 @@ private:
   /// The type of a value's gradient.
   Type gradientType(Value value) const {
     Type element = gradientElements.lookup(value);
+    if (!element)
+      if (auto quantize = value.getDefiningOp<QuantizeOp>())
+        element = getElementTypeOrSelf(gradientType(quantize.getX()));
     return element ? Type(withElementType(value.getType(), element)) : value.getType();
   }
   /// The type of the sum of a shared operand's gradients over the iterations of `repeat`. A sum

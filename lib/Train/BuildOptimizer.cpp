@@ -400,7 +400,8 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     if (failed(grouped.assign(getOperation(), groups, *optimizer)))
       return signalPassFailure();
     auto precision = getOperation()->getAttrOfType<StringAttr>(precisionAttr);
-    Type element = precision && precision.getValue() == "bf16" ? Type(BFloat16Type::get(&getContext()))
+    bool isBrain = precision && llvm::is_contained({"bf16", "fp8"}, precision.getValue());
+    Type element = isBrain ? Type(BFloat16Type::get(&getContext()))
                                                                : Type(Float32Type::get(&getContext()));
     Orthogonalization orthogonalization{muonScale, muonCoefficients, element};
     StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization, ema);

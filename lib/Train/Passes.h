@@ -10,6 +10,7 @@
 #include "Train/Train.h"
 #include "meshwright/Adapters.h"
 #include "meshwright/PhasePass.h"
+#include "meshwright/Precision.h"
 
 namespace meshwright::train {
 #define GEN_PASS_DECL

@@ -115,7 +115,8 @@ def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
     summed over microbatches and over devices. `train-build-optimizer` keeps an f32 copy of
     each narrow parameter and updates that copy (Micikevicius et al. 2018; Rajbhandari et
     al. 2020 count the bytes: 2 and 12 a parameter, and 2 or 4 for its gradient). With fp16
-    the loss is scaled: see `train-autodiff`.
+    the loss is scaled: see `train-autodiff`. fp8 is bf16 here:
+    `train-quantize-products` quantizes the factors of products.
 
     With precision f32 no type changes. The pass refuses parameters that are not f32 and
     repeated functions whose carried values would change type.
@@ -124,6 +125,29 @@ def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
     Option<"precision", "precision", "::meshwright::MixedPrecision", "::meshwright::MixedPrecision::f32", "f32, bf16 or fp16">,
     Option<"gradDtype", "grad-dtype", "::meshwright::GradientType", "::meshwright::GradientType::f32",
            "element type of parameters' gradients: f32, or bf16 with precision bf16">];
+}
+
+def TrainQuantizeProducts : PhasePass<"train-quantize-products", "step"> {
+  let summary = "Quantizes activations and weights for matrix products in 8 bits (fp8)";
+  let description = [{
+    In each layer, that is in functions that `train.repeat` calls, a `train.linear` of bf16 whose widths are
+    multiples of 16, which matrix units need, becomes a `train.scaled_contract` of its quantized operands.
+    Everything else stays in bf16: embedding and output layer, which are no part of a layer,
+    norms, attention, routers (products on whose results `train.top_k` depends), adapters (`--lora`)
+    and the products of experts.
+
+    With the recipe `tensor` (per-tensor current scaling) an operand is quantized to f8E4M3FN with one scale,
+    a power of two that its largest magnitude (amax) gives; the gradients of products are quantized to
+    f8E5M2. What several products read is quantized once. An amax is a maximum over the whole tensor: where
+    devices have parts of it, it becomes a partial maximum that `dist-partition` completes, so
+    that no mesh changes a scale. The pass runs before differentiation, so that gradients read the
+    quantized operands, which the forward keeps in place of those in bf16 where it keeps any.
+
+    `train.precision` of the module becomes "fp8". The pass refuses a module with another precision than bf16,
+    and a model without such products.
+  }];
+  let options = [Option<"recipe", "fp8-recipe", "::meshwright::Fp8Recipe", "::meshwright::Fp8Recipe::tensor",
+                        "how operands are scaled: tensor">];
 }
 
 def TrainCountBatch : PhasePass<"train-count-batch", "step"> {

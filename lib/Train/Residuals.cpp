@@ -4,13 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Residuals.h"
+#include "Train/Quantize.h"
 
 using namespace mlir;
 using namespace meshwright::train;
 
-/// Running the op again costs memory traffic only.
+/// Running the op again costs memory traffic only. An amax is one number, for which devices would
+/// communicate again.
 static bool isCheap(Operation *op) {
-  return op && (isa<KernelOpInterface>(op) || isa<ReshapeOp, FoldInOp>(op));
+  return op && !isa<AmaxOp>(op) && (isa<KernelOpInterface>(op) || isa<ReshapeOp, FoldInOp>(op));
 }
 
 static int64_t bytes(Value value) {

@@ -23,6 +23,9 @@ static ncclDataType_t typeOf(int32_t type) {
     return ncclFloat16;
   case ElementType::I32:
     return ncclInt32;
+  case ElementType::F8E4M3:
+  case ElementType::F8E5M2:
+    return ncclUint8; // which are moved, never reduced
   case ElementType::I16:
     fail("halves of numbers are not sent between ranks");
   }

@@ -26,13 +26,23 @@ Memory::Memory(const Memory &other) : Memory(other.elements, other.element) {
   std::memcpy(data, other.data, bytes());
 }
 
+/// The type of elements that are narrow.
+static const llvm::fltSemantics &semanticsOf(Memory::Element element) {
+  return element == Memory::BF16   ? APFloat::BFloat()
+         : element == Memory::F16  ? APFloat::IEEEhalf()
+         : element == Memory::E4M3 ? APFloat::Float8E4M3FN()
+                                   : APFloat::Float8E5M2();
+}
+
 double Memory::get(int64_t i) const {
   if (element == I32)
     return reinterpret_cast<int32_t *>(data)[i];
   if (element == F32)
     return data[i];
-  llvm::APInt bits(16, reinterpret_cast<uint16_t *>(data)[i]);
-  return APFloat(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(), bits).convertToDouble();
+  bool isByte = bytes() == elements;
+  llvm::APInt bits(isByte ? 8 : 16, isByte ? reinterpret_cast<uint8_t *>(data)[i]
+                                           : reinterpret_cast<uint16_t *>(data)[i]);
+  return APFloat(semanticsOf(element), bits).convertToDouble();
 }
 
 void Memory::set(int64_t i, double value) {
@@ -43,9 +53,12 @@ void Memory::set(int64_t i, double value) {
   } else {
     bool lossy;
     APFloat number(value);
-    number.convert(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(),
-                   APFloat::rmNearestTiesToEven, &lossy);
-    reinterpret_cast<uint16_t *>(data)[i] = uint16_t(number.bitcastToAPInt().getZExtValue());
+    number.convert(semanticsOf(element), APFloat::rmNearestTiesToEven, &lossy);
+    uint64_t bits = number.bitcastToAPInt().getZExtValue();
+    if (bytes() == elements)
+      reinterpret_cast<uint8_t *>(data)[i] = uint8_t(bits);
+    else
+      reinterpret_cast<uint16_t *>(data)[i] = uint16_t(bits);
   }
 }
 
@@ -94,6 +107,8 @@ static Memory::Element elementOf(Type type) {
   return element.isInteger(32) ? Memory::I32
          : element.isBF16()    ? Memory::BF16
          : element.isF16()     ? Memory::F16
+         : isa<Float8E4M3FNType>(element) ? Memory::E4M3
+         : isa<Float8E5M2Type>(element)   ? Memory::E5M2
                                : Memory::F32;
 }
 

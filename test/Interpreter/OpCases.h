@@ -57,6 +57,8 @@ public:
                                     function.getSymName().str() + std::to_string(i), 1, 3));
       if (auto given = function.getArgAttrOfType<mlir::DenseI64ArrayAttr>(i, "test.values"))
         llvm::copy(given.asArrayRef(), values.back().writeIntegers());
+      if (function.getArgAttr(i, "test.one"))
+        *values.back().writeFloats() = 1;
       bool aboveOne = bool(function.getArgAttr(i, "test.above_one"));
       if (!aboveOne && !function.getArgAttr(i, "test.positive"))
         continue;

@@ -1,4 +1,4 @@
-//===- NarrowFloats.cpp - bf16 and f16 in vector registers ------------------===//
+//===- NarrowFloats.cpp - bf16, f16 and 8 bits in vector registers ----------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -9,10 +9,15 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
 
-bool cpu::isNarrowFloat(Type element) { return element.isBF16() || element.isF16(); }
+static bool is8Bits(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
+
+bool cpu::isNarrowFloat(Type element) {
+  return element.isBF16() || element.isF16() || is8Bits(element);
+}
 
 Type cpu::registerType(Type element) {
-  return isNarrowFloat(element) ? IntegerType::get(element.getContext(), 16) : element;
+  return isNarrowFloat(element) ? IntegerType::get(element.getContext(), is8Bits(element) ? 8 : 16)
+                                : element;
 }
 
 namespace {
@@ -58,8 +63,60 @@ static Word asWord(OpBuilder &b, Location loc, Value value) {
   return {&b, loc, arith::BitcastOp::create(b, loc, shapedLike(value, b.getI32Type()), value)};
 }
 
+namespace {
+/// A type of 8 bits as its numbers are in f32.
+struct Narrow8 {
+  uint32_t digits; ///< behind the point
+  int bias;
+  uint32_t notFinite;  ///< the first bits that are no number, without the sign
+  uint32_t overflow;   ///< the first bits of f32 that are rounded to those
+  uint32_t nan;
+  bool isInfinite; ///< whether `notFinite` is infinity
+
+  uint32_t cut() const { return 23 - digits; }
+  /// The difference of the biases, as f32's exponent.
+  uint32_t shift() const { return uint32_t(127 - bias) << 23; }
+};
+} // namespace
+
+static Narrow8 narrow8(FloatType type) {
+  if (isa<Float8E4M3FNType>(type))
+    return {3, 7, 0x7f, 0x43e80001, 0x7f, false}; // 464 is half-way, and becomes 448
+  return {2, 15, 0x7c, 0x47700000, 0x7e, true};   // 61440 is half-way, and becomes infinite
+}
+
+static Value extend8(OpBuilder &b, Location loc, FloatType from, Value bits) {
+  Narrow8 type = narrow8(from);
+  Word x{&b, loc, arith::ExtUIOp::create(b, loc, shapedLike(bits, b.getI32Type()), bits)};
+  // As of f16: the exponent at its position is too small, also of subnormal numbers.
+  Word magnitude = (x & 0x7f) << type.cut();
+  Value power = asFloat(x.constant((uint32_t(127) << 23) + type.shift()));
+  Word scaled = asWord(b, loc, arith::MulFOp::create(b, loc, asFloat(magnitude), power));
+  Word special = scaled | scaled.constant(type.isInfinite ? 0x7f800000 : 0x7fc00000);
+  Word number = atLeast(magnitude, type.notFinite << type.cut(), special, scaled);
+  return asFloat(number | ((x & 0x80) << 24));
+}
+
+static Word roundTo8(FloatType to, Word x) {
+  Narrow8 type = narrow8(to);
+  Word size = x & 0x7fffffff;
+  Word odd = (size >> type.cut()) & 1;
+  Word normal = (size - size.constant(type.shift() - ((1u << (type.cut() - 1)) - 1)) + odd) >>
+                type.cut();
+  // Adding this number leaves the last bit where that of subnormal numbers is; the processor rounds there.
+  uint32_t unit = uint32_t(127 + 1 - type.bias - int(type.digits) + 23) << 23;
+  Word sum = asWord(*x.b, x.loc, arith::AddFOp::create(*x.b, x.loc, asFloat(size),
+                                                       asFloat(size.constant(unit))));
+  Word result = atLeast(size, type.shift() + (1u << 23), normal, sum - size.constant(unit));
+  result = atLeast(size, type.overflow, size.constant(type.notFinite), result);
+  result = atLeast(size, 0x7f800001, size.constant(type.nan), result);
+  return result | ((x >> 24) & 0x80);
+}
+
 Value cpu::extendBits(OpBuilder &b, Location loc, FloatType from, Value bits,
                       const VectorTarget &target) {
+  if (is8Bits(from))
+    return extend8(b, loc, from, bits);
   if (from.isF16() && target.convertsF16) {
     Value numbers = arith::BitcastOp::create(b, loc, shapedLike(bits, from), bits);
     return arith::ExtFOp::create(b, loc, shapedLike(bits, b.getF32Type()), numbers);
@@ -95,6 +152,10 @@ static Word roundToF16(Word x) {
 
 Value cpu::roundToBits(OpBuilder &b, Location loc, FloatType to, Value value,
                        const VectorTarget &target) {
+  if (is8Bits(to)) {
+    Type bytes = shapedLike(value, b.getI8Type());
+    return arith::TruncIOp::create(b, loc, bytes, roundTo8(to, asWord(b, loc, value)).v);
+  }
   Type bits = shapedLike(value, b.getI16Type());
   // Of single numbers only f16's conversion is cheap in LLVM.
   bool native =

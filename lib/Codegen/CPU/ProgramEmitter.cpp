@@ -18,6 +18,7 @@ public:
 private:
   LogicalResult launch(exec::LaunchOp op, const KernelLoops &kernelLoops) override;
   LogicalResult product(exec::MatmulOp op) override;
+  LogicalResult product(exec::ScaledMatmulOp op) override;
   LogicalResult attention(exec::AttentionOp op) override;
   LogicalResult attention(exec::AttentionGradOp op) override;
   LogicalResult experts(Operation *op) override;
@@ -89,6 +90,17 @@ LogicalResult CPUProgramEmitter::product(exec::MatmulOp op) {
   if (mixed)
     arguments.push_back(orNull(at(op.getWorkspace())));
   call(mixed ? "mw_matmul_mixed" : "mw_matmul_f32", arguments);
+  return success();
+}
+
+LogicalResult CPUProgramEmitter::product(exec::ScaledMatmulOp op) {
+  call("mw_matmul_fp8",
+       {i32(op.getTransA()), i32(op.getTransB()), i64(op.getM()), i64(op.getN()), i64(op.getK()),
+        elementType(op.getA()), at(op.getA()), i64(op.getLda()), at(op.getScaleA()),
+        elementType(op.getB()), at(op.getB()), i64(op.getLdb()), at(op.getScaleB()),
+        f32(op.getBeta().convertToFloat()), elementType(op.getC()), at(op.getC()),
+        i64(op.getLdc()), i64(op.getBatch()), i64(op.getStrideA()), i64(op.getStrideB()),
+        i64(op.getStrideC()), orNull(at(op.getWorkspace()))});
   return success();
 }
 

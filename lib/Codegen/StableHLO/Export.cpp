@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/StableHLO/Export.h"
 
+#include "Train/Quantize.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -249,7 +250,7 @@ FailureOr<Results> Exporter::exportOp(Operation *op, ValueRange operands, Enviro
        {stablehlo::exportPrimitive, stablehlo::exportAttention, stablehlo::exportExperts})
     if (FailureOr<Results> found = attempt(op, operands, to); succeeded(found))
       return found;
-  if (isa<train::ContractionOpInterface>(op))
+  if (isa<train::ContractionOpInterface>(op) && !isa<train::ScaledContractOp>(op))
     if (FailureOr<Results> found = stablehlo::exportContraction(op, operands, to);
         succeeded(found))
       return found;

@@ -8,6 +8,7 @@
 #include "Dist/Propagation/Propagation.h"
 #include "Dist/Propagation/ValueBinding.h"
 #include "RootFlow.h"
+#include "Train/Quantize.h"
 #include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -213,6 +214,12 @@ private:
         changed = true;
       }
     }
+    // A parameter's numbers of 8 bits are divided as the parameter is.
+    for (func::FuncOp function : structure.functions)
+      function.walk([&](train::QuantizeOp op) {
+        if (parameters.contains(op.getX()))
+          table.raise(nodeOf(op.getY()), table[nodeOf(op.getX())].priority);
+      });
   }
 
   unsigned nodeOf(Value value) {

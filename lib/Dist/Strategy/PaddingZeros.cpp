@@ -215,7 +215,9 @@ private:
       bool preserving = zeros && llvm::all_of(llvm::seq(0u, op->getNumResults()), [&](unsigned r) {
                           return zeros.preservesZero(r);
                         });
-      if (!rule.max && (facts.linear || facts.nowhere || (preserving && facts.all)))
+      // Zeros neither change sums nor the maximum of what is not negative.
+      bool isMax = rule.max && !preserving;
+      if (!isMax && (facts.linear || facts.nowhere || (preserving && facts.all)))
         continue;
       // One factor of a product is enough, the smaller one.
       auto isLinear = [&](auto &entry) {
@@ -225,7 +227,7 @@ private:
         return tensor(a.first->get()).getNumElements() < tensor(b.first->get()).getNumElements();
       });
       auto linear = llvm::find_if(padded, isLinear);
-      if (rule.max) {
+      if (isMax) {
         mask(*padded[0].first, padded[0].second, -INFINITY);
       } else if (linear != padded.end()) {
         mask(*linear->first, linear->second, 0);

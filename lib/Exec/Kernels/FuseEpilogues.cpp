@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
+#include "Train/Quantize.h"
 #include "Exec/Memory/InsertCopies.h"
 #include "Exec/Passes.h"
 
@@ -292,7 +293,8 @@ struct ExecFuseEpilogues : exec::impl::ExecFuseEpiloguesBase<ExecFuseEpilogues> 
   SmallVector<train::ContractionOpInterface> products() {
     SmallVector<train::ContractionOpInterface> found;
     getOperation().walk([&](train::ContractionOpInterface op) {
-      if (!isa<ProductOp>(*op))
+      // Libraries that multiply 8 bits are called without.
+      if (!isa<ProductOp, train::ScaledContractOp>(*op))
         found.push_back(op);
     });
     return found;

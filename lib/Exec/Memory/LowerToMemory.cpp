@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowerToMemory.h"
+#include "Exec/Quantize.h"
+#include "Train/Quantize.h"
 #include "Dist/AttentionPairs.h"
 #include "Dist/Programs.h"
 #include "Exec/Kernels/Contraction.h"
@@ -28,13 +30,17 @@ static Value workspaceOf(OpBuilder &builder, Operation *op, MemoryMap &map, int6
   return bytes ? map.workspace(builder, op->getLoc(), bytes) : Value();
 }
 
+static LogicalResult refuseProduct(Operation *op, const std::string &error) {
+  return op->emitOpError("is not one matrix product of its operands as they lie in memory: ")
+         << error << "; reorder the dimensions of an operand or split the op";
+}
+
 /// A product as the library takes it, of operands 0 and 1 of `op`, or an error.
 static FailureOr<MatrixProduct> productOf(Operation *op, const ShardingRule &rule) {
   std::string error;
   FailureOr<MatrixProduct> product = matrixProductOf(rule, error);
   if (failed(product))
-    return op->emitOpError("is not one matrix product of its operands as they lie in memory: ")
-           << error << "; reorder the dimensions of an operand or split the op";
+    return refuseProduct(op, error);
   Type left = op->getOperand(0).getType(), right = op->getOperand(1).getType();
   for (Type type : {left, right, op->getResult(0).getType()})
     if (!isa<Float32Type, BFloat16Type, Float16Type>(getElementTypeOrSelf(type)))
@@ -86,6 +92,30 @@ static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilde
   auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation());
   bool accumulates = accumulating && !accumulating.getInitMutable().empty();
   emitProduct(op, *product, accumulates, FusedValues(), builder, map);
+  return success();
+}
+
+static LogicalResult lowerScaledContraction(train::ScaledContractOp op, OpBuilder &builder,
+                                            MemoryMap &map) {
+  std::string error;
+  FailureOr<MatrixProduct> product = matrixProductOf(op.getShardingRule(), error);
+  if (failed(product))
+    return refuseProduct(op, error);
+  Value a = map.memory(builder, op.getLhs()), b = map.memory(builder, op.getRhs());
+  Value scaleA = map.memory(builder, op.getLhsScale()), scaleB = map.memory(builder, op.getRhsScale());
+  if (product->swapped) {
+    std::swap(a, b);
+    std::swap(scaleA, scaleB);
+  }
+  Value c = map.memory(builder, op.getResult());
+  ProductShape shape = shapeOf(*product, getElementTypeOrSelf(a), getElementTypeOrSelf(c));
+  Value workspace =
+      workspaceOf(builder, op, map, targetOf(op).getTarget().getProductWorkspace(shape));
+  auto call = ScaledMatmulOp::create(
+      builder, op->getLoc(), a, b, c, scaleA, scaleB, workspace, product->transA, product->transB,
+      product->m, product->n, product->k, product->lda, product->ldb, product->ldc, product->batch,
+      product->strideA, product->strideB, product->strideC, APFloat(op.getInit() ? 1.0f : 0.0f));
+  markLike(op, call);
   return success();
 }
 
@@ -369,6 +399,8 @@ static LogicalResult lower(func::CallOp op, OpBuilder &builder, MemoryMap &map) 
 LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder, MemoryMap &map) {
   if (auto product = dyn_cast<ProductOp>(op))
     return lowerProduct(product, builder, map);
+  if (auto scaled = dyn_cast<train::ScaledContractOp>(op))
+    return lowerScaledContraction(scaled, builder, map);
   if (auto contraction = dyn_cast<train::ContractionOpInterface>(op))
     return lowerContraction(contraction, builder, map);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)

@@ -36,6 +36,10 @@ bool meshwright::isFinite(ElementType type, const char *data, int64_t count) {
     return areFinite<uint16_t>(data, count, 0x7f80);
   case ElementType::F16:
     return areFinite<uint16_t>(data, count, 0x7c00);
+  case ElementType::F8E4M3:
+    return std::none_of(data, data + count, [](char c) { return (uint8_t(c) & 0x7f) == 0x7f; });
+  case ElementType::F8E5M2:
+    return std::none_of(data, data + count, [](char c) { return (uint8_t(c) & 0x7c) == 0x7c; });
   case ElementType::I16:
   case ElementType::I32:
     return true;

@@ -112,7 +112,9 @@ static void copyFrom(const std::vector<int64_t> &extent, const TensorView &from,
   case ElementType::I16:
     return copyAs<From, LowerHalf>(extent, from, to);
   case ElementType::I32:
-    fail("a weight cannot be converted to i32");
+  case ElementType::F8E4M3:
+  case ElementType::F8E5M2:
+    fail("a weight cannot be converted to ", nameOf(to.type));
   }
 }
 
@@ -134,7 +136,9 @@ template <typename Copy> static void dispatch(ElementType type, Copy copy) {
   case ElementType::I16:
     return copy(LowerHalf());
   case ElementType::I32:
-    fail("a weight cannot be converted from i32");
+  case ElementType::F8E4M3:
+  case ElementType::F8E5M2:
+    fail("a weight cannot be converted from ", nameOf(type));
   }
 }
 

@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_ELEMENTTYPE_H
 #define MESHWRIGHT_RUNTIME_COMMON_ELEMENTTYPE_H
 
-#include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/Fp8.h"
 
 #include <cstdint>
 #include <cstring>
@@ -22,6 +22,8 @@ enum class ElementType : int32_t {
   BF16 = MW_BF16,
   F16 = MW_F16,
   I32 = MW_I32,
+  F8E4M3 = MW_F8E4M3,
+  F8E5M2 = MW_F8E5M2,
   I16 ///< of masters, the lower halves, which no call of generated code has
 };
 
@@ -36,6 +38,9 @@ inline int64_t bytesOf(ElementType type) {
   case ElementType::F16:
   case ElementType::I16:
     return 2;
+  case ElementType::F8E4M3:
+  case ElementType::F8E5M2:
+    return 1;
   }
   __builtin_unreachable();
 }
@@ -61,6 +66,10 @@ inline const char *nameOf(ElementType type) {
     return "f16";
   case ElementType::I32:
     return "i32";
+  case ElementType::F8E4M3:
+    return "f8E4M3FN";
+  case ElementType::F8E5M2:
+    return "f8E5M2";
   case ElementType::I16:
     return "i16";
   }
@@ -69,7 +78,8 @@ inline const char *nameOf(ElementType type) {
 
 inline std::optional<ElementType> elementTypeNamed(std::string_view name) {
   for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16,
-                           ElementType::I32, ElementType::I16})
+                           ElementType::I32, ElementType::I16, ElementType::F8E4M3,
+                           ElementType::F8E5M2})
     if (name == nameOf(type))
       return type;
   return std::nullopt;
@@ -104,6 +114,25 @@ inline uint16_t upperHalf(float value) {
 /// The number whose upper half is `upper`, a number of bf16.
 inline float addLowerHalf(float upper, int32_t lower) {
   return bitsAs<float>(bitsAs<uint32_t>(upper) + uint32_t(lower));
+}
+
+/// A finite number of 8 bits with `digits` bits behind the point and this bias, as bf16, which holds all.
+constexpr uint16_t f8ToBf16(uint8_t bits, int digits, int bias) {
+  int exponent = (bits & 0x7f) >> digits, mantissa = bits & ((1 << digits) - 1);
+  int sign = (bits & 0x80) << 8;
+  if (exponent == 0 && mantissa == 0)
+    return uint16_t(sign);
+  for (exponent += exponent == 0 ? 1 : 0, mantissa |= (bits & 0x7f) >> digits ? 1 << digits : 0;
+       mantissa >> digits == 0; mantissa <<= 1)
+    --exponent;
+  return uint16_t(sign | (exponent - bias + 127) << 7 | (mantissa << (7 - digits) & 0x7f));
+}
+constexpr uint16_t f8E4M3ToBf16(uint8_t bits) {
+  return (bits & 0x7f) == 0x7f ? uint16_t((bits & 0x80) << 8 | 0x7fc0) : f8ToBf16(bits, 3, 7);
+}
+constexpr uint16_t f8E5M2ToBf16(uint8_t bits) {
+  return (bits & 0x7c) == 0x7c ? uint16_t((bits & 0x80) << 8 | 0x7f80 | (bits & 3) << 5)
+                               : f8ToBf16(bits, 2, 15);
 }
 
 inline float f16ToFloat(uint16_t bits) {

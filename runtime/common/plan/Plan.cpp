@@ -165,6 +165,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
            shapeText(variable.localShape));
   }
   if (variable.type == ElementType::F64 || variable.type == ElementType::I32 ||
+      variable.type == ElementType::F8E4M3 || variable.type == ElementType::F8E5M2 ||
       (variable.type == ElementType::I16 && variable.role != Variable::Master))
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
          "; variables are f32, bf16 or f16, and halves of masters i16");

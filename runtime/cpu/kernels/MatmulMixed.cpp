@@ -11,6 +11,7 @@
 #include "MatmulTiling.h"
 #include "common/launch/Threads.h"
 #include "common/plan/ElementType.h"
+#include "meshwright/runtime/Fp8.h"
 
 #include <algorithm>
 #include <iterator>
@@ -63,7 +64,7 @@ static void multiplyBlock(const PanelKernels &kernels, const MixedProduct &p,
         type, static_cast<const char *>(data) + matrix * stride * bytesOf(ElementType(type)), ld};
   };
   Stored a = ofMatrix(p.factorType, p.a, p.lda, p.strideA);
-  Stored b = ofMatrix(p.factorType, p.b, p.ldb, p.strideB);
+  Stored b = ofMatrix(p.rightType, p.b, p.ldb, p.strideB);
   Stored c = ofMatrix(p.resultType, p.c, p.ldc, p.strideC);
   // Sums in f32: in C itself where that is f32.
   bool direct = c.type == MW_F32;
@@ -128,6 +129,20 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
   MixedProduct product{transA != 0, transB != 0, m,       n,       k,      alpha,      beta,
                        factorType,  a,           lda,     b,       ldb,    resultType, c,
                        ldc,         batch,       strideA, strideB, strideC};
+  int count;
+  multiplyMixed(*availablePanelKernels(&count)[0], mw_context_threads(context), product, workspace);
+}
+
+void mw_matmul_fp8(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
+                   int64_t k, int32_t typeA, const void *a, int64_t lda, const float *scaleA,
+                   int32_t typeB, const void *b, int64_t ldb, const float *scaleB, float beta,
+                   int32_t resultType, void *c, int64_t ldc, int64_t batch, int64_t strideA,
+                   int64_t strideB, int64_t strideC, void *workspace) {
+  using namespace meshwright::cpu;
+  float alpha = *scaleA * *scaleB;
+  MixedProduct product{transA != 0, transB != 0, m,       n,       k,       alpha,      beta,
+                       typeA,       a,           lda,     b,       ldb,     resultType, c,
+                       ldc,         batch,       strideA, strideB, strideC, typeB};
   int count;
   multiplyMixed(*availablePanelKernels(&count)[0], mw_context_threads(context), product, workspace);
 }

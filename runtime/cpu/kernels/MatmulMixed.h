@@ -10,7 +10,7 @@
 
 namespace meshwright::cpu {
 
-/// The arguments of mw_matmul_mixed.
+/// The arguments of mw_matmul_mixed, and of mw_matmul_fp8.
 struct MixedProduct {
   bool transA, transB;
   int64_t m, n, k;
@@ -23,6 +23,7 @@ struct MixedProduct {
   int32_t resultType;
   void *c;
   int64_t ldc, batch, strideA, strideB, strideC;
+  int32_t rightType = factorType; ///< of B; another one only of 8 bits
 };
 
 /// mw_matmul_mixed with the kernels chosen by the caller, for tests.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Panels.h"
 #include "Words.h"
+#include "meshwright/runtime/Fp8.h"
 
 namespace meshwright::cpu::MW_ISA {
 
@@ -78,6 +79,10 @@ template <int Lines> static inline void pack(const cpu::Lines &from, float *to) 
     return packAs<Lines, BFloat16>(from, to);
   case MW_F16:
     return packAs<Lines, Float16>(from, to);
+  case MW_F8E4M3:
+    return packAs<Lines, E4M3>(from, to);
+  case MW_F8E5M2:
+    return packAs<Lines, E5M2>(from, to);
   default:
     return packAs<Lines, float>(from, to);
   }
@@ -163,7 +168,10 @@ static inline void multiplyAs(int64_t rows, int64_t columns, int64_t words, cons
   }
 }
 
-int64_t elementsOfWord(int32_t type) { return type == MW_BF16 ? WordsOf<BFloat16>::count : 1; }
+int64_t elementsOfWord(int32_t type) {
+  bool becomesBF16 = type == MW_BF16 || type == MW_F8E4M3 || type == MW_F8E5M2;
+  return becomesBF16 ? WordsOf<BFloat16>::count : 1;
+}
 
 void multiplyPanels(int32_t type, int64_t rows, int64_t columns, int64_t words, const float *a,
                     const float *b, float alpha, float beta, float *c, int64_t ldc) {

@@ -6,7 +6,7 @@
 // The factors are packed for this: a line is a row of A or a column of B, and a panel has as
 // many lines as a tile. Memory of a panel is [words][lines], where a word is of 32 bits and
 // holds what one multiply-add takes from a line: an element in f32, or two neighbours
-// along the sum in bf16.
+// along the sum in bf16. Numbers of 8 bits become bf16, which is exact.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_CPU_KERNELS_PANELS_H
@@ -18,7 +18,7 @@ namespace meshwright::cpu {
 
 /// A part of a factor as it is stored: `lines` of `depth` elements each.
 struct Lines {
-  int32_t type; ///< MW_F32, MW_BF16 or MW_F16
+  int32_t type; ///< MW_F32, MW_BF16, MW_F16 or of 8 bits
   const void *data;
   int64_t ld;      ///< between rows of the matrix, in elements
   bool alongDepth; ///< whether a line's elements are neighbours, else those of one depth are

@@ -11,6 +11,7 @@
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_WORDS_H
 
 #include "Simd.h"
+#include "common/plan/ElementType.h"
 
 namespace meshwright::cpu::MW_ISA {
 
@@ -57,6 +58,51 @@ private:
   }
 };
 #endif
+
+//===--- numbers of 8 bits --------------------------------------------------===//
+
+/// All numbers of a type of 8 bits as bf16.
+struct NumbersOf8Bits {
+  uint16_t bf16[256] = {};
+
+  constexpr explicit NumbersOf8Bits(uint16_t (*convert)(uint8_t)) {
+    for (int bits = 0; bits < 256; ++bits)
+      bf16[bits] = convert(uint8_t(bits));
+  }
+};
+struct E4M3 {
+  uint8_t bits;
+  static constexpr NumbersOf8Bits numbers{f8E4M3ToBf16};
+};
+struct E5M2 {
+  uint8_t bits;
+  static constexpr NumbersOf8Bits numbers{f8E5M2ToBf16};
+};
+
+/// Words of bf16.
+template <typename T> struct WordsOf8Bits {
+  static constexpr int count = WordsOf<BFloat16>::count;
+
+  static Floats along(const T *line, int64_t left) {
+    BFloat16 numbers[count * kLanes];
+    convert(line, smaller(left, count * kLanes), numbers);
+    return WordsOf<BFloat16>::along(numbers, left);
+  }
+  static Floats across(const T *first, int64_t ld, int64_t left, int64_t lines) {
+    BFloat16 numbers[count * kLanes];
+    for (int64_t next = 0; next < smaller(left, count); ++next)
+      convert(first + next * ld, smaller(lines, kLanes), numbers + next * kLanes);
+    return WordsOf<BFloat16>::across(numbers, kLanes, left, lines);
+  }
+
+private:
+  static void convert(const T *from, int64_t count, BFloat16 *to) {
+    for (int64_t i = 0; i < count; ++i)
+      to[i].bits = T::numbers.bf16[from[i].bits];
+  }
+};
+template <> struct WordsOf<E4M3> : WordsOf8Bits<E4M3> {};
+template <> struct WordsOf<E5M2> : WordsOf8Bits<E5M2> {};
 
 } // namespace meshwright::cpu::MW_ISA
 

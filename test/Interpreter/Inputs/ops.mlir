@@ -530,6 +530,30 @@ func.func @one_hot(%ids: tensor<2x3xi32>) -> tensor<2x3x3xf64> {
   %y = train.one_hot %ids : (tensor<2x3xi32>) -> tensor<2x3x3xf64>
   return %y : tensor<2x3x3xf64>
 }
+func.func @amax(%x: tensor<7x4xf32>) -> tensor<f32> {
+  %y = train.amax %x : (tensor<7x4xf32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @amax_scalar(%x: tensor<f32>) -> tensor<f32> {
+  %y = train.amax %x : (tensor<f32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @quantization_scale(%amax: tensor<f32> {test.positive}) -> tensor<f32> {
+  %y = train.quantization_scale %amax to f8E4M3FN : (tensor<f32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @quantization_scale_e5m2(%amax: tensor<f32> {test.positive}) -> tensor<f32> {
+  %y = train.quantization_scale %amax to f8E5M2 : (tensor<f32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @quantize(%x: tensor<7x4xf32>, %scale: tensor<f32> {test.one, test.constant}) -> tensor<7x4xf8E4M3FN> {
+  %y = train.quantize %x by %scale : (tensor<7x4xf32>, tensor<f32>) -> tensor<7x4xf8E4M3FN>
+  return %y : tensor<7x4xf8E4M3FN>
+}
+func.func @scaled_contract(%x: tensor<2x3x4xf8E4M3FN>, %w: tensor<5x4xf8E4M3FN>, %s: tensor<f32> {test.one, test.constant}, %t: tensor<f32> {test.one, test.constant}) -> tensor<2x3x5xf32> {
+  %y = train.scaled_contract "b s i, o i -> b s o" %x, %w scales(%s, %t) : (tensor<2x3x4xf8E4M3FN>, tensor<5x4xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}
 func.func @dispatch(%x: tensor<2x3x4xf64>, %choices: tensor<2x2x3xi32> {test.values = array<i64: 0, 2, 4, 1, 6, -1, 3, 10, 5, 7, 9, -1>}, %rows: tensor<2x2x3xi32> {test.values = array<i64: 0, 3, 1, 6, 2, 8, 4, 9, -1, 10, 7, -1>}) -> tensor<2x2x3x4xf64> {
   %y = train.dispatch %x by %choices, %rows : (tensor<2x3x4xf64>, tensor<2x2x3xi32>, tensor<2x2x3xi32>) -> tensor<2x2x3x4xf64>
   return %y : tensor<2x2x3x4xf64>

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "MatmulMixed.h"
 #include "Reference.h"
+#include "common/plan/ElementType.h"
 
 #include <gtest/gtest.h>
 
@@ -171,6 +172,94 @@ TEST(Matmul, MixedTypes) {
                 mixed.result == MW_F32   ? 1e-6
                 : mixed.result == MW_F16 ? 0x1p-11
                                          : 0x1p-8);
+    }
+  }
+}
+
+/// A number of 8 bits by its definition: sign, exponent, `digits` bits behind the point. NaN where it is none.
+static double numberOf(uint8_t bits, int digits, int bias, bool hasInfinity) {
+  int exponent = (bits & 0x7f) >> digits, mantissa = bits & ((1 << digits) - 1);
+  double number = exponent ? std::ldexp(1 + std::ldexp(mantissa, -digits), exponent - bias)
+                           : std::ldexp(mantissa, 1 - bias - digits);
+  if (exponent == 0x7f >> digits && hasInfinity)
+    number = mantissa ? std::nan("") : std::numeric_limits<double>::infinity();
+  else if ((bits & 0x7f) == 0x7f)
+    number = std::nan("");
+  return bits & 0x80 ? -number : number;
+}
+static double numberOf(int32_t type, uint8_t bits) {
+  return type == MW_F8E4M3 ? numberOf(bits, 3, 7, false) : numberOf(bits, 2, 15, true);
+}
+
+TEST(Matmul, NumbersOf8BitsAsBF16) {
+  for (int bits = 0; bits < 256; ++bits)
+    for (int32_t type : {MW_F8E4M3, MW_F8E5M2}) {
+      float have = bf16ToFloat(type == MW_F8E4M3 ? f8E4M3ToBf16(uint8_t(bits)) : f8E5M2ToBf16(uint8_t(bits)));
+      double want = numberOf(type, uint8_t(bits));
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(have) : have == want && std::signbit(have) == std::signbit(want))
+          << "bits " << bits << " of type " << type << ": " << have << " for " << want;
+    }
+}
+
+/// Factors of 8 bits, each of its own type and with its own scale.
+TEST(Matmul, Fp8) {
+  std::mt19937 generator(8);
+  for (int i = 0; i < 60; ++i) {
+    auto size = [&](int64_t limit) { return 1 + int64_t(generator() % limit); };
+    int64_t limit = i % 5 == 0 ? 500 : 50;
+    Shape p{int32_t(generator() % 2), int32_t(generator() % 2), size(limit), size(limit),
+            size(limit)};
+    p.beta = generator() % 2 ? 0.0f : 1.0f;
+    p.batch = generator() % 3 ? 1 : size(4);
+    p.padding = generator() % 2 ? 0 : size(9);
+    float scaleA = std::ldexp(1.0f, int(generator() % 9) - 8), scaleB = std::ldexp(1.0f, int(generator() % 9) - 8);
+    p.alpha = scaleA * scaleB;
+    const int32_t types[] = {MW_F8E4M3, MW_F8E5M2};
+    int32_t typeA = types[generator() % 2], typeB = types[generator() % 2];
+    int32_t result = generator() % 2 ? MW_F32 : MW_BF16;
+    Operands o(p, generator);
+    auto fill = [&](int32_t type, std::vector<float> &numbers) {
+      std::vector<uint8_t> bytes;
+      for (float &number : numbers) {
+        uint8_t bits;
+        // Of neighbouring magnitudes, so that no factor is lost beside another.
+        do
+          bits = uint8_t(generator());
+        while (!(std::fabs(numberOf(type, bits)) <= 16) || std::fabs(numberOf(type, bits)) < 0x1p-6);
+        number = float(numberOf(type, bits));
+        bytes.push_back(bits);
+      }
+      return bytes;
+    };
+    std::vector<uint8_t> a = fill(typeA, o.a), b = fill(typeB, o.b);
+    std::vector<char> c = encode(result, o.c);
+    o.c = decode(result, c);
+    std::vector<double> wanted = expected(p, o);
+    std::vector<char> scratch(mw_matmul_mixed_workspace(p.m, p.n, p.k, p.batch));
+    for (const cpu::PanelKernels *kernels : panelKernels()) {
+      SCOPED_TRACE(::testing::Message() << kernels->name << " types " << typeA << " " << typeB << " trans " << p.transA
+                                        << p.transB << " m " << p.m << " n " << p.n << " k " << p.k << " beta "
+                                        << p.beta << " batch " << p.batch << " padding " << p.padding);
+      auto multiply = [&](int threads) {
+        std::vector<char> out = c;
+        cpu::MixedProduct product{p.transA != 0, p.transB != 0, p.m,      p.n,       p.k,
+                                  p.alpha,       p.beta,        typeA,    a.data(),  o.lda,
+                                  b.data(),      o.ldb,         result,   out.data(), o.ldc,
+                                  p.batch,       o.strideA,     o.strideB, o.strideC, typeB};
+        cpu::multiplyMixed(*kernels, threads, product, scratch.data());
+        return out;
+      };
+      std::vector<char> actual = multiply(1);
+      EXPECT_EQ(multiply(3), actual) << "depends on the number of threads";
+      EXPECT_LT(relativeError(decode(result, actual), wanted), result == MW_F32 ? 1e-6 : 0x1p-8);
+      if (kernels != panelKernels()[0])
+        continue;
+      std::vector<char> out = c;
+      MwContext context{2};
+      mw_matmul_fp8(&context, p.transA, p.transB, p.m, p.n, p.k, typeA, a.data(), o.lda, &scaleA, typeB,
+                    b.data(), o.ldb, &scaleB, p.beta, result, out.data(), o.ldc, p.batch, o.strideA,
+                    o.strideB, o.strideC, scratch.data());
+      EXPECT_EQ(out, actual) << "generated code calls something else";
     }
   }
 }

@@ -1,0 +1,25 @@
+//===- Quantize.h - tensors of 8-bit floats ---------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_QUANTIZE_H
+#define MESHWRIGHT_TRAIN_QUANTIZE_H
+
+#include "Train/Train.h"
+
+#define GET_OP_CLASSES
+#include "Train/TrainQuantizeOps.h.inc"
+
+namespace meshwright::train {
+
+/// A tensor in a type of 8 bits, and what one of its units stands for.
+struct Quantized {
+  mlir::Value values, scale;
+};
+/// `x` quantized to `element` by its own amax.
+Quantized quantize(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::FloatType element);
+
+} // namespace meshwright::train
+
+#endif // MESHWRIGHT_TRAIN_QUANTIZE_H

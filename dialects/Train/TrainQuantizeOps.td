@@ -1,0 +1,85 @@
+//===- TrainQuantizeOps.td - tensors of 8-bit floats -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A quantized tensor is two values: numbers q of a type of 8 bits, and a scale s, a scalar, of which q s
+// is what they stand for. Scales are powers of two. So a product of numbers of q is scaled without
+// rounding, and nothing depends on where it is scaled, or on which device.
+// Train/Quantize.h has their classes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_QUANTIZE_OPS
+#define MESHWRIGHT_TRAIN_QUANTIZE_OPS
+
+include "Train/TrainOpBase.td"
+
+def Train_Quantized : StaticShapeTensorOf<[F8E4M3FN, F8E5M2]>;
+def Train_Unquantized : StaticShapeTensorOf<[F32, BF16, F16]>;
+def Train_Scale : And<[StaticShapeTensorOf<[F32]>.predicate,
+                       CPred<"::llvm::cast<::mlir::RankedTensorType>($_self).getRank() == 0">]>;
+def Train_ScaleTensor : Type<Train_Scale, "tensor<f32>", "::mlir::RankedTensorType">;
+
+def Train_AmaxOp : Train_TensorOp<"amax", "... -> ", [InferTypeOpAdaptor, ConstantOpInterface,
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "The largest magnitude of a tensor's elements";
+  let description = [{
+    amax = max |x|, a scalar in f32. NaN if an element is. Of a sharded tensor a device has a partial
+    maximum, so that the amax of the whole tensor does not depend on the mesh. No gradient passes.
+  }];
+  let arguments = (ins Train_Unquantized:$x);
+  let results = (outs Train_ScaleTensor:$amax);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_QuantizationScaleOp : Train_EinsumOp<"quantization_scale", "... -> ...", [
+    ConstantOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "The scale of a tensor with a largest magnitude";
+  let description = [{
+    The smallest power of two s for which amax / s is a number of the type `element` that is not beyond
+    its largest: 448 of f8E4M3FN, 57344 of f8E5M2 (Micikevicius et al. 2022). At least 2^-126; NaN
+    where amax is not finite, so that a tensor with an infinite element has none that looks like a number.
+  }];
+  let arguments = (ins Train_ScaleTensor:$amax, TypeAttr:$element);
+  let results = (outs Train_ScaleTensor:$scale);
+  let assemblyFormat = "$amax `to` $element attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_QuantizeOp : Train_TensorOp<"quantize", "..., -> ...", [
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "A tensor's elements as numbers of 8 bits";
+  let description = [{
+    y = x / scale, rounded to the nearest number of the result's element type, ties to even. A finite number
+    beyond the largest becomes the largest (saturation), which no element is of a tensor that the scale was
+    made for. NaN stays NaN. The gradient of y is that of y scale, the numbers that y stands for, and
+    passes to x as it is (straight-through, Bengio et al. 2013).
+  }];
+  let arguments = (ins Train_Unquantized:$x, Train_ScaleTensor:$scale);
+  let results = (outs Train_Quantized:$y);
+  let assemblyFormat = "$x `by` $scale attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_ScaledContractOp : Train_TensorOp<"scaled_contract", "", [ContractionOpInterface,
+    AccumulatingOpInterface, SumOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
+  let summary = "A two-operand einsum of quantized tensors";
+  let description = [{
+    lhs_scale rhs_scale sum(lhs rhs) over `rule`, an einsum as of `train.contract`, plus `init` where there is
+    one. The sum is taken in f32; the result, in f32, bf16 or f16, is rounded once. lhs and rhs may have
+    different types of 8 bits.
+
+    In the gradient, dy is quantized to f8E5M2 by its own amax, and multiplied by rhs for the gradient of
+    lhs and by lhs for that of rhs (Micikevicius et al. 2022).
+  }];
+  let arguments = (ins StrAttr:$rule, Train_Quantized:$lhs, Train_Quantized:$rhs, Train_ScaleTensor:$lhs_scale,
+                       Train_ScaleTensor:$rhs_scale, Optional<Train_Unquantized>:$init);
+  let results = (outs Train_Unquantized:$result);
+  let assemblyFormat = [{
+    $rule $lhs `,` $rhs `scales` `(` $lhs_scale `,` $rhs_scale `)` (`init` $init^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // MESHWRIGHT_TRAIN_QUANTIZE_OPS

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Trains a golden directory's model with --precision fp8.
+
+  fp8.py GOLDEN WORK meshes STRATEGY...    the losses of one rank with the same microbatches, and the interpreter's
+  fp8.py CONFIG WORK bf16 STEPS            the losses of bf16 over some steps, of a model made from a configuration
+  fp8.py GOLDEN WORK memory                quantized residuals take one byte, and a run allocates what the plan says
+
+A strategy is written as for golden.py.
+"""
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ranks_of, strategy, train
+
+mode = sys.argv[3]
+given = pathlib.Path(sys.argv[1]).resolve()
+golden = Golden(given) if mode != "bf16" else None
+fresh(sys.argv[2])
+FP8 = {"precision": "bf16", "insert_pass": "after=train-mixed-precision:train-quantize-products"}
+
+
+def interpreted(options, run):
+    """The same run by the interpreter, which rounds as the types say."""
+    compile(golden.config, "step.mlir", emit="step", **options)
+    judge = ["meshwright-interpret", "step.mlir", "--precision", "f32", "--train", *flags(run)]
+    done = subprocess.run(map(str, judge), capture_output=True, text=True, timeout=600)
+    check(done.returncode == 0, done.stderr[:1000])
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def meshes(items):
+    """Scales are of whole tensors, so that only sums in another order can change what is rounded."""
+    alone = {}
+    for item in ["one", *items]:
+        options = dict(golden.size, **strategy(item), **FP8)
+        ranks, parts = ranks_of(options["mesh"]), options.get("microbatches", 1)
+        if parts not in alone:  # An amax is of a microbatch.
+            compile(golden.config, "one", **golden.size, **FP8, **({"microbatches": parts} if parts != 1 else {}))
+            alone[parts] = train("./one", **golden.run)
+        compile(golden.config, "exe", **options)
+        have = train("./exe", ranks, save="run", trace="trace.json", **golden.run)
+        if ranks > 1:
+            check_traffic("./exe", "trace.json", golden.run["steps"])
+        name = f"{golden.directory.name} {item}"
+        off, norms = distance(have, alone[parts]), distance(have, alone[parts], "grad_norm")
+        true = distance(have, [{"loss": loss} for loss in golden.answers["loss"]])
+        print(f"{name}: a loss is {off:.1e} off one rank's, {true:.1e} off the float64 run's, grad_norm {norms:.1e}", flush=True)
+        # A number between two of E5M2 that sums in another order move across their middle changes by up to a quarter.
+        check(off <= 5e-3, f"{name}: a loss is {off:.1e} off one rank's")
+        check(norms <= 5e-2, f"{name}: a gradient norm is {norms:.1e} off one rank's")
+        check(true <= 2e-2, f"{name}: a loss is {true:.1e} off the float64 run's")
+        check(train("./exe", ranks, **golden.run) == have, f"{name}: the run differs from itself")
+        if item == "one":
+            judge = interpreted(options, dict(golden.run, steps=3))
+            near = distance(have[:3], judge)
+            print(f"{name}: {near:.1e} off the interpreter's", flush=True)
+            check(near <= 2e-3, f"{name}: a loss is {near:.1e} off the interpreter's")
+
+
+def bf16(steps):
+    """fp8 trains as bf16 does."""
+    data = pathlib.Path("tokens.bin")
+    # Text with something to learn: each token depends on the two before.
+    state, tokens = 12345, [1, 2]
+    config = json.load(open(given))
+    for _ in range(1 << 15):
+        state = (state * 1103515245 + 12345) % 2**31
+        noise = state >> 16
+        follows = (tokens[-1] * 31 + tokens[-2] * 17 + 7) % config["vocab_size"]
+        tokens.append(noise % config["vocab_size"] if noise % 8 == 0 else follows)
+    data.write_bytes(b"".join(token.to_bytes(2, "little") for token in tokens))
+    run = {"data": data, "steps": steps, "lr": 1e-3, "seed": 3, "warmup": 10}
+    have = {}
+    for precision in ("bf16", "fp8"):
+        compile(given, precision, batch=8, seq=64, **(FP8 if precision == "fp8" else {"precision": precision}))
+        have[precision] = train(f"./{precision}", **run)
+    off = distance(have["fp8"], have["bf16"])
+    first, last = have["bf16"][0]["loss"], have["bf16"][-1]["loss"]
+    print(f"{given.name}: from {first:.3f} to {last:.3f} in bf16, {have['fp8'][-1]['loss']:.3f} in fp8; at most {off:.1e} apart", flush=True)
+    check(last < 0.9 * first or steps < 100, "the model learns nothing")
+    check(off <= 2e-2, f"a loss is {off:.1e} off bf16's")
+    check(have["fp8"] != have["bf16"], "fp8 computes what bf16 does")
+
+
+def memory():
+    compile(golden.config, "exe", **golden.size, **FP8)
+    plan = json.loads(call(["meshwright", "inspect", "exe", "--json"]))
+    check(plan["precision"] == "fp8", f"the plan says {plan['precision']}")
+    text = call(["meshwright", "inspect", "exe", "--ir", "exec"])
+    sizes = {}
+    for line in text.splitlines():
+        match = re.search(r'exec.buffer .*offset (\d+) : memref<([0-9x]*)x(f8E4M3FN|f8E5M2)>', line)
+        if match:
+            sizes.setdefault(match[3], []).append(math.prod(map(int, match[2].split("x"))))
+    check(set(sizes) == {"f8E4M3FN", "f8E5M2"}, f"buffers of 8 bits: {sizes}")
+    print({name: len(found) for name, found in sizes.items()}, "buffers of 8 bits")
+    train("./exe", **golden.run)
+
+
+{"meshes": meshes, "bf16": lambda items: bf16(int(items[0])), "memory": lambda items: memory()}[mode](sys.argv[4:])

@@ -1,0 +1,60 @@
+// What the ops of quantized tensors refuse, and what they are differentiated to.
+// RUN: meshwright-opt %s -split-input-file -verify-diagnostics --train-autodiff | FileCheck %s
+
+// The gradient of a product is quantized once for both of its factors'; that of a quantized tensor is what it stands for.
+module attributes {train.grad_type = f32, train.precision = "fp8"} {
+  train.variable @w : tensor<32x16xbf16> init <"normal", 0.02>
+  func.func @loss(%x: tensor<8x16xbf16>) -> tensor<f32> {
+    %w = train.get @w : tensor<32x16xbf16>
+    %xa = train.amax %x : (tensor<8x16xbf16>) -> tensor<f32>
+    %xs = train.quantization_scale %xa to f8E4M3FN : (tensor<f32>) -> tensor<f32>
+    %xq = train.quantize %x by %xs : (tensor<8x16xbf16>, tensor<f32>) -> tensor<8x16xf8E4M3FN>
+    %wa = train.amax %w : (tensor<32x16xbf16>) -> tensor<f32>
+    %ws = train.quantization_scale %wa to f8E4M3FN : (tensor<f32>) -> tensor<f32>
+    %wq = train.quantize %w by %ws : (tensor<32x16xbf16>, tensor<f32>) -> tensor<32x16xf8E4M3FN>
+    %y = train.scaled_contract "b i, o i -> b o" %xq, %wq scales(%xs, %ws) : (tensor<8x16xf8E4M3FN>, tensor<32x16xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<8x32xbf16>
+    %z = train.gelu %y : (tensor<8x32xbf16>) -> tensor<8x32xbf16>
+    %loss = train.reduce sum %z over [0, 1] : (tensor<8x32xbf16>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK: %[[XQ:.*]] = train.quantize %{{.*}} by %[[XS:.*]] : (tensor<8x16xbf16>
+// CHECK: %[[DY:.*]] = train.gelu_grad
+// CHECK: %[[AMAX:.*]] = train.amax %[[DY]]
+// CHECK: %[[S:.*]] = train.quantization_scale %[[AMAX]] to f8E5M2
+// CHECK: %[[DYQ:.*]] = train.quantize %[[DY]] by %[[S]] : (tensor<8x32xbf16>, tensor<f32>) -> tensor<8x32xf8E5M2>
+// CHECK: %[[DW:.*]] = train.scaled_contract "b o, b i -> o i" %[[DYQ]], %[[XQ]] scales(%[[S]], %[[XS]]) : (tensor<8x32xf8E5M2>, tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<32x16xf32>
+// CHECK: return %{{.*}}, %[[DW]]
+
+// -----
+
+func.func @f(%a: tensor<f32>) -> tensor<f32> {
+  // expected-error @+1 {{is of tensors of 'bf16'; f8E4M3FN and f8E5M2 are the types of 8 bits}}
+  %s = train.quantization_scale %a to bf16 : (tensor<f32>) -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>) -> tensor<8x4xf8E5M2> {
+  // expected-error @+1 {{changes the shape of 'tensor<4x8xf32>' to 'tensor<8x4xf8E5M2>'}}
+  %y = train.quantize %x by %s : (tensor<4x8xf32>, tensor<f32>) -> tensor<8x4xf8E5M2>
+  return %y : tensor<8x4xf8E5M2>
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf8E5M2>, %s: tensor<f32>) -> tensor<4x5xf32> {
+  // expected-error @+1 {{makes 'tensor<4x4xf8E5M2>', not 'tensor<4x5xf32>'}}
+  %y = train.scaled_contract "b i, o i -> b o" %x, %x scales(%s, %s) : (tensor<4x8xf8E5M2>, tensor<4x8xf8E5M2>, tensor<f32>, tensor<f32>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf8E5M2>, %w: tensor<4x8xf32>, %s: tensor<f32>) -> tensor<4x4xf32> {
+  // expected-error @+1 {{operand #1 must be statically shaped tensor of f8E4M3FN type or f8E5M2 type values}}
+  %y = train.scaled_contract "b i, o i -> b o" %x, %w scales(%s, %s) : (tensor<4x8xf8E5M2>, tensor<4x8xf32>, tensor<f32>, tensor<f32>) -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
