@@ -312,7 +312,8 @@ static constexpr RunFlag flags[] = {
         .onRanks(AcrossRanks::SameCheckpoint),
     RunFlag{"--init", "FILE|DIR", &Options::init,
          "initial weights, for fine-tuning: a safetensors file, the index of a sharded one, or a "
-         "folder with one of these"}
+         "folder with one of these, or with the shards of a distributed checkpoint (PyTorch's "
+         "HuggingFaceStorageWriter)"}
         .evaluating()
         .file(FileUse::Input)
         .generating()

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the Nth call of a class fail, shorten or delay in a short run that saves, for many N: inject.py GOLDEN WORK CASES [CLASS KIND N]
+"""Makes the Nth call of a class fail, shorten or delay in a short run that saves, for many N: inject.py GOLDEN WORK CASES [sharded] [CLASS KIND N]
+
+sharded: each rank writes its own files, which a file `commit` completes.
 
 A run's outcome is one of:
   right    it ends with status 0, and its metrics and checkpoints have the bits of a run without faults
@@ -23,6 +25,9 @@ source = pathlib.Path(__file__).resolve().parent / "inject.cpp"
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
 cases = int(sys.argv[3])
+is_sharded = sys.argv[4:5] == ["sharded"]
+if is_sharded:
+    del sys.argv[4]
 # Without a C++ runtime of its own, whose unwinder would mix with the executable's.
 call(["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nodefaultlibs", source,
       "-o", "inject.so", "-lc", "-ldl"])
@@ -37,7 +42,8 @@ def start(**environment):
     shutil.rmtree("save", ignore_errors=True)
     if os.path.exists("m.jsonl"):
         os.remove("m.jsonl")
-    run = flags(dict(golden.data, init=golden.weights, steps=STEPS, metrics="m.jsonl", save="save", save_every=1, async_save=True))
+    run = flags(dict(golden.data, init=golden.weights, steps=STEPS, metrics="m.jsonl", save="save", save_every=1, async_save=True,
+                     **(dict(save_format="sharded", save_commit="file") if is_sharded else {})))
     try:
         done = subprocess.run(["./exe", "--ranks", "2", *map(str, run)], capture_output=True, text=True, timeout=60,
                               env=dict(os.environ, LD_PRELOAD=os.path.abspath("inject.so"), **environment))
@@ -48,8 +54,9 @@ def start(**environment):
 
 def files():
     """The bytes of what a run leaves, but for what depends on the clock."""
-    return rows("m.jsonl"), {str(path): path.read_bytes() for path in sorted(pathlib.Path("save").glob("step-*/*"))}, \
-        os.readlink("save/latest")
+    latest = pathlib.Path("save/latest")
+    return rows("m.jsonl"), {str(path): path.read_bytes() for path in sorted(pathlib.Path("save").glob("step-*/**/*")) if path.is_file()}, \
+        latest.read_text() if is_sharded else os.readlink(latest)
 
 
 code, said = start(FAULT_COUNT="counts")

@@ -86,7 +86,8 @@ def kill_while_saving(start, more, kills, moments, **how):
         deadline = time.monotonic() + 60
         before = done
         try:
-            while done < before + 2:
+            # After the third step's line the first one's checkpoint is complete.
+            while done < before + 3:
                 check(time.monotonic() < deadline and process.poll() is None, "no steps: " + open("log").read())
                 time.sleep(0.002)
                 # A line that is half written does not count.
