@@ -35,22 +35,31 @@ static LogicalResult oneHot(train::OneHotOp op, Facts operands, NewFacts &result
 }
 
 static LogicalResult route(train::RouteOp op, Facts operands, NewFacts &results, Checker &checker) {
-  if (op.getPiece())
-    return checker.refuse(op) << "has pieces of sequences, for which there is no rule";
   FactList facts(operands);
+  pin(facts[0], op.getMask(), checker);
+  // A device may have a part of each sequence, if it does not matter what the others route.
+  const Axes tokenAxes = facts[0].type.dims[1];
+  if (!tokenAxes.empty() && op.getCapacity() > 0)
+    return checker.refuse(op) << "drops tokens of sequences that are sharded over "
+                              << checker.mesh.str(tokenAxes);
   IndexRule rule;
   enum : unsigned { b, s, e, k, x, m };
   rule.operands = {{b, s, e}};
   rule.results = {{k, b, s}, {k, b, s}, {x, b, m}, {x, b, m}};
-  rule.whole = {s, e};
-  int64_t blocks = op.getBlocks(), slots = op.getSlots(), choices = op.getK();
+  rule.whole = {e};
+  int64_t blocks = op.getBlocks(), choices = op.getK();
+  int64_t slots = cast<RankedTensorType>(op.getChoices().getType()).getDimSize(2);
   rule.given[k] = {choices};
   rule.given[x] = {blocks};
   rule.given[m] = {slots};
-  auto types = rule.apply(op, facts, checker);
+  // The slots of a device are for its own tokens.
+  FactList local(facts);
+  local[0].type.dims[1].clear();
+  auto types = rule.apply(op, local, checker);
   if (failed(types))
     return failure();
-  int64_t tokens = facts[0].type.shape[s], experts = facts[0].type.shape[e];
+  int64_t parts = checker.mesh.size(tokenAxes);
+  int64_t tokens = facts[0].type.shape[s] / parts, experts = facts[0].type.shape[e];
   int64_t inBlock = blocks > 0 ? experts / blocks : 0, capacity = op.getCapacity();
   if (blocks <= 0 || experts % blocks)
     return checker.refuse(op) << "divides " << experts << " experts into " << blocks << " blocks";
@@ -64,9 +73,12 @@ static LogicalResult route(train::RouteOp op, Facts operands, NewFacts &results,
   Attribute attributes = Builder(op).getDenseI64ArrayAttr({choices, capacity});
   const Expression *routing = nullptr;
   for (auto [index, type] : llvm::enumerate(*types)) {
-    // Summed over in no result, experts and tokens are whole: nothing is partial.
+    // Nothing is summed over, so nothing is partial.
+    type.dims[2] = tokenAxes;
+    if (index > 1)
+      type.shape[2] = slots * parts;
     if (index > 0) {
-      type.rows = RoutedRows{routing, experts, blocks, slots, type.dims[1], {}, {}, {}};
+      type.rows = RoutedRows{routing, experts, blocks, slots, type.dims[1], tokenAxes, {}, {}, {}};
       type.rows->isIds = true;
       if (index > 1) {
         type.rows->blockDim = 0;
@@ -97,10 +109,10 @@ static LogicalResult checkIds(Operation *op, unsigned operand, const Fact &fact,
                               << ", which counts rows of sequences sharded over "
                               << checker.mesh.str(rows->sequences) << ", where they are over "
                               << checker.mesh.str(fact.type.dims[1]);
-  Axes slots;
-  if (rows->round)
-    slots.push_back(*rows->round);
-  if (!fact.type.dims[0].empty() || (rows->blockDim && fact.type.dims[2] != slots))
+  Axes own = rows->tokens;
+  if (rows->round && rows->blockDim)
+    own.push_back(*rows->round);
+  if (!fact.type.dims[0].empty() || fact.type.dims[2] != own)
     return checker.refuse(op) << "has " << Checker::nameOf(op, operand)
                               << ", a part of the blocks or slots in which it counts rows: "
                               << fact.type.str(checker.mesh);
@@ -167,6 +179,28 @@ static LogicalResult applyToRows(Operation *op, IndexRule &rule, MutableArrayRef
   return success();
 }
 
+/// The tokens of a device and the slots that are for them are sharded alike, and no device's rows
+/// are for another's tokens. So within the axes of `tokens` the op is one of what a device has:
+/// removes them from dimension `dim`.
+static LogicalResult dropTokens(Operation *op, unsigned operand, Fact &fact, int64_t dim,
+                                const Axes &tokens, Checker &checker) {
+  Axes &axes = fact.type.dims[dim];
+  if (ArrayRef(axes).take_front(tokens.size()) != ArrayRef(tokens))
+    return checker.refuse(op) << "has " << Checker::nameOf(op, operand) << ", "
+                              << fact.type.str(checker.mesh) << ", for rows of tokens sharded over "
+                              << checker.mesh.str(tokens);
+  axes.erase(axes.begin(), axes.begin() + tokens.size());
+  fact.type.shape[dim] /= checker.mesh.size(tokens);
+  return success();
+}
+
+/// Adds them to what the op makes.
+static void addTokens(Fact &fact, int64_t dim, const Axes &tokens, Checker &checker) {
+  Axes &axes = fact.type.dims[dim];
+  axes.insert(axes.begin(), tokens.begin(), tokens.end());
+  fact.type.shape[dim] *= checker.mesh.size(tokens);
+}
+
 static LogicalResult dispatch(train::DispatchOp op, Facts operands, NewFacts &results,
                               Checker &checker) {
   FactList facts(operands);
@@ -180,7 +214,14 @@ static LogicalResult dispatch(train::DispatchOp op, Facts operands, NewFacts &re
   StringRef text = facts[0].type.rank() == 3 ? "b s! h, x b m, k! b s! -> x b m h"
                                              : "k! b s! h, x b m, k! b s! -> x b m h";
   IndexRule rule = IndexRule::parse(text, "0", op);
-  return applyToRows(op, rule, facts, rows, results, checker);
+  const Axes &tokens = rows->tokens;
+  if (failed(dropTokens(op, 0, facts[0], facts[0].type.rank() - 2, tokens, checker)) ||
+      failed(dropTokens(op, 1, facts[1], 2, tokens, checker)) ||
+      failed(dropTokens(op, 2, facts[2], 2, tokens, checker)) ||
+      failed(applyToRows(op, rule, facts, rows, results, checker)))
+    return failure();
+  addTokens(results[0], 2, tokens, checker);
+  return success();
 }
 
 static LogicalResult collect(train::CollectOp op, Facts operands, NewFacts &results,
@@ -195,7 +236,16 @@ static LogicalResult collect(train::CollectOp op, Facts operands, NewFacts &resu
     return checker.refuse(op) << "reads a constant, for which there is no rule";
   pin(facts[0], op.getX(), checker);
   IndexRule rule = IndexRule::parse("x! b m h, k! b s!, x! b m -> k! b s! h", "0", op);
-  return applyToRows(op, rule, facts, {}, results, checker);
+  const Axes &tokens = rows->tokens;
+  if (failed(dropTokens(op, 0, facts[0], 2, tokens, checker)) ||
+      failed(dropTokens(op, 1, facts[1], 2, tokens, checker)) ||
+      failed(dropTokens(op, 2, facts[2], 2, tokens, checker)) ||
+      failed(applyToRows(op, rule, facts, {}, results, checker)))
+    return failure();
+  addTokens(results[0], 2, tokens, checker);
+  results[0].expression = checker.make(op, Builder(op).getUnitAttr(), expressionsOf(facts), 0,
+                                       results[0].type.expressionShape());
+  return success();
 }
 
 /// A device's experts are those of its blocks, in the same order.
@@ -299,7 +349,7 @@ static LogicalResult rounds(train::RoundsOp op, Facts operands, NewFacts &result
   auto rows = layoutOf(op, {0}, true, facts, checker);
   if (failed(rows) || failed(checkKind(op, 0, facts[0], false, checker)))
     return failure();
-  if (op.getAll() || rows->round || !facts[0].type.root.empty())
+  if (op.getAll() || rows->round || !rows->tokens.empty() || !facts[0].type.root.empty())
     return checker.refuse(op) << "counts pieces of sequences, or rounds of a round, for which "
                                  "there is no rule";
   checker.proof.kernels.insert(op->getName().getStringRef().str());
@@ -323,7 +373,7 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
   RoutedRows rows = *facts[0].type.rows;
   if (!facts[1].type.rows->isLike(rows) || !facts[2].type.rows->isLike(rows) || rows.round)
     return checker.refuse(op) << "has numbers of different rows, or those of a round";
-  if (op.getPiece() || op.getParts() != 1)
+  if (op.getPiece() || !rows.tokens.empty() || op.getParts() != 1)
     return checker.refuse(op) << "has pieces of sequences or chunks, for which there is no rule";
   int64_t slots = op.getSlots();
   Axes axis;

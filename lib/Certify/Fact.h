@@ -23,7 +23,7 @@ using dist::Mesh;
 struct RoutedRows {
   const Expression *routing = nullptr; ///< the choices, and the expert of each
   int64_t experts = 0, blocks = 0, slots = 0;
-  Axes sequences;                ///< that divided sequences where rows were numbered
+  Axes sequences, tokens;        ///< that divided sequences, and each one, where rows were numbered
   std::optional<unsigned> round; ///< the axis whose positions are rounds, if each has some rows
   /// Dimensions of blocks and of slots; none if the tensor has a row's number for each choice.
   std::optional<unsigned> blockDim, slotDim;
@@ -31,7 +31,7 @@ struct RoutedRows {
 
   bool isLike(const RoutedRows &other) const {
     return routing == other.routing && experts == other.experts && blocks == other.blocks &&
-           slots == other.slots && sequences == other.sequences && round == other.round;
+           slots == other.slots && sequences == other.sequences && tokens == other.tokens && round == other.round;
   }
   bool operator==(const RoutedRows &other) const {
     return isLike(other) && blockDim == other.blockDim && slotDim == other.slotDim &&

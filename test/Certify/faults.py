@@ -131,7 +131,8 @@ class Program:
         if found := re.search(r"train\.rounds .* slots (\d+)", statement):
             yield "rounds", self.replaced(at, "    " + statement.replace(f"slots {found[1]}", f"slots {int(found[1]) + 1}", 1))
         if found := re.match(rf"{NAME} = train\.grouped_linear (?:transposed )?{NAME}, ({NAME}) of .* : \(tensor<\S+, (tensor<\S+>), ", statement):
-            function = next(s for s in reversed(self.statements[:at]) if s.startswith("  func.func"))
+            start = max(i for i in range(at) if self.statements[i].startswith("  func.func"))
+            function = " ".join(self.statements[start:at])
             others = [w for w in re.findall(rf"({NAME}): {re.escape(found[2])}", function) if w != found[1]]
             yield from (("experts", self.replaced(at, "    " + statement.replace(f" {found[1]} of", f" {w} of"))) for w in others)
         if found := re.match(rf"{NAME} = train\.(?:top_k|route) .* k (\d+)", statement):
