@@ -74,6 +74,9 @@ public:
 private:
   /// Runs the body on carried values; pushes what it returns.
   LogicalResult run(Facts carried, NewFacts &produced);
+  /// A constant that follows a value that is none is held as that is: parts of a constant are that
+  /// constant.
+  void fitConstant(Fact &next, const Fact &before);
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
   LogicalResult prove(NewFacts &results);
@@ -206,6 +209,18 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   return checker.run(callee, arguments, produced);
 }
 
+void Loop::fitConstant(Fact &next, const Fact &before) {
+  const Distribution &type = before.type;
+  if (!fillOf(next.expression) || fillOf(before.expression) || !type.sum.empty() ||
+      !type.max.empty() || !type.root.empty() || type.rows ||
+      llvm::is_contained(type.shape, anyExtent) ||
+      next.type != Distribution::replicated(next.type.shape))
+    return;
+  next.expression = checker.make(op.getLoc(), "of extents", {}, {next.expression},
+                                 next.expression->element, type.shape);
+  next.type = type;
+}
+
 LogicalResult Loop::chooseTypes() {
   for (const Fact &fact : initial)
     types.push_back(fact.type);
@@ -214,7 +229,9 @@ LogicalResult Loop::chooseTypes() {
   FactList produced;
   if (failed(run(initial, produced)))
     return failure();
-  for (auto [type, fact] : llvm::zip(types, produced)) {
+  for (auto [index, pair] : llvm::enumerate(llvm::zip(types, produced))) {
+    auto &[type, fact] = pair;
+    fitConstant(fact, initial[index]);
     type = fact.type;
     if (times)
       llvm::erase(type.sum, checker.rounds.back().axis);
@@ -283,6 +300,7 @@ LogicalResult Loop::prove(NewFacts &results) {
   }
   for (auto [index, pair] : llvm::enumerate(llvm::zip(carried, produced))) {
     auto &[before, after] = pair;
+    fitConstant(after, before);
     if (before.type != after.type || after.offset)
       return checker.refuse(op) << "gets carried value " << index << ", "
                                 << before.type.str(checker.mesh) << ", but its body returns "
