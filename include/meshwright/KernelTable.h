@@ -13,6 +13,10 @@
 
 #include <vector>
 
+namespace meshwright::cost {
+struct Device;
+}
+
 namespace meshwright {
 
 /// The measured ceilings of a machine: bytes read and written a second, and operations of
@@ -36,12 +40,17 @@ using MeasuredKernels = std::vector<std::vector<MeasuredKernel>>;
 /// of the GPU where it has them. Refuses the trace of another executable.
 llvm::Expected<MeasuredKernels> readMeasuredKernels(llvm::StringRef path, const plan::Plan &plan);
 
-/// Prints the bytes and operations of each kernel of a step as a table; with ceilings also the time
-/// that no implementation can beat, and what was `measured` if that is given. A row that was measured
-/// faster than the ceilings allow is an error, after the table: it is not what the plan says, or the
-/// ceilings are none.
-llvm::Error printKernels(const plan::Plan &plan, const Ceilings &ceilings,
-                         const MeasuredKernels *measured, llvm::raw_ostream &os);
+/// What a table of kernels has beside what the plan says.
+struct KernelTimes {
+  Ceilings ceilings;                         ///< for the time that no implementation can beat
+  const cost::Device *device = nullptr;      ///< for the time that one takes; null: none
+  const MeasuredKernels *measured = nullptr; ///< null: none
+};
+
+/// Prints the bytes and operations of each kernel of a step as a table, with `times`. A row that was
+/// measured faster than the ceilings allow is an error, after the table: it is not what the plan says,
+/// or the ceilings are none.
+llvm::Error printKernels(const plan::Plan &plan, const KernelTimes &times, llvm::raw_ostream &os);
 
 } // namespace meshwright
 

@@ -98,6 +98,12 @@ CallWork WorkReader::of(Operation *op) {
     } else {
       if (auto product = dyn_cast<exec::MatmulOp>(op)) {
         work.rows = product.getM();
+        work.sizes = {int64_t(product.getM()), int64_t(product.getN()), int64_t(product.getK()),
+                      int64_t(product.getBatch())};
+        for (auto [sums, factor] : {std::pair(product.getSumA(), product.getA()),
+                                    std::pair(product.getSumB(), product.getB())})
+          if (sums)
+            work.factorSums = double(exec::bytesOf(cast<MemRefType>(factor.getType())));
         auto result = cast<MemRefType>(product.getC().getType());
         bool isAddedTo = !product.getBeta().isZero() || product.getAddend();
         if (isAddedTo && work.bits < 32 && result.getElementType().isF32())
@@ -132,6 +138,9 @@ double CallWork::seconds(const Device &device) const {
   case Optimizer:
     return std::max({device.kernels.seconds(flops), evaluates, moves});
   case Product:
+    if (device.tiles && bits <= 16 && sizes.m > 0)
+      return device.tiles->seconds(sizes, bytes, device.memory.peak()) +
+             factorSums / device.memory.peak();
     return std::max(device.products.ofBits(bits).seconds(flops) + packs, moves);
   case GroupedProduct:
     return std::max(device.products.ofBits(bits).seconds(flops) / device.groupedShare + packs,

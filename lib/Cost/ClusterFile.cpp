@@ -150,6 +150,9 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   if (double bytes = positive(table, "memory", false))
     device.capacity = bytes;
   rates(table, "products", device.products, /*complete=*/!row);
+  // What a row has of tiles was measured with its own products.
+  if (saysNarrow(table, "products"))
+    device.tiles.reset();
   if (!row) {
     device.attention = device.attentionGrad = device.products;
     device.kernels = device.products.f32;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
+#include "meshwright/Cost/CostTable.h"
 #include "meshwright/EmbeddedIr.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/KernelTable.h"
@@ -20,8 +21,8 @@ using llvm::Expected;
 namespace meshwright {
 
 static constexpr llvm::StringLiteral usage =
-    "usage: meshwright inspect EXE|PLAN.json [--json | --ir PHASE | --kernels [--trace FILE] [--copy-rate "
-    "BYTES --matmul-rate FLOPS]]";
+    "usage: meshwright inspect EXE|PLAN.json [--json | --ir PHASE | --kernels [--trace FILE] [--device "
+    "NAME] [--copy-rate BYTES --matmul-rate FLOPS]]";
 
 /// The number behind a flag: 4.3e12.
 static Expected<double> rateOf(llvm::StringRef flag, llvm::StringRef text) {
@@ -106,14 +107,15 @@ static Error printIr(llvm::StringRef file, llvm::StringRef name, llvm::raw_ostre
 }
 
 /// `trace` is the file with what was measured; empty: nothing was.
-static Error listKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm::StringRef trace,
+static Error listKernels(const plan::Plan &plan, KernelTimes times, llvm::StringRef trace,
                          llvm::raw_ostream &os) {
   if (trace.empty())
-    return printKernels(plan, ceilings, nullptr, os);
+    return printKernels(plan, times, os);
   Expected<MeasuredKernels> measured = readMeasuredKernels(trace, plan);
   if (!measured)
     return measured.takeError();
-  return printKernels(plan, ceilings, &*measured, os);
+  times.measured = &*measured;
+  return printKernels(plan, times, os);
 }
 
 /// What --certify proved, of an executable; plans in files have none.
@@ -132,7 +134,8 @@ static Error printCertificate(llvm::StringRef path, llvm::raw_ostream &os) {
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   std::string file, phase, trace;
   bool json = false, kernels = false;
-  Ceilings ceilings;
+  KernelTimes times;
+  Ceilings &ceilings = times.ceilings;
   for (size_t i = 0; i < args.size(); ++i) {
     llvm::StringRef arg = args[i];
     if (arg == "-h" || arg == "--help")
@@ -146,7 +149,9 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
                    "  --kernels lists the bytes that each kernel, matrix product and attention of a step\n"
                    "  reads and writes on one rank, and its FLOPs. With measured rates of copies within device\n"
                    "  memory (bytes read and written per second) and of matrix products (FLOP/s), it adds the\n"
-                   "  roofline time, a lower bound: the larger of the two. With the file that an executable's\n"
+                   "  roofline time, a lower bound: the larger of the two. With --device, a name of the table of\n"
+                   "  devices such as h100-sxm-measured, it adds the time that 'meshwright predict' would expect\n"
+                   "  there: matrix products by tiles, where their rates are measured. With the file that an executable's\n"
                    "  --trace wrote, it adds how long each took, as the mean over all runs and ranks in it, and\n"
                    "  fails if one was more than 5% faster than its lower bound. For kernels that ptxas assembled\n"
                    "  it also lists registers per thread and spilled bytes, by architecture.\n")
@@ -159,6 +164,13 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
       if (i + 1 == args.size())
         return llvm::createStringError(arg + " needs a phase, such as dist; " + usage);
       phase = args[++i];
+    } else if (arg == "--device") {
+      if (i + 1 == args.size())
+        return llvm::createStringError(arg + " needs a name, such as h100-sxm-measured; " + usage);
+      cost::DeviceChoice choice;
+      if (Error error = cost::parseOption(args[++i], choice))
+        return llvm::createStringError(arg + " " + toString(std::move(error)));
+      times.device = choice.device;
     } else if (arg == "--trace") {
       if (i + 1 == args.size())
         return llvm::createStringError(arg + " needs a file; " + usage);
@@ -180,8 +192,8 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return llvm::createStringError("no executable given; " + usage);
   if ((ceilings.copyRate > 0) != (ceilings.matmulRate > 0) || (ceilings.known() && !kernels))
     return llvm::createStringError("--copy-rate and --matmul-rate belong together, with --kernels");
-  if (!trace.empty() && !kernels)
-    return llvm::createStringError("--trace belongs to --kernels");
+  if ((!trace.empty() || times.device) && !kernels)
+    return llvm::createStringError(llvm::Twine(trace.empty() ? "--device" : "--trace") + " belongs to --kernels");
   if (json && kernels)
     return llvm::createStringError("--json has the kernels too; give one of --json and --kernels");
   if (!phase.empty() && (json || kernels))
@@ -194,7 +206,7 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (json)
     os << llvm::formatv("{0:2}\n", llvm::json::Value(*plan));
   else if (kernels)
-    return listKernels(*plan, ceilings, trace, os);
+    return listKernels(*plan, times, trace, os);
   else
     printPlan(*plan, os);
   return json || kernels ? Error::success() : printCertificate(file, os);

@@ -6,6 +6,7 @@
 #include "Kernels.h"
 #include "Tables.h"
 
+#include "meshwright/Cost/Device.h"
 #include "meshwright/Cost/KernelRows.h"
 #include "meshwright/KernelTable.h"
 
@@ -50,7 +51,7 @@ static const plan::Assembled *assembledFor(const plan::Kernel &row, llvm::String
 namespace {
 struct Line {
   const plan::Kernel *row;
-  double times, bytes, floor;
+  double times, bytes, floor, expected;
   MeasuredKernel measured;
 
   double rate(double amount) const { return measured.runs > 0 ? amount / measured.each() : 0; }
@@ -59,8 +60,7 @@ struct Line {
 /// The table of one program.
 class Table {
 public:
-  Table(const plan::Program &program, const Ceilings &ceilings,
-        const std::vector<MeasuredKernel> *measured);
+  Table(const plan::Plan &plan, size_t number, const KernelTimes &show);
 
   void print(llvm::raw_ostream &os) const;
   /// Rows that were faster than the ceilings allow, in words.
@@ -76,26 +76,31 @@ private:
 
   const plan::Program &program;
   const Ceilings &ceilings;
+  const cost::Device *device;
   bool isMeasured;
   std::vector<Line> lines;
-  double bytes = 0, flops = 0, floor = 0, took = 0;
+  double bytes = 0, flops = 0, floor = 0, expected = 0, launches = 0, took = 0;
   std::set<llvm::StringRef> archs;
   size_t nameWidth = 23, kindWidth = 31; // and a space
 };
 } // namespace
 
-Table::Table(const plan::Program &program, const Ceilings &ceilings,
-             const std::vector<MeasuredKernel> *measured)
-    : program(program), ceilings(ceilings), isMeasured(measured) {
-  for (auto [number, row] : llvm::enumerate(program.kernels)) {
-    Line line{&row, double(row.times), double(row.readBytes) + double(row.writtenBytes), 0, {}};
+Table::Table(const plan::Plan &plan, size_t number, const KernelTimes &show)
+    : program(plan.programs[number]), ceilings(show.ceilings), device(show.device),
+      isMeasured(show.measured) {
+  for (auto [index, row] : llvm::enumerate(program.kernels)) {
+    Line line{&row, double(row.times), double(row.readBytes) + double(row.writtenBytes), 0, 0, {}};
     if (ceilings.known())
       line.floor = std::max(line.bytes / ceilings.copyRate, row.flops / ceilings.matmulRate);
-    if (measured)
-      line.measured = (*measured)[number];
+    if (device)
+      line.expected = report::expectedSeconds(plan, row, *device);
+    if (isMeasured)
+      line.measured = (*show.measured)[number][index];
     bytes += line.times * line.bytes;
     flops += line.times * row.flops;
     floor += line.times * line.floor;
+    expected += line.times * line.expected;
+    launches += line.times * (device ? device->launch : 0);
     took += line.times * line.measured.each();
     lines.push_back(line);
     nameWidth = std::max(nameWidth, row.op.size());
@@ -107,8 +112,10 @@ Table::Table(const plan::Program &program, const Ceilings &ceilings,
   // What takes most of a step first.
   llvm::stable_sort(lines, [&](const Line &a, const Line &b) {
     auto weight = [&](const Line &line) {
-      return line.times *
-             (isMeasured ? line.measured.each() : ceilings.known() ? line.floor : line.bytes);
+      return line.times * (isMeasured         ? line.measured.each()
+                           : device           ? line.expected
+                           : ceilings.known() ? line.floor
+                                              : line.bytes);
     };
     return weight(a) > weight(b);
   });
@@ -120,11 +127,15 @@ void Table::printHeader(llvm::raw_ostream &os) const {
   os << llvm::formatv("{0,7}{1,18}{2,18}{3,22}", "times", "reads", "writes", "FLOPs each");
   if (ceilings.known())
     os << llvm::formatv("{0,16}{1,12}{2,8}", "floor each, us", "a step, ms", "share");
+  if (device)
+    os << llvm::formatv("{0,19}{1,12}", "expected each, us", "a step, ms");
   if (isMeasured)
     os << llvm::formatv("{0,19}{1,12}{2,8}{3,10}", "measured each, us", "a step, ms", "GB/s",
                         "TFLOP/s");
   if (isMeasured && ceilings.known())
     os << llvm::formatv("{0,18}", "floor / measured");
+  if (isMeasured && device)
+    os << llvm::formatv("{0,21}", "expected / measured");
   for (llvm::StringRef arch : archs)
     os << llvm::formatv("{0,18}{1,9}", (arch + " registers").str(), "spills");
   os << "\n";
@@ -137,12 +148,16 @@ void Table::printLine(const Line &line, llvm::raw_ostream &os) const {
   if (ceilings.known())
     os << llvm::formatv("{0,16:F2}{1,12:F3}{2,8:P1}", line.floor * 1e6,
                         line.times * line.floor * 1e3, line.times * line.floor / floor);
+  if (device)
+    os << llvm::formatv("{0,19:F2}{1,12:F3}", line.expected * 1e6, line.times * line.expected * 1e3);
   if (isMeasured)
     os << llvm::formatv("{0,19:F2}{1,12:F3}{2,8:F0}{3,10:F1}", line.measured.each() * 1e6,
                         line.times * line.measured.each() * 1e3, line.rate(line.bytes) / 1e9,
                         line.rate(line.row->flops) / 1e12);
   if (isMeasured && ceilings.known())
     os << llvm::formatv("{0,18:F2}", line.rate(line.floor));
+  if (isMeasured && device)
+    os << llvm::formatv("{0,21:F2}", line.rate(line.expected));
   for (llvm::StringRef arch : archs)
     if (const plan::Assembled *numbers = assembledFor(*line.row, arch))
       os << llvm::formatv("{0,18}{1,9}", numbers->registers, numbers->spilledBytes);
@@ -159,6 +174,9 @@ void Table::print(llvm::raw_ostream &os) const {
   if (ceilings.known())
     os << llvm::formatv(", no faster than {0:F3} ms with the rates given: {1:E2} bytes/s, {2:E2} FLOP/s",
                         floor * 1e3, ceilings.copyRate, ceilings.matmulRate);
+  if (device)
+    os << llvm::formatv("; on {0} expected {1:F3} ms and {2:F3} ms of launches", device->description,
+                        expected * 1e3, launches * 1e3);
   if (isMeasured)
     os << llvm::formatv("; measured {0:F3} ms", took * 1e3);
   os << "\n";
@@ -176,11 +194,11 @@ std::vector<std::string> Table::impossible() const {
   return rows;
 }
 
-llvm::Error meshwright::printKernels(const plan::Plan &plan, const Ceilings &ceilings,
-                                     const MeasuredKernels *measured, llvm::raw_ostream &os) {
+llvm::Error meshwright::printKernels(const plan::Plan &plan, const KernelTimes &times,
+                                     llvm::raw_ostream &os) {
   std::vector<std::string> impossible;
-  for (auto [number, program] : llvm::enumerate(plan.programs)) {
-    Table table(program, ceilings, measured ? &(*measured)[number] : nullptr);
+  for (size_t number = 0; number < plan.programs.size(); ++number) {
+    Table table(plan, number, times);
     table.print(os);
     llvm::append_range(impossible, table.impossible());
   }

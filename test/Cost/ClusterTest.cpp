@@ -153,6 +153,12 @@ TEST(Cluster, ReplacesTheRatesOfSmallHeadsWithThoseOfAttention) {
   EXPECT_GT(own.deviceAt(0).smallHeadsGrad.peak(), 0);
 }
 
+TEST(Cluster, ReplacesTilesWithTheRatesOfProducts) {
+  std::string row = "[[devices]]\nlike = \"h100-sxm-measured\"\n";
+  EXPECT_TRUE(read(file(row + "products.f32 = 1e12\n")).deviceAt(0).tiles);
+  EXPECT_FALSE(read(file(row + "products.bf16 = 1e12\n")).deviceAt(0).tiles);
+}
+
 TEST(Cluster, DescribesDevicesThatTheTableDoesNotHave) {
   std::string own = "[[devices]]\nname = \"mine\"\nmemory = 1e9\nproducts.f32 = 1e12\n"
                     "products.bf16 = [[1e6, 1e12], [1e9, 4e12]]\nmemory_bandwidth = 1e11\n"

@@ -9,10 +9,13 @@
 #ifndef MESHWRIGHT_COST_DEVICE_H
 #define MESHWRIGHT_COST_DEVICE_H
 
+#include "meshwright/Cost/ProductTiles.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace meshwright::cost {
@@ -93,6 +96,9 @@ struct Device {
       return rate > 0 ? bytes / rate : 0;
     }
   } packing = {};
+  /// How products of 16 bits are computed, where that was measured; it says how long they take
+  /// instead of `products`.
+  std::optional<ProductTiles> tiles = {};
   /// The standard deviation of the speeds of devices of this type, as a part of their mean.
   double spread = 0;
 

@@ -58,7 +58,7 @@ double Bounds::secondsOf(const Layout &layout, const Work &work, bool isForward)
     const cost::Device &device = type.device;
     // No call has more than all products of a layer together, or the head.
     double rate = bestRate(device.products, problem.model.largestCall * share, narrow, ofProducts);
-    products = std::max(products, rate);
+    products = std::max(products, device.tiles && narrow ? std::max(rate, device.tiles->sustained) : rate);
     grouped = std::max(grouped, rate * device.groupedShare);
     const cost::Rate &small = isForward ? device.smallHeads : device.smallHeadsGrad;
     const cost::RatesByType &large = isForward ? device.attention : device.attentionGrad;
