@@ -42,8 +42,9 @@ for item in sys.argv[3:]:
             own = train("./evaluating", ranks, **evaluation, **given)[-1]["eval_loss"]
             check(abs(own / have - 1) <= 1e-6, f"{given}: --eval-ema has the loss {own}, not {have}")
         # The steps of a run that evaluates so are those of one that does not.
-        (*_, last) = train("./evaluating", ranks, **dict(golden.run, eval_data=golden.data["data"], eval_batches=2, eval_every=golden.run["steps"], **start))
-        check(abs(last["eval_loss"] / have - 1) <= 1e-6, f"a run with --eval-ema has the loss {last['eval_loss']}, not {have}")
+        if exact:
+            last = train("./evaluating", ranks, **dict(golden.run, eval_data=golden.data["data"], eval_batches=2, eval_every=golden.run["steps"], **start))[-1]
+            check(abs(last["eval_loss"] / have - 1) <= 1e-6, f"a run with --eval-ema has the loss {last['eval_loss']}, not {have}")
     check(error <= (2e-5 if exact else 5e-3) and off <= (1e-5 if exact else 2e-2), f"averages are off by {error:.1e}, their loss by {off:.1e}")
 
 # Before the first update the average of the weights is the weights.
