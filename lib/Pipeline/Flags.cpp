@@ -55,6 +55,10 @@ static std::string unlessMuon(const CompileOptions &o) {
                                              " orthogonalizes nothing; --optimizer muon does";
 }
 
+static std::string unlessFp8(const CompileOptions &o) {
+  return o.precision.isFp8() ? "" : "it scales the products of --precision fp8; leave it out";
+}
+
 /// IR has its precision.
 static std::string unlessMasters(const CompileOptions &o) {
   if (o.masters == MasterStorage::halves && o.optimizer->gradientOffset())
@@ -65,7 +69,7 @@ static std::string unlessMasters(const CompileOptions &o) {
            "of them out";
   return o.precision == MixedPrecision::bf16 || StringRef(o.model).ends_with(".mlir")
              ? ""
-             : "it applies to the master weights of --precision bf16 only; leave it out";
+             : "it applies to the master weights of --precision bf16 and fp8 only; leave it out";
 }
 
 /// IR has its mesh, and what asks for nothing may be said of every mesh.
@@ -271,6 +275,9 @@ template <auto member> static Flag bind(Flag flag, bool ofPasses) {
     if (flag.choices.empty())
       for (StringRef name : namesOf(T()))
         flag.choices.push_back(name.str());
+  if constexpr (std::is_same_v<T, TrainingPrecision>)
+    for (StringRef name : namesOf(TrainingPrecision::Choice()))
+      flag.choices.push_back(name.str());
   flag.set = [](const Flag &, CompileOptions &options, StringRef text) {
     return parseOption(text, options.*member);
   };

@@ -102,8 +102,10 @@ Expected<plan::List<plan::Setting>> numbersOf(const CompileOptions &options, Mod
       numbers.push_back({name, std::to_string(*size)});
   if (options.auxScope == AuxScope::microbatch)
     numbers.push_back({"microbatches", std::to_string(options.microbatches)});
+  // Without fp8 there is no recipe.
+  auto isUnused = [&](StringRef flag) { return flag == "fp8-recipe" && !options.precision.isFp8(); };
   for (const Flag &flag : compileFlags())
-    if (!flag.target && !isOfLayout(flag.name) && !isOfModel(flag.name))
+    if (!flag.target && !isOfLayout(flag.name) && !isOfModel(flag.name) && !isUnused(flag.name))
       if (std::string value = flag.text(options); !value.empty())
         numbers.push_back({flag.name, value});
   return numbers;

@@ -317,6 +317,12 @@ static Error checkTarget(const CompileOptions &o) {
     if (flag.target && o.given.count(flag.name) && flag.target != &target)
       return createStringError(Twine("--") + flag.name + " " + flag.text(o) +
                                " changes nothing: it is for --target " + flag.target->getName());
+  // Only where every type is emulated, for now.
+  if (o.precision.isFp8() && !target.isDefault())
+    return createStringError("--precision fp8 is not supported by --target " + target.getName() +
+                             ", which has no products of 8 bits yet; --target " +
+                             exec::getDefaultTarget().getName() +
+                             " has, and --precision bf16 works");
   if (!target.getExits().empty() && !is_contained(target.getExits(), o.emit))
     return createStringError("--emit " + o.emit + " is not supported; --target " +
                              target.getName() + " has " + join(target.getExits(), ", "));
@@ -342,7 +348,7 @@ Error checkSupported(const CompileOptions &o) {
                                " changes nothing: " + why);
   }
   if (o.gradDtype == GradientType::bf16 && o.precision != MixedPrecision::bf16)
-    return createStringError("--grad-dtype bf16 is not supported; it goes with --precision bf16; "
+    return createStringError("--grad-dtype bf16 is not supported; it goes with --precision bf16 and fp8; "
                              "with " +
                              optionText(o.precision) + " leave it out");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)

@@ -252,6 +252,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(train::createTrainSplitLayers({chunks, o.cuts, every}), chunks > 1 || groups,
             "--mesh pipe, --remat every:K");
   order.add(train::createTrainMixedPrecision({o.precision, o.gradDtype}));
+  order.add(train::createTrainQuantizeProducts({o.fp8Recipe}), o.precision.isFp8(),
+            "--precision fp8");
   order.add(train::createTrainCountBatch());
   order.add(train::createTrainAutodiff({o.residuals}));
   order.add(train::createTrainAccumulate());

@@ -296,7 +296,7 @@ def bad_compile(golden):
 
     # Values of flags that are known, but not what this compiler does yet.
     for flag, values, words in (
-            ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
+            ("grad-dtype", ["bf16"], "it goes with --precision bf16 and fp8; with f32 leave it out"),
             ("gpu-arch", ["sm_80"], "--target cuda"),
             ("attention", ["auto", "cudnn"], "--target cuda"),
             ("epilogues", ["auto", "bias"], "--target cuda"),
@@ -402,7 +402,11 @@ def bad_compile(golden):
         refuses(["meshwright", "compile", golden.config, f"--{flag}", 2], f"there is no flag --{flag}", f"did you mean {meant}?")
     refused("'bacth'", "did you mean batch?", recipe=write("misspelt.toml", "bacth = 8\n"))
     refused("'tp'", 'did you mean mesh = "tensor=2"?', recipe=write("misspelt.toml", "tp = 2\n"))
-    refused("--precision", "'fp8' is not supported; the choices are f32, bf16, fp16", precision="fp8")
+    refused("--precision", "'fp4' is not supported; did you mean fp8? The choices are f32, bf16, fp16, fp8", precision="fp4")
+    for recipe in ("block", "delayed", "mxfp8"):
+        refused("--fp8-recipe", f"'{recipe}' is not supported; the choices are tensor", precision="fp8", fp8_recipe=recipe)
+    for target in ("cuda", "stablehlo"):
+        refused(f"--precision fp8 is not supported by --target {target}", "--target cpu has, and --precision bf16 works", precision="fp8", target=target)
     refused("--precision", "did you mean f32?", precision="fp32")
     refuses(["meshwright", "compile", golden.config, "--batch"], "--batch needs a value, B")
     refuses(["meshwright", "compile", golden.config, "--batch", 2, "--batch", 4], "--batch is given twice")

@@ -3,7 +3,7 @@
 
   fp8.py GOLDEN WORK meshes STRATEGY...    the losses of one rank with the same microbatches, and the interpreter's
   fp8.py CONFIG WORK bf16 STEPS            the losses of bf16 over some steps, of a model made from a configuration
-  fp8.py GOLDEN WORK memory                quantized residuals take one byte, and a run allocates what the plan says
+  fp8.py GOLDEN WORK memory                buffers of 8 bits
 
 A strategy is written as for golden.py.
 """
@@ -15,13 +15,13 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ranks_of, strategy, train
+from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ir, ranks_of, strategy, train
 
 mode = sys.argv[3]
 given = pathlib.Path(sys.argv[1]).resolve()
 golden = Golden(given) if mode != "bf16" else None
 fresh(sys.argv[2])
-FP8 = {"precision": "bf16", "insert_pass": "after=train-mixed-precision:train-quantize-products"}
+FP8 = {"precision": "fp8"}
 
 
 def interpreted(options, run):
@@ -91,14 +91,13 @@ def memory():
     compile(golden.config, "exe", **golden.size, **FP8)
     plan = json.loads(call(["meshwright", "inspect", "exe", "--json"]))
     check(plan["precision"] == "fp8", f"the plan says {plan['precision']}")
-    text = call(["meshwright", "inspect", "exe", "--ir", "exec"])
-    sizes = {}
-    for line in text.splitlines():
-        match = re.search(r'exec.buffer .*offset (\d+) : memref<([0-9x]*)x(f8E4M3FN|f8E5M2)>', line)
-        if match:
-            sizes.setdefault(match[3], []).append(math.prod(map(int, match[2].split("x"))))
-    check(set(sizes) == {"f8E4M3FN", "f8E5M2"}, f"buffers of 8 bits: {sizes}")
-    print({name: len(found) for name, found in sizes.items()}, "buffers of 8 bits")
+    compile(golden.config, "exec.mlir", emit="exec", **golden.size, **FP8)
+    found = re.findall(r"exec.buffer .* offset (\d+) : memref<([0-9x]+)x(f8E4M3FN|f8E5M2)>", ir("exec.mlir"))
+    check({name for _, _, name in found} == {"f8E4M3FN", "f8E5M2"}, f"buffers of 8 bits: {found}")
+    # One of an element a byte ends where the arena does, at the latest.
+    ends = [int(offset) + math.prod(map(int, shape.split("x"))) for offset, shape, _ in found]
+    check(max(ends) <= plan["arena_bytes"], f"{max(ends)} of {plan['arena_bytes']} bytes")
+    print(f"{len(found)} buffers of 8 bits in {plan['arena_bytes']} bytes")
     train("./exe", **golden.run)
 
 

@@ -212,7 +212,7 @@ def memory_limit(d):
 
 def offload(d):
     what = d.pick([None, None, "optimizer", "activations", "optimizer,activations"])
-    keeps = d["optimizer"] != "sgd" or d.is_set("precision", "bf16", "fp16")
+    keeps = d["optimizer"] != "sgd" or d.is_set("precision", "bf16", "fp16", "fp8")
     return what if keeps or what == "activations" else None
 
 
@@ -291,7 +291,8 @@ COMPILE = {
     "sequence-parallel": sequence_parallel,
     "data-sync": data_sync,
     "precision": among(None, None, "f32", "f32", "bf16", "fp16"),
-    "grad-dtype": lambda d: d.pick([None, "f32", "bf16"]) if d["precision"] == "bf16" else d.pick([None, None, "f32"]),
+    "fp8-recipe": lambda d: d.pick([None, "tensor"]) if d["precision"] == "fp8" else None,
+    "grad-dtype": lambda d: d.pick([None, "f32", "bf16"]) if d["precision"] in ("bf16", "fp8") else d.pick([None, None, "f32"]),
     "optimizer": optimizer,
     "optimizer-groups": optimizer_groups,
     "lora": lora,
@@ -327,7 +328,7 @@ COMPILE = {
     "deterministic": lambda d: d.pick([None, "off", None if d["attention"] == "generated" else "on"]) if d.cuda else None,
     "epilogues": cuda_only(None, "auto", "none", "bias,addend", "gelu,gelu-grad", "bias-grad"),
     "replay": lambda d: True if d.chance(16) else None,
-    "masters": lambda d: d.pick([None, "whole", None if d["replay"] or d["optimizer"] == AVERAGING else "halves"]) if d["precision"] == "bf16" else None,
+    "masters": lambda d: d.pick([None, "whole", None if d["replay"] or d["optimizer"] == AVERAGING else "halves"]) if d["precision"] in ("bf16", "fp8") else None,
     "emit": lambda d: d.pick(["train", "step", "dist", "local", "stages", "schedule", "exec"]) if d.chance(7) else None,
     # Programs of stages are compiled and written at the same time.
     "dump-ir": lambda d: "ir" if d.chance(8 if d.stages > 2 else 64) else None,

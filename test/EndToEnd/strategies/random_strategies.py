@@ -59,7 +59,7 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "eval_bits_per_byte": 0, "au
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "packed",
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "mup-base"),
-           "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "precision",
+           "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "precision", "fp8-recipe",
                     "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel"),
            "local": ("context-balance", "loss-parts"),
