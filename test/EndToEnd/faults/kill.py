@@ -141,7 +141,7 @@ def restart(more, kills, moments):
         time.sleep(moments.uniform(0, 0.02))
         for pid in ranks()[-1:]:
             os.kill(pid, signal.SIGKILL)
-    code = process.wait(timeout=60)
+    code = process.wait(timeout=180)
     log = open("log").read()
     check(code == 0 and f"restart {kills} of {kills}, from {folder}/step-" in log, log)
     whole = subprocess.run([arguments[0], "--ranks", "3", *map(str, flags(dict(golden.data, steps=60, metrics="whole.jsonl")))],
