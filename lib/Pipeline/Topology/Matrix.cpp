@@ -85,7 +85,8 @@ llvm::Expected<Machine> topology::readMatrix(StringRef given, StringRef file) {
         if (word == "CPU" || word == "NUMA")
           break;
         if (word.starts_with("GPU"))
-          return refuse("'" + word + "' where GPU" + Twine(machine.gpus) + " or an adapter is expected; GPUs are numbered in order");
+          return refuse("'" + word + "' where GPU" + Twine(machine.gpus) +
+                        " or an adapter is expected; GPUs are numbered in order");
         ++machine.adapters;
       }
       machine.links.resize(machine.gpus * machine.gpus);
@@ -118,7 +119,9 @@ llvm::Expected<Machine> topology::readMatrix(StringRef given, StringRef file) {
     ++rows;
   }
   if (machine.gpus == 0)
-    return createStringError(file + ": no line begins with GPU0, as that above the matrix of 'nvidia-smi topo -m' does");
+    return createStringError(
+        file +
+        ": no line begins with GPU0, as that above the matrix of 'nvidia-smi topo -m' does");
   if (rows < machine.gpus)
     return refuse("the row of GPU" + Twine(rows) + " is missing");
   return machine;

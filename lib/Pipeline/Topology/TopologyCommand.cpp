@@ -75,7 +75,8 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
       bool mayBeZero = flag == "--network";
       if (isNumber) {
         if (value.getAsDouble(count) || !(mayBeZero ? count >= 0 : count > 0) || count > 1e6)
-          return createStringError(flag + " must be a " + (mayBeZero ? "" : "positive ") + "number up to 1000000, found '" + value + "'");
+          return createStringError(flag + " must be a " + (mayBeZero ? "" : "positive ") +
+                                   "number up to 1000000, found '" + value + "'");
         *number->second = count;
       } else if (flag != "--device") {
         read.output = value.str();
@@ -87,7 +88,9 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
         return createStringError("--device " + notAmong(value, names));
       }
     } else if (flag.starts_with("-") || !read.input.empty()) {
-      return createStringError((flag.starts_with("-") ? "unknown option '" : "one argument too many: '") + flag + "'\n" + usage);
+      return createStringError(
+          (flag.starts_with("-") ? "unknown option '" : "one argument too many: '") + flag + "'\n" +
+          usage);
     } else {
       read.input = flag.str();
     }
@@ -95,9 +98,11 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
   if (read.input.empty())
     return createStringError(Twine("no topology given\n") + usage);
   if (!read.device)
-    return createStringError(Twine("--device is missing: a topology does not say how fast GPUs compute\n") + usage);
+    return createStringError(
+        Twine("--device is missing: a topology does not say how fast GPUs compute\n") + usage);
   if (!StringRef(read.output).ends_with(".toml"))
-    return createStringError("-o must name the cluster file to write, which ends in .toml, found '" + read.output + "'");
+    return createStringError(
+        "-o must name the cluster file to write, which ends in .toml, found '" + read.output + "'");
   std::vector<FileArgument> files{{"FILE", read.input, FileUse::Input},
                                   {"-o", read.output, FileUse::Output}};
   if (std::string clash = clashOf(files); !clash.empty())
@@ -190,26 +195,28 @@ Expected<std::pair<double, std::string>> ClusterWriter::bandwidthOf(const Block 
   if (link.path == Path::NVLink) {
     double each = nvlinkBandwidth(capabilityOf(device));
     if (each == 0)
-      return createStringError("GPU" + Twine(block.a) + " and GPU" + Twine(block.b) + " are linked by " + link.str() + ", but --device " +
-                               device.name + " has no NVLink; name the device that this machine has");
-    return std::pair(double(link.nvlinks) * each,
-                     said + llvm::formatv("{0:F1} GB/s a link in src/graph/topo.h of NCCL 2.28", each / 1e9).str());
+      return createStringError("GPU" + Twine(block.a) + " and GPU" + Twine(block.b) +
+                               " are linked by " + link.str() + ", but --device " + device.name +
+                               " has no NVLink; name the device that this machine has");
+    said += llvm::formatv("{0:F1} GB/s a link in src/graph/topo.h of NCCL 2.28", each / 1e9).str();
+    return std::pair(double(link.nvlinks) * each, said);
   }
   // NCCL takes 48 GB/s of 16 lanes with 32 GT/s each (src/graph/topo.cc), and as much of others.
   double pcie = link.pcieGigatransfers > 0 ? link.pcieGigatransfers * 48e9 / (16 * 32)
                                            : device.host.bandwidth;
   std::string source =
       said + (link.pcieGigatransfers > 0
-                  ? llvm::formatv("PCIe of {0:F0} GT/s in all lanes, of which NCCL reckons 48 GB/s for 512",
-                                  link.pcieGigatransfers)
+                  ? llvm::formatv(
+                        "PCIe of {0:F0} GT/s in all lanes, of which NCCL reckons 48 GB/s for 512",
+                        link.pcieGigatransfers)
                         .str()
                   : "PCIe of " + device.description + " in the table of devices");
   if (link.path != Path::System)
     return std::pair(pcie, source);
   if (!arguments.interconnect)
     return createStringError("GPU" + Twine(block.a) + " and GPU" + Twine(block.b) +
-                             " are on different NUMA nodes (SYS), and the topology does not say how fast the "
-                             "links between these are; add --interconnect GBYTES");
+                             " are on different NUMA nodes (SYS), and the topology does not say "
+                             "how fast the links between these are; add --interconnect GBYTES");
   return std::pair(std::min(pcie, *arguments.interconnect * 1e9), source + "; --interconnect");
 }
 
@@ -220,25 +227,29 @@ Expected<std::pair<double, std::string>> ClusterWriter::networkBandwidth() const
     return std::pair(0.0, std::string());
   if (machine.adapterMegabits == 0)
     return createStringError("the machine has " + Twine(machine.adapters) +
-                             " network adapters, and the topology does not say how fast they are; add --network "
-                             "GBITS, what they give each GPU, or --network 0 for this machine alone");
+                             " network adapters, and the topology does not say how fast they are; "
+                             "add --network GBITS, what they give each GPU, or --network 0 for this "
+                             "machine alone");
   return std::pair(machine.adapterMegabits * 1e6 / 8 / double(machine.gpus),
-                   llvm::formatv("{0}: {1} adapters of {2:F0} Mbit/s in all, for {3} GPUs", machine.source,
-                                 machine.adapters, machine.adapterMegabits, machine.gpus)
+                   llvm::formatv("{0}: {1} adapters of {2:F0} Mbit/s in all, for {3} GPUs",
+                                 machine.source, machine.adapters, machine.adapterMegabits,
+                                 machine.gpus)
                        .str());
 }
 
 Expected<std::string> ClusterWriter::write() {
-  if (int64_t capability = capabilityOf(device); machine.capability && capability && capability != machine.capability)
-    return createStringError("the GPUs of the topology are of compute capability " + Twine(machine.capability) + " (sm), but --device " +
-                             device.name + " is of " + Twine(capability));
+  int64_t capability = capabilityOf(device);
+  if (machine.capability && capability && capability != machine.capability)
+    return createStringError("the GPUs of the topology are of compute capability " +
+                             Twine(machine.capability) + " (sm), but --device " + device.name +
+                             " is of " + Twine(capability));
   Expected<std::pair<double, std::string>> network = networkBandwidth();
   if (!network)
     return network.takeError();
   StringRef name = llvm::sys::path::stem(arguments.output);
   std::string text = "# meshwright topology, from " + std::string(machine.source) +
-                     ". Collectives are rings of messages unless [[levels.algorithms]]\n# say how long they take "
-                     "(docs/clusters.md).\nname = " +
+                     ". Collectives are rings of messages unless [[levels.algorithms]]\n# say how "
+                     "long they take (docs/clusters.md).\nname = " +
                      tomlText(name) + "\ntarget = \"cuda\"\ndescription = " +
                      tomlText(llvm::formatv("machines of {0} GPUs, each {1}", machine.gpus,
                                           device.description)
@@ -250,8 +261,10 @@ Expected<std::string> ClusterWriter::write() {
     Expected<std::pair<double, std::string>> bandwidth = bandwidthOf(block);
     if (!bandwidth)
       return bandwidth.takeError();
-    std::string level = block.link.path == Path::NVLink ? "NVLink" : "PCIe (" + block.link.str() + ")";
-    if (llvm::count_if(blocks, [&](const Block &other) { return other.link.path == block.link.path; }) > 1)
+    bool isNvlink = block.link.path == Path::NVLink;
+    std::string level = isNvlink ? "NVLink" : "PCIe (" + block.link.str() + ")";
+    auto isAlike = [&](const Block &other) { return other.link.path == block.link.path; };
+    if (llvm::count_if(blocks, isAlike) > 1)
       level += ", " + std::to_string(block.gpus) + " GPUs";
     text += levelText(level, block.gpus / inside, device.machine.latency, bandwidth->first,
                       bandwidth->second + "; latency as in the table of devices");
@@ -261,8 +274,26 @@ Expected<std::string> ClusterWriter::write() {
     text += levelText("network", 0, device.network.latency, network->first,
                       network->second + "; latency as in the table of devices");
   else if (blocks.empty())
-    return createStringError("one GPU without a network needs no cluster file; name a row of the table of devices by --gpu-arch, or add --network");
+    return createStringError(
+        "one GPU without a network needs no cluster of levels; add --network GBITS");
   return text;
+}
+
+/// Says so if there is an NVLink that no block has, since cluster files have neighbours only.
+static std::string unusedLink(const Machine &machine) {
+  std::vector<Block> blocks = blocksOf(machine);
+  for (int64_t a = 0; a < machine.gpus; ++a)
+    for (int64_t b = a + 1; b < machine.gpus; ++b) {
+      const Link &link = machine.between(a, b);
+      auto block =
+          llvm::find_if(blocks, [&](const Block &one) { return a / one.gpus == b / one.gpus; });
+      if (link.path == Path::NVLink && block->link.path != Path::NVLink)
+        return llvm::formatv("{0} between GPU{1} and GPU{2} is not in the file: GPU{3} and GPU{4}, "
+                             "in the same block of neighbours, are linked by {5}. Numbers in another "
+                             "order (CUDA_VISIBLE_DEVICES) may bring linked GPUs together",
+                             link.str(), a, b, block->a, block->b, block->link.str());
+    }
+  return "";
 }
 
 Error convertTopology(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
@@ -289,21 +320,11 @@ Error convertTopology(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   os << read->output << ": " << cluster->description << "\n";
   for (const cost::Level &level : cluster->levels)
     os << llvm::formatv("  {0}: {1}{2:F1} GB/s\n", level.name,
-                        level.count ? std::to_string(level.count) + " units, " : "any number of units, ",
+                        level.count ? std::to_string(level.count) + " units, "
+                                    : "any number of units, ",
                         level.link.bandwidth / 1e9);
-  // Fast links that no block has, since cluster files have neighbours only.
-  for (int64_t a = 0; a < machine->gpus; ++a)
-    for (int64_t b = a + 1; b < machine->gpus; ++b) {
-      std::vector<Block> blocks = blocksOf(*machine);
-      auto block = llvm::find_if(blocks, [&](const Block &one) { return a / one.gpus == b / one.gpus; });
-      if (machine->between(a, b).path == Path::NVLink && block->link.path != Path::NVLink) {
-        os << llvm::formatv("  note: {0} between GPU{1} and GPU{2} is not in the file: GPU{3} and GPU{4}, in the same "
-                            "block of neighbours, are linked by {5}. Numbers in another order (CUDA_VISIBLE_DEVICES) "
-                            "may bring linked GPUs together\n",
-                            machine->between(a, b).str(), a, b, block->a, block->b, block->link.str());
-        return Error::success();
-      }
-    }
+  if (std::string note = unusedLink(*machine); !note.empty())
+    os << "  note: " << note << "\n";
   return Error::success();
 }
 
