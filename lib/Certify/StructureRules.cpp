@@ -134,9 +134,11 @@ static std::pair<int64_t, int64_t> bodyOf(const Expression *loop) {
 }
 
 /// Whether nothing in an expression belongs to a body at `level` that is around it: a loop at this
-/// level or outside of it has bodies of its own, and slices are of what is computed before.
+/// level or outside of it has bodies of its own, as what it stacks is in, and slices are of what is
+/// computed before.
 static bool isClosed(const Expression *x, int64_t level) {
-  return (x->name == loopName && bodyOf(x).first <= level) ||
+  const Expression *loop = x->name == stackName ? x->operands[0] : x;
+  return (loop->name == loopName && bodyOf(loop).first <= level) ||
          (x->name == eachName && cast<DenseI64ArrayAttr>(x->attributes)[0] == level);
 }
 
@@ -347,7 +349,7 @@ static bool dependsOn(int64_t level, const Expression *x,
   if ((x->name == argumentName || x->name == eachName || x->name == iterationName) &&
       cast<DenseI64ArrayAttr>(x->attributes)[0] == level)
     return true;
-  if (x->name == loopName && bodyOf(x).first <= level)
+  if (isClosed(x, level))
     return false;
   return llvm::any_of(x->operands, [&](auto *operand) { return dependsOn(level, operand, seen); });
 }
