@@ -37,7 +37,8 @@ struct Moved {
   }
   /// Whether only some devices of the group have the tensor.
   bool isOnRoot() const {
-    return llvm::any_of(group, [&](unsigned axis) { return llvm::is_contained(fact.type.root, axis); });
+    return llvm::any_of(group,
+                        [&](unsigned axis) { return llvm::is_contained(fact.type.root, axis); });
   }
   /// Completes a sum or a maximum.
   LogicalResult reduce(train::ReduceKind kind);
@@ -137,7 +138,8 @@ static LogicalResult gatherToRoot(dist::GatherOp op, Facts operands, NewFacts &r
 static LogicalResult sendFromRoot(Moved &x, int64_t root) {
   if (root != 0)
     return x.refuse("sends, from another device than the first,");
-  llvm::erase_if(x.fact.type.root, [&](unsigned axis) { return llvm::is_contained(x.group, axis); });
+  llvm::erase_if(x.fact.type.root,
+                 [&](unsigned axis) { return llvm::is_contained(x.group, axis); });
   if (x.fact.offset ||
       !llvm::all_of(x.group, [&](unsigned axis) { return x.fact.type.isReplicated(axis); }))
     return x.refuse("sends the first device's part or term of");
@@ -201,7 +203,8 @@ static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &resul
   const Mesh &mesh = checker.mesh;
   const Distribution before = x.fact.type;
   auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
-  if (x.fact.offset || x.isOnRoot() || llvm::any_of(before.sum, isInGroup) || llvm::any_of(before.max, isInGroup))
+  if (x.fact.offset || x.isOnRoot() || llvm::any_of(before.sum, isInGroup) ||
+      llvm::any_of(before.max, isInGroup))
     return x.refuse("permutes the terms of");
   Axes group = op.getGroup().on(mesh);
   auto fits = [&](const Distribution &after) {

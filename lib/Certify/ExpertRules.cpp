@@ -85,9 +85,8 @@ static LogicalResult route(train::RouteOp op, Facts operands, NewFacts &results,
         type.rows->slotDim = 2;
       }
     }
-    results.push_back({checker.make(op, attributes, expressionsOf(facts), index,
-                                    type.expressionShape()),
-                       type});
+    results.push_back(
+        {checker.make(op, attributes, expressionsOf(facts), index, type.expressionShape()), type});
     if (index == 0)
       routing = results[0].expression;
   }
@@ -121,13 +120,13 @@ static LogicalResult checkIds(Operation *op, unsigned operand, const Fact &fact,
 
 /// Facts whose ids are checked and are of one layout, which is returned.
 static FailureOr<RoutedRows> layoutOf(Operation *op, ArrayRef<unsigned> ids, bool count,
-                                MutableArrayRef<Fact> facts, Checker &checker) {
+                                      MutableArrayRef<Fact> facts, Checker &checker) {
   for (unsigned index : ids) {
     if (failed(checkIds(op, index, facts[index], count, checker)))
       return failure();
     if (!facts[index].type.rows->isLike(*facts[ids[0]].type.rows))
-      return checker.refuse(op) << "has " << Checker::nameOf(op, index)
-                                << ", of other rows than " << Checker::nameOf(op, ids[0]);
+      return checker.refuse(op) << "has " << Checker::nameOf(op, index) << ", of other rows than "
+                                << Checker::nameOf(op, ids[0]);
   }
   return *facts[ids[0]].type.rows;
 }
@@ -143,8 +142,8 @@ static LogicalResult checkKind(Operation *op, unsigned operand, const Fact &fact
 }
 
 /// Data of rows must be of the layout of the ids.
-static LogicalResult checkData(Operation *op, unsigned operand, const Fact &fact, const RoutedRows &rows,
-                               Checker &checker) {
+static LogicalResult checkData(Operation *op, unsigned operand, const Fact &fact,
+                               const RoutedRows &rows, Checker &checker) {
   const std::optional<RoutedRows> &own = fact.type.rows;
   if (!own && fillOf(fact.expression))
     return success();
@@ -158,7 +157,8 @@ static LogicalResult checkData(Operation *op, unsigned operand, const Fact &fact
 /// Applies a rule whose indices are rows; `isRows`: and so are the first and third index of the
 /// result.
 static LogicalResult applyToRows(Operation *op, IndexRule &rule, MutableArrayRef<Fact> facts,
-                                 std::optional<RoutedRows> rows, NewFacts &results, Checker &checker) {
+                                 std::optional<RoutedRows> rows, NewFacts &results,
+                                 Checker &checker) {
   for (Fact &fact : facts)
     fact.type.rows.reset();
   SmallVector<const Expression *> expressions = expressionsOf(facts);
@@ -173,9 +173,8 @@ static LogicalResult applyToRows(Operation *op, IndexRule &rule, MutableArrayRef
     type.rows->blockDim = 0;
     type.rows->slotDim = 2;
   }
-  results.push_back({checker.make(op, Builder(op).getUnitAttr(), expressions, 0,
-                                  type.expressionShape()),
-                     type});
+  results.push_back(
+      {checker.make(op, Builder(op).getUnitAttr(), expressions, 0, type.expressionShape()), type});
   return success();
 }
 
@@ -254,9 +253,8 @@ static LogicalResult dropExperts(Operation *op, unsigned operand, const Fact &id
   const RoutedRows &rows = *ids.type.rows;
   if (weight.type.dims[0] != ids.type.dims[0] || weight.type.shape[0] != rows.experts)
     return checker.refuse(op) << "has " << Checker::nameOf(op, operand) << ", "
-                              << weight.type.str(checker.mesh) << ", for blocks of "
-                              << rows.experts << " experts sharded over "
-                              << checker.mesh.str(ids.type.dims[0]);
+                              << weight.type.str(checker.mesh) << ", for blocks of " << rows.experts
+                              << " experts sharded over " << checker.mesh.str(ids.type.dims[0]);
   weight.type.dims.erase(weight.type.dims.begin());
   weight.type.shape.erase(weight.type.shape.begin());
   return success();
@@ -329,8 +327,8 @@ static LogicalResult groupedLinearGrad(train::GroupedLinearGradOp op, Facts oper
   if (failed(applyToRows(op, rule, facts, {}, made, checker)))
     return failure();
   made[0].type.shape[0] = rows->experts;
-  made[0].expression = checker.make(op, Builder(op).getUnitAttr(), expressionsOf(facts), 0,
-                                    made[0].type.shape);
+  made[0].expression =
+      checker.make(op, Builder(op).getUnitAttr(), expressionsOf(facts), 0, made[0].type.shape);
   results.push_back(made[0]);
   return success();
 }
@@ -383,8 +381,7 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
       auto sizes = cast<DenseI64ArrayAttr>(loop.number->attributes).asArrayRef();
       return round.expression->name == "iteration" &&
              cast<DenseI64ArrayAttr>(round.expression->attributes)[0] == loop.level &&
-             loop.number->operands[0] == rows.routing &&
-             sizes == ArrayRef(roundSizes(rows, slots));
+             loop.number->operands[0] == rows.routing && sizes == ArrayRef(roundSizes(rows, slots));
     });
     if (loop == checker.rounds.end())
       return checker.refuse(op) << "takes the rows of a round of no loop that has enough of them "

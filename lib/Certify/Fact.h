@@ -31,7 +31,8 @@ struct RoutedRows {
 
   bool isLike(const RoutedRows &other) const {
     return routing == other.routing && experts == other.experts && blocks == other.blocks &&
-           slots == other.slots && sequences == other.sequences && tokens == other.tokens && round == other.round;
+           slots == other.slots && sequences == other.sequences && tokens == other.tokens &&
+           round == other.round;
   }
   bool operator==(const RoutedRows &other) const {
     return isLike(other) && blockDim == other.blockDim && slotDim == other.slotDim &&

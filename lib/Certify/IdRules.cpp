@@ -45,10 +45,9 @@ static LogicalResult applyWithIds(Operation *op, StringRef text, StringRef linea
                                   unsigned rows, int64_t dim, Facts operands, NewFacts &results,
                                   Checker &checker, Attribute attributes = {}) {
   auto facts = withGlobalIds(op, ids, rows, dim, operands, checker);
-  return failed(facts)
-             ? failure()
-             : applyRule(IndexRule::parse(text, linear, op), op, *facts, results, checker,
-                         attributes);
+  return failed(facts) ? failure()
+                       : applyRule(IndexRule::parse(text, linear, op), op, *facts, results, checker,
+                                   attributes);
 }
 
 static LogicalResult embedding(train::EmbeddingOp op, Facts operands, NewFacts &results,

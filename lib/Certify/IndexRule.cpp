@@ -116,7 +116,7 @@ private:
   Axes partial;
   Axes root; ///< along which the first device alone has an operand, and so the results
   std::optional<RoutedRows> rows; ///< of operands
-  unsigned block = 0, slot = 0; ///< their indices
+  unsigned block = 0, slot = 0;   ///< their indices
 };
 } // namespace
 

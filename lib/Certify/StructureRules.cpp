@@ -330,8 +330,7 @@ LogicalResult Loop::prove(NewFacts &results) {
         type.rows = type.rows->shifted(1);
         type.rows->routing = stackOf(loop, routing, shape, checker);
       }
-      results.push_back(
-          {stackOf(loop, fact.expression, type.expressionShape(), checker), type});
+      results.push_back({stackOf(loop, fact.expression, type.expressionShape(), checker), type});
       continue;
     }
     results.push_back({checker.make(op.getLoc(), "after loop", numbers(int64_t(index)), {loop},
@@ -387,8 +386,7 @@ LogicalResult Loop::sumRounds(FactList &produced, NewFacts &results) {
     if (sum->name != accumulatedName || sum->attributes != carried ||
         dependsOn(level, sum->operands[0], seen))
       return checker.refuse(op) << "makes something else of carried value " << index
-                                << " than it and the sum of what rounds add, by "
-                                << sum->name;
+                                << " than it and the sum of what rounds add, by " << sum->name;
     if (!isZero(initial[index].expression))
       return checker.refuse(op) << "begins with carried value " << index
                                 << ", which is not 0, for which there is no rule";

@@ -41,7 +41,7 @@ STRATEGIES = {
     "expert": "--mesh data=2,expert=2 --zero 1",
     "expert tensor": "--mesh expert=2,tensor=2 --sequence-parallel",
     "pipeline": "--mesh pipe=2,data=2 --microbatches 4 --zero 1",
-    "pipeline tensor": "--mesh pipe=2,tensor=2 --microbatches 4 --schedule interleaved",
+    "pipeline tensor": "--mesh pipe=2,tensor=2 --microbatches 4 --sequence-parallel",
     "parameter server": "--mesh data=2 --data-sync parameter-server",
 }
 
