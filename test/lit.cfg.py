@@ -25,6 +25,9 @@ config.environment["PATH"] = os.pathsep.join(
 config.environment["OMP_NUM_THREADS"] = "1"
 # glibc overwrites memory that is freed or new, so that a read of either is no matter of luck.
 config.environment["MALLOC_PERTURB_"] = "165"
+# Kernels of OpenBLAS for another processor than this one, such as Haswell or Zen: its results are promised there too.
+if "OPENBLAS_CORETYPE" in os.environ:
+    config.environment["OPENBLAS_CORETYPE"] = os.environ["OPENBLAS_CORETYPE"]
 config.environment["MESHWRIGHT_BUILD"] = config.meshwright_build
 config.environment["MESHWRIGHT_LLVM"] = os.path.dirname(config.llvm_tools)
 
