@@ -326,8 +326,11 @@ static std::string weightsIn(const std::string &folder) {
   std::string latest = latestIn(folder);
   if (std::filesystem::is_symlink(folder + "/latest", error))
     latest = folder + "/latest"; // as users know it
-  for (const std::string &path : {folder + "/model.safetensors", folder + "/model.safetensors.index.json", folder + "/model",
-                                  latest + "/model.safetensors", latest + "/model", folder + "/sharded", folder})
+  std::vector<std::string> places = {folder + "/model.safetensors", folder + "/model.safetensors.index.json", folder + "/model"};
+  if (!latest.empty())
+    places.insert(places.end(), {latest + "/model.safetensors", latest + "/model"});
+  places.insert(places.end(), {folder + "/sharded", folder});
+  for (const std::string &path : places)
     if (std::filesystem::is_regular_file(path, error) || hasShards(path))
       return path;
   for (const char *name : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
@@ -348,6 +351,8 @@ static std::string adapterIn(const std::string &folder) {
   std::error_code error;
   std::string latest = std::filesystem::is_symlink(folder + "/latest", error) ? folder + "/latest" : latestIn(folder);
   for (const std::string &place : {folder, latest}) {
+    if (place.empty())
+      continue; // There is no latest checkpoint.
     if (std::string file = place + "/" + adapterFile; std::filesystem::exists(file, error))
       return file;
     if (std::string shards = place + "/adapter_model"; hasShards(shards))
