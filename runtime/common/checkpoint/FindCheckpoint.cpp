@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -24,8 +25,11 @@ namespace fs = std::filesystem;
 
 std::string meshwright::missingCommit(const std::string &directory, const std::string &state) {
   Json json = Json::parse(state, nullptr, /*allow_exceptions=*/false);
+  std::error_code error;
+  // One that another run renamed into its place has none, and the mark once a run has begun to remove it.
+  bool isMarked = fs::exists(directory + "/" + uncommittedFile, error);
   // State that is damaged is refused elsewhere.
-  if (!json.is_object() || json.value("commit", Json()) != "file")
+  if (!isMarked && (!json.is_object() || json.value("commit", Json()) != "file"))
     return "";
   std::string path = directory + "/" + commitFile, sum;
   std::ifstream file(path);
@@ -34,6 +38,15 @@ std::string meshwright::missingCommit(const std::string &directory, const std::s
   if (sum != checksumOf(state.data(), state.size()))
     return text(path, " does not have the checksum of state.json");
   return "";
+}
+
+bool meshwright::isUnfinished(const std::string &directory) {
+  std::error_code error;
+  if (!fs::exists(directory + "/" + uncommittedFile, error))
+    return false;
+  std::ifstream file(directory + "/state.json", std::ios::binary);
+  std::string state{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return state.empty() || !missingCommit(directory, state).empty();
 }
 
 std::string meshwright::findCheckpoint(const std::string &path) {
@@ -91,7 +104,7 @@ static Names checkpointsIn(const std::string &folder) {
   std::vector<std::pair<fs::file_time_type, std::string>> rest;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
     if (std::string name = entry.path().filename();
-        name.rfind("step-", 0) == 0 && name != newest && !others.count(name)) {
+        name.rfind("step-", 0) == 0 && name != newest && !others.count(name) && !isUnfinished(entry.path())) {
       std::error_code none;
       rest.emplace_back(fs::last_write_time(entry.path() / "state.json", none), name);
     }

@@ -18,8 +18,15 @@ std::string findCheckpoint(const std::string &path);
 /// What completes a checkpoint of --save-commit file: a file with the checksum of its state.json.
 inline constexpr char commitFile[] = "commit";
 
+/// A file in a checkpoint that a run writes, or removes, in place: before "commit" is there it is not complete.
+inline constexpr char uncommittedFile[] = ".uncommitted";
+
 /// Why the checkpoint `directory`, whose state.json has these contents, is not complete; empty if it is.
 std::string missingCommit(const std::string &directory, const std::string &state);
+
+/// Whether a run that ended while it wrote or removed the checkpoint `directory` in place left it: another that saves there
+/// removes it.
+bool isUnfinished(const std::string &directory);
 
 /// The checkpoint that --resume auto means: of those that the links "latest" in `folders` name, the
 /// one written last, since a run that went back to an earlier step may have left later steps behind;

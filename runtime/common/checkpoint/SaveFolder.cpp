@@ -31,8 +31,6 @@ using namespace meshwright;
 namespace fs = std::filesystem;
 
 static const char *partialPrefix = ".partial-";
-/// In a folder that is not complete before its file "commit".
-static const char *uncommitted = "/.uncommitted";
 
 static std::string hostName() {
   char name[256] = {};
@@ -64,12 +62,7 @@ void SaveFolder::removeLeftOvers() const {
   std::error_code ignored;
   for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored)) {
     std::string name = entry.path().filename(), path = entry.path();
-    bool isPartial = name.rfind(partialPrefix, 0) == 0;
-    if (name.rfind("step-", 0) == 0 && fs::exists(path + uncommitted, ignored)) {
-      std::string state = contentsOf(path + "/state.json");
-      isPartial = state.empty() || !missingCommit(path, state).empty();
-    }
-    if (isPartial)
+    if (name.rfind(partialPrefix, 0) == 0 || (name.rfind("step-", 0) == 0 && isUnfinished(path)))
       fs::remove_all(entry.path(), ignored);
   }
 }
@@ -168,11 +161,20 @@ static void writeWhole(const std::string &path, const std::string &content) {
   file.close();
 }
 
-/// Makes the checkpoint `directory` one that is not complete, which the next start removes if this run does not.
-static void withdraw(const std::string &directory) {
-  std::error_code ignored;
-  writeWhole(directory + uncommitted, "");
-  fs::remove(directory + "/" + commitFile, ignored);
+/// Makes the checkpoint `directory` one that is not complete, which the next start removes if this run does not. Returns why
+/// it stays as it is, if it does.
+static std::error_code withdraw(const std::string &directory) {
+  int file = open((directory + "/" + uncommittedFile).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0 || fsync(file) != 0) {
+    std::error_code error(errno, std::generic_category());
+    if (file >= 0)
+      close(file);
+    return error;
+  }
+  close(file);
+  std::error_code error;
+  fs::remove(directory + "/" + commitFile, error);
+  return error;
 }
 
 std::string SaveFolder::begin(const std::string &name) {
@@ -180,8 +182,11 @@ std::string SaveFolder::begin(const std::string &name) {
   std::error_code error;
   if (commitsByFile() && fs::exists(partial, error)) {
     // An earlier one of this step.
-    withdraw(partial);
-    fs::remove_all(partial, error);
+    if (error = withdraw(partial); !error)
+      fs::remove_all(partial, error);
+    if (error)
+      fail("--save: cannot remove ", partial, ", which an earlier run wrote: ", error.message(),
+           ": remove it, or check the directory's permissions");
   }
   fs::create_directory(partial, error);
   if (error)
@@ -189,7 +194,7 @@ std::string SaveFolder::begin(const std::string &name) {
          ": free space there or name another path");
   addFailureCleanup(partial);
   if (commitsByFile())
-    writeWhole(partial + uncommitted, "");
+    writeWhole(partial + "/" + uncommittedFile, "");
   return partial;
 }
 
@@ -239,6 +244,13 @@ void SaveFolder::pointLatest(const std::string &name) const {
          ": remove what is in its place");
 }
 
+void SaveFolder::keepLatest(const std::string &name) const {
+  if (fs::path(latestIn(directory)).filename() == name)
+    return;
+  pointLatest(name);
+  syncDirectory(directory);
+}
+
 void SaveFolder::accompany(const std::string &path) {
   MappedFile file(path, "--data");
   copyName = fs::path(path).filename();
@@ -267,7 +279,7 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
     writeWhole(partial + "/" + commitFile, checksumOf(state.data(), state.size()) + "\n");
     syncDirectory(partial);
     dropFailureCleanup(partial);
-    unlink((partial + uncommitted).c_str());
+    unlink((partial + "/" + uncommittedFile).c_str());
   } else {
     dropFailureCleanup(partial);
     try {
@@ -309,8 +321,9 @@ void SaveFolder::removeOld(int64_t keep) {
   // "latest" is one of those that stay.
   for (size_t i = 0; i + size_t(keep) <= found.size(); ++i) {
     std::string going = partialName(found[i].second);
+    error.clear();
     if (commitsByFile())
-      withdraw(going);
+      error = withdraw(going);
     else
       fs::rename(directory + "/" + found[i].second, going, error);
     if (!error)

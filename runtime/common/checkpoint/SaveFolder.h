@@ -46,6 +46,8 @@ public:
   /// `keep` checkpoints of the run that were written last; none if `keep` is 0. What others have put there meanwhile is
   /// theirs, also for later starts.
   void publish(const std::string &name, int64_t keep);
+  /// Points "latest" to the checkpoint `name`, which is there already.
+  void keepLatest(const std::string &name) const;
   /// Where the checkpoint `name` is written before it is published.
   std::string partialName(const std::string &name) const;
   /// The checkpoints of other runs that are there.

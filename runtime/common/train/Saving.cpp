@@ -7,12 +7,15 @@
 
 #include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/CheckpointOutput.h"
+#include "common/checkpoint/FindCheckpoint.h"
 #include "common/communication/RankText.h"
 #include "common/monitor/StopSignal.h"
 #include "meshwright/runtime/FileArguments.h"
 #include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <unistd.h>
 
 using namespace meshwright;
@@ -32,6 +35,7 @@ void Saving::open(const TokenData &data) {
   const Options &options = run.options;
   if (run.isRoot())
     openFolders(data);
+  takeResumed();
   isSharded = writesShards(options, run.plan);
   if (isSharded) {
     run.context.world->barrier(); // Rank 0 has made the folders, and a file in each.
@@ -73,6 +77,24 @@ void Saving::openFolders(const TokenData &data) {
   }
 }
 
+/// The tier whose own checkpoint the run goes on from has it, and saves its state only when that has changed. Collective.
+void Saving::takeResumed() {
+  if (run.checkpoint.empty())
+    return;
+  std::filesystem::path from = canonicalPath(run.checkpoint);
+  for (Tier &tier : tiers) {
+    // Other ranks' machines need not see the folders.
+    int32_t mine = run.isRoot() && from.filename() == checkpointName(run.state.step) &&
+                   isSameFile(from.parent_path().string(), tier.path), isOwn = 0;
+    run.context.world->allReduce(ElementType::I32, Reduction::Max, &mine, &isOwn, 1);
+    if (!isOwn)
+      continue;
+    tier.saved = run.state.step;
+    tier.position = run.state.position;
+    tier.isResumed = true;
+  }
+}
+
 bool Saving::isDue() const {
   return std::any_of(tiers.begin(), tiers.end(),
                      [&](const Tier &tier) { return tier.every && run.state.step % tier.every == 0; });
@@ -100,6 +122,8 @@ void Saving::saveInto(const std::vector<Tier *> &wanted) {
   for (Tier *tier : wanted)
     if (tier->saved != run.state.step || tier->position != run.state.position)
       due.push_back(tier);
+    else if (tier->isResumed && tier->folder)
+      tier->folder->keepLatest(checkpointName(tier->saved)); // It may be an earlier one than the last.
   if (due.empty())
     return;
   finishWriting();
@@ -112,13 +136,17 @@ void Saving::saveInto(const std::vector<Tier *> &wanted) {
   for (Tier *tier : due) {
     tier->saved = run.state.step;
     tier->position = run.state.position;
+    tier->isResumed = false;
   }
 }
 
 /// `message`, and which checkpoint in `folder` is left.
 [[noreturn]] static void failSaving(const std::string &message, const std::string &folder) {
-  std::string latest = folder + "/" + latestName;
-  fail(message, access(latest.c_str(), F_OK) ? "" : "; the last good one is " + latest);
+  std::string latest = latestIn(folder);
+  std::ifstream file(latest + "/state.json", std::ios::binary);
+  std::string state{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  bool isThere = !latest.empty() && !state.empty() && missingCommit(latest, state).empty();
+  fail(message, isThere ? text("; the last good one is ", folder, "/", latestName) : "");
 }
 
 void Saving::saveNow(const std::vector<Tier *> &due) {

@@ -75,6 +75,7 @@ private:
     int64_t every;
     std::unique_ptr<SaveFolder> folder = {}; ///< on rank 0
     int64_t saved = -1, position = -1; ///< the step and the place in the data of its last checkpoint
+    bool isResumed = false; ///< that is the checkpoint from which the run goes on
   };
   /// A checkpoint that ranks write beside training, into as many folders as tiers.
   struct Snapshot {
@@ -86,6 +87,7 @@ private:
   };
   const Tier *lastTier() const;
   void openFolders(const TokenData &data);
+  void takeResumed();
   void publishSnapshot();
   void saveInto(const std::vector<Tier *> &due);
   void saveNow(const std::vector<Tier *> &due);
