@@ -65,20 +65,34 @@ static bool holdsShards(const std::string &folder) {
   return false;
 }
 
-/// The id that `files` of a state gives the file `name`, or the folder of shards in its place; empty if it has neither.
-static std::string idIn(const Json &files, const std::string &name) {
+namespace {
+/// A file that a state names, or the folder of shards in its place.
+struct Named {
+  std::string path; ///< within the checkpoint
+  std::string id;   ///< empty if the state names neither
+};
+} // namespace
+
+/// What `files` of a state says of the file `name`.
+static Named namedIn(const Json &files, const std::string &name) {
   std::map<std::string, std::string> shards;
   std::string folder = shardFolder(name) + "/";
   for (const auto &[path, id] : files.items()) {
+    std::string words = id.is_string() ? id.get<std::string>() : id.dump();
     if (path == name)
-      return id.is_string() ? id.get<std::string>() : id.dump();
+      return {name, words};
     if (path.rfind(folder, 0) == 0)
-      shards[path.substr(folder.size())] = id.is_string() ? id.get<std::string>() : id.dump();
+      shards[path.substr(folder.size())] = words;
   }
-  return shards.empty() ? "" : idOfShards(shards);
+  return {folder, shards.empty() ? "" : idOfShards(shards)};
 }
 
-Folder checkpoint::openFolder(const std::string &given) {
+/// What checkpoints' folders have beside tensors and companions.
+static bool isOfCheckpoint(const std::string &name) {
+  return name == "state.json" || name == commitFile || name == uncommittedFile;
+}
+
+Folder checkpoint::openFolder(const std::string &given, Completeness wanted) {
   std::error_code error;
   if (!fs::exists(given, error))
     fail(given, ": there is nothing of this name");
@@ -116,10 +130,15 @@ Folder checkpoint::openFolder(const std::string &given) {
     folder.state = Json::parse(folder.stateText, nullptr, /*allow_exceptions=*/false);
     if (folder.state->is_discarded() || !folder.state->is_object())
       fail(folder.path, "/state.json is no JSON object: the file is damaged");
+    folder.missing = missingCommit(folder.path, folder.stateText);
+  } else if (isUnfinished(folder.path)) {
+    folder.missing = text(folder.path, " has no state.json, so the run that wrote it ended before it was complete");
   }
+  if (wanted == Completeness::Needed && !folder.missing.empty())
+    fail(folder.missing, ": name another checkpoint");
   for (const fs::directory_entry &entry : fs::directory_iterator(folder.path))
     if (std::string name = entry.path().filename();
-        entry.is_regular_file(error) && name != "state.json" && name != commitFile && name.find(".safetensors") == name.npos)
+        entry.is_regular_file(error) && !isOfCheckpoint(name) && name.find(".safetensors") == name.npos)
       folder.companions.push_back(name);
   std::sort(folder.companions.begin(), folder.companions.end());
   return folder;
@@ -136,18 +155,24 @@ void checkpoint::checkSealed(const Folder &folder) {
   const Json &state = *folder.state;
   if (!state.contains("checksum") || !state["checksum"].is_string() || !isSealed(folder.stateText, state["checksum"]))
     fail("state.json does not have the checksum that it was written with");
-  if (std::string missing = missingCommit(folder.path, folder.stateText); !missing.empty())
-    fail(missing);
+  if (!folder.missing.empty())
+    fail(folder.missing);
   if (!state.contains("files") || !state["files"].is_object())
     fail("state.json does not say which files belong to it");
-  for (const char *name : {weightsName, adaptersName, optimizerName}) {
-    std::string id = idIn(state["files"], name);
+  const std::initializer_list<const char *> names = {weightsName, adaptersName, optimizerName};
+  for (const char *name : names) {
+    Named named = namedIn(state["files"], name);
     const TensorFile *file = folder.file(name);
-    if (!id.empty() && !file)
-      fail("it has no ", name);
-    if (!id.empty() && id != file->reader->id())
-      fail(name, " is of another checkpoint than state.json: its id is ", file->reader->id(), ", not ", id);
+    if (!named.id.empty() && !file)
+      fail("it has no ", named.path);
+    if (!named.id.empty() && named.id != file->reader->id())
+      fail(named.path, " is of another checkpoint than state.json: its id is ", file->reader->id(), ", not ", named.id);
   }
+  for (const auto &[path, ignored] : state["files"].items())
+    if (std::none_of(names.begin(), names.end(), [&, &path = path](const char *name) {
+          return path == name || path.rfind(shardFolder(name) + "/", 0) == 0;
+        }))
+      fail("state.json names a file that checkpoints do not have, ", path);
 }
 
 std::string checkpoint::writtenName(const SafeTensorsReader &reader, const std::string &name) {

@@ -35,6 +35,7 @@ struct Folder {
   std::string path;
   std::string stateText;     ///< empty where it is no checkpoint
   std::optional<Json> state; ///< of `stateText`
+  std::string missing;       ///< why the run that wrote it has not completed it; empty if it has
   std::vector<TensorFile> files; ///< weights first
   /// Files beside the tensors and the state, which go where the weights go.
   std::vector<std::string> companions;
@@ -46,14 +47,16 @@ struct Folder {
 };
 
 /// The folder at `path`: a checkpoint, the latest in a folder of --save, a model's folder or a
-/// safetensors file. An Error where it has no weights or where the headers of its files are damaged.
-Folder openFolder(const std::string &path);
+/// safetensors file. An Error where it has no weights, where the headers of its files are damaged, or where it is not
+/// complete; LookAtAny leaves what is missing to the caller.
+enum class Completeness { Needed, LookAtAny };
+Folder openFolder(const std::string &path, Completeness wanted = Completeness::Needed);
 
 /// The checkpoint at `path`; an Error where it has no state.
 Folder openCheckpoint(const std::string &path);
 
-/// An Error where the state of `folder` does not have its checksum, or where a file is not the one that
-/// the state names.
+/// An Error where the state of `folder` does not have its checksum, where a file is not the one that the state names, or
+/// where it names one that checkpoints do not have.
 void checkSealed(const Folder &folder);
 
 /// The name under which tensors of `reader` called `name` are written: with the prefix of the text part

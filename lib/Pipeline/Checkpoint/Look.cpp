@@ -49,8 +49,10 @@ static std::string numbersHash(const Json &numbers) {
 
 bool checkpoint::inspect(const Arguments &arguments, std::ostream &os) {
   for (const std::string &path : arguments.paths) {
-    Folder folder = openFolder(path);
+    Folder folder = openFolder(path, Completeness::LookAtAny);
     os << path << ": " << (folder.state ? stateWords(*folder.state) : "weights") << "\n";
+    if (!folder.missing.empty())
+      os << "  not complete: " << folder.missing << "\n";
     if (folder.state && folder.state->contains("flags"))
       for (const auto &[name, value] : (*folder.state)["flags"].items())
         os << "  " << name << " " << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
@@ -93,7 +95,9 @@ static std::vector<std::string> foldersAt(const std::string &path) {
 
 /// Verifies all of the folder at `path`. Returns what it has, in words; an Error says what is wrong.
 static std::string verified(const std::string &path) {
-  Folder folder = openFolder(path);
+  Folder folder = openFolder(path, Completeness::LookAtAny);
+  if (!folder.state && !folder.missing.empty())
+    fail(folder.missing);
   if (folder.state) {
     const Json &state = *folder.state;
     // Version 2 had none.

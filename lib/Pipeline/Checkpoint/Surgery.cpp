@@ -205,7 +205,7 @@ static void noteNumbers(Json &state, const Changes &plan, const std::string &id,
   }
   std::string before = numbers.contains("history") && numbers["history"].is_string() ? numbers["history"].get<std::string>() : "";
   numbers["history"] = text(before, before.empty() ? "" : ", ", "checkpoint surgery ", id.substr(0, 16), " at step ",
-                            state.value("step", Json()).dump(), plan.resetOptimizer ? ", optimizer begun anew" : "");
+                            state.value("step", Json()).dump(), plan.resetOptimizer ? ", optimizer state reset" : "");
 }
 
 /// `state` of a run that begins with these weights.

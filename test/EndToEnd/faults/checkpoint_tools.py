@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`meshwright checkpoint`: inspect, verify, diff, convert, merge and surgery: checkpoint_tools.py GOLDEN WORK FLIPS"""
 import array
+import ctypes
 import json
 import os
 import pathlib
@@ -72,6 +73,23 @@ check("of another checkpoint than state.json" in tool("verify", "mixed", code=1)
 refused("surgery", "mixed", "-o", "new", "--reset-optimizer", says="of another checkpoint than state.json")
 os.remove(f"mixed/{OPTIMIZER}")
 check(f"it has no {OPTIMIZER}" in tool("verify", "mixed", code=1), "a missing file")
+# A state that names a file that checkpoints do not have, under its checksum.
+class Hash(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+checksum = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+checksum.restype, checksum.argtypes = Hash, [ctypes.c_char_p, ctypes.c_size_t]
+shutil.copytree("run/step-00000004", "unknown")
+text = pathlib.Path("unknown/state.json").read_text()
+was = json.loads(text)["checksum"]
+# Under the name that it has the checksum is right.
+for path, code in ((OPTIMIZER, 0), (OPTIMIZER + "2", 1)):
+    changed = text.replace(f'"{OPTIMIZER}"', f'"{path}"').replace(was, "0" * 32)
+    sum = checksum(changed.encode(), len(changed.encode()))
+    pathlib.Path("unknown/state.json").write_text(changed.replace("0" * 32, f"{sum.high:016x}{sum.low:016x}"))
+    found = tool("verify", "unknown", code=code)
+    check(("whole" if code == 0 else f"names a file that checkpoints do not have, {path}") in found, found)
 check("has no checksums" in tool("verify", golden.weights), "a file without checksums")
 refused("verify", "nothing", says="nothing: there is nothing of this name")
 os.mkdir("empty")
@@ -210,7 +228,7 @@ def numbers(folder):
 # What changes the numbers of a run is said in its numbers; names change none.
 check(numbers("renamed") == numbers("again") == numbers("run/step-00000004"), "a new name changes numbers")
 check(re.fullmatch("checkpoint surgery [0-9a-f]{16} at step 4", numbers("anew")["history"]), numbers("anew"))
-check(numbers("averaging-reset")["history"].endswith(" at step 3, optimizer begun anew"), numbers("averaging-reset"))
+check(numbers("averaging-reset")["history"].endswith(" at step 3, optimizer state reset"), numbers("averaging-reset"))
 check(numbers("fresh")["--init"].startswith("checkpoint surgery ") and "history" not in numbers("fresh"), numbers("fresh"))
 check("state.json: numbers:" in tool("diff", "run/step-00000004", "anew", code=1), "diff does not compare numbers")
 for folder in ("anew", "fresh"):

@@ -73,6 +73,76 @@ shutil.copytree("file/step-00000004", "cut/step-00000009")
 pathlib.Path("cut/step-00000009/.uncommitted").touch()
 call(words(**run, save="cut", resume="auto", steps=6, **by_file))
 check(os.path.exists("cut/step-00000009/commit"), "a complete checkpoint is removed")
+# The first checkpoint of a run that was killed while it wrote it, alone: the run begins anew.
+for kind in ("tensors", "state"):
+    first = pathlib.Path(f"first-{kind}/step-00000001")
+    first.mkdir(parents=True)
+    (first / ".uncommitted").touch()
+    for name in ("model.safetensors", "state.json")[:2 if kind == "state" else 1]:
+        shutil.copy(f"file/step-00000004/{name}", first)
+    check(train("./exe", 2, metrics=f"{kind}.jsonl", save=first.parent, resume="auto", steps=2, **run, **by_file) == want[:2], f"first checkpoint, {kind}")
+    check(not first.exists(), "what a killed run left is still there")
+
+# One that was renamed into its place, and that a run has begun to remove.
+shutil.copytree("renamed", "marked", symlinks=True)
+for step in (4, 6):
+    pathlib.Path(f"marked/step-{step:08}/.uncommitted").touch()
+os.remove("marked/latest")
+refused("has no file commit", resume="marked/step-00000004", steps=8)
+said = call(words(**run, save="marked", resume="auto", steps=2, **by_file))
+check("resumed from marked/step-00000002" in said, said)
+check(sorted(path.name for path in pathlib.Path("marked").glob("step-*")) == ["step-00000002"], os.listdir("marked"))
+
+# Commands say that a checkpoint is not complete, or refuse it.
+shutil.copytree("file/step-00000004", "open/state")
+os.remove("open/state/commit")
+os.mkdir("open/tensors")
+shutil.copy("file/step-00000004/model.safetensors", "open/tensors")
+pathlib.Path("open/tensors/.uncommitted").touch()
+for folder, says in (("open/state", "open/state has no file commit"), ("open/tensors", "open/tensors has no state.json")):
+    for command in (["convert", folder, "-o", "out"], ["merge", "file", folder, "-o", "out"], ["diff", "file", folder],
+                    ["surgery", folder, "-o", "out", "--reset-optimizer"]):
+        done = subprocess.run(["meshwright", "checkpoint", *command], capture_output=True, text=True, timeout=60)
+        check(done.returncode == 2 and says in done.stderr and not os.path.exists("out"), f"{command}: {done.stdout}{done.stderr}")
+    check(f"not complete: {says}" in call(["meshwright", "checkpoint", "inspect", folder]), f"inspect {folder}")
+    done = subprocess.run(["meshwright", "checkpoint", "verify", folder], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and f"damaged: {says}" in done.stdout, f"verify {folder}: {done.stdout}")
+call(["meshwright", "checkpoint", "convert", "cut/step-00000009", "-o", "converted"])
+check(not os.path.exists("converted/.uncommitted"), "the mark is converted")
+
+# A run that makes no step keeps the checkpoint from which it goes on, which may be the only one.
+for how in ({}, by_file, {**by_file, "async_save": True}, {"save_format": "sharded", **by_file}):
+    folder = "once-" + "-".join(map(str, how.values()))
+    call(words(**run, save=f"{folder}:2", steps=4, **how))
+    for resumed, step in ((folder, 4), (f"{folder}/step-00000002", 2)):
+        state = pathlib.Path(f"{folder}/step-{step:08}/state.json")
+        was = state.stat()
+        call(words(**run, save=f"{folder}:2", resume=resumed, steps=step, **how))
+        check(state.stat().st_mtime_ns == was.st_mtime_ns and state.stat().st_ino == was.st_ino, f"{folder}: step {step} is saved again")
+        latest = pathlib.Path(f"{folder}/latest")
+        check((os.readlink(latest) if latest.is_symlink() else latest.read_text().strip()) == f"step-{step:08}", f"{folder}: latest")
+
+# An error names the last good checkpoint if there is one.
+for good in (True, False):
+    folder = f"good-{good}"
+    os.mkdir(folder)
+    shutil.copytree("file/step-00000004", f"{folder}/step-00000004")
+    pathlib.Path(f"{folder}/latest").write_text("step-00000004\n")
+    if not good:
+        os.remove(f"{folder}/step-00000004/commit")
+    pathlib.Path(f"{folder}/step-00000001").touch()
+    done = subprocess.run(words(**run, save=folder, steps=1, **by_file), capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and "cannot remove" in done.stderr, done.stderr)
+    check((f"the last good one is {folder}/latest" in done.stderr) == good, f"{good}: {done.stderr}")
+
+# What --keep cannot remove stays, and the run goes on.
+call(words(**run, save="stays:2", steps=4, **by_file))
+os.mkdir("stays/step-00000002/.uncommitted")  # which is no file that can be written
+done = subprocess.run(words(**run, save="stays:2", keep=1, resume="auto", steps=8, **by_file), capture_output=True, text=True, timeout=60)
+check(done.returncode == 0 and "note: --keep: cannot remove stays/step-00000002: Is a directory" in done.stderr, done.stderr)
+there = sorted(path.name for path in pathlib.Path("stays").glob("step-*"))
+check(there == ["step-00000002", "step-00000008"], f"stays: {there}")
+
 # Surgery renames what it writes.
 call(["meshwright", "checkpoint", "surgery", "file", "-o", "changed", "--reset-optimizer"])
 check("commit" not in tree("changed") and "whole" in call(["meshwright", "checkpoint", "verify", "changed"]), "surgery")
