@@ -37,8 +37,8 @@ static constexpr const char *usage =
     "                SIGTERM and SIGINT end the run and are no reason to start again\n"
     "  --elastic EXE elastic training: an executable of the same model and global batch for fewer ranks,\n"
     "                with which the run goes on after a rank is lost (killed by a signal). Repeat it for\n"
-    "                several sizes. SIGUSR2 says that ranks are back: the run saves its state and goes on\n"
-    "                with N ranks\n";
+    "                several sizes. Send SIGUSR2 when ranks are available again: the run saves its state\n"
+    "                and goes on with N ranks\n";
 
 using Command = std::vector<std::string>;
 
@@ -116,6 +116,12 @@ static void endForMoreRanks(int) {
 
 /// Runs `command` to its end. Returns its exit status, 128 + N for signal N.
 static llvm::Expected<int> finish(const Command &command) {
+  // Between fork and the line that says whom to pass signals on to none arrives, nor in the child before it ends of them.
+  sigset_t passed, before;
+  sigemptyset(&passed);
+  for (int signal : {SIGTERM, SIGINT, SIGUSR2})
+    sigaddset(&passed, signal);
+  sigprocmask(SIG_BLOCK, &passed, &before);
   pid_t pid = fork();
   if (pid < 0)
     return createStringError(llvm::Twine("cannot start a process: ") + strerror(errno));
@@ -123,13 +129,18 @@ static llvm::Expected<int> finish(const Command &command) {
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     signal(SIGUSR2, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     Error error = become(command);
     llvm::errs() << "meshwright: error: " << toString(std::move(error)) << "\n";
     _exit(127);
   }
   child = pid;
-  if (stopSignal) // It has come before there was anyone to pass it on to.
+  // What has come before there was anyone to pass it on to.
+  if (stopSignal)
     kill(pid, stopSignal);
+  else if (ranksAreBack)
+    kill(pid, SIGTERM);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
@@ -229,8 +240,6 @@ static Error runWithRestarts(const std::vector<Member> &members, bool mpi, Comma
   bool hasSaved = given.empty() || given.back() == "auto";
   size_t at = 0; // of the members
   for (unsigned restarts = 0, inVain = 0;;) {
-    ranksAreBack = 0;
-    lacksRanks = at > 0;
     Command command = launcherOf(members[at], mpi);
     command.insert(command.end(), args.begin(), args.end());
     llvm::Expected<int> status = finish(command);
@@ -240,17 +249,21 @@ static Error runWithRestarts(const std::vector<Member> &members, bool mpi, Comma
     if (*status == 0 || *status == 2 || *status == 127 || stopSignal)
       exit(*status);
     std::vector<std::string> now = saved();
-    inVain = now == before && !ranksAreBack ? inVain + 1 : 0;
+    bool grows = ranksAreBack;
+    inVain = now == before && !grows ? inVain + 1 : 0;
     before = now;
     std::string ended = (llvm::Twine("the run ended with status ") + llvm::Twine(*status)).str();
-    bool grows = ranksAreBack;
     if (grows) {
       at = 0;
+      ranksAreBack = 0;
       ended = "ranks are back";
     } else if (*status > 128 && at + 1 < members.size()) {
       ++at;
       ended += ", a rank is lost";
     }
+    lacksRanks = at > 0;
+    if (!lacksRanks) // It may have come meanwhile.
+      ranksAreBack = 0;
     if (inVain == mostInVain)
       return createStringError(ended + ", and has ended " + llvm::Twine(mostInVain) +
                                " times in a row without a new checkpoint: it is not started again");

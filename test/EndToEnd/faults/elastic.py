@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, check, compile, distance, flags, fresh, rows, train
+from harness import Golden, call, check, compile, distance, flags, fresh, rows, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -47,12 +47,31 @@ def ranks_of(name):
     return sorted(found)
 
 
-def elastic(more, each):
-    """4 ranks, of which one is lost, 3 ranks, and 4 again; `each` says how many processes a rank is."""
-    folder = f"mpi-{each}"
+# A SIGUSR2 right before the second start, when there is no process that it could be passed on to.
+open("early.c", "w").write("""#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+pid_t fork(void) {
+  static int count;
+  if (!strcmp(program_invocation_short_name, "meshwright") && ++count == 2)
+    kill(getpid(), SIGUSR2);
+  return ((pid_t (*)(void))dlsym(RTLD_NEXT, "fork"))();
+}
+""")
+call(["gcc", "-shared", "-fPIC", "early.c", "-o", "early.so", "-ldl"])
+
+
+def elastic(more, each, early=False):
+    """4 ranks, of which one is lost, 3 ranks, and 4 again; `each` says how many processes a rank is. `early`: they are back
+    before the 3 ranks have started."""
+    folder = f"mpi-{each}-{early}"
     command = ["meshwright", "run", *more, "-n", "4", "--restarts", "1", "--elastic", "on3", "--elastic", "on2", "on4",
                *map(str, flags(dict(run, save=f"{folder}:5", metrics=f"{folder}.jsonl", keep=3)))]
-    process = subprocess.Popen(command, stdout=open("log", "w"), stderr=subprocess.STDOUT)
+    process = subprocess.Popen(command, stdout=open("log", "w"), stderr=subprocess.STDOUT,
+                               env=dict(os.environ, LD_PRELOAD=os.path.abspath("early.so")) if early else None)
 
     def reach(step, name):
         deadline = time.monotonic() + 90
@@ -68,8 +87,9 @@ def elastic(more, each):
         found = ranks_of("on4")
         check(len(found) == (4 if each else 1), f"{len(found)} processes of on4")
         os.kill(found[-1], signal.SIGKILL)
-        reach(25, "on3")
-        process.send_signal(signal.SIGUSR2)
+        if not early:
+            reach(25, "on3")
+            process.send_signal(signal.SIGUSR2)
         code = process.wait(timeout=90)
     finally:
         for name in ("on4", "on3", "on2"):
@@ -91,3 +111,4 @@ def elastic(more, each):
 
 elastic(["--mpi"], 1)
 elastic([], 0)
+elastic([], 0, early=True)
