@@ -119,9 +119,9 @@ static std::vector<Source> sourcesOf(MwContext &context, const VariableAddresses
       if ((tensor.box || context.rank() != 0) && owner != context.rank())
         continue;
       Box box = shardOf(context.plan, *variable, owner);
-      bool speaks = tensor.box ? context.plan.programOf(owner) == variable->program
-                               : ownsShard(context.plan, *variable, owner);
-      if (!speaks || !holdsTensor(*variable, box, number))
+      bool isSource = tensor.box ? context.plan.programOf(owner) == variable->program
+                                 : ownsShard(context.plan, *variable, owner);
+      if (!isSource || !holdsTensor(*variable, box, number))
         continue;
       Source source{owner, variable->isHalved && variable->role == Variable::Master, {}, {}};
       size_t skip = variable->numbered;

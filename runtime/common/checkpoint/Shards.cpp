@@ -59,7 +59,7 @@ static std::vector<Rows> rowsOf(const StoredPart &part, const std::vector<int64_
   return rows;
 }
 
-/// The dimension of the file tensor along which the variables that are stored in it lie, one behind another.
+/// The dimension of the file tensor along which the variables that are stored in it are concatenated.
 static size_t slicedDimension(const FileTensor &tensor) {
   for (auto [variable, number] : tensor.parts)
     if (variable->storage.slice)
@@ -70,7 +70,7 @@ static size_t slicedDimension(const FileTensor &tensor) {
 /// The boxes of `tensor` that `rank` writes. `share` is the place of the tensor among all, from 0 to 1.
 static std::vector<Box> boxesOf(const Plan &plan, const FileTensor &tensor, int64_t rank, double share) {
   size_t sliced = slicedDimension(tensor);
-  // The rows along that dimension, by those of the others: of variables that lie side by side they are one box.
+  // The rows along that dimension, by those of the others: adjacent slices of a fused tensor are merged into one box.
   using Range = std::pair<int64_t, int64_t>; // the first one, and how many
   std::map<std::vector<Range>, std::vector<Range>> rowsBySide;
   for (auto [variable, number] : tensor.parts) {

@@ -433,6 +433,10 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
          file.id().empty() ? "missing" : file.id(), ", but state.json beside it says ", id,
          ": it is damaged or another checkpoint's; name another checkpoint");
   std::vector<Piece> work = pieces(target, kind);
+  std::vector<std::string> inFile = file.names();
+  bool isShard = std::any_of(inFile.begin(), inFile.end(), [&](const std::string &name) { return file.find(name)->offsets.has_value(); });
+  const char *remedy = isShard ? "the file is one of a sharded checkpoint: name the folder of all its shards"
+                               : "name a file of the same model, or compile with the config it belongs to";
   // Every rank checks every tensor, also those it holds no part of, so that all
   // ranks see the same error.
   std::map<std::string, const SafeTensorsReader::Tensor *> used;
@@ -451,16 +455,13 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
         continue; // The arena is zeroed.
       if (!tensor)
         fail(flag, " ", path, ": has no tensor ", name, " of shape ", shapeText(layout.fileShape),
-             ", which the model ", target.plan.model,
-             " needs: name a file of the same model, or compile with the config it belongs to");
+             ", which the model ", target.plan.model, " needs: ", remedy);
       if (tensor->type == ElementType::I32)
         fail(flag, " ", path, ": tensor ", name,
              " holds integers: F32, F64, BF16 or F16 is wanted");
       if (tensor->shape != layout.fileShape)
         fail(flag, " ", path, ": tensor ", name, " has shape ", shapeText(tensor->shape),
-             ", but the model needs ", shapeText(layout.fileShape),
-             tensor->offsets ? ": the file is one of a sharded checkpoint: name the folder of all its shards"
-                             : ": name a file of the same model, or compile with the config it belongs to");
+             ", but the model needs ", shapeText(layout.fileShape), ": ", remedy);
       used[withoutModelPrefix(name)] = tensor;
       if (target.names && kind == WeightKind::Parameters && !tensor->written.empty())
         (*target.names)[name] = tensor->written;

@@ -136,6 +136,13 @@ for change, says, found in ((os.remove, ["bad/model is not the file", "name anot
         says = [says]
     refused(exe, ranks, says, resume="bad")
     check(found in checkpoint("verify", "bad", code=1), f"verify does not say {found}")
+# Errors name what is there.
+copy(lambda path: shutil.rmtree("bad/optimizer"))
+found = checkpoint("verify", "bad", code=1)
+check("it has no optimizer/" in found and "safetensors" not in found, found)
+copy(lambda path: [shutil.copy(file, "bad/model") for file in shards(f"{where}/sharded/step-00000004")["model"]])
+found = checkpoint("verify", "bad", code=1)
+check("model/ is of another checkpoint than state.json" in found, found)
 # --resume auto passes over it.
 copy(lambda path: None)
 shutil.copytree(f"{where}/sharded", "auto", symlinks=True)
@@ -159,6 +166,18 @@ shutil.copytree(INPUTS / "sharded/shards", "torch/sharded")
 check(train("./one", 1, init="torch", **start) == want["./one"], "a folder sharded/ of PyTorch's writer")
 part = "torch/sharded/shard-00001-model-00001-of-00001.safetensors"
 refused("./one", 1, ["is one of a sharded checkpoint", "name the folder of all its shards"], init=part)
+# ... also if it lacks a whole tensor.
+data = pathlib.Path(part).read_bytes()
+(size,) = struct.unpack("<Q", data[:8])
+head = json.loads(data[8:8 + size])
+places = json.loads(head["__metadata__"]["DCP_SHARDING_INFO"])
+lacking = max(places, key=lambda name: head[name]["data_offsets"][1])
+end = head.pop(lacking)["data_offsets"][0]
+del places[lacking]
+head["__metadata__"] = dict(head["__metadata__"], DCP_SHARDING_INFO=json.dumps(places))
+text = json.dumps(head).encode()
+pathlib.Path("lacking.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:8 + size + end])
+refused("./one", 1, ["has no tensor " + lacking, "is one of a sharded checkpoint", "name the folder of all its shards"], init="lacking.safetensors")
 os.remove(part)
 refused("./one", 1, ["a file is missing"], init="torch")
 # Shards whose places contradict each other, or their file.
@@ -174,6 +193,18 @@ for was, now, says in (("saved_offsets\\\": [18]", "saved_offsets\\\": [17]", "o
         path.write_bytes(data.replace(was.encode(), now.encode(), 1))
     check(changed, f"no shard has {was}")
     refused("./one", 1, [says], init="torch")
+# A folder without a checkpoint is not taken for the root of the file system, which is one here with weights.
+os.mkdir("nothing")
+os.mkdir("root")
+enter = """for path in /*; do
+  if [ -d "$path" ] && [ ! -L "$path" ]; then mkdir root"$path" && mount --rbind "$path" root"$path"; else cp -a "$path" root"$path"; fi
+done
+cp "$1" root/model.safetensors
+shift
+exec chroot root sh -c 'cd "$0" && exec "$@"' "$PWD" "$@" """
+command = ["unshare", "-rm", "sh", "-c", enter, "sh", INPUTS / "sharded/model.safetensors", "./one", "--ranks", 1, *flags(dict(start, init="nothing"))]
+done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+check(done.returncode and "--init nothing: the folder has neither model.safetensors" in done.stderr, done.stdout + done.stderr)
 # The format is chosen for checkpoints.
 refused("./one", 1, ["--save-format", "auto|merged|sharded"], save="none", save_format="whole")
 refused("./one", 1, ["--save-format needs --save"], save_format="sharded")
