@@ -86,8 +86,8 @@ was = json.loads(text)["checksum"]
 # Under the name that it has the checksum is right.
 for path, code in ((OPTIMIZER, 0), (OPTIMIZER + "2", 1)):
     changed = text.replace(f'"{OPTIMIZER}"', f'"{path}"').replace(was, "0" * 32)
-    sum = checksum(changed.encode(), len(changed.encode()))
-    pathlib.Path("unknown/state.json").write_text(changed.replace("0" * 32, f"{sum.high:016x}{sum.low:016x}"))
+    digest = checksum(changed.encode(), len(changed.encode()))
+    pathlib.Path("unknown/state.json").write_text(changed.replace("0" * 32, f"{digest.high:016x}{digest.low:016x}"))
     found = tool("verify", "unknown", code=code)
     check(("whole" if code == 0 else f"names a file that checkpoints do not have, {path}") in found, found)
 check("has no checksums" in tool("verify", golden.weights), "a file without checksums")
