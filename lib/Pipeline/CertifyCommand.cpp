@@ -14,6 +14,7 @@
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using llvm::createStringError;
@@ -91,8 +92,22 @@ static Expected<OwningOpRef<ModuleOp>> readCarried(const PhaseTexts &texts, Phas
   return module;
 }
 
+/// The lines of a certificate's text that name both modules by their hashes.
+static std::string hashesOf(StringRef certificate) {
+  std::string found;
+  for (StringRef line : llvm::split(certificate, '\n')) {
+    if (!line.starts_with("  global graph ") && !line.starts_with("  program of a rank "))
+      continue;
+    SmallVector<StringRef> words;
+    llvm::SplitString(line, words);
+    found += (found.empty() ? "" : " and ") + llvm::join(words, " ");
+  }
+  return found.empty() ? "no hashes" : found;
+}
+
 /// An executable carries the graph and its shardings: partitioning makes the ranks' program of them
-/// again, which is the one that the executable was made of.
+/// again, which is the one that the executable was made of. A certificate that it carries must be of
+/// the same modules.
 static Error certifyExecutable(StringRef file, MLIRContext &context, llvm::raw_ostream &os) {
   Expected<PhaseTexts> texts = readEmbeddedIr(file);
   if (!texts)
@@ -103,13 +118,23 @@ static Error certifyExecutable(StringRef file, MLIRContext &context, llvm::raw_o
   auto sharded = readCarried(*texts, Phase::dist, file, context);
   if (!sharded)
     return sharded.takeError();
+  Expected<std::string> carried = readCertificate(file);
+  if (!carried)
+    return carried.takeError();
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, CompileOptions(), Phase::dist, Phase::local))
     return error;
-  manager.addInstrumentation(std::make_unique<CertifyPhases>(std::move(*global), os));
+  std::string proved;
+  llvm::raw_string_ostream log(proved);
+  manager.addInstrumentation(std::make_unique<CertifyPhases>(std::move(*global), log));
   DiagnosticCollector diagnostics(context);
   if (failed(manager.run(**sharded)) || diagnostics.hasErrors())
     return diagnostics.take("not proved");
+  if (!carried->empty() && hashesOf(*carried) != hashesOf(proved))
+    return createStringError("'" + file + "' carries a certificate of " + hashesOf(*carried) +
+                             ", but its IR, which is proved, is " + hashesOf(proved) +
+                             "; compile the model again with --certify");
+  os << proved;
   return Error::success();
 }
 
