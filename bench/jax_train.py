@@ -7,7 +7,7 @@ attention or XLA's, AdamW with clipping on weights in f32 whose memory the step 
   python jax_train.py config.json --data tokens.bin --batch 16 --seq 1024
 
 --masters f32 keeps weights and AdamW's state in f32 and computes in bf16, as Meshwright does; bf16 keeps all in
-bf16, which is faster and less precise. --remat computes each layer again in the backward, for larger batches; auto
+bf16, which is faster and less precise. --remat recomputes each layer in the backward, for larger batches; auto
 does so for batches that do not fit otherwise. --experts dense computes all experts for each token and weighs what they
 give, ragged sorts tokens by expert and takes one ragged product for all."""
 import functools

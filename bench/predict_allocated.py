@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How near the bytes that `meshwright predict` gives are to those that Megatron-LM allocates: predict_allocated.py ROWS.csv [--profile P] [--cluster C] [--json FILE] [-- FLAGS]
 
-ROWS.csv has a column for each of model, layers, hidden, heads, kv_heads, ffn, vocab_padded, tp, pp, dp, microbatches, global_batch, seq and alloc_gib (the largest of all ranks, by PyTorch's allocator): dense Llama models with ZeRO 1, sequence
-parallelism, f32 gradients, and nothing computed again. Compared are the bytes of the arena, without what drivers and libraries allocate. Flags after -- are those of `meshwright predict`."""
+ROWS.csv has a column for each of model, layers, hidden, heads, kv_heads, head_dim, ffn, vocab_padded, tp, pp, dp, microbatches, global_batch, seq and alloc_gib (the largest of all ranks, by PyTorch's allocator): dense Llama models with ZeRO 1, sequence
+parallelism, f32 gradients, and no activation recomputation. Compared are the bytes of the arena, without what drivers and libraries allocate. Flags after -- are those of `meshwright predict`."""
 import argparse
 import csv
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether `meshwright predict` orders pipeline schedules as they were measured: predict_schedules.py SCHEDULES.csv [--microbatches M,..] [--json FILE]
 
-SCHEDULES.csv has a column for each of schedule, tok_s_over_1f1b and memory_over_1f1b: tokens per second and largest memory of Llama 2 7B with 16 layers on eight stages, of a system that computes no activations again. The number of
+SCHEDULES.csv has a column for each of schedule, tok_s_over_1f1b and memory_over_1f1b: tokens per second and largest memory of Llama 2 7B with 16 layers on eight stages, of a system without activation recomputation. The number of
 microbatches is not stated with the rows, so several are tried. Weights, gradients and moments have 16 bits here, because the memory of two rows that differ in what is kept of activations alone leaves no room for more
 (1F1B holds 8 microbatches on its first stage, interleaved:2 23 of half the layers). Bytes are those of the arena, without what drivers allocate."""
 import argparse

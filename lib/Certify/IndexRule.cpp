@@ -138,8 +138,8 @@ LogicalResult Application::readRows(unsigned o, ArrayRef<unsigned> tensor) {
   return success();
 }
 
-/// What is no tensor of rows cannot be combined with one row by row, and a sum over rows would
-/// count those that no choice has.
+/// A tensor of rows cannot be combined row by row with a tensor of anything else, and a sum over
+/// rows would include rows that belong to no routing choice.
 LogicalResult Application::checkRows() {
   if (!rows)
     return success();

@@ -9,7 +9,7 @@
 //
 // A slice of what another loop stacked is what an iteration of that loop computed, so it
 // is that expression, with the carried values of that iteration: whether a program keeps
-// a value for the backward or computes it again makes no difference.
+// a value for the backward or recomputes it makes no difference.
 //
 // A loop over rounds adds something to its carried values in each of them. Its iterations
 // are the positions along an axis of their own, over which the tensors of rows in its
@@ -172,7 +172,7 @@ static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t
   if (std::optional<double> constant = fillOf(stack))
     return checker.fill(location, *constant, stack->element, shape.size());
   if (stack->name == stackName && bodyOf(stack->operands[0]) == std::pair(level, count)) {
-    checker.use("a value that is kept for the backward is equal to one that is computed again");
+    checker.use("a value that is kept for the backward is equal to one that is recomputed");
     return StackSlice(stack, checker).get();
   }
   return checker.make(location, eachName,

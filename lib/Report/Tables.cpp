@@ -135,7 +135,7 @@ int64_t checkpointBytes(const plan::Plan &plan) {
   for (const plan::Variable &variable : plan.variables)
     if (variable.role == "parameter")
       parameters[{variable.name, variable.program}] = &variable;
-  // What two programs hold alike is in one file tensor, and of variables that share one each has its own rows.
+  // Copies of a variable in two programs are the same tensor of the file; different variables that share a tensor have different rows of it.
   std::set<std::tuple<std::string, std::string, int64_t>> counted;
   int64_t elements = 0;
   for (const plan::Variable &variable : plan.variables) {
