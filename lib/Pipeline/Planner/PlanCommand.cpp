@@ -132,8 +132,17 @@ static void printRow(const Problem &problem, const Found &found, const Candidate
                       isBest ? bindingOf(candidate) : lossOf(problem, best, candidate));
 }
 
-/// What is known of the layouts that were not compiled.
-static std::string proofOf(const Found &found) {
+/// How many layouts there were to choose from.
+static std::string spaceOf(const Found &found) {
+  std::string text = std::to_string(found.layouts) + " layouts";
+  if (found.placements == 0)
+    return text;
+  return text + " and " + std::to_string(found.placements) +
+         (found.placements == 1 ? " other placement" : " other placements") + " of the best";
+}
+
+/// What is known of the layouts of the space that were not compiled.
+static std::string boundOf(const Found &found) {
   double best = found.fitting.front().seconds;
   if (found.complete)
     return "all other layouts are slower or too large, by their lower bounds";
@@ -149,8 +158,17 @@ static std::string proofOf(const Found &found) {
                      .str();
 }
 
+static std::string proofOf(const Found &found) {
+  std::string text = boundOf(found);
+  if (found.untriedPlacements == 0)
+    return text;
+  return text + "; " + std::to_string(found.untriedPlacements) + " of " +
+         std::to_string(found.placements) +
+         " other placements of the best layout were not tried (--layouts, --seconds)";
+}
+
 static void print(const Problem &problem, const Found &found, llvm::raw_ostream &os) {
-  os << llvm::formatv("{0} layouts of {1} devices of {2}; {3} compiled in {4:F0} s", found.layouts,
+  os << llvm::formatv("{0} of {1} devices of {2}; {3} compiled in {4:F0} s", spaceOf(found),
                       problem.devices, problem.cluster.name, found.compiled, found.seconds);
   if (found.refused)
     os << llvm::formatv(", {0} of these refused, e.g.: {1}", found.refused, found.example);
@@ -210,6 +228,8 @@ static llvm::json::Value jsonOf(const Problem &problem, const Found &found, bool
   llvm::json::Object object{{"cluster", problem.cluster.name},
                             {"devices", problem.devices},
                             {"layouts", found.layouts},
+                            {"placements", found.placements},
+                            {"untried_placements", found.untriedPlacements},
                             {"compiled", found.compiled},
                             {"refused", found.refused},
                             {"complete", found.complete},
@@ -293,9 +313,9 @@ Expected<CompileOptions> meshwright::withPlan(const CompileOptions &given, MLIRC
   if (found.fitting.empty())
     return nothingFits(*problem, found, limits.threads);
   const Candidate &best = found.fitting.front();
-  log << llvm::formatv("plan auto: {0}, of {1} layouts of {2} devices of {3} by {4} compilations: "
+  log << llvm::formatv("plan auto: {0}, of {1} of {2} devices of {3} by {4} compilations: "
                        "{5:F3} ms a step are predicted, {6:N0} bytes a device; {7}\n",
-                       best.layout.str(), found.layouts, problem->devices, problem->cluster.name,
+                       best.layout.str(), spaceOf(found), problem->devices, problem->cluster.name,
                        found.compiled, best.seconds * 1e3, best.bytes, proofOf(found));
   return optionsOf(options, problem->batch, best.layout);
 }

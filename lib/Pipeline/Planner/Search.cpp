@@ -46,7 +46,12 @@ private:
     return taken.count() > deadline;
   }
   bool isOver() const {
-    return isOutOfTime() || (limits.compiled && compiled >= limits.compiled);
+    return isOutOfTime() || isOutOfCompilations();
+  }
+  bool isOutOfCompilations() const { return limits.compiled && compiled >= most; }
+  /// Layouts of the next round.
+  size_t sizeOfRound() const {
+    return limits.compiled ? std::min<size_t>(roundSize, most - compiled) : roundSize;
   }
   double leastSeconds(Entry &entry) {
     if (!entry.seconds)
@@ -95,8 +100,12 @@ private:
   std::vector<Entry> space;
   std::map<std::string, Candidate> done;
   int64_t compiled = 0;
-  /// When the present part of the search ends: a tenth of the time is for `placeBest`.
+  /// When the present part of the search ends: a tenth of the time, and of the compilations, is for
+  /// `placeBest`.
   double deadline = 0.9 * limits.seconds;
+  int64_t most = limits.compiled > 1 ? limits.compiled - (limits.compiled + 9) / 10 : limits.compiled;
+  bool endedByCount = false;              ///< what ended the search before placements
+  int64_t placements = 0, tried = 0; ///< of the best layout, and how many of these were compiled
   std::atomic<bool> isCut = false; ///< the time ended before all of a round was tried
   double best = HUGE_VAL;
   double computing = 0; ///< seconds that devices compute in the layout that computes least
@@ -155,8 +164,8 @@ void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
     return;
   std::string time = best < HUGE_VAL ? llvm::formatv(", best step {0:F3} s", best).str() : "";
   std::chrono::duration<double> taken = Clock::now() - begin;
-  log << llvm::formatv("\r{0} of {1} layouts compiled in {2:F0} s{3}   ", compiled, space.size(),
-                       taken.count(), time);
+  log << llvm::formatv("\r{0} of {1} layouts compiled in {2:F0} s{3}   ", compiled,
+                       int64_t(space.size()) + placements, taken.count(), time);
   log.flush();
 }
 
@@ -165,7 +174,7 @@ bool Searcher::evaluate(llvm::ArrayRef<Entry *> wanted, bool promising) {
     if (isOver())
       return false;
     std::vector<Entry *> round;
-    for (; at < wanted.size() && round.size() < roundSize; ++at) {
+    for (; at < wanted.size() && round.size() < sizeOfRound(); ++at) {
       Entry *entry = wanted[at];
       bool isIn = llvm::is_contained(round, entry);
       if (entry->isDone || isIn || isHopeless(*entry) ||
@@ -238,13 +247,16 @@ void Searcher::placeBest() {
       entry.bytes = bounds.bytes(layout);
       entry.layout = std::move(layout);
     }
+  placements = int64_t(placed.size());
   std::vector<Entry *> all;
   for (Entry &entry : placed)
     all.push_back(&entry);
   for (llvm::ArrayRef<Entry *> rest = all; !rest.empty() && !isOver();) {
-    auto round = rest.take_front(roundSize);
+    auto round = rest.take_front(sizeOfRound());
     rest = rest.drop_front(round.size());
+    int64_t before = compiled;
     compileRound(round, [&](const Layout &layout) { return std::vector{compileLayout(problem, layout)}; });
+    tried += compiled - before;
   }
 }
 
@@ -259,7 +271,7 @@ void Searcher::findSmallest() {
     for (auto &[name, candidate] : done)
       if (candidate.refused.empty())
         smallest = std::min(smallest, double(candidate.bytes));
-    auto round = rest.take_front(roundSize);
+    auto round = rest.take_front(sizeOfRound());
     rest = rest.drop_front(round.size());
     if (round.front()->bytes >= smallest)
       return;
@@ -276,7 +288,9 @@ Found Searcher::conclude(bool complete) {
   found.complete = complete;
   found.layouts = int64_t(space.size());
   found.compiled = compiled;
-  found.isOutOfTime = !limits.compiled || compiled < limits.compiled;
+  found.placements = placements;
+  found.untriedPlacements = placements - tried;
+  found.isOutOfTime = !endedByCount;
   found.leastSeconds = best;
   std::vector<Entry *> open;
   for (Entry &entry : space) {
@@ -321,7 +335,9 @@ Found Searcher::run() {
   for (Entry &entry : space)
     all.push_back(&entry);
   bool complete = evaluate(all, /*promising=*/false) && !isCut;
+  endedByCount = isOutOfCompilations();
   deadline = limits.seconds;
+  most = limits.compiled;
   if (best == HUGE_VAL)
     findSmallest();
   else

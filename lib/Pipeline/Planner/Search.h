@@ -22,7 +22,9 @@ struct Found {
   std::vector<Candidate> fitting; ///< the fastest first
   std::vector<Candidate> others;  ///< that do not fit, those of fewest bytes first
   int64_t layouts = 0;            ///< in the space
-  int64_t compiled = 0, refused = 0;
+  /// Of the best layout, and how many of these were not compiled since the search had ended.
+  int64_t placements = 0, untriedPlacements = 0;
+  int64_t compiled = 0, refused = 0; ///< placements among them
   int64_t tooLarge = 0; ///< by the bound of their bytes, not compiled
   std::string example;  ///< what one of these was refused for
   /// Whether each layout that was not compiled takes longer than the best one, or needs more memory

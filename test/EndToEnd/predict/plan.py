@@ -89,6 +89,14 @@ best = plan("--keep", "--mesh tensor=2,data=2,pipe=1", "--zero", 0, seq=2)
 check(best["best"][0]["flags"]["mesh"] == "tensor=2,data=2", best["best"])
 usual = next(one for one in best["best"] if one["flags"] == {**best["best"][0]["flags"], "mesh": "data=2,tensor=2"})
 check("data, tensor outermost first loses" in usual["loses"] and "along data exposed on outside" in usual["loses"], usual)
+# Compilations are kept for placements, and it is said if there are too few; what is compiled is counted.
+for limit, untried in ((1, 1), (2, 0)):
+    words = ["meshwright", "plan", config, "--cluster", "c.toml", "--devices", DEVICES, "--batch", BATCH, "--seq", 2, "--keep", "--mesh tensor=2,data=2,pipe=1", "--zero", 0, "--layouts", limit]
+    cut, few = json.loads(call([*words, "--json"])), call(words)
+    check((cut["compiled"], cut["placements"], cut["untried_placements"]) == (limit, 1, untried), cut)
+    check(any(one["flags"]["mesh"] == "tensor=2,data=2" for one in cut["best"]) == (untried == 0), cut["best"])
+    check("layouts and 1 other placement of the best of 4 devices" in few and f"; {limit} compiled" in few, few)
+    check(("1 of 1 other placements of the best layout were not tried" in few) == (untried == 1), few)
 # With one kind of links no order is better than another.
 cluster(count=4)
 check(not any(one["flags"]["mesh"] == "tensor=2,data=2" for one in plan("--keep", "--mesh tensor=2,data=2,pipe=1", "--zero", 0)["best"]), "orders alike")
