@@ -28,7 +28,7 @@ bool Link::isSlowerThan(const Link &other) const {
   if (path != other.path)
     return path > other.path;
   return path == Path::NVLink ? nvlinks < other.nvlinks
-                              : pcieGigatransfers < other.pcieGigatransfers;
+                              : pcieBandwidth < other.pcieBandwidth;
 }
 
 /// Terminals get the header underlined.

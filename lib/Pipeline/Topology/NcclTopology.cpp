@@ -27,6 +27,7 @@ namespace {
 struct Element {
   StringRef name;
   int64_t line = 0, parent = -1;
+  int64_t depth = 1; ///< of nesting
   std::map<StringRef, StringRef> attributes;
 
   StringRef get(StringRef key) const {
@@ -80,8 +81,10 @@ Error Reader::readAttributes(Element &element) {
 }
 
 llvm::Expected<std::vector<Element>> Reader::read() {
-  // NCCL itself allows no more than 256.
+  // NCCL itself reads 256 elements (2.28.9, NCCL_TOPO_XML_MAX_NODES in src/graph/topo.h), nested as they
+  // may be.
   constexpr size_t mostElements = 1 << 16;
+  constexpr int64_t deepest = 64;
   std::vector<Element> elements;
   int64_t open = -1;
   for (rest = rest.ltrim(); !rest.empty(); rest = rest.ltrim()) {
@@ -111,6 +114,12 @@ llvm::Expected<std::vector<Element>> Reader::read() {
     Element element;
     element.line = lineOf(begin);
     element.parent = open;
+    if (open >= 0)
+      element.depth = elements[open].depth + 1;
+    if (element.depth > deepest) {
+      rest = begin;
+      return refuse("elements are nested more than " + Twine(deepest) + " deep");
+    }
     element.name = word();
     if (element.name.empty())
       return refuse("the name of an element is expected");
@@ -143,25 +152,21 @@ private:
     return createStringError(file + ":" + Twine(at.line) + ": " + why);
   }
   llvm::Expected<double> numberOf(const Element &at, StringRef key) const;
+  llvm::Expected<int64_t> countOf(const Element &at, StringRef key, int64_t most) const;
   Error addGpu(int64_t index);
   Error addNetwork(const Element &net);
   Error addNvlinks();
-  /// Lanes times GT/s of a PCI device; 0: it is not said.
-  llvm::Expected<double> transfersOf(const Element &pci) const;
-  llvm::Expected<Link> pathBetween(int64_t a, int64_t b) const;
-  /// From a GPU's element outwards.
-  std::vector<int64_t> chainOf(int64_t index) const {
-    std::vector<int64_t> chain;
-    for (; index >= 0; index = elements[index].parent)
-      chain.push_back(index);
-    return chain;
-  }
+  /// Bytes a second of a PCI device's link; 0: it is not said.
+  llvm::Expected<double> bandwidthOf(const Element &pci) const;
+  Link pathBetween(int64_t a, int64_t b) const;
 
   std::vector<Element> elements;
   StringRef file;
   Machine machine;
   std::map<int64_t, int64_t> gpus; ///< elements, by number
-  std::map<std::string, int64_t> numbers; ///< of GPUs, by the address of the bus
+  std::map<int64_t, int64_t> numbers; ///< of GPUs, by element
+  std::map<std::string, int64_t> addresses; ///< numbers of GPUs, by the address of the bus
+  std::vector<std::optional<double>> bandwidths; ///< of elements around GPUs
   std::set<std::pair<StringRef, StringRef>> adapters; ///< by name and port
   std::vector<int64_t> toSwitches; ///< NVLinks of each GPU
 };
@@ -177,24 +182,44 @@ llvm::Expected<double> Finder::numberOf(const Element &at, StringRef key) const 
   return value;
 }
 
+llvm::Expected<int64_t> Finder::countOf(const Element &at, StringRef key, int64_t most) const {
+  StringRef text = at.get(key);
+  int64_t value = 0;
+  if (text.empty())
+    return refuse(at, "<" + at.name + "> needs an attribute '" + key + "'");
+  if (text.getAsInteger(10, value) || value < 0 || value > most)
+    return refuse(at, "'" + key + "' of <" + at.name + "> must be a whole number up to " +
+                          Twine(most) + ", found '" + text + "'");
+  return value;
+}
+
 Error Finder::addGpu(int64_t index) {
   const Element &gpu = elements[index];
-  llvm::Expected<double> dev = numberOf(gpu, "dev"), sm = numberOf(gpu, "sm");
+  llvm::Expected<int64_t> dev = countOf(gpu, "dev", mostGpus - 1), sm = countOf(gpu, "sm", 1000);
   if (!dev || !sm)
     return joinErrors(dev.takeError(), sm.takeError());
-  if (*dev >= double(mostGpus))
-    return refuse(gpu, "'dev' of <gpu> must be below " + Twine(mostGpus));
-  if (auto [at, isNew] = gpus.insert({int64_t(*dev), index}); !isNew)
-    return refuse(gpu, "dev " + Twine(int64_t(*dev)) + " is the GPU of line " +
+  if (auto [at, isNew] = gpus.insert({*dev, index}); !isNew)
+    return refuse(gpu, "dev " + Twine(*dev) + " is the GPU of line " +
                            Twine(elements[at->second].line) + " already; give the topology of one machine");
-  if (machine.capability && machine.capability != int64_t(*sm))
-    return refuse(gpu, "a GPU of sm " + Twine(int64_t(*sm)) + " beside one of " +
+  numbers[index] = *dev;
+  if (machine.capability && machine.capability != *sm)
+    return refuse(gpu, "a GPU of sm " + Twine(*sm) + " beside one of " +
                            Twine(machine.capability) + "; the GPUs of a machine must be of one type");
-  machine.capability = int64_t(*sm);
+  machine.capability = *sm;
   const Element *pci = gpu.parent < 0 ? nullptr : &elements[gpu.parent];
   if (!pci || pci->name != "pci")
     return refuse(gpu, "<gpu> must be in the <pci> that it is");
-  numbers[pci->get("busid").lower()] = int64_t(*dev);
+  if (pci->get("busid").empty())
+    return refuse(*pci, "<pci> of a <gpu> needs an attribute 'busid'");
+  if (auto [at, isNew] = addresses.insert({pci->get("busid").lower(), *dev}); !isNew)
+    return refuse(*pci, "busid '" + pci->get("busid") + "' is that of GPU " + Twine(at->second) +
+                            " already; each GPU needs its own");
+  for (int64_t at = gpu.parent; at >= 0 && !bandwidths[at]; at = elements[at].parent) {
+    llvm::Expected<double> bandwidth = bandwidthOf(elements[at]);
+    if (!bandwidth)
+      return bandwidth.takeError();
+    bandwidths[at] = *bandwidth;
+  }
   return Error::success();
 }
 
@@ -209,7 +234,7 @@ Error Finder::addNetwork(const Element &net) {
   return Error::success();
 }
 
-llvm::Expected<double> Finder::transfersOf(const Element &pci) const {
+llvm::Expected<double> Finder::bandwidthOf(const Element &pci) const {
   StringRef speed = pci.get("link_speed");
   if (pci.name != "pci" || speed.empty() || speed.starts_with("Unknown"))
     return 0;
@@ -219,31 +244,30 @@ llvm::Expected<double> Finder::transfersOf(const Element &pci) const {
   llvm::Expected<double> width = numberOf(pci, "link_width");
   if (!width)
     return width.takeError();
-  return transfers * *width;
+  // What NCCL 2.28.9 takes a lane for, in units of 100 Mbit/s (kvDictPciGen in src/graph/topo.cc): 15 and
+  // 30 for 2.5 and 5 GT/s, of which line codes take a fifth, and 60, 120, 240 and 480 for 8 to 64 GT/s.
+  double ofLane = transfers * (transfers < 8 ? 6 : 7.5) * 1e8 / 8;
+  return ofLane * *width;
 }
 
-llvm::Expected<Link> Finder::pathBetween(int64_t a, int64_t b) const {
-  std::vector<int64_t> one = chainOf(elements[a].parent), other = chainOf(elements[b].parent);
+Link Finder::pathBetween(int64_t a, int64_t b) const {
   Link link;
-  const Element *common = nullptr;
-  size_t inside = 0; // elements of the chain of `a` below the common one
-  while (inside < one.size() && !llvm::is_contained(other, one[inside]))
-    ++inside;
-  if (inside < one.size())
-    common = &elements[one[inside]];
-  size_t outside = common ? size_t(llvm::find(other, one[inside]) - other.begin()) : other.size();
-  if (common && common->name == "pci")
-    link.path = inside == 1 && outside == 1 ? Path::Switch : Path::Switches;
-  else if (common && common->name == "cpu")
+  int64_t ends[] = {elements[a].parent, elements[b].parent}, steps[] = {0, 0};
+  auto depthOf = [&](int64_t index) { return index < 0 ? 0 : elements[index].depth; };
+  while (ends[0] != ends[1]) {
+    // The inner one goes a step outwards.
+    int side = depthOf(ends[0]) < depthOf(ends[1]);
+    double bandwidth = *bandwidths[ends[side]];
+    if (bandwidth > 0 && (link.pcieBandwidth == 0 || bandwidth < link.pcieBandwidth))
+      link.pcieBandwidth = bandwidth;
+    ends[side] = elements[ends[side]].parent;
+    ++steps[side];
+  }
+  StringRef common = ends[0] < 0 ? StringRef() : elements[ends[0]].name;
+  if (common == "pci")
+    link.path = steps[0] == 1 && steps[1] == 1 ? Path::Switch : Path::Switches;
+  else if (common == "cpu")
     link.path = Path::HostBridge;
-  for (auto [chain, count] : {std::pair(&one, inside), {&other, outside}})
-    for (int64_t index : llvm::ArrayRef(*chain).take_front(count)) {
-      llvm::Expected<double> transfers = transfersOf(elements[index]);
-      if (!transfers)
-        return transfers.takeError();
-      if (*transfers > 0 && (link.pcieGigatransfers == 0 || *transfers < link.pcieGigatransfers))
-        link.pcieGigatransfers = *transfers;
-    }
   return link;
 }
 
@@ -256,18 +280,15 @@ Error Finder::addNvlinks() {
     const Element *gpu = element.parent < 0 ? nullptr : &elements[element.parent];
     if (!gpu || gpu->name != "gpu")
       return refuse(element, "<nvlink> must be in a <gpu>");
-    llvm::Expected<double> count = numberOf(element, "count");
+    llvm::Expected<int64_t> count = countOf(element, "count", 1024);
     if (!count)
       return count.takeError();
-    if (*count > 1024)
-      return refuse(element, "'count' of <nvlink> must be at most 1024");
-    int64_t from = 0;
-    (void)gpu->get("dev").getAsInteger(10, from);
+    int64_t from = numbers.at(element.parent);
     // Links to other devices than GPUs and switches, such as CPUs, join no GPUs.
-    if (auto target = numbers.find(element.get("target").lower()); target != numbers.end())
-      direct[{from, target->second}] += int64_t(*count);
+    if (auto target = addresses.find(element.get("target").lower()); target != addresses.end())
+      direct[{from, target->second}] += *count;
     else if (element.get("tclass") == "0x068000")
-      toSwitches[from] += int64_t(*count);
+      toSwitches[from] += *count;
   }
   for (int64_t a = 0; a < machine.gpus; ++a)
     for (int64_t b = 0; b < machine.gpus; ++b) {
@@ -284,6 +305,7 @@ llvm::Expected<Machine> Finder::find() {
   machine.source = "NCCL's topology file";
   if (elements.empty() || elements.front().name != "system")
     return createStringError(file + ": NCCL's topology begins with <system>");
+  bandwidths.resize(elements.size());
   for (auto [index, element] : llvm::enumerate(elements)) {
     Error error = element.name == "gpu"   ? addGpu(int64_t(index))
                   : element.name == "net" ? addNetwork(element)
@@ -301,12 +323,8 @@ llvm::Expected<Machine> Finder::find() {
   machine.links.resize(machine.gpus * machine.gpus);
   for (auto [a, one] : gpus)
     for (auto [b, other] : gpus) {
-      if (a == b)
-        continue;
-      llvm::Expected<Link> link = pathBetween(one, other);
-      if (!link)
-        return link.takeError();
-      machine.links[a * machine.gpus + b] = *link;
+      if (a != b)
+        machine.links[a * machine.gpus + b] = pathBetween(one, other);
     }
   if (Error error = addNvlinks())
     return std::move(error);

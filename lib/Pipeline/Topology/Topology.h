@@ -19,7 +19,7 @@ enum class Path { NVLink, Switch, Switches, HostBridge, Node, System };
 struct Link {
   Path path = Path::System;
   int64_t nvlinks = 0;         ///< of Path::NVLink, how many
-  double pcieGigatransfers = 0; ///< of other paths, lanes times GT/s of the narrowest; 0: not known
+  double pcieBandwidth = 0;    ///< of other paths, bytes a second of the narrowest; 0: not known
 
   /// As `nvidia-smi topo -m` writes it: NV18, PIX, PXB, PHB, NODE, SYS.
   std::string str() const;

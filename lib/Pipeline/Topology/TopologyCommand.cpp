@@ -17,6 +17,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
+#include <algorithm>
 #include <optional>
 
 using llvm::createStringError;
@@ -110,8 +111,8 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
   return read;
 }
 
-/// Bytes a second of an NVLink in one direction, as NCCL reckons with (2.28, src/graph/topo.h); 0: the
-/// GPU has none.
+/// Bytes a second of an NVLink in one direction, as NCCL takes it (2.28.9, src/graph/topo.h); 0: the GPU
+/// has none.
 static double nvlinkBandwidth(int64_t capability) {
   static constexpr std::pair<int64_t, double> table[] = {{100, 40.1e9}, {90, 20.6e9}, {86, 12e9},
                                                          {80, 20e9},    {70, 20e9},   {60, 18e9}};
@@ -133,25 +134,23 @@ static int64_t capabilityOf(const cost::Device &device) {
   return 0;
 }
 
-/// Sizes of blocks of neighbouring GPUs, each as large as its slowest link allows: NVLinks in a block of
-/// four, say, and PCIe between two such blocks.
+/// Sizes of blocks of neighbouring GPUs, the smallest first: NVLinks in a block of four, say, and PCIe
+/// between two such blocks. Each divides the next one, and its slowest link is faster than that of the
+/// next one.
 static std::vector<Block> blocksOf(const Machine &machine) {
   std::vector<Block> blocks;
-  for (int64_t size = 2; size <= machine.gpus; ++size) {
-    bool isNested = machine.gpus % size == 0 && (blocks.empty() || size % blocks.back().gpus == 0);
-    if (!isNested)
+  for (int64_t size = machine.gpus; size > 1; --size) {
+    if ((blocks.empty() ? machine.gpus : blocks.back().gpus) % size != 0)
       continue;
     std::optional<Block> slowest;
     for (int64_t a = 0; a < machine.gpus; ++a)
       for (int64_t b = a / size * size; b < a; ++b)
         if (!slowest || machine.between(a, b).isSlowerThan(slowest->link))
           slowest = Block{size, machine.between(a, b), b, a};
-    // A larger block with links as fast takes the place of the smaller one.
-    if (!blocks.empty() && !slowest->link.isSlowerThan(blocks.back().link))
-      blocks.back() = *slowest;
-    else
+    if (blocks.empty() || blocks.back().link.isSlowerThan(slowest->link))
       blocks.push_back(*slowest);
   }
+  std::reverse(blocks.begin(), blocks.end());
   return blocks;
 }
 
@@ -198,18 +197,14 @@ Expected<std::pair<double, std::string>> ClusterWriter::bandwidthOf(const Block 
       return createStringError("GPU" + Twine(block.a) + " and GPU" + Twine(block.b) +
                                " are linked by " + link.str() + ", but --device " + device.name +
                                " has no NVLink; name the device that this machine has");
-    said += llvm::formatv("{0:F1} GB/s a link in src/graph/topo.h of NCCL 2.28", each / 1e9).str();
+    said += llvm::formatv("{0:F1} GB/s a link in src/graph/topo.h of NCCL 2.28.9", each / 1e9).str();
     return std::pair(double(link.nvlinks) * each, said);
   }
-  // NCCL takes 48 GB/s of 16 lanes with 32 GT/s each (src/graph/topo.cc), and as much of others.
-  double pcie = link.pcieGigatransfers > 0 ? link.pcieGigatransfers * 48e9 / (16 * 32)
-                                           : device.host.bandwidth;
+  double pcie = link.pcieBandwidth > 0 ? link.pcieBandwidth : device.host.bandwidth;
   std::string source =
-      said + (link.pcieGigatransfers > 0
-                  ? llvm::formatv(
-                        "PCIe of {0:F0} GT/s in all lanes, of which NCCL reckons 48 GB/s for 512",
-                        link.pcieGigatransfers)
-                        .str()
+      said + (link.pcieBandwidth > 0
+                  ? "PCIe of the narrowest link between, by the table of speeds in src/graph/topo.cc of "
+                    "NCCL 2.28.9"
                   : "PCIe of " + device.description + " in the table of devices");
   if (link.path != Path::System)
     return std::pair(pcie, source);

@@ -69,6 +69,18 @@ cluster, said = convert(matrix(cube), "--interconnect", 20, device="a100-sxm")
 check(levels(cluster) == [("NVLink", 4, 20e9), ("PCIe (SYS)", 2, 20e9)], cluster)
 check("note: NV2 between GPU0 and GPU4 is not in the file" in said, said)
 
+# Blocks of three: pairs across two of them are no faster than the whole machine, and are no level.
+triples = machine(6, lambda a, b: "NV12" if a // 3 == b // 3 else "SYS")
+cluster, said = convert(matrix(triples), "--interconnect", 10, device="a100-sxm")
+check(levels(cluster) == [("NVLink", 3, 240e9), ("PCIe (SYS)", 2, 10e9)] and "note" not in said, cluster)
+# Pairs across two blocks of three are faster than the whole machine, but divide no block of six.
+triples = machine(12, lambda a, b: "NV12" if a // 3 == b // 3 else "PXB" if a // 6 == b // 6 else "SYS")
+cluster, said = convert(matrix(triples), "--interconnect", 10, device="a100-sxm")
+check(levels(cluster) == [("NVLink", 3, 240e9), ("PCIe (PXB)", 2, 27.4e9), ("PCIe (SYS)", 2, 10e9)], cluster)
+fives = machine(10, lambda a, b: "NV12" if a // 5 == b // 5 else "SYS")
+cluster, said = convert(matrix(fives), "--interconnect", 10, device="a100-sxm")
+check(levels(cluster) == [("NVLink", 5, 240e9), ("PCIe (SYS)", 2, 10e9)], cluster)
+
 # What has no NVLink needs none.
 plain = machine(2, lambda a, b: "PHB")
 cluster, said = convert(matrix(plain), device="l40s")
@@ -102,6 +114,9 @@ check("8 adapters of 3200000 Mbit/s in all, for 8 GPUs" in cluster["levels"][1][
 # Without NVLink: two GPUs at a switch of 16 GT/s, two switches at a CPU, two CPUs. The GPUs' own links count below a switch.
 cluster, said = convert(xml([gpu(2 * i, "") + gpu(2 * i + 1, "") for i in range(4)]), "--interconnect", 22)
 check(levels(cluster) == [("PCIe (PIX)", 2, 48e9), ("PCIe (PHB)", 2, 24e9), ("PCIe (SYS)", 2, 22e9)], cluster)
+# PCIe 2.0: NCCL takes 30 for a lane of 5 GT/s, where it takes 60 for one of 8 GT/s.
+cluster, said = convert(xml([gpu(0, "") + gpu(1, ""), adapter(0)]).replace("32.0 GT/s", "5.0 GT/s"), "--network", 0)
+check(levels(cluster) == [("PCIe (PIX)", 2, 6e9)], cluster)
 # A link between two GPUs, which one of them names; one adapter for both.
 cluster, said = convert(xml([gpu(0, '<nvlink target="0000:11:00.0" count="12" tclass="0x030200"/>', 80) + gpu(1, "", 80), adapter(0, 200000) + adapter(0, 200000)]), device="a100-sxm")
 check(levels(cluster) == [("NVLink", 2, 240e9), ("network", None, 12.5e9)], cluster)
@@ -124,7 +139,14 @@ refuse(tree.replace("</cpu>", "", 1), "closes no element that is open")
 refuse(tree.replace("</system>", ""), "bad.txt:3: <system> is not closed")
 refuse(tree.replace('dev="1"', 'dev="0"'), "dev 0 is the GPU of line")
 refuse(tree.replace('dev="1"', 'dev="2"'), "dev 2, but there are 2 GPUs")
-refuse(tree.replace('dev="1"', 'dev="one"'), "'dev' of <gpu> must be a number, found 'one'")
+refuse(tree.replace('dev="1"', 'dev="one"'), "'dev' of <gpu> must be a whole number up to 1023, found 'one'")
+refuse(tree.replace('dev="1"', 'dev="1.0"'), "'dev' of <gpu> must be a whole number up to 1023, found '1.0'")
+refuse(tree.replace('dev="1"', 'dev="1024"'), "found '1024'")
+refuse(tree.replace('count="5"', 'count="5.5"'), "'count' of <nvlink> must be a whole number up to 1024, found '5.5'")
+refuse(tree.replace('busid="0000:11:00.0"', 'busid="0000:10:00.0"'), "bad.txt:13: busid '0000:10:00.0' is that of GPU 0 already")
+refuse(tree.replace('busid="0000:11:00.0"', ""), "bad.txt:13: <pci> of a <gpu> needs an attribute 'busid'")
+refuse("<system>\n" + 63 * "<pci>" + "\n<pci></pci>" + 63 * "</pci>" + "</system>", "bad.txt:3: elements are nested more than 64 deep")
+refuse("<system>\n" + 62 * "<pci>" + "\n<pci></pci>" + 62 * "</pci>" + "</system>", "no <gpu>")
 refuse(tree.replace('sm="90" rank="1"', 'sm="80" rank="1"'), "must be of one type")
 refuse(tree.replace("32.0 GT/s PCIe", "fast"), "'link_speed' must be as \"16.0 GT/s PCIe\", found 'fast'")
 refuse(tree.replace('count="5"', ""), "<nvlink> needs an attribute 'count'")
