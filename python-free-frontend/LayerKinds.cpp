@@ -139,7 +139,11 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
 static bool readLayerList(Config &config, const Model &m, int64_t &headDim, std::optional<int64_t> &kvHeads) {
   constexpr StringRef key = "per_layer_config";
   const llvm::json::Value *value = config.json(key);
-  const llvm::json::Object *list = value ? value->getAsObject() : nullptr;
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return false;
+  const llvm::json::Object *list = value->getAsObject();
+  if (!list)
+    config.error(key) << "\"" << key << "\" must be an object with the sizes of each layer of full attention by its number, or null";
   if (!list || list->empty())
     return false;
   headDim = m.headDim;

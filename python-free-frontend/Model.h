@@ -85,6 +85,13 @@ struct ExpertSizes {
   int64_t contextParts = 1, sequenceParts = 1; ///< of a sequence, as in ModelOptions
 };
 
+/// What values in a layer are multiplied by.
+struct LayerMultipliers {
+  double attentionInput = 1, attentionOutput = 1, mixerInput = 1, mixerOutput = 1;
+  std::array<double, 5> mixer = {1, 1, 1, 1, 1}; ///< gate, x, B, C and steps
+  std::array<double, 2> mlp = {1, 1};            ///< gate, output
+};
+
 struct Model {
   const Family &family;
   std::string base = family.base.str(); ///< what the names of tensors begin with
@@ -101,12 +108,7 @@ struct Model {
   bool tied = false, normWeight = true, normBias = false, normFirst = true;
   HeadNorm headNorm = HeadNorm::None;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
-  /// What values in a layer are multiplied by.
-  struct {
-    double attentionInput = 1, attentionOutput = 1, mixerInput = 1, mixerOutput = 1;
-    std::array<double, 5> mixer = {1, 1, 1, 1, 1}; ///< gate, x, B, C and steps
-    std::array<double, 2> mlp = {1, 1};            ///< gate, output
-  } factors;
+  LayerMultipliers factors = {};
   double scoreCap = 0, logitCap = 0, clip = 0; ///< 0: none
   /// Queries of layers that do not turn, or of all, are scaled by so much more at each multiple of `everyPosition`.
   int64_t everyPosition = 0; ///< 0: they are not
