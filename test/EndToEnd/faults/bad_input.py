@@ -690,7 +690,7 @@ def readers(name, model):
             "base": ["meshwright", "compile", str(INPUTS / "golden/gpt2-tiny/config.json"), "--mup-base", name, *size],
             "trace": ["meshwright", "schedule", "1f1b", "--stages", "2", "--microbatches", "2", "--trace", name],
             "measured": ["meshwright", "inspect", "exe", "--kernels", "--trace", name], **replays,
-            "opt": ["meshwright-opt", name], "interpret": ["meshwright-interpret", name],
+            "topology": ["meshwright", "topology", name, "--device", "h100-sxm", "-o", "made.toml"], "opt": ["meshwright-opt", name], "interpret": ["meshwright-interpret", name],
             "compare": ["meshwright-interpret", "--compare", model, name]}
 
 
@@ -719,6 +719,11 @@ def bad_files(golden):
                 check(False, f"{what} of a {name}: no end in 30 s")
             check(done.returncode in (1, 2) and words in done.stderr and name in done.stderr,
                   f"{what} of a {name}: {done.returncode}, {done.stdout[:1000]}{done.stderr[:1000]}")
+    # Which of two formats a topology has, its first bytes say.
+    for name, begin in (("huge.xml", "<system>"), ("huge.txt", "\tGPU0\tGPU1\n")):
+        write(name, begin)
+        os.truncate(name, 1 << 36)
+        refuses(readers(name, "model.mlir")["topology"], name, f"it has {1 << 36} bytes, but ", output="made.toml")
     with open("model.mlir") as model:
         check("train.variable" in subprocess.run(["meshwright-opt"], stdin=model, capture_output=True, text=True, timeout=60).stdout,
               "meshwright-opt does not read its standard input")
