@@ -42,9 +42,10 @@
 
 namespace meshwright::interp {
 
-/// F64: all float types compute in f64 and nothing is rounded. Typed: each op's
-/// results are rounded to their element types (f32, bf16, f16).
-enum class Precision { F64, Typed };
+/// F64: all float types compute in f64 and nothing is rounded. Quantized: only results of
+/// types of 8 bits are rounded, so that products of quantized tensors are of the numbers that
+/// they have in any precision. Typed: each op's results are rounded to their element types.
+enum class Precision { F64, Quantized, Typed };
 
 /// A rank's variables by name.
 using State = llvm::StringMap<Tensor>;

@@ -32,7 +32,8 @@ static LogicalResult settle(Operation *op, const Twine &what, Type type, Precisi
       error << "no value";
     return error;
   }
-  if (precision == Precision::Typed)
+  bool is8Bits = isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+  if (precision == Precision::Typed || (precision == Precision::Quantized && is8Bits))
     value.round();
   return success();
 }

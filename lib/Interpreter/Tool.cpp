@@ -335,6 +335,8 @@ static Arguments parse(int argc, char **argv) {
       "precision", cl::init(Precision::F64), cl::cat(category),
       cl::desc("how float types are computed"),
       cl::values(clEnumValN(Precision::F64, "f64", "in f64, nothing is rounded (default)"),
+                 clEnumValN(Precision::Quantized, "fp8",
+                            "in f64, only results of 8 bits are rounded"),
                  clEnumValN(Precision::Typed, "f32",
                             "each op's results are rounded to their element types")));
   cl::opt<std::string> function(

@@ -2,6 +2,7 @@
 """Trains a golden directory's model with --precision fp8.
 
   fp8.py GOLDEN WORK meshes STRATEGY...    the losses of one rank with the same microbatches, and the interpreter's
+  fp8.py GOLDEN WORK exact STRATEGY...     the same numbers of 8 bits on all ranks, by the interpreter at each floor
   fp8.py CONFIG WORK bf16 STEPS            the losses of bf16 over some steps, of a model made from a configuration
   fp8.py GOLDEN WORK memory                buffers of 8 bits
 
@@ -24,10 +25,10 @@ fresh(sys.argv[2])
 FP8 = {"precision": "fp8"}
 
 
-def interpreted(options, run):
-    """The same run by the interpreter, which rounds as the types say."""
-    compile(golden.config, "step.mlir", emit="step", **options)
-    judge = ["meshwright-interpret", "step.mlir", "--precision", "f32", "--train", *flags(run)]
+def interpreted(options, run, phase="step", precision="f32"):
+    """The same run by the interpreter, which rounds as the types say, or, with the precision fp8, to 8 bits only."""
+    compile(golden.config, "floor.mlir", emit=phase, **options)
+    judge = ["meshwright-interpret", "floor.mlir", "--precision", precision, "--train", *flags(run)]
     done = subprocess.run(map(str, judge), capture_output=True, text=True, timeout=600)
     check(done.returncode == 0, done.stderr[:1000])
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -60,6 +61,24 @@ def meshes(items):
             near = distance(have[:3], judge)
             print(f"{name}: {near:.1e} off the interpreter's", flush=True)
             check(near <= 2e-3, f"{name}: a loss is {near:.1e} off the interpreter's")
+
+
+def exact(items):
+    """Where nothing but quantization rounds, sums in another order change no number of 8 bits: all meshes agree to f64's rounding."""
+    run, alone = dict(golden.run, steps=3), {}
+    for item in items:
+        options = dict(golden.size, **strategy(item), **FP8)
+        parts = options["microbatches"]
+        one = dict(golden.size, **FP8, microbatches=parts)
+        if parts not in alone:
+            alone[parts] = interpreted(one, run, precision="fp8")
+            rounds = distance(interpreted(one, run, precision="f64"), alone[parts])
+            check(rounds > 1e-6, f"quantization changes losses by {rounds:.1e} only")
+        for phase in ("dist", "local", "schedule"):
+            have = interpreted(options, run, phase, "fp8")
+            off = max(distance(have, alone[parts], key) for key in ("loss", "grad_norm"))
+            print(f"{golden.directory.name} {item} {phase}: {off:.1e} off one rank", flush=True)
+            check(off <= 1e-9, f"{golden.directory.name} {item} {phase} is {off:.1e} off one rank")
 
 
 def bf16(steps):
@@ -101,4 +120,4 @@ def memory():
     train("./exe", **golden.run)
 
 
-{"meshes": meshes, "bf16": lambda items: bf16(int(items[0])), "memory": lambda items: memory()}[mode](sys.argv[4:])
+{"meshes": meshes, "exact": exact, "bf16": lambda items: bf16(int(items[0])), "memory": lambda items: memory()}[mode](sys.argv[4:])
