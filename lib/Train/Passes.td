@@ -134,7 +134,8 @@ def TrainQuantizeProducts : PhasePass<"train-quantize-products", "step"> {
     multiples of 16, which matrix units need, becomes a `train.scaled_contract` of its quantized operands.
     Everything else stays in bf16: embedding and output layer, which are no part of a layer,
     norms, attention, routers (products on whose results `train.top_k` depends), adapters (`--lora`)
-    and the products of experts.
+    and the products of experts (`train.grouped_linear`): these have as many rows as tokens are routed to an expert, of
+    buffers with slots that no token fills, and are no `train.contract`, so that they need ops and kernels with scales of their own.
 
     With the recipe `tensor` (per-tensor current scaling) an operand is quantized to f8E4M3FN with one scale,
     a power of two that its largest magnitude (amax) gives; the gradients of products are quantized to

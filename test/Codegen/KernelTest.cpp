@@ -91,6 +91,56 @@ TEST_P(Kernel, NarrowTypes) {
       }
 }
 
+//===--- 8 bits ---------------------------------------------------------------===//
+
+/// Every step is exact in f32, but for the rounding to 8 bits, so that results have no tolerance to speak of.
+static const Case quantized[] = {
+    // Two loop nests: the amax of all rows comes before the first of them is quantized.
+    {"amax_scale_quantize", R"(func.func @k(%x: $XD) -> (tensor<$Bx$Sx$Dxf8E4M3FN>, $F) {
+       %a = train.amax %x : ($XD) -> $F
+       %s = train.quantization_scale %a to f8E4M3FN : ($F) -> $F
+       %0 = train.quantize %x by %s : ($XD, $F) -> tensor<$Bx$Sx$Dxf8E4M3FN>
+       return %0, %s : tensor<$Bx$Sx$Dxf8E4M3FN>, $F })"},
+    // Fused behind what makes the tensor, which others read, too.
+    {"quantize_relu", R"(func.func @k(%x: $XD) -> ($XD, tensor<$Bx$Sx$Dxf8E5M2>, $F) {
+       %r = train.relu %x : ($XD) -> $XD
+       %a = train.amax %r : ($XD) -> $F
+       %s = train.quantization_scale %a to f8E5M2 : ($F) -> $F
+       %0 = train.quantize %r by %s : ($XD, $F) -> tensor<$Bx$Sx$Dxf8E5M2>
+       return %r, %0, %s : $XD, tensor<$Bx$Sx$Dxf8E5M2>, $F })"},
+    // Two scales of one tensor, and a sum that is quantized.
+    {"quantize_twice", R"(func.func @k(%x: $XD, %y: $XD) -> (tensor<$Bx$Sx$Dxf8E4M3FN>, tensor<$Bx$Sx$Dxf8E5M2>) {
+       %z = train.add %x, %y : ($XD, $XD) -> $XD
+       %a = train.amax %z : ($XD) -> $F
+       %s = train.quantization_scale %a to f8E4M3FN : ($F) -> $F
+       %t = train.quantization_scale %a to f8E5M2 : ($F) -> $F
+       %0 = train.quantize %z by %s : ($XD, $F) -> tensor<$Bx$Sx$Dxf8E4M3FN>
+       %1 = train.quantize %z by %t : ($XD, $F) -> tensor<$Bx$Sx$Dxf8E5M2>
+       return %0, %1 : tensor<$Bx$Sx$Dxf8E4M3FN>, tensor<$Bx$Sx$Dxf8E5M2> })"},
+    // Numbers of 8 bits are read and written, and moved as they are.
+    {"of_8_bits", R"(func.func @k(%x: tensor<$Bx$Sx$Dxf8E4M3FN>, %y: tensor<$Bx$Sx$Dxf8E5M2>)
+         -> (tensor<$Bx$Sx$Dxf8E4M3FN>, tensor<$Sx$Bx$Dxf8E4M3FN>, tensor<$Bx$Sx$Dxf8E5M2>) {
+       %0 = train.relu %x : (tensor<$Bx$Sx$Dxf8E4M3FN>) -> tensor<$Bx$Sx$Dxf8E4M3FN>
+       %1 = train.transpose_blocks %x : (tensor<$Bx$Sx$Dxf8E4M3FN>) -> tensor<$Sx$Bx$Dxf8E4M3FN>
+       %2 = train.relu %y : (tensor<$Bx$Sx$Dxf8E5M2>) -> tensor<$Bx$Sx$Dxf8E5M2>
+       return %0, %1, %2 : tensor<$Bx$Sx$Dxf8E4M3FN>, tensor<$Sx$Bx$Dxf8E4M3FN>, tensor<$Bx$Sx$Dxf8E5M2> })"},
+};
+
+class QuantizedKernel : public testing::TestWithParam<Case> {};
+
+TEST_P(QuantizedKernel, AgreesWithReference) {
+  for (const char *element : {"f32", "bf16"})
+    for (const char *cpu : {"", "x86-64-v3", "x86-64"})
+      for (Sizes sizes : {Sizes{3, 5, 38}, {2, 7, 130}}) {
+        check(GetParam(), sizes, sizes.b == 3 ? 2 : 0, cpu, element);
+        if (HasFatalFailure())
+          return;
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, QuantizedKernel, testing::ValuesIn(quantized),
+                         [](const auto &info) { return std::string(info.param.name); });
+
 /// The greatest of a row with something that is no number is none.
 TEST(KernelNumbers, MaximumKeepsNaN) {
   for (const char *cpu : {"", "x86-64-v3", "x86-64"})

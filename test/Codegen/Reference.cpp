@@ -66,6 +66,14 @@ static void element(Operation *op, ArrayRef<double> x, double *out) {
       .Case<arith::MulIOp>([&](auto) { *out = word(uint64_t(bits(0)) * bits(1)); })
       .Case<arith::DivUIOp>([&](auto) { *out = word(bits(0) / bits(1)); })
       .Case<arith::RemUIOp>([&](auto) { *out = word(bits(0) % bits(1)); })
+      .Case<arith::AndIOp>([&](auto) { *out = word(bits(0) & bits(1)); })
+      .Case<arith::BitcastOp>([&](arith::BitcastOp op) {
+        // Between f32 and i32.
+        if (isa<FloatType>(getElementTypeOrSelf(op.getType())))
+          *out = llvm::bit_cast<float>(bits(0));
+        else
+          *out = word(llvm::bit_cast<uint32_t>(float(x[0])));
+      })
       .Case<arith::XOrIOp>([&](auto) { *out = word(bits(0) ^ bits(1)); })
       .Case<arith::MulUIExtendedOp>([&](auto) {
         uint64_t product = uint64_t(bits(0)) * bits(1);
@@ -87,6 +95,7 @@ static void element(Operation *op, ArrayRef<double> x, double *out) {
           llvm::report_fatal_error("reference: comparison not known");
         }
       })
+      .Case<math::AbsFOp>([&](auto) { *out = std::fabs(x[0]); })
       .Case<math::ExpOp>([&](auto) { *out = std::exp(x[0]); })
       .Case<math::LogOp>([&](auto) { *out = std::log(x[0]); })
       .Case<math::SqrtOp>([&](auto) { *out = std::sqrt(x[0]); })

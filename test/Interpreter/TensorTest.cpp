@@ -51,6 +51,29 @@ TEST(Tensor, RoundsLikeTheRuntime) {
   }
 }
 
+/// Types of 8 bits, of f64 in one step, as LLVM rounds them.
+TEST(Tensor, RoundsTo8Bits) {
+  MLIRContext context;
+  Builder b(&context);
+  EXPECT_EQ(roundTo(b.getType<Float8E4M3FNType>(), 464), 448);
+  EXPECT_TRUE(std::isnan(roundTo(b.getType<Float8E4M3FNType>(), 465)));
+  EXPECT_EQ(roundTo(b.getType<Float8E5M2Type>(), 61440), INFINITY);
+  EXPECT_EQ(roundTo(b.getType<Float8E5M2Type>(), -61439), -57344);
+  for (FloatType type : {FloatType(b.getType<Float8E4M3FNType>()), FloatType(b.getType<Float8E5M2Type>())}) {
+    std::mt19937_64 random(8);
+    for (int i = 0; i < 200000; ++i) {
+      // From far below the least number to beyond the largest; some with few digits, among which are ties.
+      double digits = double(1 + random() % (i % 2 ? 63 : uint64_t(1) << 52));
+      double value = std::ldexp(i % 4 < 2 ? digits : -digits, int(random() % 45) - 26 - std::ilogb(digits));
+      llvm::APFloat number(value);
+      bool lossy;
+      number.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lossy);
+      double want = number.convertToDouble(), have = roundTo(type, value);
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(have) : have == want) << value << " becomes " << have << ", not " << want;
+    }
+  }
+}
+
 TEST(Tensor, CopiesShareUntilWritten) {
   MLIRContext context;
   Tensor a(Float32Type::get(&context), {2, 3});
