@@ -65,7 +65,8 @@ def meshes(items):
 
 def exact(items):
     """Where nothing but quantization rounds, sums in another order change no number of 8 bits: all meshes agree to f64's rounding."""
-    run, alone = dict(golden.run, steps=3), {}
+    # Adam with a smaller eps divides gradients that cancel by next to nothing, and so makes rounding visible.
+    run, alone = dict(golden.run, steps=3, eps=1e-4), {}
     for item in items:
         options = dict(golden.size, **strategy(item), **FP8)
         parts = options["microbatches"]
