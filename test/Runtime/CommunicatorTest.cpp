@@ -103,8 +103,10 @@ static Buffer inputOf(ElementType type, int64_t count, int rank, uint32_t seed) 
   case ElementType::I32:
     fill([](int32_t bits) { return bits; });
     break;
+  case ElementType::F8E4M3:
+  case ElementType::F8E5M2:
   case ElementType::I16:
-    throw std::logic_error("halves of numbers are not sent between ranks");
+    throw std::logic_error("such numbers are not summed between ranks");
   }
   return buffer;
 }
@@ -147,8 +149,10 @@ static Buffer reduced(ElementType type, Reduction reduction, int64_t count,
     else
       reduceAs<uint32_t, uint32_t>(result, inputs, count, isMax, same, same);
     break;
+  case ElementType::F8E4M3:
+  case ElementType::F8E5M2:
   case ElementType::I16:
-    throw std::logic_error("halves of numbers are not sent between ranks");
+    throw std::logic_error("such numbers are not summed between ranks");
   }
   return result;
 }
