@@ -71,7 +71,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("collective-matmul", "on", "no collectives", {"mesh": "data=1"}),
                                ("overlap", "on", "no collectives", {})):
     refused(["meshwright", "compile", config, "-o", "out.mlir", *flags(dict(SIZE, emit="exec", **{flag: value}, **more))],
-            f"{flag} {value} changes nothing", why)
+            f"{flag}{'' if value is True else f' {value}'} changes nothing", why)
 # Defaults, and what asks for nothing.
 compile(config, "out.mlir", emit="exec", collective_algorithm="native", collective_matmul="off", overlap="off",
         schedule="1f1b", zero=0, data_sync="all-reduce", remat="none", grad_dtype="f32", **SIZE)
