@@ -54,6 +54,8 @@ NOT_DRAWN = {
         "tensorboard": "writes what metrics say, which EndToEnd/data/logs.test compares",
         "lr-schedule=constant": "what it is when it is not given",
         "cuda-graphs=auto": "what it is when it is not given",
+        "save-format=auto": "what it is when it is not given",
+        "save-commit=rename": "what it is when it is not given",
         "reschedule": "a run goes on with the steps of the other; test/Runtime/CheckpointTest.cpp has it",
         "resume=auto": "a run goes on from the end of another then; test/Runtime/CheckpointTest.cpp has it",
         **{f"{flag}={kind}": "stands for numbers and names, which are drawn"
