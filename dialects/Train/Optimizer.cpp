@@ -6,6 +6,8 @@
 #include "Train/Optimizer.h"
 #include "meshwright/runtime/Averages.h"
 
+#include "llvm/Support/ErrorHandling.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
@@ -16,12 +18,21 @@ namespace meshwright::train {
 #include "Train/Optimizers.def"
 } // namespace meshwright::train
 
-ArrayRef<const Optimizer *> train::optimizers() {
-  static constexpr const Optimizer *rows[] = {
+static std::vector<const Optimizer *> &rows() {
+  static std::vector<const Optimizer *> rows = {
 #define OPTIMIZER(ROW) &ROW,
 #include "Train/Optimizers.def"
   };
   return rows;
+}
+
+ArrayRef<const Optimizer *> train::optimizers() { return rows(); }
+
+void train::registerOptimizer(const Optimizer &row) {
+  // Two plugins, or two versions of one, would train with whichever comes first.
+  if (findOptimizer(row.name))
+    llvm::reportFatalUsageError("there is an optimizer called '" + row.name + "' already; give yours another name");
+  rows().push_back(&row);
 }
 
 SmallVector<StringRef> train::optimizerNames() {

@@ -5,7 +5,7 @@
 // An optimizer is a row: its states, its hyperparameters and the formula of its update.
 // Everything else reads the row: the pass that builds the update, kernels, the interpreter,
 // plans and with them executables, flags and checkpoints. Each row is a file of
-// Optimizers/ and a line of Optimizers.def.
+// Optimizers/ and a line of Optimizers.def, or comes from a plugin.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_DIALECTS_TRAIN_OPTIMIZER_H
@@ -153,6 +153,9 @@ struct Optimizer {
 
 /// All of them; the first is the default.
 llvm::ArrayRef<const Optimizer *> optimizers();
+/// Adds a row to them, as a plugin does before flags are read. `row` outlives the process's compiles; its
+/// name must be its own.
+void registerOptimizer(const Optimizer &row);
 llvm::SmallVector<llvm::StringRef> optimizerNames();
 /// The row called `name`, or null.
 const Optimizer *findOptimizer(llvm::StringRef name);

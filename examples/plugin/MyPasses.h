@@ -1,4 +1,4 @@
-//===- MyPasses.h - the passes of this plugin --------------------------------===//
+//===- MyPasses.h - what this plugin has ------------------------------------===//
 #ifndef MYPASSES_H
 #define MYPASSES_H
 
@@ -11,5 +11,11 @@ std::unique_ptr<mlir::Pass> createMergeScales();
 
 /// `my-seed-tables`: shards tables of embeddings by rows.
 std::unique_ptr<mlir::Pass> createSeedTables();
+
+namespace meshwright::train {
+struct Optimizer;
+}
+/// `--optimizer signum`.
+extern const meshwright::train::Optimizer signum;
 
 #endif // MYPASSES_H

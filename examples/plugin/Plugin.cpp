@@ -1,11 +1,13 @@
 //===- Plugin.cpp - what --load-pass-plugin finds ----------------------------===//
 #include "MyPasses.h"
 
+#include "Train/Optimizer.h"
 #include "meshwright/Plugin.h"
 
-static void registerPasses() {
+static void registerAll() {
   mlir::registerPass(createMergeScales);
   mlir::registerPass(createSeedTables);
+  meshwright::train::registerOptimizer(signum);
 }
 
-MESHWRIGHT_PLUGIN("MyPasses", registerPasses)
+MESHWRIGHT_PLUGIN("MyPasses", registerAll)

@@ -17,7 +17,7 @@ namespace meshwright {
 /// without loading it: a second libMLIR in one process ends it.
 llvm::Error checkPlugin(llvm::StringRef path);
 
-/// Loads plugins and registers their passes; a file that is loaded already is left as it is.
+/// Loads plugins, which register their passes and optimizers; a file that is loaded already is left as it is.
 llvm::Error loadPlugins(llvm::ArrayRef<std::string> paths);
 
 } // namespace meshwright

@@ -43,7 +43,7 @@ constexpr PluginVersions pluginVersions() {
 } // namespace meshwright
 
 /// Makes a shared library a plugin: tools that load it call REGISTER(), which registers passes by
-/// mlir::PassRegistration<..>.
+/// mlir::registerPass and optimizers by train::registerOptimizer.
 #define MESHWRIGHT_PLUGIN(NAME, REGISTER)                                                          \
   __attribute__((section("meshwright_plugin"), used)) static const ::meshwright::PluginVersions    \
       meshwrightPluginVersions = ::meshwright::pluginVersions();                                   \

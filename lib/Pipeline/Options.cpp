@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
 #include "meshwright/InputFile.h"
+#include "meshwright/LoadPlugin.h"
 #include "meshwright/TomlKeys.h"
 #include "meshwright/runtime/Suggestion.h"
 
@@ -271,7 +272,44 @@ static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &
   return given;
 }
 
+/// Loads the plugins that a command line or its recipe names. Their optimizers are choices of flags, so this
+/// comes before flags are read; what is wrong with the recipe is said when it is.
+static Error loadNamedPlugins(ArrayRef<std::string> args) {
+  std::vector<std::string> plugins;
+  auto valueOf = [&](size_t i, StringRef flag) -> std::optional<StringRef> {
+    StringRef word = args[i];
+    if (!word.consume_front(flag))
+      return std::nullopt;
+    if (word.consume_front("="))
+      return word;
+    return word.empty() && i + 1 < args.size() ? std::optional<StringRef>(args[i + 1]) : std::nullopt;
+  };
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (auto plugin = valueOf(i, "--load-pass-plugin"))
+      plugins.push_back(plugin->str());
+    auto recipe = valueOf(i, "--recipe");
+    auto file = recipe ? readInput(*recipe, recipeInput, /*isText=*/true) : createStringError("");
+    if (!file || lineOfDeepKey((*file)->getBuffer())) {
+      consumeError(file.takeError());
+      continue;
+    }
+    toml::parse_result parsed = toml::parse(std::string_view((*file)->getBuffer()));
+    if (!parsed)
+      continue;
+    toml::node_view<toml::node> named = parsed.table()["load-pass-plugin"];
+    if (auto plugin = named.value<std::string>())
+      plugins.push_back(*plugin);
+    else if (const toml::array *list = named.as_array())
+      for (auto &&item : *list)
+        plugins.push_back(item.value_or(std::string()));
+  }
+  erase_if(plugins, [](StringRef plugin) { return plugin.trim().empty(); });
+  return loadPlugins(plugins);
+}
+
 Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
+  if (Error error = loadNamedPlugins(args))
+    return std::move(error);
   CompileOptions options;
   std::string model;
   Expected<Texts> given = readCommandLine(args, model);

@@ -197,8 +197,6 @@ static Expected<size_t> placeOf(const InsertedPass &inserted, const std::vector<
 
 /// Adds what users insert, in the order in which they give it.
 static Error insertPasses(const CompileOptions &o, std::vector<Entry> &order) {
-  if (Error error = loadPlugins(o.passPlugins))
-    return error;
   // By the pass that it is placed at: what is inserted is no place itself.
   std::vector<std::vector<Entry>> before(order.size()), after(order.size());
   for (StringRef text : o.insertedPasses) {
