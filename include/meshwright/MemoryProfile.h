@@ -12,6 +12,8 @@
 
 #include <array>
 #include <map>
+#include <optional>
+#include <vector>
 
 namespace meshwright::exec {
 
@@ -47,6 +49,16 @@ struct MemoryProfile {
     CategoryBytes live;
   };
   std::vector<Point> points;
+  /// The ops by their numbers.
+  std::vector<mlir::Operation *> at;
+  /// The largest buffer that begins to be live at an op, where one does.
+  struct Begin {
+    BufferOp buffer;
+    int64_t bytes = 0;
+  };
+  std::map<int64_t, Begin> begins;
+  /// The first op that writes a variable, from which on the step updates; absent: none does.
+  std::optional<int64_t> firstUpdate;
   /// Where tasks of a pipeline's schedule are called.
   std::vector<std::pair<int64_t, mlir::StringAttr>> tasks;
   int64_t ops = 0;

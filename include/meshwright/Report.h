@@ -12,7 +12,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace meshwright {
 
@@ -34,9 +37,32 @@ struct MemoryOverTime {
   int64_t ops = 0, peakOp = 0, peakBytes = 0;
   std::vector<Point> points;
   std::vector<Task> tasks;
+  /// For the page alone: what ops are called, the call of each op as a number in that list, the largest buffer that begins
+  /// to be live at an op, with its bytes, and the first op that updates parameters.
+  std::vector<std::string> calls;
+  std::vector<int64_t> callAt;
+  std::map<int64_t, std::pair<std::string, int64_t>> begins;
+  std::optional<int64_t> firstUpdate;
   MESHWRIGHT_FIELDS(v("in", self.in); v("program", self.program); v("ops", self.ops);
                     v("peak_op", self.peakOp); v("peak_bytes", self.peakBytes);
                     v("points", self.points); v("tasks", self.tasks);)
+};
+
+/// What is expected of a step on a cluster.
+struct ExpectedStep {
+  struct Part {
+    std::string what; ///< as `meshwright predict` calls it
+    double seconds = 0;
+    MESHWRIGHT_FIELDS(v("what", self.what); v("seconds", self.seconds);)
+  };
+  std::string cluster;
+  double seconds = 0, tokensPerDevice = 0; ///< tokens a second
+  double mfu = 0;
+  std::vector<Part> parts; ///< the mean over devices; they add up to `seconds`
+  std::map<std::string, std::string> links; ///< by axes of the mesh: what communication along them goes over
+  MESHWRIGHT_FIELDS(v("cluster", self.cluster); v("seconds", self.seconds);
+                    v("tokens_per_s_per_device", self.tokensPerDevice); v("mfu", self.mfu);
+                    v("parts", self.parts); v("links", self.links);)
 };
 
 /// The plan of a compiled module, and further data of a report, if asked for.
@@ -44,6 +70,10 @@ struct Plan : plan::Plan {
   std::string json; ///< the text that the executable carries
   std::vector<MemoryOverTime> memoryOverTime; ///< for each program and entry point
   std::string predictedTrace;                 ///< of a step
+  std::optional<ExpectedStep> expected;       ///< where a cluster was given
+  /// Bytes that a rank may have on its device, and where the number comes from; 0: not known.
+  double limit = 0;
+  std::string limitSource;
 };
 
 /// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`: times in

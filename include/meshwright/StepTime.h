@@ -8,6 +8,7 @@
 
 #include "meshwright/Cost/Cluster.h"
 #include "meshwright/Cost/Profile.h"
+#include "meshwright/runtime/PlanSchema.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -59,6 +60,17 @@ struct StepTime {
 
   /// Over all ranks.
   TimeParts mean() const;
+};
+
+/// What follows from a plan and the time of its step on a cluster.
+struct StepRates {
+  StepRates(const plan::Plan &plan, const cost::Cluster &cluster, double seconds);
+
+  double ranks;
+  double tokensPerDevice; ///< a second
+  double peakRate;        ///< FLOPs a second that a device promises, for the plan's precision
+  double modelFlops;      ///< of a step, without what is recomputed
+  double mfu;
 };
 
 /// How long a step of a module at phase exec takes on `cluster`, or would take the system of

@@ -172,6 +172,10 @@ Error CompileCommand::checkPlan() {
   if (options.emit == "exe")
     if (Error error = checkReplaced(options, *plan))
       return error;
+  if (const Bytes &budget = budgets()[MemorySpace::Device]; !budget.text.empty()) {
+    plan->limit = budget.count;
+    plan->limitSource = spaceRow(MemorySpace::Device).budgetFlag;
+  }
   if (!options.report.empty())
     if (Error error = writeReport(*plan, options.report))
       return error;

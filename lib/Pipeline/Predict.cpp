@@ -46,17 +46,12 @@ static std::string usage() {
 
 namespace {
 /// What is said of a step.
-struct Prediction {
+struct Prediction : StepRates {
   Prediction(const Plan &plan, const StepTime &step, const cost::Cluster &cluster,
              const cost::Profile &profile)
-      : plan(plan), cluster(cluster), profile(profile), parts(step.mean()), seconds(step.seconds),
-        ranks(double(ranksOf(plan))) {
-    tokensPerDevice = double(plan.batch) * double(plan.sequence) / seconds / ranks;
-    cost::DevicesInUse devices(cluster, int64_t(ranks));
-    peakRate = plan.precision == "f32" ? devices.peakF32 : devices.peakNarrow;
-    modelFlops = plan.flops - plan.recomputedFlops;
-    mfu = modelFlops / (ranks * peakRate * seconds);
-    capacity = devices.capacity;
+      : StepRates(plan, cluster, step.seconds), plan(plan), cluster(cluster), profile(profile),
+        parts(step.mean()), seconds(step.seconds) {
+    capacity = cost::DevicesInUse(cluster, int64_t(ranks)).capacity;
     for (const plan::Program &program : plan.programs) {
       double bytes = arenaOf(program, profile);
       arena = std::max(arena, bytes);
@@ -79,7 +74,7 @@ struct Prediction {
   const cost::Cluster &cluster;
   const cost::Profile &profile;
   TimeParts parts;
-  double seconds, ranks, tokensPerDevice, peakRate, modelFlops, mfu, capacity;
+  double seconds, capacity;
   double peak = 0;  ///< bytes on the device that needs most
   double arena = 0; ///< the same without what drivers and libraries take
 };

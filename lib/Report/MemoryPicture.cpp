@@ -4,11 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MemoryTables.h"
+#include "Page.h"
 #include "Palette.h"
 #include "TextTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 
 #include <cmath>
 
@@ -62,13 +64,64 @@ static std::string roundText(double bytes) {
   return (number + " " + unit).str();
 }
 
+/// Where the plot of a picture is.
+static constexpr int left = 76, top = 24, width = 780, height = 240, bottom = top + height;
+
+/// The parts of a step without tasks, by the first op of each: its gradients come to be behind the forward
+/// pass, and what it updates is written at the end.
+static SmallVector<std::pair<int64_t, StringRef>> phasesOf(const MemoryOverTime &entry) {
+  SmallVector<std::pair<int64_t, StringRef>> phases;
+  auto gradients = find_if(entry.points, [](const MemoryOverTime::Point &point) { return point.live.count("gradient"); });
+  if (entry.tasks.empty() && gradients != entry.points.end())
+    phases = {{0, "forward"}, {gradients->op, "backward"}};
+  if (entry.firstUpdate && (phases.empty() || *entry.firstUpdate > phases.back().first))
+    phases.push_back({*entry.firstUpdate, "update"});
+  return phases;
+}
+
+void writeMemoryCursor(const MemoryOverTime &entry, raw_ostream &os) {
+  // Of each category that is ever live, where its bytes change.
+  json::Array names, live, tasks, phases;
+  for (const Area &area : areas())
+    for (StringRef category : area.categories) {
+      json::Array changes;
+      int64_t before = 0;
+      for (const MemoryOverTime::Point &point : entry.points) {
+        auto found = point.live.find(category.str());
+        int64_t now = found == point.live.end() ? 0 : found->second;
+        if (now != before)
+          changes.push_back(json::Array{point.op, now});
+        before = now;
+      }
+      if (changes.empty())
+        continue;
+      names.push_back(category);
+      live.push_back(std::move(changes));
+    }
+  for (const MemoryOverTime::Task &task : entry.tasks)
+    tasks.push_back(json::Array{task.op, task.task});
+  for (auto [op, phase] : phasesOf(entry))
+    phases.push_back(json::Array{op, phase});
+  json::Object begins;
+  for (auto &[op, buffer] : entry.begins)
+    begins[std::to_string(op)] = json::Array{buffer.first, buffer.second};
+  json::Object data{{"left", left}, {"width", width}, {"top", top}, {"bottom", bottom}, {"peak", entry.peakOp},
+                    {"calls", json::Array(entry.calls)}, {"at", json::Array(entry.callAt)}, {"names", std::move(names)},
+                    {"live", std::move(live)}, {"tasks", std::move(tasks)}, {"phases", std::move(phases)},
+                    {"begins", std::move(begins)}};
+  std::string text = formatv("{0}", json::Value(std::move(data)));
+  // The one text that would end a script.
+  for (size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
+    text.insert(at + 1, "\\");
+  os << "<script type=\"application/json\">" << text
+     << "</script><output>Move over the picture, or focus it and press the arrow keys, to see what runs and what is live.</output>\n";
+}
+
 void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, raw_ostream &os) {
-  constexpr int left = 76, top = 24, width = 780, height = 240;
   double ops = double(std::max<int64_t>(1, entry.ops));
   double most = std::max({1.0, double(arenaBytes), double(entry.peakBytes)});
   auto x = [&](double op) { return left + width * op / ops; };
   auto y = [&](double bytes) { return top + height * (1 - bytes / most); };
-  int bottom = top + height;
 
   // Of what falls on one pixel the most is drawn.
   std::vector<Sample> samples;
@@ -81,7 +134,7 @@ void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, raw_ostream 
   }
 
   os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-                "role=\"img\" class=\"memory\" font-family=\"sans-serif\" font-size=\"11\">\n",
+                "role=\"img\" aria-label=\"live memory over a step, by category\" class=\"memory\" font-family=\"sans-serif\" font-size=\"11\">\n",
                 left + width + 20, bottom + 60);
   os << "<style>\n" << pictureStyle << "</style>\n";
   // Ticks at multiples of a power of two, at most eight.
@@ -121,13 +174,19 @@ void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, raw_ostream 
   double peak = x(double(entry.peakOp) + 0.5);
   bool late = peak > left + width / 2;
   os << formatv("<line x1=\"{0:f1}\" y1=\"{1:f1}\" x2=\"{0:f1}\" y2=\"{2}\" class=\"axis\"/>"
-                "<text x=\"{3:f1}\" y=\"{4}\" text-anchor=\"{5}\">peak: {6:N0} bytes at op {7} of "
-                "{8}</text>\n",
+                "<text x=\"{3:f1}\" y=\"{4}\" text-anchor=\"{5}\">peak: {6:N0} bytes at op {7} of {8}{9}</text>\n",
                 peak, y(double(entry.peakBytes)), bottom + 4, peak + (late ? -4 : 4),
-                bottom + 28, late ? "end" : "start", entry.peakBytes, entry.peakOp,
-                entry.ops);
-  // Tasks where their names have room.
+                bottom + 28, late ? "end" : "start", entry.peakBytes, entry.peakOp, entry.ops,
+                entry.callAt.empty() ? "" : ": " + escaped(entry.calls[entry.callAt[entry.peakOp]]));
+  // Phases at their first op, and tasks where their names have room.
   double free = 0;
+  for (auto [op, phase] : phasesOf(entry)) {
+    double at = x(double(op));
+    if (!entry.tasks.empty())
+      break;
+    os << formatv("<path class=\"axis\" d=\"M{0:f1} {1}v5\"/><text x=\"{2:f1}\" y=\"{3}\">{4}</text>\n", at, bottom, at + 3,
+                  bottom + 14, phase);
+  }
   for (const MemoryOverTime::Task &task : entry.tasks) {
     double at = x(double(task.op) + 0.5);
     if (at < free)

@@ -7,6 +7,7 @@
 
 #include "meshwright/LocationText.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -78,6 +79,19 @@ MemoryOverTime report::overTime(const exec::MemoryProfile &profile) {
   }
   for (auto &[op, task] : profile.tasks)
     entry.tasks.push_back({op, task.str()});
+  llvm::StringMap<int64_t> calls;
+  for (Operation *op : profile.at) {
+    std::string name = nameOf(op), place = codegen::locationText(op->getLoc());
+    if (!place.empty())
+      name += ", " + place;
+    auto [call, isNew] = calls.try_emplace(name, entry.calls.size());
+    if (isNew)
+      entry.calls.push_back(name);
+    entry.callAt.push_back(call->second);
+  }
+  for (auto [op, begin] : profile.begins)
+    entry.begins[op] = {begin.buffer.getName().str(), begin.bytes};
+  entry.firstUpdate = profile.firstUpdate;
   return entry;
 }
 

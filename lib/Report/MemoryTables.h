@@ -23,6 +23,9 @@ MemoryOverTime overTime(const exec::MemoryProfile &profile);
 /// A picture of that: what is live as stacked areas, the peak and the arena as lines.
 void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, llvm::raw_ostream &os);
 
+/// What the page's script reads to say what runs and what is live under the cursor of that picture, which stands before it.
+void writeMemoryCursor(const MemoryOverTime &entry, llvm::raw_ostream &os);
+
 /// "peak in @step at op 12 of 400, in B1.0".
 std::string peakLocation(const plan::Peak &peak);
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Page.h"
+#include "PageStyle.h"
 #include "Palette.h"
 #include "Tables.h"
 #include "TextTable.h"
@@ -15,6 +16,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <map>
+#include <optional>
+#include <set>
 
 using namespace llvm;
 
@@ -37,7 +40,7 @@ Table::Table(raw_ostream &os, ArrayRef<StringRef> columns) : os(os) {
       classes += (classes.empty() ? "n" : " n") + std::to_string(i + 1);
   os << "<div class=wide><table class=\"" << classes << "\"><tr>";
   for (StringRef column : columns)
-    os << "<th>" << column.ltrim('#');
+    os << "<th scope=col>" << column.ltrim('#');
   os << "\n";
 }
 
@@ -76,7 +79,7 @@ static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream
   // As wide as the names and numbers may be.
   int left = 20 + 7 * int(longest), room = 360, width = left + room + 190;
   os << formatv("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" role=\"img\" "
-                "class=\"bars\">\n<style>\n{2}</style>\n",
+                "aria-label=\"bars of bytes\" class=\"bars\">\n<style>\n{2}</style>\n",
                 width, 26 * bars.size() + 4, pictureStyle);
   for (auto [i, bar] : enumerate(bars)) {
     double length = double(room) * double(bar.second) / double(most);
@@ -101,7 +104,7 @@ static std::string linesText(ArrayRef<plan::MemoryLine> lines) {
 static void writePrograms(const plan::Plan &plan, raw_ostream &os) {
   if (plan.programs.size() < 2)
     return;
-  os << "<h2>Programs, with the arena of a rank and what is live in it at the peak</h2>\n";
+  os << "<h2 id=programs>Programs, with the arena of a rank and what is live in it at the peak</h2>\n";
   std::vector<std::string> used;
   for (const plan::Program &program : plan.programs)
     for (const plan::MemoryLine &line : program.memory)
@@ -124,30 +127,98 @@ static void writePrograms(const plan::Plan &plan, raw_ostream &os) {
   }
 }
 
+/// "layers.*.mlp.up_proj.weight" of "layers.12.mlp.up_proj.weight", with `layer` 12; other names are as they are.
+static std::string withoutLayer(StringRef name, std::optional<int64_t> &layer) {
+  SmallVector<StringRef> parts;
+  name.split(parts, '.');
+  for (StringRef &part : parts) {
+    int64_t number;
+    if (part.getAsInteger(10, number))
+      continue;
+    layer = number;
+    part = "*";
+    break;
+  }
+  return join(parts, ".");
+}
+
+/// Names that differ in the number of a layer, or of the first of a stack of layers.
+struct SameNames {
+  SmallSetVector<StringRef, 1> names;
+  std::set<int64_t> layers;
+
+  /// The name, or what all of them are called with how many there are.
+  std::string text() const {
+    if (names.size() == 1)
+      return escaped(names.front());
+    std::optional<int64_t> layer;
+    return escaped(withoutLayer(names.front(), layer)) +
+           formatv(" <span>({0} of these, from {1} to {2})</span>", names.size(), *layers.begin(), *layers.rbegin()).str();
+  }
+  void insert(StringRef name, std::optional<int64_t> layer) {
+    names.insert(name);
+    if (layer)
+      layers.insert(*layer);
+  }
+};
+
+/// A small picture of how many ranks share a tensor's last two dimensions.
+static std::string dividedPicture(const plan::Plan &plan, const plan::Variable &variable) {
+  constexpr int64_t most = 8; // Finer lines would be one area.
+  auto parts = [&](size_t fromLast) {
+    int64_t ranks = 1;
+    if (fromLast <= variable.sharding.size())
+      for (const std::string &name : variable.sharding[variable.sharding.size() - fromLast])
+        for (const plan::MeshAxis &axis : plan.mesh)
+          if (StringRef(name).split(':').first == axis.name)
+            ranks *= axis.size;
+    return std::min(ranks, most);
+  };
+  if (parts(1) * parts(2) == 1)
+    return "<i class=s></i>";
+  return formatv("<i class=s style=\"--r:{0};--c:{1}\"></i>", parts(2), parts(1));
+}
+
 static void writeMemory(const plan::Plan &plan, raw_ostream &os) {
-  os << "<h2>Memory of a rank at the peak, in bytes</h2>\n";
+  os << "<h2 id=memory>Memory of a rank at the peak</h2>\n<div class=wide>";
   std::vector<std::pair<std::string, int64_t>> bars;
   for (const plan::MemoryLine &line : plan.memory)
     bars.push_back({line.category, line.bytes});
   drawBars(bars, os);
-  os << "<h2>Variables</h2>\n";
+  os << "</div><h2 id=shardings>Parameters, states and their shardings</h2>\n"
+        "<p class=note>The picture of a tensor is divided as its last two dimensions are; the filled part is what one rank has.</p>\n";
   // States of a parameter that are where and what each other are share a row.
-  InOrder<std::pair<std::vector<std::string>, int64_t>> rows;
+  struct Row {
+    const plan::Variable *one = nullptr;
+    SameNames names;
+    SmallSetVector<StringRef, 4> roles;
+    int64_t bytes = 0; ///< of the variables of one name
+  };
+  InOrder<Row> rows;
   for (const plan::Variable &variable : plan.variables) {
+    StringRef name = variable.of ? *variable.of : variable.name;
+    std::optional<int64_t> layer;
     std::string key = join(std::initializer_list<std::string>{
-                               variable.of ? *variable.of : variable.name, variable.type, shapeText(variable.shape),
+                               withoutLayer(name, layer), variable.type, shapeText(variable.shape),
                                shapeText(variable.localShape), shardingText(variable.sharding)},
                            "\n");
-    auto &[roles, bytes] = rows[key];
-    roles.push_back(variable.role);
-    bytes += bytesOf(variable);
+    Row &row = rows[key];
+    row.one = row.one ? row.one : &variable;
+    row.names.insert(name, layer);
+    row.roles.insert(variable.role);
+    if (row.names.names.front() == name && variable.program == row.one->program)
+      row.bytes += bytesOf(variable);
   }
-  Table table(os, {"name", "roles", "type", "shape", "on a rank", "sharding", "#bytes on a rank"});
+  Table table(os, {"", "name", "roles", "type", "shape", "on a rank", "sharding", "#bytes on a rank"});
   for (auto &[key, row] : rows) {
     SmallVector<StringRef> parts;
     StringRef(key).split(parts, '\n');
-    table.row({parts[0].str(), join(row.first, ", "), parts[1].str(), parts[2].str(), parts[3].str(), parts[4].str(),
-               number(row.second)});
+    const plan::Variable &one = *row.one;
+    std::vector<std::string> cells = {dividedPicture(plan, one), row.names.text()};
+    for (const std::string &text : {join(row.roles, ", "), parts[1].str(), parts[2].str(), parts[3].str(), parts[4].str()})
+      cells.push_back(escaped(text));
+    cells.push_back(sized(row.bytes));
+    table.htmlRow(cells);
   }
 }
 
@@ -155,10 +226,10 @@ static void writeCopies(const plan::Plan &plan, raw_ostream &os) {
   std::vector<Copies> rows = copiesOf(plan);
   if (rows.empty())
     return;
-  os << "<h2>What stayed replicated, and why</h2>\n";
+  os << "<h2 id=replicated>What stayed replicated, and why</h2>\n";
   struct Group {
     int64_t size = 0, bytes = 0, count = 0;
-    std::string names;
+    InOrder<SameNames> names;
   };
   InOrder<Group> groups;
   for (const Copies &row : rows) {
@@ -166,26 +237,32 @@ static void writeCopies(const plan::Plan &plan, raw_ostream &os) {
     group.size = row.size;
     group.bytes += row.bytes;
     ++group.count;
-    group.names += (group.names.empty() ? "" : "<br>") + escaped(row.variable);
+    std::optional<int64_t> layer;
+    std::string alike = withoutLayer(row.variable, layer);
+    group.names[alike].insert(row.variable, layer);
   }
-  Table table(os, {"copies along", "#of devices", "role", "#bytes on a rank", "why", "variables"});
+  Table table(os, {"copies along", "#of devices", "role", "#in all", "why", "variables"});
   for (auto &[key, group] : groups) {
     SmallVector<StringRef> parts;
     StringRef(key).split(parts, '\n', 2);
-    table.row({parts[0].str(), number(group.size), parts[1].str(), number(group.bytes), parts[2].str(), ""},
-              group.count == 1 ? "<span>" + group.names + "</span>"
-                               : "<details><summary>" + number(group.count) + "</summary>" + group.names + "</details>");
+    std::string names;
+    for (auto &[alike, same] : group.names)
+      names += (names.empty() ? "" : "<br>") + same.text();
+    table.htmlRow({escaped(parts[0]), number(group.size), escaped(parts[1]), sized(group.bytes), escaped(parts[2]),
+                   group.count == 1 ? "<span>" + names + "</span>"
+                                    : "<details><summary>" + number(group.count) + "</summary>" + names + "</details>"});
   }
 }
 
 static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
   std::vector<Traffic> rows = trafficOf(plan);
   if (!rows.empty()) {
-    os << "<h2>Communication, in bytes that a rank sends</h2>\n";
+    os << "<h2 id=communication>Communication, in bytes that a rank sends</h2>\n<div class=wide>";
     std::vector<std::pair<std::string, int64_t>> bars;
     for (const Traffic &row : rows)
       bars.push_back({row.program + ", " + row.axes + ": " + row.op, row.bytesOfRank});
     drawBars(bars, os);
+    os << "</div>";
     Table table(os, {"in one", "along", "by", "#calls", "#bytes a rank sends", "#bytes in all"});
     for (const Traffic &row : rows)
       table.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
@@ -205,7 +282,7 @@ static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
     ++same.count;
     same.programs.insert(op.program);
   }
-  os << "<h2>Collectives</h2>\n<p>Those that are alike are one row; report.json has them in their order.</p>\n";
+  os << "<h2 id=collectives>Collectives</h2>\n<p>Those that are alike are one row; report.json has them in their order.</p>\n";
   bool several = plan.programs.size() > 1;
   Table table(os, {"operation", "in", "of", "#ops", "#times each", "#elements", "type",
                    "#bytes the group's members send each other", "where in the IR"});
@@ -219,22 +296,11 @@ static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
   }
 }
 
-void writePage(const plan::Plan &plan, ArrayRef<Section> sections, raw_ostream &os) {
-  os << R"(<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Meshwright plan</title>
-<style>:root{color-scheme:light dark}
-body{font:15px/1.5 sans-serif;max-width:84em;margin:2em auto;padding:0 1em;color:#1f2328;background:#fff}
-table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #8c959f66}
-)";
-  for (int i = 1; i <= 16; ++i)
-    os << (i > 1 ? "," : "") << ".n" << i << " :nth-child(" << i << ")";
-  os << R"({text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px sans-serif}.wide{overflow-x:auto}td span{white-space:nowrap}
-svg{max-width:100%;height:auto}.wide table{min-width:52em}
-@media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}</style>
-)";
-  os << "<h1>Plan of " << escaped(plan.model)
-     << "</h1>\n<table class=facts>\n";
+/// The figures of the plan, each with what it means.
+static void writeFacts(const plan::Plan &plan, raw_ostream &os) {
+  os << "<details><summary>All figures of the plan</summary>\n<table class=facts>\n";
   auto fact = [&](const Twine &name, const Twine &value) {
-    os << "<tr><th>" << name << "</th><td>" << escaped(value.str()) << "</td></tr>\n";
+    os << "<tr><th scope=row>" << name << "</th><td>" << escaped(value.str()) << "</td></tr>\n";
   };
   fact("Mesh", meshText(plan));
   fact("Batch", Twine(plan.batch) + " sequences of " + Twine(plan.sequence) + " tokens in " +
@@ -274,16 +340,54 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
     fact("Attention of the most loaded rank",
          formatv("{0:f3} times the mean{1}", *plan.attentionImbalance, asOneDocument(plan)).str());
   fact("Plan hash", plan.hash);
-  os << "</table>\n";
-  writePrograms(plan, os);
+  os << "</table></details>\n";
+}
+
+/// What a step waits for on the cluster.
+static void writeTime(const Plan &plan, raw_ostream &os) {
+  if (!plan.expected)
+    return;
+  os << "<h2 id=time>Where the time of a step goes on " << escaped(plan.expected->cluster) << "</h2>\n";
+  Table table(os, {"what", "#seconds", "#share", ""});
+  for (const ExpectedStep::Part &part : plan.expected->parts) {
+    double share = part.seconds / plan.expected->seconds;
+    if (share >= 5e-5)
+      table.htmlRow({escaped(part.what), formatv("{0:F6}", part.seconds), formatv("{0:P1}", share),
+                     formatv("<div class=meter role=img aria-label=\"{0:P1}\" style=\"width:16em\"><i class=used style=\"width:{1:F1}%\"></i></div>",
+                             share, 100 * share)});
+  }
+}
+
+void writePage(const Plan &plan, ArrayRef<Section> sections, raw_ostream &os) {
+  os << "<!doctype html><html lang=en><meta charset=utf-8><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>"
+     << escaped(plan.model) << ", Meshwright plan</title>\n<style>" << pageStyle;
+  for (int i = 1; i <= 16; ++i)
+    os << (i > 1 ? "," : "") << ".n" << i << " :nth-child(" << i << ")";
+  os << "{text-align:right;font-variant-numeric:tabular-nums}</style>\n<body><main>\n";
+  writeSummary(plan, os);
+  std::string body;
+  raw_string_ostream rest(body);
+  writeMesh(plan, rest);
+  writeTime(plan, rest);
   for (const Section &section : sections)
-    os << "<h2>" << section.title << "</h2>\n<div class=wide>\n" << section.html << "</div>\n";
-  writeMemory(plan, os);
-  writeCopies(plan, os);
-  writeCollectives(plan, os);
-  os << "<p>The file trace.json beside this page has the step for Perfetto. Its times are relative, no "
-        "forecast: the file says by which rates.</p>\n";
-  os << "</html>\n";
+    rest << "<h2 id=\"" << section.id << "\">" << section.title << "</h2>\n<div>\n" << section.html << "</div>\n";
+  writeMemory(plan, rest);
+  writePrograms(plan, rest);
+  writeCopies(plan, rest);
+  writeCollectives(plan, rest);
+  static constexpr std::pair<StringLiteral, StringLiteral> parts[] = {
+      {"mesh", "Mesh"}, {"time", "Step time"}, {"timeline", "Pipeline"}, {"memory", "Memory"}, {"shardings", "Shardings"},
+      {"programs", "Programs"}, {"replicated", "Replicated"}, {"communication", "Communication"}, {"collectives", "Collectives"}};
+  os << "<nav aria-label=\"parts of the page\">";
+  for (auto &[id, name] : parts)
+    if (StringRef(body).contains(("<h2 id=" + id + ">").str()) || StringRef(body).contains(("<h2 id=\"" + id + "\">").str()))
+      os << "<a href=\"#" << id << "\">" << name << "</a>";
+  os << "</nav>\n";
+  writeFacts(plan, os);
+  os << body << "<p class=note>The file trace.json beside this page has the step for Perfetto. "
+     << (plan.expected ? "Its times are those predicted on " + escaped(plan.expected->cluster) + "."
+                       : std::string("Its times are relative, no forecast: the file says by which rates."))
+     << "</p>\n</main>\n" << pageScript << "</html>\n";
 }
 
 } // namespace meshwright::report

@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_LIB_REPORT_PAGE_H
 #define MESHWRIGHT_LIB_REPORT_PAGE_H
 
-#include "meshwright/runtime/PlanSchema.h"
+#include "meshwright/Report.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
@@ -17,12 +17,16 @@ namespace meshwright::report {
 
 /// A picture with what belongs to it.
 struct Section {
-  std::string title, html;
+  std::string id, title, html;
 };
 
 /// A page that needs no other file.
-void writePage(const plan::Plan &plan, llvm::ArrayRef<Section> sections,
-               llvm::raw_ostream &os);
+void writePage(const Plan &plan, llvm::ArrayRef<Section> sections, llvm::raw_ostream &os);
+
+/// Its first screen: what the plan is of, whether it fits, what fills memory, how long a step takes.
+void writeSummary(const Plan &plan, llvm::raw_ostream &os);
+/// The axes of the mesh, and which ranks are along each.
+void writeMesh(const Plan &plan, llvm::raw_ostream &os);
 
 /// What an HTML table shows: columns that begin with '#' hold numbers.
 class Table {

@@ -7,12 +7,14 @@
 #include "Dist/Programs.h"
 #include "DividedWork.h"
 #include "Exec/Exec.h"
+#include "ExpectedStep.h"
 #include "Kernels.h"
 #include "MemoryTables.h"
 #include "PredictedTrace.h"
 #include "StepTasks.h"
 #include "Train/Optimizer.h"
 #include "meshwright/Communication.h"
+#include "meshwright/Cost/DevicesInUse.h"
 #include "meshwright/Cost/Flops.h"
 #include "meshwright/LocationText.h"
 #include "meshwright/PlanJson.h"
@@ -454,9 +456,15 @@ llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport,
   llvm::Expected<Plan> plan = PlanBuilder(module).build(forReport, std::move(numbers));
   if (!plan || !forReport)
     return plan;
-  llvm::Expected<std::string> trace = report::predictTrace(module, cluster);
+  StepTime step;
+  llvm::Expected<std::string> trace = report::predictTrace(module, cluster, step);
   if (!trace)
     return trace.takeError();
   plan->predictedTrace = std::move(*trace);
+  if (cluster) {
+    plan->expected = report::expectedStep(*plan, step, *cluster);
+    plan->limit = cost::DevicesInUse(*cluster, ranksOf(*plan)).capacity;
+    plan->limitSource = cluster->name;
+  }
   return plan;
 }

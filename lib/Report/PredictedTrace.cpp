@@ -76,7 +76,8 @@ static std::string relativeTimes(const cost::Device &device) {
       device.memory.peak(), device.machine.bandwidth);
 }
 
-llvm::Expected<std::string> report::predictTrace(ModuleOp module, const cost::Cluster *cluster) {
+llvm::Expected<std::string> report::predictTrace(ModuleOp module, const cost::Cluster *cluster,
+                                                 StepTime &step) {
   exec::TargetAttr target = exec::targetOf(dist::programsOf(module).front());
   const cost::Device &device =
       cost::getDevice(target.getTarget().getDefaultDevice(target.getParameters()));
@@ -89,11 +90,12 @@ llvm::Expected<std::string> report::predictTrace(ModuleOp module, const cost::Cl
     trace.name(number, "thread_name", SimulatedEvent::Computing, "computes");
     trace.name(number, "thread_name", SimulatedEvent::Communicating, "communicates");
   }
-  llvm::Expected<StepTime> step =
+  llvm::Expected<StepTime> simulated =
       simulateStep(module, cluster ? *cluster : machine, cost::Profile(),
                    [&](const SimulatedEvent &event) { trace.add(event); });
-  if (!step)
-    return step.takeError();
+  if (!simulated)
+    return simulated.takeError();
+  step = std::move(*simulated);
   std::string title = cluster ? "A step as predicted on " + cluster->name
                               : std::string("A step as planned, in relative times");
   std::string times = cluster ? "predicted: " + cluster->description : relativeTimes(device);

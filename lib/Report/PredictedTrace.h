@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_LIB_REPORT_PREDICTEDTRACE_H
 #define MESHWRIGHT_LIB_REPORT_PREDICTEDTRACE_H
 
-#include "meshwright/Cost/Cluster.h"
+#include "meshwright/StepTime.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
@@ -22,7 +22,9 @@ namespace meshwright::report {
 /// each other, not with a clock, and the trace says so. Of a loop the first iteration shows its
 /// ops, of the tasks that call one function the first.
 /// An error if programs wait for each other for ever, or the cluster has too few devices.
-llvm::Expected<std::string> predictTrace(mlir::ModuleOp module, const cost::Cluster *cluster);
+/// `step` becomes the simulated step.
+llvm::Expected<std::string> predictTrace(mlir::ModuleOp module, const cost::Cluster *cluster,
+                                         StepTime &step);
 
 } // namespace meshwright::report
 

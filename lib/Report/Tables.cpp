@@ -70,11 +70,29 @@ std::vector<Copies> copiesOf(const plan::Plan &plan) {
   for (const plan::Variable &variable : plan.variables)
     if (variable.copies)
       said[variable.name] = *variable.copies;
+  // A variable of a pipeline stage is where its programs run.
+  std::map<StringRef, SmallVector<int64_t, 1>> programsOf;
+  for (const plan::Variable &variable : plan.variables)
+    programsOf[variable.name].push_back(variable.program);
+  auto positions = [&](StringRef variable, const dist::MeshAxis &axis) -> int64_t {
+    std::set<int64_t> found;
+    for (int64_t program : programsOf[variable]) {
+      const plan::Table<plan::Shape> &at = plan.programs[program].at;
+      auto pinned = at.find(axis.name);
+      if (pinned == at.end())
+        return axis.size;
+      found.insert(pinned->second.begin(), pinned->second.end());
+    }
+    return int64_t(found.size());
+  };
   std::vector<Copies> rows;
   for (const plan::Variable &variable : plan.variables) {
     const std::string &parameter = variable.of ? *variable.of : variable.name;
+    if (variable.program != programsOf[variable.name].front())
+      continue; // What several stages have is told once.
     for (const dist::MeshAxis &axis : mesh.axes) {
-      if (axis.size == 1 || any_of(variable.sharding, [&](const plan::List<std::string> &axes) {
+      int64_t copies = positions(variable.name, axis);
+      if (copies == 1 || any_of(variable.sharding, [&](const plan::List<std::string> &axes) {
             return is_contained(axes, axis.name);
           }))
         continue;
@@ -88,7 +106,7 @@ std::vector<Copies> copiesOf(const plan::Plan &plan) {
       else if (auto it = said.find(parameter); it != said.end())
         reason = it->second.str();
       rows.push_back(
-          {variable.name, variable.role, axis.name, axis.size, bytesOf(variable), reason});
+          {variable.name, variable.role, axis.name, copies, bytesOf(variable), reason});
     }
   }
   return rows;

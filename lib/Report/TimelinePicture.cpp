@@ -114,7 +114,7 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
   int width = widthOf(timeline), bottom = top + row * int(timeline.stages.size());
   double scale = width / std::max(timeline.end(), 1e-30);
   os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-                "role=\"img\" class=\"timeline\" font-family=\"sans-serif\" font-size=\"11\">\n",
+                "role=\"img\" aria-label=\"what pipeline stages do over a step\" class=\"timeline\" font-family=\"sans-serif\" font-size=\"11\">\n",
                 left + width + 10, bottom + 50);
   os << "<style>\n" << report::pictureStyle << "</style>\n";
   os << formatv("<text x=\"{0}\" y=\"14\">{1} Utilization of the stages: {2:f1}%.</text>\n", left,
@@ -161,13 +161,14 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
       {"f", "forward"}, {"b", "backward"}, {"w", "gradients of weights"}, {"idle", "idle"}};
   if (!timeline.rounds.empty())
     legend.push_back({"u", "norm of the gradients, then update; dashed: a barrier of all stages"});
+  os << "<g data-legend=\"\">\n";
   for (auto [kind, name] : legend) {
     os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" class=\"{2}\"/>"
                   "<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
                   x, y, kind, x + 17, y + 10, name);
     x += 35 + 6 * int(name.size());
   }
-  os << "</svg>\n";
+  os << "</g>\n</svg>\n";
 }
 
 } // namespace meshwright

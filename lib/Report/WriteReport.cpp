@@ -12,6 +12,8 @@
 #include "meshwright/Report.h"
 #include "meshwright/TimelinePicture.h"
 
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -56,9 +58,10 @@ struct Report : plan::Plan {
   std::vector<Copies> replicated;
   std::optional<std::vector<StageSpans>> timeline;
   std::vector<MemoryOverTime> memoryOverTime;
+  std::optional<ExpectedStep> expected;
   MESHWRIGHT_FIELDS(plan::Plan::fields(self, v); v("communication", self.communication);
                     v("replicated", self.replicated); v("timeline", self.timeline);
-                    v("memory_over_time", self.memoryOverTime);)
+                    v("memory_over_time", self.memoryOverTime); v("expected_step", self.expected);)
 };
 } // namespace report
 
@@ -92,9 +95,26 @@ static void writePeak(const plan::Peak &peak, raw_ostream &os) {
     table.row({number(peak.others), "all others", "", "", "", "", ""});
 }
 
+/// The programs whose pictures the page has: all of a few; of more the first, the last, and those that need most, as the
+/// others are like them.
+static SmallSetVector<int64_t, 4> shownPrograms(const plan::Plan &plan) {
+  constexpr size_t most = 4;
+  auto order = to_vector(seq<int64_t>(0, int64_t(plan.programs.size())));
+  llvm::stable_sort(order, [&](int64_t a, int64_t b) { return plan.programs[a].arenaBytes > plan.programs[b].arenaBytes; });
+  SmallSetVector<int64_t, 4> shown;
+  shown.insert(0);
+  shown.insert(int64_t(plan.programs.size()) - 1);
+  for (int64_t program : order)
+    if (shown.size() < most)
+      shown.insert(program);
+  return shown;
+}
+
 /// A picture of each program's step, as a file and in the page, with what is largest at the
 /// peak.
 static Error addMemory(const Plan &plan, StringRef directory, SmallVectorImpl<Section> &sections) {
+  auto shown = shownPrograms(plan);
+  size_t hidden = plan.programs.size() - shown.size();
   for (const MemoryOverTime &entry : plan.memoryOverTime) {
     if (entry.program != "step")
       continue;
@@ -103,13 +123,20 @@ static Error addMemory(const Plan &plan, StringRef directory, SmallVectorImpl<Se
         textOf([&](raw_ostream &os) { drawMemorySvg(entry, program.arenaBytes, os); });
     if (Error error = writeText(directory + "/memory-" + program.name + ".svg", picture))
       return error;
-    sections.push_back({"Memory of " + escaped(program.name) + " over the ops of a step",
-                        picture + textOf([&](raw_ostream &os) {
-                          os << "<p>Largest buffers at the peak, without persistent ones, "
-                             << escaped(peakLocation(*program.peak)) << ":</p>\n";
-                          writePeak(*program.peak, os);
-                        })});
+    if (!shown.contains(entry.in))
+      continue;
+    sections.push_back({"memory-" + program.name, "Memory of " + escaped(program.name) + " over a step",
+                        "<div class=wide>" + picture + textOf([&](raw_ostream &os) { writeMemoryCursor(entry, os); }) + "</div>" +
+                            textOf([&](raw_ostream &os) {
+                              os << "<details><summary>Largest buffers at the peak, without persistent ones, "
+                                 << escaped(peakLocation(*program.peak)) << "</summary>\n";
+                              writePeak(*program.peak, os);
+                              os << "</details>\n";
+                            })});
   }
+  if (hidden)
+    sections.back().html += "<p class=note>" + number(int64_t(hidden)) +
+                            " more programs are between these; the files memory-PROGRAM.svg beside this page show each.</p>\n";
   return Error::success();
 }
 
@@ -127,7 +154,7 @@ Error writeReport(const Plan &plan, StringRef directory) {
     return createStringError("cannot make directory '" + directory + "': " + error.message());
   if (Error error = removeFiles(directory, isPictureName))
     return error;
-  Report report{plan, trafficOf(plan), copiesOf(plan), std::nullopt, plan.memoryOverTime};
+  Report report{plan, trafficOf(plan), copiesOf(plan), std::nullopt, plan.memoryOverTime, plan.expected};
   SmallVector<Section> sections;
 
   Expected<std::optional<StepTasks>> tasks = tasksOf(plan);
@@ -144,7 +171,7 @@ Error writeReport(const Plan &plan, StringRef directory) {
     if (Error error = writeText(directory + "/timeline.svg", picture))
       return error;
     sections.push_back(
-        {"Pipeline stages over a step",
+        {"timeline", "Pipeline stages over a step",
          picture +
              "<p>The file timeline.svg beside this page has the picture at full size.</p>\n"});
   }

@@ -139,6 +139,11 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   });
   std::partial_sum(done.begin(), done.end(), done.begin());
   result.ops = done.back();
+  result.at.resize(result.ops);
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op != program && !isMemoryEffectFree(op))
+      result.at[done[liveness.numberOf(op)]] = op;
+  });
   // What a loop fills and empties, in its first iteration and in its last; under -1 all other.
   using ByIteration = std::array<CategoryBytes, 2>;
   struct Change {
@@ -164,11 +169,21 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   // In numbers of ops that count, from the op that uses a buffer first to the one after the last.
   SmallVector<std::pair<BufferOp, Lifetime>> lives;
   for (auto buffer : program.getBlock().getOps<BufferOp>()) {
+    if (buffer.getVariable())
+      for (const Access &access : liveness.accesses(buffer.getMemory()))
+        if (access.writes) {
+          int64_t op = done[liveness.numberOf(access.op)];
+          result.firstUpdate = std::min(op, result.firstUpdate.value_or(op));
+        }
     bool counts = !buffer.isPersistent() && !isOffloaded(buffer.getType());
     std::optional<Lifetime> life = counts ? liveness.life(buffer) : std::nullopt;
     if (!life)
       continue;
     lives.push_back({buffer, *life});
+    int64_t first = life->times().front();
+    MemoryProfile::Begin &begin = result.begins[done[first]];
+    if (int64_t bytes = alignedBytes(buffer); bytes > begin.bytes)
+      begin = {buffer, bytes};
     CallOp call = workspaces.lookup(buffer);
     for (Iteration iteration : iterations) {
       int64_t loop = -1, before = 0;

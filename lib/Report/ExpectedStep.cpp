@@ -1,0 +1,35 @@
+//===- ExpectedStep.cpp - what a simulated step says ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "ExpectedStep.h"
+#include "meshwright/Cost/DevicesInUse.h"
+
+using namespace llvm;
+using namespace meshwright;
+
+StepRates::StepRates(const plan::Plan &plan, const cost::Cluster &cluster, double seconds)
+    : ranks(double(ranksOf(plan))),
+      tokensPerDevice(double(plan.batch) * double(plan.sequence) / seconds / ranks),
+      modelFlops(plan.flops - plan.recomputedFlops) {
+  cost::DevicesInUse devices(cluster, int64_t(ranks));
+  peakRate = plan.precision == "f32" ? devices.peakF32 : devices.peakNarrow;
+  mfu = modelFlops / (ranks * peakRate * seconds);
+}
+
+ExpectedStep report::expectedStep(const plan::Plan &plan, const StepTime &step,
+                                  const cost::Cluster &cluster) {
+  StepRates rates(plan, cluster, step.seconds);
+  TimeParts parts = step.mean();
+  ExpectedStep expected{cluster.name, step.seconds, rates.tokensPerDevice, rates.mfu, {}, {}};
+  parts.forEach([&](StringRef what, double seconds) {
+    expected.parts.push_back({what.str(), seconds});
+  });
+  for (auto &[kind, seconds] : parts.communication) {
+    std::string &links = expected.links[kind.axes];
+    if (!StringRef(links).contains(kind.level))
+      links += (links.empty() ? "" : ", ") + kind.level;
+  }
+  return expected;
+}
