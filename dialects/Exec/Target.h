@@ -65,7 +65,7 @@ struct ProductShape {
   int64_t ldc = 1; ///< elements between rows of C
   int64_t batch = 1;
   bool mixed = false; ///< whether a matrix is narrower than f32
-  mlir::Type result;  ///< element type of C
+  mlir::Type result = {};  ///< element type of C
 };
 
 /// The rows of experts of a product: blocks of equally many experts and rows each.

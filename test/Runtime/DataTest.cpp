@@ -532,8 +532,9 @@ TEST(DataOrder, EachEpochIsAnotherPermutation) {
       EXPECT_GE(*distinct.begin(), 0);
       EXPECT_LT(*distinct.rbegin(), size);
     }
-    if (size >= 16)
+    if (size >= 16) {
       EXPECT_EQ(seen.size(), 3u);
+    }
   }
   EXPECT_NE(DataOrder(1000, true, 1).at(0), DataOrder(1000, true, 2).at(0));
 }

@@ -28,7 +28,7 @@ struct CallWork {
   double flops = 0, bytes = 0; ///< bytes are those read and written
   /// Of a generated kernel: how often it evaluates what takes more than one instruction for an
   /// element, by the name of the op without its dialect: exp, divf, truncf.
-  std::map<std::string, double> functions;
+  std::map<std::string, double> functions = {};
   /// The working set: bytes accessed between two uses of the same memory, which decide the cache
   /// level. The update accesses each variable once a step, so it is that of all variables; otherwise
   /// it is that of the call.

@@ -244,7 +244,7 @@ struct Storage {
   string tensor; ///< with {layer} for stacked variables, and {expert} or {head} for one tensor each
   optional<bool> transpose;
   optional<StorageSlice> slice;
-  optional<bool> mayLack; ///< a file may lack it
+  optional<bool> mayLack = {}; ///< a file may lack it
   MESHWRIGHT_FIELDS(v("tensor", self.tensor); v("transpose", self.transpose);
                     v("slice", self.slice); v("optional", self.mayLack);)
 };

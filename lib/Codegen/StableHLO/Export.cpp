@@ -427,6 +427,6 @@ FailureOr<std::string> stablehlo::exportStep(ModuleOp module) {
   MLIRContext *context = module.getContext();
   bool before = context->allowsUnregisteredDialects();
   context->allowUnregisteredDialects(true);
-  auto restore = llvm::make_scope_exit([&] { context->allowUnregisteredDialects(before); });
+  auto restore = llvm::scope_exit([&] { context->allowUnregisteredDialects(before); });
   return Exporter(module).run();
 }

@@ -41,7 +41,7 @@ struct KeepOwnPart : OpRewritePattern<SliceOp> {
   LogicalResult matchAndRewrite(SliceOp slice, PatternRewriter &rewriter) const override {
     auto gather = slice.getX().getDefiningOp<AllGatherOp>();
     if (!gather || gather.getXs().size() > 1 || gather.getGroup() != slice.getGroup() ||
-        gather.getDim() != slice.getDim() || slice.getShift())
+        int64_t(gather.getDim()) != int64_t(slice.getDim()) || slice.getShift())
       return failure();
     rewriter.replaceOp(slice, gather.getX());
     return success();

@@ -626,8 +626,9 @@ TEST(Attention, DocumentsDoNotSeeEachOther) {
       EXPECT_NE(same(before[size_t(i)].out, after.out, t), isOther) << t;
       EXPECT_NE(same(before[size_t(i)].dk, after.dk, t), isOther) << t;
       EXPECT_NE(same(before[size_t(i)].dv, after.dv, t), isOther) << t;
-      if (!isOther)
+      if (!isOther) {
         EXPECT_TRUE(same(before[size_t(i)].dq, after.dq, t)) << t;
+      }
     }
   }
 }

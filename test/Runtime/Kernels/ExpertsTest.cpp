@@ -60,9 +60,10 @@ TEST(Experts, RoutesByExpertThenByChoice) {
       ASSERT_TRUE(choices[row] >= 0 && size_t(choices[row]) < count);
       EXPECT_EQ(rows[size_t(choices[row])], int32_t(row));
       EXPECT_EQ(int64_t(row) / slots * ofBlock + sorted[row], chosen[size_t(choices[row])]);
-      if (row % size_t(slots) > 0)
+      if (row % size_t(slots) > 0) {
         EXPECT_LT(std::pair(sorted[row - 1], choices[row - 1]),
                   std::pair(sorted[row], choices[row]));
+      }
       --filled;
     }
     EXPECT_EQ(filled, 0u);
