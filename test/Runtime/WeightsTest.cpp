@@ -766,6 +766,9 @@ TEST(SafeTensors, ReadsWhatTheFormatAllows) {
   EXPECT_EQ(read("{\"a\":" + a + ",\"b\":" + b + "}   ", 12), "");
   EXPECT_EQ(read("{\"b\":" + b + ",\"a\":" + a + ",\"none\":" + entry("[0]", "[8,8]") + "}", 12), "");
   EXPECT_EQ(read("{\"__metadata__\":{\"format\":\"pt\"}}", 0), "");
+  // Headers of sizes whose first bytes are those of a pickle (0x0280) and of a zip archive (0x04034b50).
+  for (size_t size : {0x280, 0x10280, 0x4034b50})
+    EXPECT_EQ(read("{\"a\":" + a + std::string(size - a.size() - 6, ' ') + "}", 8), "") << size;
   for (auto [header, bytes, part] : std::vector<std::tuple<std::string, size_t, const char *>>{
            {"{\"a\":" + a + ",\"b\":" + entry("[1]", "[4,8]") + "}", 8, "a and b both lie at byte 4"},
            {"{\"a\":" + a + ",\"b\":" + a + "}", 8, "a and b both lie at byte 0"},

@@ -411,6 +411,9 @@ static void checkFormat(const MappedFile &file, const std::string &prefix) {
       {"\x89HDF", "is an HDF5 file, as TensorFlow saves weights",
        ", which is not read: take the release's safetensors files"}};
   std::string_view bytes(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+  // A safetensors file begins with the size of its header, any eight bytes: those of 640 are a pickle's.
+  if (bytes.size() > 8 && bytes[8] == '{')
+    return;
   for (const auto &format : formats)
     if (bytes.substr(0, format.begin.size()) == format.begin)
       fail(prefix, format.what, format.remedy);
