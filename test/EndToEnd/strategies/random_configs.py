@@ -531,7 +531,7 @@ def exaone_moe(d):
 
 def solar_open(d):
     sizes = {key: value for key, value in routed(d).items() if key != "first_k_dense_replace"}
-    return {key: value for key, value in plain(d).items() if key != "intermediate_size"} | sizes | {"attention_bias": d.pick(FLAG)}
+    return {key: value for key, value in plain(d, apart="always").items() if key != "intermediate_size"} | sizes | {"attention_bias": d.pick(FLAG)}
 
 
 def glm4_moe_lite(d):
@@ -543,7 +543,7 @@ def hy_v3(d):
     sizes = {key: value for key, value in routed(d).items() if "group" not in key and key not in ("first_k_dense_replace", "norm_topk_prob")}
     sizes = {{"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts", "routed_scaling_factor": "router_scaling_factor"}.get(key, key): value
              for key, value in sizes.items()}
-    return dict(llama(d), **sizes, mlp_layer_types=[d.pick(["dense", "sparse"]) for _ in range(d.layers)])
+    return dict(llama(d, apart="always"), **sizes, mlp_layer_types=[d.pick(["dense", "sparse"]) for _ in range(d.layers)])
 
 
 def youtu(d):
@@ -741,6 +741,10 @@ UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "llava", "llava_llama",
            "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_5_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
 # Of a source and a target.
 PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart}
+# Whose routers' scores are sigmoids, and whose routers have a bias by which they choose.
+SIGMOIDS = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2", "dots1", "exaone_moe", "solar_open",
+            "glm4_moe_lite", "hy_v3"}
+BIASED = SIGMOIDS - {"llama4_text"} | {"ernie4_5_moe"}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
 
@@ -777,6 +781,11 @@ def has_routers(config):
     first = config.get("moe_layer_start_index", first)
     return experts_of(config) > 0 and any(
         first <= i <= (last if last >= 0 else layers - 1) and (i + 1) % every == 0 and i not in dense for i in range(layers))
+
+
+def has_norms(config):
+    """Whether norms have weights."""
+    return config["model_type"] != "olmo" and config.get("layer_norm_elementwise_affine", True)
 
 
 def heads_of(config):

@@ -30,7 +30,7 @@ import unittest.mock
 sys.path.append(sys.path[0] + "/..")
 from harness import ROOT, check, check_traffic, flags, fresh, rows
 from random_flags import check_reach, draw
-from random_configs import DECODERS, ENCODERS, experts_of, has_routers, heads_of, random_config, set_dropout
+from random_configs import BIASED, DECODERS, ENCODERS, SIGMOIDS, experts_of, has_norms, has_routers, heads_of, random_config, set_dropout
 
 # What may be refused: a line of docs/limits.md, and what the message says.
 DOCUMENTED = {
@@ -117,12 +117,13 @@ def random_model(d):
     set_dropout(config, 0.1 if d.chance(4) else 0.0)
     if not has_routers(config):
         d["z-loss"] = d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
-    if not has_routers(config) or config["model_type"] not in ("deepseek_v3", "glm4_moe", "ernie4_5_moe", "minimax_m2"):
+    if not has_routers(config) or config["model_type"] not in BIASED:
         d["router-bias-rate"] = None
-    sigmoids = config["model_type"] in ("deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2")
+    if not has_norms(config) and d["freeze"]:
+        d["freeze"] = "*{wte,embed}*"
     if not has_routers(config):
         d["aux-loss"] = d["aux-loss-coef"] = d["aux-scope"] = d["aux-counting-pass"] = None
-    elif sigmoids and d.is_set("aux-loss", "hf", "switch", "gshard"):
+    elif config["model_type"] in SIGMOIDS and d.is_set("aux-loss", "hf", "switch", "gshard"):
         d["aux-loss"], d["aux-scope"], d["aux-counting-pass"] = "sequence", None, None
     return config
 
