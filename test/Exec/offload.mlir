@@ -234,3 +234,72 @@ exec.program @step {
     exec.launch @doubled_in_place ins(%k : memref<16xf32>) outs(%y : memref<16xf32>)
   }
 }
+
+// -----
+
+// A state that is read as a whole before and behind the update of its parts, as one whose average is kept: it is copied again
+// once the parts are on the host.
+train.variable @m : tensor<5x16xf32> init <"constant", 0.0>
+func.func private @double(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+func.func private @all(%x: tensor<5x16xf32>) -> tensor<5x16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<5x16xf32>, tensor<5x16xf32>) -> tensor<5x16xf32>
+  return %0 : tensor<5x16xf32>
+}
+// CHECK: exec.program @step
+exec.program @step {
+  // CHECK-DAG: %[[M:.*]] = exec.buffer "m" optimizer variable @m offset {{.*}} : memref<5x16xf32, "host">
+  %m = exec.buffer "m" optimizer variable @m : memref<5x16xf32>
+  %y = exec.buffer "y" output output "y" : memref<5x16xf32>
+  %z = exec.buffer "z" output output "z" : memref<5x16xf32>
+  // CHECK: exec.copy %[[M]] to %[[BEFORE:[^ ]*]] {exec.async_token = 0 : i64}
+  // CHECK: exec.wait 0
+  // CHECK: exec.launch @all ins(%[[BEFORE]]
+  // CHECK: exec.launch @all ins(%[[BEFORE]]
+  exec.launch @all ins(%m : memref<5x16xf32>) outs(%y : memref<5x16xf32>)
+  exec.launch @all ins(%m : memref<5x16xf32>) outs(%y : memref<5x16xf32>)
+  // CHECK: exec.loop
+  exec.loop %i = 5 {
+    %mi = exec.slot %m[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @double ins(%mi : memref<16xf32>) outs(%mi : memref<16xf32>)
+    // CHECK: exec.copy {{.*}} {exec.async_token = [[STORE:[0-9]+]] : i64} : memref<16xf32> to memref<16xf32, "host">
+    // CHECK: }
+  }
+  // CHECK: exec.wait [[STORE]]
+  // CHECK: exec.copy %[[M]] to %[[BEHIND:[^ ]*]] {exec.async_token = [[AGAIN:[0-9]+]] : i64}
+  // CHECK: exec.wait [[AGAIN]]
+  // CHECK: exec.launch @all ins(%[[BEHIND]]
+  exec.launch @all ins(%m : memref<5x16xf32>) outs(%z : memref<5x16xf32>)
+}
+
+// -----
+
+// What is written as a whole before the loop and behind it is on the host when the loop fetches its parts.
+train.variable @m : tensor<5x16xf32> init <"constant", 0.0>
+func.func private @double(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+func.func private @all(%x: tensor<5x16xf32>) -> tensor<5x16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<5x16xf32>, tensor<5x16xf32>) -> tensor<5x16xf32>
+  return %0 : tensor<5x16xf32>
+}
+// CHECK: exec.program @step
+exec.program @step {
+  %m = exec.buffer "m" optimizer variable @m : memref<5x16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  // CHECK: exec.launch @all
+  // CHECK: exec.copy {{.*}} : memref<5x16xf32> to memref<5x16xf32, "host">
+  exec.launch @all ins(%m : memref<5x16xf32>) outs(%m : memref<5x16xf32>)
+  // CHECK: exec.loop
+  exec.loop %i = 5 {
+    %mi = exec.slot %m[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @double ins(%mi : memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+  // CHECK: exec.copy {{.*}} : memref<5x16xf32, "host"> to memref<5x16xf32>
+  // CHECK: exec.launch @all
+  // CHECK: exec.copy {{.*}} : memref<5x16xf32> to memref<5x16xf32, "host">
+  exec.launch @all ins(%m : memref<5x16xf32>) outs(%m : memref<5x16xf32>)
+}

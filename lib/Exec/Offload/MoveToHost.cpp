@@ -221,6 +221,21 @@ static bool isUsedInParts(Value memory) {
   });
 }
 
+/// How many of `whole`, the first ones, can have one copy: a loop that moves slots is before all of them or behind. It
+/// stores what a copy from before it lacks, and fetches what a later one has not stored yet.
+static size_t usesOfOneCopy(Value root, ArrayRef<OpOperand *> whole, HostUses &uses) {
+  Block &top = *root.getParentBlock();
+  auto place = [&](Operation *op) { return top.findAncestorOpInBlock(*op); };
+  Operation *first = place(whole.front()->getOwner());
+  auto *behindLoop = llvm::find_if(whole, [&](OpOperand *use) {
+    return llvm::any_of(uses.loops, [&](auto &entry) {
+      Operation *loop = place(entry.first);
+      return first->isBeforeInBlock(loop) && loop->isBeforeInBlock(place(use->getOwner()));
+    });
+  });
+  return behindLoop - whole.begin();
+}
+
 /// Places of `memory` that nothing uses any more.
 static void eraseUnused(Value memory) {
   for (Operation *user : llvm::make_early_inc_range(memory.getUsers()))
@@ -234,8 +249,11 @@ static void eraseUnused(Value memory) {
 void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, int64_t &number) {
   Mover mover(root, category, number);
   root.setType(onHost(cast<MemRefType>(root.getType())));
-  if (!uses.whole.empty())
-    mover.moveWhole(uses.whole);
+  for (ArrayRef<OpOperand *> rest = uses.whole; !rest.empty();) {
+    size_t count = usesOfOneCopy(root, rest, uses);
+    mover.moveWhole(rest.take_front(count));
+    rest = rest.drop_front(count);
+  }
   for (auto &[loop, slots] : uses.loops) {
     bool fetch = slots.fetches(), store = slots.writes();
     if (kept == Kept::Scratch)
