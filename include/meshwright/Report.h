@@ -66,7 +66,7 @@ struct ExpectedStep {
 };
 
 /// The plan of a compiled module, and further data of a report, if asked for.
-struct Plan : plan::Plan {
+struct CompiledPlan : plan::Plan {
   std::string json; ///< the text that the executable carries
   std::vector<MemoryOverTime> memoryOverTime; ///< for each program and entry point
   std::string predictedTrace;                 ///< of a step
@@ -78,7 +78,7 @@ struct Plan : plan::Plan {
 
 /// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`: times in
 /// it are those on `cluster`, or relative without one. `numbers` are what changes the numbers that an executable computes.
-llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false,
+llvm::Expected<CompiledPlan> buildPlan(mlir::ModuleOp module, bool forReport = false,
                                const cost::Cluster *cluster = nullptr,
                                plan::List<plan::Setting> numbers = {});
 
@@ -91,7 +91,7 @@ std::string planHash(plan::Plan plan);
 
 /// Writes `directory`/report.json, a self-contained `directory`/index.html, the pictures in
 /// it as SVG, and `directory`/trace.json.
-llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
+llvm::Error writeReport(const CompiledPlan &plan, llvm::StringRef directory);
 
 /// Fails unless the plan satisfies `condition`: quantities joined by +, `<=`, `<`,
 /// `>=` or `>`, and a number with or without a unit, e.g. peak<=70GiB. Bytes of a

@@ -146,7 +146,7 @@ Error Chooser::plan() {
   Expected<OwningOpRef<ModuleOp>> compiled = compileCopy(module, options, from, Phase::exec);
   if (!compiled)
     return compiled.takeError();
-  Expected<Plan> whole = buildPlan(**compiled);
+  Expected<CompiledPlan> whole = buildPlan(**compiled);
   if (!whole)
     return whole.takeError();
   again = whole->recomputedFlops;
@@ -269,7 +269,7 @@ Expected<ResidualChoice> chooseResiduals(ModuleOp module, CompileOptions options
   if (options.remat.automatic)
     options.remat = {}; // The least work, if it fits.
   auto compiled = compileCopy(module, options, Phase::train, Phase::exec);
-  Expected<Plan> plan = compiled ? buildPlan(**compiled) : compiled.takeError();
+  Expected<CompiledPlan> plan = compiled ? buildPlan(**compiled) : compiled.takeError();
   if (!plan)
     return plan.takeError();
   return double(plan->deviceBytes) <= budget ? ResidualChoice::written : ResidualChoice::least;

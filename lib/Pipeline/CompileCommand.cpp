@@ -100,7 +100,7 @@ private:
   std::optional<Phase> emittedPhase; ///< nothing where --emit is of code
   Phase to;                          ///< the last phase whose passes run
   OwningOpRef<ModuleOp> module;
-  std::optional<Plan> plan;
+  std::optional<CompiledPlan> plan;
   Record record; ///< of an executable
 };
 } // namespace
@@ -164,7 +164,7 @@ Error CompileCommand::checkPlan() {
   Expected<plan::List<plan::Setting>> numbers = numbersOf(options, *module);
   if (!numbers)
     return numbers.takeError();
-  Expected<Plan> built =
+  Expected<CompiledPlan> built =
       buildPlan(*module, !options.report.empty(), options.cluster.cluster.get(), std::move(*numbers));
   if (!built)
     return built.takeError();
@@ -272,7 +272,7 @@ Expected<std::string> CompileCommand::emitDecoder() {
   Expected<OwningOpRef<ModuleOp>> decoder = compileDecoder(options, plan->sequence, context);
   if (!decoder)
     return decoder.takeError();
-  Expected<Plan> its = buildPlan(**decoder);
+  Expected<CompiledPlan> its = buildPlan(**decoder);
   if (!its)
     return its.takeError();
   DiagnosticCollector diagnostics(context);

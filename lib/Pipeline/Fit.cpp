@@ -119,7 +119,7 @@ private:
     if (notes != said) // As a rule the same for all values.
       os << notes;
     said = notes;
-    Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
+    Expected<CompiledPlan> plan = module ? buildPlan(**module) : module.takeError();
     if (plan) {
       result.bytes = neededBytes(*plan);
       result.fits = !exceeded(result.bytes, budgets);

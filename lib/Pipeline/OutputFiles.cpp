@@ -96,7 +96,7 @@ Error prepareFolder(StringRef flag, StringRef folder) {
                            "': " + error.message());
 }
 
-Error checkReplaced(const CompileOptions &options, const Plan &plan) {
+Error checkReplaced(const CompileOptions &options, const CompiledPlan &plan) {
   std::string output = outputPath(options);
   if (!options.output.empty() || !llvm::sys::fs::exists(output))
     return Error::success();

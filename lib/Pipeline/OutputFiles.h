@@ -27,7 +27,7 @@ llvm::Error prepareFolder(llvm::StringRef flag, llvm::StringRef folder);
 
 /// Refuses to overwrite what a user has not named: without -o, another model's executable or
 /// any other file. `plan` is of what is to be written.
-llvm::Error checkReplaced(const CompileOptions &options, const Plan &plan);
+llvm::Error checkReplaced(const CompileOptions &options, const CompiledPlan &plan);
 
 } // namespace meshwright
 

@@ -47,7 +47,7 @@ static std::string usage() {
 namespace {
 /// What is said of a step.
 struct Prediction : StepRates {
-  Prediction(const Plan &plan, const StepTime &step, const cost::Cluster &cluster,
+  Prediction(const CompiledPlan &plan, const StepTime &step, const cost::Cluster &cluster,
              const cost::Profile &profile)
       : StepRates(plan, cluster, step.seconds), plan(plan), cluster(cluster), profile(profile),
         parts(step.mean()), seconds(step.seconds) {
@@ -70,7 +70,7 @@ struct Prediction : StepRates {
   llvm::json::Object json() const;
   void print(llvm::raw_ostream &os) const;
 
-  const Plan &plan;
+  const CompiledPlan &plan;
   const cost::Cluster &cluster;
   const cost::Profile &profile;
   TimeParts parts;
@@ -157,7 +157,7 @@ Error predict(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_
       compileTo(Phase::exec, *options, context, json ? llvm::errs() : os);
   if (!module)
     return module.takeError();
-  Expected<Plan> plan = buildPlan(**module);
+  Expected<CompiledPlan> plan = buildPlan(**module);
   if (!plan)
     return plan.takeError();
   Expected<StepTime> step = predictStep(**module, *options->cluster, *profile);

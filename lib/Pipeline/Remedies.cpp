@@ -71,7 +71,7 @@ std::string describeRemedies(const CompileOptions &options, const NothingFits &r
     remedy.options.certify = false;
     llvm::raw_null_ostream log;
     auto module = compileTo(Phase::exec, remedy.options, context, log);
-    llvm::Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
+    llvm::Expected<CompiledPlan> plan = module ? buildPlan(**module) : module.takeError();
     if (!plan) {
       llvm::consumeError(plan.takeError()); // A remedy that the model does not allow is none.
       continue;

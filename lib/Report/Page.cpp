@@ -344,7 +344,7 @@ static void writeFacts(const plan::Plan &plan, raw_ostream &os) {
 }
 
 /// What a step waits for on the cluster.
-static void writeTime(const Plan &plan, raw_ostream &os) {
+static void writeTime(const CompiledPlan &plan, raw_ostream &os) {
   if (!plan.expected)
     return;
   os << "<h2 id=time>Where the time of a step goes on " << escaped(plan.expected->cluster) << "</h2>\n";
@@ -358,7 +358,7 @@ static void writeTime(const Plan &plan, raw_ostream &os) {
   }
 }
 
-void writePage(const Plan &plan, ArrayRef<Section> sections, raw_ostream &os) {
+void writePage(const CompiledPlan &plan, ArrayRef<Section> sections, raw_ostream &os) {
   os << "<!doctype html><html lang=en><meta charset=utf-8><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>"
      << escaped(plan.model) << ", Meshwright plan</title>\n<style>" << pageStyle;
   for (int i = 1; i <= 16; ++i)

@@ -21,12 +21,12 @@ struct Section {
 };
 
 /// A page that needs no other file.
-void writePage(const Plan &plan, llvm::ArrayRef<Section> sections, llvm::raw_ostream &os);
+void writePage(const CompiledPlan &plan, llvm::ArrayRef<Section> sections, llvm::raw_ostream &os);
 
 /// Its first screen: what the plan is of, whether it fits, what fills memory, how long a step takes.
-void writeSummary(const Plan &plan, llvm::raw_ostream &os);
+void writeSummary(const CompiledPlan &plan, llvm::raw_ostream &os);
 /// The axes of the mesh, and which ranks are along each.
-void writeMesh(const Plan &plan, llvm::raw_ostream &os);
+void writeMesh(const CompiledPlan &plan, llvm::raw_ostream &os);
 
 /// What an HTML table shows: columns that begin with '#' hold numbers.
 class Table {

@@ -47,7 +47,7 @@ static StringRef styleOf(StringRef category) {
   return category == "input" || category == "output" ? StringRef("other") : category;
 }
 
-static void writeMemoryTiles(const Plan &plan, raw_ostream &os) {
+static void writeMemoryTiles(const CompiledPlan &plan, raw_ostream &os) {
   double share = plan.limit > 0 ? double(plan.deviceBytes) / plan.limit : 0;
   std::vector<std::string> lines;
   std::string meter;
@@ -89,7 +89,7 @@ static void writeMemoryTiles(const Plan &plan, raw_ostream &os) {
             bar + "</div>");
 }
 
-static void writeTimeTile(const Plan &plan, raw_ostream &os) {
+static void writeTimeTile(const CompiledPlan &plan, raw_ostream &os) {
   if (!plan.expected) {
     writeTile("Step time", "not known", {"<code>--cluster NAME</code> adds step time, MFU and what the step waits for"}, os);
     return;
@@ -102,7 +102,7 @@ static void writeTimeTile(const Plan &plan, raw_ostream &os) {
             os);
 }
 
-static void writeWorkTiles(const Plan &plan, raw_ostream &os) {
+static void writeWorkTiles(const CompiledPlan &plan, raw_ostream &os) {
   std::map<std::string, int64_t> byAxes;
   int64_t sent = 0;
   for (const Traffic &row : trafficOf(plan))
@@ -122,7 +122,7 @@ static void writeWorkTiles(const Plan &plan, raw_ostream &os) {
             {workText(plan.flops / double(ranksOf(plan))) + " a rank, " + again}, os);
 }
 
-void writeSummary(const Plan &plan, raw_ostream &os) {
+void writeSummary(const CompiledPlan &plan, raw_ostream &os) {
   os << "<header><h1>" << escaped(plan.model) << "</h1>\n<p class=sub>"
      << formatv("{0} on {1:N0} {2}; {3:N0} sequences of {4:N0} tokens a step in {5:N0} {6}; {7}, {8}, {9}",
                 escaped(meshText(plan)), ranksOf(plan), ranksOf(plan) == 1 ? "rank" : "ranks", plan.batch, plan.sequence, plan.microbatches,
@@ -175,7 +175,7 @@ static void drawMesh(ArrayRef<plan::MeshAxis> axes, raw_ostream &os) {
   os << formatv("<text x=\"{0}\" y=\"{1}\">{2} →</text>\n</svg>\n", left, height - 8, cells.name);
 }
 
-void writeMesh(const Plan &plan, raw_ostream &os) {
+void writeMesh(const CompiledPlan &plan, raw_ostream &os) {
   std::vector<plan::MeshAxis> axes;
   for (const plan::MeshAxis &axis : plan.mesh)
     if (axis.size > 1)

@@ -43,7 +43,7 @@ class PlanBuilder {
 public:
   explicit PlanBuilder(ModuleOp module)
       : module(module), programs(dist::programsOf(module)), communication(module) {}
-  llvm::Expected<Plan> build(bool forReport, plan::List<plan::Setting> numbers);
+  llvm::Expected<CompiledPlan> build(bool forReport, plan::List<plan::Setting> numbers);
 
 private:
   llvm::Error addModel();
@@ -64,7 +64,7 @@ private:
   codegen::Communication communication;
   dist::Mesh mesh;
   llvm::DenseMap<Operation *, int64_t> ranks; ///< of each program
-  Plan plan;
+  CompiledPlan plan;
   cost::FlopCounter flops;
 };
 } // namespace
@@ -415,7 +415,7 @@ void PlanBuilder::addRepeated(ModuleOp program) {
   }
 }
 
-llvm::Expected<Plan> PlanBuilder::build(bool forReport, plan::List<plan::Setting> numbers) {
+llvm::Expected<CompiledPlan> PlanBuilder::build(bool forReport, plan::List<plan::Setting> numbers) {
   if (llvm::Error error = addModel())
     return error;
   if (!numbers.empty())
@@ -450,10 +450,10 @@ std::string meshwright::planHash(plan::Plan plan) {
   return llvm::formatv("{0:x-16}", llvm::xxh3_64bits(plan::hashedText(planText(plan)))).str();
 }
 
-llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport,
+llvm::Expected<CompiledPlan> meshwright::buildPlan(ModuleOp module, bool forReport,
                                           const cost::Cluster *cluster,
                                           plan::List<plan::Setting> numbers) {
-  llvm::Expected<Plan> plan = PlanBuilder(module).build(forReport, std::move(numbers));
+  llvm::Expected<CompiledPlan> plan = PlanBuilder(module).build(forReport, std::move(numbers));
   if (!plan || !forReport)
     return plan;
   StepTime step;

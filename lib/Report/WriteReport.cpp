@@ -112,7 +112,7 @@ static SmallSetVector<int64_t, 4> shownPrograms(const plan::Plan &plan) {
 
 /// A picture of each program's step, as a file and in the page, with what is largest at the
 /// peak.
-static Error addMemory(const Plan &plan, StringRef directory, SmallVectorImpl<Section> &sections) {
+static Error addMemory(const CompiledPlan &plan, StringRef directory, SmallVectorImpl<Section> &sections) {
   auto shown = shownPrograms(plan);
   size_t hidden = plan.programs.size() - shown.size();
   for (const MemoryOverTime &entry : plan.memoryOverTime) {
@@ -149,7 +149,7 @@ static bool isPictureName(StringRef name) {
           all_of(program, [](char c) { return isAlnum(c) || c == '_'; }));
 }
 
-Error writeReport(const Plan &plan, StringRef directory) {
+Error writeReport(const CompiledPlan &plan, StringRef directory) {
   if (std::error_code error = sys::fs::create_directories(directory))
     return createStringError("cannot make directory '" + directory + "': " + error.message());
   if (Error error = removeFiles(directory, isPictureName))

@@ -121,7 +121,7 @@ TEST_P(MemorySpaces, PassesAndVerifierKnowIt) {
 }
 
 TEST_P(MemorySpaces, PlanAndReportsStateIt) {
-  llvm::Expected<Plan> plan = buildPlan(*planned());
+  llvm::Expected<CompiledPlan> plan = buildPlan(*planned());
   ASSERT_TRUE(bool(plan)) << toString(plan.takeError());
   for (StringRef key : {row.bytes, row.memory, row.variable, row.fetched, row.stored})
     EXPECT_TRUE(contains(planText(*plan), "\"" + key + "\":"));

@@ -326,3 +326,36 @@ module attributes {exec.arena_bytes = 256 : i64} {
     exec.wait 0
   }
 }
+
+// -----
+
+// What is in flight is remembered as it was started, however much more starts.
+module attributes {exec.arena_bytes = 384 : i64} {
+  dist.mesh @mesh ["data" = 2]
+  exec.program @step {
+    %a = exec.buffer "a" input input "a" offset 0 : memref<16xf32>
+    %x = exec.buffer "x" output output "x" offset 64 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<16xf32>
+    %z = exec.buffer "z" output output "z" offset 192 : memref<16xf32>
+    %u = exec.buffer "u" output output "u" offset 256 : memref<16xf32>
+    %v = exec.buffer "v" output output "v" offset 320 : memref<16xf32>
+    exec.copy %a to %x : memref<16xf32> to memref<16xf32>
+    exec.copy %a to %y : memref<16xf32> to memref<16xf32>
+    exec.copy %a to %z : memref<16xf32> to memref<16xf32>
+    exec.exchange %x pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] over ["data"] {exec.async_token = 0 : i64} : memref<16xf32>
+    exec.exchange %y pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] over ["data"] {exec.async_token = 1 : i64} : memref<16xf32>
+    exec.exchange %z pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] over ["data"] {exec.async_token = 2 : i64} : memref<16xf32>
+    exec.copy %a to %u : memref<16xf32> to memref<16xf32>
+    exec.copy %a to %v : memref<16xf32> to memref<16xf32>
+    exec.wait 1
+    exec.copy %a to %y : memref<16xf32> to memref<16xf32>
+    exec.wait 0
+    // expected-note @below {{it is started here}}
+    exec.exchange %y pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] over ["data"] {exec.async_token = 1 : i64} : memref<16xf32>
+    exec.copy %a to %u : memref<16xf32> to memref<16xf32>
+    exec.wait 2
+    // expected-error @below {{touches memory of collective 1, which may still run}}
+    exec.copy %a to %y : memref<16xf32> to memref<16xf32>
+    exec.wait 1
+  }
+}

@@ -142,7 +142,7 @@ bool MasterHalver::find(Master &master) {
     llvm::sort(buffers, [](BufferOp a, BufferOp b) { return a->isBeforeInBlock(b); });
     for (BufferOp buffer : buffers) {
       bool isMaster = buffer.getVariable() == master.variable.getSymName();
-      for (const Access &access : memory.liveness.accesses(buffer)) {
+      for (const OpAccess &access : memory.liveness.accesses(buffer)) {
         if (!isMaster && !access.writes)
           continue;
         auto launch = dyn_cast<LaunchOp>(access.op);

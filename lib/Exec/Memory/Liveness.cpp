@@ -40,28 +40,28 @@ ArrayRef<ProgramLiveness::OperandUse> ProgramLiveness::usesOf(Operation *op) con
 }
 
 void ProgramLiveness::collect(Value memory,
-                              llvm::SmallDenseMap<Operation *, Access> &found) const {
+                              llvm::SmallDenseMap<Operation *, OpAccess> &found) const {
   for (OpOperand &use : memory.getUses()) {
     Operation *op = use.getOwner();
     if (isa<SlotOp, ViewOp, WindowOp>(op)) {
       collect(op->getResult(0), found);
       continue;
     }
-    Access &access = found.try_emplace(op, Access{op, false, false}).first->second;
+    OpAccess &access = found.try_emplace(op, OpAccess{op, false, false}).first->second;
     OperandUse own = usesOf(op)[use.getOperandNumber()];
     access.reads |= own.reads;
     access.writes |= own.writes;
   }
 }
 
-SmallVector<Access> ProgramLiveness::accesses(Value memory) const {
-  llvm::SmallDenseMap<Operation *, Access> found;
+SmallVector<OpAccess> ProgramLiveness::accesses(Value memory) const {
+  llvm::SmallDenseMap<Operation *, OpAccess> found;
   collect(memory, found);
-  SmallVector<std::pair<int64_t, Access>> numbered;
+  SmallVector<std::pair<int64_t, OpAccess>> numbered;
   for (auto &[op, access] : found)
     numbered.push_back({begins.at(op), access});
   llvm::sort(numbered, [](auto &a, auto &b) { return a.first < b.first; });
-  return SmallVector<Access>(llvm::make_second_range(numbered));
+  return SmallVector<OpAccess>(llvm::make_second_range(numbered));
 }
 
 /// Adds the ops up to which an asynchronous collective may use its memory.
@@ -89,11 +89,11 @@ std::optional<std::pair<int64_t, int64_t>> ProgramLiveness::range(Value memory,
 }
 
 std::optional<std::pair<int64_t, int64_t>>
-ProgramLiveness::rangeOf(ArrayRef<Access> list, Operation **uninitialized) const {
+ProgramLiveness::rangeOf(ArrayRef<OpAccess> list, Operation **uninitialized) const {
   if (list.empty())
     return std::nullopt;
   SmallVector<Operation *> ops;
-  for (const Access &access : list) {
+  for (const OpAccess &access : list) {
     ops.push_back(access.op);
     addWaits(access.op, ops);
   }
@@ -172,14 +172,14 @@ bool SlotFinder::find(Value memory, std::optional<int64_t> offset, bool inside) 
 static constexpr int64_t mostIterations = 1024;
 
 std::optional<SlotLife> ProgramLiveness::slotsIn(LoopOp loop, BufferOp buffer,
-                                                 ArrayRef<Access> accesses, bool fills) const {
+                                                 ArrayRef<OpAccess> accesses, bool fills) const {
   SlotFinder slots(loop);
   if (loop.getTimes() || loop.getFrom() != 0 || loop.getCount() < 2 ||
       int64_t(loop.getCount()) > mostIterations || !slots.find(buffer, 0, false) ||
       slots.bytes == 0 || slots.offset + slots.bytes * int64_t(loop.getCount()) > buffer.getBytes())
     return std::nullopt;
-  Access first{nullptr, false, false}, last = first;
-  for (const Access &access : accesses)
+  OpAccess first{nullptr, false, false}, last = first;
+  for (const OpAccess &access : accesses)
     if (loop->isProperAncestor(access.op)) {
       first = first.op ? first : access;
       last = access;
@@ -194,13 +194,13 @@ std::optional<SlotLife> ProgramLiveness::slotsIn(LoopOp loop, BufferOp buffer,
 }
 
 std::optional<Lifetime> ProgramLiveness::life(BufferOp buffer) const {
-  SmallVector<Access> list = accesses(buffer);
+  SmallVector<OpAccess> list = accesses(buffer);
   std::optional<std::pair<int64_t, int64_t>> live = rangeOf(list, nullptr);
   if (!live)
     return std::nullopt;
   Lifetime life{buffer.getBytes(), live->first, live->second + 1};
   if (buffer.isPersistent() ||
-      llvm::any_of(list, [](const Access &access) { return asyncTokenOf(access.op); }))
+      llvm::any_of(list, [](const OpAccess &access) { return asyncTokenOf(access.op); }))
     return life;
   // The loops around the first and the last access that begin and end with the range.
   auto loopOf = [&](Operation *op, bool fills) -> LoopOp {
@@ -210,7 +210,7 @@ std::optional<Lifetime> ProgramLiveness::life(BufferOp buffer) const {
     return {};
   };
   Operation *last = list.front().op;
-  for (const Access &access : list)
+  for (const OpAccess &access : list)
     if (ends.at(access.op) > ends.at(last))
       last = access.op;
   LoopOp fills = loopOf(list.front().op, true), empties = loopOf(last, false);

@@ -12,7 +12,7 @@
 namespace meshwright::exec {
 
 /// One op that uses a buffer or a part of it.
-struct Access {
+struct OpAccess {
   mlir::Operation *op;
   bool reads, writes;
 };
@@ -30,7 +30,7 @@ public:
   int64_t size() const { return count; }
 
   /// All uses of a buffer or an argument, in the order of the program.
-  llvm::SmallVector<Access> accesses(mlir::Value memory) const;
+  llvm::SmallVector<OpAccess> accesses(mlir::Value memory) const;
 
   /// The first and last op at which the buffer must keep what is in it. A
   /// buffer that a loop's body reads before it writes keeps its contents from one
@@ -47,12 +47,12 @@ public:
 
 private:
   void number(mlir::Block &block);
-  std::optional<SlotLife> slotsIn(LoopOp loop, BufferOp buffer, llvm::ArrayRef<Access> accesses,
+  std::optional<SlotLife> slotsIn(LoopOp loop, BufferOp buffer, llvm::ArrayRef<OpAccess> accesses,
                                   bool fills) const;
   void addWaits(mlir::Operation *start, llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
-  std::optional<std::pair<int64_t, int64_t>> rangeOf(llvm::ArrayRef<Access> list,
+  std::optional<std::pair<int64_t, int64_t>> rangeOf(llvm::ArrayRef<OpAccess> list,
                                                      mlir::Operation **uninitialized) const;
-  void collect(mlir::Value memory, llvm::SmallDenseMap<mlir::Operation *, Access> &found) const;
+  void collect(mlir::Value memory, llvm::SmallDenseMap<mlir::Operation *, OpAccess> &found) const;
 
   struct OperandUse {
     bool reads = false, writes = false;

@@ -67,7 +67,7 @@ const MemoryProfile &Profiler::calleeOf(CallOp call) {
 }
 
 Operation *Profiler::writerOf(Value &memory, const ProgramLiveness &liveness, StringAttr &task) {
-  for (const Access &access : liveness.accesses(memory)) {
+  for (const OpAccess &access : liveness.accesses(memory)) {
     if (!access.writes)
       continue;
     auto call = dyn_cast<CallOp>(access.op);

@@ -21,7 +21,7 @@ HostUses::HostUses(Value root, const ProgramLiveness &liveness) {
   for (auto &entry : inOrder)
     loops.insert(std::move(entry));
   for (auto &[loop, slots] : loops)
-    llvm::sort(slots.accesses, [&](const Access &a, const Access &b) {
+    llvm::sort(slots.accesses, [&](const OpAccess &a, const OpAccess &b) {
       return liveness.numberOf(a.op) < liveness.numberOf(b.op);
     });
   llvm::sort(whole, [&](OpOperand *a, OpOperand *b) {
@@ -37,7 +37,7 @@ void HostUses::collect(Value memory, const ProgramLiveness &liveness) {
       collect(view, liveness);
     } else if (auto slot = dyn_cast<SlotOp>(op); slot && isa<BlockArgument>(slot.getIndex())) {
       auto loop = cast<LoopOp>(slot.getIndex().getParentBlock()->getParentOp());
-      SmallVector<Access> accesses = liveness.accesses(slot.getSlice());
+      SmallVector<OpAccess> accesses = liveness.accesses(slot.getSlice());
       if (accesses.empty())
         continue;
       // One after the other they are all of it.
@@ -147,7 +147,7 @@ void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store)
   }
   if (store) {
     Operation *last = nullptr;
-    for (const Access &access : uses.accesses)
+    for (const OpAccess &access : uses.accesses)
       if (access.writes)
         last = body.findAncestorOpInBlock(*access.op);
     OpBuilder after(loop.getContext());

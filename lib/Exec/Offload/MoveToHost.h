@@ -17,10 +17,10 @@ struct HostUses {
   /// In a loop, each iteration its own slot.
   struct Slots {
     llvm::SmallVector<SlotOp> slots;
-    llvm::SmallVector<Access> accesses; ///< in the order of the program
+    llvm::SmallVector<OpAccess> accesses; ///< in the order of the program
     bool fetches() const { return accesses.front().reads; }
     bool writes() const {
-      return llvm::any_of(accesses, [](const Access &access) { return access.writes; });
+      return llvm::any_of(accesses, [](const OpAccess &access) { return access.writes; });
     }
     mlir::MemRefType type() const { return SlotOp(slots.front()).getSlice().getType(); }
   };

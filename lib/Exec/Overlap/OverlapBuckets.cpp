@@ -37,14 +37,14 @@ static SlotOp slotOf(Operation *op, Value stack) {
 static LoopOp loopThatFills(Value stack, Operation *op, const ProgramLiveness &liveness) {
   // The last one before `op`.
   Operation *last = nullptr;
-  for (Access &access : liveness.accesses(stack))
+  for (OpAccess &access : liveness.accesses(stack))
     if (Operation *at = op->getBlock()->findAncestorOpInBlock(*access.op);
         at && at != op && at->isBeforeInBlock(op) && (!last || last->isBeforeInBlock(at)))
       last = at;
   while (auto loop = dyn_cast_or_null<LoopOp>(last)) {
     Operation *inside = nullptr;
     bool ownSlots = true;
-    for (Access &access : liveness.accesses(stack)) {
+    for (OpAccess &access : liveness.accesses(stack)) {
       Operation *at = loop.getBlock().findAncestorOpInBlock(*access.op);
       if (!at)
         continue;

@@ -36,7 +36,7 @@ CompileOptions planner::optionsOf(const CompileOptions &given, int64_t batch,
 
 /// Calls `use` with the compiled program and its plan.
 static llvm::Error withProgram(const CompileOptions &options,
-                               llvm::function_ref<llvm::Error(ModuleOp, const Plan &)> use) {
+                               llvm::function_ref<llvm::Error(ModuleOp, const CompiledPlan &)> use) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -46,14 +46,14 @@ static llvm::Error withProgram(const CompileOptions &options,
   auto module = compileTo(Phase::exec, options, context, log);
   if (!module)
     return module.takeError();
-  llvm::Expected<Plan> plan = buildPlan(**module);
+  llvm::Expected<CompiledPlan> plan = buildPlan(**module);
   return plan ? use(**module, *plan) : plan.takeError();
 }
 
 Candidate planner::compileLayout(const Problem &problem, const Layout &layout) {
   Candidate candidate;
   candidate.layout = layout;
-  auto simulate = [&](ModuleOp module, const Plan &plan) -> llvm::Error {
+  auto simulate = [&](ModuleOp module, const CompiledPlan &plan) -> llvm::Error {
     candidate.bytes = plan.deviceBytes;
     candidate.flops = plan.flops - plan.recomputedFlops;
     llvm::Expected<StepTime> step = predictStep(module, problem.cluster);
@@ -70,7 +70,7 @@ Candidate planner::compileLayout(const Problem &problem, const Layout &layout) {
 
 std::optional<int64_t> planner::bytesOf(const CompileOptions &options) {
   std::optional<int64_t> bytes;
-  llvm::consumeError(withProgram(options, [&](ModuleOp, const Plan &plan) {
+  llvm::consumeError(withProgram(options, [&](ModuleOp, const CompiledPlan &plan) {
     bytes = plan.deviceBytes;
     return llvm::Error::success();
   }));
