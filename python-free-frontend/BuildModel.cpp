@@ -431,15 +431,13 @@ static Value buildNorm(ModelGraph &g, const Model &m, StringRef base, StringRef 
 static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value ids,
                             int64_t sequence) {
   const Family &f = m.family;
-  auto weight = [&](StringRef name, int64_t rows, int64_t width, const FileRows &where = {},
-                    StringRef part = ".weight") {
+  auto weight = [&](StringRef name, int64_t rows, int64_t width) {
     // Two stacks have the table of tokens in common, and no others.
     StringRef base = g.source && name == f.embedding ? StringRef() : StringRef(m.base);
     StringRef ofStack = g.source ? base : StringRef();
     std::string whole = (ofStack + name).str();
     g.part(whole);
-    std::string variable = whole + part.str(), tensor = (base + name + ".weight").str();
-    return g.weight({variable, {rows, width}, m.std, 0, tensor, false, where});
+    return g.weight({whole + ".weight", {rows, width}, m.std, 0, (base + name + ".weight").str()});
   };
   if (!table)
     table = weight(f.embedding, m.vocabulary + f.moreRows, m.embeddingWidth);
@@ -452,16 +450,9 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
     x = g.add(x, g.reshape(g.firstRows(types, 1), {m.hidden}));
   }
   if (!f.positionTable.empty()) {
-    FileRows where;
-    if (int64_t before = m.positionOffset) {
-      // No position selects these rows, but they are trained with the table: without a gradient.
-      Value unused =
-          weight(f.positionTable, before, m.hidden, {0, m.positions + before}, ".before");
-      x = g.add(x, g.scale(g.reshape(g.firstRows(unused, 1), {m.hidden}), 0));
-      where = {before, m.positions + before};
-    }
-    Value positions = weight(f.positionTable, m.positions, m.hidden, where);
-    x = g.add(x, g.positionRows(positions, sequence));
+    // No position selects the first rows, but they are of the table that is trained.
+    Value positions = weight(f.positionTable, m.positionOffset + m.positions, m.hidden);
+    x = g.add(x, g.positionRows(positions, sequence, m.positionOffset));
   }
   if (f.sinusoids) {
     g.part(m.base + "embed_positions");

@@ -90,7 +90,10 @@ Value FunctionGraph::firstColumns(Value x, int64_t columns) {
   return SliceOp::create(builder, location, x, columns, /*dim=*/last);
 }
 
-Value FunctionGraph::positionRows(Value table, int64_t sequence) {
+Value FunctionGraph::positionRows(Value table, int64_t sequence, int64_t first) {
+  int64_t rows = cast<RankedTensorType>(table.getType()).getDimSize(0) - first;
+  if (first != 0)
+    table = slice(table, /*dim=*/0, first, positions ? rows : sequence);
   return positions ? embedding(table, positions) : firstRows(table, sequence);
 }
 

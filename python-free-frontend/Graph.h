@@ -103,8 +103,8 @@ public:
   Value sum(Value x);
   /// The first columns of a table, or of tables.
   Value firstColumns(Value x, int64_t columns);
-  /// Rows of a table that has one for each position, for each token.
-  Value positionRows(Value table, int64_t sequence);
+  /// Rows of a table that has one for each position, for each token. Row `first` is that of position 0.
+  Value positionRows(Value table, int64_t sequence, int64_t first = 0);
   /// x from index `from` of dimension `dim` on, among zeros.
   Value pad(Value x, int64_t dim, int64_t from, int64_t rows);
   /// x repeated along `dims`, dimensions of `shape` that it does not have.
