@@ -663,6 +663,35 @@ TEST(Weights, ReadsTheOneOfTwoTiedTensorsThatIsThere) {
 }
 
 /// Of each 12 rows of the file the variable has 4 from the fourth on, those with even numbers first.
+// Of parameters that are rows of one tensor, a mean over rows is one for each, and so it is where a parameter is a single row.
+TEST(Weights, MeansOverRowsOfJoinedTensorsAreApart) {
+  Json rest = Json::array(), none = {Json::array(), Json::array()};
+  auto add = [&](const char *name, const char *role, std::vector<int64_t> shape, Json more) {
+    Json entry = {{"name", name},     {"role", role},     {"type", "f32"},    {"shape", shape}, {"local_shape", shape},
+                  {"sharding", none}, {"stacked", false}, {"offset", 64 * (rest.size() + 2)}, {"in", 0}};
+    entry.update(more);
+    rest.push_back(entry);
+  };
+  auto storage = [](int64_t begin, int64_t size) {
+    return Json{{"tensor", "w"}, {"slice", {{"dim", 0}, {"begin", begin}, {"size", size}, {"full", 5}}}};
+  };
+  add("one", "parameter", {1, 3}, {{"init", {{"kind", "normal"}, {"std", 1.0}}}, {"storage", storage(4, 1)}});
+  for (auto [of, rows] : {std::pair("w", 4), std::pair("one", 1)})
+    for (auto [state, shape] : std::map<const char *, std::vector<int64_t>>{
+             {"row", {rows, 1}}, {"column", {1, 3}}, {"momentum", {rows, 3}}})
+      add((std::string(of) + "." + state).c_str(), state, shape, {{"of", of}});
+  Json json = planText({4, 3}, {4, 3}, none, false, storage(0, 4));
+  json["optimizer_states"] = {"row", "column", "momentum"};
+  for (const Json &variable : rest)
+    json["variables"].push_back(variable);
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const FileTensor &tensor : fileTensors(Plan::parse(json.dump()), WeightKind::OptimizerStates))
+    shapes[tensor.name] = tensor.shape;
+  using Shape = std::vector<int64_t>;
+  EXPECT_THAT(shapes, testing::ElementsAre(testing::Pair("w.column.0", Shape{1, 3}), testing::Pair("w.column.4", Shape{1, 3}),
+                                           testing::Pair("w.momentum", Shape{5, 3}), testing::Pair("w.row", Shape{5, 1})));
+}
+
 TEST(Weights, ReadsRowsThatLieApart) {
   TemporaryDirectory scratch;
   const int64_t rows[] = {4, 6, 5, 7, 16, 18, 17, 19};

@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 using namespace meshwright;
 using Json = nlohmann::json;
@@ -348,17 +350,36 @@ static AttentionEntry attentionOf(const plan::Attention &entry, const std::strin
   return attention;
 }
 
+/// The dimensions over which states are means, by name: those along which any parameter has more elements than its
+/// state, counted from the last.
+using MeanDims = std::map<std::string, std::set<size_t>>;
+
+static MeanDims meanDims(const Plan &plan) {
+  MeanDims found;
+  for (const Variable &state : plan.allVariables) {
+    if (state.role != Variable::State)
+      continue;
+    const std::vector<int64_t> &whole = plan.parameter(state.of, state.program).shape;
+    for (size_t d = 0; d < whole.size() && whole.size() == state.shape.size(); ++d)
+      if (state.shape[d] < whole[d])
+        found[state.state].insert(whole.size() - d);
+  }
+  return found;
+}
+
 /// Gives a state that is a mean over dimensions a tensor of its own, where the parameter has rows of a
-/// tensor along one of these: others have means of that name too. The first of the rows tells them apart.
-static void separate(Variable &state, const Variable &parameter) {
+/// tensor along one of these: others have means of that name too. The first of the rows tells them apart. The
+/// parameter may have one row, of which a mean looks like any state.
+static void separate(Variable &state, const Variable &parameter, const MeanDims &means) {
   const auto &slice = parameter.storage.slice;
-  if (!slice)
+  auto dims = means.find(state.state);
+  if (!slice || dims == means.end())
     return;
   // The dimension counts along the file's; transposing swaps the last two.
   size_t rank = parameter.shape.size() - parameter.numbered, dim = size_t(slice->dim);
   if (parameter.storage.transpose && dim + 2 >= rank)
     dim = 2 * rank - 3 - dim;
-  if (dim >= rank || state.shape[parameter.numbered + dim] == parameter.shape[parameter.numbered + dim])
+  if (dim >= rank || !dims->second.count(rank - dim))
     return;
   int64_t first = slice->begin + (slice->period ? slice->runs->front() : 0);
   state.storage.tensor += "." + std::to_string(first);
@@ -375,6 +396,7 @@ static bool isShapeOfState(const std::vector<int64_t> &state, const std::vector<
 /// An optimizer state is stored beside its parameter, under its name and a suffix; a
 /// master in its parameter's place. Counts of tokens are not stored; they are of its rows.
 static void findStates(Plan &plan) {
+  MeanDims means = meanDims(plan);
   for (Variable &variable : plan.allVariables) {
     if (variable.role == Variable::Parameter)
       continue;
@@ -423,7 +445,7 @@ static void findStates(Plan &plan) {
     if (variable.isAverage())
       variable.init = parameter.init;
     variable.storage.tensor += "." + variable.state;
-    separate(variable, parameter);
+    separate(variable, parameter, means);
   }
 }
 
