@@ -94,6 +94,10 @@ inline Expr greater(Expr x, double y) {
 inline Expr greater(Expr x, Expr y) {
   return x.with(arith::CmpFOp::create(*x.b, x.loc, arith::CmpFPredicate::OGT, x.v, y.v));
 }
+inline Expr atLeast(Expr x, double y) {
+  return x.with(
+      arith::CmpFOp::create(*x.b, x.loc, arith::CmpFPredicate::OGE, x.v, x.constant(y).v));
+}
 inline Expr select(Expr condition, Expr x, Expr y) {
   return x.with(arith::SelectOp::create(*x.b, x.loc, condition.v, x.v, y.v));
 }

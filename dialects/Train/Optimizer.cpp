@@ -70,6 +70,8 @@ bool Optimizer::keeps(StringRef state) const {
          (elsewhere && elsewhere->keeps(state));
 }
 
+std::string train::amaxOf(StringRef state) { return (state + "_amax").str(); }
+
 const OptimizerState *Optimizer::gradientOffset() const {
   const auto *found =
       llvm::find_if(states, [](const OptimizerState &state) { return state.isGradientOffset; });
@@ -186,8 +188,11 @@ static void addRow(const Optimizer &optimizer, plan::Header &plan) {
     if (!llvm::is_contained(plan.optimizerStates, name))
       plan.optimizerStates.push_back(name.str());
   };
-  for (const OptimizerState &state : optimizer.states)
+  for (const OptimizerState &state : optimizer.states) {
     addState(state.name);
+    if (optimizer.quantizesStates)
+      addState(amaxOf(state.name));
+  }
   for (const MeanSquare &mean : optimizer.means)
     addState(mean.name);
   for (const Hyperparameter &number : optimizer.hyperparameters) {

@@ -28,7 +28,12 @@ struct OptimizerState {
   bool isAverageOfGradients = false;
   /// Whether gradients are taken at the sum of the parameter and this state instead of at the parameter.
   bool isGradientOffset = false;
+  /// Whether it is nowhere below 0.
+  bool isPositive = false;
 };
+
+/// The name of the state that holds the largest magnitude of each block of `state`.
+std::string amaxOf(llvm::StringRef state);
 
 /// What a mean square has one element for: an element of a vector, a row of a matrix or a column.
 enum class MeanOf { element, row, column };
@@ -135,6 +140,8 @@ struct Optimizer {
   llvm::ArrayRef<MeanSquare> means = {};
   /// The row of parameters that are no hidden matrices, if this one is of these alone.
   const Optimizer *elsewhere = nullptr;
+  /// Whether states of large parameters are stored as codes of 8 bits in blocks, with `<state>_amax` beside each.
+  bool quantizesStates = false;
 
   /// The inputs that the formula reads beside the learning rate, in the order of operands.
   llvm::SmallVector<llvm::StringRef> scalars() const;
@@ -148,7 +155,7 @@ struct Optimizer {
   /// The state that is added to parameters where gradients are taken, or null.
   const OptimizerState *gradientOffset() const;
   /// Whether the states that updates compute may be stored in bf16.
-  bool hasNarrowStates() const { return !states.empty() && !gradientOffset(); }
+  bool hasNarrowStates() const { return !states.empty() && !gradientOffset() && !quantizesStates; }
 };
 
 /// All of them; the first is the default.

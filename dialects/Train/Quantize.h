@@ -8,6 +8,11 @@
 
 #include "Train/Train.h"
 
+namespace meshwright::train {
+/// A dimension that the op's rule composes of blocks is divided for this op alone: blocks are no index of others.
+template <typename OpT> class DividesRows : public mlir::OpTrait::TraitBase<OpT, DividesRows> {};
+} // namespace meshwright::train
+
 #define GET_OP_CLASSES
 #include "Train/TrainQuantizeOps.h.inc"
 

@@ -127,8 +127,8 @@ def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [ZeroPreservingO
     global gradient norm, which is infinite or NaN if any gradient is. This skips
     the updates of a step that overflows.
   }];
-  let arguments = (ins Train_Tensor:$updated, Train_Tensor:$previous, Train_ScalarTensor:$check);
-  let results = (outs Train_Tensor:$y);
+  let arguments = (ins Train_Any:$updated, Train_Any:$previous, Train_ScalarTensor:$check);
+  let results = (outs Train_Any:$y);
   let assemblyFormat = "$updated `,` $previous `if_finite` $check attr-dict `:` functional-type(operands, results)";
 }
 

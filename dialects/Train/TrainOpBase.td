@@ -16,7 +16,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Train_Float : AnyTypeOf<[F32, BF16, F16, F64, F8E4M3FN, F8E5M2], "float">;
 def Train_Tensor : StaticShapeTensorOf<[Train_Float]>;
 def Train_Ids : StaticShapeTensorOf<[I32]>;
-def Train_Any : StaticShapeTensorOf<[Train_Float, I32, I1]>;
+def Train_Any : StaticShapeTensorOf<[Train_Float, I32, I8, I1]>;
 def Train_Scalar : And<[Train_Tensor.predicate, CPred<"::llvm::cast<::mlir::RankedTensorType>($_self).getRank() == 0">]>;
 def Train_ScalarTensor : Type<Train_Scalar, "scalar float tensor", "::mlir::RankedTensorType">;
 

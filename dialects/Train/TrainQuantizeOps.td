@@ -82,4 +82,65 @@ def Train_ScaledContractOp : Train_TensorOp<"scaled_contract", "", [ContractionO
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// 8-bit optimizer states (Dettmers et al. 2022)
+//
+// A tensor in blocks along its last dimension: the largest magnitude (amax) of each block, in f32, and for each
+// element a code of 8 bits, which stands for a number of the dynamic map times the block's amax. A tensor
+// [.., n] whose amax is [.., b] has b blocks of n / b elements in each row; one whose amax lacks the last
+// dimension has one. Blocks belong to the tensor of the whole model. Where devices have parts of a block, they
+// have a partial maximum of it.
+//
+// The dynamic map has seven decades, 10^-7 to 1. With a sign, decade i of 0 to 6 is divided into 2^i cells of
+// equal width, without one into 2^(i+1); the numbers are the centers of the cells, 0 and 1, and with a sign
+// also the negative ones, but for -1. A code counts numbers from 0 on: -127 to 127, and -128 for 1; without a
+// sign 0 to 255, as a byte. So zeros have the code 0, and padding stays zero.
+//===----------------------------------------------------------------------===//
+
+def Train_F32 : StaticShapeTensorOf<[F32]>;
+def Train_Codes : StaticShapeTensorOf<[I8]>;
+
+def Train_DividesRows : NativeOpTrait<"DividesRows"> {
+  let cppNamespace = "::meshwright::train";
+}
+
+class Train_BlockOp<string mnemonic, list<Trait> traits = []> : Train_TensorOp<mnemonic, "", !listconcat(traits, [
+    Train_DividesRows, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>])> {
+  let hasVerifier = 1;
+}
+
+def Train_BlockAmaxOp : Train_BlockOp<"block_amax"> {
+  let summary = "The largest magnitude of each block";
+  let description = [{
+    x: [.., n] to amax: [.., b], or [..] for one block per row. NaN if an element is.
+    `length` is n / b of the whole tensor. A device that has a part of each row's only block has fewer elements, and
+    a partial maximum. Kernels compute one block per row; `exec-form-kernels` makes rows of blocks.
+  }];
+  let arguments = (ins Train_F32:$x, I64Attr:$length);
+  let results = (outs Train_F32:$amax);
+  let assemblyFormat = "$x `of` $length attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_QuantizeBlocksOp : Train_BlockOp<"quantize_blocks"> {
+  let summary = "Codes of 8 bits for elements in blocks";
+  let description = [{
+    Of each element of x over the amax of its block the code of the nearest number of the dynamic map: the one with a
+    sign if `signed`, else the one for numbers of at least 0. Half-way between two numbers it is the larger in
+    magnitude. The code is 0 where the quotient is no number: where a block has zeros alone, or NaN.
+  }];
+  let arguments = (ins Train_F32:$x, Train_F32:$amax, UnitAttr:$is_signed);
+  let results = (outs Train_Codes:$codes);
+  let assemblyFormat = "(`signed` $is_signed^)? $x `by` $amax attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_DequantizeBlocksOp : Train_BlockOp<"dequantize_blocks"> {
+  let summary = "The numbers that codes in blocks stand for";
+  let description = [{
+    For each code its number of the dynamic map, with a sign if `signed`, times the amax of its block.
+  }];
+  let arguments = (ins Train_Codes:$codes, Train_F32:$amax, UnitAttr:$is_signed);
+  let results = (outs Train_F32:$x);
+  let assemblyFormat = "(`signed` $is_signed^)? $codes `by` $amax attr-dict `:` functional-type(operands, results)";
+}
+
 #endif // MESHWRIGHT_TRAIN_QUANTIZE_OPS

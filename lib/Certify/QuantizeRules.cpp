@@ -30,9 +30,48 @@ static LogicalResult contract(train::ScaledContractOp op, Facts operands, NewFac
   return applyRule(IndexRule::parse(rule, "0 1", op), op, operands, results, checker);
 }
 
+//===--- 8-bit states in blocks ----------------------------------------------===//
+
+/// A device has whole blocks of rows, as the global length of a block shows, or a part of each row's only block.
+static LogicalResult blockAmax(train::BlockAmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
+  int64_t have = op.getX().getType().getShape().back() / op.getAmax().getType().getShape().back();
+  bool areWhole = have == int64_t(op.getLength());
+  FactList facts(operands);
+  IndexRule rule = IndexRule::parse(areWhole ? "... k -> ... k" : "... k -> ... b", "", op);
+  rule.max = true;
+  if (!areWhole)
+    rule.given[rule.results[0].back()] = {1};
+  FailureOr<Distributions> types = rule.apply(op, facts, checker);
+  if (failed(types))
+    return failure();
+  Distribution &type = types->front();
+  if (areWhole)
+    type.shape.back() /= int64_t(op.getLength());
+  checker.proof.kernels.insert(op->getName().getStringRef().str());
+  results.push_back({checker.make(op, op->getPropertiesAsAttribute(), expressionsOf(facts), 0, type.expressionShape()), type});
+  return success();
+}
+
+/// Blocks are divided as the rows that they are parts of, or are one for each row.
+template <typename OpT>
+static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker &checker) {
+  FactList facts(operands);
+  int64_t &blocks = facts[1].type.shape.back(), row = facts[0].type.shape.back();
+  bool isOne = blocks == 1;
+  if (blocks < 1 || row % blocks)
+    return checker.refuse(op) << "has rows of " << row << " elements in " << blocks << " blocks";
+  if (!isOne)
+    blocks = row;
+  IndexRule rule = IndexRule::parse(isOne ? "... k, ... b -> ... k" : "... k, ... k -> ... k", "", op);
+  return applyRule(rule, op, facts, results, checker);
+}
+
 void certify::attachQuantizeRules(MLIRContext *context) {
   attachIndices<train::QuantizationScaleOp, nonlinear>(context);
   attachIndices<train::QuantizeOp, byScalar>(context);
   attachRule<train::AmaxOp, amax>(context);
+  attachRule<train::BlockAmaxOp, blockAmax>(context);
+  attachRule<train::QuantizeBlocksOp, byBlock<train::QuantizeBlocksOp>>(context);
+  attachRule<train::DequantizeBlocksOp, byBlock<train::DequantizeBlocksOp>>(context);
   attachRule<train::ScaledContractOp, contract>(context);
 }

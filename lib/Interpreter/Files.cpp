@@ -69,6 +69,8 @@ static Tensor toTensor(const SafeTensorsReader::Tensor &file, Type elementType) 
     }
     case ElementType::I16:
       fail("the file holds halves of numbers");
+    case ElementType::I8:
+      fail("the file holds codes of optimizer states");
     case ElementType::F8E4M3:
       return bf16ToFloat(f8E4M3ToBf16(uint8_t(file.data[i])));
     case ElementType::F8E5M2:

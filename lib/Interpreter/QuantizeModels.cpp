@@ -70,7 +70,78 @@ static LogicalResult scaledContract(train::ScaledContractOp op, Operands in, Res
   return success();
 }
 
+//===--- 8-bit states in blocks ----------------------------------------------===//
+
+/// The 256 numbers of the dynamic map, ascending, as bitsandbytes lists them (create_dynamic_map): of each power of
+/// ten the centers of equal cells from a tenth of it on.
+static const std::vector<double> &dynamicMap(bool isSigned) {
+  static const auto make = [](bool isSigned) {
+    std::vector<double> map{0, 1};
+    for (int exponent = 0; exponent < 7; ++exponent) {
+      int cells = isSigned ? 1 << exponent : 2 << exponent;
+      for (int cell = 0; cell < cells; ++cell) {
+        double low = 0.1 + 0.9 * cell / cells, high = 0.1 + 0.9 * (cell + 1) / cells;
+        double number = std::pow(10, exponent - 6) * (low + high) / 2;
+        map.push_back(number);
+        if (isSigned)
+          map.push_back(-number);
+      }
+    }
+    llvm::sort(map);
+    return map;
+  };
+  static const std::vector<double> withSign = make(true), withoutSign = make(false);
+  return isSigned ? withSign : withoutSign;
+}
+
+/// The place of zero, from which codes count.
+static int64_t zeroOf(bool isSigned) { return isSigned ? 127 : 0; }
+
+static LogicalResult blockAmax(train::BlockAmaxOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  double *out = result.writeFloats();
+  int64_t each = in[0].size() / std::max<int64_t>(1, result.size());
+  for (auto [i, x] : llvm::enumerate(in[0].floats()))
+    if (double &most = out[i / each]; !(std::fabs(x) <= most))
+      most = std::isnan(most) ? most : std::fabs(x);
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult quantizeBlocks(train::QuantizeBlocksOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  const std::vector<double> &map = dynamicMap(op.getIsSigned());
+  int64_t *out = result.writeIntegers(), each = in[0].size() / std::max<int64_t>(1, in[1].size());
+  for (auto [i, x] : llvm::enumerate(in[0].floats())) {
+    double y = x / in[1].floats()[i / each];
+    if (std::isnan(y)) {
+      out[i] = 0;
+      continue;
+    }
+    int64_t above = std::clamp<int64_t>(llvm::lower_bound(map, y) - map.begin(), 1, int64_t(map.size()) - 1);
+    double below = y - map[above - 1], over = map[above] - y;
+    bool isBelow = below == over ? y < 0 : below < over; // of two as near the larger in magnitude
+    out[i] = wrapTo(op.getType().getElementType(), above - isBelow - zeroOf(op.getIsSigned()));
+  }
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult dequantizeBlocks(train::DequantizeBlocksOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  const std::vector<double> &map = dynamicMap(op.getIsSigned());
+  double *out = result.writeFloats();
+  int64_t each = in[0].size() / std::max<int64_t>(1, in[1].size());
+  for (auto [i, code] : llvm::enumerate(in[0].integers()))
+    out[i] = map[uint8_t(code + zeroOf(op.getIsSigned()))] * in[1].floats()[i / each];
+  results.push_back(result);
+  return success();
+}
+
 void interp::attachQuantizeModels(MLIRContext *context) {
+  attach<train::BlockAmaxOp, blockAmax>(context);
+  attach<train::QuantizeBlocksOp, quantizeBlocks>(context);
+  attach<train::DequantizeBlocksOp, dequantizeBlocks>(context);
   attach<train::AmaxOp, amax>(context);
   attach<train::QuantizationScaleOp, quantizationScale>(context);
   attach<train::QuantizeOp, ::quantize>(context);

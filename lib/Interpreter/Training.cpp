@@ -29,6 +29,8 @@ static llvm::Error reported(const Twine &what) {
 /// The initial value of a parameter: a function of (seed, storage name, index).
 static Tensor initialValue(train::VariableOp variable, RankedTensorType type, uint64_t seed) {
   Tensor result(type);
+  if (!result.isFloat())
+    return result; // codes of zeros
   double *out = result.writeFloats();
   auto value = float(variable.getInit().getValue().getValueAsDouble());
   if (variable.getInit().getKind() == "constant") {
@@ -346,7 +348,8 @@ llvm::Error Training::forward(int64_t index) {
 }
 
 bool Training::showsGradients(const train::Optimizer &optimizer) {
-  return !(optimizer.hasDirection() && !optimizer.elsewhere) && !optimizer.gradientOffset();
+  return !(optimizer.hasDirection() && !optimizer.elsewhere) && !optimizer.gradientOffset() &&
+         !optimizer.quantizesStates;
 }
 
 bool Training::isAverageOfGradients(const train::Optimizer &optimizer, train::VariableOp variable) {

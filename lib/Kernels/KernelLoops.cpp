@@ -83,11 +83,12 @@ LogicalResult LoopBuilder::checkTypes() {
     if (!ranked || !ranked.hasStaticShape() ||
         !(isa<Float32Type, BFloat16Type, Float16Type, Float8E4M3FNType, Float8E5M2Type>(
               ranked.getElementType()) ||
-          ranked.getElementType().isInteger(32) || ranked.getElementType().isInteger(16)))
+          ranked.getElementType().isInteger(32) || ranked.getElementType().isInteger(16) ||
+          ranked.getElementType().isInteger(8)))
       return kernel.emitError("kernel @")
              << kernel.getName() << " touches memory of type " << type
              << "; generated kernels hold statically shaped tensors of f32, bf16, f16, f8E4M3FN, f8E5M2, "
-                "i32 or i16";
+                "i32, i16 or i8";
     return success();
   };
   if (!kernel.getBody().hasOneBlock())

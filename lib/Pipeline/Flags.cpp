@@ -26,6 +26,8 @@ static std::string unlessMoments(const CompileOptions &o) {
   if (o.optimizer->gradientOffset())
     return "--optimizer " + optionText(o.optimizer) +
            " adds up small changes in its states, which bf16 would round away; leave it out";
+  if (o.optimizer->quantizesStates)
+    return "--optimizer " + optionText(o.optimizer) + " stores its moments in 8 bits; leave it out";
   return "--optimizer " + optionText(o.optimizer) +
          (o.optimizer->means.empty() ? " keeps no moments; leave it out"
                                      : " keeps its averages in f32, which are small; leave it out");

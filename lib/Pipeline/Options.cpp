@@ -361,6 +361,11 @@ static Error checkTarget(const CompileOptions &o) {
                              ", which has no products of 8 bits yet; --target " +
                              exec::getDefaultTarget().getName() +
                              " has, and --precision bf16 works");
+  // Kernels of other targets have not been run on codes.
+  if (o.optimizer->quantizesStates && !target.isDefault())
+    return createStringError("--optimizer " + o.optimizer->name + " is not supported by --target " + target.getName() +
+                             ", which has no kernels for states of 8 bits yet; --target " +
+                             exec::getDefaultTarget().getName() + " has, and --optimizer adamw works");
   if (!target.getExits().empty() && !is_contained(target.getExits(), o.emit))
     return createStringError("--emit " + o.emit + " is not supported; --target " +
                              target.getName() + " has " + join(target.getExits(), ", "));

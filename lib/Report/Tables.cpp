@@ -139,7 +139,7 @@ std::string recomputedText(StringRef reason) {
 
 int64_t bytesOf(const plan::Variable &variable) {
   bool narrow = llvm::is_contained({"bf16", "f16", "i16"}, variable.type);
-  int64_t bytes = narrow ? 2 : 4;
+  int64_t bytes = variable.type == "i8" ? 1 : narrow ? 2 : 4;
   for (int64_t size : variable.localShape)
     bytes *= size;
   return bytes;

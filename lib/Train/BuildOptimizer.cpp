@@ -7,8 +7,10 @@
 #include "MeanSquares.h"
 #include "Orthogonalize.h"
 #include "ParameterGroups.h"
+#include "QuantizedStates.h"
 #include "Train/Optimizer.h"
 #include "Train/Passes.h"
+#include "Train/Quantize.h"
 #include "meshwright/runtime/Averages.h"
 
 #include <map>
@@ -46,6 +48,8 @@ private:
   VariableOp state(VariableOp parameter, StringRef role, RankedTensorType type, bool ofExperts);
   /// `value` with elements of type `element`.
   Value as(Type element, Value value);
+  /// How many blocks of 8-bit states a row of `parameter` has; 0 where its states are not quantized.
+  int64_t blocksOf(VariableOp parameter);
   /// The variable that is updated: the parameter, or its copy in f32.
   VariableOp masterOf(VariableOp parameter);
   /// Makes gradients those at the sum of each parameter and its offset, which is computed once, at the start of
@@ -202,6 +206,10 @@ Value StepBuilder::guarded(Value updated, Value previous) {
   return GuardOp::create(builder, updated.getLoc(), updated, previous, check);
 }
 
+int64_t StepBuilder::blocksOf(VariableOp parameter) {
+  return rowOf(parameter).quantizesStates ? quantizedBlocks(parameter) : 0;
+}
+
 const Optimizer &StepBuilder::rowOf(VariableOp parameter) {
   return optimizer.elsewhere && !isHiddenMatrix(parameter) ? *optimizer.elsewhere : optimizer;
 }
@@ -254,15 +262,27 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   SmallVector<VariableOp> states(optimizer.states.size()), means(rows.size());
   for (size_t i = means.size(); i-- > 0;)
     means[i] = state(parameter, rows[i].name, meanType(parameter, rows[i].of), /*ofExperts=*/true);
-  for (size_t i = states.size(); i-- > 0;)
+  int64_t blocks = blocksOf(parameter);
+  SmallVector<VariableOp> amaxes(blocks ? states.size() : 0);
+  for (size_t i = states.size(); i-- > 0;) {
+    StringRef name = optimizer.states[i].name;
+    if (blocks)
+      amaxes[i] = state(parameter, amaxOf(name), blockType(parameter, blocks), /*ofExperts=*/true);
     states[i] = optimizer.states[i].isGradientOffset
                     ? offsets.lookup(parameter)
-                    : state(parameter, optimizer.states[i].name, stateType);
-  SmallVector<Value> old, operands{weight, gradient};
+                    : state(parameter, name, blocks ? builder.getI8Type() : stateType);
+  }
+  SmallVector<Value> old, oldAmaxes = llvm::map_to_vector(amaxes, get), operands{weight, gradient};
   for (VariableOp state : states)
     old.push_back(get(state));
-  for (Value value : old)
-    operands.push_back(as(builder.getF32Type(), value));
+  auto number = [&](size_t i) -> Value {
+    if (!blocks)
+      return as(builder.getF32Type(), old[i]);
+    Type type = withElementType(old[i].getType(), builder.getF32Type());
+    return DequantizeBlocksOp::create(builder, loc, type, old[i], oldAmaxes[i], !optimizer.states[i].isPositive);
+  };
+  for (size_t i = 0; i < states.size(); ++i)
+    operands.push_back(number(i));
   if (optimizer.hasDirection()) {
     SmallVector<Value> before = llvm::map_to_vector(means, get);
     Direct direct = directionOf(parameter, weight, gradient, clip,
@@ -286,8 +306,18 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
                                  ArrayRef(operands).drop_front(2), decays, factor(factors.rate),
                                  factor(decays ? factors.decay : 1));
   setWeight(update.getUpdated());
-  for (auto [variable, updated, previous] : llvm::zip_equal(states, update.getStates(), old))
-    set(variable, guarded(as(stateType, updated), previous));
+  for (auto [i, updated] : llvm::enumerate(update.getStates())) {
+    if (!blocks) {
+      set(states[i], guarded(as(stateType, updated), old[i]));
+      continue;
+    }
+    int64_t length = parameter.getTensorType().getShape().back() / blocks;
+    Value amax = BlockAmaxOp::create(builder, loc, oldAmaxes[i].getType(), updated, length);
+    Value codes = QuantizeBlocksOp::create(builder, loc, old[i].getType(), updated, amax,
+                                           !optimizer.states[i].isPositive);
+    set(states[i], guarded(codes, old[i]));
+    set(amaxes[i], guarded(amax, oldAmaxes[i]));
+  }
 }
 
 void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
@@ -396,6 +426,8 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
       return signalPassFailure();
     if (optimizer.getValue()->gradientOffset() && failed(checkAveraging()))
       return signalPassFailure();
+    if (optimizer.getValue()->quantizesStates && failed(checkQuantizing()))
+      return signalPassFailure();
     GroupedParameters grouped;
     if (failed(grouped.assign(getOperation(), groups, *optimizer)))
       return signalPassFailure();
@@ -419,6 +451,14 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
       return getOperation().emitError("eval-ema needs ema, and @eval, which train-accumulate makes");
     builder.evaluateAverages(eval);
     return success();
+  }
+
+  /// Refuses another type of states that are codes.
+  LogicalResult checkQuantizing() {
+    if (momentsDtype == MomentType::f32)
+      return success();
+    return getOperation().emitError("optimizer ")
+           << optimizer.getValue()->name << " stores moments in 8 bits; use moments-dtype f32";
   }
 
   /// Refuses what parameters that are averages do not go with.

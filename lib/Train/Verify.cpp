@@ -113,7 +113,7 @@ static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
 }
 
 /// A state goes wherever its parameter goes, element by element or, as a mean, with one element along some
-/// dimensions; counts of tokens are of a router's rows.
+/// dimensions, or as one number for each block of the last; counts of tokens are of a router's rows.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
   if (!owner)
@@ -128,10 +128,11 @@ static LogicalResult checkState(VariableOp state) {
   if (counts && !shape.empty())
     shape = shape.drop_back();
   ArrayRef<int64_t> own = state.getTensorType().getShape();
-  bool fits = own.size() == shape.size() && llvm::all_of(llvm::zip(own, shape), [&](auto sizes) {
-                auto [size, whole] = sizes;
-                return size == whole || (size == 1 && !counts);
-              });
+  bool fits = own.size() == shape.size();
+  for (size_t d = 0; fits && d < shape.size(); ++d) {
+    bool areBlocks = d + 1 == shape.size() && own[d] > 0 && shape[d] % own[d] == 0;
+    fits = own[d] == shape[d] || (!counts && (own[d] == 1 || areBlocks));
+  }
   if (!fits || parameter.getStacked() != state.getStacked())
     return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType()
                              << ", another shape than " << (counts ? "rows of " : "")

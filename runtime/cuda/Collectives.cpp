@@ -28,6 +28,8 @@ static ncclDataType_t typeOf(int32_t type) {
     return ncclUint8; // which are moved, never reduced
   case ElementType::I16:
     fail("halves of numbers are not sent between ranks");
+  case ElementType::I8:
+    fail("codes of optimizer states are not sent between ranks");
   }
   __builtin_unreachable();
 }

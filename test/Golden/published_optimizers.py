@@ -4,7 +4,8 @@
     python3 -m venv venv && venv/bin/pip install torch transformers
     PYTHONPATH=FOLDER venv/bin/python test/Golden/published_optimizers.py [MODEL/NAME...]
 
-FOLDER has normuon.py of github.com/zichongli5/NorMuon and the package schedulefree 1.4.1.
+FOLDER has normuon.py of github.com/zichongli5/NorMuon and the package schedulefree 1.4.1. adamw-8bit is written here after its paper (eight_bit.py), and
+runs a model whose matrices are large enough for it.
 
 The product needs none of this; the results are committed. Models are those of transformers, everything in float64. The run
 with torch.optim.AdamW must be the one of golden.json.
@@ -23,7 +24,8 @@ import transformers.optimization
 from safetensors.torch import load_file
 
 INPUTS = pathlib.Path(__file__).resolve().parent.parent / "Inputs" / "golden-more"
-WEIGHTS = {model: {name: weight.double() for name, weight in load_file(INPUTS / model / "model.safetensors").items()} for model in ("llama-v5", "opt")}
+FOLDERS = {"llama-v5": INPUTS / "llama-v5", "opt": INPUTS / "opt", "llama-tiny": INPUTS.parent / "golden" / "llama-tiny"}
+WEIGHTS = {model: {name: weight.double() for name, weight in load_file(folder / "model.safetensors").items()} for model, folder in FOLDERS.items()}
 
 # Modules ask for float32 by these names when they run, as in generate.py.
 torch.float = torch.float32 = torch.double
@@ -103,6 +105,11 @@ def schedule_free(model, run):
                                            warmup_steps=run["warmup"], weight_lr_power=run["weight_lr_power"])]
 
 
+def adamw_8bit(model, run):
+    import eight_bit
+    return [eight_bit.AdamW8bit(groups_of(model, run["weight_decay"]), run["lr"], (run["beta1"], run["beta2"]), run["eps"])]
+
+
 # What a run does not have is None.
 ADAFACTOR = {"beta1": None, "beta2": None, "eps": 1e-30, "weight_decay": 0.1}
 RUNS = {"llama-v5/adamw": (adamw, {}),
@@ -115,15 +122,16 @@ RUNS = {"llama-v5/adamw": (adamw, {}),
         "llama-v5/schedule-free-adamw": (schedule_free, {"lr": 0.01, "warmup": 2, "weight_lr_power": 2}),
         # Its table of positions has rows that no position selects.
         "opt/adafactor": (adafactor, {**ADAFACTOR, "lr": 0.01, "beta2_decay": 0.8}),
-        "opt/adafactor-scaled": (adafactor_scaled, {**ADAFACTOR, "lr": 0.05, "beta2_decay": 0.7})}
+        "opt/adafactor-scaled": (adafactor_scaled, {**ADAFACTOR, "lr": 0.05, "beta2_decay": 0.7}),
+        "llama-tiny/adamw-8bit": (adamw_8bit, {"lr": 0.01, "steps": 5})}
 
 
 def train(name, run, of):
-    config = transformers.AutoConfig.from_pretrained(INPUTS / name)
+    config = transformers.AutoConfig.from_pretrained(FOLDERS[name])
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.double)
     missing, unknown = model.load_state_dict(WEIGHTS[name], strict=False)
     assert not unknown and set(missing) <= ({"lm_head.weight"} if config.tie_word_embeddings else set()), (missing, unknown)
-    data = np.frombuffer((INPUTS / run["data"]).read_bytes(), np.uint8).astype(np.int64)
+    data = np.frombuffer((FOLDERS[name].parent / run["data"]).read_bytes(), np.uint8).astype(np.int64)
     optimizers = of(model, run)
     losses, norms, batch, seq = [], [], run["batch"], run["seq"]
     decay = run.get("ema_decay", 0)
@@ -162,7 +170,7 @@ def train(name, run, of):
 if __name__ == "__main__":
     for name in sys.argv[1:] or [name for name in RUNS if not name.endswith("/adamw")]:
         model, _, optimizer = name.partition("/")
-        known = json.loads((INPUTS / model / "golden.json").read_text())
+        known = json.loads((FOLDERS[model] / "golden.json").read_text())
         again = train(model, known["run"], adamw)
         error = max(abs(a / b - 1) for key in ("loss", "grad_norm") for a, b in zip(again[key], known[key]))
         print(f"{model} with adamw: largest difference from golden.json {error:.1e}")
@@ -171,5 +179,5 @@ if __name__ == "__main__":
         run = {**known["run"], "optimizer": optimizer, **differs}
         golden = train(model, {key: value for key, value in run.items() if value is not None}, of)
         golden |= {key: known[key] for key in ("without_gradient",) if key in known}
-        (INPUTS / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
+        (FOLDERS[model] / f"{optimizer}.json").write_text(json.dumps(golden, indent=1) + "\n")
         print(f"{name}: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}")

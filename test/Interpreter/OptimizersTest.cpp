@@ -87,6 +87,12 @@ static const std::map<std::string, Formula> formulas = {
        adam(e, g);
      }},
     {"adam", [](Element &e, double g) { adam(e, g + e.decay * e.p); }},
+    // Its moments are quantized behind the update.
+    {"adamw-8bit",
+     [](Element &e, double g) {
+       e.p -= e.lr * e.decay * e.p;
+       adam(e, g);
+     }},
     // Chen et al. 2023, algorithm 2.
     {"lion",
      [](Element &e, double g) {

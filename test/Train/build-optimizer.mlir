@@ -3,7 +3,7 @@
 // RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adamx -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=moments-dtype=bf16 -split-input-file | FileCheck %s --check-prefix=NARROW
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=lion -split-input-file | FileCheck %s --check-prefix=LION
-// UNKNOWN: --optimizer option: 'adamx' is not supported; did you mean adamw? The choices are adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov, muon, normuon, adafactor, adafactor-scaled, schedule-free-adamw
+// UNKNOWN: --optimizer option: 'adamx' is not supported; did you mean adamw? The choices are adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov, muon, normuon, adafactor, adafactor-scaled, schedule-free-adamw, adamw-8bit
 
 // BEGIN EXAMPLE --train-autodiff --train-accumulate --train-build-optimizer --symbol-dce
 module attributes {train.microbatches = 1 : i64} {

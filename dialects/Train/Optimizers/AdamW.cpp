@@ -28,4 +28,16 @@ extern const Optimizer adamw = {"adamw",           "Adam with decoupled weight d
                                 moments,           hyperparameters,
                                 momentCorrections, update,
                                 scaleUnitSteps};
+// Dettmers et al. 2022, "8-bit Optimizers via Block-wise Quantization".
+extern const Optimizer adamw8bit = {"adamw-8bit",
+                                    "AdamW whose moments have 8 bits per element",
+                                    moments,
+                                    hyperparameters,
+                                    momentCorrections,
+                                    update,
+                                    scaleUnitSteps,
+                                    Direction::none,
+                                    /*means=*/{},
+                                    /*elsewhere=*/nullptr,
+                                    /*quantizesStates=*/true};
 } // namespace meshwright::train

@@ -13,8 +13,9 @@
 
 namespace meshwright::train {
 
-inline constexpr OptimizerState moments[] = {{"momentum", /*isAverageOfGradients=*/true},
-                                             {"variance"}};
+inline constexpr OptimizerState moments[] = {
+    {"momentum", /*isAverageOfGradients=*/true},
+    {"variance", /*isAverageOfGradients=*/false, /*isGradientOffset=*/false, /*isPositive=*/true}};
 inline constexpr Hyperparameter beta1Row{
     "beta1", 0.9, belowOne, "decay rate of the first moment (moving average of gradients)"},
     beta2Row{"beta2", 0.95, belowOne,

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Strategy/IndexClasses.h"
+#include "Train/Quantize.h"
 #include "Train/Storage.h"
 
 using namespace mlir;
@@ -154,8 +155,8 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
           Atoms::List composed;
           for (unsigned f : inside)
             llvm::append_range(composed, factors[f]);
-          // A reshape whose parts interleave says nothing about its dimension.
-          if (!inside.empty())
+          // A reshape whose parts interleave says nothing about its dimension, and blocks do not.
+          if (!inside.empty() && !(inside.size() > 1 && op->hasTrait<train::DividesRows>()))
             atoms.join(dim, composed);
         }
       };

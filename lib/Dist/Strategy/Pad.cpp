@@ -375,7 +375,7 @@ private:
     if (size < have) {
       result = train::SliceOp::create(b, loc, value, size, dim);
     } else {
-      bool ids = tensor(value).getElementType().isInteger();
+      bool ids = tensor(value).getElementType().isInteger(32);
       result = train::PadOp::create(b, loc, value, size, dim, ids ? uint64_t(-1) : 0);
     }
     shape[dim] = std::min(shape[dim], size);

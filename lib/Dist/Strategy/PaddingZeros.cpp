@@ -14,7 +14,7 @@ using namespace meshwright;
 using namespace meshwright::dist;
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
-static bool isIds(Value value) { return tensor(value).getElementType().isInteger(); }
+static bool isIds(Value value) { return tensor(value).getElementType().isInteger(32); }
 
 namespace {
 class PaddingZeros {

@@ -45,7 +45,7 @@ ShardingAttr dist::shardingOfState(train::VariableOp state, train::VariableOp pa
   ArrayRef<int64_t> own = state.getTensorType().getShape(),
                     whole = parameter.getTensorType().getShape();
   for (size_t d = 0; d < dims.size(); ++d)
-    if (own[d] != whole[d])
+    if (own[d] != whole[d] && own[d] == 1)
       dims[d] = DimAttr::get(sharding.getContext(), {}, false);
   return ShardingAttr::get(sharding.getContext(), sharding.getMesh(), dims, sharding.getPartial(),
                            sharding.getMax(), sharding.getReplicated(), sharding.getRoot());
@@ -55,6 +55,36 @@ ShardingAttr dist::withoutLayers(ShardingAttr sharding, unsigned slices) {
   return ShardingAttr::get(sharding.getContext(), sharding.getMesh(),
                            sharding.getDims().drop_front(slices), sharding.getPartial(),
                            sharding.getMax(), sharding.getReplicated(), sharding.getRoot());
+}
+
+int64_t dist::blocksOf(train::VariableOp parameter) {
+  int64_t blocks = 1;
+  ArrayRef<int64_t> whole = parameter.getTensorType().getShape();
+  for (auto state : parameter->getParentOfType<ModuleOp>().getOps<train::VariableOp>())
+    if (state.isOptimizerState() && *state.getOf() == parameter.getSymName() && !whole.empty())
+      if (int64_t own = state.getTensorType().getShape().back(); own != whole.back())
+        blocks = std::max(blocks, own);
+  return blocks;
+}
+
+LogicalResult dist::checkBlocks(ModuleOp module, const Mesh &mesh) {
+  SymbolTable symbols(module);
+  for (auto state : module.getOps<train::VariableOp>()) {
+    auto seed = state->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
+    auto type = state.getTensorType();
+    if (!state.isOptimizerState() || !seed || type.getRank() == 0)
+      continue;
+    auto parameter = symbols.lookup<train::VariableOp>(*state.getOf());
+    int64_t blocks = type.getShape().back(), row = parameter.getTensorType().getShape().back();
+    Axes axes = seed.on(mesh).dims.back();
+    if (blocks == row || blocks == 1 || blocks % mesh.size(axes) == 0)
+      continue;
+    return parameter.emitError("parameter @")
+           << parameter.getSymName() << " has states of 8 bits in " << blocks << " blocks of " << row / blocks
+           << " elements per row, which " << mesh.size(axes) << " devices along " << mesh.str(axes)
+           << " would cut; use a number of devices that divides " << blocks << ", or --optimizer adamw";
+  }
+  return success();
 }
 
 SmallVector<Update> dist::updatesOf(ModuleOp module) {
@@ -284,7 +314,8 @@ private:
   /// first dimension they divide, never to layers'. Where there is none, to the one that padding
   /// makes least larger, if possible one that computing leaves whole: padding lies at the end of
   /// all parts, not of each. A dimension of one element is not sharded, since each part would be as
-  /// large as the whole; a parameter that has no other stays as it is, and so does a frozen number.
+  /// large as the whole, and neither is one whose parts would cut blocks of states; a parameter that has no other
+  /// stays as it is, and so does a frozen number.
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
     int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
     Sharding sharding = computed.on(mesh);
@@ -297,7 +328,7 @@ private:
       return computed;
     std::optional<std::tuple<bool, double, int64_t>> best;
     for (int64_t d = first; d < rank; ++d) {
-      if (variable.getTensorType().getDimSize(d) == 1)
+      if (variable.getTensorType().getDimSize(d) == 1 || (d == rank - 1 && cutsBlocks(variable, sharding, axes)))
         continue;
       int64_t size = computedSize(variable, d);
       int64_t padded = llvm::alignTo(size, mesh.size(sharding.dims[d]) * mesh.size(axes));
@@ -320,6 +351,12 @@ private:
     dim = DimAttr::get(context, sharded, false);
     return ShardingAttr::get(context, computed.getMesh(), dims, {}, false,
                              computed.getReplicated());
+  }
+
+  /// Whether parts of the last dimension, sharded along `axes` as well, would cut blocks of states.
+  bool cutsBlocks(train::VariableOp variable, const Sharding &sharding, ArrayRef<unsigned> axes) {
+    int64_t blocks = blocksOf(variable);
+    return blocks > 1 && blocks % (mesh.size(sharding.dims.back()) * mesh.size(axes)) != 0;
   }
 
   /// The size of a dimension, padded as computing needs it.

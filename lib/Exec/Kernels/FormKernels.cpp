@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Memory/InsertCopies.h"
+#include "BlockRows.h"
 #include "Exec/Passes.h"
 #include "RowSpace.h"
 
@@ -490,6 +491,7 @@ struct ExecFormKernels : exec::impl::ExecFormKernelsBase<ExecFormKernels> {
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
       if (function.isExternal() || function->hasAttr(kernelAttr))
         continue;
+      makeRowsOfBlocks(function.getBody().front());
       IRRewriter rewriter(&getContext());
       (void)runRegionDCE(rewriter, function.getBody());
       KernelFormer(function.getBody().front(), symbols, mostOperands)

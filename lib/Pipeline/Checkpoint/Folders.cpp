@@ -204,6 +204,7 @@ static void convertElements(ElementType type, const unsigned char *from, int64_t
     return each(int16_t(), [](int16_t value) { return value; });
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:
+  case ElementType::I8:
     break; // no reader gives them
   }
   __builtin_unreachable();

@@ -41,6 +41,7 @@ bool meshwright::isFinite(ElementType type, const char *data, int64_t count) {
   case ElementType::F8E5M2:
     return std::none_of(data, data + count, [](char c) { return (uint8_t(c) & 0x7c) == 0x7c; });
   case ElementType::I16:
+  case ElementType::I8:
   case ElementType::I32:
     return true;
   }

@@ -46,7 +46,8 @@ static std::optional<ElementType> convertible(const std::string &dtype) {
     lower += char(tolower(c));
   }
   std::optional<ElementType> type = elementTypeNamed(lower);
-  return type == ElementType::I16 ? std::nullopt : type; // no halves in files
+  // No halves in files, and codes as other numbers.
+  return type == ElementType::I16 || type == ElementType::I8 ? std::nullopt : type;
 }
 
 /// What one file holds.

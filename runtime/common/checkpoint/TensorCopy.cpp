@@ -37,6 +37,12 @@ struct LowerHalf {
   static float load(int16_t value) { return float(value); }
   static int16_t store(float value) { return lowerHalf(value); }
 };
+/// Codes of optimizer states, which files have as whole numbers in f32.
+struct Code {
+  using Stored = int8_t;
+  static float load(int8_t value) { return float(value); }
+  static int8_t store(float value) { return int8_t(value); }
+};
 struct UpperHalf {
   using Stored = uint16_t;
   static uint16_t store(float value) { return upperHalf(value); }
@@ -111,6 +117,8 @@ static void copyFrom(const std::vector<int64_t> &extent, const TensorView &from,
     return copyAs<From, Float16>(extent, from, to);
   case ElementType::I16:
     return copyAs<From, LowerHalf>(extent, from, to);
+  case ElementType::I8:
+    return copyAs<From, Code>(extent, from, to);
   case ElementType::I32:
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:
@@ -135,6 +143,8 @@ template <typename Copy> static void dispatch(ElementType type, Copy copy) {
     return copy(Float16());
   case ElementType::I16:
     return copy(LowerHalf());
+  case ElementType::I8:
+    return copy(Code());
   case ElementType::I32:
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:

@@ -63,6 +63,8 @@ void meshwright::reduceBlock(ElementType type, Reduction reduction, const void *
                                                                         output, count);
   case ElementType::I16:
     fail("halves of numbers are not reduced");
+  case ElementType::I8:
+    fail("codes of optimizer states are not reduced");
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:
     fail("numbers of 8 bits are not reduced");

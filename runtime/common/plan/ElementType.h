@@ -24,7 +24,8 @@ enum class ElementType : int32_t {
   I32 = MW_I32,
   F8E4M3 = MW_F8E4M3,
   F8E5M2 = MW_F8E5M2,
-  I16 ///< of masters, the lower halves, which no call of generated code has
+  I16, ///< of masters, the lower halves, which no call of generated code has
+  I8   ///< of optimizer states, codes of 8 bits, which none has either
 };
 
 inline int64_t bytesOf(ElementType type) {
@@ -40,6 +41,7 @@ inline int64_t bytesOf(ElementType type) {
     return 2;
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:
+  case ElementType::I8:
     return 1;
   }
   __builtin_unreachable();
@@ -72,13 +74,15 @@ inline const char *nameOf(ElementType type) {
     return "f8E5M2";
   case ElementType::I16:
     return "i16";
+  case ElementType::I8:
+    return "i8";
   }
   __builtin_unreachable();
 }
 
 inline std::optional<ElementType> elementTypeNamed(std::string_view name) {
   for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16,
-                           ElementType::I32, ElementType::I16, ElementType::F8E4M3,
+                           ElementType::I32, ElementType::I16, ElementType::I8, ElementType::F8E4M3,
                            ElementType::F8E5M2})
     if (name == nameOf(type))
       return type;

@@ -168,9 +168,10 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
   }
   if (variable.type == ElementType::F64 || variable.type == ElementType::I32 ||
       variable.type == ElementType::F8E4M3 || variable.type == ElementType::F8E5M2 ||
-      (variable.type == ElementType::I16 && variable.role != Variable::Master))
+      (variable.type == ElementType::I16 && variable.role != Variable::Master) ||
+      (variable.type == ElementType::I8 && variable.role != Variable::State))
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
-         "; variables are f32, bf16 or f16, and halves of masters i16");
+         "; variables are f32, bf16 or f16, halves of masters i16, and optimizer states of 8 bits i8");
   const Program &program = plan.programs[variable.program];
   checkRange(program.spaces[variable.space].bytes, path, variable.offset,
              elementsIn(variable.localShape) * bytesOf(variable.type));
@@ -387,10 +388,14 @@ static void separate(Variable &state, const Variable &parameter, const MeanDims 
 }
 
 /// Whether a state of shape `state` belongs to a parameter of shape `parameter`: it may be a mean over
-/// dimensions, of one element there.
+/// dimensions, of one element there, or have one for each block of the last.
 static bool isShapeOfState(const std::vector<int64_t> &state, const std::vector<int64_t> &parameter) {
-  return std::equal(state.begin(), state.end(), parameter.begin(), parameter.end(),
-                    [](int64_t own, int64_t whole) { return own == whole || own == 1; });
+  bool fits = state.size() == parameter.size();
+  for (size_t d = 0; fits && d < state.size(); ++d) {
+    bool areBlocks = d + 1 == state.size() && state[d] > 0 && parameter[d] % state[d] == 0;
+    fits = state[d] == parameter[d] || state[d] == 1 || areBlocks;
+  }
+  return fits;
 }
 
 /// An optimizer state is stored beside its parameter, under its name and a suffix; a

@@ -352,7 +352,7 @@ def bad_compile(golden):
     recipe("mesh = [2]\n", "'mesh' must be a string")
     recipe("model = 3\n", "'model' must be a string")
     recipe("assert = [1]\n", "'assert' must be a list of strings")
-    recipe("optimizer = \"adamx\"\n", "'optimizer' is 'adamx'", "adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov, muon, normuon, adafactor, adafactor-scaled, schedule-free-adamw")
+    recipe("optimizer = \"adamx\"\n", "'optimizer' is 'adamx'", "adamw, adam, lion, sgd, sgd-momentum, sgd-nesterov, muon, normuon, adafactor, adafactor-scaled, schedule-free-adamw, adamw-8bit")
     refused("recipe 'nothing.toml'", "No such file", recipe="nothing.toml")
 
     # A state goes wherever its parameter goes.
@@ -406,6 +406,7 @@ def bad_compile(golden):
     for recipe in ("block", "delayed", "mxfp8"):
         refused("--fp8-recipe", f"'{recipe}' is not supported; the choices are tensor", precision="fp8", fp8_recipe=recipe)
     for target in ("cuda", "stablehlo"):
+        refused(f"--optimizer adamw-8bit is not supported by --target {target}", "--target cpu has, and --optimizer adamw works", optimizer="adamw-8bit", target=target)
         refused(f"--precision fp8 is not supported by --target {target}", "--target cpu has, and --precision bf16 works", precision="fp8", target=target)
     refused("--precision", "did you mean f32?", precision="fp32")
     refuses(["meshwright", "compile", golden.config, "--batch"], "--batch needs a value, B")

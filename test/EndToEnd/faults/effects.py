@@ -54,6 +54,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
                                ("moments-dtype", "bf16", "keeps its averages in f32", {"optimizer": "adafactor"}),
+                               ("moments-dtype", "bf16", "stores its moments in 8 bits", {"optimizer": "adamw-8bit"}),
                                ("moments-dtype", "bf16", "which bf16 would round away", {"optimizer": "schedule-free-adamw"}),
                                ("fp8-recipe", "tensor", "scales the products of --precision fp8", {"precision": "bf16"}),
                                ("masters", "halves", "reads master weights twice", {"optimizer": "schedule-free-adamw", "precision": "bf16"}),

@@ -80,6 +80,7 @@ class Drawing(dict):
         self.updates = random.Random(f"updates {seed}").choice
         self.groups = random.Random(f"groups {seed}").choice
         self.directions = random.Random(f"directions {seed}").choice
+        self.quantizes = random.Random(f"quantizes {seed}").choice
         self.averages = random.Random(f"averages {seed}").choice
         self.rates = random.Random(f"rates {seed}").choice
         self.tunes = random.Random(f"tunes {seed}").choice
@@ -231,7 +232,9 @@ AVERAGING = "schedule-free-adamw"  # Its parameters are averages.
 def optimizer(d):
     name = d.pick([None, "adamw", "sgd", "adam", "lion"])
     if name == "lion":
-        return d.directions([name, "muon", "normuon", "adafactor", "adafactor-scaled", AVERAGING])
+        name = d.directions([name, "muon", "normuon", "adafactor", "adafactor-scaled", AVERAGING])
+        # States of 8 bits are for CPUs.
+        return name if name != "lion" or d.cuda else d.quantizes([name, "adamw-8bit"])
     return d.updates([name, name, "sgd-momentum", "sgd-nesterov"]) if name == "sgd" else name
 
 
@@ -304,7 +307,7 @@ COMPILE = {
     "muon-scale": lambda d: d.directions([None, "match-rms-adamw", "keller"]) if of("muon", "normuon")(d) else None,
     "muon-coefficients": lambda d: d.directions([None, "keller", "polar-express"]) if of("muon", "normuon")(d) else None,
     "ema": lambda d: d.averages([None] * 7 + [True]) if d["optimizer"] != AVERAGING else None,
-    "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if not of("sgd", "adafactor", "adafactor-scaled", AVERAGING)(d) and d.is_set("precision", "bf16", "fp16") else None,
+    "moments-dtype": lambda d: of_optimizer(d)([None, "f32", "bf16"]) if not of("sgd", "adafactor", "adafactor-scaled", AVERAGING, "adamw-8bit")(d) and d.is_set("precision", "bf16", "fp16") else None,
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "expert-parts": lambda d: d.rounds([None, 1, 2, 3]) if d.sizes["expert"] > 1 else None,

@@ -1,0 +1,94 @@
+//===- BlockRows.cpp - blocks of 8-bit states as rows -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "BlockRows.h"
+#include "RowSpace.h"
+
+#include "Train/Quantize.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+static Value reshaped(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, tensor(value).getElementType());
+  return b.createOrFold<train::ReshapeOp>(value.getLoc(), type, value);
+}
+
+/// The shape with a row for each block, if `op` has several blocks per row.
+static std::optional<SmallVector<int64_t>> rowsOfBlocks(Operation *op) {
+  Value x, amax;
+  if (auto of = dyn_cast<train::BlockAmaxOp>(op))
+    x = of.getX(), amax = of.getAmax();
+  else if (auto of = dyn_cast<train::QuantizeBlocksOp>(op))
+    x = of.getX(), amax = of.getAmax();
+  else if (auto of = dyn_cast<train::DequantizeBlocksOp>(op))
+    x = of.getX(), amax = of.getAmax();
+  if (!x || tensor(x).getRank() != tensor(amax).getRank())
+    return std::nullopt;
+  SmallVector<int64_t> shape(tensor(amax).getShape());
+  shape.push_back(tensor(x).getShape().back() / shape.back());
+  return shape;
+}
+
+namespace {
+class RowMaker {
+public:
+  void run(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      std::optional<SmallVector<int64_t>> rows = rowsOfBlocks(&op);
+      if (!rows)
+        rows = rowsOfElements(&op);
+      if (rows)
+        runOnRows(&op, *rows);
+    }
+  }
+
+private:
+  /// The shape of which `op`, if it is element-wise, reads an operand in another one.
+  std::optional<SmallVector<int64_t>> rowsOfElements(Operation *op) const {
+    if (!isa<train::KernelOpInterface>(op) || isa<train::IndexedOpInterface>(op))
+      return std::nullopt;
+    auto made = llvm::find_if(op->getOperands(), [&](Value operand) { return wholes.contains(operand); });
+    if (made == op->operand_end())
+      return std::nullopt;
+    RowSpace space(op);
+    auto isAlike = [](Extent extent) { return extent == Extent::Full || extent == Extent::Scalar; };
+    if (!llvm::all_of(space.operands, isAlike) || !llvm::all_of(space.results, isAlike))
+      return std::nullopt;
+    return SmallVector<int64_t>(tensor((*made).getDefiningOp()->getOperand(0)).getShape());
+  }
+
+  /// Runs `op` on tensors of shape `rows` in place of their own.
+  void runOnRows(Operation *op, ArrayRef<int64_t> rows) {
+    OpBuilder b(op);
+    auto isWhole = [&](Value value) {
+      return tensor(value).getRank() + 1 == int64_t(rows.size()) &&
+             tensor(value).getNumElements() == ShapedType::getNumElements(rows);
+    };
+    Operation *onRows = op->clone();
+    for (OpOperand &operand : onRows->getOpOperands())
+      if (isWhole(operand.get()))
+        operand.set(reshaped(b, operand.get(), rows));
+    for (OpResult result : onRows->getResults())
+      if (isWhole(result))
+        result.setType(RankedTensorType::get(rows, tensor(result).getElementType()));
+    b.insert(onRows);
+    for (auto [result, of] : llvm::zip_equal(onRows->getResults(), op->getResults())) {
+      Value whole = reshaped(b, result, tensor(of).getShape());
+      if (whole != result)
+        wholes.insert(whole);
+      of.replaceAllUsesWith(whole);
+    }
+    op->erase();
+  }
+
+  DenseSet<Value> wholes; ///< results in their own shape
+};
+} // namespace
+
+void exec::makeRowsOfBlocks(Block &block) { RowMaker().run(block); }
