@@ -141,6 +141,21 @@ TEST_P(QuantizedKernel, AgreesWithReference) {
 INSTANTIATE_TEST_SUITE_P(Ops, QuantizedKernel, testing::ValuesIn(quantized),
                          [](const auto &info) { return std::string(info.param.name); });
 
+/// Codes of blocks, each of which is a row, are those of the nearest numbers.
+TEST(KernelBlocks, AgreesWithReference) {
+  const Case blocks{"blocks", R"(func.func @k(%x: $XD, %v: $XD {test.positive}) -> ($XD, $XD, $XR, $XR) {
+       %a = train.block_amax %x of $D : ($XD) -> $XR
+       %b = train.block_amax %v of $D : ($XD) -> $XR
+       %i = train.quantize_blocks signed %x by %a : ($XD, $XR) -> tensor<$Bx$Sx$Dxi8>
+       %j = train.quantize_blocks %v by %b : ($XD, $XR) -> tensor<$Bx$Sx$Dxi8>
+       %0 = train.dequantize_blocks signed %i by %a : (tensor<$Bx$Sx$Dxi8>, $XR) -> $XD
+       %1 = train.dequantize_blocks %j by %b : (tensor<$Bx$Sx$Dxi8>, $XR) -> $XD
+       return %0, %1, %a, %b : $XD, $XD, $XR, $XR })"};
+  for (const char *cpu : {"", "x86-64-v3", "x86-64"})
+    for (Sizes sizes : {Sizes{3, 5, 38}, {2, 7, 256}})
+      check(blocks, sizes, 0, cpu, "f32");
+}
+
 /// The greatest of a row with something that is no number is none.
 TEST(KernelNumbers, MaximumKeepsNaN) {
   for (const char *cpu : {"", "x86-64-v3", "x86-64"})

@@ -58,3 +58,27 @@ func.func @f(%x: tensor<4x8xf8E5M2>, %w: tensor<4x8xf32>, %s: tensor<f32>) -> te
   %y = train.scaled_contract "b i, o i -> b o" %x, %w scales(%s, %s) : (tensor<4x8xf8E5M2>, tensor<4x8xf32>, tensor<f32>, tensor<f32>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) -> tensor<4x3xf32> {
+  // expected-error @+1 {{'tensor<4x3xf32>' is not the amax of blocks of 'tensor<4x8xf32>': its last dimension has to divide that of the blocks, or to be left out}}
+  %a = train.block_amax %x of 2 : (tensor<4x8xf32>) -> tensor<4x3xf32>
+  return %a : tensor<4x3xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) -> tensor<4x2xf32> {
+  // expected-error @+1 {{has blocks of 4 elements, not of 8}}
+  %a = train.block_amax %x of 8 : (tensor<4x8xf32>) -> tensor<4x2xf32>
+  return %a : tensor<4x2xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %a: tensor<4x2xf32>) -> tensor<4x4xi8> {
+  // expected-error @+1 {{changes the shape of 'tensor<4x8xf32>' to 'tensor<4x4xi8>'}}
+  %y = train.quantize_blocks %x by %a : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x4xi8>
+  return %y : tensor<4x4xi8>
+}

@@ -72,8 +72,12 @@ private:
     };
     Operation *onRows = op->clone();
     for (OpOperand &operand : onRows->getOpOperands())
-      if (isWhole(operand.get()))
-        operand.set(reshaped(b, operand.get(), rows));
+      if (Value value = operand.get(); isWhole(value)) {
+        Value &known = asRows[value];
+        if (!known)
+          known = reshaped(b, value, rows);
+        operand.set(known);
+      }
     for (OpResult result : onRows->getResults())
       if (isWhole(result))
         result.setType(RankedTensorType::get(rows, tensor(result).getElementType()));
@@ -87,7 +91,8 @@ private:
     op->erase();
   }
 
-  DenseSet<Value> wholes; ///< results in their own shape
+  DenseSet<Value> wholes;        ///< results in their own shape
+  DenseMap<Value, Value> asRows; ///< values with a row for each block; a value has one length of blocks
 };
 } // namespace
 
