@@ -246,9 +246,9 @@ def Train_MaskOp : Train_TensorOp<"mask", "", [InferTypeOpAdaptor, DeclareOpInte
     Takes padding out before sums and maxima (`dist-pad`). Differentiable where
     `value` is 0.
   }];
-  let arguments = (ins Train_Tensor:$x, Optional<Train_Ids>:$offset, I64Attr:$dim, I64Attr:$below,
+  let arguments = (ins Train_Any:$x, Optional<Train_Ids>:$offset, I64Attr:$dim, I64Attr:$below,
                        DefaultValuedAttr<F64Attr, "0.0">:$value);
-  let results = (outs Train_Tensor:$y);
+  let results = (outs Train_Any:$y);
   let assemblyFormat = [{
     $x (`offset` $offset^)? `dim` $dim `below` $below attr-dict `:` functional-type(operands, results)
   }];

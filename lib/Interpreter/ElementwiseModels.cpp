@@ -154,9 +154,14 @@ static LogicalResult mask(train::MaskOp op, Operands in, Results &results, RankC
   Tensor result(op.getType());
   int64_t size = in[0].dim(op.getDim()), offset = op.getOffset() ? in[1].integers()[0] : 0;
   int64_t inner = product(in[0].shape().drop_front(op.getDim() + 1));
-  double *out = result.writeFloats(), value = op.getValue().convertToDouble();
-  for (int64_t i = 0; i < result.size(); ++i)
-    out[i] = offset + i / inner % size < int64_t(op.getBelow()) ? in[0].floats()[i] : value;
+  double value = op.getValue().convertToDouble();
+  for (int64_t i = 0; i < result.size(); ++i) {
+    bool isBelow = offset + i / inner % size < int64_t(op.getBelow());
+    if (result.isFloat())
+      result.writeFloats()[i] = isBelow ? in[0].floats()[i] : value;
+    else
+      result.writeIntegers()[i] = isBelow ? in[0].integers()[i] : int64_t(value);
+  }
   results.push_back(result);
   return success();
 }

@@ -83,6 +83,16 @@ static void alignShared(gpu::GPUModuleOp module) {
                                            b.getI64IntegerAttr(16));
 }
 
+/// Codes of optimizer states come from IR alone: the flag is refused.
+static LogicalResult checkNoCodes(func::FuncOp kernel) {
+  auto isCodes = [](Type type) { return getElementTypeOrSelf(type).isInteger(8); };
+  if (llvm::none_of(kernel.getArgumentTypes(), isCodes) && llvm::none_of(kernel.getResultTypes(), isCodes))
+    return success();
+  return kernel.emitError("kernel @") << kernel.getName()
+                                      << " has states of 8 bits, for which --target cuda has no kernels yet; "
+                                         "--target cpu has, and --optimizer adamw works";
+}
+
 FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
                                                    CallKernels &ofCalls) {
   OwningOpRef<ModuleOp> result = ModuleOp::create(kernels.module->getLoc());
@@ -91,7 +101,8 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
   cuda::Alignments alignments(*kernels.module);
   auto ofKernels = alignmentsIn(kernels, alignments);
   for (const KernelLoops *kernelLoops : kernels.distinct)
-    if (failed(emitKernel(*kernelLoops, target,
+    if (failed(checkNoCodes(kernelLoops->function)) ||
+        failed(emitKernel(*kernelLoops, target,
                           ofKernels[func::FuncOp(kernelLoops->function).getName()])))
       return failure();
   WalkResult walked = kernels.module->walk([&](Operation *op) {

@@ -71,7 +71,7 @@ private:
       return failure();
     if (!users)
       seeds.noteCopies(*chosen);
-    if (failed(store(seeds, shape)) || failed(checkBlocks(module, shape)))
+    if (failed(store(seeds, shape)) || failed(checkBlocks(module, shape, *classes)))
       return failure();
     seeds.attention(*chosen, *divided, inner);
     return seeds.experts();

@@ -118,8 +118,8 @@ ShardingAttr shardingOfState(train::VariableOp state, train::VariableOp paramete
 
 /// Into how many blocks a row of `parameter` is divided in its states of 8 bits; 1 without these.
 int64_t blocksOf(train::VariableOp parameter);
-/// Refuses seeds with which devices have parts of such blocks.
-mlir::LogicalResult checkBlocks(mlir::ModuleOp module, const Mesh &mesh);
+/// Refuses seeds with which devices have parts of such blocks, or rows with padding.
+mlir::LogicalResult checkBlocks(mlir::ModuleOp module, const Mesh &mesh, const IndexClasses &classes);
 
 /// Without the first dimension, along which layers are stacked.
 ShardingAttr withoutLayers(ShardingAttr sharding, unsigned slices = 1);

@@ -67,14 +67,29 @@ int64_t dist::blocksOf(train::VariableOp parameter) {
   return blocks;
 }
 
-LogicalResult dist::checkBlocks(ModuleOp module, const Mesh &mesh) {
+/// Refuses a mesh for which rows of `parameter`, whose states have blocks, would be padded.
+static LogicalResult checkRows(train::VariableOp parameter, const IndexClasses &classes,
+                               const llvm::MapVector<unsigned, int64_t> &parts) {
+  for (unsigned id : classes.of(parameter, parameter.getTensorType().getRank() - 1))
+    if (int64_t n = std::max<int64_t>(1, parts.lookup(id)); classes[id].size % n)
+      return parameter.emitError("parameter @")
+             << parameter.getSymName() << " has states of 8 bits, but its rows would be padded, because "
+             << classes[id].size << " does not divide by " << n << " devices; use a number of devices that divides "
+             << classes[id].size << ", or --optimizer adamw";
+  return success();
+}
+
+LogicalResult dist::checkBlocks(ModuleOp module, const Mesh &mesh, const IndexClasses &classes) {
   SymbolTable symbols(module);
+  llvm::MapVector<unsigned, int64_t> parts = seededClasses(module, mesh, classes);
   for (auto state : module.getOps<train::VariableOp>()) {
     auto seed = state->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
     auto type = state.getTensorType();
     if (!state.isOptimizerState() || !seed || type.getRank() == 0)
       continue;
     auto parameter = symbols.lookup<train::VariableOp>(*state.getOf());
+    if (type.getElementType().isInteger(8) && failed(checkRows(parameter, classes, parts)))
+      return failure();
     int64_t blocks = type.getShape().back(), row = parameter.getTensorType().getShape().back();
     Axes axes = seed.on(mesh).dims.back();
     if (blocks == row || blocks == 1 || blocks % mesh.size(axes) == 0)

@@ -49,9 +49,17 @@ public:
   }
 
 private:
+  /// Whether `op` depends on indices along the last dimension, which rows of blocks do not have.
+  static bool dependsOnColumns(Operation *op) {
+    auto indexed = dyn_cast<train::IndexedOpInterface>(op);
+    return indexed && llvm::any_of(indexed.getIndexedDims(), [](auto of) {
+             return of.second + 1 == tensor(of.first).getRank();
+           });
+  }
+
   /// The shape of which `op`, if it is element-wise, reads an operand in another one.
   std::optional<SmallVector<int64_t>> rowsOfElements(Operation *op) const {
-    if (!isa<train::KernelOpInterface>(op) || isa<train::IndexedOpInterface>(op))
+    if (!isa<train::KernelOpInterface>(op) || dependsOnColumns(op))
       return std::nullopt;
     auto made = llvm::find_if(op->getOperands(), [&](Value operand) { return wholes.contains(operand); });
     if (made == op->operand_end())

@@ -53,7 +53,25 @@ def meshes(name, model, items):
     return config
 
 
+def joined():
+    """Queries, keys and values that files join, and transpose, have codes and amaxes in one tensor; the vocabulary is padded."""
+    config = pathlib.Path("joined.json")
+    config.write_text(json.dumps({"model_type": "gpt2", "vocab_size": 257, "n_positions": 32, "n_embd": 64, "n_layer": 2, "n_head": 4}))
+    want = interpreted(config, SIZE, RUN)
+    for before, text in ((None, "data=2+zero=1"), ("joined-half", "tensor=2")):
+        compile(config, "exe", **SIZE, **strategy(text))
+        start = {"resume": before} if before else {"steps": 1}
+        have = train("./exe", 2, save="joined-end" if before else "joined-half", **dict(RUN, **start))
+    off = distance(have, want)
+    print(f"joined tensors: loss {off:.1e}", flush=True)
+    check(off <= 1e-5, f"a loss is off by {off:.2e}")
+    shapes = {name: list(shape) for name, (shape, _) in read_safetensors("joined-end/latest/optimizer.safetensors").items()}
+    of = {state: shapes[f"h.0.attn.c_attn.weight.{state}"] for state in ("momentum", "momentum_amax")}
+    check(of == {"momentum": [64, 192], "momentum_amax": [1, 192]}, f"the states of c_attn are {of}")
+
+
 config = meshes("dense", DENSE, sys.argv[2:between])
+joined()
 meshes("experts", EXPERTS, sys.argv[between + 1:])
 
 # Memory: a byte for each element, and an amax for 64 or 192.
