@@ -64,6 +64,15 @@ struct ModelOptions {
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importHuggingFace(llvm::StringRef path, const ModelOptions &options, mlir::MLIRContext &context);
 
+/// Makes MLIR's parser of this context read StableHLO as JAX prints it.
+void registerStableHLO(mlir::MLIRContext &context);
+/// Whether the module is StableHLO.
+bool isStableHLO(mlir::ModuleOp module);
+/// The training graph of a loss function that JAX exports, the function `@main` of `source`, which was read
+/// from the file `path`: docs/jax.md describes it. Of `options` it takes microbatches; sizes are the text's.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importStableHLO(mlir::ModuleOp source, llvm::StringRef path, const ModelOptions &options);
+
 /// A configuration with widths of a model that trains in seconds.
 struct Miniature {
   std::string config; ///< JSON

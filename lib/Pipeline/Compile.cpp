@@ -163,9 +163,18 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   if (llvm::sys::path::extension(options.model) == ".mlir") {
     if (Error error = checkText(options.model))
       return std::move(error);
+    registerStableHLO(context);
     OwningOpRef<ModuleOp> module = readModule(options.model, context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");
+    if (isStableHLO(*module)) {
+      ModelOptions model;
+      model.microbatches = options.microbatches;
+      FailureOr<OwningOpRef<ModuleOp>> imported = importStableHLO(*module, options.model, model);
+      if (failed(imported))
+        return diagnostics.take("cannot import '" + options.model + "'");
+      module = std::move(*imported);
+    }
     if (Error error = checkComplete(options.model, *module))
       return std::move(error);
     if (Error error = checkAgreement(options, *module))

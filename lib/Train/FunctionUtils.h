@@ -6,14 +6,12 @@
 #ifndef MESHWRIGHT_LIB_TRAIN_FUNCTIONUTILS_H
 #define MESHWRIGHT_LIB_TRAIN_FUNCTIONUTILS_H
 
+#include "Train/Constant.h"
 #include "Train/Train.h"
 
 #include "mlir/IR/IRMapping.h"
 
 namespace meshwright::train {
-
-/// Of an op whose results differentiation takes for constants.
-inline constexpr llvm::StringLiteral constantAttr = "train.constant";
 
 /// A new empty function after the last of `module`, its body open at `builder`. Where `name` is
 /// taken it gets another that begins like it.

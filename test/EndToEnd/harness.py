@@ -147,12 +147,12 @@ def changed(source, target, change):
 
 
 class Golden:
-    """A directory with a config, weights and the losses a float64 run had, in golden.json or the file that is named."""
+    """A directory with a config, or a model.mlir, weights and the losses a float64 run had, in golden.json or the file that is named."""
 
     def __init__(self, path):
         path = pathlib.Path(path).resolve()
         self.directory = path if path.is_dir() else path.parent
-        self.config = self.directory / "config.json"
+        self.config = next(file for file in (self.directory / "config.json", self.directory / "model.mlir") if file.exists())
         self.weights = self.directory / "model.safetensors"
         self.gradients = self.directory / "grads0.safetensors"
         self.answers = json.loads((path / "golden.json" if path.is_dir() else path).read_text())
