@@ -124,34 +124,26 @@ Value Graph::permuted(Value core, ArrayRef<int64_t> order) {
   if (llvm::equal(order, iota(order.size())))
     return core;
   auto type = cast<RankedTensorType>(core.getType());
-  Dims shape = llvm::to_vector<6>(llvm::map_range(order, [&](int64_t d) { return type.getDimSize(d); }));
-  // A product writes its result in any order.
-  if (auto product = core.getDefiningOp<ContractOp>()) {
-    auto [operands, result] = product.getRule().split(" -> ");
-    SmallVector<StringRef> names, moved;
-    result.split(names, ' ');
-    for (int64_t d : order)
-      moved.push_back(names[d]);
-    std::string rule = (operands + " -> ").str() + llvm::join(moved, " ");
-    return ContractOp::create(builder, location,
-                              TypeRange(RankedTensorType::get(shape, type.getElementType())),
-                              builder.getStringAttr(rule), product.getLhs(), product.getRhs(), Value());
-  }
-  // From the last on, each dimension is brought to the front of all others.
+  auto reshaped = [&](Value x, ArrayRef<int64_t> to) -> Value {
+    return ReshapeOp::create(builder, location, RankedTensorType::get(to, type.getElementType()), x);
+  };
+  // One after the other a run of dimensions is brought in front of those before it. What is behind stays.
   Dims have = iota(order.size());
-  for (int64_t wanted : llvm::reverse(order)) {
-    int64_t at = indexOf(have, wanted), before = 1, after = 1;
-    for (auto [i, d] : llvm::enumerate(have))
-      (int64_t(i) < at ? before : after) *= int64_t(i) == at ? 1 : type.getDimSize(d);
-    have.erase(have.begin() + at);
-    have.insert(have.begin(), wanted);
-    if (at == 0)
-      continue;
-    auto reshaped = [&](Value x, ArrayRef<int64_t> to) -> Value {
-      return ReshapeOp::create(builder, location, RankedTensorType::get(to, type.getElementType()), x);
+  while (!llvm::equal(have, order)) {
+    int64_t end = have.size();
+    while (have[end - 1] == order[end - 1])
+      --end;
+    // The run ends with what is to be the last of all but those in front.
+    int64_t begin = indexOf(have, order[end - 1]) + 1;
+    auto sizeOf = [&](int64_t from, int64_t to) {
+      int64_t product = 1;
+      for (int64_t i = from; i < to; ++i)
+        product *= type.getDimSize(have[i]);
+      return product;
     };
-    core = reshaped(core, {before, type.getDimSize(wanted), after});
+    core = reshaped(core, {sizeOf(0, begin), sizeOf(begin, end), sizeOf(end, have.size())});
     core = TransposeBlocksOp::create(builder, location, core);
+    std::rotate(have.begin(), have.begin() + begin, have.begin() + end);
     Dims now = llvm::to_vector<6>(llvm::map_range(have, [&](int64_t d) { return type.getDimSize(d); }));
     core = reshaped(core, now);
   }
@@ -548,7 +540,61 @@ FailureOr<Ref> Graph::sum(const Ref &x, ArrayRef<int64_t> over) {
   return scaled(std::make_shared<Lazy>(y), double(repeated));
 }
 
-FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers, RankedTensorType type) {
+/// Orders the dimensions of two operands as libraries multiply: first those that both and the result have,
+/// in one order, then those that are added up on one side of all others. Of each operand what fits so stays.
+static void arrange(const SmallVector<std::string> (&names)[2], Dims (&dims)[2]) {
+  auto isIn = [&](int side, int64_t dim, char kind) { return names[side][dim].front() == kind; };
+  auto isBatch = [&](int side, int64_t dim) {
+    return isIn(side, dim, 'b') && llvm::any_of(dims[1 - side], [&](int64_t other) {
+             return names[1 - side][other] == names[side][dim];
+           });
+  };
+  // The order of the operand that has them all in front; else what is inside moves before what is in front.
+  SmallVector<std::string> batch, sums;
+  for (int side : {1, 0}) {
+    SmallVector<std::string> front, inside;
+    bool isFront = true;
+    for (int64_t dim : dims[side]) {
+      isFront = isFront && isBatch(side, dim);
+      if (isBatch(side, dim))
+        (isFront ? front : inside).push_back(names[side][dim]);
+    }
+    if (side == 1 && !inside.empty())
+      continue;
+    batch = inside;
+    batch.append(front);
+    if (side == 1)
+      break;
+  }
+  for (int side : {0, 1}) {
+    auto dimOf = [&](StringRef name) {
+      return *llvm::find_if(dims[side], [&](int64_t dim) { return names[side][dim] == name; });
+    };
+    Dims ordered, others, own, added;
+    for (const std::string &name : batch)
+      ordered.push_back(dimOf(name));
+    for (int64_t dim : dims[side])
+      if (!isBatch(side, dim)) {
+        others.push_back(dim);
+        (isIn(side, dim, 'k') ? added : own).push_back(dim);
+      }
+    if (side == 0)
+      for (int64_t dim : added)
+        sums.push_back(names[side][dim]);
+    Dims same = llvm::to_vector<6>(llvm::map_range(sums, [&](const std::string &name) { return dimOf(name); }));
+    bool isOneRun = same == added && (ArrayRef(others).take_front(added.size()) == ArrayRef(added) ||
+                                      ArrayRef(others).take_back(added.size()) == ArrayRef(added));
+    if (!isOneRun) {
+      others = own;
+      others.append(same);
+    }
+    ordered.append(others);
+    dims[side] = ordered;
+  }
+}
+
+FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers, RankedTensorType type,
+                              bool isRhsFirst) {
   auto list = [&](StringRef name) {
     auto found = dyn_cast_or_null<DenseI64ArrayAttr>(numbers.get(name));
     return found ? Dims(found.asArrayRef()) : Dims();
@@ -576,6 +622,7 @@ FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers
         result.push_back(name);
       }
   }
+  arrange(names, dims);
   Value cores[2];
   SmallVector<std::string> texts;
   for (int side : {0, 1}) {
@@ -586,22 +633,23 @@ FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers
     texts.push_back(llvm::join(
         llvm::map_range(dims[side], [&](int64_t d) { return names[side][d]; }), " "));
   }
-  auto isNamed = [&](const std::string &name) {
-    return llvm::any_of(llvm::ArrayRef<int>{0, 1}, [&](int side) {
-      return llvm::any_of(dims[side], [&](int64_t d) { return names[side][d] == name; });
-    });
-  };
+  // What is not added up, in the order of the operands. What neither has is repeated.
   Dims kept, shape;
   SmallVector<std::string> written;
-  for (auto [d, name] : llvm::enumerate(result))
-    if (isNamed(name)) {
-      kept.push_back(d);
-      shape.push_back(type.getDimSize(d));
-      written.push_back(name);
+  const int first = isRhsFirst ? 1 : 0;
+  for (int side : {first, 1 - first})
+    for (int64_t dim : dims[side]) {
+      StringRef name = names[side][dim];
+      auto found = llvm::find(result, name);
+      if (found == result.end() || llvm::is_contained(written, name))
+        continue;
+      kept.push_back(found - result.begin());
+      shape.push_back(type.getDimSize(kept.back()));
+      written.push_back(name.str());
     }
-  std::string rule = texts[0] + ", " + texts[1] + " -> " + llvm::join(written, " ");
+  std::string rule = texts[first] + ", " + texts[1 - first] + " -> " + llvm::join(written, " ");
   Value made = ContractOp::create(builder, location,
                                   TypeRange(RankedTensorType::get(shape, type.getElementType())),
-                                  builder.getStringAttr(rule), cores[0], cores[1], Value());
+                                  builder.getStringAttr(rule), cores[first], cores[1 - first], Value());
   return wrap(type.getShape(), kept, made);
 }

@@ -143,8 +143,9 @@ public:
                        ArrayRef<int64_t> strides);
   FailureOr<Ref> concatenate(ArrayRef<Ref> parts, int64_t dim, ArrayRef<int64_t> shape);
   FailureOr<Ref> sum(const Ref &x, ArrayRef<int64_t> dims);
+  /// `isRhsFirst`: rows of the result are b's.
   FailureOr<Ref> product(const Ref &a, const Ref &b, mlir::DictionaryAttr numbers,
-                         mlir::RankedTensorType type);
+                         mlir::RankedTensorType type, bool isRhsFirst);
 
 private:
   Value permuted(Value core, ArrayRef<int64_t> order);

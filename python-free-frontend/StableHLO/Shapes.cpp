@@ -144,7 +144,17 @@ FailureOr<Ref> Importer::dotGeneral(Operation *op) {
     return failure();
   if (!(*a)->isFloat())
     return unknown(op);
-  return graph.product(*a, *b, numbers, typeOf(op));
+  // JAX transposes products whose right operand has the rows of the result, as those of probabilities and values.
+  bool isRhsFirst = false;
+  int64_t batch = listIn(numbers, "lhs_batching_dimensions").size();
+  int64_t columns = int64_t((*a)->shape.size()) - int64_t(listIn(numbers, "lhs_contracting_dimensions").size());
+  if (Operation *user = op->hasOneUse() ? *op->user_begin() : nullptr;
+      user && user->getName().getStringRef() == "stablehlo.transpose")
+    if (auto order = user->getAttrOfType<DenseI64ArrayAttr>("permutation")) {
+      auto isOwn = llvm::find_if(order.asArrayRef(), [&](int64_t dim) { return dim >= batch; });
+      isRhsFirst = isOwn != order.asArrayRef().end() && *isOwn >= columns;
+    }
+  return graph.product(*a, *b, numbers, typeOf(op), isRhsFirst);
 }
 
 //===--- sums and maxima ----------------------------------------------------===//
