@@ -229,10 +229,11 @@ FailureOr<Ref> Importer::quotient(Operation *op, const Ref &a, const Ref &b) {
     return graph.multiply(a, std::make_shared<Lazy>(inverse));
   }
   if (b->isKnown()) {
-    return graph.multiply(a, graph.computed({b}, b->element, [](ArrayRef<double> v) { return 1 / v[0]; }));
+    FailureOr<Ref> inverse = graph.computed({b}, b->element, [](ArrayRef<double> v) { return 1 / v[0]; });
+    return failed(inverse) ? inverse : graph.multiply(a, *inverse);
   }
   if (!b->isPositive)
-    return op->emitError() << op->getName() << " by what cannot be shown to be above 0; divide by sums of "
+    return graph.error() << "by what cannot be shown to be above 0; divide by sums of "
                               "exponentials, roots of squares plus a small number, or constants";
   Lazy positive = *b;
   positive.form = Form::other;
@@ -279,7 +280,7 @@ FailureOr<Ref> Importer::power(Operation *op) {
     return failed(inverse) ? inverse : graph.multiply(*base, *inverse);
   }
   if (!number || *number != std::floor(*number) || *number < 1 || *number > 8)
-    return op->emitError() << op->getName() << " is imported with an exponent of -0.5, 0.5 or 1 to 8; write "
+    return graph.error() << "is imported with an exponent of -0.5, 0.5 or 1 to 8; write "
                               "others as products and quotients";
   FailureOr<Ref> product = *base;
   for (int i = 1; i < int(*number) && succeeded(product); ++i)
@@ -321,7 +322,7 @@ FailureOr<Ref> Importer::absolute(Operation *op) {
     return a;
   if (a->isKnown())
     return graph.computed({a}, a->element, [](ArrayRef<double> v) { return std::abs(v[0]); });
-  return op->emitError() << op->getName() << " of what may be below 0 has no derivative here; use a square";
+  return graph.error() << "of what may be below 0 has no derivative here; use a square";
 }
 
 FailureOr<Ref> Importer::tanh(Operation *op) {
@@ -343,10 +344,13 @@ FailureOr<Ref> Importer::cosine(Operation *op) {
   if (failed(x))
     return failure();
   if (!(*x)->isKnown())
-    return op->emitError() << op->getName() << " is imported of constants only: of positions times frequencies";
+    return graph.error() << "is imported of constants only: of positions times frequencies";
   bool isSine = op->getName().getStringRef() == "stablehlo.sine";
-  Lazy y = *graph.computed({*x}, (*x)->element,
-                           [&](ArrayRef<double> v) { return isSine ? std::sin(v[0]) : std::cos(v[0]); });
+  FailureOr<Ref> known = graph.computed(
+      {*x}, (*x)->element, [&](ArrayRef<double> v) { return isSine ? std::sin(v[0]) : std::cos(v[0]); });
+  if (failed(known))
+    return failure();
+  Lazy y = **known;
   y.angles = (*x)->data;
   y.isSine = isSine;
   return Ref(std::make_shared<Lazy>(y));
@@ -377,7 +381,7 @@ FailureOr<Ref> Importer::convert(Operation *op) {
   if (!a->isFloat() || !isa<FloatType>(to))
     return unknown(op);
   if (to.getIntOrFloatBitWidth() > 32)
-    return op->emitError() << op->getName() << " to " << to << "; the widest type is f32";
+    return graph.error() << "to " << to << "; the widest type is f32";
   FailureOr<Ref> x = usable(a);
   if (failed(x))
     return failure();
@@ -409,7 +413,7 @@ FailureOr<Ref> Importer::maximum(Operation *op) {
   if (failed(x))
     return failure();
   if (!least)
-    return op->emitError() << op->getName() << " of two values that depend on parameters is not imported; of "
+    return graph.error() << "of two values that depend on parameters is not imported; of "
                               "one and a number it is";
   if (*least == 0) {
     Lazy y = *graph.unary<ReluOp>(*x);
@@ -432,7 +436,7 @@ FailureOr<Ref> Importer::minimum(Operation *op) {
     return failure();
   std::optional<double> most = b->splat();
   if (!most)
-    return op->emitError() << op->getName() << " of two values that depend on parameters is not imported; of "
+    return graph.error() << "of two values that depend on parameters is not imported; of "
                               "one and a number it is";
   return clamped(*x, -infinity(), *most);
 }
@@ -496,7 +500,7 @@ FailureOr<Ref> Importer::isFinite(Operation *op) {
   // logsumexp asks so for rows of nothing but -inf, of which there are none here.
   if (a->form == Form::maximum)
     return graph.splat(resultShape(op), elementOf(op), 1);
-  return op->emitError() << op->getName() << " is imported in jax.nn.logsumexp only; leave it out";
+  return graph.error() << "is imported in jax.nn.logsumexp only; leave it out";
 }
 
 FailureOr<Ref> Importer::select(Operation *op) {
@@ -507,7 +511,7 @@ FailureOr<Ref> Importer::select(Operation *op) {
   if (failed(condition) || failed(a) || failed(b))
     return failure();
   if (!predicate->isKnown())
-    return op->emitError() << op->getName() << " by what parameters or tokens decide is not imported; masks "
+    return graph.error() << "by what parameters or tokens decide is not imported; masks "
                               "are constants";
   Lazy mask = **condition;
   mask.shape = (*a)->shape;
@@ -523,9 +527,9 @@ FailureOr<Ref> Importer::select(Operation *op) {
       return graph.computed({value, asked}, value->element, [&](ArrayRef<double> v) {
         return (v[1] != 0) == isTrue ? std::clamp(v[0], -1e30, 1e30) : 0;
       });
-    Ref kept = graph.computed({asked}, value->element,
-                              [&](ArrayRef<double> v) { return double((v[0] != 0) == isTrue); });
-    return graph.multiply(value, kept);
+    FailureOr<Ref> kept = graph.computed({asked}, value->element,
+                                         [&](ArrayRef<double> v) { return double((v[0] != 0) == isTrue); });
+    return failed(kept) ? kept : graph.multiply(value, *kept);
   };
   FailureOr<Ref> first = part(*a, true), second = part(*b, false);
   if (failed(first) || failed(second))

@@ -192,12 +192,12 @@ LogicalResult Importer::importBody(func::FuncOp function, SmallVectorImpl<Ref> &
     }
     for (Type type : op.getResultTypes())
       if (auto tensor = dyn_cast<RankedTensorType>(type); !tensor || !tensor.hasStaticShape())
-        return op.emitError() << op.getName() << " makes " << type
+        return graph.error() << "makes " << type
                               << ", whose shape is not known; export the function for one batch size and "
                                  "sequence length";
     Handler handler = handlerOf(op.getName().getStringRef());
     if (!handler || op.getNumResults() != 1)
-      return op.emitError() << refusalOf(op.getName().getStringRef());
+      return graph.error() << refusalOf(op.getName().getStringRef());
     FailureOr<Ref> result = (this->*handler)(&op);
     if (failed(result))
       return failure();
@@ -281,7 +281,7 @@ LogicalResult Importer::finish(Ref result, const ModelOptions &options) {
     return main.emitError("@main looks no token up in a table and has no cross-entropy of logits");
   for (const Bound &bound : bounds)
     if (bound.tokens < vocabulary)
-      return bound.at->emitError() << "compares tokens, which are below " << vocabulary << ", with "
+      return bound.at->emitError() << bound.at->getName() << " compares tokens, which are below " << vocabulary << ", with "
                                    << bound.tokens - 1 << "; only checks that all tokens pass are supported";
   ModuleOp op = *module;
   auto size = [&](StringRef name, int64_t value) { op->setAttr(name, b.getI64IntegerAttr(value)); };

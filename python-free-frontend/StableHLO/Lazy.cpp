@@ -100,18 +100,30 @@ std::vector<double> Graph::numbers(const Lazy &value, ArrayRef<int64_t> dims) {
   return result;
 }
 
-Ref Graph::computed(ArrayRef<Ref> operands, Type element,
-                    const std::function<double(ArrayRef<double>)> &function) const {
+LogicalResult Graph::checkKnown(int64_t elements) const {
+  if (elements <= mostKnown)
+    return success();
+  return error() << "makes " << elements << " different numbers of constants, more than the " << mostKnown
+                 << " that are computed here; use a shorter sequence";
+}
+
+FailureOr<Ref> Graph::computed(ArrayRef<Ref> operands, Type element,
+                               const std::function<double(ArrayRef<double>)> &function) const {
   Dims dims = unionOf(operands);
+  int64_t total = 1;
+  for (int64_t dim : dims)
+    total *= operands.front()->shape[dim];
+  if (failed(checkKnown(total)))
+    return failure();
   std::vector<std::vector<double>> inputs;
   for (const Ref &operand : operands)
     inputs.push_back(numbers(*operand, dims));
   std::vector<double> result(inputs.front().size());
-  SmallVector<double> element_(operands.size());
+  SmallVector<double> arguments(operands.size());
   for (auto [i, value] : llvm::enumerate(result)) {
-    for (auto [at, input] : llvm::zip(element_, inputs))
-      at = input[i];
-    value = function(element_);
+    for (auto [argument, input] : llvm::zip(arguments, inputs))
+      argument = input[i];
+    value = function(arguments);
   }
   return known(operands.front()->shape, dims, element, std::move(result));
 }
@@ -193,6 +205,18 @@ static std::optional<SmallVector<double>> frequenciesOf(ArrayRef<double> angles,
 FailureOr<Value> Graph::materialize(const Lazy &value, ArrayRef<int64_t> dims) {
   Dims shape = llvm::to_vector<6>(llvm::map_range(dims, [&](int64_t d) { return value.shape[d]; }));
   std::vector<double> data = numbers(value, dims);
+  std::pair key(std::vector<int64_t>(shape.begin(), shape.end()), data);
+  auto found = made.find(key);
+  if (found != made.end() && getElementTypeOrSelf(found->second) == value.element)
+    return found->second;
+  FailureOr<Value> ops = opsOf(value, dims, shape, data);
+  if (succeeded(ops))
+    made[key] = *ops;
+  return ops;
+}
+
+FailureOr<Value> Graph::opsOf(const Lazy &value, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape,
+                              ArrayRef<double> data) {
   if (!value.isFloat()) {
     error() << "takes integers that the function computes, which is supported only where they are "
                "indices of consecutive rows";
@@ -220,7 +244,8 @@ FailureOr<Value> Graph::materialize(const Lazy &value, ArrayRef<int64_t> dims) {
     if (auto found = triangleOf(data, shape[0])) {
       Value zeros = fill(0, {shape[0]}, value.element);
       Value ones = DecayOp::create(builder, location, zeros, zeros, found->strict);
-      Value scaled = ScaleOp::create(builder, location, ones, number(found->below - found->above));
+      double step = found->below - found->above;
+      Value scaled = step == 1 ? ones : ScaleOp::create(builder, location, ones, number(step)).getResult();
       if (found->isUpper)
         scaled = TransposeBlocksOp::create(
             builder, location,
@@ -252,10 +277,10 @@ FailureOr<Value> Graph::fit(const Ref &value, ArrayRef<int64_t> dims, bool isRhs
           shape.push_back(value->shape[dim]);
       return fill(*one, shape, value->element);
     }
-    FailureOr<Value> made = materialize(*value, own);
-    if (failed(made))
+    FailureOr<Value> ops = materialize(*value, own);
+    if (failed(ops))
       return failure();
-    core = *made;
+    core = *ops;
   } else {
     Dims order;
     for (int64_t dim : own)
@@ -279,10 +304,10 @@ FailureOr<Value> Graph::whole(const Ref &value) { return fit(value, iota(value->
 //===--- element-wise -------------------------------------------------------===//
 
 FailureOr<Ref> Graph::scaled(const Ref &x, double factor) {
-  if (x->isKnown())
-    return computed({x}, x->element, [&](ArrayRef<double> v) { return v[0] * factor; });
   if (factor == 1)
     return x;
+  if (x->isKnown())
+    return computed({x}, x->element, [&](ArrayRef<double> v) { return v[0] * factor; });
   Lazy y{x->shape, x->dims, x->element,
          ScaleOp::create(builder, location, x->core, number(factor)), {}};
   y.isPositive = x->isPositive && factor > 0;
@@ -411,10 +436,8 @@ FailureOr<Ref> Graph::reshape(const Ref &x, ArrayRef<int64_t> shape) {
   if (std::optional<double> one = x->splat())
     return splat(shape, x->element, *one);
   if (x->isKnown()) {
-    if (x->elements() > mostKnown) {
-      error() << "makes " << x->elements() << " numbers of constants; at most " << mostKnown << " are computed";
+    if (failed(checkKnown(x->elements())))
       return failure();
-    }
     return known(shape, iota(shape.size()), x->element, numbers(*x, iota(x->shape.size())));
   }
   FailureOr<Value> all = whole(x);

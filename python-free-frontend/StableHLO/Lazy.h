@@ -16,6 +16,7 @@
 #include "mlir/IR/Builders.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -95,10 +96,10 @@ public:
 
   mlir::OpBuilder builder;
   mlir::Location location;
-  /// The op that is being imported, where errors are.
+  /// The op that is being imported, which errors name.
   mlir::Operation *at = nullptr;
 
-  mlir::InFlightDiagnostic error() const { return at->emitError(); }
+  mlir::InFlightDiagnostic error() const { return at->emitError() << at->getName() << " "; }
 
   //===--- making values ----------------------------------------------------===//
 
@@ -118,8 +119,9 @@ public:
   FailureOr<Value> whole(const Ref &value);
   /// Known numbers, of the dimensions `dims`.
   static std::vector<double> numbers(const Lazy &value, ArrayRef<int64_t> dims);
-  Ref computed(ArrayRef<Ref> operands, mlir::Type element,
-               const std::function<double(ArrayRef<double>)> &function) const;
+  /// `function` of the elements of known operands.
+  FailureOr<Ref> computed(ArrayRef<Ref> operands, mlir::Type element,
+                          const std::function<double(ArrayRef<double>)> &function) const;
 
   //===--- ops ----------------------------------------------------------------===//
 
@@ -151,8 +153,15 @@ private:
   Value permuted(Value core, ArrayRef<int64_t> order);
   /// Known numbers as ops.
   FailureOr<Value> materialize(const Lazy &value, ArrayRef<int64_t> dims);
+  FailureOr<Value> opsOf(const Lazy &value, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape,
+                         ArrayRef<double> data);
   Value fill(double value, ArrayRef<int64_t> shape, mlir::Type element);
   Ref withoutDim(const Lazy &x, int64_t dim);
+  /// Whether the compiler computes so many numbers, or an error.
+  mlir::LogicalResult checkKnown(int64_t elements) const;
+
+  /// Known numbers that are ops already, by their shape.
+  std::map<std::pair<std::vector<int64_t>, std::vector<double>>, Value> made;
 };
 
 } // namespace meshwright::hlo

@@ -38,7 +38,7 @@ static Dims listIn(DictionaryAttr numbers, StringRef name) {
 FailureOr<Ref> Importer::constant(Operation *op) {
   auto value = op->getAttrOfType<DenseElementsAttr>("value");
   if (!value)
-    return op->emitError() << op->getName() << " has no dense value";
+    return graph.error() << "has no dense value";
   RankedTensorType type = typeOf(op);
   auto number = [&](auto element) { return double(element); };
   std::vector<double> data;
@@ -55,7 +55,7 @@ FailureOr<Ref> Importer::constant(Operation *op) {
     return isSigned ? number(integer.getSExtValue()) : number(integer.getZExtValue());
   };
   if (!isFloat && !isa<IntegerType>(type.getElementType()))
-    return op->emitError() << op->getName() << " of " << type << " is not imported";
+    return graph.error() << "of " << type << " is not imported";
   if (value.isSplat())
     return graph.splat(type.getShape(), type.getElementType(), read(value.getSplatValue<Attribute>()));
   for (Attribute element : value.getValues<Attribute>())
@@ -115,7 +115,7 @@ FailureOr<Ref> Importer::slice(Operation *op) {
         ArrayRef(*limits) == ArrayRef<int64_t>{rows, sequence + from} &&
         ArrayRef(*strides) == ArrayRef<int64_t>{1, 1})
       return graph.wrap({rows, sequence}, {0, 1}, loss.getArgument(from));
-  return op->emitError() << op->getName() << " of tokens is imported where it takes all but the last or all but "
+  return graph.error() << "of tokens is imported where it takes all but the last or all but "
                             "the first of each sequence: tokens[:, :-1] and tokens[:, 1:]";
 }
 
@@ -138,7 +138,7 @@ FailureOr<Ref> Importer::concatenate(Operation *op) {
 FailureOr<Ref> Importer::dotGeneral(Operation *op) {
   auto numbers = op->getAttrOfType<DictionaryAttr>("dot_dimension_numbers");
   if (!numbers)
-    return op->emitError() << op->getName() << " needs the attribute dot_dimension_numbers";
+    return graph.error() << "needs the attribute dot_dimension_numbers";
   FailureOr<Ref> a = operand(op, 0), b = operand(op, 1);
   if (failed(a) || failed(b))
     return failure();
@@ -173,7 +173,7 @@ static StringRef appliedBy(Operation *op) {
 
 FailureOr<Ref> Importer::maximumOf(Operation *op, const Ref &x, ArrayRef<int64_t> dims) {
   if (x->isKnown())
-    return op->emitError() << op->getName() << " of constants by stablehlo.maximum is not imported";
+    return graph.error() << "of constants by stablehlo.maximum is not imported";
   Lazy y{{}, {}, x->element, {}, {}};
   Dims position, reduced;
   for (auto [d, size] : llvm::enumerate(x->shape)) {
@@ -187,7 +187,7 @@ FailureOr<Ref> Importer::maximumOf(Operation *op, const Ref &x, ArrayRef<int64_t
     else
       y.dims.push_back(position[dim]);
   if (reduced.empty())
-    return op->emitError() << op->getName() << " over dimensions of equal elements is not imported";
+    return graph.error() << "over dimensions of equal elements is not imported";
   auto reduce = ReduceOp::create(graph.builder, graph.location, ReduceKind::Max, x->core, reduced);
   reduce->setAttr(constantAttr, graph.builder.getUnitAttr());
   y.core = reduce;
@@ -202,7 +202,7 @@ FailureOr<Ref> Importer::reduce(Operation *op) {
   if (failed(dims))
     return failure();
   if (op->getNumOperands() != 2)
-    return op->emitError() << op->getName() << " of several tensors is not imported";
+    return graph.error() << "of several tensors is not imported";
   Ref x = raw(op, 0);
   std::optional<double> init = raw(op, 1)->splat();
   StringRef applied = appliedBy(op);
@@ -237,7 +237,7 @@ FailureOr<Ref> Importer::reduce(Operation *op) {
   // Whether all checks of tokens hold, which they do.
   if (std::optional<double> all = x->splat(); applied == "stablehlo.and" && all && init)
     return graph.splat(typeOf(op).getShape(), typeOf(op).getElementType(), *all != 0 && *init != 0);
-  return op->emitError() << op->getName() << (applied.empty() ? " by several ops" : " by ") << applied
+  return graph.error() << (applied.empty() ? "by several ops" : "by ") << applied
                          << " is not imported; sums from 0 and the maxima of softmax are";
 }
 
@@ -254,7 +254,7 @@ FailureOr<Ref> Importer::rowsOf(Operation *op, DictionaryAttr numbers, ArrayRef<
                listIn(numbers, "offset_dims") == ArrayRef<int64_t>{last} && sizes == ArrayRef<int64_t>{1, (*table)->shape[1]} &&
                width == (*table)->shape[1];
   if (!isRow)
-    return op->emitError() << op->getName() << " is imported where it takes rows of a matrix, as table[tokens] "
+    return graph.error() << "is imported where it takes rows of a matrix, as table[tokens] "
                               "does, or of each row one element, as jnp.take_along_axis of logits does";
   FailureOr<Value> rows = graph.whole(*table);
   if (failed(rows))
@@ -265,7 +265,7 @@ FailureOr<Ref> Importer::rowsOf(Operation *op, DictionaryAttr numbers, ArrayRef<
     for (auto [i, id] : llvm::enumerate(*ids->data))
       isRange = isRange && id == ids->data->front() + double(i);
     if (!isRange)
-      return op->emitError() << op->getName() << " by constants is imported where they are consecutive numbers "
+      return graph.error() << "by constants is imported where they are consecutive numbers "
                                 "of rows, as table[jnp.arange(n)]";
     Value part = SliceOp::create(graph.builder, graph.location, *rows, ids->data->size(), 0, int64_t(ids->data->front()));
     return graph.wrap(typeOf(op).getShape(), {ids->dims[0], last}, part);
@@ -296,7 +296,7 @@ FailureOr<Ref> Importer::pick(Operation *op, DictionaryAttr numbers, ArrayRef<in
                    typeOf(op).getNumElements() == rows * sequence &&
                    llvm::all_of((*ids)->dims, [&](int64_t dim) { return dim < last; });
   if (!isElement)
-    return op->emitError() << op->getName() << " of several dimensions is imported where it takes of each row of "
+    return graph.error() << "of several dimensions is imported where it takes of each row of "
                               "logits the element of its target, as jnp.take_along_axis(logits, targets[..., "
                               "None], -1) does";
   Lazy y{Dims(typeOf(op).getShape()), {}, x->element, {}, {}};
@@ -321,12 +321,12 @@ FailureOr<Ref> Importer::gather(Operation *op) {
   auto numbers = op->getAttrOfType<DictionaryAttr>("dimension_numbers");
   FailureOr<Dims> sizes = listOf(op, "slice_sizes");
   if (!numbers || failed(sizes))
-    return op->emitError() << op->getName() << " needs the attributes dimension_numbers and slice_sizes";
+    return graph.error() << "needs the attributes dimension_numbers and slice_sizes";
   // The indices are single numbers.
   auto vector = dyn_cast_or_null<IntegerAttr>(numbers.get("index_vector_dim"));
   auto shape = cast<RankedTensorType>(op->getOperand(1).getType()).getShape();
   if (!vector || vector.getInt() != int64_t(shape.size()) - 1 || shape.back() != 1)
-    return op->emitError() << op->getName() << " by indices of several numbers is not imported; use one index: "
+    return graph.error() << "by indices of several numbers is not imported; use one index: "
                               "table[tokens], or jnp.take_along_axis";
   return numbers.get("operand_batching_dims") ? pick(op, numbers, *sizes) : rowsOf(op, numbers, *sizes);
 }

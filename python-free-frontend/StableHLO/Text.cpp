@@ -166,7 +166,7 @@ static ParseResult parseDotGeneral(OpAsmParser &parser, OperationState &state) {
     }
     if (!key.consume_back("_dims"))
       return parser.emitError(parser.getCurrentLocation())
-             << state.name << " with " << key << " is not read; leave preferred algorithms out";
+             << "with " << key << " cannot be imported; leave preferred algorithms out";
     SmallVector<int64_t> lhs, rhs;
     if (parseIntegers(parser, lhs) || parser.parseKeyword("x") || parseIntegers(parser, rhs))
       return failure();
@@ -194,8 +194,8 @@ static ParseResult parseReduce(OpAsmParser &parser, OperationState &state) {
     return parseTypes(parser, state, operands);
   }
   return parser.emitError(parser.getNameLoc())
-         << "stablehlo.reduce of several tensors, or by several ops, is not read; of one tensor by "
-            "stablehlo.add or stablehlo.maximum it is";
+         << "of several tensors, or by several ops, cannot be imported; of one tensor by "
+            "stablehlo.add or stablehlo.maximum it can";
 }
 
 static ParseResult parseRefused(OpAsmParser &parser, OperationState &state) {
@@ -251,8 +251,7 @@ std::string hlo::refusalOf(StringRef name) {
       {"stablehlo.scatter", "differentiate nothing before the export: Meshwright differentiates"},
   };
   StringRef said = advice.lookup(name);
-  return name.str() + " cannot be imported; " +
-         (said.empty() ? "docs/jax.md lists the ops that can" : said.str());
+  return "cannot be imported; " + (said.empty() ? "docs/jax.md lists the ops that can" : said.str());
 }
 
 //===--- dialects -----------------------------------------------------------===//

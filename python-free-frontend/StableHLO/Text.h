@@ -19,7 +19,7 @@ namespace meshwright::hlo {
 /// names; dimension numbers are dictionaries of arrays, enumerations are strings.
 void registerText(mlir::MLIRContext &context);
 
-/// Why the op `name` cannot be imported, and what would work.
+/// What an error says behind the name of an op that cannot be imported: what would work.
 std::string refusalOf(llvm::StringRef name);
 
 } // namespace meshwright::hlo
