@@ -262,6 +262,9 @@ LogicalResult Importer::finish(Ref result, const ModelOptions &options) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(loss.getBody().front())))
     if (isOpTriviallyDead(&op) || (isa<GetOp>(op) && op.use_empty()))
       op.erase();
+  // Without a mean of tokens' losses none can be left out: --loss-mask needs this input.
+  if (loss.getArgument(2).use_empty())
+    (void)loss.eraseArgument(2);
   // A vector that is multiplied begins at 1, one that is added at 0.
   OpBuilder &b = graph.builder;
   for (auto [variable, argument] : llvm::zip_equal(variables, parameters)) {
