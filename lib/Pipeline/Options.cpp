@@ -219,7 +219,7 @@ static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &
   CLI::App app("Compiles a model and a device mesh into one training executable, whose own flags "
                "(data, learning rate, checkpoints, resume) are listed by `EXE --help`.",
                "meshwright compile");
-  app.add_option("MODEL", model, "Hugging Face config.json, the folder that holds one, or IR (.mlir) at any phase");
+  app.add_option("MODEL", model, "Hugging Face config.json, the folder that holds one, IR (.mlir) at any phase, or StableHLO of JAX (.mlir)");
   const CompileOptions defaults;
   Texts values;
   std::map<std::string, bool> switches;
