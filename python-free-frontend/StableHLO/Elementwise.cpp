@@ -162,7 +162,20 @@ FailureOr<Ref> Importer::multiply(Operation *op) {
   FailureOr<Ref> x = usable(a), y = usable(b);
   if (failed(x) || failed(y))
     return failure();
-  return graph.multiply(*x, *y);
+  FailureOr<Ref> made = graph.multiply(*x, *y);
+  for (auto [scores, factor] : {std::pair(a, b), std::pair(b, a)})
+    if (std::optional<double> number = factor->splat(); number && succeeded(made))
+      return rescaled(*made, scores, *number);
+  return made;
+}
+
+Ref Importer::rescaled(const Ref &scaled, const Ref &scores, double factor) {
+  if (scores->form != Form::product)
+    return scaled;
+  Lazy y = *scores;
+  y.core = scaled->core;
+  y.number *= factor;
+  return std::make_shared<Lazy>(y);
 }
 
 FailureOr<Ref> Importer::square(Operation *op) {
@@ -257,12 +270,16 @@ FailureOr<Ref> Importer::divide(Operation *op) {
       isRowOf(*b, *a->of, a->along)) {
     Lazy top = *a, bottom = *b;
     top.form = bottom.form = Form::other;
-    return quotient(op, std::make_shared<Lazy>(top), std::make_shared<Lazy>(bottom));
+    FailureOr<Ref> made = quotient(op, std::make_shared<Lazy>(top), std::make_shared<Lazy>(bottom));
+    return failed(made) ? made : formed(*made, Form::softmax, a->of, a->along);
   }
   FailureOr<Ref> x = usable(a), y = usable(b);
   if (failed(x) || failed(y))
     return failure();
-  return quotient(op, *x, *y);
+  FailureOr<Ref> made = quotient(op, *x, *y);
+  if (std::optional<double> number = b->splat(); number && succeeded(made))
+    return rescaled(*made, a, 1 / *number);
+  return made;
 }
 
 FailureOr<Ref> Importer::power(Operation *op) {
@@ -534,5 +551,20 @@ FailureOr<Ref> Importer::select(Operation *op) {
   FailureOr<Ref> first = part(*a, true), second = part(*b, false);
   if (failed(first) || failed(second))
     return failure();
-  return graph.add(*first, *second);
+  FailureOr<Ref> made = graph.add(*first, *second);
+  // Scores that are so low have no weight.
+  for (auto [scores, low, isTrue] : {std::tuple(*a, *b, true), std::tuple(*b, *a, false)})
+    if (succeeded(made) && scores->form == Form::product && low->splat().value_or(0) <= -1e9) {
+      FailureOr<Ref> visible = graph.computed({asked}, scores->element, [isTrue](ArrayRef<double> v) {
+        return double((v[0] != 0) == isTrue);
+      });
+      if (failed(visible))
+        return failure();
+      Lazy y = **made;
+      y.form = Form::masked;
+      y.of = scores;
+      y.mask = *visible;
+      return Ref(std::make_shared<Lazy>(y));
+    }
+  return made;
 }

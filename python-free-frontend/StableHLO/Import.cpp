@@ -26,8 +26,8 @@ bool meshwright::isStableHLO(ModuleOp module) {
   return module
       .walk([](Operation *op) {
         StringRef dialect = op->getName().getDialectNamespace();
-        return dialect == "stablehlo" || dialect == "chlo" ? WalkResult::interrupt()
-                                                           : WalkResult::advance();
+        return llvm::is_contained({"stablehlo", "chlo"}, dialect) ? WalkResult::interrupt()
+                                                                  : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -231,7 +231,7 @@ FailureOr<Value> Importer::lossOf(const Ref &value) {
   const Lazy &logits = *value->of;
   Dims all = llvm::to_vector<6>(llvm::seq<int64_t>(0, logits.shape.size()));
   FailureOr<Value> x = graph.fit(value->of, all);
-  FailureOr<Value> ids = graph.fit(value->ids, ArrayRef(all).drop_back());
+  FailureOr<Value> ids = graph.fit(value->other, ArrayRef(all).drop_back());
   if (failed(x) || failed(ids))
     return failure();
   vocabulary = std::min(vocabulary, logits.shape.back());

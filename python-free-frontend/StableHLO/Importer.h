@@ -69,6 +69,10 @@ private:
   FailureOr<Ref> inverseRoot(const Ref &x);
   FailureOr<Ref> sigmoid(const Ref &x);
   FailureOr<Ref> quotient(Operation *op, const Ref &a, const Ref &b);
+  /// A scaled product of queries and keys, as `scores` are one.
+  static Ref rescaled(const Ref &scaled, const Ref &scores, double factor);
+  /// Probabilities times values as one op, or null where these are no softmax of products.
+  FailureOr<Ref> attention(Operation *op, const Ref &a, const Ref &b, mlir::DictionaryAttr numbers);
   /// The rows of a table that tokens, or consecutive numbers, say.
   FailureOr<Ref> rowsOf(Operation *op, mlir::DictionaryAttr numbers, ArrayRef<int64_t> sizes);
   FailureOr<Ref> pick(Operation *op, mlir::DictionaryAttr numbers, ArrayRef<int64_t> sizes);

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Lazy.h"
 
+#include "../Graph.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -217,6 +219,8 @@ FailureOr<Value> Graph::materialize(const Lazy &value, ArrayRef<int64_t> dims) {
 
 FailureOr<Value> Graph::opsOf(const Lazy &value, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape,
                               ArrayRef<double> data) {
+  // Masks are beyond the range of f16, angles beyond the digits of bf16.
+  frontend::FullPrecision full(builder);
   if (!value.isFloat()) {
     error() << "takes integers that the function computes, which is supported only where they are "
                "indices of consecutive rows";
@@ -378,12 +382,19 @@ Ref Graph::withoutDim(const Lazy &x, int64_t dim) {
   return std::make_shared<Lazy>(y);
 }
 
+/// What is known of scores holds for them as they are.
+static void forgetScores(Lazy &value) {
+  if (value.form == Form::product || value.form == Form::masked || value.form == Form::softmax)
+    value.form = Form::other;
+}
+
 FailureOr<Ref> Graph::broadcast(const Ref &x, ArrayRef<int64_t> to, ArrayRef<int64_t> shape) {
   Ref from = x;
   for (auto [d, target] : llvm::enumerate(to))
     if (from->shape[d] != shape[target] && llvm::is_contained(from->dims, int64_t(d)))
       from = withoutDim(*from, d);
   Lazy y = *from;
+  forgetScores(y);
   y.shape = Dims(shape);
   for (int64_t &dim : y.dims)
     dim = to[dim];
@@ -397,6 +408,10 @@ FailureOr<Ref> Graph::broadcast(const Ref &x, ArrayRef<int64_t> to, ArrayRef<int
 
 Ref Graph::transpose(const Ref &x, ArrayRef<int64_t> permutation) {
   Lazy y = *x;
+  if (y.form != Form::product)
+    forgetScores(y);
+  for (int64_t &axis : y.axes)
+    axis = indexOf(permutation, axis);
   for (auto [d, from] : llvm::enumerate(permutation))
     y.shape[d] = x->shape[from];
   for (int64_t &dim : y.dims)
@@ -428,6 +443,7 @@ FailureOr<Ref> Graph::reshape(const Ref &x, ArrayRef<int64_t> shape) {
         target[d] = next++;
       }
     Lazy y = *from;
+    forgetScores(y);
     y.shape = Dims(shape);
     for (int64_t &dim : y.dims)
       dim = target[dim];

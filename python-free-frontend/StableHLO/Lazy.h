@@ -46,8 +46,11 @@ enum class Form {
   root,        ///< sqrt x
   sum,         ///< x + `number`
   sigmoid,     ///< 1 / (1 + exp(-x))
-  picked,      ///< of each row of x the element of a token, `ids`
-  tokenLoss,   ///< `number` times the cross-entropies of the rows of x and `ids`, or sums of some of them
+  product,     ///< x times `other` with the numbers `product`, times `number`
+  masked,      ///< a product where `mask` is 1, and of no weight elsewhere
+  softmax,     ///< softmax x, along `along`
+  picked,      ///< of each row of x the element of a token, `other`
+  tokenLoss,   ///< `number` times the cross-entropies of the rows of x and `other`, or sums of some of them
   bothTokens,  ///< tokens, of which all but the last are inputs and all but the first are targets
   unknown,     ///< what the op `where` makes, which is refused if it is used
 };
@@ -63,7 +66,9 @@ struct Lazy {
   Ref of = {}; ///< x
   Dims along = {};
   double number = 0;
-  Ref ids = {};
+  Ref other = {}, mask = {};
+  mlir::DictionaryAttr product = {};
+  Dims axes = {}; ///< for each dimension of the product's result where it is now
   mlir::Operation *where = nullptr;
   /// Of known cosines or sines: of what. Where dimensions were moved, so were these.
   std::shared_ptr<std::vector<double>> angles = {};

@@ -154,7 +154,19 @@ FailureOr<Ref> Importer::dotGeneral(Operation *op) {
       auto isOwn = llvm::find_if(order.asArrayRef(), [&](int64_t dim) { return dim >= batch; });
       isRhsFirst = isOwn != order.asArrayRef().end() && *isOwn >= columns;
     }
-  return graph.product(*a, *b, numbers, typeOf(op), isRhsFirst);
+  if (FailureOr<Ref> found = attention(op, *a, *b, numbers); failed(found) || *found)
+    return found;
+  FailureOr<Ref> made = graph.product(*a, *b, numbers, typeOf(op), isRhsFirst);
+  if (failed(made))
+    return failure();
+  Lazy y = **made;
+  y.form = Form::product;
+  y.of = *a;
+  y.other = *b;
+  y.product = numbers;
+  y.number = 1;
+  y.axes = llvm::to_vector<6>(llvm::seq<int64_t>(0, y.shape.size()));
+  return Ref(std::make_shared<Lazy>(y));
 }
 
 //===--- sums and maxima ----------------------------------------------------===//
@@ -302,7 +314,7 @@ FailureOr<Ref> Importer::pick(Operation *op, DictionaryAttr numbers, ArrayRef<in
   Lazy y{Dims(typeOf(op).getShape()), {}, x->element, {}, {}};
   Lazy targets = **ids;
   targets.shape.resize(last);
-  y.ids = std::make_shared<Lazy>(targets);
+  y.other = std::make_shared<Lazy>(targets);
   if (x->form == Form::logSoftmax && x->along == ArrayRef<int64_t>{last}) {
     y.form = Form::tokenLoss;
     y.of = x->of;

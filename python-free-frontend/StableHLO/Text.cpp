@@ -251,6 +251,8 @@ std::string hlo::refusalOf(StringRef name) {
       {"stablehlo.scatter", "differentiate nothing before the export: Meshwright differentiates"},
   };
   StringRef said = advice.lookup(name);
+  if (name.starts_with("sdy."))
+    said = "export the function without shardings, --mesh makes them";
   return "cannot be imported; " + (said.empty() ? "docs/jax.md lists the ops that can" : said.str());
 }
 
@@ -309,6 +311,20 @@ struct StableHLOText : TextDialect {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StableHLOText)
 };
 
+/// Shardy's, of which everything is refused.
+struct ShardyText : TextDialect {
+  explicit ShardyText(MLIRContext *context)
+      : TextDialect(getDialectNamespace(), context, TypeID::get<ShardyText>()) {}
+  static constexpr StringLiteral getDialectNamespace() { return "sdy"; }
+  Attribute parseAttribute(DialectAsmParser &parser, Type) const override {
+    parser.emitError(parser.getNameLoc())
+        << "sdy." << parser.getFullSymbolSpec().take_until([](char c) { return c == '<'; })
+        << " cannot be imported; export the function without shardings, --mesh makes them";
+    return {};
+  }
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShardyText)
+};
+
 struct CHLOText : TextDialect {
   explicit CHLOText(MLIRContext *context)
       : TextDialect(getDialectNamespace(), context, TypeID::get<CHLOText>()) {}
@@ -320,4 +336,5 @@ struct CHLOText : TextDialect {
 void hlo::registerText(MLIRContext &context) {
   context.getOrLoadDialect<StableHLOText>();
   context.getOrLoadDialect<CHLOText>();
+  context.getOrLoadDialect<ShardyText>();
 }
