@@ -245,6 +245,24 @@ FailureOr<Value> Importer::lossOf(const Ref &value) {
   return Value(ScaleOp::create(graph.builder, graph.location, mean, graph.number(factor)));
 }
 
+/// In mixed precision, sums over features and what is computed of them alone, as a norm's variance and its
+/// root, stay f32, as in the norms of other models.
+void Importer::keepStatistics() {
+  llvm::DenseSet<Value> statistics;
+  for (Operation &op : loss.getBody().front()) {
+    auto isStatistic = [&](Value value) { return statistics.contains(value); };
+    auto isKnown = [](Value value) { return value.getDefiningOp<FillOp>() != nullptr; };
+    bool isSum = isa<ReduceOp>(op);
+    bool isOfSums = isa<AddOp, MulOp, ScaleOp, InverseRootOp, LogOp>(op) &&
+                    llvm::any_of(op.getOperands(), isStatistic) &&
+                    llvm::all_of(op.getOperands(), [&](Value v) { return isStatistic(v) || isKnown(v); });
+    if (!isSum && !isOfSums)
+      continue;
+    op.setAttr(fullPrecisionAttr, graph.builder.getUnitAttr());
+    statistics.insert(op.getResult(0));
+  }
+}
+
 LogicalResult Importer::finish(Ref result, const ModelOptions &options) {
   graph.at = main.getBody().front().getTerminator();
   graph.location = placeOf(graph.at->getLoc());
@@ -286,6 +304,7 @@ LogicalResult Importer::finish(Ref result, const ModelOptions &options) {
     if (bound.tokens < vocabulary)
       return bound.at->emitError() << bound.at->getName() << " compares tokens, which are below " << vocabulary << ", with "
                                    << bound.tokens - 1 << "; only checks that all tokens pass are supported";
+  keepStatistics();
   ModuleOp op = *module;
   auto size = [&](StringRef name, int64_t value) { op->setAttr(name, b.getI64IntegerAttr(value)); };
   op->setAttr(modelAttr, b.getStringAttr(source.getSymName().value_or("jax")));

@@ -40,6 +40,7 @@ private:
   void makeModule(StringRef path);
   LogicalResult importBody(mlir::func::FuncOp function, llvm::SmallVectorImpl<Ref> &results);
   LogicalResult importCall(mlir::func::CallOp call);
+  void keepStatistics();
   LogicalResult finish(Ref result, const ModelOptions &options);
 
   /// The value as one that any op may use, or an error.

@@ -207,7 +207,7 @@ static std::optional<SmallVector<double>> frequenciesOf(ArrayRef<double> angles,
 FailureOr<Value> Graph::materialize(const Lazy &value, ArrayRef<int64_t> dims) {
   Dims shape = llvm::to_vector<6>(llvm::map_range(dims, [&](int64_t d) { return value.shape[d]; }));
   std::vector<double> data = numbers(value, dims);
-  std::pair key(std::vector<int64_t>(shape.begin(), shape.end()), data);
+  Numbers key({shape.begin(), shape.end()}, data);
   auto found = made.find(key);
   if (found != made.end() && getElementTypeOrSelf(found->second) == value.element)
     return found->second;
@@ -234,10 +234,14 @@ FailureOr<Value> Graph::opsOf(const Lazy &value, ArrayRef<int64_t> dims, ArrayRe
     angles.data = value.angles;
     Dims wanted(dims);
     for (bool isMoved : {false, true}) {
-      if (auto found = frequenciesOf(numbers(angles, wanted), value.shape[wanted[0]], value.shape[wanted[1]])) {
-        Type type = typed({value.shape[wanted[0]], value.shape[wanted[1]]});
-        auto table = RopeTableOp::create(builder, location, type, type, Value(), Value(),
-                                         builder.getDenseF64ArrayAttr(*found), number(1));
+      int64_t positions = value.shape[wanted[0]], count = value.shape[wanted[1]];
+      std::vector<double> of = numbers(angles, wanted);
+      if (auto found = frequenciesOf(of, positions, count)) {
+        RopeTableOp &table = tables[{{positions, count}, of}];
+        Type type = typed({positions, count});
+        if (!table || table.getCos().getType() != type)
+          table = RopeTableOp::create(builder, location, type, type, Value(), Value(),
+                                      builder.getDenseF64ArrayAttr(*found), number(1));
         Value chosen = value.isSine ? table.getSin() : table.getCos();
         return isMoved ? permuted(chosen, {1, 0}) : chosen;
       }

@@ -165,8 +165,10 @@ private:
   /// Whether the compiler computes so many numbers, or an error.
   mlir::LogicalResult checkKnown(int64_t elements) const;
 
-  /// Known numbers that are ops already, by their shape.
-  std::map<std::pair<std::vector<int64_t>, std::vector<double>>, Value> made;
+  /// Known numbers that are ops already, and tables of cosines and sines by their angles.
+  using Numbers = std::pair<std::vector<int64_t>, std::vector<double>>;
+  std::map<Numbers, Value> made;
+  std::map<Numbers, train::RopeTableOp> tables;
 };
 
 } // namespace meshwright::hlo

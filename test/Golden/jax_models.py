@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes test/Inputs/golden-jax: float64 training runs of examples/jax, by JAX's own derivatives and an AdamW of a few lines.
+"""Makes test/Inputs/golden-jax: float64 training runs of examples/jax and of jax_mixed.py, by JAX's own derivatives and an AdamW of a few lines.
 
     python3 -m venv venv && venv/bin/pip install jax safetensors
     venv/bin/python test/Golden/jax_models.py
@@ -37,7 +37,7 @@ def initial(shapes, seed):
         if len(shape) > 1:
             return noise * np.float32(shape[0] ** -0.5 if "layers" in name(path) or "head" in name(path) else 0.3)
         return noise * np.float32(0.2) + np.float32("bias" not in name(path))
-    return jax.tree_util.tree_map_with_path(value, shapes, is_leaf=lambda x: isinstance(x, tuple))
+    return jax.tree_util.tree_map_with_path(value, shapes, is_leaf=lambda x: isinstance(x, tuple) and isinstance(x[0], int))
 
 
 def name(path):
@@ -83,7 +83,7 @@ def generic(text):
 def generate(model, seed):
     directory = OUT / model
     directory.mkdir(parents=True, exist_ok=True)
-    file = ROOT / "examples" / "jax" / f"{model}.py"
+    file = ROOT / ("test/Golden/jax_mixed.py" if model == "mixed" else f"examples/jax/{model}.py")
     # Places in files of the machine that made it are of no use.
     text = subprocess.run([sys.executable, file.name], cwd=file.parent, check=True, capture_output=True, text=True).stdout
     (directory / "generic.mlir").write_text(generic(text))
@@ -98,7 +98,7 @@ def generate(model, seed):
     data = np.frombuffer((OUT / RUN["data"]).read_bytes(), np.uint8)
 
     def loss(params, tokens):
-        return example.loss(params, tokens) if model == "gpt" else example.loss(params, tokens[:, :-1], tokens[:, 1:])
+        return example.loss(params, tokens[:, :-1], tokens[:, 1:]) if model == "llama" else example.loss(params, tokens)
     derivative = jax.jit(jax.value_and_grad(loss))
     mean = square = jax.tree.map(jnp.zeros_like, params)
     losses, norms, first = [], [], None
@@ -118,5 +118,5 @@ def generate(model, seed):
 
 
 if __name__ == "__main__":
-    for seed, model in enumerate(("gpt", "llama")):
+    for seed, model in enumerate(("gpt", "llama", "mixed")):
         generate(model, seed)
