@@ -85,7 +85,9 @@ def command(words, **more):
     words = [str(word) for word in words]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **more)
     if done.returncode:
-        raise Wrong(f"{' '.join(words)}\nexited with {done.returncode}:\n{done.stdout[-3000:]}")
+        # Lines about padding are long, and may be behind the one that says what is wrong.
+        said = "\n".join(line[:1000] for line in done.stdout.splitlines()[-40:])
+        raise Wrong(f"{' '.join(words)}\nexited with {done.returncode}:\n{said}")
     return done.stdout
 
 
