@@ -71,7 +71,7 @@ private:
       return failure();
     if (!users)
       seeds.noteCopies(*chosen);
-    if (failed(store(seeds, shape)) || failed(checkBlocks(module, shape, *classes)))
+    if (failed(checkBlocks(module, shape, *classes)) || failed(store(seeds, shape)))
       return failure();
     seeds.attention(*chosen, *divided, inner);
     return seeds.experts();

@@ -116,7 +116,7 @@ llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 ShardingAttr shardingOfState(train::VariableOp state, train::VariableOp parameter,
                              ShardingAttr sharding);
 
-/// Into how many blocks a row of `parameter` is divided in its states of 8 bits; 1 without these.
+/// Into how many blocks a row of `parameter` is divided in its states of 8 bits; 0 without these.
 int64_t blocksOf(train::VariableOp parameter);
 /// Refuses seeds with which devices have parts of such blocks, or rows with padding.
 mlir::LogicalResult checkBlocks(mlir::ModuleOp module, const Mesh &mesh, const IndexClasses &classes);

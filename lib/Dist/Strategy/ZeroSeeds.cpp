@@ -58,41 +58,33 @@ ShardingAttr dist::withoutLayers(ShardingAttr sharding, unsigned slices) {
 }
 
 int64_t dist::blocksOf(train::VariableOp parameter) {
-  int64_t blocks = 1;
-  ArrayRef<int64_t> whole = parameter.getTensorType().getShape();
+  bool areCodes = false;
+  int64_t blocks = 0;
   for (auto state : parameter->getParentOfType<ModuleOp>().getOps<train::VariableOp>())
-    if (state.isOptimizerState() && *state.getOf() == parameter.getSymName() && !whole.empty())
-      if (int64_t own = state.getTensorType().getShape().back(); own != whole.back())
-        blocks = std::max(blocks, own);
-  return blocks;
-}
-
-/// Refuses a mesh for which rows of `parameter`, whose states have blocks, would be padded.
-static LogicalResult checkRows(train::VariableOp parameter, const IndexClasses &classes,
-                               const llvm::MapVector<unsigned, int64_t> &parts) {
-  for (unsigned id : classes.of(parameter, parameter.getTensorType().getRank() - 1))
-    if (int64_t n = std::max<int64_t>(1, parts.lookup(id)); classes[id].size % n)
-      return parameter.emitError("parameter @")
-             << parameter.getSymName() << " has states of 8 bits, but its rows would be padded, because "
-             << classes[id].size << " does not divide by " << n << " devices; use a number of devices that divides "
-             << classes[id].size << ", or --optimizer adamw";
-  return success();
+    if (state.isOptimizerState() && *state.getOf() == parameter.getSymName()) {
+      areCodes |= state.getTensorType().getElementType().isInteger(8);
+      if (state.getRole()->ends_with("_amax"))
+        blocks = state.getTensorType().getShape().back();
+    }
+  return areCodes ? blocks : 0;
 }
 
 LogicalResult dist::checkBlocks(ModuleOp module, const Mesh &mesh, const IndexClasses &classes) {
-  SymbolTable symbols(module);
   llvm::MapVector<unsigned, int64_t> parts = seededClasses(module, mesh, classes);
-  for (auto state : module.getOps<train::VariableOp>()) {
-    auto seed = state->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
-    auto type = state.getTensorType();
-    if (!state.isOptimizerState() || !seed || type.getRank() == 0)
+  for (auto parameter : module.getOps<train::VariableOp>()) {
+    int64_t blocks = parameter.isParameter() ? blocksOf(parameter) : 0;
+    auto seed = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
+    if (!blocks || !seed)
       continue;
-    auto parameter = symbols.lookup<train::VariableOp>(*state.getOf());
-    if (type.getElementType().isInteger(8) && failed(checkRows(parameter, classes, parts)))
-      return failure();
-    int64_t blocks = type.getShape().back(), row = parameter.getTensorType().getShape().back();
+    int64_t last = parameter.getTensorType().getRank() - 1, row = parameter.getTensorType().getDimSize(last);
+    for (unsigned id : classes.of(parameter, last))
+      if (int64_t n = std::max<int64_t>(1, parts.lookup(id)); classes[id].size % n)
+        return parameter.emitError("parameter @")
+               << parameter.getSymName() << " has states of 8 bits, but its rows would be padded, because "
+               << classes[id].size << " does not divide by " << n << " devices; use a number of devices that divides "
+               << classes[id].size << ", or --optimizer adamw";
     Axes axes = seed.on(mesh).dims.back();
-    if (blocks == row || blocks == 1 || blocks % mesh.size(axes) == 0)
+    if (blocks == 1 || blocks % mesh.size(axes) == 0)
       continue;
     return parameter.emitError("parameter @")
            << parameter.getSymName() << " has states of 8 bits in " << blocks << " blocks of " << row / blocks
@@ -368,10 +360,10 @@ private:
                              computed.getReplicated());
   }
 
-  /// Whether parts of the last dimension, sharded along `axes` as well, would cut blocks of states.
+  /// Whether parts of the last dimension, sharded along `axes` as well, would cut blocks of states or pad them.
   bool cutsBlocks(train::VariableOp variable, const Sharding &sharding, ArrayRef<unsigned> axes) {
-    int64_t blocks = blocksOf(variable);
-    return blocks > 1 && blocks % (mesh.size(sharding.dims.back()) * mesh.size(axes)) != 0;
+    int64_t blocks = blocksOf(variable), devices = mesh.size(sharding.dims.back()) * mesh.size(axes);
+    return blocks && (blocks == 1 ? variable.getTensorType().getShape().back() : blocks) % devices != 0;
   }
 
   /// The size of a dimension, padded as computing needs it.
