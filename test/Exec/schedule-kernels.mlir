@@ -125,7 +125,7 @@ func.func private @other(%x: tensor<4xf64>) -> tensor<4xf64> {
 
 // -----
 
-// expected-error @+1 {{kernel @wide touches memory of type 'tensor<4xf64>'; generated kernels hold statically shaped tensors of f32, bf16, f16, f8E4M3FN, f8E5M2, i32 or i16}}
+// expected-error @+1 {{kernel @wide touches memory of type 'tensor<4xf64>'; generated kernels hold statically shaped tensors of f32, bf16, f16, f8E4M3FN, f8E5M2, i32, i16 or i8}}
 func.func private @wide(%x: tensor<4xf64>) -> tensor<4xf64> attributes {exec.kernel} {
   %0 = arith.addf %x, %x : tensor<4xf64>
   return %0 : tensor<4xf64>
