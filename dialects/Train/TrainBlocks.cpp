@@ -55,6 +55,8 @@ ShardingRule QuantizeBlocksOp::getShardingRule() { return blockRule(*this, "X, A
 ShardingRule DequantizeBlocksOp::getShardingRule() { return blockRule(*this, "X, A -> X", getX(), getAmax()); }
 
 LogicalResult BlockAmaxOp::verify() {
+  if (tensor(getX()).getElementType() != tensor(getAmax()).getElementType())
+    return emitOpError("makes ") << getAmax().getType() << " of " << getX().getType();
   if (failed(verifyBlocks(*this, getX(), getAmax())))
     return failure();
   int64_t blocks = areRows(getX(), getAmax()) ? 1 : tensor(getAmax()).getShape().back();
@@ -66,6 +68,9 @@ LogicalResult BlockAmaxOp::verify() {
 
 /// Checks the blocks, and that `from` and `to` have one shape.
 static LogicalResult verifyCodes(Operation *op, Value from, Value to, Value amax) {
+  Value numbers = tensor(from).getElementType().isInteger(8) ? to : from;
+  if (tensor(numbers).getElementType() != tensor(amax).getElementType())
+    return op->emitOpError("has ") << numbers.getType() << " and the amax " << amax.getType() << " of another element type";
   if (tensor(from).getShape() != tensor(to).getShape())
     return op->emitOpError("changes the shape of ") << from.getType() << " to " << to.getType();
   return verifyBlocks(op, from, amax);
@@ -158,7 +163,7 @@ SmallVector<Value> DequantizeBlocksOp::decompose(OpBuilder &b) {
     number = number.with(arith::AndIOp::create(b, getLoc(), number.v, number.constant(255).v));
     number = number.with(arith::AddIOp::create(b, getLoc(), number.v, number.constant(1).v));
   }
-  auto numbers = RankedTensorType::get(words.getShape(), b.getF32Type());
+  auto numbers = RankedTensorType::get(words.getShape(), tensor(getX()).getElementType());
   Expr cell = number.with(arith::SIToFPOp::create(b, getLoc(), numbers, number.v));
   auto first = [](Decade, Decade decade) { return decade.cells; };
   auto pick = [&](llvm::function_ref<double(Decade)> from) { return ofDecade(cell, isSigned, first, from); };

@@ -97,7 +97,7 @@ def Train_ScaledContractOp : Train_TensorOp<"scaled_contract", "", [ContractionO
 // sign 0 to 255, as a byte. So zeros have the code 0, and padding stays zero.
 //===----------------------------------------------------------------------===//
 
-def Train_F32 : StaticShapeTensorOf<[F32]>;
+def Train_Wide : StaticShapeTensorOf<[F32, F64]>;
 def Train_Codes : StaticShapeTensorOf<[I8]>;
 
 def Train_DividesRows : NativeOpTrait<"DividesRows"> {
@@ -116,8 +116,8 @@ def Train_BlockAmaxOp : Train_BlockOp<"block_amax"> {
     `length` is n / b of the whole tensor. A device that has a part of each row's only block has fewer elements, and
     a partial maximum. Kernels compute one block per row; `exec-form-kernels` makes rows of blocks.
   }];
-  let arguments = (ins Train_F32:$x, I64Attr:$length);
-  let results = (outs Train_F32:$amax);
+  let arguments = (ins Train_Wide:$x, I64Attr:$length);
+  let results = (outs Train_Wide:$amax);
   let assemblyFormat = "$x `of` $length attr-dict `:` functional-type(operands, results)";
 }
 
@@ -128,7 +128,7 @@ def Train_QuantizeBlocksOp : Train_BlockOp<"quantize_blocks"> {
     sign if `signed`, else the one for numbers of at least 0. Half-way between two numbers it is the larger in
     magnitude. The code is 0 where the quotient is no number: where a block has zeros alone, or NaN.
   }];
-  let arguments = (ins Train_F32:$x, Train_F32:$amax, UnitAttr:$is_signed);
+  let arguments = (ins Train_Wide:$x, Train_Wide:$amax, UnitAttr:$is_signed);
   let results = (outs Train_Codes:$codes);
   let assemblyFormat = "(`signed` $is_signed^)? $x `by` $amax attr-dict `:` functional-type(operands, results)";
 }
@@ -138,8 +138,8 @@ def Train_DequantizeBlocksOp : Train_BlockOp<"dequantize_blocks"> {
   let description = [{
     For each code its number of the dynamic map, with a sign if `signed`, times the amax of its block.
   }];
-  let arguments = (ins Train_Codes:$codes, Train_F32:$amax, UnitAttr:$is_signed);
-  let results = (outs Train_F32:$x);
+  let arguments = (ins Train_Codes:$codes, Train_Wide:$amax, UnitAttr:$is_signed);
+  let results = (outs Train_Wide:$x);
   let assemblyFormat = "(`signed` $is_signed^)? $codes `by` $amax attr-dict `:` functional-type(operands, results)";
 }
 

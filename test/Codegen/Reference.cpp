@@ -49,7 +49,14 @@ static void element(Operation *op, ArrayRef<double> x, double *out) {
       .Case<arith::NegFOp>([&](auto) { *out = -x[0]; })
       .Case<arith::MaximumFOp>([&](auto) { *out = std::max(x[0], x[1]); })
       .Case<arith::MinimumFOp>([&](auto) { *out = std::min(x[0], x[1]); })
-      .Case<arith::CmpFOp>([&](auto) { *out = x[0] > x[1]; })
+      .Case<arith::CmpFOp>([&](arith::CmpFOp op) {
+        *out = arith::applyCmpPredicate(op.getPredicate(), APFloat(x[0]), APFloat(x[1]));
+      })
+      .Case<arith::FPToSIOp>([&](auto) { *out = std::trunc(x[0]); })
+      .Case<arith::ExtSIOp>([&](auto) { *out = x[0]; })
+      .Case<arith::TruncIOp>([&](arith::TruncIOp op) {
+        *out = double(llvm::SignExtend64(bits(0), getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth()));
+      })
       .Case<arith::SelectOp>([&](auto) { *out = x[0] ? x[1] : x[2]; })
       .Case<arith::SIToFPOp>([&](auto) { *out = x[0]; })
       .Case<arith::ExtFOp>([&](auto) { *out = x[0]; })
@@ -84,6 +91,9 @@ static void element(Operation *op, ArrayRef<double> x, double *out) {
         switch (cmp.getPredicate()) {
         case arith::CmpIPredicate::eq:
           *out = x[0] == x[1];
+          break;
+        case arith::CmpIPredicate::slt:
+          *out = x[0] < x[1];
           break;
         case arith::CmpIPredicate::ult:
           *out = bits(0) < bits(1);

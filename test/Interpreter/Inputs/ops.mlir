@@ -550,6 +550,30 @@ func.func @quantize(%x: tensor<7x4xf32>, %scale: tensor<f32> {test.one, test.con
   %y = train.quantize %x by %scale : (tensor<7x4xf32>, tensor<f32>) -> tensor<7x4xf8E4M3FN>
   return %y : tensor<7x4xf8E4M3FN>
 }
+func.func @block_amax(%x: tensor<3x8xf64>) -> tensor<3x2xf64> {
+  %y = train.block_amax %x of 4 : (tensor<3x8xf64>) -> tensor<3x2xf64>
+  return %y : tensor<3x2xf64>
+}
+func.func @block_amax_rows(%x: tensor<3x8xf64>) -> tensor<3xf64> {
+  %y = train.block_amax %x of 8 : (tensor<3x8xf64>) -> tensor<3xf64>
+  return %y : tensor<3xf64>
+}
+func.func @quantize_blocks(%x: tensor<3x256xf64>, %amax: tensor<3x2xf64> {test.above_one}) -> tensor<3x256xi8> {
+  %y = train.quantize_blocks signed %x by %amax : (tensor<3x256xf64>, tensor<3x2xf64>) -> tensor<3x256xi8>
+  return %y : tensor<3x256xi8>
+}
+func.func @quantize_blocks_positive(%x: tensor<3x256xf64> {test.positive}, %amax: tensor<3xf64> {test.above_one}) -> tensor<3x256xi8> {
+  %y = train.quantize_blocks %x by %amax : (tensor<3x256xf64>, tensor<3xf64>) -> tensor<3x256xi8>
+  return %y : tensor<3x256xi8>
+}
+func.func @dequantize_blocks(%codes: tensor<2x8xi8> {test.values = array<i64: -128, -127, -126, -64, -63, -2, -1, 0, 1, 2, 3, 4, 31, 63, 64, 127>}, %amax: tensor<2x2xf64> {test.positive}) -> tensor<2x8xf64> {
+  %y = train.dequantize_blocks signed %codes by %amax : (tensor<2x8xi8>, tensor<2x2xf64>) -> tensor<2x8xf64>
+  return %y : tensor<2x8xf64>
+}
+func.func @dequantize_blocks_positive(%codes: tensor<2x8xi8> {test.values = array<i64: -128, -127, -126, -64, -63, -2, -1, 0, 1, 2, 3, 4, 31, 63, 64, 127>}, %amax: tensor<2xf64> {test.positive}) -> tensor<2x8xf64> {
+  %y = train.dequantize_blocks %codes by %amax : (tensor<2x8xi8>, tensor<2xf64>) -> tensor<2x8xf64>
+  return %y : tensor<2x8xf64>
+}
 func.func @scaled_contract(%x: tensor<2x3x4xf8E4M3FN>, %w: tensor<5x4xf8E4M3FN>, %s: tensor<f32> {test.one, test.constant}, %t: tensor<f32> {test.one, test.constant}) -> tensor<2x3x5xf32> {
   %y = train.scaled_contract "b s i, o i -> b s o" %x, %w scales(%s, %t) : (tensor<2x3x4xf8E4M3FN>, tensor<5x4xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<2x3x5xf32>
   return %y : tensor<2x3x5xf32>
