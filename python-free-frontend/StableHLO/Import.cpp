@@ -198,6 +198,8 @@ LogicalResult Importer::importBody(func::FuncOp function, SmallVectorImpl<Ref> &
     Handler handler = handlerOf(op.getName().getStringRef());
     if (!handler || op.getNumResults() != 1)
       return graph.error() << refusalOf(op.getName().getStringRef());
+    if (!agrees(&op))
+      return graph.error() << "has operands, attributes and a result that do not fit each other";
     FailureOr<Ref> result = (this->*handler)(&op);
     if (failed(result))
       return failure();

@@ -35,6 +35,9 @@ private:
   /// What imports an op of this name, or null.
   static Handler handlerOf(StringRef name);
 
+  /// Whether operands, attributes and the result of an op with a handler fit each other.
+  static bool agrees(Operation *op);
+
   LogicalResult readArguments();
   LogicalResult nameParameters();
   void makeModule(StringRef path);

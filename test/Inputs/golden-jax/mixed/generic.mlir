@@ -1,321 +1,343 @@
 "builtin.module"() <{sym_name = "jit_loss"}> ({
   "func.func"() <{function_type = (tensor<16xf32>, tensor<24x16xf32>, tensor<16x24xf32>, tensor<4x4x16xf32>, tensor<16x32xf32>, tensor<16x24xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16x16xf32>, tensor<256x16xf32>, tensor<4x17xi32>) -> tensor<f32>, res_attrs = [{jax.result_info = "result"}], sym_name = "main", sym_visibility = "public"}> ({
-  ^bb0(%arg25: tensor<16xf32> loc("params['layers'][0]['bias']"), %arg26: tensor<24x16xf32> loc("params['layers'][0]['down']"), %arg27: tensor<16x24xf32> loc("params['layers'][0]['gate']"), %arg28: tensor<4x4x16xf32> loc("params['layers'][0]['out']"), %arg29: tensor<16x32xf32> loc("params['layers'][0]['qkv']"), %arg30: tensor<16x24xf32> loc("params['layers'][0]['up']"), %arg31: tensor<16xf32> loc("params['norm']['bias']"), %arg32: tensor<16xf32> loc("params['norm']['gain']"), %arg33: tensor<16x16xf32> loc("params['wpe']"), %arg34: tensor<256x16xf32> loc("params['wte']"), %arg35: tensor<4x17xi32> loc("tokens")):
-    %93 = "stablehlo.slice"(%arg35) <{limit_indices = array<i64: 4, 16>, start_indices = array<i64: 0, 0>, strides = array<i64: 1, 1>}> : (tensor<4x17xi32>) -> tensor<4x16xi32>
-    %94 = "func.call"(%arg34, %93) <{callee = @_take}> : (tensor<256x16xf32>, tensor<4x16xi32>) -> tensor<4x16x16xf32>
-    %95 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<16xi32>
-    %96 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
-    %97 = "stablehlo.broadcast_in_dim"(%96) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<16xi32>
-    %98 = "stablehlo.compare"(%95, %97) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
-    %99 = "stablehlo.constant"() <{value = dense<16> : tensor<i32>}> : () -> tensor<i32>
-    %100 = "stablehlo.broadcast_in_dim"(%99) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<16xi32>
-    %101 = "stablehlo.add"(%95, %100) : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
-    %102 = "stablehlo.select"(%98, %101, %95) : (tensor<16xi1>, tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
-    %103 = "stablehlo.broadcast_in_dim"(%102) <{broadcast_dimensions = array<i64: 0>}> : (tensor<16xi32>) -> tensor<16x1xi32>
-    %104 = "stablehlo.gather"(%arg33, %103) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 16>}> : (tensor<16x16xf32>, tensor<16x1xi32>) -> tensor<16x16xf32>
-    %105 = "stablehlo.broadcast_in_dim"(%104) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x16xf32>) -> tensor<1x16x16xf32>
-    %106 = "stablehlo.broadcast_in_dim"(%105) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x16x16xf32>) -> tensor<4x16x16xf32>
-    %107 = "stablehlo.add"(%94, %106) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %108 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %109 = "stablehlo.reduce"(%107, %108) <{dimensions = array<i64: 2>}> ({
-    ^bb0(%arg48: tensor<f32>, %arg49: tensor<f32>):
-      %349 = "stablehlo.add"(%arg48, %arg49) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%349) : (tensor<f32>) -> ()
+  ^bb0(%arg26: tensor<16xf32> loc("params['layers'][0]['bias']"), %arg27: tensor<24x16xf32> loc("params['layers'][0]['down']"), %arg28: tensor<16x24xf32> loc("params['layers'][0]['gate']"), %arg29: tensor<4x4x16xf32> loc("params['layers'][0]['out']"), %arg30: tensor<16x32xf32> loc("params['layers'][0]['qkv']"), %arg31: tensor<16x24xf32> loc("params['layers'][0]['up']"), %arg32: tensor<16xf32> loc("params['norm']['bias']"), %arg33: tensor<16xf32> loc("params['norm']['gain']"), %arg34: tensor<16x16xf32> loc("params['wpe']"), %arg35: tensor<256x16xf32> loc("params['wte']"), %arg36: tensor<4x17xi32> loc("tokens")):
+    %102 = "stablehlo.slice"(%arg36) <{limit_indices = array<i64: 4, 16>, start_indices = array<i64: 0, 0>, strides = array<i64: 1, 1>}> : (tensor<4x17xi32>) -> tensor<4x16xi32>
+    %103 = "func.call"(%arg35, %102) <{callee = @_take}> : (tensor<256x16xf32>, tensor<4x16xi32>) -> tensor<4x16x16xf32>
+    %104 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<16xi32>
+    %105 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+    %106 = "stablehlo.broadcast_in_dim"(%105) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<16xi32>
+    %107 = "stablehlo.compare"(%104, %106) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi1>
+    %108 = "stablehlo.constant"() <{value = dense<16> : tensor<i32>}> : () -> tensor<i32>
+    %109 = "stablehlo.broadcast_in_dim"(%108) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<16xi32>
+    %110 = "stablehlo.add"(%104, %109) : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+    %111 = "stablehlo.select"(%107, %110, %104) : (tensor<16xi1>, tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>
+    %112 = "stablehlo.broadcast_in_dim"(%111) <{broadcast_dimensions = array<i64: 0>}> : (tensor<16xi32>) -> tensor<16x1xi32>
+    %113 = "stablehlo.gather"(%arg34, %112) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 16>}> : (tensor<16x16xf32>, tensor<16x1xi32>) -> tensor<16x16xf32>
+    %114 = "stablehlo.broadcast_in_dim"(%113) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x16xf32>) -> tensor<1x16x16xf32>
+    %115 = "stablehlo.broadcast_in_dim"(%114) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x16x16xf32>) -> tensor<4x16x16xf32>
+    %116 = "stablehlo.add"(%103, %115) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %117 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %118 = "stablehlo.broadcast_in_dim"(%117) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16x16xf32>
+    %119 = "func.call"(%118) <{callee = @tril}> : (tensor<16x16xf32>) -> tensor<16x16xf32>
+    %120 = "stablehlo.dot_general"(%119, %116) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<16x16xf32>, tensor<4x16x16xf32>) -> tensor<16x4x16xf32>
+    %121 = "stablehlo.constant"() <{value = dense<1.600000e+01> : tensor<f32>}> : () -> tensor<f32>
+    %122 = "stablehlo.broadcast_in_dim"(%121) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16x4x16xf32>
+    %123 = "stablehlo.divide"(%120, %122) : (tensor<16x4x16xf32>, tensor<16x4x16xf32>) -> tensor<16x4x16xf32>
+    %124 = "stablehlo.transpose"(%123) <{permutation = array<i64: 1, 0, 2>}> : (tensor<16x4x16xf32>) -> tensor<4x16x16xf32>
+    %125 = "stablehlo.add"(%116, %124) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %126 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %127 = "stablehlo.reduce"(%125, %126) <{dimensions = array<i64: 2>}> ({
+    ^bb0(%arg49: tensor<f32>, %arg50: tensor<f32>):
+      %367 = "stablehlo.add"(%arg49, %arg50) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%367) : (tensor<f32>) -> ()
     }) : (tensor<4x16x16xf32>, tensor<f32>) -> tensor<4x16xf32>
-    %110 = "stablehlo.broadcast_in_dim"(%109) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<4x16xf32>) -> tensor<4x16x1xf32>
-    %111 = "stablehlo.constant"() <{value = dense<1.600000e+01> : tensor<f32>}> : () -> tensor<f32>
-    %112 = "stablehlo.broadcast_in_dim"(%111) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x1xf32>
-    %113 = "stablehlo.divide"(%110, %112) : (tensor<4x16x1xf32>, tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
-    %114 = "stablehlo.broadcast_in_dim"(%113) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x16x1xf32>) -> tensor<4x16x16xf32>
-    %115 = "stablehlo.subtract"(%107, %114) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %116 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
-    %117 = "func.call"(%107, %116) <{callee = @_var}> : (tensor<4x16x16xf32>, tensor<i32>) -> tensor<4x16x1xf32>
-    %118 = "stablehlo.constant"() <{value = dense<9.99999974E-6> : tensor<f32>}> : () -> tensor<f32>
-    %119 = "stablehlo.broadcast_in_dim"(%118) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x1xf32>
-    %120 = "stablehlo.add"(%117, %119) : (tensor<4x16x1xf32>, tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
-    %121 = "stablehlo.rsqrt"(%120) : (tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
-    %122 = "stablehlo.broadcast_in_dim"(%121) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x16x1xf32>) -> tensor<4x16x16xf32>
-    %123 = "stablehlo.multiply"(%115, %122) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %124 = "stablehlo.broadcast_in_dim"(%arg32) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
-    %125 = "stablehlo.broadcast_in_dim"(%124) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
-    %126 = "stablehlo.broadcast_in_dim"(%125) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
-    %127 = "stablehlo.multiply"(%123, %126) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %128 = "stablehlo.broadcast_in_dim"(%arg31) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
-    %129 = "stablehlo.broadcast_in_dim"(%128) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
-    %130 = "stablehlo.broadcast_in_dim"(%129) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
-    %131 = "stablehlo.add"(%127, %130) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %132 = "stablehlo.dot_general"(%131, %arg29) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x32xf32>) -> tensor<4x16x32xf32>
-    %133 = "stablehlo.slice"(%132) <{limit_indices = array<i64: 4, 16, 16>, start_indices = array<i64: 0, 0, 0>, strides = array<i64: 1, 1, 1>}> : (tensor<4x16x32xf32>) -> tensor<4x16x16xf32>
-    %134 = "stablehlo.slice"(%132) <{limit_indices = array<i64: 4, 16, 24>, start_indices = array<i64: 0, 0, 16>, strides = array<i64: 1, 1, 1>}> : (tensor<4x16x32xf32>) -> tensor<4x16x8xf32>
-    %135 = "stablehlo.slice"(%132) <{limit_indices = array<i64: 4, 16, 32>, start_indices = array<i64: 0, 0, 24>, strides = array<i64: 1, 1, 1>}> : (tensor<4x16x32xf32>) -> tensor<4x16x8xf32>
-    %136 = "stablehlo.reshape"(%133) : (tensor<4x16x16xf32>) -> tensor<4x16x4x4xf32>
-    %137 = "stablehlo.transpose"(%136) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<4x16x4x4xf32>) -> tensor<4x4x16x4xf32>
-    %138 = "stablehlo.reshape"(%134) : (tensor<4x16x8xf32>) -> tensor<4x16x2x4xf32>
-    %139 = "stablehlo.transpose"(%138) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<4x16x2x4xf32>) -> tensor<4x2x16x4xf32>
-    %140 = "stablehlo.reshape"(%135) : (tensor<4x16x8xf32>) -> tensor<4x16x2x4xf32>
-    %141 = "stablehlo.transpose"(%140) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<4x16x2x4xf32>) -> tensor<4x2x16x4xf32>
-    %142 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<16xi32>
-    %143 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<2xi32>
-    %144 = "stablehlo.constant"() <{value = dense<2> : tensor<i32>}> : () -> tensor<i32>
-    %145 = "stablehlo.broadcast_in_dim"(%144) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
-    %146 = "stablehlo.multiply"(%145, %143) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
-    %147 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
-    %148 = "stablehlo.broadcast_in_dim"(%147) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
-    %149 = "stablehlo.add"(%148, %146) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
-    %150 = "stablehlo.convert"(%149) : (tensor<2xi32>) -> tensor<2xf32>
-    %151 = "stablehlo.constant"() <{value = dense<4.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %152 = "stablehlo.broadcast_in_dim"(%151) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
-    %153 = "stablehlo.divide"(%150, %152) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    %154 = "stablehlo.constant"() <{value = dense<1.000000e+02> : tensor<f32>}> : () -> tensor<f32>
-    %155 = "stablehlo.broadcast_in_dim"(%154) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
-    %156 = "stablehlo.power"(%155, %153) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    %157 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %158 = "stablehlo.broadcast_in_dim"(%157) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
-    %159 = "stablehlo.divide"(%158, %156) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    %160 = "stablehlo.convert"(%142) : (tensor<16xi32>) -> tensor<16xf32>
-    %161 = "stablehlo.broadcast_in_dim"(%160) <{broadcast_dimensions = array<i64: 0>}> : (tensor<16xf32>) -> tensor<16x1xf32>
-    %162 = "stablehlo.broadcast_in_dim"(%159) <{broadcast_dimensions = array<i64: 1>}> : (tensor<2xf32>) -> tensor<1x2xf32>
-    %163 = "stablehlo.broadcast_in_dim"(%161) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<16x1xf32>) -> tensor<16x2xf32>
-    %164 = "stablehlo.broadcast_in_dim"(%162) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x2xf32>) -> tensor<16x2xf32>
-    %165 = "stablehlo.multiply"(%163, %164) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
-    %166 = "stablehlo.slice"(%139) <{limit_indices = array<i64: 4, 2, 16, 4>, start_indices = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x16x2xf32>
-    %167 = "stablehlo.slice"(%139) <{limit_indices = array<i64: 4, 2, 16, 4>, start_indices = array<i64: 0, 0, 0, 1>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x16x2xf32>
-    %168 = "stablehlo.cosine"(%165) : (tensor<16x2xf32>) -> tensor<16x2xf32>
-    %169 = "stablehlo.sine"(%165) : (tensor<16x2xf32>) -> tensor<16x2xf32>
-    %170 = "stablehlo.broadcast_in_dim"(%168) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %171 = "stablehlo.broadcast_in_dim"(%170) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %172 = "stablehlo.broadcast_in_dim"(%171) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %173 = "stablehlo.multiply"(%166, %172) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %174 = "stablehlo.broadcast_in_dim"(%169) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %175 = "stablehlo.broadcast_in_dim"(%174) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %176 = "stablehlo.broadcast_in_dim"(%175) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %177 = "stablehlo.multiply"(%167, %176) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %178 = "stablehlo.subtract"(%173, %177) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %179 = "stablehlo.broadcast_in_dim"(%169) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %180 = "stablehlo.broadcast_in_dim"(%179) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %181 = "stablehlo.broadcast_in_dim"(%180) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %182 = "stablehlo.multiply"(%166, %181) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %183 = "stablehlo.broadcast_in_dim"(%168) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %184 = "stablehlo.broadcast_in_dim"(%183) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %185 = "stablehlo.broadcast_in_dim"(%184) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %186 = "stablehlo.multiply"(%167, %185) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %187 = "stablehlo.add"(%182, %186) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
-    %188 = "stablehlo.broadcast_in_dim"(%178) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x2x16x2xf32>) -> tensor<4x2x16x2x1xf32>
-    %189 = "stablehlo.broadcast_in_dim"(%187) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x2x16x2xf32>) -> tensor<4x2x16x2x1xf32>
-    %190 = "stablehlo.concatenate"(%188, %189) <{dimension = 4 : i64}> : (tensor<4x2x16x2x1xf32>, tensor<4x2x16x2x1xf32>) -> tensor<4x2x16x2x2xf32>
-    %191 = "stablehlo.reshape"(%190) : (tensor<4x2x16x2x2xf32>) -> tensor<4x2x16x4xf32>
-    %192 = "stablehlo.broadcast_in_dim"(%191) <{broadcast_dimensions = array<i64: 0, 1, 3, 4>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x2x16x4xf32>
-    %193 = "stablehlo.reshape"(%192) : (tensor<4x2x2x16x4xf32>) -> tensor<4x4x16x4xf32>
-    %194 = "stablehlo.broadcast_in_dim"(%141) <{broadcast_dimensions = array<i64: 0, 1, 3, 4>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x2x16x4xf32>
-    %195 = "stablehlo.reshape"(%194) : (tensor<4x2x2x16x4xf32>) -> tensor<4x4x16x4xf32>
-    %196 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<16xi32>
-    %197 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<2xi32>
-    %198 = "stablehlo.constant"() <{value = dense<2> : tensor<i32>}> : () -> tensor<i32>
-    %199 = "stablehlo.broadcast_in_dim"(%198) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
-    %200 = "stablehlo.multiply"(%199, %197) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
-    %201 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
-    %202 = "stablehlo.broadcast_in_dim"(%201) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
-    %203 = "stablehlo.add"(%202, %200) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
-    %204 = "stablehlo.convert"(%203) : (tensor<2xi32>) -> tensor<2xf32>
-    %205 = "stablehlo.constant"() <{value = dense<4.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %206 = "stablehlo.broadcast_in_dim"(%205) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
-    %207 = "stablehlo.divide"(%204, %206) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    %208 = "stablehlo.constant"() <{value = dense<1.000000e+02> : tensor<f32>}> : () -> tensor<f32>
-    %209 = "stablehlo.broadcast_in_dim"(%208) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
-    %210 = "stablehlo.power"(%209, %207) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    %211 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %212 = "stablehlo.broadcast_in_dim"(%211) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
-    %213 = "stablehlo.divide"(%212, %210) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    %214 = "stablehlo.convert"(%196) : (tensor<16xi32>) -> tensor<16xf32>
-    %215 = "stablehlo.broadcast_in_dim"(%214) <{broadcast_dimensions = array<i64: 0>}> : (tensor<16xf32>) -> tensor<16x1xf32>
-    %216 = "stablehlo.broadcast_in_dim"(%213) <{broadcast_dimensions = array<i64: 1>}> : (tensor<2xf32>) -> tensor<1x2xf32>
-    %217 = "stablehlo.broadcast_in_dim"(%215) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<16x1xf32>) -> tensor<16x2xf32>
-    %218 = "stablehlo.broadcast_in_dim"(%216) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x2xf32>) -> tensor<16x2xf32>
-    %219 = "stablehlo.multiply"(%217, %218) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
-    %220 = "stablehlo.slice"(%137) <{limit_indices = array<i64: 4, 4, 16, 4>, start_indices = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x4x16x4xf32>) -> tensor<4x4x16x2xf32>
-    %221 = "stablehlo.slice"(%137) <{limit_indices = array<i64: 4, 4, 16, 4>, start_indices = array<i64: 0, 0, 0, 1>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x4x16x4xf32>) -> tensor<4x4x16x2xf32>
-    %222 = "stablehlo.cosine"(%219) : (tensor<16x2xf32>) -> tensor<16x2xf32>
-    %223 = "stablehlo.sine"(%219) : (tensor<16x2xf32>) -> tensor<16x2xf32>
-    %224 = "stablehlo.broadcast_in_dim"(%222) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %225 = "stablehlo.broadcast_in_dim"(%224) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %226 = "stablehlo.broadcast_in_dim"(%225) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %227 = "stablehlo.multiply"(%220, %226) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %228 = "stablehlo.broadcast_in_dim"(%223) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %229 = "stablehlo.broadcast_in_dim"(%228) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %230 = "stablehlo.broadcast_in_dim"(%229) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %231 = "stablehlo.multiply"(%221, %230) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %232 = "stablehlo.subtract"(%227, %231) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %233 = "stablehlo.broadcast_in_dim"(%223) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %234 = "stablehlo.broadcast_in_dim"(%233) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %235 = "stablehlo.broadcast_in_dim"(%234) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %236 = "stablehlo.multiply"(%220, %235) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %237 = "stablehlo.broadcast_in_dim"(%222) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
-    %238 = "stablehlo.broadcast_in_dim"(%237) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
-    %239 = "stablehlo.broadcast_in_dim"(%238) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %240 = "stablehlo.multiply"(%221, %239) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %241 = "stablehlo.add"(%236, %240) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
-    %242 = "stablehlo.broadcast_in_dim"(%232) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x2xf32>) -> tensor<4x4x16x2x1xf32>
-    %243 = "stablehlo.broadcast_in_dim"(%241) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x2xf32>) -> tensor<4x4x16x2x1xf32>
-    %244 = "stablehlo.concatenate"(%242, %243) <{dimension = 4 : i64}> : (tensor<4x4x16x2x1xf32>, tensor<4x4x16x2x1xf32>) -> tensor<4x4x16x2x2xf32>
-    %245 = "stablehlo.reshape"(%244) : (tensor<4x4x16x2x2xf32>) -> tensor<4x4x16x4xf32>
-    %246 = "stablehlo.transpose"(%193) <{permutation = array<i64: 0, 1, 3, 2>}> : (tensor<4x4x16x4xf32>) -> tensor<4x4x4x16xf32>
-    %247 = "stablehlo.dot_general"(%245, %246) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [2]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x4x16x4xf32>, tensor<4x4x4x16xf32>) -> tensor<4x4x16x16xf32>
-    %248 = "stablehlo.constant"() <{value = dense<2.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %249 = "stablehlo.broadcast_in_dim"(%248) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16x16xf32>
-    %250 = "stablehlo.divide"(%247, %249) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %251 = "stablehlo.constant"() <{value = dense<5.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %252 = "stablehlo.broadcast_in_dim"(%251) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16x16xf32>
-    %253 = "stablehlo.divide"(%250, %252) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %254 = "stablehlo.tanh"(%253) : (tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %255 = "stablehlo.constant"() <{value = dense<5.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %256 = "stablehlo.broadcast_in_dim"(%255) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16x16xf32>
-    %257 = "stablehlo.multiply"(%256, %254) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %258 = "stablehlo.constant"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
-    %259 = "stablehlo.broadcast_in_dim"(%258) <{broadcast_dimensions = array<i64>}> : (tensor<i1>) -> tensor<16x16xi1>
-    %260 = "func.call"(%259) <{callee = @triu}> : (tensor<16x16xi1>) -> tensor<16x16xi1>
-    %261 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-    %262 = "func.call"(%260, %261, %257) <{callee = @_where_1}> : (tensor<16x16xi1>, tensor<f32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %263 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-    %264 = "stablehlo.reduce"(%262, %263) <{dimensions = array<i64: 3>}> ({
-    ^bb0(%arg46: tensor<f32>, %arg47: tensor<f32>):
-      %348 = "stablehlo.maximum"(%arg46, %arg47) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%348) : (tensor<f32>) -> ()
+    %128 = "stablehlo.broadcast_in_dim"(%127) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<4x16xf32>) -> tensor<4x16x1xf32>
+    %129 = "stablehlo.constant"() <{value = dense<1.600000e+01> : tensor<f32>}> : () -> tensor<f32>
+    %130 = "stablehlo.broadcast_in_dim"(%129) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x1xf32>
+    %131 = "stablehlo.divide"(%128, %130) : (tensor<4x16x1xf32>, tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
+    %132 = "stablehlo.broadcast_in_dim"(%131) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x16x1xf32>) -> tensor<4x16x16xf32>
+    %133 = "stablehlo.subtract"(%125, %132) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %134 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+    %135 = "func.call"(%125, %134) <{callee = @_var}> : (tensor<4x16x16xf32>, tensor<i32>) -> tensor<4x16x1xf32>
+    %136 = "stablehlo.constant"() <{value = dense<9.99999974E-6> : tensor<f32>}> : () -> tensor<f32>
+    %137 = "stablehlo.broadcast_in_dim"(%136) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x1xf32>
+    %138 = "stablehlo.add"(%135, %137) : (tensor<4x16x1xf32>, tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
+    %139 = "stablehlo.rsqrt"(%138) : (tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
+    %140 = "stablehlo.broadcast_in_dim"(%139) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x16x1xf32>) -> tensor<4x16x16xf32>
+    %141 = "stablehlo.multiply"(%133, %140) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %142 = "stablehlo.broadcast_in_dim"(%arg33) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
+    %143 = "stablehlo.broadcast_in_dim"(%142) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
+    %144 = "stablehlo.broadcast_in_dim"(%143) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
+    %145 = "stablehlo.multiply"(%141, %144) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %146 = "stablehlo.broadcast_in_dim"(%arg32) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
+    %147 = "stablehlo.broadcast_in_dim"(%146) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
+    %148 = "stablehlo.broadcast_in_dim"(%147) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
+    %149 = "stablehlo.add"(%145, %148) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %150 = "stablehlo.dot_general"(%149, %arg30) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x32xf32>) -> tensor<4x16x32xf32>
+    %151 = "stablehlo.slice"(%150) <{limit_indices = array<i64: 4, 16, 16>, start_indices = array<i64: 0, 0, 0>, strides = array<i64: 1, 1, 1>}> : (tensor<4x16x32xf32>) -> tensor<4x16x16xf32>
+    %152 = "stablehlo.slice"(%150) <{limit_indices = array<i64: 4, 16, 24>, start_indices = array<i64: 0, 0, 16>, strides = array<i64: 1, 1, 1>}> : (tensor<4x16x32xf32>) -> tensor<4x16x8xf32>
+    %153 = "stablehlo.slice"(%150) <{limit_indices = array<i64: 4, 16, 32>, start_indices = array<i64: 0, 0, 24>, strides = array<i64: 1, 1, 1>}> : (tensor<4x16x32xf32>) -> tensor<4x16x8xf32>
+    %154 = "stablehlo.reshape"(%151) : (tensor<4x16x16xf32>) -> tensor<4x16x4x4xf32>
+    %155 = "stablehlo.transpose"(%154) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<4x16x4x4xf32>) -> tensor<4x4x16x4xf32>
+    %156 = "stablehlo.reshape"(%152) : (tensor<4x16x8xf32>) -> tensor<4x16x2x4xf32>
+    %157 = "stablehlo.transpose"(%156) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<4x16x2x4xf32>) -> tensor<4x2x16x4xf32>
+    %158 = "stablehlo.reshape"(%153) : (tensor<4x16x8xf32>) -> tensor<4x16x2x4xf32>
+    %159 = "stablehlo.transpose"(%158) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<4x16x2x4xf32>) -> tensor<4x2x16x4xf32>
+    %160 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<16xi32>
+    %161 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<2xi32>
+    %162 = "stablehlo.constant"() <{value = dense<2> : tensor<i32>}> : () -> tensor<i32>
+    %163 = "stablehlo.broadcast_in_dim"(%162) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
+    %164 = "stablehlo.multiply"(%163, %161) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+    %165 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+    %166 = "stablehlo.broadcast_in_dim"(%165) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
+    %167 = "stablehlo.add"(%166, %164) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+    %168 = "stablehlo.convert"(%167) : (tensor<2xi32>) -> tensor<2xf32>
+    %169 = "stablehlo.constant"() <{value = dense<4.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %170 = "stablehlo.broadcast_in_dim"(%169) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
+    %171 = "stablehlo.divide"(%168, %170) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %172 = "stablehlo.constant"() <{value = dense<1.000000e+02> : tensor<f32>}> : () -> tensor<f32>
+    %173 = "stablehlo.broadcast_in_dim"(%172) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
+    %174 = "stablehlo.power"(%173, %171) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %175 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %176 = "stablehlo.broadcast_in_dim"(%175) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
+    %177 = "stablehlo.divide"(%176, %174) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %178 = "stablehlo.convert"(%160) : (tensor<16xi32>) -> tensor<16xf32>
+    %179 = "stablehlo.broadcast_in_dim"(%178) <{broadcast_dimensions = array<i64: 0>}> : (tensor<16xf32>) -> tensor<16x1xf32>
+    %180 = "stablehlo.broadcast_in_dim"(%177) <{broadcast_dimensions = array<i64: 1>}> : (tensor<2xf32>) -> tensor<1x2xf32>
+    %181 = "stablehlo.broadcast_in_dim"(%179) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<16x1xf32>) -> tensor<16x2xf32>
+    %182 = "stablehlo.broadcast_in_dim"(%180) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x2xf32>) -> tensor<16x2xf32>
+    %183 = "stablehlo.multiply"(%181, %182) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+    %184 = "stablehlo.slice"(%157) <{limit_indices = array<i64: 4, 2, 16, 4>, start_indices = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x16x2xf32>
+    %185 = "stablehlo.slice"(%157) <{limit_indices = array<i64: 4, 2, 16, 4>, start_indices = array<i64: 0, 0, 0, 1>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x16x2xf32>
+    %186 = "stablehlo.cosine"(%183) : (tensor<16x2xf32>) -> tensor<16x2xf32>
+    %187 = "stablehlo.sine"(%183) : (tensor<16x2xf32>) -> tensor<16x2xf32>
+    %188 = "stablehlo.broadcast_in_dim"(%186) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %189 = "stablehlo.broadcast_in_dim"(%188) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %190 = "stablehlo.broadcast_in_dim"(%189) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %191 = "stablehlo.multiply"(%184, %190) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %192 = "stablehlo.broadcast_in_dim"(%187) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %193 = "stablehlo.broadcast_in_dim"(%192) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %194 = "stablehlo.broadcast_in_dim"(%193) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %195 = "stablehlo.multiply"(%185, %194) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %196 = "stablehlo.subtract"(%191, %195) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %197 = "stablehlo.broadcast_in_dim"(%187) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %198 = "stablehlo.broadcast_in_dim"(%197) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %199 = "stablehlo.broadcast_in_dim"(%198) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %200 = "stablehlo.multiply"(%184, %199) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %201 = "stablehlo.broadcast_in_dim"(%186) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %202 = "stablehlo.broadcast_in_dim"(%201) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %203 = "stablehlo.broadcast_in_dim"(%202) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %204 = "stablehlo.multiply"(%185, %203) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %205 = "stablehlo.add"(%200, %204) : (tensor<4x2x16x2xf32>, tensor<4x2x16x2xf32>) -> tensor<4x2x16x2xf32>
+    %206 = "stablehlo.broadcast_in_dim"(%196) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x2x16x2xf32>) -> tensor<4x2x16x2x1xf32>
+    %207 = "stablehlo.broadcast_in_dim"(%205) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x2x16x2xf32>) -> tensor<4x2x16x2x1xf32>
+    %208 = "stablehlo.concatenate"(%206, %207) <{dimension = 4 : i64}> : (tensor<4x2x16x2x1xf32>, tensor<4x2x16x2x1xf32>) -> tensor<4x2x16x2x2xf32>
+    %209 = "stablehlo.reshape"(%208) : (tensor<4x2x16x2x2xf32>) -> tensor<4x2x16x4xf32>
+    %210 = "stablehlo.broadcast_in_dim"(%209) <{broadcast_dimensions = array<i64: 0, 1, 3, 4>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x2x16x4xf32>
+    %211 = "stablehlo.reshape"(%210) : (tensor<4x2x2x16x4xf32>) -> tensor<4x4x16x4xf32>
+    %212 = "stablehlo.broadcast_in_dim"(%159) <{broadcast_dimensions = array<i64: 0, 1, 3, 4>}> : (tensor<4x2x16x4xf32>) -> tensor<4x2x2x16x4xf32>
+    %213 = "stablehlo.reshape"(%212) : (tensor<4x2x2x16x4xf32>) -> tensor<4x4x16x4xf32>
+    %214 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<16xi32>
+    %215 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<2xi32>
+    %216 = "stablehlo.constant"() <{value = dense<2> : tensor<i32>}> : () -> tensor<i32>
+    %217 = "stablehlo.broadcast_in_dim"(%216) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
+    %218 = "stablehlo.multiply"(%217, %215) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+    %219 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+    %220 = "stablehlo.broadcast_in_dim"(%219) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<2xi32>
+    %221 = "stablehlo.add"(%220, %218) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+    %222 = "stablehlo.convert"(%221) : (tensor<2xi32>) -> tensor<2xf32>
+    %223 = "stablehlo.constant"() <{value = dense<4.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %224 = "stablehlo.broadcast_in_dim"(%223) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
+    %225 = "stablehlo.divide"(%222, %224) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %226 = "stablehlo.constant"() <{value = dense<1.000000e+02> : tensor<f32>}> : () -> tensor<f32>
+    %227 = "stablehlo.broadcast_in_dim"(%226) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
+    %228 = "stablehlo.power"(%227, %225) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %229 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %230 = "stablehlo.broadcast_in_dim"(%229) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32>
+    %231 = "stablehlo.divide"(%230, %228) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %232 = "stablehlo.convert"(%214) : (tensor<16xi32>) -> tensor<16xf32>
+    %233 = "stablehlo.broadcast_in_dim"(%232) <{broadcast_dimensions = array<i64: 0>}> : (tensor<16xf32>) -> tensor<16x1xf32>
+    %234 = "stablehlo.broadcast_in_dim"(%231) <{broadcast_dimensions = array<i64: 1>}> : (tensor<2xf32>) -> tensor<1x2xf32>
+    %235 = "stablehlo.broadcast_in_dim"(%233) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<16x1xf32>) -> tensor<16x2xf32>
+    %236 = "stablehlo.broadcast_in_dim"(%234) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x2xf32>) -> tensor<16x2xf32>
+    %237 = "stablehlo.multiply"(%235, %236) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+    %238 = "stablehlo.slice"(%155) <{limit_indices = array<i64: 4, 4, 16, 4>, start_indices = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x4x16x4xf32>) -> tensor<4x4x16x2xf32>
+    %239 = "stablehlo.slice"(%155) <{limit_indices = array<i64: 4, 4, 16, 4>, start_indices = array<i64: 0, 0, 0, 1>, strides = array<i64: 1, 1, 1, 2>}> : (tensor<4x4x16x4xf32>) -> tensor<4x4x16x2xf32>
+    %240 = "stablehlo.cosine"(%237) : (tensor<16x2xf32>) -> tensor<16x2xf32>
+    %241 = "stablehlo.sine"(%237) : (tensor<16x2xf32>) -> tensor<16x2xf32>
+    %242 = "stablehlo.broadcast_in_dim"(%240) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %243 = "stablehlo.broadcast_in_dim"(%242) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %244 = "stablehlo.broadcast_in_dim"(%243) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %245 = "stablehlo.multiply"(%238, %244) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %246 = "stablehlo.broadcast_in_dim"(%241) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %247 = "stablehlo.broadcast_in_dim"(%246) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %248 = "stablehlo.broadcast_in_dim"(%247) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %249 = "stablehlo.multiply"(%239, %248) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %250 = "stablehlo.subtract"(%245, %249) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %251 = "stablehlo.broadcast_in_dim"(%241) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %252 = "stablehlo.broadcast_in_dim"(%251) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %253 = "stablehlo.broadcast_in_dim"(%252) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %254 = "stablehlo.multiply"(%238, %253) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %255 = "stablehlo.broadcast_in_dim"(%240) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<16x2xf32>) -> tensor<1x16x2xf32>
+    %256 = "stablehlo.broadcast_in_dim"(%255) <{broadcast_dimensions = array<i64: 1, 2, 3>}> : (tensor<1x16x2xf32>) -> tensor<1x1x16x2xf32>
+    %257 = "stablehlo.broadcast_in_dim"(%256) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<1x1x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %258 = "stablehlo.multiply"(%239, %257) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %259 = "stablehlo.add"(%254, %258) : (tensor<4x4x16x2xf32>, tensor<4x4x16x2xf32>) -> tensor<4x4x16x2xf32>
+    %260 = "stablehlo.broadcast_in_dim"(%250) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x2xf32>) -> tensor<4x4x16x2x1xf32>
+    %261 = "stablehlo.broadcast_in_dim"(%259) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x2xf32>) -> tensor<4x4x16x2x1xf32>
+    %262 = "stablehlo.concatenate"(%260, %261) <{dimension = 4 : i64}> : (tensor<4x4x16x2x1xf32>, tensor<4x4x16x2x1xf32>) -> tensor<4x4x16x2x2xf32>
+    %263 = "stablehlo.reshape"(%262) : (tensor<4x4x16x2x2xf32>) -> tensor<4x4x16x4xf32>
+    %264 = "stablehlo.transpose"(%211) <{permutation = array<i64: 0, 1, 3, 2>}> : (tensor<4x4x16x4xf32>) -> tensor<4x4x4x16xf32>
+    %265 = "stablehlo.dot_general"(%263, %264) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [2]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x4x16x4xf32>, tensor<4x4x4x16xf32>) -> tensor<4x4x16x16xf32>
+    %266 = "stablehlo.constant"() <{value = dense<2.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %267 = "stablehlo.broadcast_in_dim"(%266) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16x16xf32>
+    %268 = "stablehlo.divide"(%265, %267) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %269 = "stablehlo.constant"() <{value = dense<5.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %270 = "stablehlo.broadcast_in_dim"(%269) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16x16xf32>
+    %271 = "stablehlo.divide"(%268, %270) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %272 = "stablehlo.tanh"(%271) : (tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %273 = "stablehlo.constant"() <{value = dense<5.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %274 = "stablehlo.broadcast_in_dim"(%273) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16x16xf32>
+    %275 = "stablehlo.multiply"(%274, %272) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %276 = "stablehlo.constant"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
+    %277 = "stablehlo.broadcast_in_dim"(%276) <{broadcast_dimensions = array<i64>}> : (tensor<i1>) -> tensor<16x16xi1>
+    %278 = "func.call"(%277) <{callee = @triu}> : (tensor<16x16xi1>) -> tensor<16x16xi1>
+    %279 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
+    %280 = "func.call"(%278, %279, %275) <{callee = @_where_1}> : (tensor<16x16xi1>, tensor<f32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %281 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
+    %282 = "stablehlo.reduce"(%280, %281) <{dimensions = array<i64: 3>}> ({
+    ^bb0(%arg47: tensor<f32>, %arg48: tensor<f32>):
+      %366 = "stablehlo.maximum"(%arg47, %arg48) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%366) : (tensor<f32>) -> ()
     }) : (tensor<4x4x16x16xf32>, tensor<f32>) -> tensor<4x4x16xf32>
-    %265 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-    %266 = "stablehlo.broadcast_in_dim"(%265) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16xf32>
-    %267 = "stablehlo.maximum"(%266, %264) : (tensor<4x4x16xf32>, tensor<4x4x16xf32>) -> tensor<4x4x16xf32>
-    %268 = "stablehlo.broadcast_in_dim"(%267) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x4x16xf32>) -> tensor<4x4x16x1xf32>
-    %269 = "stablehlo.broadcast_in_dim"(%268) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x1xf32>) -> tensor<4x4x16x16xf32>
-    %270 = "stablehlo.subtract"(%262, %269) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %271 = "stablehlo.exponential"(%270) : (tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %272 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %273 = "stablehlo.reduce"(%271, %272) <{dimensions = array<i64: 3>}> ({
-    ^bb0(%arg44: tensor<f32>, %arg45: tensor<f32>):
-      %347 = "stablehlo.add"(%arg44, %arg45) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%347) : (tensor<f32>) -> ()
+    %283 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
+    %284 = "stablehlo.broadcast_in_dim"(%283) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16xf32>
+    %285 = "stablehlo.maximum"(%284, %282) : (tensor<4x4x16xf32>, tensor<4x4x16xf32>) -> tensor<4x4x16xf32>
+    %286 = "stablehlo.broadcast_in_dim"(%285) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x4x16xf32>) -> tensor<4x4x16x1xf32>
+    %287 = "stablehlo.broadcast_in_dim"(%286) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x1xf32>) -> tensor<4x4x16x16xf32>
+    %288 = "stablehlo.subtract"(%280, %287) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %289 = "stablehlo.exponential"(%288) : (tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %290 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %291 = "stablehlo.reduce"(%289, %290) <{dimensions = array<i64: 3>}> ({
+    ^bb0(%arg45: tensor<f32>, %arg46: tensor<f32>):
+      %365 = "stablehlo.add"(%arg45, %arg46) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%365) : (tensor<f32>) -> ()
     }) : (tensor<4x4x16x16xf32>, tensor<f32>) -> tensor<4x4x16xf32>
-    %274 = "stablehlo.broadcast_in_dim"(%273) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x4x16xf32>) -> tensor<4x4x16x1xf32>
-    %275 = "stablehlo.broadcast_in_dim"(%274) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x1xf32>) -> tensor<4x4x16x16xf32>
-    %276 = "stablehlo.divide"(%271, %275) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
-    %277 = "stablehlo.dot_general"(%195, %276) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [3]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x4x16x4xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x4x16xf32>
-    %278 = "stablehlo.dot_general"(%277, %arg28) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2, 1], rhs_contracting_dimensions = [1, 0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x4x4x16xf32>, tensor<4x4x16xf32>) -> tensor<4x16x16xf32>
-    %279 = "stablehlo.add"(%107, %278) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %280 = "stablehlo.dot_general"(%279, %arg27) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x24xf32>) -> tensor<4x16x24xf32>
-    %281 = "stablehlo.negate"(%280) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %282 = "stablehlo.exponential"(%281) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %283 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %284 = "stablehlo.broadcast_in_dim"(%283) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
-    %285 = "stablehlo.add"(%284, %282) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %286 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %287 = "stablehlo.broadcast_in_dim"(%286) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
-    %288 = "stablehlo.divide"(%287, %285) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %289 = "stablehlo.dot_general"(%279, %arg30) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x24xf32>) -> tensor<4x16x24xf32>
-    %290 = "func.call"(%289) <{callee = @relu}> : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %291 = "chlo.square"(%290) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %292 = "stablehlo.multiply"(%288, %291) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %293 = "stablehlo.dot_general"(%292, %arg26) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x24xf32>, tensor<24x16xf32>) -> tensor<4x16x16xf32>
-    %294 = "stablehlo.add"(%279, %293) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %295 = "stablehlo.multiply"(%arg25, %arg25) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-    %296 = "stablehlo.multiply"(%295, %arg25) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-    %297 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %298 = "stablehlo.broadcast_in_dim"(%297) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16xf32>
-    %299 = "stablehlo.minimum"(%296, %298) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-    %300 = "stablehlo.broadcast_in_dim"(%299) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
-    %301 = "stablehlo.broadcast_in_dim"(%300) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
-    %302 = "stablehlo.broadcast_in_dim"(%301) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
-    %303 = "stablehlo.add"(%294, %302) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %304 = "stablehlo.transpose"(%arg34) <{permutation = array<i64: 1, 0>}> : (tensor<256x16xf32>) -> tensor<16x256xf32>
-    %305 = "stablehlo.dot_general"(%303, %304) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x256xf32>) -> tensor<4x16x256xf32>
-    %306 = "stablehlo.reshape"(%305) : (tensor<4x16x256xf32>) -> tensor<64x256xf32>
-    %307 = "stablehlo.slice"(%arg35) <{limit_indices = array<i64: 4, 17>, start_indices = array<i64: 0, 1>, strides = array<i64: 1, 1>}> : (tensor<4x17xi32>) -> tensor<4x16xi32>
-    %308 = "stablehlo.reshape"(%307) : (tensor<4x16xi32>) -> tensor<64xi32>
-    %309 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-    %310 = "stablehlo.reduce"(%306, %309) <{dimensions = array<i64: 1>}> ({
-    ^bb0(%arg42: tensor<f32>, %arg43: tensor<f32>):
-      %346 = "stablehlo.maximum"(%arg42, %arg43) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%346) : (tensor<f32>) -> ()
+    %292 = "stablehlo.broadcast_in_dim"(%291) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x4x16xf32>) -> tensor<4x4x16x1xf32>
+    %293 = "stablehlo.broadcast_in_dim"(%292) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x1xf32>) -> tensor<4x4x16x16xf32>
+    %294 = "stablehlo.divide"(%289, %293) : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+    %295 = "stablehlo.dot_general"(%213, %294) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [3]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x4x16x4xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x4x16xf32>
+    %296 = "stablehlo.dot_general"(%295, %arg29) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2, 1], rhs_contracting_dimensions = [1, 0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x4x4x16xf32>, tensor<4x4x16xf32>) -> tensor<4x16x16xf32>
+    %297 = "stablehlo.add"(%125, %296) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %298 = "stablehlo.dot_general"(%297, %arg28) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x24xf32>) -> tensor<4x16x24xf32>
+    %299 = "stablehlo.negate"(%298) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %300 = "stablehlo.exponential"(%299) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %301 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %302 = "stablehlo.broadcast_in_dim"(%301) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
+    %303 = "stablehlo.add"(%302, %300) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %304 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %305 = "stablehlo.broadcast_in_dim"(%304) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
+    %306 = "stablehlo.divide"(%305, %303) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %307 = "stablehlo.dot_general"(%297, %arg31) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x24xf32>) -> tensor<4x16x24xf32>
+    %308 = "func.call"(%307) <{callee = @relu}> : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %309 = "chlo.square"(%308) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %310 = "stablehlo.multiply"(%306, %309) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %311 = "stablehlo.dot_general"(%310, %arg27) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x24xf32>, tensor<24x16xf32>) -> tensor<4x16x16xf32>
+    %312 = "stablehlo.add"(%297, %311) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %313 = "stablehlo.multiply"(%arg26, %arg26) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %314 = "stablehlo.multiply"(%313, %arg26) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %315 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %316 = "stablehlo.broadcast_in_dim"(%315) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16xf32>
+    %317 = "stablehlo.minimum"(%314, %316) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %318 = "stablehlo.broadcast_in_dim"(%317) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
+    %319 = "stablehlo.broadcast_in_dim"(%318) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
+    %320 = "stablehlo.broadcast_in_dim"(%319) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
+    %321 = "stablehlo.add"(%312, %320) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %322 = "stablehlo.transpose"(%arg35) <{permutation = array<i64: 1, 0>}> : (tensor<256x16xf32>) -> tensor<16x256xf32>
+    %323 = "stablehlo.dot_general"(%321, %322) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x256xf32>) -> tensor<4x16x256xf32>
+    %324 = "stablehlo.reshape"(%323) : (tensor<4x16x256xf32>) -> tensor<64x256xf32>
+    %325 = "stablehlo.slice"(%arg36) <{limit_indices = array<i64: 4, 17>, start_indices = array<i64: 0, 1>, strides = array<i64: 1, 1>}> : (tensor<4x17xi32>) -> tensor<4x16xi32>
+    %326 = "stablehlo.reshape"(%325) : (tensor<4x16xi32>) -> tensor<64xi32>
+    %327 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
+    %328 = "stablehlo.reduce"(%324, %327) <{dimensions = array<i64: 1>}> ({
+    ^bb0(%arg43: tensor<f32>, %arg44: tensor<f32>):
+      %364 = "stablehlo.maximum"(%arg43, %arg44) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%364) : (tensor<f32>) -> ()
     }) : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
-    %311 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-    %312 = "stablehlo.broadcast_in_dim"(%311) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
-    %313 = "stablehlo.maximum"(%312, %310) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %314 = "stablehlo.is_finite"(%313) : (tensor<64xf32>) -> tensor<64xi1>
-    %315 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %316 = "stablehlo.broadcast_in_dim"(%315) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
-    %317 = "stablehlo.select"(%314, %313, %316) : (tensor<64xi1>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %318 = "stablehlo.broadcast_in_dim"(%317) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xf32>) -> tensor<64x1xf32>
-    %319 = "stablehlo.broadcast_in_dim"(%318) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<64x1xf32>) -> tensor<64x256xf32>
-    %320 = "stablehlo.subtract"(%306, %319) : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32>
-    %321 = "stablehlo.exponential"(%320) : (tensor<64x256xf32>) -> tensor<64x256xf32>
-    %322 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %323 = "stablehlo.reduce"(%321, %322) <{dimensions = array<i64: 1>}> ({
-    ^bb0(%arg40: tensor<f32>, %arg41: tensor<f32>):
-      %345 = "stablehlo.add"(%arg40, %arg41) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%345) : (tensor<f32>) -> ()
+    %329 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
+    %330 = "stablehlo.broadcast_in_dim"(%329) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
+    %331 = "stablehlo.maximum"(%330, %328) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %332 = "stablehlo.is_finite"(%331) : (tensor<64xf32>) -> tensor<64xi1>
+    %333 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %334 = "stablehlo.broadcast_in_dim"(%333) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
+    %335 = "stablehlo.select"(%332, %331, %334) : (tensor<64xi1>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %336 = "stablehlo.broadcast_in_dim"(%335) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xf32>) -> tensor<64x1xf32>
+    %337 = "stablehlo.broadcast_in_dim"(%336) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<64x1xf32>) -> tensor<64x256xf32>
+    %338 = "stablehlo.subtract"(%324, %337) : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32>
+    %339 = "stablehlo.exponential"(%338) : (tensor<64x256xf32>) -> tensor<64x256xf32>
+    %340 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %341 = "stablehlo.reduce"(%339, %340) <{dimensions = array<i64: 1>}> ({
+    ^bb0(%arg41: tensor<f32>, %arg42: tensor<f32>):
+      %363 = "stablehlo.add"(%arg41, %arg42) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%363) : (tensor<f32>) -> ()
     }) : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
-    %324 = "stablehlo.abs"(%323) : (tensor<64xf32>) -> tensor<64xf32>
-    %325 = "stablehlo.log"(%324) : (tensor<64xf32>) -> tensor<64xf32>
-    %326 = "stablehlo.add"(%325, %317) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %327 = "stablehlo.broadcast_in_dim"(%308) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xi32>) -> tensor<64x1xi32>
-    %328 = "func.call"(%306, %327) <{callee = @take_along_axis}> : (tensor<64x256xf32>, tensor<64x1xi32>) -> tensor<64x1xf32>
-    %329 = "stablehlo.reshape"(%328) : (tensor<64x1xf32>) -> tensor<64xf32>
-    %330 = "stablehlo.subtract"(%326, %329) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %331 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %332 = "stablehlo.reduce"(%330, %331) <{dimensions = array<i64: 0>}> ({
-    ^bb0(%arg38: tensor<f32>, %arg39: tensor<f32>):
-      %344 = "stablehlo.add"(%arg38, %arg39) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%344) : (tensor<f32>) -> ()
+    %342 = "stablehlo.abs"(%341) : (tensor<64xf32>) -> tensor<64xf32>
+    %343 = "stablehlo.log"(%342) : (tensor<64xf32>) -> tensor<64xf32>
+    %344 = "stablehlo.add"(%343, %335) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %345 = "stablehlo.broadcast_in_dim"(%326) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xi32>) -> tensor<64x1xi32>
+    %346 = "func.call"(%324, %345) <{callee = @take_along_axis}> : (tensor<64x256xf32>, tensor<64x1xi32>) -> tensor<64x1xf32>
+    %347 = "stablehlo.reshape"(%346) : (tensor<64x1xf32>) -> tensor<64xf32>
+    %348 = "stablehlo.subtract"(%344, %347) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %349 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %350 = "stablehlo.reduce"(%348, %349) <{dimensions = array<i64: 0>}> ({
+    ^bb0(%arg39: tensor<f32>, %arg40: tensor<f32>):
+      %362 = "stablehlo.add"(%arg39, %arg40) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%362) : (tensor<f32>) -> ()
     }) : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
-    %333 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
-    %334 = "stablehlo.divide"(%332, %333) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %335 = "stablehlo.multiply"(%326, %326) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %336 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %337 = "stablehlo.reduce"(%335, %336) <{dimensions = array<i64: 0>}> ({
-    ^bb0(%arg36: tensor<f32>, %arg37: tensor<f32>):
-      %343 = "stablehlo.add"(%arg36, %arg37) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%343) : (tensor<f32>) -> ()
+    %351 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
+    %352 = "stablehlo.divide"(%350, %351) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %353 = "stablehlo.multiply"(%344, %344) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %354 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %355 = "stablehlo.reduce"(%353, %354) <{dimensions = array<i64: 0>}> ({
+    ^bb0(%arg37: tensor<f32>, %arg38: tensor<f32>):
+      %361 = "stablehlo.add"(%arg37, %arg38) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%361) : (tensor<f32>) -> ()
     }) : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
-    %338 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
-    %339 = "stablehlo.divide"(%337, %338) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %340 = "stablehlo.constant"() <{value = dense<0.00999999977> : tensor<f32>}> : () -> tensor<f32>
-    %341 = "stablehlo.multiply"(%340, %339) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %342 = "stablehlo.add"(%334, %341) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    "func.return"(%342) : (tensor<f32>) -> ()
+    %356 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
+    %357 = "stablehlo.divide"(%355, %356) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %358 = "stablehlo.constant"() <{value = dense<0.00999999977> : tensor<f32>}> : () -> tensor<f32>
+    %359 = "stablehlo.multiply"(%358, %357) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %360 = "stablehlo.add"(%352, %359) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "func.return"(%360) : (tensor<f32>) -> ()
   }) : () -> ()
   "func.func"() <{function_type = (tensor<256x16xf32>, tensor<4x16xi32>) -> tensor<4x16x16xf32>, sym_name = "_take", sym_visibility = "private"}> ({
-  ^bb0(%arg21: tensor<256x16xf32>, %arg22: tensor<4x16xi32>):
-    %69 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
-    %70 = "stablehlo.broadcast_in_dim"(%69) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<4x16xi32>
-    %71 = "stablehlo.compare"(%arg22, %70) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi1>
-    %72 = "stablehlo.constant"() <{value = dense<256> : tensor<i32>}> : () -> tensor<i32>
-    %73 = "stablehlo.broadcast_in_dim"(%72) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<4x16xi32>
-    %74 = "stablehlo.add"(%arg22, %73) : (tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi32>
-    %75 = "func.call"(%71, %74, %arg22) <{callee = @_where}> : (tensor<4x16xi1>, tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi32>
-    %76 = "stablehlo.broadcast_in_dim"(%75) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<4x16xi32>) -> tensor<4x16x1xi32>
-    %77 = "stablehlo.constant"() <{value = dense<255> : tensor<1xi32>}> : () -> tensor<1xi32>
+  ^bb0(%arg22: tensor<256x16xf32>, %arg23: tensor<4x16xi32>):
     %78 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
-    %79 = "stablehlo.broadcast_in_dim"(%78) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<4x16x1xi32>
-    %80 = "stablehlo.compare"(%76, %79) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction GE>}> : (tensor<4x16x1xi32>, tensor<4x16x1xi32>) -> tensor<4x16x1xi1>
-    %81 = "stablehlo.broadcast_in_dim"(%77) <{broadcast_dimensions = array<i64: 2>}> : (tensor<1xi32>) -> tensor<1x1x1xi32>
-    %82 = "stablehlo.broadcast_in_dim"(%81) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x1xi32>) -> tensor<4x16x1xi32>
-    %83 = "stablehlo.compare"(%76, %82) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction LE>}> : (tensor<4x16x1xi32>, tensor<4x16x1xi32>) -> tensor<4x16x1xi1>
-    %84 = "stablehlo.and"(%80, %83) : (tensor<4x16x1xi1>, tensor<4x16x1xi1>) -> tensor<4x16x1xi1>
-    %85 = "stablehlo.constant"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
-    %86 = "stablehlo.reduce"(%84, %85) <{dimensions = array<i64: 2>}> ({
-    ^bb0(%arg23: tensor<i1> loc("reduce_and"), %arg24: tensor<i1> loc("reduce_and")):
-      %92 = "stablehlo.and"(%arg23, %arg24) : (tensor<i1>, tensor<i1>) -> tensor<i1>
-      "stablehlo.return"(%92) : (tensor<i1>) -> ()
+    %79 = "stablehlo.broadcast_in_dim"(%78) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<4x16xi32>
+    %80 = "stablehlo.compare"(%arg23, %79) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi1>
+    %81 = "stablehlo.constant"() <{value = dense<256> : tensor<i32>}> : () -> tensor<i32>
+    %82 = "stablehlo.broadcast_in_dim"(%81) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<4x16xi32>
+    %83 = "stablehlo.add"(%arg23, %82) : (tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi32>
+    %84 = "func.call"(%80, %83, %arg23) <{callee = @_where}> : (tensor<4x16xi1>, tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi32>
+    %85 = "stablehlo.broadcast_in_dim"(%84) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<4x16xi32>) -> tensor<4x16x1xi32>
+    %86 = "stablehlo.constant"() <{value = dense<255> : tensor<1xi32>}> : () -> tensor<1xi32>
+    %87 = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+    %88 = "stablehlo.broadcast_in_dim"(%87) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<4x16x1xi32>
+    %89 = "stablehlo.compare"(%85, %88) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction GE>}> : (tensor<4x16x1xi32>, tensor<4x16x1xi32>) -> tensor<4x16x1xi1>
+    %90 = "stablehlo.broadcast_in_dim"(%86) <{broadcast_dimensions = array<i64: 2>}> : (tensor<1xi32>) -> tensor<1x1x1xi32>
+    %91 = "stablehlo.broadcast_in_dim"(%90) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x1xi32>) -> tensor<4x16x1xi32>
+    %92 = "stablehlo.compare"(%85, %91) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction LE>}> : (tensor<4x16x1xi32>, tensor<4x16x1xi32>) -> tensor<4x16x1xi1>
+    %93 = "stablehlo.and"(%89, %92) : (tensor<4x16x1xi1>, tensor<4x16x1xi1>) -> tensor<4x16x1xi1>
+    %94 = "stablehlo.constant"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
+    %95 = "stablehlo.reduce"(%93, %94) <{dimensions = array<i64: 2>}> ({
+    ^bb0(%arg24: tensor<i1> loc("reduce_and"), %arg25: tensor<i1> loc("reduce_and")):
+      %101 = "stablehlo.and"(%arg24, %arg25) : (tensor<i1>, tensor<i1>) -> tensor<i1>
+      "stablehlo.return"(%101) : (tensor<i1>) -> ()
     }) : (tensor<4x16x1xi1>, tensor<i1>) -> tensor<4x16xi1>
-    %87 = "stablehlo.gather"(%arg21, %76) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, indices_are_sorted = false, slice_sizes = array<i64: 1, 16>}> : (tensor<256x16xf32>, tensor<4x16x1xi32>) -> tensor<4x16x16xf32>
-    %88 = "stablehlo.broadcast_in_dim"(%86) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<4x16xi1>) -> tensor<4x16x16xi1>
-    %89 = "stablehlo.constant"() <{value = dense<0x7FC00000> : tensor<f32>}> : () -> tensor<f32>
-    %90 = "stablehlo.broadcast_in_dim"(%89) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x16xf32>
-    %91 = "stablehlo.select"(%88, %87, %90) : (tensor<4x16x16xi1>, tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    "func.return"(%91) : (tensor<4x16x16xf32>) -> ()
+    %96 = "stablehlo.gather"(%arg22, %85) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, indices_are_sorted = false, slice_sizes = array<i64: 1, 16>}> : (tensor<256x16xf32>, tensor<4x16x1xi32>) -> tensor<4x16x16xf32>
+    %97 = "stablehlo.broadcast_in_dim"(%95) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<4x16xi1>) -> tensor<4x16x16xi1>
+    %98 = "stablehlo.constant"() <{value = dense<0x7FC00000> : tensor<f32>}> : () -> tensor<f32>
+    %99 = "stablehlo.broadcast_in_dim"(%98) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x16xf32>
+    %100 = "stablehlo.select"(%97, %96, %99) : (tensor<4x16x16xi1>, tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    "func.return"(%100) : (tensor<4x16x16xf32>) -> ()
   }) : () -> ()
   "func.func"() <{function_type = (tensor<4x16xi1>, tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi32>, sym_name = "_where", sym_visibility = "private"}> ({
-  ^bb0(%arg18: tensor<4x16xi1>, %arg19: tensor<4x16xi32>, %arg20: tensor<4x16xi32>):
-    %68 = "stablehlo.select"(%arg18, %arg19, %arg20) : (tensor<4x16xi1>, tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi32>
-    "func.return"(%68) : (tensor<4x16xi32>) -> ()
+  ^bb0(%arg19: tensor<4x16xi1>, %arg20: tensor<4x16xi32>, %arg21: tensor<4x16xi32>):
+    %77 = "stablehlo.select"(%arg19, %arg20, %arg21) : (tensor<4x16xi1>, tensor<4x16xi32>, tensor<4x16xi32>) -> tensor<4x16xi32>
+    "func.return"(%77) : (tensor<4x16xi32>) -> ()
+  }) : () -> ()
+  "func.func"() <{function_type = (tensor<16x16xf32>) -> tensor<16x16xf32>, sym_name = "tril", sym_visibility = "private"}> ({
+  ^bb0(%arg18: tensor<16x16xf32>):
+    %68 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<16x16xi32>
+    %69 = "stablehlo.constant"() <{value = dense<-1> : tensor<i32>}> : () -> tensor<i32>
+    %70 = "stablehlo.broadcast_in_dim"(%69) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<16x16xi32>
+    %71 = "stablehlo.add"(%68, %70) : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+    %72 = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<16x16xi32>
+    %73 = "stablehlo.compare"(%71, %72) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction GE>}> : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi1>
+    %74 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %75 = "stablehlo.broadcast_in_dim"(%74) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16x16xf32>
+    %76 = "stablehlo.select"(%73, %arg18, %75) : (tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    "func.return"(%76) : (tensor<16x16xf32>) -> ()
   }) : () -> ()
   "func.func"() <{function_type = (tensor<4x16x16xf32>, tensor<i32>) -> tensor<4x16x1xf32>, sym_name = "_var", sym_visibility = "private"}> ({
   ^bb0(%arg12: tensor<4x16x16xf32>, %arg13: tensor<i32>):
