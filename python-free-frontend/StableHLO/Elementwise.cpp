@@ -42,6 +42,17 @@ static Ref formed(const Ref &x, Form form, const Ref &of, ArrayRef<int64_t> alon
   return std::make_shared<Lazy>(y);
 }
 
+/// What `x` is a multiple of, and the factor.
+static std::pair<Value, double> multipleOf(const Lazy &x) {
+  Value base = x.core;
+  double factor = 1;
+  while (auto scale = base.getDefiningOp<ScaleOp>()) {
+    factor *= scale.getFactor().convertToDouble();
+    base = scale.getX();
+  }
+  return {base, factor};
+}
+
 Ref Importer::unknown(Operation *op) const {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Lazy value{Dims(type.getShape()), {}, type.getElementType(), {}, {}};
@@ -59,6 +70,10 @@ FailureOr<Ref> Importer::usable(const Ref &value) {
   case Form::lessMaximum:
     return graph.error() << "uses a maximum, which has a derivative only in softmax, log_softmax and "
                             "logsumexp over one dimension, as jax.nn has them; use these";
+  case Form::errorFunction:
+  case Form::normal:
+    return graph.error() << "uses an error function, which is imported in x / 2 (1 + erf(x / sqrt 2)) only, as "
+                            "jax.nn.gelu has it";
   case Form::picked:
     return graph.error() << "uses single logits of tokens; log_softmax or logsumexp belongs to them in a loss";
   case Form::bothTokens:
@@ -86,6 +101,9 @@ FailureOr<Ref> Importer::add(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
   if (!a->isFloat() && !(a->isKnown() && b->isKnown()))
     return unknown(op);
+  for (auto [erf, one] : {std::pair(a, b), std::pair(b, a)})
+    if (erf->form == Form::errorFunction && one->splat() == 1.0)
+      return formed(erf, Form::normal, erf->of);
   for (auto [sum, maximum] : {std::pair(a, b), std::pair(b, a)})
     if (sum->form == Form::lessMaximum && maximum->form == Form::maximum &&
         isSame(*sum->of, *maximum->of) && sum->dims == maximum->dims && sum->along == maximum->along) {
@@ -159,6 +177,10 @@ FailureOr<Ref> Importer::multiply(Operation *op) {
   for (auto [x, factor] : {std::pair(a, b), std::pair(b, a)})
     if (std::optional<double> number = factor->splat(); number && x->form == Form::tokenLoss)
       return formed(x, Form::tokenLoss, x->of, {}, x->number * *number);
+  for (auto [x, normal] : {std::pair(a, b), std::pair(b, a)})
+    if (normal->form == Form::normal && x->core && x->shape == normal->shape && x->dims == normal->dims)
+      if (auto [base, factor] = multipleOf(*x); base == normal->of->core)
+        return graph.scaled(graph.unary<GeluOp>(normal->of, /*tanh=*/false), 2 * factor);
   FailureOr<Ref> x = usable(a), y = usable(b);
   if (failed(x) || failed(y))
     return failure();
@@ -339,7 +361,32 @@ FailureOr<Ref> Importer::absolute(Operation *op) {
     return a;
   if (a->isKnown())
     return graph.computed({a}, a->element, [](ArrayRef<double> v) { return std::abs(v[0]); });
-  return graph.error() << "of what may be below 0 has no derivative here; use a square";
+  FailureOr<Ref> x = usable(a);
+  if (failed(x))
+    return failure();
+  FailureOr<Ref> minus = graph.scaled(*x, -1);
+  if (failed(minus))
+    return failure();
+  return graph.add(graph.unary<ReluOp>(*x), graph.unary<ReluOp>(*minus));
+}
+
+FailureOr<Ref> Importer::errorFunction(Operation *op) {
+  FailureOr<Ref> x = operand(op, 0);
+  if (failed(x))
+    return failure();
+  bool isComplement = op->getName().getStringRef() == "chlo.erfc";
+  if ((*x)->isKnown())
+    return graph.computed({*x}, (*x)->element, [isComplement](ArrayRef<double> v) {
+      return isComplement ? std::erfc(v[0]) : std::erf(v[0]);
+    });
+  auto [base, factor] = multipleOf(**x);
+  // The text has numbers of f32.
+  if (std::abs(factor - (isComplement ? -M_SQRT1_2 : M_SQRT1_2)) > 1e-6)
+    return graph.error() << "is imported in the Gaussian error linear unit only, x / 2 (1 + erf(x / sqrt 2)), as "
+                            "jax.nn.gelu has it";
+  Lazy y{(*x)->shape, (*x)->dims, (*x)->element, {}, {}};
+  return formed(std::make_shared<Lazy>(y), isComplement ? Form::normal : Form::errorFunction,
+                graph.wrap(y.shape, y.dims, base));
 }
 
 FailureOr<Ref> Importer::tanh(Operation *op) {

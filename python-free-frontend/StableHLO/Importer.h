@@ -58,7 +58,7 @@ private:
   // Element by element.
   FailureOr<Ref> absolute(Operation *op), add(Operation *op), combine(Operation *op),
       compare(Operation *op), convert(Operation *op), cosine(Operation *op), divide(Operation *op),
-      exponential(Operation *op), invert(Operation *op), isFinite(Operation *op),
+      errorFunction(Operation *op), exponential(Operation *op), invert(Operation *op), isFinite(Operation *op),
       logarithm(Operation *op), logistic(Operation *op), maximum(Operation *op), minimum(Operation *op),
       multiply(Operation *op), negate(Operation *op), power(Operation *op), root(Operation *op),
       select(Operation *op), square(Operation *op), subtract(Operation *op), tanh(Operation *op);

@@ -49,6 +49,8 @@ enum class Form {
   product,     ///< x times `other` with the numbers `product`, times `number`
   masked,      ///< a product where `mask` is 1, and of no weight elsewhere
   softmax,     ///< softmax x, along `along`
+  errorFunction, ///< erf(x / sqrt 2)
+  normal,      ///< 1 + erf(x / sqrt 2): with x / 2 as the other factor a product is gelu
   picked,      ///< of each row of x the element of a token, `other`
   tokenLoss,   ///< `number` times the cross-entropies of the rows of x and `other`, or sums of some of them
   bothTokens,  ///< tokens, of which all but the last are inputs and all but the first are targets

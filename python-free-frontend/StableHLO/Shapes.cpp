@@ -347,6 +347,8 @@ FailureOr<Ref> Importer::gather(Operation *op) {
 
 Importer::Handler Importer::handlerOf(StringRef name) {
   static const llvm::StringMap<Handler> known = {
+      {"chlo.erf", &Importer::errorFunction},
+      {"chlo.erfc", &Importer::errorFunction},
       {"chlo.square", &Importer::square},
       {"stablehlo.abs", &Importer::absolute},
       {"stablehlo.add", &Importer::add},

@@ -213,6 +213,8 @@ static const Parse &parserOf(StringRef name) {
                         iota[] = "iota_dimension";
   static const llvm::StringMap<Parse> known = [] {
     llvm::StringMap<Parse> found = {
+        {"chlo.erf", parseElementwise},
+        {"chlo.erfc", parseElementwise},
         {"chlo.square", parseElementwise},
         {"stablehlo.constant", parseConstant},
         {"stablehlo.iota", parseWithDim<iota>},
@@ -246,8 +248,6 @@ std::string hlo::refusalOf(StringRef name) {
                                 "shards the model, and a function of the listed ops computes it"},
       {"stablehlo.rng", "dropout and other random numbers cannot be imported; leave them out"},
       {"stablehlo.rng_bit_generator", "dropout and other random numbers cannot be imported; leave them out"},
-      {"chlo.erf", "use jax.nn.gelu(x, approximate=True)"},
-      {"chlo.erfc", "use jax.nn.gelu(x, approximate=True)"},
       {"stablehlo.scatter", "differentiate nothing before the export: Meshwright differentiates"},
   };
   StringRef said = advice.lookup(name);

@@ -32,7 +32,7 @@ def features(params, tokens):
         scores = 5 * jnp.tanh(rope(q) @ k.transpose(0, 2, 1) / SIZE**0.5 / 5)
         hidden = jnp.triu(jnp.ones((LENGTH, LENGTH), bool), 1)
         x = x + jnp.einsum("hst,htd,hdw->sw", jax.nn.softmax(jnp.where(hidden, -jnp.inf, scores)), v, p["out"])
-        x = x + (jax.nn.sigmoid(x @ p["gate"]) * jnp.square(jax.nn.relu(x @ p["up"]))) @ p["down"] + jnp.minimum(p["bias"] ** 3, 1)
+        x = x + (jax.nn.sigmoid(x @ p["gate"]) * jnp.abs(jax.nn.gelu(x @ p["up"], approximate=False))) @ p["down"] + jnp.square(jax.nn.relu(jnp.minimum(p["bias"] ** 3, 1)))
     return x
 
 

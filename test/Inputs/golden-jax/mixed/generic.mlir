@@ -28,8 +28,8 @@
     %126 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
     %127 = "stablehlo.reduce"(%125, %126) <{dimensions = array<i64: 2>}> ({
     ^bb0(%arg49: tensor<f32>, %arg50: tensor<f32>):
-      %367 = "stablehlo.add"(%arg49, %arg50) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%367) : (tensor<f32>) -> ()
+      %377 = "stablehlo.add"(%arg49, %arg50) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%377) : (tensor<f32>) -> ()
     }) : (tensor<4x16x16xf32>, tensor<f32>) -> tensor<4x16xf32>
     %128 = "stablehlo.broadcast_in_dim"(%127) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<4x16xf32>) -> tensor<4x16x1xf32>
     %129 = "stablehlo.constant"() <{value = dense<1.600000e+01> : tensor<f32>}> : () -> tensor<f32>
@@ -187,8 +187,8 @@
     %281 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
     %282 = "stablehlo.reduce"(%280, %281) <{dimensions = array<i64: 3>}> ({
     ^bb0(%arg47: tensor<f32>, %arg48: tensor<f32>):
-      %366 = "stablehlo.maximum"(%arg47, %arg48) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%366) : (tensor<f32>) -> ()
+      %376 = "stablehlo.maximum"(%arg47, %arg48) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%376) : (tensor<f32>) -> ()
     }) : (tensor<4x4x16x16xf32>, tensor<f32>) -> tensor<4x4x16xf32>
     %283 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
     %284 = "stablehlo.broadcast_in_dim"(%283) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x4x16xf32>
@@ -200,8 +200,8 @@
     %290 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
     %291 = "stablehlo.reduce"(%289, %290) <{dimensions = array<i64: 3>}> ({
     ^bb0(%arg45: tensor<f32>, %arg46: tensor<f32>):
-      %365 = "stablehlo.add"(%arg45, %arg46) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%365) : (tensor<f32>) -> ()
+      %375 = "stablehlo.add"(%arg45, %arg46) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%375) : (tensor<f32>) -> ()
     }) : (tensor<4x4x16x16xf32>, tensor<f32>) -> tensor<4x4x16xf32>
     %292 = "stablehlo.broadcast_in_dim"(%291) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<4x4x16xf32>) -> tensor<4x4x16x1xf32>
     %293 = "stablehlo.broadcast_in_dim"(%292) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x4x16x1xf32>) -> tensor<4x4x16x16xf32>
@@ -219,76 +219,86 @@
     %305 = "stablehlo.broadcast_in_dim"(%304) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
     %306 = "stablehlo.divide"(%305, %303) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
     %307 = "stablehlo.dot_general"(%297, %arg31) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x24xf32>) -> tensor<4x16x24xf32>
-    %308 = "func.call"(%307) <{callee = @relu}> : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %309 = "chlo.square"(%308) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %310 = "stablehlo.multiply"(%306, %309) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %311 = "stablehlo.dot_general"(%310, %arg27) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x24xf32>, tensor<24x16xf32>) -> tensor<4x16x16xf32>
-    %312 = "stablehlo.add"(%297, %311) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %313 = "stablehlo.multiply"(%arg26, %arg26) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-    %314 = "stablehlo.multiply"(%313, %arg26) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-    %315 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %316 = "stablehlo.broadcast_in_dim"(%315) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16xf32>
-    %317 = "stablehlo.minimum"(%314, %316) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
-    %318 = "stablehlo.broadcast_in_dim"(%317) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
-    %319 = "stablehlo.broadcast_in_dim"(%318) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
-    %320 = "stablehlo.broadcast_in_dim"(%319) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
-    %321 = "stablehlo.add"(%312, %320) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
-    %322 = "stablehlo.transpose"(%arg35) <{permutation = array<i64: 1, 0>}> : (tensor<256x16xf32>) -> tensor<16x256xf32>
-    %323 = "stablehlo.dot_general"(%321, %322) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x256xf32>) -> tensor<4x16x256xf32>
-    %324 = "stablehlo.reshape"(%323) : (tensor<4x16x256xf32>) -> tensor<64x256xf32>
-    %325 = "stablehlo.slice"(%arg36) <{limit_indices = array<i64: 4, 17>, start_indices = array<i64: 0, 1>, strides = array<i64: 1, 1>}> : (tensor<4x17xi32>) -> tensor<4x16xi32>
-    %326 = "stablehlo.reshape"(%325) : (tensor<4x16xi32>) -> tensor<64xi32>
-    %327 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-    %328 = "stablehlo.reduce"(%324, %327) <{dimensions = array<i64: 1>}> ({
+    %308 = "stablehlo.constant"() <{value = dense<5.000000e-01> : tensor<f32>}> : () -> tensor<f32>
+    %309 = "stablehlo.broadcast_in_dim"(%308) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
+    %310 = "stablehlo.multiply"(%309, %307) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %311 = "stablehlo.negate"(%307) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %312 = "stablehlo.constant"() <{value = dense<0.707106769> : tensor<f32>}> : () -> tensor<f32>
+    %313 = "stablehlo.broadcast_in_dim"(%312) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
+    %314 = "stablehlo.multiply"(%311, %313) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %315 = "chlo.erfc"(%314) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %316 = "stablehlo.multiply"(%310, %315) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %317 = "stablehlo.abs"(%316) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %318 = "stablehlo.multiply"(%306, %317) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+    %319 = "stablehlo.dot_general"(%318, %arg27) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x24xf32>, tensor<24x16xf32>) -> tensor<4x16x16xf32>
+    %320 = "stablehlo.add"(%297, %319) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %321 = "stablehlo.multiply"(%arg26, %arg26) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %322 = "stablehlo.multiply"(%321, %arg26) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %323 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %324 = "stablehlo.broadcast_in_dim"(%323) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16xf32>
+    %325 = "stablehlo.minimum"(%322, %324) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %326 = "func.call"(%325) <{callee = @relu}> : (tensor<16xf32>) -> tensor<16xf32>
+    %327 = "chlo.square"(%326) : (tensor<16xf32>) -> tensor<16xf32>
+    %328 = "stablehlo.broadcast_in_dim"(%327) <{broadcast_dimensions = array<i64: 1>}> : (tensor<16xf32>) -> tensor<1x16xf32>
+    %329 = "stablehlo.broadcast_in_dim"(%328) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
+    %330 = "stablehlo.broadcast_in_dim"(%329) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
+    %331 = "stablehlo.add"(%320, %330) : (tensor<4x16x16xf32>, tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+    %332 = "stablehlo.transpose"(%arg35) <{permutation = array<i64: 1, 0>}> : (tensor<256x16xf32>) -> tensor<16x256xf32>
+    %333 = "stablehlo.dot_general"(%331, %332) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x16x16xf32>, tensor<16x256xf32>) -> tensor<4x16x256xf32>
+    %334 = "stablehlo.reshape"(%333) : (tensor<4x16x256xf32>) -> tensor<64x256xf32>
+    %335 = "stablehlo.slice"(%arg36) <{limit_indices = array<i64: 4, 17>, start_indices = array<i64: 0, 1>, strides = array<i64: 1, 1>}> : (tensor<4x17xi32>) -> tensor<4x16xi32>
+    %336 = "stablehlo.reshape"(%335) : (tensor<4x16xi32>) -> tensor<64xi32>
+    %337 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
+    %338 = "stablehlo.reduce"(%334, %337) <{dimensions = array<i64: 1>}> ({
     ^bb0(%arg43: tensor<f32>, %arg44: tensor<f32>):
-      %364 = "stablehlo.maximum"(%arg43, %arg44) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%364) : (tensor<f32>) -> ()
+      %374 = "stablehlo.maximum"(%arg43, %arg44) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%374) : (tensor<f32>) -> ()
     }) : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
-    %329 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-    %330 = "stablehlo.broadcast_in_dim"(%329) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
-    %331 = "stablehlo.maximum"(%330, %328) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %332 = "stablehlo.is_finite"(%331) : (tensor<64xf32>) -> tensor<64xi1>
-    %333 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %334 = "stablehlo.broadcast_in_dim"(%333) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
-    %335 = "stablehlo.select"(%332, %331, %334) : (tensor<64xi1>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %336 = "stablehlo.broadcast_in_dim"(%335) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xf32>) -> tensor<64x1xf32>
-    %337 = "stablehlo.broadcast_in_dim"(%336) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<64x1xf32>) -> tensor<64x256xf32>
-    %338 = "stablehlo.subtract"(%324, %337) : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32>
-    %339 = "stablehlo.exponential"(%338) : (tensor<64x256xf32>) -> tensor<64x256xf32>
-    %340 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %341 = "stablehlo.reduce"(%339, %340) <{dimensions = array<i64: 1>}> ({
+    %339 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
+    %340 = "stablehlo.broadcast_in_dim"(%339) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
+    %341 = "stablehlo.maximum"(%340, %338) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %342 = "stablehlo.is_finite"(%341) : (tensor<64xf32>) -> tensor<64xi1>
+    %343 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %344 = "stablehlo.broadcast_in_dim"(%343) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<64xf32>
+    %345 = "stablehlo.select"(%342, %341, %344) : (tensor<64xi1>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %346 = "stablehlo.broadcast_in_dim"(%345) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xf32>) -> tensor<64x1xf32>
+    %347 = "stablehlo.broadcast_in_dim"(%346) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<64x1xf32>) -> tensor<64x256xf32>
+    %348 = "stablehlo.subtract"(%334, %347) : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32>
+    %349 = "stablehlo.exponential"(%348) : (tensor<64x256xf32>) -> tensor<64x256xf32>
+    %350 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %351 = "stablehlo.reduce"(%349, %350) <{dimensions = array<i64: 1>}> ({
     ^bb0(%arg41: tensor<f32>, %arg42: tensor<f32>):
-      %363 = "stablehlo.add"(%arg41, %arg42) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%363) : (tensor<f32>) -> ()
+      %373 = "stablehlo.add"(%arg41, %arg42) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%373) : (tensor<f32>) -> ()
     }) : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
-    %342 = "stablehlo.abs"(%341) : (tensor<64xf32>) -> tensor<64xf32>
-    %343 = "stablehlo.log"(%342) : (tensor<64xf32>) -> tensor<64xf32>
-    %344 = "stablehlo.add"(%343, %335) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %345 = "stablehlo.broadcast_in_dim"(%326) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xi32>) -> tensor<64x1xi32>
-    %346 = "func.call"(%324, %345) <{callee = @take_along_axis}> : (tensor<64x256xf32>, tensor<64x1xi32>) -> tensor<64x1xf32>
-    %347 = "stablehlo.reshape"(%346) : (tensor<64x1xf32>) -> tensor<64xf32>
-    %348 = "stablehlo.subtract"(%344, %347) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %349 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %350 = "stablehlo.reduce"(%348, %349) <{dimensions = array<i64: 0>}> ({
+    %352 = "stablehlo.abs"(%351) : (tensor<64xf32>) -> tensor<64xf32>
+    %353 = "stablehlo.log"(%352) : (tensor<64xf32>) -> tensor<64xf32>
+    %354 = "stablehlo.add"(%353, %345) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %355 = "stablehlo.broadcast_in_dim"(%336) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xi32>) -> tensor<64x1xi32>
+    %356 = "func.call"(%334, %355) <{callee = @take_along_axis}> : (tensor<64x256xf32>, tensor<64x1xi32>) -> tensor<64x1xf32>
+    %357 = "stablehlo.reshape"(%356) : (tensor<64x1xf32>) -> tensor<64xf32>
+    %358 = "stablehlo.subtract"(%354, %357) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %359 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %360 = "stablehlo.reduce"(%358, %359) <{dimensions = array<i64: 0>}> ({
     ^bb0(%arg39: tensor<f32>, %arg40: tensor<f32>):
-      %362 = "stablehlo.add"(%arg39, %arg40) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%362) : (tensor<f32>) -> ()
+      %372 = "stablehlo.add"(%arg39, %arg40) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%372) : (tensor<f32>) -> ()
     }) : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
-    %351 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
-    %352 = "stablehlo.divide"(%350, %351) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %353 = "stablehlo.multiply"(%344, %344) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-    %354 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %355 = "stablehlo.reduce"(%353, %354) <{dimensions = array<i64: 0>}> ({
+    %361 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
+    %362 = "stablehlo.divide"(%360, %361) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %363 = "stablehlo.multiply"(%354, %354) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %364 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %365 = "stablehlo.reduce"(%363, %364) <{dimensions = array<i64: 0>}> ({
     ^bb0(%arg37: tensor<f32>, %arg38: tensor<f32>):
-      %361 = "stablehlo.add"(%arg37, %arg38) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "stablehlo.return"(%361) : (tensor<f32>) -> ()
+      %371 = "stablehlo.add"(%arg37, %arg38) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%371) : (tensor<f32>) -> ()
     }) : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
-    %356 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
-    %357 = "stablehlo.divide"(%355, %356) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %358 = "stablehlo.constant"() <{value = dense<0.00999999977> : tensor<f32>}> : () -> tensor<f32>
-    %359 = "stablehlo.multiply"(%358, %357) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %360 = "stablehlo.add"(%352, %359) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    "func.return"(%360) : (tensor<f32>) -> ()
+    %366 = "stablehlo.constant"() <{value = dense<6.400000e+01> : tensor<f32>}> : () -> tensor<f32>
+    %367 = "stablehlo.divide"(%365, %366) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %368 = "stablehlo.constant"() <{value = dense<0.00999999977> : tensor<f32>}> : () -> tensor<f32>
+    %369 = "stablehlo.multiply"(%368, %367) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %370 = "stablehlo.add"(%362, %369) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "func.return"(%370) : (tensor<f32>) -> ()
   }) : () -> ()
   "func.func"() <{function_type = (tensor<256x16xf32>, tensor<4x16xi32>) -> tensor<4x16x16xf32>, sym_name = "_take", sym_visibility = "private"}> ({
   ^bb0(%arg22: tensor<256x16xf32>, %arg23: tensor<4x16xi32>):
@@ -403,12 +413,12 @@
     %31 = "stablehlo.select"(%29, %30, %arg7) : (tensor<4x4x16x16xi1>, tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
     "func.return"(%31) : (tensor<4x4x16x16xf32>) -> ()
   }) : () -> ()
-  "func.func"() <{function_type = (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>, sym_name = "relu", sym_visibility = "private"}> ({
-  ^bb0(%arg4: tensor<4x16x24xf32>):
+  "func.func"() <{function_type = (tensor<16xf32>) -> tensor<16xf32>, sym_name = "relu", sym_visibility = "private"}> ({
+  ^bb0(%arg4: tensor<16xf32>):
     %23 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
-    %24 = "stablehlo.broadcast_in_dim"(%23) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4x16x24xf32>
-    %25 = "stablehlo.maximum"(%arg4, %24) : (tensor<4x16x24xf32>, tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    "func.return"(%25) : (tensor<4x16x24xf32>) -> ()
+    %24 = "stablehlo.broadcast_in_dim"(%23) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16xf32>
+    %25 = "stablehlo.maximum"(%arg4, %24) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    "func.return"(%25) : (tensor<16xf32>) -> ()
   }) : () -> ()
   "func.func"() <{function_type = (tensor<64x256xf32>, tensor<64x1xi32>) -> tensor<64x1xf32>, sym_name = "take_along_axis", sym_visibility = "private"}> ({
   ^bb0(%arg0: tensor<64x256xf32>, %arg1: tensor<64x1xi32>):

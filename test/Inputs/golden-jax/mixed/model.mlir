@@ -206,60 +206,70 @@ module @jit_loss attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 
     %175 = stablehlo.broadcast_in_dim %cst_25, dims = [] : (tensor<f32>) -> tensor<4x16x24xf32>
     %176 = stablehlo.divide %175, %174 : tensor<4x16x24xf32>
     %177 = stablehlo.dot_general %169, %arg5, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x16x16xf32>, tensor<16x24xf32>) -> tensor<4x16x24xf32>
-    %178 = call @relu(%177) : (tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
-    %179 = chlo.square %178 : tensor<4x16x24xf32> -> tensor<4x16x24xf32>
-    %180 = stablehlo.multiply %176, %179 : tensor<4x16x24xf32>
-    %181 = stablehlo.dot_general %180, %arg1, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x16x24xf32>, tensor<24x16xf32>) -> tensor<4x16x16xf32>
-    %182 = stablehlo.add %169, %181 : tensor<4x16x16xf32>
-    %183 = stablehlo.multiply %arg0, %arg0 : tensor<16xf32>
-    %184 = stablehlo.multiply %183, %arg0 : tensor<16xf32>
-    %cst_26 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
-    %185 = stablehlo.broadcast_in_dim %cst_26, dims = [] : (tensor<f32>) -> tensor<16xf32>
-    %186 = stablehlo.minimum %184, %185 : tensor<16xf32>
-    %187 = stablehlo.broadcast_in_dim %186, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
-    %188 = stablehlo.broadcast_in_dim %187, dims = [1, 2] : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
-    %189 = stablehlo.broadcast_in_dim %188, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
-    %190 = stablehlo.add %182, %189 : tensor<4x16x16xf32>
-    %191 = stablehlo.transpose %arg9, dims = [1, 0] : (tensor<256x16xf32>) -> tensor<16x256xf32>
-    %192 = stablehlo.dot_general %190, %191, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x16x16xf32>, tensor<16x256xf32>) -> tensor<4x16x256xf32>
-    %193 = stablehlo.reshape %192 : (tensor<4x16x256xf32>) -> tensor<64x256xf32>
-    %194 = stablehlo.slice %arg10 [0:4, 1:17] : (tensor<4x17xi32>) -> tensor<4x16xi32>
-    %195 = stablehlo.reshape %194 : (tensor<4x16xi32>) -> tensor<64xi32>
-    %cst_27 = stablehlo.constant dense<0xFF800000> : tensor<f32>
-    %196 = stablehlo.reduce(%193 init: %cst_27) applies stablehlo.maximum across dimensions = [1] : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
-    %cst_28 = stablehlo.constant dense<0xFF800000> : tensor<f32>
-    %197 = stablehlo.broadcast_in_dim %cst_28, dims = [] : (tensor<f32>) -> tensor<64xf32>
-    %198 = stablehlo.maximum %197, %196 : tensor<64xf32>
-    %199 = stablehlo.is_finite %198 : (tensor<64xf32>) -> tensor<64xi1>
-    %cst_29 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %200 = stablehlo.broadcast_in_dim %cst_29, dims = [] : (tensor<f32>) -> tensor<64xf32>
-    %201 = stablehlo.select %199, %198, %200 : tensor<64xi1>, tensor<64xf32>
-    %202 = stablehlo.broadcast_in_dim %201, dims = [0] : (tensor<64xf32>) -> tensor<64x1xf32>
-    %203 = stablehlo.broadcast_in_dim %202, dims = [0, 1] : (tensor<64x1xf32>) -> tensor<64x256xf32>
-    %204 = stablehlo.subtract %193, %203 : tensor<64x256xf32>
-    %205 = stablehlo.exponential %204 : tensor<64x256xf32>
-    %cst_30 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %206 = stablehlo.reduce(%205 init: %cst_30) applies stablehlo.add across dimensions = [1] : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
-    %207 = stablehlo.abs %206 : tensor<64xf32>
-    %208 = stablehlo.log %207 : tensor<64xf32>
-    %209 = stablehlo.add %208, %201 : tensor<64xf32>
-    %210 = stablehlo.broadcast_in_dim %195, dims = [0] : (tensor<64xi32>) -> tensor<64x1xi32>
-    %211 = call @take_along_axis(%193, %210) : (tensor<64x256xf32>, tensor<64x1xi32>) -> tensor<64x1xf32>
-    %212 = stablehlo.reshape %211 : (tensor<64x1xf32>) -> tensor<64xf32>
-    %213 = stablehlo.subtract %209, %212 : tensor<64xf32>
+    %cst_26 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+    %178 = stablehlo.broadcast_in_dim %cst_26, dims = [] : (tensor<f32>) -> tensor<4x16x24xf32>
+    %179 = stablehlo.multiply %178, %177 : tensor<4x16x24xf32>
+    %180 = stablehlo.negate %177 : tensor<4x16x24xf32>
+    %cst_27 = stablehlo.constant dense<0.707106769> : tensor<f32>
+    %181 = stablehlo.broadcast_in_dim %cst_27, dims = [] : (tensor<f32>) -> tensor<4x16x24xf32>
+    %182 = stablehlo.multiply %180, %181 : tensor<4x16x24xf32>
+    %183 = chlo.erfc %182 : tensor<4x16x24xf32> -> tensor<4x16x24xf32>
+    %184 = stablehlo.multiply %179, %183 : tensor<4x16x24xf32>
+    %185 = stablehlo.abs %184 : tensor<4x16x24xf32>
+    %186 = stablehlo.multiply %176, %185 : tensor<4x16x24xf32>
+    %187 = stablehlo.dot_general %186, %arg1, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x16x24xf32>, tensor<24x16xf32>) -> tensor<4x16x16xf32>
+    %188 = stablehlo.add %169, %187 : tensor<4x16x16xf32>
+    %189 = stablehlo.multiply %arg0, %arg0 : tensor<16xf32>
+    %190 = stablehlo.multiply %189, %arg0 : tensor<16xf32>
+    %cst_28 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+    %191 = stablehlo.broadcast_in_dim %cst_28, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %192 = stablehlo.minimum %190, %191 : tensor<16xf32>
+    %193 = call @relu(%192) : (tensor<16xf32>) -> tensor<16xf32>
+    %194 = chlo.square %193 : tensor<16xf32> -> tensor<16xf32>
+    %195 = stablehlo.broadcast_in_dim %194, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+    %196 = stablehlo.broadcast_in_dim %195, dims = [1, 2] : (tensor<1x16xf32>) -> tensor<1x1x16xf32>
+    %197 = stablehlo.broadcast_in_dim %196, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<4x16x16xf32>
+    %198 = stablehlo.add %188, %197 : tensor<4x16x16xf32>
+    %199 = stablehlo.transpose %arg9, dims = [1, 0] : (tensor<256x16xf32>) -> tensor<16x256xf32>
+    %200 = stablehlo.dot_general %198, %199, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<4x16x16xf32>, tensor<16x256xf32>) -> tensor<4x16x256xf32>
+    %201 = stablehlo.reshape %200 : (tensor<4x16x256xf32>) -> tensor<64x256xf32>
+    %202 = stablehlo.slice %arg10 [0:4, 1:17] : (tensor<4x17xi32>) -> tensor<4x16xi32>
+    %203 = stablehlo.reshape %202 : (tensor<4x16xi32>) -> tensor<64xi32>
+    %cst_29 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %204 = stablehlo.reduce(%201 init: %cst_29) applies stablehlo.maximum across dimensions = [1] : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
+    %cst_30 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %205 = stablehlo.broadcast_in_dim %cst_30, dims = [] : (tensor<f32>) -> tensor<64xf32>
+    %206 = stablehlo.maximum %205, %204 : tensor<64xf32>
+    %207 = stablehlo.is_finite %206 : (tensor<64xf32>) -> tensor<64xi1>
     %cst_31 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %214 = stablehlo.reduce(%213 init: %cst_31) applies stablehlo.add across dimensions = [0] : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
-    %cst_32 = stablehlo.constant dense<6.400000e+01> : tensor<f32>
-    %215 = stablehlo.divide %214, %cst_32 : tensor<f32>
-    %216 = stablehlo.multiply %209, %209 : tensor<64xf32>
+    %208 = stablehlo.broadcast_in_dim %cst_31, dims = [] : (tensor<f32>) -> tensor<64xf32>
+    %209 = stablehlo.select %207, %206, %208 : tensor<64xi1>, tensor<64xf32>
+    %210 = stablehlo.broadcast_in_dim %209, dims = [0] : (tensor<64xf32>) -> tensor<64x1xf32>
+    %211 = stablehlo.broadcast_in_dim %210, dims = [0, 1] : (tensor<64x1xf32>) -> tensor<64x256xf32>
+    %212 = stablehlo.subtract %201, %211 : tensor<64x256xf32>
+    %213 = stablehlo.exponential %212 : tensor<64x256xf32>
+    %cst_32 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %214 = stablehlo.reduce(%213 init: %cst_32) applies stablehlo.add across dimensions = [1] : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
+    %215 = stablehlo.abs %214 : tensor<64xf32>
+    %216 = stablehlo.log %215 : tensor<64xf32>
+    %217 = stablehlo.add %216, %209 : tensor<64xf32>
+    %218 = stablehlo.broadcast_in_dim %203, dims = [0] : (tensor<64xi32>) -> tensor<64x1xi32>
+    %219 = call @take_along_axis(%201, %218) : (tensor<64x256xf32>, tensor<64x1xi32>) -> tensor<64x1xf32>
+    %220 = stablehlo.reshape %219 : (tensor<64x1xf32>) -> tensor<64xf32>
+    %221 = stablehlo.subtract %217, %220 : tensor<64xf32>
     %cst_33 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %217 = stablehlo.reduce(%216 init: %cst_33) applies stablehlo.add across dimensions = [0] : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
+    %222 = stablehlo.reduce(%221 init: %cst_33) applies stablehlo.add across dimensions = [0] : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
     %cst_34 = stablehlo.constant dense<6.400000e+01> : tensor<f32>
-    %218 = stablehlo.divide %217, %cst_34 : tensor<f32>
-    %cst_35 = stablehlo.constant dense<0.00999999977> : tensor<f32>
-    %219 = stablehlo.multiply %cst_35, %218 : tensor<f32>
-    %220 = stablehlo.add %215, %219 : tensor<f32>
-    return %220 : tensor<f32>
+    %223 = stablehlo.divide %222, %cst_34 : tensor<f32>
+    %224 = stablehlo.multiply %217, %217 : tensor<64xf32>
+    %cst_35 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %225 = stablehlo.reduce(%224 init: %cst_35) applies stablehlo.add across dimensions = [0] : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
+    %cst_36 = stablehlo.constant dense<6.400000e+01> : tensor<f32>
+    %226 = stablehlo.divide %225, %cst_36 : tensor<f32>
+    %cst_37 = stablehlo.constant dense<0.00999999977> : tensor<f32>
+    %227 = stablehlo.multiply %cst_37, %226 : tensor<f32>
+    %228 = stablehlo.add %223, %227 : tensor<f32>
+    return %228 : tensor<f32>
   }
   func.func private @_take(%arg0: tensor<256x16xf32> loc(unknown), %arg1: tensor<4x16xi32> loc(unknown)) -> tensor<4x16x16xf32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
@@ -355,11 +365,11 @@ module @jit_loss attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 
     %5 = stablehlo.select %3, %4, %arg2 : tensor<4x4x16x16xi1>, tensor<4x4x16x16xf32>
     return %5 : tensor<4x4x16x16xf32>
   }
-  func.func private @relu(%arg0: tensor<4x16x24xf32> loc(unknown)) -> tensor<4x16x24xf32> {
+  func.func private @relu(%arg0: tensor<16xf32> loc(unknown)) -> tensor<16xf32> {
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x16x24xf32>
-    %1 = stablehlo.maximum %arg0, %0 : tensor<4x16x24xf32>
-    return %1 : tensor<4x16x24xf32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %1 = stablehlo.maximum %arg0, %0 : tensor<16xf32>
+    return %1 : tensor<16xf32>
   }
   func.func private @take_along_axis(%arg0: tensor<64x256xf32> loc(unknown), %arg1: tensor<64x1xi32> loc(unknown)) -> tensor<64x1xf32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
