@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A softmax of scaled products of queries and keys, with a causal mask or none, times values is one op of
-// floor 1, which stores no scores. Any other attention stays products, a softmax and masks.
+// A softmax of scaled products of queries and keys, with a causal mask or none, times values is one
+// op of floor 1, which stores no scores. Any other attention stays products, a softmax and masks.
 //
 //===----------------------------------------------------------------------===//
 #include "Importer.h"
@@ -50,7 +50,8 @@ static bool isCausal(const Lazy &mask, int64_t row, int64_t column) {
   return true;
 }
 
-FailureOr<Ref> Importer::attention(Operation *op, const Ref &a, const Ref &b, DictionaryAttr numbers) {
+FailureOr<Ref> Importer::attention(Operation *op, const Ref &a, const Ref &b,
+                                   DictionaryAttr numbers) {
   bool isLhs = a->form == Form::softmax;
   const Ref &weights = isLhs ? a : b, &values = isLhs ? b : a;
   if (weights->form != Form::softmax)
@@ -71,7 +72,8 @@ FailureOr<Ref> Importer::attention(Operation *op, const Ref &a, const Ref &b, Di
   int64_t key = indexOf(scores->axes, keyDim) - 2;
   bool isRhsKeys = key >= ownOfLhs;
   const Side &ofQueries = isRhsKeys ? lhs : rhs, &ofKeys = isRhsKeys ? rhs : lhs;
-  const Ref &queries = isRhsKeys ? scores->of : scores->other, &keys = isRhsKeys ? scores->other : scores->of;
+  const Ref &queries = isRhsKeys ? scores->of : scores->other,
+            &keys = isRhsKeys ? scores->other : scores->of;
   if (key < 0 || ofKeys.own.size() != 1 || ofQueries.own.empty() || ofQueries.own.size() > 2)
     return Ref();
   // Where the queries' own dimensions are in the scores: positions, and heads of one key head.
@@ -84,18 +86,22 @@ FailureOr<Ref> Importer::attention(Operation *op, const Ref &a, const Ref &b, Di
   if (!mask && own.size() == 2)
     return Ref();
   bool isMasked = mask && mask->splat() != 1.0;
-  if (isMasked && (llvm::any_of(mask->dims, [&](int64_t d) { return d != own[position] && d != keyDim; }) ||
-                   !isCausal(*mask, own[position], keyDim)))
+  if (isMasked &&
+      (llvm::any_of(mask->dims, [&](int64_t d) { return d != own[position] && d != keyDim; }) ||
+       !isCausal(*mask, own[position], keyDim)))
     return Ref();
 
   StringRef side = isLhs ? "lhs" : "rhs", otherSide = isLhs ? "rhs" : "lhs";
   Side ofWeights(*weights, numbers, side), ofValues(*values, numbers, otherSide);
-  if (ofWeights.sums != ArrayRef<int64_t>{keyDim} || ofWeights.batch.size() != 2 || ofValues.own.size() != 1 ||
-      queries->element != values->element || keys->element != values->element ||
+  if (ofWeights.sums != ArrayRef<int64_t>{keyDim} || ofWeights.batch.size() != 2 ||
+      ofValues.own.size() != 1 || queries->element != values->element ||
+      keys->element != values->element ||
       getElementTypeOrSelf(op->getResult(0).getType()) != values->element)
     return Ref();
   // Of the two dimensions that all have, what is before the positions of queries counts sequences.
-  unsigned batch = indexOf(queries->dims, ofQueries.batch[1]) < indexOf(queries->dims, ofQueries.batch[0]) ? 1 : 0;
+  unsigned batch =
+      indexOf(queries->dims, ofQueries.batch[1]) < indexOf(queries->dims, ofQueries.batch[0]) ? 1
+                                                                                              : 0;
   int64_t inWeights[2], inValues[2];
   for (unsigned i : {0u, 1u}) {
     inWeights[i] = scores->axes[i];
@@ -111,27 +117,32 @@ FailureOr<Ref> Importer::attention(Operation *op, const Ref &a, const Ref &b, Di
     order.push_back(ofQueries.own[1 - position]);
   order.push_back(ofQueries.sums[0]);
   FailureOr<Value> q = graph.fit(queries, order);
-  FailureOr<Value> k = graph.fit(keys, {ofKeys.batch[batch], ofKeys.own[0], ofKeys.batch[head], ofKeys.sums[0]});
-  FailureOr<Value> v = graph.fit(values, {inValues[batch], ofValues.sums[0], inValues[head], ofValues.own[0]});
+  FailureOr<Value> k =
+      graph.fit(keys, {ofKeys.batch[batch], ofKeys.own[0], ofKeys.batch[head], ofKeys.sums[0]});
+  FailureOr<Value> v =
+      graph.fit(values, {inValues[batch], ofValues.sums[0], inValues[head], ofValues.own[0]});
   if (failed(q) || failed(k) || failed(v))
     return failure();
   auto reshaped = [&](Value x, ArrayRef<int64_t> shape) -> Value {
-    return ReshapeOp::create(graph.builder, graph.location, RankedTensorType::get(shape, values->element), x);
+    return ReshapeOp::create(graph.builder, graph.location,
+                             RankedTensorType::get(shape, values->element), x);
   };
-  Dims shape = llvm::to_vector<6>(llvm::map_range(order, [&](int64_t d) { return queries->shape[d]; }));
+  Dims shape =
+      llvm::to_vector<6>(llvm::map_range(order, [&](int64_t d) { return queries->shape[d]; }));
   if (own.size() == 2)
     q = reshaped(*q, {shape[0], shape[1], shape[2] * shape[3], shape[4]});
   AttentionSpec spec;
   spec.scale = scores->number;
   spec.causal = isMasked;
-  Value out = AttentionOp::create(graph.builder, graph.location, *q, *k, *v, AttentionOptions(), Value(),
-                                  Value(), spec)
+  Value out = AttentionOp::create(graph.builder, graph.location, *q, *k, *v, AttentionOptions(),
+                                  Value(), Value(), spec)
                   .getOut();
   shape.back() = values->shape[ofValues.own[0]];
   if (own.size() == 2)
     out = reshaped(out, shape);
 
-  // The result has what both have, then the own dimensions of its left operand and those of its right one.
+  // The result has what both have, then the own dimensions of its left operand and those of its
+  // right one.
   auto inResult = [&](int64_t dim) {
     if (int64_t at = indexOf(ofWeights.batch, dim); at >= 0)
       return at;

@@ -14,7 +14,8 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::hlo;
 
-/// The shape that the result of an op must have, or nothing where operands or attributes do not fit.
+/// The shape that the result of an op must have, or nothing where operands or attributes do not
+/// fit.
 using Expected = std::optional<Dims>;
 using Rule = Expected (*)(Operation *);
 
@@ -39,7 +40,8 @@ static Expected ofNone(Operation *op) {
     return std::nullopt;
   if (auto value = op->getAttrOfType<TypedAttr>("value"); value && value.getType() != type)
     return std::nullopt;
-  if (auto dim = op->getAttrOfType<IntegerAttr>("iota_dimension"); dim && !areDims(dim.getInt(), type.getRank()))
+  if (auto dim = op->getAttrOfType<IntegerAttr>("iota_dimension");
+      dim && !areDims(dim.getInt(), type.getRank()))
     return std::nullopt;
   return Dims(type.getShape());
 }
@@ -64,7 +66,8 @@ static Expected ofSelect(Operation *op) {
 static Expected ofBroadcast(Operation *op) {
   auto to = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
   Dims dims = listOf(op->getAttr("broadcast_dimensions"));
-  if (op->getNumOperands() != 1 || dims.size() != shapeOf(op, 0).size() || !areDims(dims, to.size()))
+  if (op->getNumOperands() != 1 || dims.size() != shapeOf(op, 0).size() ||
+      !areDims(dims, to.size()))
     return std::nullopt;
   for (auto [dim, size] : llvm::zip(dims, shapeOf(op, 0)))
     if (size != 1 && size != to[dim])
@@ -82,7 +85,8 @@ static Expected ofReshape(Operation *op) {
 
 static Expected ofTranspose(Operation *op) {
   Dims order = listOf(op->getAttr("permutation")), shape;
-  if (op->getNumOperands() != 1 || order.size() != shapeOf(op, 0).size() || !areDims(order, order.size()))
+  if (op->getNumOperands() != 1 || order.size() != shapeOf(op, 0).size() ||
+      !areDims(order, order.size()))
     return std::nullopt;
   for (int64_t dim : order)
     shape.push_back(shapeOf(op, 0)[dim]);
@@ -127,8 +131,10 @@ static Expected ofDotGeneral(Operation *op) {
   auto numbers = op->getAttrOfType<DictionaryAttr>("dot_dimension_numbers");
   if (op->getNumOperands() != 2 || !numbers)
     return std::nullopt;
-  Dims batch[] = {listOf(numbers.get("lhs_batching_dimensions")), listOf(numbers.get("rhs_batching_dimensions"))};
-  Dims sums[] = {listOf(numbers.get("lhs_contracting_dimensions")), listOf(numbers.get("rhs_contracting_dimensions"))};
+  Dims batch[] = {listOf(numbers.get("lhs_batching_dimensions")),
+                  listOf(numbers.get("rhs_batching_dimensions"))};
+  Dims sums[] = {listOf(numbers.get("lhs_contracting_dimensions")),
+                 listOf(numbers.get("rhs_contracting_dimensions"))};
   if (batch[0].size() != batch[1].size() || sums[0].size() != sums[1].size())
     return std::nullopt;
   Dims shape, own;
@@ -170,8 +176,8 @@ static Expected ofGather(Operation *op) {
     return std::nullopt;
   Dims batch = listOf(numbers.get("operand_batching_dims"));
   for (int64_t dim : batch)
-    if (dim < 0 || dim >= int64_t(shapeOf(op, 0).size()) || dim >= int64_t(shapeOf(op, 1).size()) - 1 ||
-        shapeOf(op, 0)[dim] != shapeOf(op, 1)[dim])
+    if (dim < 0 || dim >= int64_t(shapeOf(op, 0).size()) ||
+        dim >= int64_t(shapeOf(op, 1).size()) - 1 || shapeOf(op, 0)[dim] != shapeOf(op, 1)[dim])
       return std::nullopt;
   Dims shape(shapeOf(op, 1).drop_back());
   for (int64_t dim : listOf(numbers.get("offset_dims"))) {
@@ -188,19 +194,25 @@ bool Importer::agrees(Operation *op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && tensor.hasStaticShape() && tensor.getNumElements() > 0;
   };
-  if (!llvm::all_of(op->getOperandTypes(), isStatic) || !llvm::all_of(op->getResultTypes(), isStatic))
+  if (!llvm::all_of(op->getOperandTypes(), isStatic) ||
+      !llvm::all_of(op->getResultTypes(), isStatic))
     return false;
   static const llvm::StringMap<Rule> rules = [] {
     llvm::StringMap<Rule> found = {
-        {"stablehlo.broadcast_in_dim", ofBroadcast}, {"stablehlo.concatenate", ofConcatenate},
-        {"stablehlo.constant", ofNone},              {"stablehlo.dot_general", ofDotGeneral},
-        {"stablehlo.gather", ofGather},              {"stablehlo.iota", ofNone},
-        {"stablehlo.reduce", ofReduce},              {"stablehlo.reshape", ofReshape},
-        {"stablehlo.select", ofSelect},              {"stablehlo.slice", ofSlice},
+        {"stablehlo.broadcast_in_dim", ofBroadcast},
+        {"stablehlo.concatenate", ofConcatenate},
+        {"stablehlo.constant", ofNone},
+        {"stablehlo.dot_general", ofDotGeneral},
+        {"stablehlo.gather", ofGather},
+        {"stablehlo.iota", ofNone},
+        {"stablehlo.reduce", ofReduce},
+        {"stablehlo.reshape", ofReshape},
+        {"stablehlo.select", ofSelect},
+        {"stablehlo.slice", ofSlice},
         {"stablehlo.transpose", ofTranspose},
     };
-    for (const char *name : {"add", "and", "compare", "divide", "maximum", "minimum", "multiply", "or",
-                             "power", "subtract"})
+    for (const char *name : {"add", "and", "compare", "divide", "maximum", "minimum", "multiply",
+                             "or", "power", "subtract"})
       found[(llvm::Twine("stablehlo.") + name).str()] = ofEqual<2>;
     return found;
   }();
@@ -216,7 +228,8 @@ bool Importer::agrees(Operation *op) {
   if (op->getName().getStringRef() == "stablehlo.gather")
     return result.getElementType() == getElementTypeOrSelf(op->getOperand(0).getType());
   if (op->getName().getStringRef() == "stablehlo.dot_general" &&
-      isa<FloatType>(result.getElementType()) != isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))
+      isa<FloatType>(result.getElementType()) !=
+          isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))
     return false;
   return isOther || op->getNumOperands() == 0 ||
          result.getElementType() == getElementTypeOrSelf(op->getOperands().back().getType());

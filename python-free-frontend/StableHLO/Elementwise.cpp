@@ -29,11 +29,13 @@ static Dims without(const Lazy &x, ArrayRef<int64_t> along) {
 
 /// Whether `value` has for each element of x that of its row, in x's shape.
 static bool isRowOf(const Lazy &value, const Lazy &x, ArrayRef<int64_t> along) {
-  return value.of && isSame(*value.of, x) && value.shape == x.shape && value.dims == without(x, along);
+  return value.of && isSame(*value.of, x) && value.shape == x.shape &&
+         value.dims == without(x, along);
 }
 
 /// `x` with a form.
-static Ref formed(const Ref &x, Form form, const Ref &of, ArrayRef<int64_t> along = {}, double number = 0) {
+static Ref formed(const Ref &x, Form form, const Ref &of, ArrayRef<int64_t> along = {},
+                  double number = 0) {
   Lazy y = *x;
   y.form = form;
   y.of = of;
@@ -68,16 +70,20 @@ FailureOr<Ref> Importer::usable(const Ref &value) {
   case Form::expShifted:
   case Form::sumExp:
   case Form::lessMaximum:
-    return graph.error() << "uses a maximum, which has a derivative only in softmax, log_softmax and "
-                            "logsumexp over one dimension, as jax.nn has them; use these";
+    return graph.error()
+           << "uses a maximum, which has a derivative only in softmax, log_softmax and "
+              "logsumexp over one dimension, as jax.nn has them; use these";
   case Form::errorFunction:
   case Form::normal:
-    return graph.error() << "uses an error function, which is imported in x / 2 (1 + erf(x / sqrt 2)) only, as "
-                            "jax.nn.gelu has it";
+    return graph.error()
+           << "uses an error function, which is imported in x / 2 (1 + erf(x / sqrt 2)) only, as "
+              "jax.nn.gelu has it";
   case Form::picked:
-    return graph.error() << "uses single logits of tokens; log_softmax or logsumexp belongs to them in a loss";
+    return graph.error()
+           << "uses single logits of tokens; log_softmax or logsumexp belongs to them in a loss";
   case Form::bothTokens:
-    return graph.error() << "uses tokens and targets at once; slice them first: tokens[:, :-1] and tokens[:, 1:]";
+    return graph.error()
+           << "uses tokens and targets at once; slice them first: tokens[:, :-1] and tokens[:, 1:]";
   case Form::unknown:
     return value->where->emitError()
            << value->where->getName()
@@ -106,9 +112,13 @@ FailureOr<Ref> Importer::add(Operation *op) {
       return formed(erf, Form::normal, erf->of);
   for (auto [sum, maximum] : {std::pair(a, b), std::pair(b, a)})
     if (sum->form == Form::lessMaximum && maximum->form == Form::maximum &&
-        isSame(*sum->of, *maximum->of) && sum->dims == maximum->dims && sum->along == maximum->along) {
-      Lazy y{sum->shape, sum->dims, sum->element,
-             AddOp::create(graph.builder, graph.location, sum->core, maximum->core), {}};
+        isSame(*sum->of, *maximum->of) && sum->dims == maximum->dims &&
+        sum->along == maximum->along) {
+      Lazy y{sum->shape,
+             sum->dims,
+             sum->element,
+             AddOp::create(graph.builder, graph.location, sum->core, maximum->core),
+             {}};
       return formed(std::make_shared<Lazy>(y), Form::logSumExp, sum->of, sum->along);
     }
   FailureOr<Ref> x = operand(op, 0), y = operand(op, 1);
@@ -178,7 +188,8 @@ FailureOr<Ref> Importer::multiply(Operation *op) {
     if (std::optional<double> number = factor->splat(); number && x->form == Form::tokenLoss)
       return formed(x, Form::tokenLoss, x->of, {}, x->number * *number);
   for (auto [x, normal] : {std::pair(a, b), std::pair(b, a)})
-    if (normal->form == Form::normal && x->core && x->shape == normal->shape && x->dims == normal->dims)
+    if (normal->form == Form::normal && x->core && x->shape == normal->shape &&
+        x->dims == normal->dims)
       if (auto [base, factor] = multipleOf(*x); base == normal->of->core)
         return graph.scaled(graph.unary<GeluOp>(normal->of, /*tanh=*/false), 2 * factor);
   FailureOr<Ref> x = usable(a), y = usable(b);
@@ -209,11 +220,14 @@ FailureOr<Ref> Importer::inverseRoot(const Ref &x) {
   if (x->isKnown())
     return graph.computed({x}, x->element, [](ArrayRef<double> v) { return 1 / std::sqrt(v[0]); });
   if (!x->isPositive && !x->isNotNegative)
-    return graph.error() << "takes a root of what cannot be shown to be above 0; add a small number to a "
-                            "sum of squares";
+    return graph.error()
+           << "takes a root of what cannot be shown to be above 0; add a small number to a "
+              "sum of squares";
   // 1 / sqrt(x + eps) is one op.
   bool isSum = x->form == Form::sum && x->number > 0 && x->of->core.getType() == x->core.getType();
-  Lazy y{x->shape, x->dims, x->element,
+  Lazy y{x->shape,
+         x->dims,
+         x->element,
          InverseRootOp::create(graph.builder, graph.location, isSum ? x->of->core : x->core,
                                graph.number(isSum ? x->number : 0)),
          {}};
@@ -255,7 +269,8 @@ FailureOr<Ref> Importer::quotient(Operation *op, const Ref &a, const Ref &b) {
   // 1 / (1 + exp(-x))
   if (a->splat() == 1.0 && b->form == Form::sum && b->number == 1 && b->dims == b->of->dims)
     if (auto exp = b->of->core.getDefiningOp<ExpOp>())
-      if (auto minus = exp.getX().getDefiningOp<ScaleOp>(); minus && minus.getFactor().convertToDouble() == -1)
+      if (auto minus = exp.getX().getDefiningOp<ScaleOp>();
+          minus && minus.getFactor().convertToDouble() == -1)
         return sigmoid(graph.wrap(b->shape, b->dims, minus.getX()));
   if (b->form == Form::root && b->of->core.getType() == b->core.getType()) {
     Lazy inverse = *b;
@@ -264,12 +279,13 @@ FailureOr<Ref> Importer::quotient(Operation *op, const Ref &a, const Ref &b) {
     return graph.multiply(a, std::make_shared<Lazy>(inverse));
   }
   if (b->isKnown()) {
-    FailureOr<Ref> inverse = graph.computed({b}, b->element, [](ArrayRef<double> v) { return 1 / v[0]; });
+    FailureOr<Ref> inverse =
+        graph.computed({b}, b->element, [](ArrayRef<double> v) { return 1 / v[0]; });
     return failed(inverse) ? inverse : graph.multiply(a, *inverse);
   }
   if (!b->isPositive)
     return graph.error() << "by what cannot be shown to be above 0; divide by sums of "
-                              "exponentials, roots of squares plus a small number, or constants";
+                            "exponentials, roots of squares plus a small number, or constants";
   Lazy positive = *b;
   positive.form = Form::other;
   FailureOr<Ref> inverse = inverseRoot(std::make_shared<Lazy>(positive));
@@ -285,7 +301,8 @@ FailureOr<Ref> Importer::divide(Operation *op) {
     return formed(a, Form::tokenLoss, a->of, {}, a->number / *number);
   if (!a->isFloat()) {
     if (a->isKnown() && b->isKnown())
-      return graph.computed({a, b}, a->element, [](ArrayRef<double> v) { return std::trunc(v[0] / v[1]); });
+      return graph.computed({a, b}, a->element,
+                            [](ArrayRef<double> v) { return std::trunc(v[0] / v[1]); });
     return unknown(op);
   }
   if (a->form == Form::expShifted && b->form == Form::sumExp && a->along == b->along &&
@@ -320,7 +337,7 @@ FailureOr<Ref> Importer::power(Operation *op) {
   }
   if (!number || *number != std::floor(*number) || *number < 1 || *number > 8)
     return graph.error() << "is imported with an exponent of -0.5, 0.5 or 1 to 8; write "
-                              "others as products and quotients";
+                            "others as products and quotients";
   FailureOr<Ref> product = *base;
   for (int i = 1; i < int(*number) && succeeded(product); ++i)
     product = graph.multiply(*product, *base);
@@ -382,8 +399,9 @@ FailureOr<Ref> Importer::errorFunction(Operation *op) {
   auto [base, factor] = multipleOf(**x);
   // The text has numbers of f32.
   if (std::abs(factor - (isComplement ? -M_SQRT1_2 : M_SQRT1_2)) > 1e-6)
-    return graph.error() << "is imported in the Gaussian error linear unit only, x / 2 (1 + erf(x / sqrt 2)), as "
-                            "jax.nn.gelu has it";
+    return graph.error()
+           << "is imported in the Gaussian error linear unit only, x / 2 (1 + erf(x / sqrt 2)), as "
+              "jax.nn.gelu has it";
   Lazy y{(*x)->shape, (*x)->dims, (*x)->element, {}, {}};
   return formed(std::make_shared<Lazy>(y), isComplement ? Form::normal : Form::errorFunction,
                 graph.wrap(y.shape, y.dims, base));
@@ -400,7 +418,8 @@ FailureOr<Ref> Importer::logistic(Operation *op) {
   FailureOr<Ref> x = operand(op, 0);
   if (failed(x) || !(*x)->isKnown())
     return failed(x) ? x : sigmoid(*x);
-  return graph.computed({*x}, (*x)->element, [](ArrayRef<double> v) { return 1 / (1 + std::exp(-v[0])); });
+  return graph.computed({*x}, (*x)->element,
+                        [](ArrayRef<double> v) { return 1 / (1 + std::exp(-v[0])); });
 }
 
 FailureOr<Ref> Importer::cosine(Operation *op) {
@@ -410,8 +429,9 @@ FailureOr<Ref> Importer::cosine(Operation *op) {
   if (!(*x)->isKnown())
     return graph.error() << "is imported of constants only: of positions times frequencies";
   bool isSine = op->getName().getStringRef() == "stablehlo.sine";
-  FailureOr<Ref> known = graph.computed(
-      {*x}, (*x)->element, [&](ArrayRef<double> v) { return isSine ? std::sin(v[0]) : std::cos(v[0]); });
+  FailureOr<Ref> known = graph.computed({*x}, (*x)->element, [&](ArrayRef<double> v) {
+    return isSine ? std::sin(v[0]) : std::cos(v[0]);
+  });
   if (failed(known))
     return failure();
   Lazy y = **known;
@@ -439,7 +459,9 @@ FailureOr<Ref> Importer::convert(Operation *op) {
         return rounded.convertToDouble();
       });
     if (isa<IntegerType>(to) && y.data)
-      return graph.computed({a}, to, [&](ArrayRef<double> v) { return to.isInteger(1) ? v[0] != 0 : std::trunc(v[0]); });
+      return graph.computed({a}, to, [&](ArrayRef<double> v) {
+        return to.isInteger(1) ? v[0] != 0 : std::trunc(v[0]);
+      });
     return Ref(std::make_shared<Lazy>(y));
   }
   if (!a->isFloat() || !isa<FloatType>(to))
@@ -452,7 +474,8 @@ FailureOr<Ref> Importer::convert(Operation *op) {
   Lazy y = **x;
   y.form = Form::other;
   y.element = to;
-  y.core = CastOp::create(graph.builder, graph.location, RankedTensorType::get(y.coreShape(), to), y.core);
+  y.core = CastOp::create(graph.builder, graph.location, RankedTensorType::get(y.coreShape(), to),
+                          y.core);
   return Ref(std::make_shared<Lazy>(y));
 }
 
@@ -465,7 +488,8 @@ FailureOr<Ref> Importer::clamped(const Ref &x, double least, double most) {
 FailureOr<Ref> Importer::maximum(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
   if (a->isKnown() && b->isKnown())
-    return graph.computed({a, b}, a->element, [](ArrayRef<double> v) { return std::max(v[0], v[1]); });
+    return graph.computed({a, b}, a->element,
+                          [](ArrayRef<double> v) { return std::max(v[0], v[1]); });
   if (a->isKnown())
     std::swap(a, b);
   if (!a->isFloat())
@@ -478,7 +502,7 @@ FailureOr<Ref> Importer::maximum(Operation *op) {
     return failure();
   if (!least)
     return graph.error() << "of two values that depend on parameters is not imported; of "
-                              "one and a number it is";
+                            "one and a number it is";
   if (*least == 0) {
     Lazy y = *graph.unary<ReluOp>(*x);
     y.isNotNegative = true;
@@ -490,7 +514,8 @@ FailureOr<Ref> Importer::maximum(Operation *op) {
 FailureOr<Ref> Importer::minimum(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
   if (a->isKnown() && b->isKnown())
-    return graph.computed({a, b}, a->element, [](ArrayRef<double> v) { return std::min(v[0], v[1]); });
+    return graph.computed({a, b}, a->element,
+                          [](ArrayRef<double> v) { return std::min(v[0], v[1]); });
   if (a->isKnown())
     std::swap(a, b);
   if (!a->isFloat())
@@ -501,7 +526,7 @@ FailureOr<Ref> Importer::minimum(Operation *op) {
   std::optional<double> most = b->splat();
   if (!most)
     return graph.error() << "of two values that depend on parameters is not imported; of "
-                              "one and a number it is";
+                            "one and a number it is";
   return clamped(*x, -infinity(), *most);
 }
 
@@ -522,7 +547,8 @@ FailureOr<Ref> Importer::compare(Operation *op) {
                                : x != y;
   };
   if (a->isKnown() && b->isKnown())
-    return graph.computed({a, b}, elementOf(op), [&](ArrayRef<double> v) { return double(holds(v[0], v[1])); });
+    return graph.computed({a, b}, elementOf(op),
+                          [&](ArrayRef<double> v) { return double(holds(v[0], v[1])); });
   // Tokens are from 0 to the vocabulary's last: JAX checks that, and wraps what is below 0.
   std::optional<double> number = b->splat();
   if (a->isFloat() || !a->core || !number)
@@ -531,7 +557,8 @@ FailureOr<Ref> Importer::compare(Operation *op) {
     return graph.splat(resultShape(op), elementOf(op), direction == "GE");
   if (direction != "LE" && direction != "LT" && direction != "GT" && direction != "GE")
     return unknown(op);
-  bool isBelow = direction == "LE" || direction == "LT", isStrict = direction == "LT" || direction == "GE";
+  bool isBelow = direction == "LE" || direction == "LT",
+       isStrict = direction == "LT" || direction == "GE";
   bounds.push_back({int64_t(*number) + (isStrict ? 0 : 1), op});
   return graph.splat(resultShape(op), elementOf(op), isBelow);
 }
@@ -560,7 +587,8 @@ FailureOr<Ref> Importer::invert(Operation *op) {
 FailureOr<Ref> Importer::isFinite(Operation *op) {
   Ref a = raw(op, 0);
   if (a->isKnown())
-    return graph.computed({a}, elementOf(op), [](ArrayRef<double> v) { return double(std::isfinite(v[0])); });
+    return graph.computed({a}, elementOf(op),
+                          [](ArrayRef<double> v) { return double(std::isfinite(v[0])); });
   // logsumexp asks so for rows of nothing but -inf, of which there are none here.
   if (a->form == Form::maximum)
     return graph.splat(resultShape(op), elementOf(op), 1);
@@ -576,23 +604,24 @@ FailureOr<Ref> Importer::select(Operation *op) {
     return failure();
   if (!predicate->isKnown())
     return graph.error() << "by what parameters or tokens decide is not imported; masks "
-                              "are constants";
+                            "are constants";
   Lazy mask = **condition;
   mask.shape = (*a)->shape;
   Ref asked = std::make_shared<Lazy>(mask);
   if ((*a)->isKnown() && (*b)->isKnown())
-    return graph.computed({*a, asked, *b}, (*a)->element, [](ArrayRef<double> v) { return v[1] != 0 ? v[0] : v[2]; });
+    return graph.computed({*a, asked, *b}, (*a)->element,
+                          [](ArrayRef<double> v) { return v[1] != 0 ? v[0] : v[2]; });
   if (!(*a)->isFloat())
     return unknown(op);
-  // a mask + b (1 - mask). Of numbers the part is computed here, where infinity is a large number: a
-  // product with 0 is 0.
+  // a mask + b (1 - mask). Of numbers the part is computed here, where infinity is a large number:
+  // a product with 0 is 0.
   auto part = [&](const Ref &value, bool isTrue) -> FailureOr<Ref> {
     if (value->isKnown())
       return graph.computed({value, asked}, value->element, [&](ArrayRef<double> v) {
         return (v[1] != 0) == isTrue ? std::clamp(v[0], -1e30, 1e30) : 0;
       });
-    FailureOr<Ref> kept = graph.computed({asked}, value->element,
-                                         [&](ArrayRef<double> v) { return double((v[0] != 0) == isTrue); });
+    FailureOr<Ref> kept = graph.computed(
+        {asked}, value->element, [&](ArrayRef<double> v) { return double((v[0] != 0) == isTrue); });
     return failed(kept) ? kept : graph.multiply(value, *kept);
   };
   FailureOr<Ref> first = part(*a, true), second = part(*b, false);
@@ -600,18 +629,20 @@ FailureOr<Ref> Importer::select(Operation *op) {
     return failure();
   FailureOr<Ref> made = graph.add(*first, *second);
   // Scores that are so low have no weight.
-  for (auto [scores, low, isTrue] : {std::tuple(*a, *b, true), std::tuple(*b, *a, false)})
-    if (succeeded(made) && scores->form == Form::product && low->splat().value_or(0) <= -1e9) {
-      FailureOr<Ref> visible = graph.computed({asked}, scores->element, [isTrue](ArrayRef<double> v) {
-        return double((v[0] != 0) == isTrue);
-      });
-      if (failed(visible))
-        return failure();
-      Lazy y = **made;
-      y.form = Form::masked;
-      y.of = scores;
-      y.mask = *visible;
-      return Ref(std::make_shared<Lazy>(y));
-    }
+  for (bool isTrue : {true, false}) {
+    const Ref &scores = isTrue ? *a : *b, &low = isTrue ? *b : *a;
+    if (failed(made) || scores->form != Form::product || low->splat().value_or(0) > -1e9)
+      continue;
+    FailureOr<Ref> visible = graph.computed({asked}, scores->element, [isTrue](ArrayRef<double> v) {
+      return double((v[0] != 0) == isTrue);
+    });
+    if (failed(visible))
+      return failure();
+    Lazy y = **made;
+    y.form = Form::masked;
+    y.of = scores;
+    y.mask = *visible;
+    return Ref(std::make_shared<Lazy>(y));
+  }
   return made;
 }

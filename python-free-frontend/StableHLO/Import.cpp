@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// @main becomes @loss: its float arguments are parameters, its integer arguments tokens. Private functions
-// are imported where they are called.
+// @main becomes @loss: its float arguments are parameters, its integer arguments tokens. Private
+// functions are imported where they are called.
 //
 //===----------------------------------------------------------------------===//
 #include "Importer.h"
@@ -52,7 +52,8 @@ LogicalResult Importer::nameParameters() {
     if (!name)
       return main.emitError("argument ")
              << argument.getArgNumber() << " of @main, " << argument.getType()
-             << ", has no name; print the text with names: jax.jit(f).lower(..).as_text(debug_info=True) "
+             << ", has no name; print the text with names: "
+                "jax.jit(f).lower(..).as_text(debug_info=True) "
              << "or jax.export.export(jax.jit(f))(..).mlir_module()";
     paths.push_back(partsOf(name.getName()));
     if (paths.back().empty())
@@ -62,12 +63,14 @@ LogicalResult Importer::nameParameters() {
     roots.insert(paths.back().front());
   }
   // One argument of the function holds all parameters: its name says nothing.
-  bool isOneTree = roots.size() == 1 && llvm::all_of(paths, [](auto &path) { return path.size() > 1; });
+  bool isOneTree =
+      roots.size() == 1 && llvm::all_of(paths, [](auto &path) { return path.size() > 1; });
   llvm::StringSet<> taken;
   for (auto &path : paths) {
     names.push_back(llvm::join(ArrayRef(path).drop_front(isOneTree ? 1 : 0), "."));
     if (!taken.insert(names.back()).second)
-      return main.emitError("two parameters of @main are both called '") << names.back() << "'; rename one";
+      return main.emitError("two parameters of @main are both called '")
+             << names.back() << "'; rename one";
   }
   return success();
 }
@@ -86,25 +89,30 @@ LogicalResult Importer::readArguments() {
   for (BlockArgument argument : main.getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     auto refuse = [&]() {
-      return main.emitError("argument ") << argument.getArgNumber() << " of @main is " << argument.getType();
+      return main.emitError("argument ")
+             << argument.getArgNumber() << " of @main is " << argument.getType();
     };
     if (!type || !type.hasStaticShape())
-      return refuse() << ", whose shape is not known; export the function for one batch size and sequence length";
+      return refuse() << ", whose shape is not known; export the function for one batch size and "
+                         "sequence length";
     for (StringRef attribute : {"mhlo.sharding", "sdy.sharding"})
       if (main.getArgAttr(argument.getArgNumber(), attribute))
-        return refuse() << " with " << attribute << "; export the function without shardings, --mesh makes them";
+        return refuse() << " with " << attribute
+                        << "; export the function without shardings, --mesh makes them";
     if (type.getElementType().isF32())
       parameters.push_back(argument);
     else if (type.getElementType().isInteger(32))
       integers.push_back(argument);
     else
-      return refuse() << "; parameters are f32 and tokens i32 (--precision bf16 makes parameters narrow)";
+      return refuse()
+             << "; parameters are f32 and tokens i32 (--precision bf16 makes parameters narrow)";
   }
   if (parameters.empty())
     return main.emitError("@main has no parameters, arguments of f32");
   if (integers.empty() || integers.size() > 2)
     return main.emitError("@main has ")
-           << integers.size() << " arguments of i32; it takes tokens [batch, sequence + 1], or tokens and "
+           << integers.size()
+           << " arguments of i32; it takes tokens [batch, sequence + 1], or tokens and "
            << "targets, both [batch, sequence]";
   for (BlockArgument argument : integers)
     if (cast<RankedTensorType>(argument.getType()).getRank() != 2 ||
@@ -117,8 +125,8 @@ LogicalResult Importer::readArguments() {
   rows = type.getDimSize(0);
   sequence = type.getDimSize(1) - (integers.size() == 1 ? 1 : 0);
   if (rows < 1 || sequence < 1)
-    return main.emitError("argument ")
-           << integers.front().getArgNumber() << " of @main is " << type << ", which has no tokens and targets";
+    return main.emitError("argument ") << integers.front().getArgNumber() << " of @main is " << type
+                                       << ", which has no tokens and targets";
   tokenArguments = integers;
   return success();
 }
@@ -147,9 +155,10 @@ void Importer::makeModule(StringRef path) {
     auto type = cast<RankedTensorType>(argument.getType());
     Location at = NameLoc::get(builder.getStringAttr(name));
     auto init = InitAttr::get(context, "normal", builder.getF64FloatAttr(0.02));
-    auto variable = VariableOp::create(builder, at, name, type, /*stacked=*/false, IntegerAttr(), init,
-                                       StorageAttr::get(context, name, false, 0, 0, 0, 0, {}, false),
-                                       FlatSymbolRefAttr(), StringAttr(), StringAttr());
+    auto variable =
+        VariableOp::create(builder, at, name, type, /*stacked=*/false, IntegerAttr(), init,
+                           StorageAttr::get(context, name, false, 0, 0, 0, 0, {}, false),
+                           FlatSymbolRefAttr(), StringAttr(), StringAttr());
     variables.push_back(variable);
     Value value = GetOp::create(graph.builder, at, type, FlatSymbolRefAttr::get(context, name));
     Dims all = llvm::to_vector<6>(llvm::seq<int64_t>(0, type.getRank()));
@@ -192,9 +201,10 @@ LogicalResult Importer::importBody(func::FuncOp function, SmallVectorImpl<Ref> &
     }
     for (Type type : op.getResultTypes())
       if (auto tensor = dyn_cast<RankedTensorType>(type); !tensor || !tensor.hasStaticShape())
-        return graph.error() << "makes " << type
-                              << ", whose shape is not known; export the function for one batch size and "
-                                 "sequence length";
+        return graph.error()
+               << "makes " << type
+               << ", whose shape is not known; export the function for one batch size and "
+                  "sequence length";
     Handler handler = handlerOf(op.getName().getStringRef());
     if (!handler || op.getNumResults() != 1)
       return graph.error() << refusalOf(op.getName().getStringRef());
@@ -213,7 +223,8 @@ LogicalResult Importer::importCall(func::CallOp call) {
   if (!callee || callee.isExternal())
     return call.emitError("calls @") << call.getCallee() << ", which has no body";
   if (llvm::is_contained(callers, callee))
-    return call.emitError("calls @") << call.getCallee() << ", which calls itself; unroll the recursion";
+    return call.emitError("calls @")
+           << call.getCallee() << ", which calls itself; unroll the recursion";
   for (auto [argument, operand] : llvm::zip_equal(callee.getArguments(), call.getOperands()))
     values[argument] = values.lookup(operand);
   callers.push_back(callee);
@@ -237,7 +248,8 @@ FailureOr<Value> Importer::lossOf(const Ref &value) {
   if (failed(x) || failed(ids))
     return failure();
   vocabulary = std::min(vocabulary, logits.shape.back());
-  Value sum = CrossEntropyOp::create(graph.builder, graph.location, *x, *ids, graph.number(1)).getLoss();
+  Value sum =
+      CrossEntropyOp::create(graph.builder, graph.location, *x, *ids, graph.number(1)).getLoss();
   // How many targets count is known when a step's data is read; without a mask all do.
   Value mean = MulOp::create(graph.builder, graph.location, sum, loss.getArgument(2));
   double factor = value->number * double(rows * sequence);
@@ -247,17 +259,18 @@ FailureOr<Value> Importer::lossOf(const Ref &value) {
   return Value(ScaleOp::create(graph.builder, graph.location, mean, graph.number(factor)));
 }
 
-/// In mixed precision, sums over features and what is computed of them alone, as a norm's variance and its
-/// root, stay f32, as in the norms of other models.
+/// In mixed precision, sums over features and what is computed of them alone, as a norm's variance
+/// and its root, stay f32, as in the norms of other models.
 void Importer::keepStatistics() {
   llvm::DenseSet<Value> statistics;
   for (Operation &op : loss.getBody().front()) {
     auto isStatistic = [&](Value value) { return statistics.contains(value); };
     auto isKnown = [](Value value) { return value.getDefiningOp<FillOp>() != nullptr; };
     bool isSum = isa<ReduceOp>(op);
-    bool isOfSums = isa<AddOp, MulOp, ScaleOp, InverseRootOp, LogOp>(op) &&
-                    llvm::any_of(op.getOperands(), isStatistic) &&
-                    llvm::all_of(op.getOperands(), [&](Value v) { return isStatistic(v) || isKnown(v); });
+    bool isOfSums =
+        isa<AddOp, MulOp, ScaleOp, InverseRootOp, LogOp>(op) &&
+        llvm::any_of(op.getOperands(), isStatistic) &&
+        llvm::all_of(op.getOperands(), [&](Value v) { return isStatistic(v) || isKnown(v); });
     if (!isSum && !isOfSums)
       continue;
     op.setAttr(fullPrecisionAttr, graph.builder.getUnitAttr());
@@ -296,16 +309,19 @@ LogicalResult Importer::finish(Ref result, const ModelOptions &options) {
       return main.emitError("the loss does not depend on parameter '")
              << variable.getSymName() << "'; leave it out of the function's arguments";
     if (variable.getTensorType().getRank() < 2) {
-      bool isFactor = llvm::any_of(read->getUsers(), [](Operation *user) { return isa<MulOp>(user); });
-      variable.setInitAttr(InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(isFactor ? 1 : 0)));
+      bool isFactor =
+          llvm::any_of(read->getUsers(), [](Operation *user) { return isa<MulOp>(user); });
+      variable.setInitAttr(
+          InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(isFactor ? 1 : 0)));
     }
   }
   if (vocabulary == std::numeric_limits<int64_t>::max())
     return main.emitError("@main looks no token up in a table and has no cross-entropy of logits");
   for (const Bound &bound : bounds)
     if (bound.tokens < vocabulary)
-      return bound.at->emitError() << bound.at->getName() << " compares tokens, which are below " << vocabulary << ", with "
-                                   << bound.tokens - 1 << "; only checks that all tokens pass are supported";
+      return bound.at->emitError()
+             << bound.at->getName() << " compares tokens, which are below " << vocabulary
+             << ", with " << bound.tokens - 1 << "; only checks that all tokens pass are supported";
   keepStatistics();
   ModuleOp op = *module;
   auto size = [&](StringRef name, int64_t value) { op->setAttr(name, b.getI64IntegerAttr(value)); };

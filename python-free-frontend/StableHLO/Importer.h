@@ -48,7 +48,9 @@ private:
 
   /// The value as one that any op may use, or an error.
   FailureOr<Ref> usable(const Ref &value);
-  FailureOr<Ref> operand(Operation *op, unsigned i) { return usable(values.lookup(op->getOperand(i))); }
+  FailureOr<Ref> operand(Operation *op, unsigned i) {
+    return usable(values.lookup(op->getOperand(i)));
+  }
   Ref raw(Operation *op, unsigned i) { return values.lookup(op->getOperand(i)); }
   /// What the op makes, of which nothing is known that could be used.
   Ref unknown(Operation *op) const;
@@ -58,10 +60,11 @@ private:
   // Element by element.
   FailureOr<Ref> absolute(Operation *op), add(Operation *op), combine(Operation *op),
       compare(Operation *op), convert(Operation *op), cosine(Operation *op), divide(Operation *op),
-      errorFunction(Operation *op), exponential(Operation *op), invert(Operation *op), isFinite(Operation *op),
-      logarithm(Operation *op), logistic(Operation *op), maximum(Operation *op), minimum(Operation *op),
-      multiply(Operation *op), negate(Operation *op), power(Operation *op), root(Operation *op),
-      select(Operation *op), square(Operation *op), subtract(Operation *op), tanh(Operation *op);
+      errorFunction(Operation *op), exponential(Operation *op), invert(Operation *op),
+      isFinite(Operation *op), logarithm(Operation *op), logistic(Operation *op),
+      maximum(Operation *op), minimum(Operation *op), multiply(Operation *op),
+      negate(Operation *op), power(Operation *op), root(Operation *op), select(Operation *op),
+      square(Operation *op), subtract(Operation *op), tanh(Operation *op);
   // Of shapes and sums.
   FailureOr<Ref> broadcast(Operation *op), concatenate(Operation *op), constant(Operation *op),
       dotGeneral(Operation *op), gather(Operation *op), iota(Operation *op), reduce(Operation *op),

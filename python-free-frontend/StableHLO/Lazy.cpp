@@ -47,7 +47,8 @@ static int64_t indexOf(ArrayRef<int64_t> list, int64_t value) {
 
 Ref Graph::known(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims, Type element,
                  std::vector<double> data) const {
-  Lazy value{Dims(shape), Dims(dims), element, {}, std::make_shared<std::vector<double>>(std::move(data))};
+  Lazy value{
+      Dims(shape), Dims(dims), element, {}, std::make_shared<std::vector<double>>(std::move(data))};
   return std::make_shared<Lazy>(value);
 }
 
@@ -105,8 +106,8 @@ std::vector<double> Graph::numbers(const Lazy &value, ArrayRef<int64_t> dims) {
 LogicalResult Graph::checkKnown(int64_t elements) const {
   if (elements <= mostKnown)
     return success();
-  return error() << "makes " << elements << " different numbers of constants, more than the " << mostKnown
-                 << " that are computed here; use a shorter sequence";
+  return error() << "makes " << elements << " different numbers of constants, more than the "
+                 << mostKnown << " that are computed here; use a shorter sequence";
 }
 
 FailureOr<Ref> Graph::computed(ArrayRef<Ref> operands, Type element,
@@ -139,9 +140,11 @@ Value Graph::permuted(Value core, ArrayRef<int64_t> order) {
     return core;
   auto type = cast<RankedTensorType>(core.getType());
   auto reshaped = [&](Value x, ArrayRef<int64_t> to) -> Value {
-    return ReshapeOp::create(builder, location, RankedTensorType::get(to, type.getElementType()), x);
+    return ReshapeOp::create(builder, location, RankedTensorType::get(to, type.getElementType()),
+                             x);
   };
-  // One after the other a run of dimensions is brought in front of those before it. What is behind stays.
+  // One after the other a run of dimensions is brought in front of those before it. What is behind
+  // stays.
   Dims have = iota(order.size());
   while (!llvm::equal(have, order)) {
     int64_t end = have.size();
@@ -158,14 +161,15 @@ Value Graph::permuted(Value core, ArrayRef<int64_t> order) {
     core = reshaped(core, {sizeOf(0, begin), sizeOf(begin, end), sizeOf(end, have.size())});
     core = TransposeBlocksOp::create(builder, location, core);
     std::rotate(have.begin(), have.begin() + begin, have.begin() + end);
-    Dims now = llvm::to_vector<6>(llvm::map_range(have, [&](int64_t d) { return type.getDimSize(d); }));
+    Dims now =
+        llvm::to_vector<6>(llvm::map_range(have, [&](int64_t d) { return type.getDimSize(d); }));
     core = reshaped(core, now);
   }
   return core;
 }
 
-/// What a matrix of numbers is: `below` where the column is up to the row, or with `strict` before it,
-/// `above` elsewhere; transposed if `isUpper`.
+/// What a matrix of numbers is: `below` where the column is up to the row, or with `strict` before
+/// it, `above` elsewhere; transposed if `isUpper`.
 namespace {
 struct Triangle {
   double below, above;
@@ -253,7 +257,8 @@ FailureOr<Value> Graph::opsOf(const Lazy &value, ArrayRef<int64_t> dims, ArrayRe
       Value zeros = fill(0, {shape[0]}, value.element);
       Value ones = DecayOp::create(builder, location, zeros, zeros, found->strict);
       double step = found->below - found->above;
-      Value scaled = step == 1 ? ones : ScaleOp::create(builder, location, ones, number(step)).getResult();
+      Value scaled =
+          step == 1 ? ones : ScaleOp::create(builder, location, ones, number(step)).getResult();
       if (found->isUpper)
         scaled = TransposeBlocksOp::create(
             builder, location,
@@ -266,7 +271,8 @@ FailureOr<Value> Graph::opsOf(const Lazy &value, ArrayRef<int64_t> dims, ArrayRe
       return Value(AddOp::create(builder, location, scaled, above));
     }
   }
-  error() << "takes numbers that are neither one value, nor a lower or upper triangle of one, nor cosines "
+  error() << "takes numbers that are neither one value, nor a lower or upper triangle of one, nor "
+             "cosines "
              "or sines of positions times frequencies; compute them so, or make them a parameter";
   return failure();
 }
@@ -316,8 +322,11 @@ FailureOr<Ref> Graph::scaled(const Ref &x, double factor) {
     return x;
   if (x->isKnown())
     return computed({x}, x->element, [&](ArrayRef<double> v) { return v[0] * factor; });
-  Lazy y{x->shape, x->dims, x->element,
-         ScaleOp::create(builder, location, x->core, number(factor)), {}};
+  Lazy y{x->shape,
+         x->dims,
+         x->element,
+         ScaleOp::create(builder, location, x->core, number(factor)),
+         {}};
   y.isPositive = x->isPositive && factor > 0;
   y.isNotNegative = x->isNotNegative && factor >= 0;
   return Ref(std::make_shared<Lazy>(y));
@@ -370,7 +379,8 @@ FailureOr<Ref> Graph::multiply(Ref a, Ref b) {
     return failure();
   Lazy y{a->shape, dims, a->element, MulOp::create(builder, location, *lhs, *rhs), {}};
   y.isPositive = a->isPositive && b->isPositive;
-  y.isNotNegative = isSame(*a, *b) || ((a->isPositive || a->isNotNegative) && (b->isPositive || b->isNotNegative));
+  y.isNotNegative = isSame(*a, *b) ||
+                    ((a->isPositive || a->isNotNegative) && (b->isPositive || b->isNotNegative));
   return Ref(std::make_shared<Lazy>(y));
 }
 
@@ -382,7 +392,8 @@ Ref Graph::withoutDim(const Lazy &x, int64_t dim) {
   int64_t at = indexOf(x.dims, dim);
   y.dims.erase(y.dims.begin() + at);
   if (y.core)
-    y.core = ReshapeOp::create(builder, location, RankedTensorType::get(y.coreShape(), y.element), y.core);
+    y.core = ReshapeOp::create(builder, location, RankedTensorType::get(y.coreShape(), y.element),
+                               y.core);
   return std::make_shared<Lazy>(y);
 }
 
@@ -432,7 +443,8 @@ FailureOr<Ref> Graph::reshape(const Ref &x, ArrayRef<int64_t> shape) {
     return Ref(std::make_shared<Lazy>(y));
   }
   auto isLong = [](int64_t size) { return size != 1; };
-  if (llvm::equal(llvm::make_filter_range(x->shape, isLong), llvm::make_filter_range(shape, isLong))) {
+  if (llvm::equal(llvm::make_filter_range(x->shape, isLong),
+                  llvm::make_filter_range(shape, isLong))) {
     // Only dimensions of one element come and go.
     Ref from = x;
     for (int64_t d = 0, e = x->shape.size(); d < e; ++d)
@@ -463,8 +475,9 @@ FailureOr<Ref> Graph::reshape(const Ref &x, ArrayRef<int64_t> shape) {
   FailureOr<Value> all = whole(x);
   if (failed(all))
     return failure();
-  Ref y = wrap(shape, iota(shape.size()),
-               ReshapeOp::create(builder, location, RankedTensorType::get(shape, x->element), *all));
+  Ref y =
+      wrap(shape, iota(shape.size()),
+           ReshapeOp::create(builder, location, RankedTensorType::get(shape, x->element), *all));
   Lazy facts = *y;
   facts.isPositive = x->isPositive;
   facts.isNotNegative = x->isNotNegative;
@@ -485,7 +498,8 @@ FailureOr<Ref> Graph::slice(const Ref &x, ArrayRef<int64_t> starts, ArrayRef<int
     Dims core = y.coreShape();
     core[at] = whole;
     if (y.isKnown()) {
-      int64_t inner = productOf(ArrayRef(core).drop_front(at + 1)), outer = productOf(ArrayRef(core).take_front(at));
+      int64_t inner = productOf(ArrayRef(core).drop_front(at + 1)),
+              outer = productOf(ArrayRef(core).take_front(at));
       std::vector<double> taken;
       for (int64_t o = 0; o < outer; ++o)
         for (int64_t r = 0; r < rows; ++r)
@@ -512,7 +526,8 @@ FailureOr<Ref> Graph::slice(const Ref &x, ArrayRef<int64_t> starts, ArrayRef<int
     auto shaped = [&](Value v, ArrayRef<int64_t> shape) -> Value {
       return ReshapeOp::create(builder, location, RankedTensorType::get(shape, y.element), v);
     };
-    y.core = shaped(SliceOp::create(builder, location, shaped(y.core, split), 1, at + 1, starts[d]), joined);
+    y.core = shaped(SliceOp::create(builder, location, shaped(y.core, split), 1, at + 1, starts[d]),
+                    joined);
   }
   return Ref(std::make_shared<Lazy>(y));
 }
@@ -583,8 +598,9 @@ FailureOr<Ref> Graph::sum(const Ref &x, ArrayRef<int64_t> over) {
   return scaled(std::make_shared<Lazy>(y), double(repeated));
 }
 
-/// Orders the dimensions of two operands as libraries multiply: first those that both and the result have,
-/// in one order, then those that are added up on one side of all others. Of each operand what fits so stays.
+/// Orders the dimensions of two operands as libraries multiply: first those that both and the
+/// result have, in one order, then those that are added up on one side of all others. Of each
+/// operand what fits so stays.
 static void arrange(const SmallVector<std::string> (&names)[2], Dims (&dims)[2]) {
   auto isIn = [&](int side, int64_t dim, char kind) { return names[side][dim].front() == kind; };
   auto isBatch = [&](int side, int64_t dim) {
@@ -592,7 +608,8 @@ static void arrange(const SmallVector<std::string> (&names)[2], Dims (&dims)[2])
              return names[1 - side][other] == names[side][dim];
            });
   };
-  // The order of the operand that has them all in front; else what is inside moves before what is in front.
+  // The order of the operand that has them all in front; else what is inside moves before what is
+  // in front.
   SmallVector<std::string> batch, sums;
   for (int side : {1, 0}) {
     SmallVector<std::string> front, inside;
@@ -624,9 +641,11 @@ static void arrange(const SmallVector<std::string> (&names)[2], Dims (&dims)[2])
     if (side == 0)
       for (int64_t dim : added)
         sums.push_back(names[side][dim]);
-    Dims same = llvm::to_vector<6>(llvm::map_range(sums, [&](const std::string &name) { return dimOf(name); }));
-    bool isOneRun = same == added && (ArrayRef(others).take_front(added.size()) == ArrayRef(added) ||
-                                      ArrayRef(others).take_back(added.size()) == ArrayRef(added));
+    Dims same = llvm::to_vector<6>(
+        llvm::map_range(sums, [&](const std::string &name) { return dimOf(name); }));
+    bool isOneRun =
+        same == added && (ArrayRef(others).take_front(added.size()) == ArrayRef(added) ||
+                          ArrayRef(others).take_back(added.size()) == ArrayRef(added));
     if (!isOneRun) {
       others = own;
       others.append(same);
@@ -636,8 +655,8 @@ static void arrange(const SmallVector<std::string> (&names)[2], Dims (&dims)[2])
   }
 }
 
-FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers, RankedTensorType type,
-                              bool isRhsFirst) {
+FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers,
+                              RankedTensorType type, bool isRhsFirst) {
   auto list = [&](StringRef name) {
     auto found = dyn_cast_or_null<DenseI64ArrayAttr>(numbers.get(name));
     return found ? Dims(found.asArrayRef()) : Dims();
@@ -673,8 +692,8 @@ FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers
     if (failed(core))
       return failure();
     cores[side] = *core;
-    texts.push_back(llvm::join(
-        llvm::map_range(dims[side], [&](int64_t d) { return names[side][d]; }), " "));
+    texts.push_back(
+        llvm::join(llvm::map_range(dims[side], [&](int64_t d) { return names[side][d]; }), " "));
   }
   // What is not added up, in the order of the operands. What neither has is repeated.
   Dims kept, shape;
@@ -691,8 +710,8 @@ FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers
       written.push_back(name.str());
     }
   std::string rule = texts[first] + ", " + texts[1 - first] + " -> " + llvm::join(written, " ");
-  Value made = ContractOp::create(builder, location,
-                                  TypeRange(RankedTensorType::get(shape, type.getElementType())),
-                                  builder.getStringAttr(rule), cores[first], cores[1 - first], Value());
+  Value made = ContractOp::create(
+      builder, location, TypeRange(RankedTensorType::get(shape, type.getElementType())),
+      builder.getStringAttr(rule), cores[first], cores[1 - first], Value());
   return wrap(type.getShape(), kept, made);
 }

@@ -2,10 +2,10 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// JAX's text broadcasts and transposes every operand to its result's shape. Floor 1 wants neither: a
-// bias stays a vector, of which all sequences have one, and products take their operands in any order.
-// So a value is kept as the tensor that it repeats, its core, and where the core's dimensions are. Values
-// that no parameter and no token changes are numbers, computed here.
+// JAX's text broadcasts and transposes every operand to its result's shape. Floor 1 wants neither:
+// a bias stays a vector, of which all sequences have one, and products take their operands in any
+// order. So a value is kept as the tensor that it repeats, its core, and where the core's
+// dimensions are. Values that no parameter and no token changes are numbers, computed here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_FRONTEND_STABLEHLO_LAZY_H
@@ -32,36 +32,39 @@ struct Lazy;
 using Ref = std::shared_ptr<const Lazy>;
 using Dims = SmallVector<int64_t, 6>;
 
-/// What a value is known to be of another value x, `Lazy::of`. The maximum of a softmax has no derivative
-/// of its own; up to `lessMaximum` the forms may be used for nothing but the next one, in which it cancels.
+/// What a value is known to be of another value x, `Lazy::of`. The maximum of a softmax has no
+/// derivative of its own; up to `lessMaximum` the forms may be used for nothing but the next one,
+/// in which it cancels.
 enum class Form {
   other,
-  maximum,     ///< max x, along `along`
-  shifted,     ///< x - max x
-  expShifted,  ///< exp of that
-  sumExp,      ///< the sum of that along `along`
-  lessMaximum, ///< the logarithm of that
-  logSumExp,   ///< ... plus max x
-  logSoftmax,  ///< x less that
-  root,        ///< sqrt x
-  sum,         ///< x + `number`
-  sigmoid,     ///< 1 / (1 + exp(-x))
-  product,     ///< x times `other` with the numbers `product`, times `number`
-  masked,      ///< a product where `mask` is 1, and of no weight elsewhere
-  softmax,     ///< softmax x, along `along`
+  maximum,       ///< max x, along `along`
+  shifted,       ///< x - max x
+  expShifted,    ///< exp of that
+  sumExp,        ///< the sum of that along `along`
+  lessMaximum,   ///< the logarithm of that
+  logSumExp,     ///< ... plus max x
+  logSoftmax,    ///< x less that
+  root,          ///< sqrt x
+  sum,           ///< x + `number`
+  sigmoid,       ///< 1 / (1 + exp(-x))
+  product,       ///< x times `other` with the numbers `product`, times `number`
+  masked,        ///< a product where `mask` is 1, and of no weight elsewhere
+  softmax,       ///< softmax x, along `along`
   errorFunction, ///< erf(x / sqrt 2)
-  normal,      ///< 1 + erf(x / sqrt 2): with x / 2 as the other factor a product is gelu
-  picked,      ///< of each row of x the element of a token, `other`
-  tokenLoss,   ///< `number` times the cross-entropies of the rows of x and `other`, or sums of some of them
-  bothTokens,  ///< tokens, of which all but the last are inputs and all but the first are targets
-  unknown,     ///< what the op `where` makes, which is refused if it is used
+  normal,        ///< 1 + erf(x / sqrt 2): with x / 2 as the other factor a product is gelu
+  picked,        ///< of each row of x the element of a token, `other`
+  tokenLoss,  ///< `number` times the cross-entropies of the rows of x and `other`, or sums of some
+              ///< of them
+  bothTokens, ///< tokens, of which all but the last are inputs and all but the first are targets
+  unknown,    ///< what the op `where` makes, which is refused if it is used
 };
 
 struct Lazy {
   Dims shape;
-  Dims dims; ///< for each dimension of the core that of `shape`; along all others the core is repeated
+  Dims dims; ///< for each dimension of the core that of `shape`; along all others the core is
+             ///< repeated
   mlir::Type element;
-  Value core;                                ///< null where the numbers are known, and of some forms
+  Value core; ///< null where the numbers are known, and of some forms
   std::shared_ptr<std::vector<double>> data; ///< known numbers, of the core's dimensions in order
   bool isPositive = false, isNotNegative = false;
   Form form = Form::other;
@@ -119,8 +122,8 @@ public:
 
   /// The dimensions that any of `values` has, in the order of the one that has the most.
   static Dims unionOf(ArrayRef<Ref> values);
-  /// The tensor with the dimensions `dims`, or where `isRhs`, for the right side of a sum or a product,
-  /// with the last of them.
+  /// The tensor with the dimensions `dims`, or where `isRhs`, for the right side of a sum or a
+  /// product, with the last of them.
   FailureOr<Value> fit(const Ref &value, ArrayRef<int64_t> dims, bool isRhs = false);
   /// The whole tensor.
   FailureOr<Value> whole(const Ref &value);
@@ -136,8 +139,7 @@ public:
   FailureOr<Ref> multiply(Ref a, Ref b);
   FailureOr<Ref> scaled(const Ref &x, double factor);
   /// `Op` of one operand and attributes.
-  template <typename Op, typename... Attributes>
-  Ref unary(const Ref &x, Attributes... attributes) {
+  template <typename Op, typename... Attributes> Ref unary(const Ref &x, Attributes... attributes) {
     Lazy y = *x;
     y = Lazy{y.shape, y.dims, y.element, {}, {}};
     y.core = Op::create(builder, location, x->core, attributes...);

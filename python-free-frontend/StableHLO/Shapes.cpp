@@ -16,12 +16,15 @@ using namespace meshwright;
 using namespace meshwright::hlo;
 using namespace meshwright::train;
 
-static RankedTensorType typeOf(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()); }
+static RankedTensorType typeOf(Operation *op) {
+  return cast<RankedTensorType>(op->getResult(0).getType());
+}
 
 static FailureOr<Dims> listOf(Operation *op, StringRef name) {
   if (auto found = op->getAttrOfType<DenseI64ArrayAttr>(name))
     return Dims(found.asArrayRef());
-  return op->emitError() << op->getName() << " needs the attribute " << name << ", a list of integers";
+  return op->emitError() << op->getName() << " needs the attribute " << name
+                         << ", a list of integers";
 }
 
 static FailureOr<int64_t> numberOf(Operation *op, StringRef name) {
@@ -57,7 +60,8 @@ FailureOr<Ref> Importer::constant(Operation *op) {
   if (!isFloat && !isa<IntegerType>(type.getElementType()))
     return graph.error() << "of " << type << " is not imported";
   if (value.isSplat())
-    return graph.splat(type.getShape(), type.getElementType(), read(value.getSplatValue<Attribute>()));
+    return graph.splat(type.getShape(), type.getElementType(),
+                       read(value.getSplatValue<Attribute>()));
   for (Attribute element : value.getValues<Attribute>())
     data.push_back(read(element));
   return graph.known(type.getShape(), llvm::to_vector<6>(llvm::seq<int64_t>(0, type.getRank())),
@@ -116,7 +120,7 @@ FailureOr<Ref> Importer::slice(Operation *op) {
         ArrayRef(*strides) == ArrayRef<int64_t>{1, 1})
       return graph.wrap({rows, sequence}, {0, 1}, loss.getArgument(from));
   return graph.error() << "of tokens is imported where it takes all but the last or all but "
-                            "the first of each sequence: tokens[:, :-1] and tokens[:, 1:]";
+                          "the first of each sequence: tokens[:, :-1] and tokens[:, 1:]";
 }
 
 FailureOr<Ref> Importer::concatenate(Operation *op) {
@@ -144,10 +148,12 @@ FailureOr<Ref> Importer::dotGeneral(Operation *op) {
     return failure();
   if (!(*a)->isFloat())
     return unknown(op);
-  // JAX transposes products whose right operand has the rows of the result, as those of probabilities and values.
+  // JAX transposes products whose right operand has the rows of the result, as those of
+  // probabilities and values.
   bool isRhsFirst = false;
   int64_t batch = listIn(numbers, "lhs_batching_dimensions").size();
-  int64_t columns = int64_t((*a)->shape.size()) - int64_t(listIn(numbers, "lhs_contracting_dimensions").size());
+  int64_t columns =
+      int64_t((*a)->shape.size()) - int64_t(listIn(numbers, "lhs_contracting_dimensions").size());
   if (Operation *user = op->hasOneUse() ? *op->user_begin() : nullptr;
       user && user->getName().getStringRef() == "stablehlo.transpose")
     if (auto order = user->getAttrOfType<DenseI64ArrayAttr>("permutation")) {
@@ -250,7 +256,7 @@ FailureOr<Ref> Importer::reduce(Operation *op) {
   if (std::optional<double> all = x->splat(); applied == "stablehlo.and" && all && init)
     return graph.splat(typeOf(op).getShape(), typeOf(op).getElementType(), *all != 0 && *init != 0);
   return graph.error() << (applied.empty() ? "by several ops" : "by ") << applied
-                         << " is not imported; sums from 0 and the maxima of softmax are";
+                       << " is not imported; sums from 0 and the maxima of softmax are";
 }
 
 //===--- look-ups -----------------------------------------------------------===//
@@ -261,25 +267,29 @@ FailureOr<Ref> Importer::rowsOf(Operation *op, DictionaryAttr numbers, ArrayRef<
   if (failed(table))
     return failure();
   int64_t width = typeOf(op).getShape().back(), last = typeOf(op).getRank() - 1;
-  bool isRow = (*table)->shape.size() == 2 && listIn(numbers, "collapsed_slice_dims") == ArrayRef<int64_t>{0} &&
+  bool isRow = (*table)->shape.size() == 2 &&
+               listIn(numbers, "collapsed_slice_dims") == ArrayRef<int64_t>{0} &&
                listIn(numbers, "start_index_map") == ArrayRef<int64_t>{0} &&
-               listIn(numbers, "offset_dims") == ArrayRef<int64_t>{last} && sizes == ArrayRef<int64_t>{1, (*table)->shape[1]} &&
-               width == (*table)->shape[1];
+               listIn(numbers, "offset_dims") == ArrayRef<int64_t>{last} &&
+               sizes == ArrayRef<int64_t>{1, (*table)->shape[1]} && width == (*table)->shape[1];
   if (!isRow)
-    return graph.error() << "is imported where it takes rows of a matrix, as table[tokens] "
-                              "does, or of each row one element, as jnp.take_along_axis of logits does";
+    return graph.error()
+           << "is imported where it takes rows of a matrix, as table[tokens] "
+              "does, or of each row one element, as jnp.take_along_axis of logits does";
   FailureOr<Value> rows = graph.whole(*table);
   if (failed(rows))
     return failure();
   int64_t count = (*table)->shape[0];
   if (ids->isKnown()) {
-    bool isRange = ids->dims.size() == 1 && ids->data->front() >= 0 && ids->data->back() < double(count);
+    bool isRange =
+        ids->dims.size() == 1 && ids->data->front() >= 0 && ids->data->back() < double(count);
     for (auto [i, id] : llvm::enumerate(*ids->data))
       isRange = isRange && id == ids->data->front() + double(i);
     if (!isRange)
       return graph.error() << "by constants is imported where they are consecutive numbers "
-                                "of rows, as table[jnp.arange(n)]";
-    Value part = SliceOp::create(graph.builder, graph.location, *rows, ids->data->size(), 0, int64_t(ids->data->front()));
+                              "of rows, as table[jnp.arange(n)]";
+    Value part = SliceOp::create(graph.builder, graph.location, *rows, ids->data->size(), 0,
+                                 int64_t(ids->data->front()));
     return graph.wrap(typeOf(op).getShape(), {ids->dims[0], last}, part);
   }
   FailureOr<Ref> tokens = usable(ids);
@@ -308,9 +318,10 @@ FailureOr<Ref> Importer::pick(Operation *op, DictionaryAttr numbers, ArrayRef<in
                    typeOf(op).getNumElements() == rows * sequence &&
                    llvm::all_of((*ids)->dims, [&](int64_t dim) { return dim < last; });
   if (!isElement)
-    return graph.error() << "of several dimensions is imported where it takes of each row of "
-                              "logits the element of its target, as jnp.take_along_axis(logits, targets[..., "
-                              "None], -1) does";
+    return graph.error()
+           << "of several dimensions is imported where it takes of each row of "
+              "logits the element of its target, as jnp.take_along_axis(logits, targets[..., "
+              "None], -1) does";
   Lazy y{Dims(typeOf(op).getShape()), {}, x->element, {}, {}};
   Lazy targets = **ids;
   targets.shape.resize(last);
@@ -339,8 +350,9 @@ FailureOr<Ref> Importer::gather(Operation *op) {
   auto shape = cast<RankedTensorType>(op->getOperand(1).getType()).getShape();
   if (!vector || vector.getInt() != int64_t(shape.size()) - 1 || shape.back() != 1)
     return graph.error() << "by indices of several numbers is not imported; use one index: "
-                              "table[tokens], or jnp.take_along_axis";
-  return numbers.get("operand_batching_dims") ? pick(op, numbers, *sizes) : rowsOf(op, numbers, *sizes);
+                            "table[tokens], or jnp.take_along_axis";
+  return numbers.get("operand_batching_dims") ? pick(op, numbers, *sizes)
+                                              : rowsOf(op, numbers, *sizes);
 }
 
 //===--- the table ----------------------------------------------------------===//

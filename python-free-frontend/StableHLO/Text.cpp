@@ -34,7 +34,8 @@ static Attribute arrayOf(AsmParser &parser, ArrayRef<int64_t> values) {
 
 /// What ends an op: its other attributes, and its types as one type, as that of the operands and of
 /// the result, as a predicate's and that of all others, or as a function's.
-static ParseResult parseTypes(OpAsmParser &parser, OperationState &state, const Operands &operands) {
+static ParseResult parseTypes(OpAsmParser &parser, OperationState &state,
+                              const Operands &operands) {
   SMLoc location = parser.getCurrentLocation();
   Type type;
   if (parser.parseOptionalAttrDict(state.attributes) || parser.parseColonType(type))
@@ -145,7 +146,8 @@ static ParseResult parseCompare(OpAsmParser &parser, OperationState &state) {
   return parseTypes(parser, state, operands);
 }
 
-/// `%a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : types`
+/// `%a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT]
+/// : types`
 static ParseResult parseDotGeneral(OpAsmParser &parser, OperationState &state) {
   Operands operands;
   if (parseOperandsUpTo(parser, operands))
@@ -227,10 +229,10 @@ static const Parse &parserOf(StringRef name) {
         {"stablehlo.reduce", parseReduce},
     };
     for (const char *name :
-         {"abs",    "add",      "and",     "convert", "cosine",   "divide", "exponential",
-          "log",    "logistic", "maximum", "minimum", "multiply", "negate", "is_finite",
-          "not",    "or",       "power",   "reshape", "rsqrt",    "select", "sine",
-          "sqrt",   "subtract", "tanh"})
+         {"abs",         "add",       "and",      "convert", "cosine",   "divide",
+          "exponential", "log",       "logistic", "maximum", "minimum",  "multiply",
+          "negate",      "is_finite", "not",      "or",      "power",    "reshape",
+          "rsqrt",       "select",    "sine",     "sqrt",    "subtract", "tanh"})
       found[(Twine("stablehlo.") + name).str()] = parseElementwise;
     return found;
   }();
@@ -241,19 +243,23 @@ static const Parse &parserOf(StringRef name) {
 
 std::string hlo::refusalOf(StringRef name) {
   static const llvm::StringMap<StringRef> advice = {
-      {"stablehlo.while", "unroll the loop: a Python loop over layers, or jax.lax.scan(.., unroll=True)"},
+      {"stablehlo.while",
+       "unroll the loop: a Python loop over layers, or jax.lax.scan(.., unroll=True)"},
       {"stablehlo.case", "choose the branch in Python, or compute both and use jnp.where"},
       {"stablehlo.if", "choose the branch in Python, or compute both and use jnp.where"},
-      {"stablehlo.custom_call", "leave out sharding constraints, callbacks and library kernels; --mesh "
-                                "shards the model, and a function of the listed ops computes it"},
+      {"stablehlo.custom_call",
+       "leave out sharding constraints, callbacks and library kernels; --mesh "
+       "shards the model, and a function of the listed ops computes it"},
       {"stablehlo.rng", "dropout and other random numbers cannot be imported; leave them out"},
-      {"stablehlo.rng_bit_generator", "dropout and other random numbers cannot be imported; leave them out"},
+      {"stablehlo.rng_bit_generator",
+       "dropout and other random numbers cannot be imported; leave them out"},
       {"stablehlo.scatter", "differentiate nothing before the export: Meshwright differentiates"},
   };
   StringRef said = advice.lookup(name);
   if (name.starts_with("sdy."))
     said = "export the function without shardings, --mesh makes them";
-  return "cannot be imported; " + (said.empty() ? "docs/jax.md lists the ops that can" : said.str());
+  return "cannot be imported; " +
+         (said.empty() ? "docs/jax.md lists the ops that can" : said.str());
 }
 
 //===--- dialects -----------------------------------------------------------===//

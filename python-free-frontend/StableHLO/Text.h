@@ -14,9 +14,10 @@
 
 namespace meshwright::hlo {
 
-/// Makes MLIR's parser read StableHLO, CHLO and, to refuse it, Shardy: any op in the generic form, and in the pretty form
-/// those that the import knows. Ops stay unregistered. In both forms attributes have StableHLO's
-/// names; dimension numbers are dictionaries of arrays, enumerations are strings.
+/// Makes MLIR's parser read StableHLO, CHLO and, to refuse it, Shardy: any op in the generic form,
+/// and in the pretty form those that the import knows. Ops stay unregistered. In both forms
+/// attributes have StableHLO's names; dimension numbers are dictionaries of arrays, enumerations
+/// are strings.
 void registerText(mlir::MLIRContext &context);
 
 /// What an error says behind the name of an op that cannot be imported: what would work.
