@@ -160,6 +160,11 @@ static LogicalResult checkOptions(StringRef path, const ModelOptions &options,
                    << options.microbatches << "; use a batch that is a multiple of it, "
                    << (below ? std::to_string(below) + " or " : "") << above;
   }
+  if (int64_t pairs = 2 * options.microbatches; options.dpoBeta && options.batch % pairs) {
+    return error() << "--batch " << options.batch << " does not divide into pairs of --loss dpo in --microbatches "
+                   << options.microbatches << "; use a batch that is a multiple of " << pairs << ", such as "
+                   << llvm::alignTo(options.batch, pairs);
+  }
   if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
     return error() << "--dropout must be a probability in [0, 1), found " << *options.dropout;
   return success();
@@ -232,6 +237,22 @@ static LogicalResult checkSource(Config &config, const Family &family, const Mod
   if (family.source && options.packed && !options.tokens)
     return error() << "is an encoder-decoder model, and --packed is for decoders alone; leave it out: "
                       "shorter pairs are padded";
+  return success();
+}
+
+/// Preferences are of completions, which decoders write.
+static LogicalResult checkPreferences(Config &config, const Family &family, const ModelOptions &options) {
+  if (!options.dpoBeta)
+    return success();
+  auto error = [&] {
+    return config.error("model_type") << "model_type \"" << family.name << "\" ";
+  };
+  if (family.encoder || options.masked)
+    return error() << "is an encoder, which writes no completions, so --loss dpo cannot compare them; leave it out";
+  if (family.source)
+    return error() << "is an encoder-decoder model, and --loss dpo is for decoders alone; leave it out";
+  if (options.packed)
+    return error() << "with --loss dpo reads one completion in each sequence; leave out --packed";
   return success();
 }
 
@@ -440,7 +461,7 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
         << "note: '" << path << "' is a " << described->whole << ", a model of more than text: its "
         << "\"text_config\", a " << table.name << ", is what is trained";
   if (failed(checkPacked(config, table, options)) || failed(checkMasked(config, table, options)) ||
-      failed(checkSource(config, table, options)))
+      failed(checkSource(config, table, options)) || failed(checkPreferences(config, table, options)))
     return failure();
   ModelOptions chosen = options;
   Model model = readModel(config, table, chosen);

@@ -286,17 +286,20 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
   SmallVector<std::pair<StringRef, Type>> inputs = {
       {"tokens", integers(&context, {rows, tokens})},
       {"targets", integers(&context, {rows, tokens})}};
-  if (withDropout) {
+  if (withDropout || options.dpoBeta)
     inputs.push_back({"sequence_ids", integers(&context, {rows})});
+  if (withDropout)
     inputs.push_back({"key", integers(&context, {2})});
-  }
   if (options.packed)
     inputs.push_back({"positions", integers(&context, {rows, tokens})});
   if (options.sourceSequence) {
     inputs.push_back({"source", integers(&context, {rows, options.sourceSequence})});
     inputs.push_back({"source_lengths", integers(&context, {rows})});
   }
-  inputs.push_back({"target_weight", floats(&context, {})});
+  if (options.dpoBeta)
+    inputs.push_back({referenceInput, floats(&context, {rows})});
+  else
+    inputs.push_back({"target_weight", floats(&context, {})});
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                    builder.getFunctionType(types, {floats(&context, {})}));
@@ -325,19 +328,21 @@ void ModelGraph::beginStack(StringRef prefix, StringRef layerTensor, StringRef f
 ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, bool withDropout)
     : FunctionGraph(cast<func::FuncOp>(made->getBody()->front()), streamCount),
       module(std::move(made)), rows(options.batch / options.microbatches),
-      sequence(tokensAtOnce(options)), tokens(function.getArgument(0)), targets(function.getArgument(1)),
-      targetWeight(function.getArguments().back()), options(options) {
+      sequence(tokensAtOnce(options)), tokens(input("tokens")), targets(input("targets")),
+      targetWeight(input("target_weight")), source(input("source")),
+      sourceLengths(input("source_lengths")), options(options) {
+  positions = input("positions");
   if (withDropout) {
-    ids = function.getArgument(2);
-    key = function.getArgument(3);
+    ids = input("sequence_ids");
+    key = input("key");
   }
-  unsigned next = withDropout ? 4 : 2;
-  if (options.packed)
-    positions = function.getArgument(next++);
-  if (options.sourceSequence) {
-    source = function.getArgument(next++);
-    sourceLengths = function.getArgument(next);
-  }
+}
+
+Value ModelGraph::input(StringRef name) {
+  for (BlockArgument argument : function.getArguments())
+    if (inputName(argument) == name)
+      return argument;
+  return {};
 }
 
 Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix,
@@ -421,14 +426,38 @@ Value ModelGraph::distances(const Weight &table, int64_t sequence, int64_t maxDi
   return embedding(rows, buckets);
 }
 
+std::pair<Value, Value> ModelGraph::preferenceLoss(Value logits) {
+  auto losses = CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(1.0),
+                                       /*per_token=*/builder.getUnitAttr());
+  FullPrecision full(builder);
+  Value ofSequences = ReduceOp::create(builder, location, ReduceKind::Sum, losses.getLoss(), {1});
+  Value logProbs = scale(ofSequences, -1);
+  Value rewards = scale(add(logProbs, scale(input(referenceInput), -1)), *options.dpoBeta);
+  Value pairs = reshape(rewards, {rows / 2, 2});
+  Value chosen = slice(pairs, 1, 0, 1), rejected = slice(pairs, 1, 1, 1);
+  // -log(sigmoid(chosen - rejected)) = log(exp(rejected - chosen) + exp(0))
+  Value lead = add(rejected, scale(chosen, -1));
+  Value ofPairs = LogSumExpOp::create(builder, location, pad(lead, 1, 0, 2));
+  Value loss = scale(sum(ofPairs), 2 / double(options.batch));
+  // Each sequence has its place in the batch, so that microbatches and devices add up to all.
+  Value all = EmbeddingGradOp::create(
+      builder, location, floats(builder.getContext(), {options.batch, 1}), reshape(logProbs, {rows, 1}),
+      input("sequence_ids"), builder.getI64IntegerAttr(options.batch), Value());
+  return {loss, reshape(all, {options.batch})};
+}
+
 void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef config,
                         int64_t vocabulary, int64_t maxPositions, int64_t startToken) {
   part("loss");
-  // How many targets count is known when a step's data is read.
-  Value sum =
-      CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(1.0))
-          .getLoss();
-  Value loss = mul(sum, targetWeight);
+  Value loss, logProbs;
+  if (options.dpoBeta) {
+    std::tie(loss, logProbs) = preferenceLoss(logits);
+  } else {
+    // How many targets count is known when a step's data is read.
+    auto tokens = CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(1.0),
+                                         /*per_token=*/UnitAttr());
+    loss = mul(tokens.getLoss(), targetWeight);
+  }
   if (more) {
     loss = add(loss, more);
     auto name = builder.getNamedAttr(train::outputAttr, builder.getStringAttr("aux_loss"));
@@ -437,6 +466,11 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
   SmallVector<Value> results{loss};
   if (more)
     results.push_back(more);
+  if (logProbs) {
+    auto name = builder.getNamedAttr(train::outputAttr, builder.getStringAttr(logProbsOutput));
+    (void)function.insertResult(results.size(), logProbs.getType(), builder.getDictionaryAttr(name));
+    results.push_back(logProbs);
+  }
   for (const TokenCounts &count : counts) {
     auto symbol = [&](StringRef name) { return FlatSymbolRefAttr::get(builder.getContext(), name); };
     NamedAttrList said;
@@ -461,6 +495,8 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
     op->setAttr(train::sourceSequenceAttr, builder.getI64IntegerAttr(options.sourceSequence));
     op->setAttr(train::startTokenAttr, builder.getI64IntegerAttr(startToken));
   }
+  if (options.dpoBeta)
+    op->setAttr(train::dpoBetaAttr, builder.getF64FloatAttr(*options.dpoBeta));
   if (options.masked) {
     op->setAttr(train::maskedShareAttr, builder.getF64FloatAttr(options.masked->share));
     op->setAttr(train::maskTokenAttr, builder.getI64IntegerAttr(options.masked->token));

@@ -175,7 +175,7 @@ public:
   int64_t rows; ///< sequences of a microbatch
   int64_t sequence; ///< tokens of each
   Value tokens, targets;
-  Value targetWeight; ///< of each target that counts
+  Value targetWeight; ///< of each target that counts; null where the loss is of pairs
   /// What an encoder reads, [rows, sourceSequence()], and how much of each row is no padding; or null.
   Value source, sourceLengths;
   int64_t sourceSequence() const { return options.sourceSequence; }
@@ -202,7 +202,8 @@ public:
   /// all the model's layers are in this run. `sums` go from layer to layer beside x.
   Value layers(Value x, LayerRun run, bool onlyRun, llvm::MutableArrayRef<Value> sums,
                llvm::function_ref<Value(LayerGraph &)> body);
-  /// Ends @loss with the mean cross-entropy of `logits` over the targets that count, plus `more` if
+  /// Ends @loss with the mean cross-entropy of `logits` over the targets that count, or the mean loss of
+  /// direct preference optimization over pairs, plus `more` if
   /// there is some, and describes the module.
   void finish(Value logits, Value more, StringRef family, StringRef config, int64_t vocabulary,
               int64_t maxPositions, int64_t startToken = 0);
@@ -211,6 +212,11 @@ private:
   friend class LayerGraph;
   ModelGraph(mlir::OwningOpRef<mlir::ModuleOp> module, const ModelOptions &options,
              bool withDropout);
+  /// The mean loss of direct preference optimization over the pairs of the batch, and the log-probability of
+  /// each of its sequences, zeros for those of other microbatches.
+  std::pair<Value, Value> preferenceLoss(Value logits);
+  /// The input of @loss called `name`; null if there is none.
+  Value input(StringRef name);
   Value declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix, int64_t layers);
   /// Cosines and sines of each token's position, or of the first `sequence` positions.
   std::pair<Value, Value> positionAngles(ArrayRef<double> frequencies, int64_t sequence, double scale);

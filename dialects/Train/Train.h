@@ -45,6 +45,9 @@ inline constexpr llvm::StringLiteral sourceSequenceAttr = "train.source_sequence
 /// stands for most of those.
 inline constexpr llvm::StringLiteral maskedShareAttr = "train.masked_share",
                                      maskTokenAttr = "train.mask_token";
+/// ... and, of direct preference optimization, its beta: two sequences in a row are the chosen and the
+/// rejected completion of a prompt.
+inline constexpr llvm::StringLiteral dpoBetaAttr = "train.dpo_beta";
 /// Of a module from phase `step` on: its optimizer as flags call it. In mixed precision also the type it
 /// computes in as flags call it, the element type of parameters' gradients, and whether gradients are scaled.
 inline constexpr llvm::StringLiteral optimizerAttr = "train.optimizer",
@@ -83,6 +86,9 @@ llvm::StringRef inputName(mlir::BlockArgument argument);
 bool isByToken(llvm::StringRef input);
 /// Whether it has one for each sequence: [..., batch].
 bool isBySequence(llvm::StringRef input);
+/// The input of direct preference optimization, the log-probability of each sequence under the model that
+/// a run began with, and the output that is the trained model's.
+inline constexpr llvm::StringLiteral referenceInput = "reference_log_probs", logProbsOutput = "log_probs";
 /// The attribute of the module that says how long the sequences of an input by token are.
 llvm::StringRef lengthAttrOf(llvm::StringRef input);
 /// The attribute `train.output` of a result; empty without.

@@ -459,14 +459,16 @@ static Expr isTarget(Expr logits, Value targets) {
       arith::CmpIOp::create(*logits.b, logits.loc, arith::CmpIPredicate::eq, column, target));
 }
 
-/// The loss of tokens whose target is one of `below` columns, and their lse,
+/// The loss of tokens whose target is one of `below` columns, of all or of each, and their lse,
 /// infinite for the others.
 static SmallVector<Value> tokenLoss(Expr lse, Expr picked, Value targets, int64_t below,
-                                    APFloat scale) {
+                                    APFloat scale, bool perToken) {
   Expr target = lse.with(targets);
   Expr valid = target.with(arith::CmpIOp::create(*lse.b, lse.loc, arith::CmpIPredicate::ult,
                                                  target.v, target.constant(double(below)).v));
-  Expr loss = select(valid, lse - picked, lse.constant(0)).overAll();
+  Expr loss = select(valid, lse - picked, lse.constant(0));
+  if (!perToken)
+    loss = loss.overAll();
   return {(loss * scale.convertToDouble()).v, select(valid, lse, lse.constant(INFINITY)).v};
 }
 
@@ -476,12 +478,12 @@ SmallVector<Value> CrossEntropyOp::decompose(OpBuilder &b) {
   Expr sum = exp(x - most.to(x.v, true)).overLast();
   Expr lse = most + apply<math::LogOp>(sum);
   Expr picked = select(isTarget(x, getTargets()), x, x.constant(0)).overLast();
-  return tokenLoss(lse, picked, getTargets(), int64_t(width(x.v)), getScale());
+  return tokenLoss(lse, picked, getTargets(), int64_t(width(x.v)), getScale(), getPerToken());
 }
 
 SmallVector<Value> TokenLossOp::decompose(OpBuilder &b) {
   Expr lse = expr(b, getLoc(), getLogSum());
-  return tokenLoss(lse, lse.with(getPicked()), getTargets(), getBelow(), getScale());
+  return tokenLoss(lse, lse.with(getPicked()), getTargets(), getBelow(), getScale(), getPerToken());
 }
 
 SmallVector<Value> PickOp::decompose(OpBuilder &b) {
@@ -494,7 +496,8 @@ SmallVector<Value> CrossEntropyGradOp::decompose(OpBuilder &b) {
   Expr p = exp(x - x.with(getLse()).to(x.v, true));
   Expr onehot = select(isTarget(x, getTargets()), x.constant(1), x.constant(0));
   Expr scale = x.with(getDloss()) * getScale().convertToDouble();
-  return {((p - onehot) * scale.to(x.v)).v};
+  bool perToken = cast<RankedTensorType>(getDloss().getType()).getRank() > 0;
+  return {((p - onehot) * scale.to(x.v, perToken)).v};
 }
 
 //===--- optimizer ----------------------------------------------------------===//

@@ -23,24 +23,28 @@ def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, @v ... -> , 
     of exponentials, saved for the gradient instead of probabilities. Both are
     f32 if the logits are narrower. A target outside [0, v) adds no loss (torch's
     ignore_index), and its lse is infinite, which makes its gradient 0.
+    With `per_token` the loss is [...], scale * (lse - logits[target]) of each token, for
+    losses that are no sum over tokens (torch's reduction="none").
   }];
-  let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, F64Attr:$scale);
-  let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
-  let assemblyFormat = "$logits `,` $targets `scale` $scale attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, F64Attr:$scale, UnitAttr:$per_token);
+  let results = (outs Train_Tensor:$loss, Train_Tensor:$lse);
+  let assemblyFormat = [{
+    $logits `,` $targets `scale` $scale (`per_token` $per_token^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
-def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v, @v ..., ..., -> ... v", [
-    DeclareOpInterfaceMethods<ZeroPreservingOpInterface, ["preservesZero"]>,
+def Train_CrossEntropyGradOp : Train_TensorOp<"cross_entropy_grad", "... v, @v ..., ..., -> ... v", [
+    InferTypeOpAdaptor, DeclareOpInterfaceMethods<ZeroPreservingOpInterface, ["preservesZero"]>,
     DeclareOpInterfaceMethods<NeutralPaddingOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "dlogits = dloss * scale * (exp(logits - lse) - onehot(target))";
   let description = [{
     logits and the result: [..., v], targets and lse: [...] as `train.cross_entropy`
-    had and gave them, dloss: a scalar. Probabilities exist one row at a time. A
-    target outside [0, v) is no column of these logits; where lse is infinite all
+    had and gave them, dloss: a scalar, or [...] if the loss was per token. Probabilities exist one
+    row at a time. A target outside [0, v) is no column of these logits; where lse is infinite all
     of the row is 0.
   }];
   let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, Train_Tensor:$lse,
-                       Train_ScalarTensor:$dloss, F64Attr:$scale);
+                       Train_Tensor:$dloss, F64Attr:$scale);
   let results = (outs Train_Tensor:$dlogits);
   let assemblyFormat = "$logits `,` $targets `,` $lse `,` $dloss `scale` $scale attr-dict `:` functional-type(operands, results)";
 }
@@ -57,20 +61,21 @@ def Train_PickOp : Train_EinsumOp<"pick", "~... v, @v ... -> ...", [
   let assemblyFormat = "$x `,` $ids attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_TokenLossOp : Train_EinsumOp<"token_loss", "..., ..., ... -> , ...", [
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Train_TokenLossOp : Train_TensorOp<"token_loss", "..., ..., ... -> , ...", [
+    InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Cross-entropy's last steps, from each token's two logarithms";
   let description = [{
     log_sum: [...], the logarithm of the token's sum of exponentials; picked: [...],
     its target's logit; targets: [...] i32. loss and lse as of
     `train.cross_entropy` with `below` columns: loss = scale * sum of (log_sum -
-    picked) over targets in [0, below), lse = log_sum for those, else infinite.
+    picked) over targets in [0, below), lse = log_sum for those, else infinite. With `per_token`
+    the loss is that of each token, 0 for the others.
   }];
   let arguments = (ins Train_Tensor:$log_sum, Train_Tensor:$picked, Train_Ids:$targets,
-                       I64Attr:$below, F64Attr:$scale);
-  let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
+                       I64Attr:$below, F64Attr:$scale, UnitAttr:$per_token);
+  let results = (outs Train_Tensor:$loss, Train_Tensor:$lse);
   let assemblyFormat = [{
-    $log_sum `,` $picked `,` $targets `below` $below `scale` $scale attr-dict `:` functional-type(operands, results)
+    $log_sum `,` $picked `,` $targets `below` $below `scale` $scale (`per_token` $per_token^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

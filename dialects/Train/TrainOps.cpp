@@ -701,16 +701,45 @@ LogicalResult FoldInOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 
 //===--- loss ---------------------------------------------------------------===//
 
-ShardingRule CrossEntropyOp::getShardingRule() { return ruleOf(*this, einsumText()); }
+/// The loss is one number, or one for each token.
+static StringRef crossEntropyText(bool perToken) {
+  return perToken ? "... v!, @v ... -> ..., ..." : CrossEntropyOp::einsumText();
+}
+ShardingRule CrossEntropyOp::getShardingRule() {
+  return ruleOf(*this, crossEntropyText(getPerToken()));
+}
 
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  if (failed(inferFromRule("cross_entropy", einsumText(), location,
+  if (failed(inferFromRule("cross_entropy", crossEntropyText(adaptor.getPerToken()), location,
                            adaptor.getOperands().getTypes(), types)))
     return failure();
   for (Type &type : types)
     type = statistic(type);
   return success();
+}
+
+static StringRef crossEntropyGradText(Type dloss) {
+  return cast<RankedTensorType>(dloss).getRank() > 0 ? "... v, @v ..., ..., ... -> ... v"
+                                                     : CrossEntropyGradOp::einsumText();
+}
+ShardingRule CrossEntropyGradOp::getShardingRule() {
+  return ruleOf(*this, crossEntropyGradText(getDloss().getType()));
+}
+LogicalResult CrossEntropyGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                   Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("cross_entropy_grad", crossEntropyGradText(adaptor.getDloss().getType()),
+                       location, adaptor.getOperands().getTypes(), types);
+}
+
+static StringRef tokenLossText(bool perToken) {
+  return perToken ? "..., ..., ... -> ..., ..." : TokenLossOp::einsumText();
+}
+ShardingRule TokenLossOp::getShardingRule() { return ruleOf(*this, tokenLossText(getPerToken())); }
+LogicalResult TokenLossOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("token_loss", tokenLossText(adaptor.getPerToken()), location,
+                       adaptor.getOperands().getTypes(), types);
 }
 
 /// The probability of a logit of 0 is not 0.

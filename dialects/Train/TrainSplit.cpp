@@ -130,6 +130,7 @@ SmallVector<Value> CrossEntropyOp::split(OpBuilder &b) {
   Value picked = PickOp::create(b, getLoc(), logits(), getTargets());
   Value lse = r.add(most, LogOp::create(b, getLoc(), sum));
   auto loss = TokenLossOp::create(b, getLoc(), lse, picked, getTargets(),
-                                  b.getI64IntegerAttr(r.type.getShape().back()), getScaleAttr());
+                                  b.getI64IntegerAttr(r.type.getShape().back()), getScaleAttr(),
+                                  getPerTokenAttr());
   return {loss.getLoss(), loss.getLse()};
 }

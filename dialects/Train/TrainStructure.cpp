@@ -21,7 +21,7 @@ bool train::isByToken(StringRef input) {
 }
 
 bool train::isBySequence(StringRef input) {
-  return input == "sequence_ids" || input == "source_lengths";
+  return input == "sequence_ids" || input == "source_lengths" || input == referenceInput;
 }
 
 StringRef train::lengthAttrOf(StringRef input) {

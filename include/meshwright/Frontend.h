@@ -50,6 +50,9 @@ struct ModelOptions {
   std::optional<double> routerBiasRate; ///< by which a step balances choices of experts
   MixedPrecision precision = MixedPrecision::f32; ///< that the module will be given
   std::optional<MaskedTokens> masked = {};
+  /// Of direct preference optimization: how much a reward weighs the log-probability's distance from the
+  /// reference's. Sequences are pairs then, in place of which all tokens' cross-entropy is the loss.
+  std::optional<double> dpoBeta = {};
   bool packed = false; ///< whether sequences hold several documents
   int64_t contextParts = 1; ///< parts of a sequence, whose tokens may go to experts apart
   /// Parts that sequences are divided into anywhere. If these are uneven, sequences are padded, and

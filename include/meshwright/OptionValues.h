@@ -118,6 +118,13 @@ inline Names namesOf(AuxScope) {
   return names;
 }
 
+/// What a step minimizes.
+enum class Loss { crossEntropy, dpo };
+inline Names namesOf(Loss) {
+  static constexpr llvm::StringLiteral names[] = {"cross-entropy", "dpo"};
+  return names;
+}
+
 enum class Toggle { on, off };
 inline Names namesOf(Toggle) {
   static constexpr llvm::StringLiteral names[] = {"on", "off"};

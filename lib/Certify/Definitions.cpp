@@ -151,9 +151,13 @@ Expressed certify::define(train::CrossEntropyOp op, Operands operands, Checker &
   E sum = r.reduce(train::ReduceKind::Sum, r.exp(r.sub(logits, r.wide(max))));
   E picked = r.make("train.pick", {}, {logits, targets}, logits->element, r.rows);
   E lse = r.add(max, r.log(sum));
-  Attribute attributes = r.attributes(
-      {{"below", r.b.getI64IntegerAttr(r.whole.back())}, {"scale", op.getScaleAttr()}});
+  SmallVector<std::pair<StringRef, Attribute>> named{
+      {"below", r.b.getI64IntegerAttr(r.whole.back())}, {"scale", op.getScaleAttr()}};
+  if (op.getPerToken())
+    named.push_back({"per_token", op.getPerTokenAttr()});
+  Attribute attributes = r.attributes(named);
+  Shape losses = op.getPerToken() ? r.rows : Shape();
   return {
-      r.make("train.token_loss", attributes, {lse, picked, targets}, logits->element, {}, 0),
+      r.make("train.token_loss", attributes, {lse, picked, targets}, logits->element, losses, 0),
       r.make("train.token_loss", attributes, {lse, picked, targets}, logits->element, r.rows, 1)};
 }

@@ -66,8 +66,9 @@ static LogicalResult pick(train::PickOp op, Facts operands, NewFacts &results, C
 
 static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Facts operands,
                                       NewFacts &results, Checker &checker) {
-  return applyWithIds(op, "... v, ..., ..., -> ... v", "3", 1, 0, operands[0].type.rank() - 1,
-                      operands, results, checker);
+  bool perToken = cast<RankedTensorType>(op.getDloss().getType()).getRank() > 0;
+  StringRef text = perToken ? "... v, ..., ..., ... -> ... v" : "... v, ..., ..., -> ... v";
+  return applyWithIds(op, text, "3", 1, 0, operands[0].type.rank() - 1, operands, results, checker);
 }
 
 /// The ids' offset says which rows of the result are the device's.
@@ -110,7 +111,12 @@ static LogicalResult offset(dist::OffsetOp op, Facts, NewFacts &results, Checker
   return success();
 }
 
-static constexpr IndexText tokens{"..., ..., ... -> , ..."};
+static LogicalResult tokenLoss(train::TokenLossOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
+  StringRef text = op.getPerToken() ? "..., ..., ... -> ..., ..." : "..., ..., ... -> , ...";
+  return applyRule(IndexRule::parse(text, "", op), op, operands, results, checker);
+}
+
 static constexpr IndexText each{};
 
 void certify::attachIdRules(MLIRContext *context) {
@@ -120,6 +126,6 @@ void certify::attachIdRules(MLIRContext *context) {
   attachRule<train::PickOp, pick>(context);
   attachRule<train::CrossEntropyGradOp, crossEntropyGrad>(context);
   attachRule<dist::OffsetOp, offset>(context);
-  attachIndices<train::TokenLossOp, tokens>(context);
+  attachRule<train::TokenLossOp, tokenLoss>(context);
   attachIndices<train::IgnoreIdOp, each>(context);
 }

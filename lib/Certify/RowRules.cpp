@@ -29,9 +29,18 @@ static constexpr IndexText layerNormGrad{"... d!, ... d!, d! -> ... d!, d!, d!",
 static constexpr IndexText rmsNorm{"... d!, d! -> ... d!"};
 static constexpr IndexText rmsNormGrad{"... d!, ... d!, d! -> ... d!, d!", "0"};
 static constexpr IndexText crossEntropy{"... v!, ... -> , ..."};
+static constexpr IndexText crossEntropies{"... v!, ... -> ..., ..."};
 static constexpr IndexText foldIn{"w!, -> w!"};
 static constexpr IndexText softmax{"... v! -> ... v!"};
 static constexpr IndexText logSumExp{"... v! -> ..."};
+
+/// The loss is one number, or one for each token.
+static LogicalResult lossOfTokens(train::CrossEntropyOp op, Facts operands, NewFacts &results,
+                                  Checker &checker) {
+  return op.getPerToken()
+             ? onRows<train::CrossEntropyOp, crossEntropies>(op, operands, results, checker)
+             : onRows<train::CrossEntropyOp, crossEntropy>(op, operands, results, checker);
+}
 
 static LogicalResult rope(train::RopeOp op, Facts operands, NewFacts &results, Checker &checker) {
   StringRef text = operands[1].type.rank() == 2 ? "b s h d!, s f!, s f! -> b s h d!"
@@ -151,7 +160,7 @@ void certify::attachRowRules(MLIRContext *context) {
   attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>>(context);
   attachRule<train::RmsNormOp, onRows<train::RmsNormOp, rmsNorm>>(context);
   attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>>(context);
-  attachRule<train::CrossEntropyOp, onRows<train::CrossEntropyOp, crossEntropy>>(context);
+  attachRule<train::CrossEntropyOp, lossOfTokens>(context);
   attachIndices<train::FoldInOp, foldIn>(context);
   attachIndices<train::SoftmaxOp, softmax>(context);
   attachIndices<train::LogSumExpOp, logSumExp>(context);

@@ -19,7 +19,7 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
     every other sharding. Each seed has a `dist.reason`: the strategy's name, or
     a dictionary with one name for each axis.
 
-    - The batch of the inputs tokens, targets, positions, source, sequence_ids and source_lengths is sharded over the axes
+    - The batch of the inputs tokens, targets, positions, source, sequence_ids, source_lengths and reference_log_probs is sharded over the axes
       replica and data (and the third of tensor=RxCxD).
     - `tensor` shards every index of a parameter that does not belong to the residual
       stream and that no op needs whole except to sum over it: heads, the MLP's inner

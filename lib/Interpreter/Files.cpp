@@ -8,6 +8,7 @@
 #include "common/checkpoint/SafeTensors.h"
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
+#include "common/data/LogProbs.h"
 #include "common/data/TokenData.h"
 #include "common/launch/Device.h"
 #include "common/launch/Options.h"
@@ -303,11 +304,15 @@ namespace {
 class FileSequences : public Sequences {
 public:
   FileSequences(const Options &options, int64_t length, int64_t vocabulary,
-                const std::optional<TokenData::Sources> &sources)
+                const std::optional<TokenData::Sources> &sources, bool pairs)
       : data({"--data", options.data}, {"--loss-mask", options.lossMask},
-             {"--documents", options.documents}, options.tokens, length, vocabulary, sources),
-        order(data.sources(options.sources), 0, options.shuffle, uint64_t(options.seed)) {
-    data.sequences(); // An Error if there are none.
+             {"--documents", options.documents}, options.tokens, length, vocabulary, sources, pairs),
+        order(data.sources(options.sources), 0, options.shuffle, uint64_t(options.seed), pairs ? 2 : 1) {
+    int64_t sequences = data.sequences(); // An Error if there are none.
+    if (pairs && options.referenceLogProbs.size() != 1)
+      fail("--reference-log-probs is needed by a module with ", train::dpoBetaAttr.str(), ": give a file");
+    if (pairs)
+      logProbs.emplace(options.referenceLogProbs.front(), "--reference-log-probs", sequences, data.name());
     data.check(0, 1, 1, [](int64_t) {});
   }
 
@@ -323,6 +328,13 @@ public:
     return count;
   }
 
+  llvm::Expected<double> reference(int64_t position) override {
+    double value = 0;
+    if (llvm::Error error = guard([&] { value = double(logProbs->at(order.at(position))); }))
+      return error;
+    return value;
+  }
+
   llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) override {
     int64_t counted = 0;
     if (llvm::Error error =
@@ -334,12 +346,13 @@ public:
 private:
   TokenData data;
   DataOrder order;
+  std::optional<LogProbs> logProbs; ///< of pairs
 };
 } // namespace
 
 llvm::Expected<std::unique_ptr<Sequences>> Sequences::open(const Options &options, int64_t length,
                                                            int64_t vocabulary, int64_t sourceLength,
-                                                           int64_t startToken) {
+                                                           int64_t startToken, bool pairs) {
   std::unique_ptr<Sequences> result;
   std::optional<TokenData::Sources> sources;
   if (sourceLength)
@@ -348,7 +361,7 @@ llvm::Expected<std::unique_ptr<Sequences>> Sequences::open(const Options &option
                sourceLength,
                startToken};
   if (llvm::Error error =
-          guard([&] { result = std::make_unique<FileSequences>(options, length, vocabulary, sources); }))
+          guard([&] { result = std::make_unique<FileSequences>(options, length, vocabulary, sources, pairs); }))
     return error;
   return result;
 }

@@ -62,10 +62,14 @@ public:
   /// What an encoder reads with it, and how many tokens of that are no padding.
   virtual llvm::Expected<int64_t> readSource(int64_t position, int32_t *source) = 0;
 
-  /// `sourceLength`, and what precedes a target, are 0 for models without an encoder.
+  /// The log-probability of the sequence at `position` under the reference model, as --reference-log-probs says.
+  virtual llvm::Expected<double> reference(int64_t position) = 0;
+
+  /// `sourceLength`, and what precedes a target, are 0 for models without an encoder. With `pairs` each sequence is a
+  /// document.
   static llvm::Expected<std::unique_ptr<Sequences>> open(const Options &options, int64_t length,
                                                          int64_t vocabulary, int64_t sourceLength,
-                                                         int64_t startToken);
+                                                         int64_t startToken, bool pairs);
 };
 
 } // namespace meshwright::interp

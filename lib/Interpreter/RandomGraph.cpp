@@ -447,7 +447,8 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
   Value logits = train::LinearOp::create(top.b, top.loc, repeat.getResult(0), get(head));
   double scale = 1.0 / double(rows * options.microbatches * sequence);
   Value result =
-      train::CrossEntropyOp::create(top.b, top.loc, logits, targets, b.getF64FloatAttr(scale))
+      train::CrossEntropyOp::create(top.b, top.loc, logits, targets, b.getF64FloatAttr(scale),
+                                    /*per_token=*/UnitAttr())
           .getLoss();
   finish(top.b, loss, result);
   loss.setArgAttr(0, train::inputAttr, b.getStringAttr("tokens"));

@@ -229,23 +229,35 @@ static LogicalResult rope(train::RopeOp op, Operands operands, Results &results,
 
 //===--- loss ---------------------------------------------------------------===//
 
+/// Losses of tokens times `scale`, each or added up, as `type` is.
+static Tensor lossOf(ArrayRef<double> losses, Type type, const APFloat &scale) {
+  Tensor result(cast<RankedTensorType>(type));
+  double factor = scale.convertToDouble(), *out = result.writeFloats();
+  if (result.rank() == 0)
+    *out = std::accumulate(losses.begin(), losses.end(), 0.0) * factor;
+  else
+    for (double loss : losses)
+      *out++ = loss * factor;
+  return result;
+}
+
 static LogicalResult crossEntropy(train::CrossEntropyOp op, Operands operands, Results &results,
                                   RankContext &) {
   int64_t v = operands[0].shape().back();
-  Tensor loss(op.getLoss().getType()), lse(op.getLse().getType());
-  double total = 0, *logSums = lse.writeFloats();
+  Tensor lse(op.getLse().getType());
+  std::vector<double> losses;
+  double *logSums = lse.writeFloats();
   for (auto [row, target] : llvm::enumerate(operands[1].integers())) {
     ArrayRef<double> logits = operands[0].floats().slice(row * v, v);
     double most = *llvm::max_element(logits), sum = 0;
     for (double logit : logits)
       sum += std::exp(logit - most);
-    logSums[row] = most + std::log(sum);
-    if (inside(target, v))
-      total += logSums[row] - logits[target];
-    else
-      logSums[row] = INFINITY;
+    double logSum = most + std::log(sum);
+    bool counts = inside(target, v);
+    losses.push_back(counts ? logSum - logits[target] : 0);
+    logSums[row] = counts ? logSum : INFINITY;
   }
-  *loss.writeFloats() = total * op.getScale().convertToDouble();
+  Tensor loss = lossOf(losses, op.getLoss().getType(), op.getScale());
   results.append({loss, lse});
   return success();
 }
@@ -254,10 +266,12 @@ static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Operands ope
                                       Results &results, RankContext &) {
   int64_t v = operands[0].shape().back();
   Tensor result(op.getType());
-  double factor = operands[3].asFloat() * op.getScale().convertToDouble();
+  double scale = op.getScale().convertToDouble();
+  bool perToken = operands[3].rank() > 0;
   double *out = result.writeFloats();
   for (auto [row, target] : llvm::enumerate(operands[1].integers()))
     for (int64_t i = 0; i < v; ++i) {
+      double factor = operands[3].floats()[perToken ? row : 0] * scale;
       double p = std::exp(operands[0].floats()[row * v + i] - operands[2].floats()[row]);
       out[row * v + i] = factor * (i == target ? p - 1 : p);
     }
@@ -277,14 +291,15 @@ static LogicalResult pick(train::PickOp op, Operands operands, Results &results,
 
 static LogicalResult tokenLoss(train::TokenLossOp op, Operands operands, Results &results,
                                RankContext &) {
-  Tensor loss(op.getLoss().getType()), lse(op.getLse().getType());
-  double total = 0, *logSums = lse.writeFloats();
+  Tensor lse(op.getLse().getType());
+  std::vector<double> losses;
+  double *logSums = lse.writeFloats();
   for (auto [i, target] : llvm::enumerate(operands[2].integers())) {
     bool counts = inside(target, op.getBelow());
     logSums[i] = counts ? operands[0].floats()[i] : INFINITY;
-    total += counts ? operands[0].floats()[i] - operands[1].floats()[i] : 0;
+    losses.push_back(counts ? operands[0].floats()[i] - operands[1].floats()[i] : 0);
   }
-  *loss.writeFloats() = total * op.getScale().convertToDouble();
+  Tensor loss = lossOf(losses, op.getLoss().getType(), op.getScale());
   results.append({loss, lse});
   return success();
 }

@@ -163,7 +163,7 @@ llvm::Expected<Training> Training::create(Session &session, const train::Optimiz
   auto sequences = Sequences::open(
       *training.options, training.sequence, vocabulary,
       train::moduleSize(module, train::sourceSequenceAttr).value_or(0),
-      train::moduleSize(module, train::startTokenAttr).value_or(0));
+      train::moduleSize(module, train::startTokenAttr).value_or(0), module->hasAttr(train::dpoBetaAttr));
   if (!sequences)
     return sequences.takeError();
   training.sequences = std::move(*sequences);
@@ -238,7 +238,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
   }
   bool isTokens = name == "tokens", isTargets = name == "targets", isIds = name == "sequence_ids";
   bool isPositions = name == "positions", isSource = name == "source", isLengths = name == "source_lengths";
-  if (!isTokens && !isTargets && !isIds && !isPositions && !isSource && !isLengths)
+  bool isReference = name == train::referenceInput;
+  if (!isTokens && !isTargets && !isIds && !isPositions && !isSource && !isLengths && !isReference)
     return llvm::createStringError("@" + cast<SymbolOpInterface>(*function).getName() +
                                    " has an input " + name + ", which training does not know");
   bool one = type.getRank() == (train::isBySequence(name) ? 1 : 2); // One microbatch.
@@ -252,13 +253,21 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
   // into microbatches; its rows are the d-th part of every microbatch.
   int64_t parts = session->partsOfArgument(function, i, rowDim);
   std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
-  int64_t *out = value.writeIntegers();
+  int64_t *out = isReference ? nullptr : value.writeIntegers();
+  double *references = isReference ? value.writeFloats() : nullptr;
   for (int64_t m = one ? microbatch : 0, end = one ? microbatch + 1 : microbatches; m < end; ++m)
     for (int64_t row = 0; row < rows; ++row) {
       int64_t part = row / (rows / parts), within = row % (rows / parts);
       int64_t id = part * (batch / parts) + m * (rows / parts) + within;
       if (isIds) {
         *out++ = id;
+        continue;
+      }
+      if (isReference) {
+        llvm::Expected<double> reference = sequences->reference(step * batch + id);
+        if (!reference)
+          return reference.takeError();
+        *references++ = *reference;
         continue;
       }
       if (isSource || isLengths) {
@@ -285,11 +294,12 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
 
 llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_t step,
                                             int64_t microbatch) {
-  if (!options->lossMask.empty() && (mask || !hasInput(function, "target_weight")))
+  bool isOfPairs = session->module()->hasAttr(train::dpoBetaAttr);
+  if (!options->lossMask.empty() && (mask || !(hasInput(function, "target_weight") || isOfPairs)))
     return llvm::createStringError("--loss-mask needs a model that predicts the next token and @" +
                                    cast<SymbolOpInterface>(*function).getName() +
                                    " to have an input target_weight");
-  if (!hasInput(function, "source") && options->documents.empty() == hasInput(function, "positions"))
+  if (!hasInput(function, "source") && !isOfPairs && options->documents.empty() == hasInput(function, "positions"))
     return llvm::createStringError("--documents goes with a module that was compiled with --packed: @" +
                                    cast<SymbolOpInterface>(*function).getName() + " has " +
                                    (options->documents.empty() ? "an" : "no") +

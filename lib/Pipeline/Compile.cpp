@@ -112,6 +112,12 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
   if (Error error = check("mlm", optionText(options.maskedShare),
                           share ? optionText(Probability{share.getValueAsDouble()}) : "nothing"))
     return error;
+  auto beta = module->getAttrOfType<FloatAttr>(train::dpoBetaAttr);
+  if (Error error = check("loss", optionText(options.loss), optionText(beta ? Loss::dpo : Loss::crossEntropy)))
+    return error;
+  if (Error error = check("dpo-beta", optionText(options.dpoBeta),
+                          beta ? optionText(Multiple{beta.getValueAsDouble()}) : "nothing"))
+    return error;
   if (options.packed && !isPacked(module))
     return createStringError("--packed cannot change '" + options.model + "', whose @loss has no "
                              "input positions; leave the flag out, or compile the config.json with it");
@@ -156,6 +162,9 @@ static Error checkText(StringRef path) {
     return createStringError("cannot read '" + path + "': " + toString(file.takeError()));
   return checkIrText(path, (*file)->getBuffer());
 }
+
+/// As in TRL's DPOTrainer.
+static constexpr double defaultDpoBeta = 0.1;
 
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context,
                                           llvm::raw_ostream &log) {
@@ -210,8 +219,10 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.packed = options.packed;
   if (options.maskedShare.value)
     model.masked = {*options.maskedShare.value, options.maskToken.value.value_or(-1)};
+  if (options.loss == Loss::dpo)
+    model.dpoBeta = options.dpoBeta.value.value_or(defaultDpoBeta);
   if (model.batch == 0)
-    model.batch = dist::batchParts(options.mesh) * options.microbatches;
+    model.batch = dist::batchParts(options.mesh) * options.microbatches * (model.dpoBeta ? 2 : 1);
   FailureOr<OwningOpRef<ModuleOp>> module = importHuggingFace(options.model, model, context);
   if (failed(module))
     return diagnostics.take("cannot import '" + options.model + "'");

@@ -117,6 +117,9 @@ static Expected<Arguments> parse(llvm::ArrayRef<std::string> args) {
       return createStringError(
           llvm::Twine("--") + flag +
           " changes the form of parameters, and activations are measured in float64 on one rank; leave it out");
+  if (options->loss == Loss::dpo)
+    return createStringError("--loss dpo needs pairs and a reference, and activations are measured on random tokens; "
+                             "leave it out: the loss changes no width");
   if (!options->batch)
     options->batch = 4 * options->microbatches;
   if (!options->sequence)

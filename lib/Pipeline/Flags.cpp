@@ -100,6 +100,20 @@ static std::string unlessMasked(const CompileOptions &o) {
   return o.maskedShare.value ? "" : "without --mlm no token is masked; give it, or leave it out";
 }
 
+static std::string unlessPreferences(const CompileOptions &o) {
+  return o.loss == Loss::dpo || !o.dpoBeta.value || StringRef(o.model).ends_with(".mlir")
+             ? ""
+             : "it is the beta of --loss dpo; add that, or leave it out";
+}
+
+/// The gradient of a token's logits needs the log-probabilities of its whole pair.
+static std::string unlessTokensAdd(const CompileOptions &o) {
+  return o.loss == Loss::dpo && o.lossParts.value.value_or(1) > 1
+             ? "with --loss dpo the gradient of a chunk needs the log-probabilities of all chunks of "
+               "its pair; leave it out, and use more --microbatches to have fewer logits at once"
+             : "";
+}
+
 static std::string unlessScoped(const CompileOptions &o) {
   return o.auxLoss == AuxLoss::sequence && o.auxScope == AuxScope::microbatch
              ? "--aux-loss sequence is computed per sequence; leave it out"

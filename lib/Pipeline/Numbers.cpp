@@ -32,6 +32,8 @@ CompileOptions sequentialOptions(const CompileOptions &options) {
   one.packed = options.packed;
   one.maskedShare = options.maskedShare;
   one.maskToken = options.maskToken;
+  one.loss = options.loss;
+  one.dpoBeta = options.dpoBeta;
   one.expertCapacity = options.expertCapacity;
   one.auxLoss = options.auxLoss;
   one.auxLossCoef = options.auxLossCoef;
@@ -67,7 +69,7 @@ static bool isOfLayout(StringRef flag) {
 
 /// Flags that the hash of the model is of.
 static bool isOfModel(StringRef flag) {
-  return llvm::is_contained({"batch", "seq", "source-seq", "microbatches", "dropout", "packed", "mlm", "mask-id",
+  return llvm::is_contained({"batch", "seq", "source-seq", "microbatches", "dropout", "packed", "mlm", "mask-id", "loss", "dpo-beta",
                              "expert-capacity", "aux-loss", "aux-loss-coef", "z-loss", "router-bias-rate", "mup-base"},
                             flag);
 }
@@ -76,7 +78,8 @@ static bool isOfModel(StringRef flag) {
 static Expected<std::string> modelText(const CompileOptions &options, ModuleOp compiled) {
   CompileOptions one = sequentialOptions(options);
   if (llvm::sys::path::extension(options.model) != ".mlir") {
-    one.batch = one.microbatches = 1;
+    one.microbatches = 1;
+    one.batch = one.loss == Loss::dpo ? 2 : 1; // A pair is two.
     one.sequence = train::moduleSize(compiled, train::sequenceAttr).value_or(0);
   }
   auto module = loadModel(one, *compiled.getContext(), llvm::nulls());

@@ -17,6 +17,7 @@
 #include "Train/Train.h"
 
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -187,7 +188,7 @@ static Error makeSmall(Arguments &arguments, StringRef folder, MLIRContext &cont
   if (options.sourceSequence)
     options.sourceSequence = std::min(options.sourceSequence, 2 * shortSequence);
   options.microbatches = std::min(options.microbatches, std::max<int64_t>(2 * stages, 2));
-  options.batch = dist::batchParts(mesh) * options.microbatches;
+  options.batch = dist::batchParts(mesh) * options.microbatches * (options.loss == Loss::dpo ? 2 : 1);
   options.memoryLimit = {};
   return Error::success();
 }
@@ -203,6 +204,7 @@ public:
     batch = sizeOf(train::batchAttr) * (steps + 1);
     sequence = sizeOf(train::sequenceAttr);
     source = sizeOf(train::sourceSequenceAttr);
+    pairs = step->hasAttr(train::dpoBetaAttr);
     vocabulary = std::max<int64_t>(sizeOf(train::vocabularyAttr), 1);
     this->packed = packed;
   }
@@ -210,6 +212,11 @@ public:
   /// Writes the files; the flags that name them.
   Expected<std::vector<std::string>> write() {
     std::vector<std::string> flags = {"--tokens", "u32"};
+    if (pairs) {
+      if (Error error = writePairs(flags))
+        return std::move(error);
+      return flags;
+    }
     if (!source && !packed) {
       if (Error error = writeTokens("--data", "tokens.bin", batch * (sequence + 1), flags))
         return std::move(error);
@@ -248,6 +255,28 @@ private:
     return writeFile(flag, (name + ".idx").str(), starts, flags);
   }
 
+  /// Prompts with completions of many lengths, and a reference for which all tokens are alike, as they nearly are for
+  /// a model that is not trained: so that no pair is certain, which would have no gradient.
+  Error writePairs(std::vector<std::string> &flags) {
+    std::string starts, mask, reference;
+    int64_t tokens = 0;
+    for (int64_t i = 0; i < batch; ++i) {
+      append(starts, uint64_t(tokens), 8);
+      int64_t length = 2 + int64_t(random() % uint64_t(sequence)), prompt = 1 + int64_t(random() % uint64_t(length - 1));
+      mask.append(size_t(prompt), '\0').append(size_t(length - prompt), '\1');
+      tokens += length;
+      float logProb = -float(double(length - prompt) * std::log(double(vocabulary)));
+      append(reference, llvm::bit_cast<uint32_t>(logProb), 4);
+    }
+    if (Error error = writeTokens("--data", "data.bin", tokens, flags))
+      return error;
+    if (Error error = writeFile("--documents", "data.idx", starts, flags))
+      return error;
+    if (Error error = writeFile("--loss-mask", "data.mask", mask, flags))
+      return error;
+    return writeFile("--reference-log-probs", "data.f32", reference, flags);
+  }
+
   Error writeFile(StringRef flag, StringRef name, StringRef bytes, std::vector<std::string> &flags) {
     std::string path = folder + "/" + name.str();
     flags.insert(flags.end(), {flag.str(), path});
@@ -261,7 +290,7 @@ private:
 
   std::string folder;
   int64_t batch, sequence, source, vocabulary;
-  bool packed;
+  bool packed, pairs;
   std::mt19937_64 random{1};
 };
 } // namespace

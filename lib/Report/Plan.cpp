@@ -95,6 +95,8 @@ llvm::Error PlanBuilder::addModel() {
     plan.maskedShare = share.getValueAsDouble();
     plan.maskToken = train::moduleSize(module, train::maskTokenAttr);
   }
+  if (auto beta = module->getAttrOfType<FloatAttr>(train::dpoBetaAttr))
+    plan.dpoBeta = beta.getValueAsDouble();
   plan.sourceSequence = train::moduleSize(module, train::sourceSequenceAttr);
   plan.startToken = train::moduleSize(module, train::startTokenAttr);
   if (auto config = module->getAttrOfType<StringAttr>(train::adapterConfigAttr))

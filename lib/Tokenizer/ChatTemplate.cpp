@@ -128,7 +128,7 @@ std::set<std::string> ChatTemplate::marks() const {
   return found;
 }
 
-std::vector<ChatPart> ChatTemplate::render(const Json &messages) const {
+std::vector<ChatPart> ChatTemplate::render(const Json &messages, size_t first) const {
   std::vector<ChatPart> parts;
   auto add = [&](const std::string &text, bool counts) {
     if (text.empty())
@@ -155,9 +155,10 @@ std::vector<ChatPart> ChatTemplate::render(const Json &messages) const {
            " has content that is no string: messages in parts and calls of tools are not "
            "supported; write what the model should see as its content");
     std::string content = message["content"];
+    bool counts = role->second.learned && i >= first;
     add(role->second.prefix, false);
-    add(trims ? trimmed(content) : content, role->second.learned);
-    add(role->second.suffix, role->second.learned);
+    add(trims ? trimmed(content) : content, counts);
+    add(role->second.suffix, counts);
   }
   add(end, false);
   return parts;

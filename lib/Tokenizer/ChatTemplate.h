@@ -27,8 +27,8 @@ public:
   static ChatTemplate load(const std::string &nameOrPath);
 
   /// The text of `messages`, an array of objects with "role" and "content", in parts of which every
-  /// second one counts. An Error saying what message the template has no place for.
-  std::vector<ChatPart> render(const nlohmann::json &messages) const;
+  /// second one counts: of the messages from `first` on. An Error saying what message the template has no place for.
+  std::vector<ChatPart> render(const nlohmann::json &messages, size_t first = 0) const;
 
   /// Whether it writes `mark` anywhere.
   bool has(const std::string &mark) const;

@@ -93,7 +93,7 @@ void ShardWriter::endDocument() {
     return;
   inDocument = false;
   ++allDocuments;
-  if (header.tokens >= options.shardTokens)
+  if (header.tokens >= options.shardTokens && starts.size() % options.together == 0)
     close();
 }
 

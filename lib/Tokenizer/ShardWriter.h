@@ -23,6 +23,7 @@ public:
     std::string folder;
     uint64_t shardTokens = 0; ///< a file ends with the first document that reaches so many
     bool documents = false;   ///< whether to write where they begin
+    size_t together = 1;      ///< documents in a row that are in one file
     bool mask = false;        ///< whether `add` is given masks
     TokenShardHeader header;  ///< what it says of tokens and tokenizer
   };

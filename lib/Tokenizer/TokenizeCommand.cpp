@@ -13,6 +13,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -48,6 +49,11 @@ static constexpr const char *usage =
     "                              assistant's messages are targets; the loss mask is written to\n"
     "                              DIR/tokens-00000.mask and so on, for --loss-mask\n"
     "  --messages NAME             JSONL key of the messages (messages)\n"
+    "  --preferences               JSONL lines are preferences, `prompt`, `chosen` and `rejected`, for\n"
+    "                              executables compiled with --loss dpo: each line becomes two\n"
+    "                              documents, the prompt with either completion, of which only the\n"
+    "                              completion's tokens are targets; implies --documents. With --chat all\n"
+    "                              three are messages\n"
     "  --shard-tokens N            start a new file after the document that reaches N tokens\n"
     "                              (100000000)\n"
     "  --threads N                 encoder threads (all cores)\n";
@@ -57,7 +63,8 @@ namespace {
 struct TokenizeOptions {
   std::vector<std::string> inputs;
   std::string tokenizer, folder, field = "text", begin, end, chat, messages = "messages";
-  bool documents = false, specialAsText = false, pairs = false;
+  bool documents = false, specialAsText = false, pairs = false, preferences = false;
+  bool hasMask() const { return preferences || !chat.empty(); }
   int64_t shardTokens = 100'000'000, threads = defaultThreads();
 };
 
@@ -88,6 +95,10 @@ public:
 
   Encoded operator()(const Portion &portion) {
     Encoded result;
+    if (options.preferences) {
+      PortionReader::eachLine(portion, [&](std::string_view line) { addPreference(portion, line, result); });
+      return result;
+    }
     if (chat) {
       PortionReader::eachLine(portion,
                               [&](std::string_view line) { addChat(portion, line, result); });
@@ -133,35 +144,73 @@ private:
     }
   }
 
-  void addChat(const Portion &portion, std::string_view line, Encoded &result) {
-    nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
-    auto found = object.is_object() ? object.find(options.messages) : object.end();
+  /// The prompt of a preference with each of its completions.
+  void addPreference(const Portion &portion, std::string_view line, Encoded &result) {
     std::string place = corpus.place(portion.file, line.data());
+    nlohmann::json object = parsed(place, line);
+    for (const char *key : {"prompt", "chosen", "rejected"}) {
+      bool isThere = object.is_object() && object.contains(key);
+      if (!isThere || (chat ? !object[key].is_array() || object[key].empty() : !object[key].is_string()))
+        fail(place, ": has no ", chat ? "array of messages" : "string", " \"", key,
+             "\"; a preference is an object with prompt, chosen and rejected",
+             isThere && !chat && object[key].is_array() ? ": give --chat for prompts that are messages" : "");
+    }
+    for (const char *key : {"chosen", "rejected"}) {
+      std::vector<ChatPart> parts = {{object["prompt"].is_string() ? object["prompt"].get<std::string>() : "", false},
+                                     {object[key].is_string() ? object[key].get<std::string>() : "", true}};
+      if (chat) {
+        nlohmann::json messages = object["prompt"];
+        messages.insert(messages.end(), object[key].begin(), object[key].end());
+        parts = rendered(place, messages, object["prompt"].size());
+      }
+      addParts(parts, /*endCounts=*/!chat, result);
+      size_t from = result.ends.size() > 1 ? result.ends[result.ends.size() - 2] : 0;
+      if (std::find(result.mask.begin() + int64_t(from) + 1, result.mask.end(), 1) == result.mask.end())
+        fail(place, ": \"", key, "\" has no token that counts as a target: a completion needs text or an end token, and "
+             "something before it");
+    }
+  }
+
+  static nlohmann::json parsed(const std::string &place, std::string_view line) {
+    nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
     if (object.is_discarded())
       fail(place, ": is no JSON, or not in UTF-8; each line of a .jsonl file is an object");
+    return object;
+  }
+
+  std::vector<ChatPart> rendered(const std::string &place, const nlohmann::json &messages, size_t first) {
+    try {
+      return chat->render(messages, first);
+    } catch (const tokenizer::Error &error) {
+      fail(place, ": ", error.what());
+    }
+  }
+
+  /// A document of parts, each encoded by itself.
+  void addParts(const std::vector<ChatPart> &parts, bool endCounts, Encoded &result) {
+    result.ids.insert(result.ids.end(), begin.begin(), begin.end());
+    result.mask.resize(result.ids.size(), 0);
+    bool first = true;
+    for (const ChatPart &part : parts) {
+      encoder->encode(part.text, result.ids, first);
+      result.textBytes.back() += part.text.size();
+      first = false;
+      result.mask.resize(result.ids.size(), part.counts);
+    }
+    result.ids.insert(result.ids.end(), end.begin(), end.end());
+    result.mask.resize(result.ids.size(), endCounts);
+    result.endDocument();
+  }
+
+  void addChat(const Portion &portion, std::string_view line, Encoded &result) {
+    std::string place = corpus.place(portion.file, line.data());
+    nlohmann::json object = parsed(place, line);
+    auto found = object.is_object() ? object.find(options.messages) : object.end();
     if (found == object.end() || !found->is_array() || found->empty())
       fail(place, ": has no \"", options.messages,
            "\" that is an array of messages; give --messages with "
            "the one that has them");
-    auto add = [&](const std::vector<int32_t> &ids) {
-      result.ids.insert(result.ids.end(), ids.begin(), ids.end());
-    };
-    add(begin);
-    result.mask.resize(result.ids.size(), 0);
-    try {
-      bool first = true;
-      for (const ChatPart &part : chat->render(*found)) {
-        encoder->encode(part.text, result.ids, first);
-        result.textBytes.back() += part.text.size();
-        first = false;
-        result.mask.resize(result.ids.size(), part.counts);
-      }
-    } catch (const tokenizer::Error &error) {
-      fail(place, ": ", error.what());
-    }
-    add(end);
-    result.mask.resize(result.ids.size(), 0);
-    result.endDocument();
+    addParts(rendered(place, *found, 0), /*endCounts=*/false, result);
   }
 
   const TokenizeOptions &options;
@@ -203,6 +252,7 @@ static TokenizeOptions parse(llvm::ArrayRef<std::string> args) {
               {"--special-as-text", &options.specialAsText},
               {"--chat", &options.chat},
               {"--messages", &options.messages},
+              {"--preferences", &options.preferences},
               {"--shard-tokens", NumberFlag{&options.shardTokens, 1, INT64_MAX}},
               {"--threads", NumberFlag{&options.threads, 1, 1024}}},
              options.inputs, usage);
@@ -216,9 +266,14 @@ static TokenizeOptions parse(llvm::ArrayRef<std::string> args) {
     fail("--special-as-text would encode the marks of --chat as text: leave one of them out");
   if (options.pairs && !options.chat.empty())
     fail("--pairs is for two texts, and --chat for conversations, which have both sides: leave one of them out");
-  options.documents |= options.pairs;
-  if (options.chat.empty() && options.messages != "messages")
-    fail("--messages is for conversations: give --chat too, or leave it out");
+  if (options.preferences && options.pairs)
+    fail("--pairs is for sources and targets, and --preferences for completions to compare: leave one of them out");
+  if (options.preferences && options.field != "text")
+    fail("--field names the key of one text, and --preferences reads prompt, chosen and rejected: leave it out");
+  options.documents |= options.pairs || options.preferences;
+  if ((options.chat.empty() || options.preferences) && options.messages != "messages")
+    fail(options.preferences ? "--messages is for conversations, and --preferences reads prompt, chosen and rejected: leave it out"
+                             : "--messages is for conversations: give --chat too, or leave it out");
   return options;
 }
 
@@ -301,13 +356,17 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
   for (size_t i = 0; options.pairs && i < corpus.files(); ++i)
     if (!corpus.isJsonLines(i))
       fail("'", corpus.path(i), "' is no .jsonl file: --pairs reads one side of pairs from lines of JSONL");
+  for (size_t i = 0; options.preferences && i < corpus.files(); ++i)
+    if (!corpus.isJsonLines(i))
+      fail("'", corpus.path(i), "' is no .jsonl file: --preferences reads prompts and completions from lines of JSONL");
   prepare(options.folder);
 
   ShardWriter::Options shards;
   shards.folder = options.folder;
   shards.shardTokens = uint64_t(options.shardTokens);
   shards.documents = options.documents;
-  shards.mask = chat.has_value();
+  shards.together = options.preferences ? 2 : 1;
+  shards.mask = options.hasMask();
   int64_t vocabulary = tokenizer->vocabulary();
   shards.header.vocabulary = int32_t(vocabulary);
   shards.header.tokenBytes = vocabulary <= 1 << 8 ? 1 : vocabulary <= 1 << 16 ? 2 : 4;
@@ -325,7 +384,7 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
       [&](const Encoded &encoded) {
         size_t done = 0, documents = encoded.ends.size();
         auto add = [&](size_t to, uint64_t textBytes) {
-          writer.add(encoded.ids.data() + done, encoded.mask.data() + (chat ? done : 0), to - done,
+          writer.add(encoded.ids.data() + done, encoded.mask.data() + (options.hasMask() ? done : 0), to - done,
                      textBytes);
           done = to;
         };
@@ -349,7 +408,7 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
       writer.tokens(), 8 * shards.header.tokenBytes, vocabulary, writer.documents(),
       writer.shards(), writer.shards() == 1 ? "file" : "files",
       double(writer.textBytes()) / double(writer.tokens()));
-  if (chat)
+  if (options.hasMask())
     os << llvm::formatv("{0:N} tokens count as targets\n", counted);
   std::string unknown;
   for (const std::string &mark : chat && !bytes ? chat->marks() : std::set<std::string>())

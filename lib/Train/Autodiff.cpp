@@ -521,15 +521,15 @@ struct TrainAutodiff : train::impl::TrainAutodiffBase<TrainAutodiff> {
   using TrainAutodiffBase::TrainAutodiffBase;
   void runOnModule() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
-    auto isLoss = [&](unsigned i) {
-      return tokensOf(loss, i) ||
-             loss.getResultTypes()[i] == RankedTensorType::get({}, Float32Type::get(&getContext()));
+    auto isReported = [&](unsigned i) {
+      auto type = dyn_cast<RankedTensorType>(loss.getResultTypes()[i]);
+      return tokensOf(loss, i) || (type && type.getElementType().isF32() && (i > 0 || type.getRank() == 0));
     };
     if (!loss || loss.getNumResults() < 1 || tokensOf(loss, 0) ||
-        !llvm::all_of(llvm::seq(loss.getNumResults()), isLoss)) {
+        !llvm::all_of(llvm::seq(loss.getNumResults()), isReported)) {
       getOperation().emitError(
           "needs a function @loss with a result of type tensor<f32>, and others "
-          "of that type if it reports more than the loss, but for counts of tokens");
+          "of f32 if it reports more than the loss, but for counts of tokens");
       return signalPassFailure();
     }
     for (unsigned i = 1; i < loss.getNumResults(); ++i)

@@ -92,6 +92,27 @@ static LogicalResult checkSource(ModuleOp module, func::FuncOp step) {
   return success();
 }
 
+/// Pairs have a reference, and a step says how likely their sequences are.
+static LogicalResult checkPreferences(ModuleOp module, func::FuncOp step) {
+  BlockArgument reference = inputNamed(step, referenceInput);
+  Attribute attribute = module->getAttr(dpoBetaAttr);
+  if (!reference && !attribute)
+    return success();
+  auto beta = dyn_cast_if_present<FloatAttr>(attribute);
+  if (!beta || !(beta.getValueAsDouble() > 0))
+    return module.emitError() << dpoBetaAttr << " must be a number above 0";
+  int64_t batch = moduleSize(module, batchAttr).value_or(0);
+  bool saysAll = false;
+  for (unsigned i = 0; i < step.getNumResults(); ++i)
+    saysAll |= outputName(step, i) == logProbsOutput &&
+               cast<RankedTensorType>(step.getResultTypes()[i]).getShape() == ArrayRef(batch);
+  if (reference && inputNamed(step, "sequence_ids") && saysAll)
+    return success();
+  return step.emitError() << "of pairs has the inputs sequence_ids and " << referenceInput << " and the output "
+                          << logProbsOutput << ", a number for each of the batch's " << batch
+                          << " sequences, as the module's " << dpoBetaAttr << " says";
+}
+
 /// What the runtime masks tokens by, and what it leaves out, against the program that is to count them.
 static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
   if (inputNamed(step, "positions") && !inputNamed(step, "target_weight"))
@@ -180,6 +201,7 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
     if (failed(step) || failed(eval))
       return signalPassFailure();
     if (failed(checkSizes(module, *step)) || failed(checkMasks(module, *step)) ||
+        failed(checkPreferences(module, *step)) ||
         failed(checkSource(module, *step)) ||
         failed(checkRoles(module)) || failed(verifyStorage(module)))
       return signalPassFailure();

@@ -83,6 +83,8 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--source", AcrossRanks::SameFile},    {"--eval-source", AcrossRanks::SameFile},
       {"--source-documents", AcrossRanks::SameFile}, {"--eval-source-documents", AcrossRanks::SameFile},
       {"--documents", AcrossRanks::SameDocuments}, {"--eval-documents", AcrossRanks::SameDocuments},
+      {"--reference-log-probs", AcrossRanks::SameFile}, {"--eval-reference-log-probs", AcrossRanks::SameFile},
+      {"--log-probs", AcrossRanks::Given},
       {"--init", AcrossRanks::SameWeights},   {"--resume", AcrossRanks::SameCheckpoint},
       {"--dump", AcrossRanks::Given},         {"--tune", AcrossRanks::Given},
       {"--metrics", AcrossRanks::Free},       {"--ranks", AcrossRanks::Free},

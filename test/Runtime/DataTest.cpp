@@ -7,6 +7,7 @@
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
 #include "common/data/Documents.h"
+#include "common/data/LogProbs.h"
 #include "common/data/LossScaler.h"
 #include "common/data/RateWeights.h"
 #include "common/data/MappedFile.h"
@@ -15,6 +16,7 @@
 #include "common/data/TokenMask.h"
 #include "common/monitor/Error.h"
 
+#include <cmath>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -375,6 +377,49 @@ TEST(Documents, CountsTargetsWithMasks) {
   EXPECT_EQ(count(&documents, &mask, 0, 3), 6);
 }
 
+// Each document of pairs is a sequence, padded or cut off, whose last token is a target alone.
+TEST(TokenData, ReadsPairs) {
+  TemporaryDirectory scratch;
+  writeFile(scratch.path("a"), bytesOf<uint16_t>({1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  writeFile(scratch.path("starts"), bytesOf<uint64_t>({0, 3, 8}));
+  writeFile(scratch.path("even"), bytesOf<uint64_t>({0, 3}));
+  writeFile(scratch.path("mask"), bytesOf<uint8_t>({0, 0, 1, 0, 1, 1, 1, 1, 1}));
+  auto open = [&](const char *starts) {
+    return TokenData({"--data", {scratch.path("a")}}, {"--loss-mask", {scratch.path("mask")}},
+                     {"--documents", {std::string(starts) == "7" ? "7" : scratch.path(starts)}}, "u16", 4, 100, std::nullopt,
+                     /*pairs=*/true);
+  };
+  TokenData data = open("even");
+  EXPECT_EQ(data.sequences(), 2);
+  auto read = [&](int64_t index) {
+    std::vector<int32_t> inputs(4), targets(4), positions(4);
+    data.read(index, inputs.data(), targets.data(), positions.data());
+    inputs.insert(inputs.end(), targets.begin(), targets.end());
+    return inputs;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(read(0), ElementsAre(1, 2, 3, 0, noTarget, 3, noTarget, noTarget));
+  EXPECT_THAT(read(1), ElementsAre(4, 5, 6, 7, 5, 6, 7, 8));
+  EXPECT_EQ(data.longerTargets(0, 1), 1);
+  EXPECT_EQ(data.countTargets(DataOrder(2, false, 0), 0, 2), 5);
+  EXPECT_THAT(complaint([&] { open("starts"); }), testing::HasSubstr("has 3 documents, which are no pairs"));
+  EXPECT_THAT(complaint([&] { open("7"); }), testing::HasSubstr("need document boundaries as indices of first tokens"));
+}
+
+TEST(LogProbs, AreOneForEachSequence) {
+  TemporaryDirectory scratch;
+  writeFile(scratch.path("two"), bytesOf<float>({-1.5f, 0}));
+  writeFile(scratch.path("above"), bytesOf<float>({-1.5f, 0.25f}));
+  writeFile(scratch.path("infinite"), bytesOf<float>({-INFINITY, 0}));
+  auto open = [&](const char *file, int64_t sequences) {
+    return LogProbs(scratch.path(file), "--reference-log-probs", sequences, "--data d");
+  };
+  EXPECT_EQ(open("two", 2).at(0), -1.5f);
+  EXPECT_THAT(complaint([&] { open("two", 3); }), testing::HasSubstr("has 8 bytes, but --data d has 3 sequences"));
+  EXPECT_THAT(complaint([&] { open("above", 2); }), testing::HasSubstr("number 1 is 0.25"));
+  EXPECT_THAT(complaint([&] { open("infinite", 2); }), testing::HasSubstr("number 0 is -inf"));
+}
+
 // Sequences do not cross files, and what is beyond a file's last one is not read.
 TEST(TokenData, PutsFilesOneAfterTheOther) {
   TemporaryDirectory scratch;
@@ -537,6 +582,16 @@ TEST(DataOrder, EachEpochIsAnotherPermutation) {
     }
   }
   EXPECT_NE(DataOrder(1000, true, 1).at(0), DataOrder(1000, true, 2).at(0));
+}
+
+// Pairs are shuffled as wholes, in the order that as many sequences alone have.
+TEST(DataOrder, KeepsPairsTogether) {
+  DataOrder pairs({{0, 6, 3, 0}, {6, 20, 1, 4}}, 8, true, 9, 2), alone({{0, 3, 3, 0}, {3, 10, 1, 2}}, 4, true, 9);
+  for (int64_t i = 4; i < 200; ++i) {
+    EXPECT_EQ(pairs.at(2 * i), 2 * alone.at(i));
+    EXPECT_EQ(pairs.at(2 * i + 1), 2 * alone.at(i) + 1);
+    EXPECT_EQ(pairs.taken(2 * i)[1], 2 * alone.taken(i)[1]);
+  }
 }
 
 // A checkpoint's place in the data means the same sequence for ever: the order is test/Golden/order.py's.

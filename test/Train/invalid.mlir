@@ -127,6 +127,15 @@ func.func @contract(%x: tensor<4xf32>, %y: tensor<4xf32>) {
 
 // -----
 
+func.func @cross_per_token(%logits: tensor<2x8xf32>, %targets: tensor<2xi32>) {
+  // expected-error @+2 {{'train.cross_entropy' op inferred type(s) 'tensor<2xf32>', 'tensor<2xf32>' are incompatible with return type(s) of operation 'tensor<f32>', 'tensor<2xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %l, %s = train.cross_entropy %logits, %targets scale 1.0 per_token : (tensor<2x8xf32>, tensor<2xi32>) -> (tensor<f32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
 func.func @cross(%logits: tensor<2x8xf32>, %targets: tensor<3xi32>) {
   // expected-error @+2 {{'train.cross_entropy' op dimension 0 of operand 1 is 3 but dimension 0 of operand 0 is 2}}
   // expected-error @+1 {{failed to infer returned types}}

@@ -384,6 +384,7 @@ struct Header {
   List<BiasCorrection> biasCorrections;
   List<MeshAxis> mesh;
   int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
+  optional<double> dpoBeta; ///< of direct preference optimization, whose sequences are pairs
   optional<double> maskedShare; ///< of tokens, which the model is to predict
   optional<int64_t> maskToken;
   optional<int64_t> sourceSequence; ///< tokens of what an encoder reads
@@ -403,6 +404,7 @@ struct Header {
                     v("mesh", self.mesh); v("batch", self.batch);
                     v("sequence", self.sequence); v("microbatches", self.microbatches);
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
+                    v("dpo_beta", self.dpoBeta);
                     v("masked_share", self.maskedShare); v("mask_token", self.maskToken);
                     v("source_sequence", self.sourceSequence); v("start_token", self.startToken);
                     v("adapter_config", self.adapterConfig); v("numbers", self.numbers);

@@ -138,7 +138,15 @@ private:
     std::optional<int64_t> batch = train::moduleSize(module, train::batchAttr);
     int64_t parts = batchParts(mesh);
     int64_t m = train::moduleSize(module, train::microbatchesAttr).value_or(1);
-    if (!batch || *batch % (parts * m) == 0)
+    if (!batch)
+      return success();
+    // The two sequences of a pair are in one microbatch of one device.
+    if (module->hasAttr(train::dpoBetaAttr) && *batch % (2 * parts * m) != 0)
+      return module.emitError("batch ")
+             << *batch << " does not divide by " << 2 * parts * m << " (pairs of 2 sequences times "
+             << parts << " devices along " << mesh.str(batchAxes(mesh)) << " times " << m
+             << " microbatches); the next batch that does is " << llvm::alignTo(*batch, 2 * parts * m);
+    if (*batch % (parts * m) == 0)
       return success();
     return module.emitError("batch ")
            << *batch << " does not divide by " << parts * m << " (" << parts

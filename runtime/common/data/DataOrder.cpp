@@ -37,8 +37,12 @@ static uint64_t permuted(uint64_t index, uint64_t size, uint64_t seed, uint64_t 
   return index;
 }
 
-DataOrder::DataOrder(std::vector<Source> given, int64_t start, bool shuffle, uint64_t seed)
-    : sources(std::move(given)), shares(sources.size()), start(start), shuffle(shuffle), seed(seed) {
+DataOrder::DataOrder(std::vector<Source> given, int64_t start, bool shuffle, uint64_t seed, int64_t together)
+    : sources(std::move(given)), shares(sources.size()), start(start / together), together(together),
+      shuffle(shuffle), seed(seed) {
+  for (Source &source : sources)
+    for (int64_t *number : {&source.first, &source.sequences, &source.taken})
+      *number /= together;
   double left = 0;
   for (size_t i = sources.size(); i-- > 0;) {
     left += sources[i].weight;
@@ -53,7 +57,7 @@ static int64_t part(int64_t count, uint64_t share) {
 
 // The first source takes its share, the second one its share of what is left, and so on; the last one has
 // all that is left.
-int64_t DataOrder::at(int64_t position) const {
+int64_t DataOrder::groupAt(int64_t position) const {
   int64_t count = position - start;
   for (size_t i = 0;; ++i) {
     int64_t before = part(count, shares[i]);
@@ -70,12 +74,16 @@ int64_t DataOrder::at(int64_t position) const {
   }
 }
 
+int64_t DataOrder::at(int64_t position) const {
+  return groupAt(position / together) * together + position % together;
+}
+
 std::vector<int64_t> DataOrder::taken(int64_t position) const {
-  int64_t count = position - start;
+  int64_t count = position / together - start;
   std::vector<int64_t> result;
   for (size_t i = 0; i < sources.size(); ++i) {
     int64_t own = part(count, shares[i]);
-    result.push_back(sources[i].taken + own);
+    result.push_back((sources[i].taken + own) * together);
     count -= own;
   }
   return result;

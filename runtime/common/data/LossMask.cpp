@@ -44,20 +44,18 @@ void LossMask::check(int64_t part, int64_t parts, int threads,
   }
 }
 
-std::vector<unsigned char> LossMask::read(int64_t index, int64_t length) const {
-  // A token is the target of the one before it.
-  int64_t first = index * length + 1;
-  std::vector<unsigned char> mask(static_cast<size_t>(length));
-  file.read(first, mask.data(), length);
-  for (int64_t i = 0; i < length; ++i)
+std::vector<unsigned char> LossMask::read(int64_t first, int64_t count) const {
+  std::vector<unsigned char> mask(static_cast<size_t>(count));
+  file.read(first, mask.data(), count);
+  for (int64_t i = 0; i < count; ++i)
     if (mask[size_t(i)] > 1) // The file may have changed since the start.
       failValue(first + i, mask[size_t(i)]);
   return mask;
 }
 
-void LossMask::apply(int64_t index, int64_t length, int32_t *targets) const {
-  std::vector<unsigned char> mask = read(index, length);
-  for (int64_t i = 0; i < length; ++i)
+void LossMask::applyFrom(int64_t first, int64_t count, int32_t *targets) const {
+  std::vector<unsigned char> mask = read(first, count);
+  for (int64_t i = 0; i < count; ++i)
     if (!mask[size_t(i)])
       targets[i] = noTarget;
 }
@@ -66,7 +64,7 @@ int64_t LossMask::count(const DataOrder &order, int64_t position, int64_t sequen
                         int64_t length) const {
   int64_t counted = 0;
   for (int64_t i = 0; i < sequences; ++i) {
-    std::vector<unsigned char> mask = read(order.at(position + i), length);
+    std::vector<unsigned char> mask = read(order.at(position + i) * length + 1, length);
     counted += std::count(mask.begin(), mask.end(), 1);
   }
   return counted;

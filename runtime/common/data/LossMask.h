@@ -24,7 +24,11 @@ public:
              const std::function<void(int64_t bytes)> &done = {}) const;
 
   /// Sets those targets of sequence `index` of `length` tokens that do not count to `noTarget`.
-  void apply(int64_t index, int64_t length, int32_t *targets) const;
+  void apply(int64_t index, int64_t length, int32_t *targets) const {
+    applyFrom(index * length + 1, length, targets); // A token is the target of the one before it.
+  }
+  /// Of the `count` targets that are token `first` of the file and those behind it.
+  void applyFrom(int64_t first, int64_t count, int32_t *targets) const;
 
   /// Asks the system to read what `apply` reads of sequence `index` ahead.
   void readAhead(int64_t index, int64_t length) const { file.readAhead(index * length + 1, length); }
@@ -36,8 +40,8 @@ public:
   int64_t bytes() const { return file.size(); }
 
 private:
-  /// The bytes of the targets of sequence `index`.
-  std::vector<unsigned char> read(int64_t index, int64_t length) const;
+  /// The bytes of `count` tokens.
+  std::vector<unsigned char> read(int64_t first, int64_t count) const;
   [[noreturn]] void failValue(int64_t token, int value) const;
 
   MappedFile file;

@@ -45,9 +45,9 @@ static void refuseToken(const Documents *documents, const std::string &flag) {
 
 TokenData::TokenData(const Files &tokens, const Files &masks, const Files &documents,
                      const std::string &type, int64_t length, int64_t vocabulary,
-                     const std::optional<Sources> &sources)
+                     const std::optional<Sources> &sources, bool pairs)
     : files(tokens), masks(masks), documents(documents), sourcesOf(sources), length(length),
-      vocabulary(vocabulary) {
+      vocabulary(vocabulary), pairs(pairs) {
   bool sameToken = documents.paths.size() == 1 && documentToken(documents.paths.front());
   checkCount(masks, tokens);
   if (!sameToken)
@@ -69,11 +69,27 @@ TokenData::TokenData(const Files &tokens, const Files &masks, const Files &docum
       refuseToken(part.documents.get(), tokens.flag);
       part.sequences = part.documents ? part.documents->count() : part.tokens.tokens() / length;
     }
+    if (pairs)
+      openPairs(part);
     part.first = first;
     first += part.sequences;
   }
   if (sources)
     openSources(type);
+}
+
+void TokenData::openPairs(Part &part) const {
+  if (!part.documents)
+    part.documents = std::make_unique<Documents>(part.tokens, files.flag);
+  if (part.documents->isToken())
+    fail(documents.flag, ": pairs of --loss dpo need document boundaries as indices of first tokens, not an "
+                         "end-of-document token: give a file of these, or files of 'meshwright tokenize "
+                         "--preferences'");
+  part.sequences = part.documents->count();
+  if (part.sequences % 2)
+    fail(files.flag, " ", part.tokens.path(), ": has ", part.sequences,
+         " documents, which are no pairs: a chosen and a rejected completion, each with its prompt, follow "
+         "each other");
 }
 
 /// Without documents sources follow each other, each as long as can be, and so do targets. Both are
@@ -133,7 +149,7 @@ int64_t TokenData::longerSources(int64_t part, int64_t count) const {
   return longer(sourceParts, sourcesOf->length, part, count);
 }
 int64_t TokenData::longerTargets(int64_t part, int64_t count) const {
-  return longer(parts, length, part, count);
+  return longer(parts, pairs ? length + 1 : length, part, count);
 }
 
 int64_t TokenData::tokens() const {
@@ -169,9 +185,14 @@ int64_t TokenData::sequences(int64_t batch) const {
            ", but a batch has ", batch, ": name longer files, or compile with a smaller --batch");
     return pairs;
   }
+  int64_t count = parts.back().first + parts.back().sequences;
+  if (pairs && count < batch)
+    fail(name(), " has ", count / 2, count == 2 ? " pair" : " pairs", " of documents, but a batch has ", batch / 2,
+         ": name more files, or compile with a smaller --batch");
+  if (pairs)
+    return count;
   if (parts.size() == 1)
     return parts.front().tokens.sequences(length, batch);
-  int64_t count = parts.back().first + parts.back().sequences;
   if (count < batch)
     fail(files.flag, ": the ", parts.size(), " files have ", tokens(), " tokens, ", count,
          " sequences of ", length, " that lie in one file with their targets, but a batch has ",
@@ -276,9 +297,25 @@ const TokenData::Part &TokenData::partOf(int64_t index) const {
   return parts[size_t(placeOf(index).first)];
 }
 
+void TokenData::readRow(const Part &part, int64_t index, int32_t *inputs, int32_t *targets) const {
+  auto [first, end] = part.documents->range(index);
+  // The last token is a target alone.
+  int64_t count = std::min(end - first, length + 1);
+  std::vector<int32_t> row(static_cast<size_t>(count));
+  part.tokens.readTokens(first, count, vocabulary, row.data());
+  std::fill(inputs, inputs + length, 0);
+  std::copy_n(row.begin(), std::min(count, length), inputs);
+  std::fill(targets, targets + length, noTarget);
+  std::copy(row.begin() + 1, row.end(), targets);
+  if (part.mask)
+    part.mask->applyFrom(first + 1, count - 1, targets);
+}
+
 void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const {
   const Part &part = partOf(index);
   index -= part.first;
+  if (pairs)
+    return readRow(part, index, inputs, targets);
   if (sourcesOf) {
     auto [first, end] = rangeOf(part.documents.get(), index, length);
     int64_t count = std::min(end - first, length);
@@ -298,7 +335,7 @@ void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *
 
 void TokenData::readAhead(int64_t index) const {
   const Part &part = partOf(index);
-  if (sourcesOf)
+  if (sourcesOf || pairs)
     return; // Where a pair lies is known only by reading the starts of its documents.
   part.tokens.readAhead(index - part.first, length);
   if (part.mask)
@@ -319,6 +356,12 @@ int64_t TokenData::countTargets(const DataOrder &order, int64_t position,
   for (int64_t i = 0; i < sequences; ++i) {
     int64_t index = order.at(position + i);
     const Part &part = partOf(index);
+    if (pairs) {
+      std::vector<int32_t> inputs(static_cast<size_t>(length)), targets(inputs);
+      readRow(part, index - part.first, inputs.data(), targets.data());
+      counted += length - std::count(targets.begin(), targets.end(), noTarget);
+      continue;
+    }
     if (sourcesOf) {
       auto [first, end] = rangeOf(part.documents.get(), index - part.first, length);
       counted += std::min(end - first, length);

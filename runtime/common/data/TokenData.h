@@ -42,10 +42,12 @@ public:
   };
 
   /// Maps the files. There are as many masks as token files, or none, and so of documents, or one
-  /// token that ends them in all files. Sequences have `length` tokens below `vocabulary`.
+  /// token that ends them in all files. Sequences have `length` tokens below `vocabulary`. Where they are
+  /// `pairs`, each is a document, shorter ones padded and longer ones cut off, and a file has as many chosen as
+  /// rejected ones, in turn.
   TokenData(const Files &tokens, const Files &masks, const Files &documents,
             const std::string &type, int64_t length, int64_t vocabulary,
-            const std::optional<Sources> &sources = std::nullopt);
+            const std::optional<Sources> &sources = std::nullopt, bool pairs = false);
 
   int64_t tokens() const;
   /// Those of each file.
@@ -99,6 +101,7 @@ public:
   /// Whether targets may be left out.
   bool leavesOut() const;
   bool hasSources() const { return sourcesOf.has_value(); }
+  bool hasPairs() const { return pairs; }
   bool hasMasks() const { return bool(parts.front().mask); }
   /// "--loss-mask mask.bin" or the documents, for messages about targets that are left out.
   std::string leavingOut() const;
@@ -117,6 +120,9 @@ private:
 
   static std::string nameOf(const Files &files);
   void openSources(const std::string &type);
+  void openPairs(Part &part) const;
+  /// As `read`, of a part of pairs.
+  void readRow(const Part &part, int64_t index, int32_t *inputs, int32_t *targets) const;
   static std::pair<int64_t, int64_t> placeIn(const std::deque<Part> &parts, int64_t index);
   static int64_t longer(const std::deque<Part> &parts, int64_t length, int64_t part, int64_t count);
   /// The tokens of a target, and of a source, of which the first `length` are read.
@@ -126,6 +132,7 @@ private:
   Files files, masks, documents;
   std::optional<Sources> sourcesOf;
   int64_t length, vocabulary;
+  bool pairs;
   std::deque<Part> parts, sourceParts;
 };
 

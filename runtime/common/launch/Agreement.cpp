@@ -126,7 +126,8 @@ std::vector<Term> meshwright::termsOf(const Plan &plan, const Options &options) 
 std::map<std::string, std::string> meshwright::trainingData(const Options &options) {
   std::map<std::string, std::string> words;
   for (const FlagValue &flag : flagValues(options))
-    for (const char *name : {"--data", "--loss-mask", "--documents", "--source", "--source-documents"})
+    for (const char *name : {"--data", "--loss-mask", "--documents", "--source", "--source-documents",
+                             "--reference-log-probs"})
       if (flag.name == name && !flag.value.empty())
         words[name] = termOf(flag).value;
   // Adapters belong to the weights that they are trained beside.

@@ -128,7 +128,7 @@ static void shareOut(const char *flag, Options::Files &values, Options &options,
     Options::Files named = filesNamed(flag, value);
     auto found = std::find_if(sets.begin(), sets.end(), [&](const auto &set) { return set.name == name; });
     if (isData && found == sets.end()) {
-      sets.push_back({name, {}, {}, {}, {}, {}});
+      sets.push_back({name, {}, {}, {}, {}, {}, {}});
       found = sets.end() - 1;
     }
     if (found == sets.end() && !name.empty())
@@ -157,4 +157,8 @@ void meshwright::resolveEvaluation(Options &options) {
   shareOut("--eval-documents", options.evalDocuments, options, &Set::documents);
   shareOut("--eval-source", options.evalSource, options, &Set::source);
   shareOut("--eval-source-documents", options.evalSourceDocuments, options, &Set::sourceDocuments);
+  shareOut("--eval-reference-log-probs", options.evalReferenceLogProbs, options, &Set::reference);
+  if (!options.logProbs.empty() && sets.size() > 1)
+    fail("--log-probs ", options.logProbs, ": is of one set, but --eval-data has ", sets.size(),
+         ": evaluate each in a run of its own");
 }

@@ -63,7 +63,7 @@ static std::string unlessTargetsCount(const Options &, const Plan &plan) {
   if (plan.maskedShare)
     return "is for decoder-only models, but in this executable, compiled with --mlm, only masked "
            "tokens count towards the loss: leave it out";
-  return plan.inputNames.count("target_weight")
+  return plan.inputNames.count("target_weight") || plan.dpoBeta
              ? ""
              : "needs a program whose loss is normalized by the number of counted targets, but "
                "this one averages over all targets: compile it from its config.json, or give its "
@@ -91,7 +91,7 @@ static std::string whenEvalSources(const Options &options, const Plan &plan) {
 }
 
 static std::string unlessPacked(const Options &, const Plan &plan) {
-  return plan.inputNames.count("positions") || plan.startToken
+  return plan.inputNames.count("positions") || plan.startToken || plan.dpoBeta
              ? ""
              : "is for executables compiled with --packed, but this one's attention crosses "
                "document boundaries: compile with --packed, or leave it out";
@@ -112,6 +112,40 @@ static std::string whenPacked(const Options &options, const Plan &plan) {
 
 static std::string whenPackedEval(const Options &options, const Plan &plan) {
   return options.evalData.empty() ? "" : whenUndivided(options.evalData, plan);
+}
+
+/// What pairs need besides tokens, and where it comes from.
+static constexpr const char *whyMask =
+    "is needed by this executable, compiled with --loss dpo: without it the tokens of prompts would "
+    "count; 'meshwright tokenize --preferences' writes one beside the tokens";
+static constexpr const char *whyReference =
+    "is needed by this executable, compiled with --loss dpo: evaluate the reference model on the "
+    "same data with --eval-only --log-probs FILE, and give that file";
+
+static std::string whenPairs(const Options &options, const Plan &plan) {
+  return plan.dpoBeta && !options.evalOnly ? whyMask : "";
+}
+
+static std::string whenEvalPairs(const Options &options, const Plan &plan) {
+  return plan.dpoBeta && !options.evalData.empty() ? whyMask : "";
+}
+
+static std::string whenReference(const Options &options, const Plan &plan) {
+  return plan.dpoBeta && options.steps > 0 ? whyReference : "";
+}
+
+static std::string whenEvalReference(const Options &options, const Plan &plan) {
+  return plan.dpoBeta && !options.evalData.empty() && options.logProbs.empty() ? whyReference : "";
+}
+
+static std::string unlessPreferences(const Options &, const Plan &plan) {
+  return plan.dpoBeta ? "" : "is for executables compiled with --loss dpo, which this one was not: leave it out";
+}
+
+static std::string unlessReferenceRead(const Options &options, const Plan &plan) {
+  return options.logProbs.empty() ? unlessPreferences(options, plan)
+                                  : "changes nothing with --log-probs, whose weights are the reference themselves: "
+                                    "leave one of them out";
 }
 
 static std::string unlessGpu(const Options &, const Plan &) {
@@ -198,6 +232,7 @@ static constexpr RunFlag flags[] = {
         "ignores it; one file for each of --data"}
         .file(FileUse::Input)
         .unless(unlessTargetsCount)
+        .neededBy(whenPairs)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--documents", "ID|FILE|DIR|GLOB", &Options::documents,
          "document boundaries of packed sequences (--packed): the id of the end-of-document token "
@@ -224,6 +259,13 @@ static constexpr RunFlag flags[] = {
         .file(FileUse::Input)
         .with("--source")
         .unless(unlessSources)
+        .onRanks(AcrossRanks::SameFile),
+    RunFlag{"--reference-log-probs", "FILE|GLOB", &Options::referenceLogProbs,
+         "reference log-probabilities of --loss dpo: a little-endian f32 for each sequence of --data, the sum of the "
+         "log-probabilities that the reference model gives its targets, as --log-probs writes them"}
+        .file(FileUse::Input)
+        .unless(unlessPreferences)
+        .neededBy(whenReference)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--steps", "N", &Options::steps,
          "total number of optimizer steps (training iterations), including those before --resume; "
@@ -442,6 +484,7 @@ static constexpr RunFlag flags[] = {
         .file(FileUse::Input)
         .with("--eval-data")
         .unless(unlessTargetsCount)
+        .neededBy(whenEvalPairs)
         .onRanks(AcrossRanks::SameFile),
     RunFlag{"--eval-documents", "[NAME=]ID|FILE|DIR|GLOB", &Options::evalDocuments,
          "document boundaries of --eval-data, in the format of --documents"}
@@ -466,6 +509,22 @@ static constexpr RunFlag flags[] = {
         .with("--eval-source")
         .unless(unlessSources)
         .onRanks(AcrossRanks::SameFile),
+    RunFlag{"--eval-reference-log-probs", "[NAME=]FILE|GLOB", &Options::evalReferenceLogProbs,
+         "reference log-probabilities for --eval-data, in the format of --reference-log-probs"}
+        .evaluating()
+        .file(FileUse::Input)
+        .with("--eval-data")
+        .unless(unlessReferenceRead)
+        .neededBy(whenEvalReference)
+        .onRanks(AcrossRanks::SameFile),
+    RunFlag{"--log-probs", "FILE", &Options::logProbs,
+         "write the log-probability of each sequence of --eval-data under the weights, for --reference-log-probs: with "
+         "the weights that training starts from, these are the reference model's"}
+        .evaluating()
+        .file(FileUse::Output)
+        .with("--eval-only")
+        .unless(unlessPreferences)
+        .onRanks(AcrossRanks::Given),
     RunFlag{"--eval-every", "K", &Options::evalEvery,
          "evaluation interval: also evaluate after every K steps; 0: only at the end"}
         .from(0)

@@ -54,10 +54,13 @@ struct Options {
   Files documents, evalDocuments; ///< or one token each
   /// What an encoder reads.
   Files source, sourceDocuments, evalSource, evalSourceDocuments;
+  /// Log-probabilities of pairs under the reference model, to be read and to be written.
+  Files referenceLogProbs, evalReferenceLogProbs;
+  std::string logProbs;
   /// What is evaluated on its own, of the files of --eval-data, --eval-loss-mask and --eval-documents.
   struct EvaluationSet {
     std::string name; ///< empty where the flag names none
-    Files data, lossMask, documents, source, sourceDocuments;
+    Files data, lossMask, documents, source, sourceDocuments, reference;
   };
   std::vector<EvaluationSet> evaluationSets;
   /// A folder of --save, and after how many steps each it gets a checkpoint; 0: at the end only.

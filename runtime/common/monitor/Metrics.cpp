@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -130,6 +131,8 @@ static Json jsonOf(const StepMetrics &metrics) {
     json = {{"steps", metrics.step}};
   else if (metrics.auxLoss)
     json["aux_loss"] = *metrics.auxLoss;
+  if (metrics.rewards && !metrics.evaluatedOnly)
+    metrics.rewards->each([&](const char *name, double value) { json[name] = value; });
   if (metrics.mfu)
     json["mfu"] = *metrics.mfu;
   if (metrics.expertRounds)
@@ -146,6 +149,10 @@ static Json jsonOf(const StepMetrics &metrics) {
     json[evaluation.key("eval_loss")] = evaluation.loss;
     if (evaluation.bitsPerByte)
       json[evaluation.key("eval_bits_per_byte")] = *evaluation.bitsPerByte;
+    if (evaluation.rewards)
+      evaluation.rewards->each([&](const char *name, double value) {
+        json[evaluation.key((std::string("eval_") + name).c_str())] = value;
+      });
   }
   for (const auto &[name, norm] : metrics.norms)
     json["norms"][name] = norm;
@@ -210,9 +217,12 @@ void Progress::show(const StepMetrics &metrics) {
   double elapsed = std::chrono::duration<double>(now - begin).count();
   double left = elapsed / double(done - firstStep) * double(steps - done);
   char line[256];
-  char part[64] = "";
+  char part[128] = "";
   if (metrics.auxLoss)
     snprintf(part, sizeof(part), "  aux loss %.4f", *metrics.auxLoss);
+  if (metrics.rewards)
+    snprintf(part + strlen(part), sizeof(part) - strlen(part), "  accuracy %.3f  margin %.3g", metrics.rewards->accuracy,
+             metrics.rewards->margin);
   snprintf(line, sizeof(line), "step %ld (%ld/%ld)  loss %.4f%s  lr %.3g  %s tokens/s  ETA %s",
            long(metrics.step), long(done), long(steps), metrics.loss, part, metrics.lr,
            grouped(uint64_t(metrics.tokensPerSecond)).c_str(), duration(left).c_str());

@@ -18,6 +18,24 @@
 
 namespace meshwright {
 
+/// Means over pairs of direct preference optimization, see Preferences.
+struct Rewards {
+  double chosen = 0, rejected = 0; ///< of completions
+  double accuracy = 0;             ///< the share of pairs whose chosen completion has the larger reward
+  double margin = 0;               ///< of the chosen completion's reward over the other's
+  double chosenLogProbs = 0, rejectedLogProbs = 0;
+
+  /// Calls `take` with the name of each, as TRL has them, and its value.
+  template <typename Take> void each(Take &&take) const {
+    take("rewards/chosen", chosen);
+    take("rewards/rejected", rejected);
+    take("rewards/accuracies", accuracy);
+    take("rewards/margins", margin);
+    take("logps/chosen", chosenLogProbs);
+    take("logps/rejected", rejectedLogProbs);
+  }
+};
+
 /// The mean loss over the tokens of a set of --eval-data, the same for every batch size and mesh: without the
 /// routers' part, which is no mean over tokens.
 struct Evaluation {
@@ -27,6 +45,7 @@ struct Evaluation {
   /// What the loss is for a byte of text, where files say how many bytes their tokens are and all
   /// tokens count.
   std::optional<double> bitsPerByte;
+  std::optional<Rewards> rewards; ///< of pairs, over which the loss is a mean then
 
   /// "eval_loss" as `key`: that of a set with a name is "eval_loss/NAME".
   std::string key(const char *key) const { return name.empty() ? key : std::string(key) + "/" + name; }
@@ -39,6 +58,7 @@ struct StepMetrics {
   double loss = 0, gradNorm = 0, lr = 0, stepMs = 0;
   double tokensPerSecond = 0;
   std::optional<double> auxLoss; ///< the routers' part of the loss
+  std::optional<Rewards> rewards; ///< with --loss dpo
   std::optional<int32_t> expertRounds; ///< the most rounds, over all ranks, in which rows went to their experts
   std::optional<double> attentionImbalance; ///< of ranks that divide documents: the most of one over the mean
   /// Of weights and states after this step, by their names in checkpoints, where asked for.

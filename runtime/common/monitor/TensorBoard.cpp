@@ -83,6 +83,8 @@ void EventFile::write(const StepMetrics &metrics) {
   }
   if (metrics.auxLoss)
     add("aux_loss", *metrics.auxLoss);
+  if (metrics.rewards && !metrics.evaluatedOnly)
+    metrics.rewards->each(add);
   if (metrics.expertRounds)
     add("expert_rounds", *metrics.expertRounds);
   if (metrics.attentionImbalance)
@@ -93,7 +95,12 @@ void EventFile::write(const StepMetrics &metrics) {
     add("norms/" + name, norm);
   for (const Evaluation &evaluation : metrics.evaluations) {
     add(evaluation.key("eval/loss"), evaluation.loss);
-    add(evaluation.key("eval/perplexity"), std::exp(evaluation.loss));
+    if (evaluation.rewards)
+      evaluation.rewards->each([&](const std::string &name, double value) {
+        add(evaluation.key(("eval/" + name).c_str()), value);
+      });
+    else
+      add(evaluation.key("eval/perplexity"), std::exp(evaluation.loss));
     if (evaluation.bitsPerByte)
       add(evaluation.key("eval/bits_per_byte"), *evaluation.bitsPerByte);
   }

@@ -464,6 +464,7 @@ static void checkInputs(const Plan &plan) {
       {"positions", {ElementType::I32, sequences * plan.sequence}},
       {"source", {ElementType::I32, sequences * plan.sourceSequence.value_or(0)}},
       {"source_lengths", {ElementType::I32, sequences}},
+      {"reference_log_probs", {ElementType::F32, sequences}},
       {"first_position", {ElementType::I32, 1}},
       {"key", {ElementType::I32, 2}}};
   for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight", updateWeight})
@@ -563,6 +564,15 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       (plan.maskToken && !plan.inputNames.count("target_weight")))
     fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "
          "compile the executable again");
+  auto logProbs = plan.outputs.find("log_probs");
+  if (plan.dpoBeta.has_value() != bool(plan.inputNames.count("reference_log_probs")) ||
+      plan.dpoBeta.has_value() != (logProbs != plan.outputs.end()))
+    fail("plan: \"dpo_beta\", the input \"reference_log_probs\" and the output \"log_probs\" go together: "
+         "compile the executable again");
+  if (plan.dpoBeta && (logProbs->second.type != ElementType::F32 || elementsIn(logProbs->second.shape) != plan.batch ||
+                       plan.batch / (plan.axesSize(plan.dataAxes) * plan.microbatches) % 2))
+    fail("plan: the output \"log_probs\" is ", shapeText(logProbs->second.shape), " of ",
+         nameOf(logProbs->second.type), " for a batch of ", plan.batch, " sequences, of which each microbatch of a rank has pairs");
   for (const char *name : {"source", "source_lengths", "target_weight"})
     if (plan.startToken && !plan.inputNames.count(name) &&
         !(isDecoder && std::string_view(name) == "target_weight"))

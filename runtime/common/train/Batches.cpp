@@ -40,7 +40,16 @@ Batches::Batches(Run &run)
            {prefixOf(options) + "documents", options.documents,
             plan.inputNames.count("positions") && options.documents.empty()},
            options.tokens, plan.sequence, plan.vocabulary,
-           sourcesOf(plan, prefixOf(options), options.source, options.sourceDocuments)) {}
+           sourcesOf(plan, prefixOf(options), options.source, options.sourceDocuments), plan.dpoBeta.has_value()) {}
+
+/// The log-probabilities in the file that `flag` gives, if it does.
+static std::optional<LogProbs> referenceOf(const Options::Files &files, const char *flag, const TokenData &data) {
+  if (files.empty())
+    return std::nullopt;
+  if (files.size() > 1)
+    fail(flag, " names ", files.size(), " files: give one with a number for each sequence of ", data.name());
+  return LogProbs(files.front(), flag, data.sequences(), data.name());
+}
 
 Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) const {
   EvaluationSet set;
@@ -51,8 +60,9 @@ Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) cons
       TokenData::Files{"--eval-documents", given.documents,
                        plan.inputNames.count("positions") && given.documents.empty()},
       options.tokens, plan.sequence, plan.vocabulary,
-      sourcesOf(plan, "--eval-", given.source, given.sourceDocuments));
+      sourcesOf(plan, "--eval-", given.source, given.sourceDocuments), plan.dpoBeta.has_value());
   set.sequences = set.data->sequences();
+  set.reference = referenceOf(given.reference, "--eval-reference-log-probs", *set.data);
   // Not multiplied, which could overflow.
   if (options.evalBatches && options.evalBatches <= set.sequences / plan.batch)
     set.sequences = options.evalBatches * plan.batch;
@@ -68,6 +78,7 @@ Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) cons
 void Batches::check() {
   // An evaluation fills up its last batch, or its only one, with sequences that do not count.
   int64_t sequences = data.sequences(options.evalOnly ? 1 : plan.batch);
+  dataReference = referenceOf(options.referenceLogProbs, "--reference-log-probs", data);
   for (const Options::EvaluationSet &given : options.evaluationSets)
     evaluation.push_back(opened(given));
   checkTokens();
@@ -93,9 +104,9 @@ void Batches::checkTokens() {
     source->check(part, int64_t(here.size()), run.context.threads,
                   [&](int64_t bytes) { rounds.done(bytes); });
     rounds.finish();
-    if (source->hasSources())
+    if (source->hasSources() || source->hasPairs())
       noteLonger(*source, part, int64_t(here.size()));
-    bool mayMask = plan.inputNames.count("target_weight") && !plan.maskedShare && !source->hasSources();
+    bool mayMask = (plan.inputNames.count("target_weight") || plan.dpoBeta) && !plan.maskedShare && !source->hasSources();
     for (const std::string &word : {source->unused(), run.isRoot() ? source->doubt() : "",
                                     mayMask ? source->unusedMask() : ""})
       if (!word.empty())
@@ -120,7 +131,7 @@ void Batches::noteTokenizers(const std::vector<const TokenData *> &sources) cons
 /// machine's counts are those of all.
 void Batches::noteLonger(const TokenData &source, int64_t part, int64_t parts) {
   bool counts = sameOnMachine(*run.context.world, "").front() == 0; // This machine has rank 0.
-  std::vector<float> here = {counts ? float(source.longerSources(part, parts)) : 0.0f,
+  std::vector<float> here = {counts && source.hasSources() ? float(source.longerSources(part, parts)) : 0.0f,
                              counts ? float(source.longerTargets(part, parts)) : 0.0f},
                      sums(2);
   run.context.world->allReduce(ElementType::F32, Reduction::Sum, here.data(), sums.data(), 2);
@@ -129,8 +140,11 @@ void Batches::noteLonger(const TokenData &source, int64_t part, int64_t parts) {
       run.note(text(source.name(), ": ", int64_t(count), " ", what, count > 1 ? "s have" : " has",
                     " more than ", most, " tokens (", flag, "), of which the rest is not read"));
   };
-  say(sums[0], "source", *plan.sourceSequence, "--source-seq");
-  say(sums[1], "target", plan.sequence, "--seq");
+  say(sums[0], "source", plan.sourceSequence.value_or(0), "--source-seq");
+  if (source.hasPairs())
+    say(sums[1], "document", plan.sequence + 1, "those of --seq and the last target");
+  else
+    say(sums[1], "target", plan.sequence, "--seq");
 }
 
 /// Refuses data of which no target counts: the loss would be 0 for ever. The ranks of a machine
@@ -170,7 +184,7 @@ void Batches::start() {
     sources[i].weight = state.sources[i].weight;
     sources[i].taken = state.sources[i].taken;
   }
-  order = std::make_unique<DataOrder>(sources, state.mixed, state.shuffle, uint64_t(state.seed));
+  order = std::make_unique<DataOrder>(sources, state.mixed, state.shuffle, uint64_t(state.seed), plan.sequencesTogether());
   noteRepeats();
   if (plan.maskedShare) {
     trainingMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary);
@@ -255,20 +269,21 @@ void Batches::readAhead(int64_t position) const {
 void Batches::fill(int64_t step) {
   if (filled == run.state.position)
     return;
-  fill(data, *order, run.state.position, step, saidNoTargets);
+  fill(data, *order, run.state.position, step, saidNoTargets, dataReference);
   readAhead(run.state.position + plan.batch);
 }
 
 // What has been uploaded is the device's, so the host's copy is free.
 void Batches::fillAhead(int64_t step) {
-  fill(data, *order, run.state.position + plan.batch, step, saidNoTargets);
+  fill(data, *order, run.state.position + plan.batch, step, saidNoTargets, dataReference);
   filled = run.state.position + plan.batch;
   readAhead(filled + plan.batch);
 }
 
 void Batches::fillEvaluation(EvaluationSet &set, int64_t first) {
   filled = -1; // Its tokens take their place.
-  fill(*set.data, DataOrder(set.data->sequences(), false, 0), first, std::nullopt, set.saidNoTargets, set.sequences);
+  fill(*set.data, DataOrder(set.data->sequences(), false, 0), first, std::nullopt, set.saidNoTargets, set.reference,
+       set.sequences);
 }
 
 std::optional<double> Batches::attentionImbalance(double flops) const {
@@ -288,11 +303,26 @@ void Batches::noteNoTargets(const TokenData &source, std::optional<int64_t> step
                       "batches are not mentioned"));
 }
 
+/// What the program and the metrics of pairs read: zeros without a reference, and for sequences from `end` on.
+void Batches::fillReference(const std::optional<LogProbs> &reference, const DataOrder &order, int64_t position,
+                            int64_t end) {
+  if (!plan.dpoBeta)
+    return;
+  referenceOfBatch.assign(size_t(plan.batch), 0);
+  for (int64_t i = 0; reference && i < plan.batch && position + i < end; ++i)
+    referenceOfBatch[size_t(i)] = reference->at(order.at(position + i));
+  int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t first = plan.axesIndex(plan.dataAxes, plan.coordinates(run.context.rank())) * count;
+  if (float *input = run.input<float>("reference_log_probs"))
+    std::copy_n(referenceOfBatch.begin() + first, count, input);
+}
+
 /// Writes this rank's part of the batch that starts at `position` of `order`: data
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
 /// other. Sequences from `end` on have no targets, so that they count for nothing.
 void Batches::fill(const TokenData &source, const DataOrder &order, int64_t position,
-                   std::optional<int64_t> step, bool &saidNoTargets, int64_t end) {
+                   std::optional<int64_t> step, bool &saidNoTargets, const std::optional<LogProbs> &reference,
+                   int64_t end) {
   std::vector<int64_t> coordinates = plan.coordinates(run.context.rank());
   int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
@@ -336,6 +366,7 @@ void Batches::fill(const TokenData &source, const DataOrder &order, int64_t posi
     if (ids)
       ids[i] = int32_t(first + i);
   }
+  fillReference(reference, order, position, end);
   // The program divides by all targets itself unless it asks for their weight.
   counted = plan.batch * plan.sequence;
   if (!plan.inputNames.count("target_weight"))

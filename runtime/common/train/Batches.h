@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_BATCHES_H
 
 #include "common/data/DataOrder.h"
+#include "common/data/LogProbs.h"
 #include "common/data/TokenData.h"
 #include "common/data/TokenMask.h"
 #include "common/monitor/AttentionShares.h"
@@ -41,6 +42,7 @@ public:
     std::string name; ///< empty where there is one without
     std::unique_ptr<TokenData> data;
     int64_t sequences = 0; ///< of the data, how many an evaluation takes
+    std::optional<LogProbs> reference; ///< of all sequences, where they are pairs
     bool saidNoTargets = false;
   };
   std::vector<EvaluationSet> &evaluationSets() { return evaluation; }
@@ -57,6 +59,8 @@ public:
   /// Of the batch that was filled in last: the targets that count, over all ranks, and the
   /// operations of this rank's attention in a step.
   int64_t countedTargets() const { return counted; }
+  /// The log-probabilities of all its sequences under the reference model, where they are pairs.
+  const std::vector<float> &reference() const { return referenceOfBatch; }
   double attentionFlops() const { return flops; }
   /// Where ranks divide documents: the most of one rank's `flops` over the mean. Collective.
   std::optional<double> attentionImbalance(double flops) const;
@@ -72,20 +76,23 @@ private:
   /// `step` numbers the choice of masked tokens; without it they are those of an evaluation. `saidNoTargets` is of
   /// the source.
   void fill(const TokenData &source, const DataOrder &order, int64_t position,
-            std::optional<int64_t> step, bool &saidNoTargets,
+            std::optional<int64_t> step, bool &saidNoTargets, const std::optional<LogProbs> &reference,
             int64_t end = std::numeric_limits<int64_t>::max());
+  void fillReference(const std::optional<LogProbs> &reference, const DataOrder &order, int64_t position, int64_t end);
   void noteNoTargets(const TokenData &source, std::optional<int64_t> step) const;
 
   Run &run;
   const Plan &plan;
   const Options &options;
   TokenData data;
+  std::optional<LogProbs> dataReference; ///< of `data`, where it is pairs
   std::unique_ptr<DataOrder> order;
   std::optional<TokenMask> trainingMask, evaluationMask; ///< of encoders
   std::vector<EvaluationSet> evaluation;
   std::optional<AttentionShares> shares; ///< where ranks divide documents
   bool saidNoTargets = false; ///< of `data`
   int64_t counted = 0;
+  std::vector<float> referenceOfBatch;
   double flops = 0;
   int64_t filled = -1; ///< the position whose tokens the host has in the program's inputs
 };

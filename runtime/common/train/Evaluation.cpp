@@ -5,24 +5,61 @@
 //===----------------------------------------------------------------------===//
 #include "common/train/Evaluation.h"
 
+#include "common/checkpoint/OutputFile.h"
+#include "common/train/Preferences.h"
+
+#include <algorithm>
 #include <cmath>
 
 using namespace meshwright;
 
 /// Whether the losses of `set` can be told for each byte of its text.
 static std::optional<double> bytesPerToken(const Batches::EvaluationSet &set) {
-  std::optional<double> bytes = set.data->bytesPerToken();
+  std::optional<double> bytes = set.data->hasPairs() ? std::nullopt : set.data->bytesPerToken();
   return bytes && *bytes > 0 && !set.data->leavesOut() ? bytes : std::nullopt;
 }
 
 std::vector<Evaluation> meshwright::evaluationsOf(Batches &batches) {
   std::vector<Evaluation> results;
   for (const Batches::EvaluationSet &set : batches.evaluationSets())
-    results.push_back({set.name, 0, 0, bytesPerToken(set)});
+    results.push_back({set.name, 0, 0, bytesPerToken(set),
+                       set.data->hasPairs() ? std::optional(Rewards()) : std::nullopt});
   return results;
 }
 
+/// The mean loss of direct preference optimization, computed from what the program says of each sequence. With
+/// --log-probs the weights are the reference themselves, and that is written.
+static Evaluation evaluatePairs(Run &run, Batches &batches, Saving &saving, Batches::EvaluationSet &set) {
+  const Plan &plan = run.plan;
+  Preferences preferences(*plan.dpoBeta);
+  std::vector<float> all;
+  bool isReference = !run.options.logProbs.empty();
+  for (int64_t first = 0; first < set.sequences; first += plan.batch) {
+    saving.attempt([&] { batches.fillEvaluation(set, first); });
+    saving.agree();
+    run.start(meshwright_eval);
+    run.download(Plan::rangeOf(plan.outputs));
+    const float *logProbs = run.outputs("log_probs");
+    int64_t count = std::min(plan.batch, set.sequences - first);
+    preferences.add(logProbs, isReference ? logProbs : batches.reference().data(), count);
+    all.insert(all.end(), logProbs, logProbs + count);
+  }
+  if (isReference && run.isRoot()) {
+    OutputFile file(run.options.logProbs);
+    file.write(all.data(), int64_t(all.size() * sizeof(float)));
+    file.close();
+  }
+  Evaluation result;
+  result.name = set.name;
+  result.loss = preferences.loss();
+  result.targets = preferences.pairs();
+  result.rewards = preferences.rewards();
+  return result;
+}
+
 static Evaluation evaluateSet(Run &run, Batches &batches, Saving &saving, Batches::EvaluationSet &set) {
+  if (set.data->hasPairs())
+    return evaluatePairs(run, batches, saving, set);
   const Plan &plan = run.plan;
   double sum = 0;
   Evaluation result;

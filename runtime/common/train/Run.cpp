@@ -31,10 +31,6 @@ void Run::note(const std::string &message) const {
     fprintf(stderr, "note: %s\n", message.c_str());
 }
 
-float Run::output(const char *name) const {
-  return *arena->at<float>(plan.outputs.at(name).offset);
-}
-
 void Run::startState(const TokenData &data) {
   state.seed = options.seed;
   state.shuffle = options.shuffle;
@@ -175,7 +171,8 @@ void Run::resumeMixture(std::vector<TrainingState::Source> given) {
   std::vector<DataOrder::Source> sources;
   for (const TrainingState::Source &source : was)
     sources.push_back({0, 1, source.weight, source.taken});
-  std::vector<int64_t> taken = DataOrder(sources, state.mixed, false, 0).taken(state.position);
+  std::vector<int64_t> taken =
+      DataOrder(sources, state.mixed, false, 0, plan.sequencesTogether()).taken(state.position);
   auto find = [&](const std::string &name) {
     return std::find_if(was.begin(), was.end(), [&](const auto &source) { return source.name == name; });
   };

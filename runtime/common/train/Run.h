@@ -33,7 +33,9 @@ struct Run {
     auto found = plan.inputs.find(name);
     return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
   }
-  float output(const char *name) const;
+  float output(const char *name) const { return *outputs(name); }
+  /// All elements of an output.
+  const float *outputs(const char *name) const { return arena->at<float>(plan.outputs.at(name).offset); }
   void upload(ArenaRange range) { arena->upload(range.begin, range.end); }
   void download(ArenaRange range) { arena->download(range.begin, range.end); }
   /// Runs a program on the inputs that the host has written.

@@ -8,6 +8,7 @@
 #include "common/checkpoint/SaveFolder.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/TensorNorms.h"
+#include "common/train/Preferences.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,6 +44,8 @@ std::vector<std::string> StepReport::columns(const std::vector<Evaluation> &eval
   all.skipped = true;
   if (plan.outputs.count("aux_loss"))
     all.auxLoss = 0;
+  if (plan.dpoBeta)
+    all.rewards.emplace();
   if (hasPeak)
     all.mfu = 0;
   if (experts) {
@@ -71,13 +74,18 @@ void StepReport::open(const std::vector<Evaluation> &evaluations, bool hasPeak) 
     traceFile = std::make_unique<OutputFile>(run.options.trace);
 }
 
-StepMetrics StepReport::read(int64_t step) {
+StepMetrics StepReport::read(int64_t step, const std::vector<float> &reference) {
   StepMetrics result;
   result.step = step;
   result.loss = run.output("loss");
   result.gradNorm = run.output("grad_norm");
   if (run.plan.outputs.count("aux_loss"))
     result.auxLoss = run.output("aux_loss");
+  if (run.plan.dpoBeta) {
+    Preferences preferences(*run.plan.dpoBeta);
+    preferences.add(run.outputs("log_probs"), reference.data(), run.plan.batch);
+    result.rewards = preferences.rewards();
+  }
   result.expertRounds = mostRounds();
   readExperts(result);
   readScale(result);

@@ -29,8 +29,9 @@ public:
   /// those of the run will be, without losses.
   void open(const std::vector<Evaluation> &evaluations, bool hasPeak);
 
-  /// The results of the step that has run, which is `step`, skipped ones said to be so. Collective.
-  StepMetrics read(int64_t step);
+  /// The results of the step that has run, which is `step`, skipped ones said to be so. `reference` are the
+  /// log-probabilities that the step has read, if it has pairs. Collective.
+  StepMetrics read(int64_t step, const std::vector<float> &reference);
   /// Counts a step that changed nothing, as bias corrections do not: in fp16 as an overflow, which also ends a row
   /// of good steps, unless a router failed.
   void noteSkipped(const StepMetrics &result);

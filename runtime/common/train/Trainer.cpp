@@ -115,6 +115,7 @@ void Trainer::startStep(int64_t step) {
 
 StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   const double attention = batches.attentionFlops(); // before the next step's tokens are read
+  const std::vector<float> reference = batches.reference();
   fillScalars(step);
   {
     TraceScope span(context.trace.get(), "step", "step", step);
@@ -138,7 +139,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   }
   run.state.position += plan.batch;
   run.state.step = step + 1;
-  StepMetrics result = report.read(step);
+  StepMetrics result = report.read(step, reference);
   result.attentionImbalance = batches.attentionImbalance(attention);
   result.lr = learningRate(options, step);
   if (run.state.rates && std::isfinite(result.gradNorm)) // Other steps change nothing.
@@ -165,7 +166,11 @@ void Trainer::evaluateOnly() {
     char bits[64] = "";
     if (evaluation.bitsPerByte)
       snprintf(bits, sizeof(bits), ", %.4f bits per byte", *evaluation.bitsPerByte);
-    if (run.isRoot())
+    if (run.isRoot() && evaluation.rewards)
+      printf("%s %.4f after %ld steps, over %s pairs: accuracy %.4f, margin %.4g\n",
+             evaluation.key("eval loss").c_str(), evaluation.loss, long(run.state.step),
+             grouped(uint64_t(evaluation.targets)).c_str(), evaluation.rewards->accuracy, evaluation.rewards->margin);
+    else if (run.isRoot())
       printf("%s %.4f after %ld steps, over %s tokens: perplexity %.4g%s\n",
              evaluation.key("eval loss").c_str(), evaluation.loss, long(run.state.step),
              grouped(uint64_t(evaluation.targets)).c_str(), std::exp(evaluation.loss), bits);

@@ -132,6 +132,13 @@ def bad_compile(golden):
     compile(golden.config, "plain.mlir", emit="train", **golden.size)
     refused("--packed cannot change 'plain.mlir'", "compile the config.json with it", model="plain.mlir", packed=True)
     refused("--aux-scope changes nothing", "leave it out", aux_scope="sequence")
+    # Pairs of completions.
+    refused("--loss dpo cannot change 'plain.mlir'", "written for loss cross-entropy", model="plain.mlir", loss="dpo")
+    refused("--loss-parts 2 changes nothing", "log-probabilities of all chunks of its pair", loss="dpo", loss_parts=2)
+    refused("--batch 9 does not divide into pairs of --loss dpo in --microbatches 1", "such as 10", loss="dpo", batch=9)
+    refused("batch 4 does not divide by 8", "pairs of 2 sequences times 2 devices along data times 2 microbatches", loss="dpo", batch=4, microbatches=2, mesh="data=2")
+    refused("with --loss dpo reads one completion in each sequence", "leave out --packed", loss="dpo", packed=True)
+    refused("--loss", "other", "cross-entropy", "dpo", loss="other")
     sparse = golden.directory.parent.parent / "golden-more"
     refused("--z-loss is of routers", "no layer of this model has experts", z_loss=0.01)
     refused("--z-loss", "'1.5' must be a number in [0, 1)", model=sparse / "olmoe", seq=16, z_loss=1.5)
@@ -562,7 +569,7 @@ def bad_run(golden):
     data = golden.data["data"]
     before = pathlib.Path(data).read_bytes()
     read_only = ["tokenizer", "data", "loss-mask", "documents", "source", "source-documents", "init", "adapter", "resume", "eval-data", "eval-loss-mask",
-                 "eval-documents", "eval-source", "eval-source-documents"]
+                 "eval-documents", "eval-source", "eval-source-documents", "reference-log-probs", "eval-reference-log-probs"]
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
             refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})

@@ -35,6 +35,7 @@ for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "sgd decays no parame
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
                               ("adamw", "min-loss-scale", 1, "--precision fp16"),
                               ("adamw", "loss-scale-window", 3, "--precision fp16"),
+                              ("adamw", "reference-log-probs", "file", "compiled with --loss dpo"),
                               ("adamw", "idle-expert-steps", 3, "mixture-of-experts models"),
                               ("adamw", "check-replicas", 1, "this executable has one rank"), ("adamw", "cuda-graphs", "off", "--target cuda"), ("adamw", "tune", "file", "--target cuda")):
     refused([f"./{exe}", *flags(dict(RUN, **{flag: value}))], flag, why)
@@ -51,6 +52,8 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("epilogues", "none", "--target cuda", {}), ("deterministic", "on", "--target cuda", {}),
                                ("deterministic", "on", "same bits", {"target": "cuda", "attention": "generated"}),
                                ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
+                               ("dpo-beta", 0.2, "it is the beta of --loss dpo", {}),
+                               ("loss-parts", 2, "more --microbatches", {"loss": "dpo"}),
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
                                ("moments-dtype", "bf16", "keeps its averages in f32", {"optimizer": "adafactor"}),

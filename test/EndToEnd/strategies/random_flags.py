@@ -32,6 +32,7 @@ NOT_DRAWN = {
         "insert-pass": "passes of users, which test/Install/plugin.test has",
         "precision=fp8": "sums in another order flip values of 8 bits, so losses differ more than between meshes of other precisions; EndToEnd/golden/fp8.test has it on several",
         "fp8-recipe": "of --precision fp8 alone",
+        **{flag: "data of pairs and a file of log-probabilities; EndToEnd/golden/dpo.test has it on many meshes" for flag in ("loss", "dpo-beta")},
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
     },
     "run": {
@@ -43,6 +44,7 @@ NOT_DRAWN = {
            for flag in ("generate", "tokenizer", "temperature", "top-k", "top-p", "beams", "length-penalty", "early-stopping", "lines", "stop")},
         **{flag: "of encoder-decoder models, which EndToEnd/data/pairs.test has"
            for flag in ("source", "source-documents", "eval-source", "eval-source-documents")},
+        **{flag: "of --loss dpo, which EndToEnd/golden/dpo.test has on many meshes" for flag in ("reference-log-probs", "eval-reference-log-probs", "log-probs")},
         "eval-only": "evaluates instead of training, which EndToEnd/data/logs.test has",
         "adapter": "adapters of other runs, which EndToEnd/golden/lora.test has",
         "save-merged": "given where a run with adapters starts from the weights of another; EndToEnd/golden/lora.test has it",

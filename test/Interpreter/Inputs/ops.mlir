@@ -299,6 +299,22 @@ func.func @cross_entropy_grad(%logits: tensor<2x3x4xf64>, %targets: tensor<2x3xi
   %y = train.cross_entropy_grad %logits, %targets, %lse, %dloss scale 0.5 : (tensor<2x3x4xf64>, tensor<2x3xi32>, tensor<2x3xf64>, tensor<f64>) -> tensor<2x3x4xf64>
   return %y : tensor<2x3x4xf64>
 }
+func.func @cross_entropy_per_token(%logits: tensor<2x3x4xf64>, %targets: tensor<2x3xi32>) -> (tensor<2x3xf64>, tensor<2x3xf64>) {
+  %loss, %lse = train.cross_entropy %logits, %targets scale 0.5 per_token : (tensor<2x3x4xf64>, tensor<2x3xi32>) -> (tensor<2x3xf64>, tensor<2x3xf64>)
+  return %loss, %lse : tensor<2x3xf64>, tensor<2x3xf64>
+}
+func.func @cross_entropy_grad_per_token(%logits: tensor<2x3x4xf64>, %targets: tensor<2x3xi32>, %lse: tensor<2x3xf64>, %dloss: tensor<2x3xf64>) -> tensor<2x3x4xf64> {
+  %y = train.cross_entropy_grad %logits, %targets, %lse, %dloss scale 0.5 : (tensor<2x3x4xf64>, tensor<2x3xi32>, tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3x4xf64>
+  return %y : tensor<2x3x4xf64>
+}
+func.func @cross_entropy_per_token_outside(%logits: tensor<3x5x2xf64>, %targets: tensor<3x5xi32>) -> (tensor<3x5xf64>, tensor<3x5xf64>) {
+  %loss, %lse = train.cross_entropy %logits, %targets scale 0.5 per_token : (tensor<3x5x2xf64>, tensor<3x5xi32>) -> (tensor<3x5xf64>, tensor<3x5xf64>)
+  return %loss, %lse : tensor<3x5xf64>, tensor<3x5xf64>
+}
+func.func @token_loss_per_token(%lse: tensor<3x5xf64>, %picked: tensor<3x5xf64>, %targets: tensor<3x5xi32>) -> (tensor<3x5xf64>, tensor<3x5xf64>) {
+  %loss, %out = train.token_loss %lse, %picked, %targets below 2 scale 0.5 per_token : (tensor<3x5xf64>, tensor<3x5xf64>, tensor<3x5xi32>) -> (tensor<3x5xf64>, tensor<3x5xf64>)
+  return %loss, %out : tensor<3x5xf64>, tensor<3x5xf64>
+}
 func.func @square_sum(%x: tensor<3x4xf32>) -> tensor<f32> {
   %y = train.square_sum %x : (tensor<3x4xf32>) -> tensor<f32>
   return %y : tensor<f32>
