@@ -136,7 +136,7 @@ def bad_compile(golden):
     refused("--loss dpo cannot change 'plain.mlir'", "written for loss cross-entropy", model="plain.mlir", loss="dpo")
     refused("--loss-parts 2 changes nothing", "log-probabilities of all chunks of its pair", loss="dpo", loss_parts=2)
     refused("--batch 9 does not divide into pairs of --loss dpo in --microbatches 1", "such as 10", loss="dpo", batch=9)
-    refused("batch 4 does not divide by 8", "pairs of 2 sequences times 2 devices along data times 2 microbatches", loss="dpo", batch=4, microbatches=2, mesh="data=2")
+    refused("batch 4 does not divide by 8", "pairs of 2 sequences times 2 devices along {data} times 2 microbatches", loss="dpo", batch=4, microbatches=2, mesh="data=2")
     refused("with --loss dpo reads one completion in each sequence", "leave out --packed", loss="dpo", packed=True)
     refused("--loss", "other", "cross-entropy", "dpo", loss="other")
     sparse = golden.directory.parent.parent / "golden-more"
