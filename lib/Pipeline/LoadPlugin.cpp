@@ -104,8 +104,8 @@ Error loadPlugins(llvm::ArrayRef<std::string> paths) {
   static std::set<std::string> loaded;
   for (const std::string &path : paths) {
     llvm::SmallString<256> whole(path);
-    // A name without a folder is a file here, not one of the system's libraries.
-    if (llvm::sys::fs::make_absolute(whole))
+    // A name without a folder is a file here, not one of the system's libraries; and one file is loaded once, however it is named.
+    if (llvm::sys::fs::real_path(path, whole))
       whole = path;
     if (loaded.count(whole.str().str()))
       continue;

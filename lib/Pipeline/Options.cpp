@@ -272,10 +272,31 @@ static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &
   return given;
 }
 
-/// Loads the plugins that a command line or its recipe names. Their optimizers are choices of flags, so this
-/// comes before flags are read; what is wrong with the recipe is said when it is.
+/// The plugins that a recipe names; what is wrong with the file is said when all of it is read.
+static std::vector<std::string> pluginsOf(StringRef recipe) {
+  std::vector<std::string> plugins;
+  auto file = readInput(recipe, recipeInput, /*isText=*/true);
+  if (!file || lineOfDeepKey((*file)->getBuffer())) {
+    consumeError(file.takeError());
+    return plugins;
+  }
+  toml::parse_result parsed = toml::parse(std::string_view((*file)->getBuffer()));
+  if (!parsed)
+    return plugins;
+  toml::node_view<toml::node> named = parsed.table()["load-pass-plugin"];
+  if (auto plugin = named.value<std::string>())
+    plugins.push_back(*plugin);
+  else if (const toml::array *list = named.as_array())
+    for (auto &&item : *list)
+      plugins.push_back(item.value_or(std::string()));
+  return plugins;
+}
+
+/// Loads the plugins that a command line names, or else its recipe. Their optimizers are choices of flags, so this comes before
+/// flags are read.
 static Error loadNamedPlugins(ArrayRef<std::string> args) {
   std::vector<std::string> plugins;
+  std::string recipe;
   auto valueOf = [&](size_t i, StringRef flag) -> std::optional<StringRef> {
     StringRef word = args[i];
     if (!word.consume_front(flag))
@@ -287,22 +308,11 @@ static Error loadNamedPlugins(ArrayRef<std::string> args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (auto plugin = valueOf(i, "--load-pass-plugin"))
       plugins.push_back(plugin->str());
-    auto recipe = valueOf(i, "--recipe");
-    auto file = recipe ? readInput(*recipe, recipeInput, /*isText=*/true) : createStringError("");
-    if (!file || lineOfDeepKey((*file)->getBuffer())) {
-      consumeError(file.takeError());
-      continue;
-    }
-    toml::parse_result parsed = toml::parse(std::string_view((*file)->getBuffer()));
-    if (!parsed)
-      continue;
-    toml::node_view<toml::node> named = parsed.table()["load-pass-plugin"];
-    if (auto plugin = named.value<std::string>())
-      plugins.push_back(*plugin);
-    else if (const toml::array *list = named.as_array())
-      for (auto &&item : *list)
-        plugins.push_back(item.value_or(std::string()));
+    if (auto file = valueOf(i, "--recipe"))
+      recipe = file->str();
   }
+  if (plugins.empty() && !recipe.empty())
+    plugins = pluginsOf(recipe);
   erase_if(plugins, [](StringRef plugin) { return plugin.trim().empty(); });
   return loadPlugins(plugins);
 }

@@ -6,6 +6,10 @@
 #include "ExpectedStep.h"
 #include "meshwright/Cost/DevicesInUse.h"
 
+#include "llvm/ADT/StringExtras.h"
+
+#include <set>
+
 using namespace llvm;
 using namespace meshwright;
 
@@ -26,10 +30,10 @@ ExpectedStep report::expectedStep(const plan::Plan &plan, const StepTime &step,
   parts.forEach([&](StringRef what, double seconds) {
     expected.parts.push_back({what.str(), seconds});
   });
-  for (auto &[kind, seconds] : parts.communication) {
-    std::string &links = expected.links[kind.axes];
-    if (!StringRef(links).contains(kind.level))
-      links += (links.empty() ? "" : ", ") + kind.level;
-  }
+  std::map<std::string, std::set<StringRef>> levels;
+  for (auto &[kind, seconds] : parts.communication)
+    levels[kind.axes].insert(kind.level);
+  for (auto &[axes, links] : levels)
+    expected.links[axes] = join(links, ", ");
   return expected;
 }

@@ -68,11 +68,11 @@ static std::string roundText(double bytes) {
 static constexpr int left = 76, top = 24, width = 780, height = 240, bottom = top + height;
 
 /// The parts of a step without tasks, by the first op of each: its gradients come to be behind the forward
-/// pass, and what it updates is written at the end.
+/// pass, if none are kept from the beginning, as those of several microbatches are; and what it updates is written at the end.
 static SmallVector<std::pair<int64_t, StringRef>> phasesOf(const MemoryOverTime &entry) {
   SmallVector<std::pair<int64_t, StringRef>> phases;
   auto gradients = find_if(entry.points, [](const MemoryOverTime::Point &point) { return point.live.count("gradient"); });
-  if (entry.tasks.empty() && gradients != entry.points.end())
+  if (entry.tasks.empty() && gradients != entry.points.end() && gradients->op > 0)
     phases = {{0, "forward"}, {gradients->op, "backward"}};
   if (entry.firstUpdate && (phases.empty() || *entry.firstUpdate > phases.back().first))
     phases.push_back({*entry.firstUpdate, "update"});
@@ -110,9 +110,9 @@ void writeMemoryCursor(const MemoryOverTime &entry, raw_ostream &os) {
                     {"live", std::move(live)}, {"tasks", std::move(tasks)}, {"phases", std::move(phases)},
                     {"begins", std::move(begins)}};
   std::string text = formatv("{0}", json::Value(std::move(data)));
-  // The one text that would end a script.
-  for (size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
-    text.insert(at + 1, "\\");
+  // No name may end or open a script.
+  for (size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
+    text.replace(at, 1, "\\u003c");
   os << "<script type=\"application/json\">" << text
      << "</script><output>Move over the picture, or focus it and press the arrow keys, to see what runs and what is live.</output>\n";
 }

@@ -26,7 +26,7 @@ namespace meshwright::report {
 std::string escaped(StringRef text) {
   std::string out;
   for (char c : text)
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
   return out;
 }
 
@@ -370,7 +370,7 @@ void writePage(const CompiledPlan &plan, ArrayRef<Section> sections, raw_ostream
   writeMesh(plan, rest);
   writeTime(plan, rest);
   for (const Section &section : sections)
-    rest << "<h2 id=\"" << section.id << "\">" << section.title << "</h2>\n<div>\n" << section.html << "</div>\n";
+    rest << "<h2 id=\"" << escaped(section.id) << "\">" << section.title << "</h2>\n<div>\n" << section.html << "</div>\n";
   writeMemory(plan, rest);
   writePrograms(plan, rest);
   writeCopies(plan, rest);

@@ -45,7 +45,7 @@ output{display:block;min-height:3em;color:var(--soft);font-size:.9em}details{mar
 inline constexpr llvm::StringLiteral pageScript = R"js(<script>
 const most = 24, all = (e, q) => [...e.querySelectorAll(q)], make = (name, set) => Object.assign(document.createElement(name), set);
 const sizes = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const size = n => { let u = 0; while (n >= 1024 && u < 5) { n /= 1024; u++; } return (u ? n.toPrecision(3) : n) + " " + sizes[u]; };
+const size = n => { let u = 0; while (n >= 1024 && u < 5) { n /= 1024; u++; } return (u ? n.toFixed(n >= 100 ? 0 : n >= 10 ? 1 : 2) : n) + " " + sizes[u]; };
 for (const table of all(document, ".wide > table")) {
   const [head, ...rows] = table.rows, first = rows.map(r => r);
   if (rows.length < 2) continue;

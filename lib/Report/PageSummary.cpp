@@ -152,7 +152,7 @@ static void drawMesh(ArrayRef<plan::MeshAxis> axes, raw_ostream &os) {
   // Where an axis has more than is drawn, the last position stands for all others.
   auto at = [](int i, int drawn, int64_t size) { return i == drawn - 1 ? size - 1 : int64_t(i); };
   auto label = [](StringRef axis, int i, int drawn, int64_t size) {
-    return i == drawn - 1 && size > drawn ? formatv("{0} .. {1}", axis, size - 1).str() : formatv("{0} {1}", axis, i).str();
+    return i == drawn - 1 && size > drawn ? formatv("{0} .. {1}", escaped(axis), size - 1).str() : formatv("{0} {1}", escaped(axis), i).str();
   };
   for (int block = 0; block < groups; ++block) {
     int x = left + block * (blockWidth + gap);
@@ -172,7 +172,7 @@ static void drawMesh(ArrayRef<plan::MeshAxis> axes, raw_ostream &os) {
       }
     }
   }
-  os << formatv("<text x=\"{0}\" y=\"{1}\">{2} →</text>\n</svg>\n", left, height - 8, cells.name);
+  os << formatv("<text x=\"{0}\" y=\"{1}\">{2} →</text>\n</svg>\n", left, height - 8, escaped(cells.name));
 }
 
 void writeMesh(const CompiledPlan &plan, raw_ostream &os) {

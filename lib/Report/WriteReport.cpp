@@ -134,7 +134,7 @@ static Error addMemory(const CompiledPlan &plan, StringRef directory, SmallVecto
                               os << "</details>\n";
                             })});
   }
-  if (hidden)
+  if (hidden && !sections.empty())
     sections.back().html += "<p class=note>" + number(int64_t(hidden)) +
                             " more programs are between these; the files memory-PROGRAM.svg beside this page show each.</p>\n";
   return Error::success();

@@ -170,7 +170,7 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   SmallVector<std::pair<BufferOp, Lifetime>> lives;
   for (auto buffer : program.getBlock().getOps<BufferOp>()) {
     if (buffer.getVariable())
-      for (const Access &access : liveness.accesses(buffer.getMemory()))
+      for (const OpAccess &access : liveness.accesses(buffer.getMemory()))
         if (access.writes) {
           int64_t op = done[liveness.numberOf(access.op)];
           result.firstUpdate = std::min(op, result.firstUpdate.value_or(op));
@@ -180,10 +180,10 @@ MemoryProfile Profiler::profile(ProgramOp program) {
     if (!life)
       continue;
     lives.push_back({buffer, *life});
-    int64_t first = life->times().front();
-    MemoryProfile::Begin &begin = result.begins[done[first]];
-    if (int64_t bytes = alignedBytes(buffer); bytes > begin.bytes)
-      begin = {buffer, bytes};
+    int64_t bytes = alignedBytes(buffer);
+    auto [begin, isNew] = result.begins.try_emplace(done[life->times().front()], MemoryProfile::Begin{buffer, bytes});
+    if (!isNew && bytes > begin->second.bytes)
+      begin->second = {buffer, bytes};
     CallOp call = workspaces.lookup(buffer);
     for (Iteration iteration : iterations) {
       int64_t loop = -1, before = 0;

@@ -42,7 +42,7 @@ def use(browser, page):
         check(at.startswith(f"op {peak} of {entry['ops']}: ") and " Live: " in at, f"at the peak the page says {at}")
         live = next(point for point in reversed(entry["points"]) if point["op"] <= peak)
         largest = max((name for name in live if name != "op"), key=live.get)
-        number, unit, name = re.search(r"Live: .*?\((\w+) ([\d.e+]+) (\w+)", at).group(2, 3, 1)
+        number, unit, name = re.search(r"Live: .*?\((\w+) ([\d.]+) (\w+)", at).group(2, 3, 1)
         scale = 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit)
         check(name == largest and abs(float(number) * scale / live[largest] - 1) < 1e-2, f"most at the peak is {largest}, {live[largest]}, said is {at}")
         check(behind != at or peak + 1 == entry["ops"], "the arrow key does nothing")
