@@ -141,6 +141,10 @@ def ExecFormKernels : PhasePass<"exec-form-kernels", "exec"> {
     Equal kernels become one function. No kernel gets more operands and results than the target
     allows a launch.
 
+    Ops on 8-bit states in blocks first get a row for each block, and so do element-wise ops behind them, whatever
+    has to be reshaped for that. So an update, with what reads its states and writes them, is one kernel that
+    reduces rows.
+
     Tensors stay tensors; contractions, attention, collectives, reshapes and slices (which are
     views) stay where they are. A launch states in `exec.gradients` and `exec.moves` what the
     categories of memory need to know of its kernel; see the dialect.

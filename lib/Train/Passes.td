@@ -263,6 +263,11 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     loops over microbatches share them. `@eval` reads parameters. The pass refuses `ema` and `moments-dtype` bf16
     with it.
 
+    `optimizer` adamw-8bit stores the moments of parameters whose tensors in files have 4096 elements or more as codes,
+    `<parameter>.momentum` of i8, with the largest magnitude of each block, `<parameter>.momentum_amax`, and the variance likewise.
+    A block is a part of a row: its length is the largest divisor up to 256 of an eighth of the row, or of the row where that is
+    below 64. Rows without blocks of 8 elements stay in f32. The update computes in f32. The pass refuses `moments-dtype` bf16 with it.
+
     A parameter in bf16 or f16 gets one more state, its master weights `<parameter>.master` in
     f32: the update reads and writes the master, and the parameter becomes its rounded value. With
     `moments-dtype` bf16, the optimizer's states are stored in bf16: the update computes in f32 and

@@ -92,7 +92,15 @@ private:
 
 static Type element(Value value) { return getElementTypeOrSelf(value.getType()); }
 
+/// Whether `view` is all of its memory, in another shape.
+static bool isWhole(ViewOp view) {
+  return cast<MemRefType>(view.getResult().getType()).getNumElements() ==
+         cast<MemRefType>(view.getBase().getType()).getNumElements();
+}
+
 static StringRef variableOf(Value memory) {
+  if (auto view = memory.getDefiningOp<ViewOp>(); view && isWhole(view))
+    memory = view.getBase();
   auto buffer = memory.getDefiningOp<BufferOp>();
   return buffer && !isOffloaded(memory.getType()) ? buffer.getVariable().value_or("") : "";
 }
@@ -252,6 +260,14 @@ void MasterHalver::rewriteLaunch(LaunchOp launch, ArrayRef<Place> places) {
     launch.getInputsMutable().append(launch.getOutputs()[place.rounded]);
 }
 
+/// Gives memory, and its views, elements of another type.
+static void setElementType(Value memory, Type element) {
+  memory.setType(MemRefType::get(cast<MemRefType>(memory.getType()).getShape(), element));
+  for (Operation *user : memory.getUsers())
+    if (auto view = dyn_cast<ViewOp>(user))
+      setElementType(view.getResult(), element);
+}
+
 void MasterHalver::rewriteVariables() {
   Type half = IntegerType::get(module.getContext(), 16);
   for (const Master &master : masters) {
@@ -262,7 +278,7 @@ void MasterHalver::rewriteVariables() {
         variable->setAttr(name, TypeAttr::get(train::withElementType(type.getValue(), half)));
     for (ProgramMemory &memory : programs)
       for (BufferOp buffer : memory.buffers[variable.getSymName()])
-        buffer.getMemory().setType(MemRefType::get(buffer.getType().getShape(), half));
+        setElementType(buffer.getMemory(), half);
   }
 }
 

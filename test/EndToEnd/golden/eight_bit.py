@@ -80,6 +80,11 @@ held, parameters = states("./one")
 print(f"states of {parameters} parameters: {held} bytes, {held / parameters:.3f} for each", flush=True)
 check(2 < held / parameters < 2.2, f"{held} bytes for {parameters} parameters")
 
+# Of master weights lower halves are enough, as of AdamW's.
+compile(config, "narrow", **SIZE, precision="bf16")
+masters = {v["name"]: v["type"] for v in json.loads(call(["meshwright", "inspect", "--json", "narrow"]))["variables"] if v["role"] == "master"}
+check(set(masters.values()) == {"i16"}, f"masters are {masters}")
+
 # Codes and amaxes are in checkpoints; a run goes on from them, on any mesh.
 whole = train("./one", save="whole", **RUN)
 train("./one", save="half", **dict(RUN, steps=1))
