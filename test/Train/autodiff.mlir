@@ -172,7 +172,7 @@ module {
 
 // -----
 
-// expected-error @+1 {{needs a function @loss with a result of type tensor<f32>, and others of that type if it reports more than the loss}}
+// expected-error @+1 {{needs a function @loss with a result of type tensor<f32>, and others of f32 if it reports more than the loss}}
 module {
   func.func @other() {
     return

@@ -569,7 +569,8 @@ def bad_run(golden):
     data = golden.data["data"]
     before = pathlib.Path(data).read_bytes()
     read_only = ["tokenizer", "data", "loss-mask", "documents", "source", "source-documents", "init", "adapter", "resume", "eval-data", "eval-loss-mask",
-                 "eval-documents", "eval-source", "eval-source-documents", "reference-log-probs", "eval-reference-log-probs"]
+                 "eval-documents", "eval-source", "eval-source-documents", "reference-log-probs", "eval-reference-log-probs",
+                 "log-probs"]  # The last of --eval-only alone: EndToEnd/golden/dpo.py has it.
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
             refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})

@@ -112,4 +112,6 @@ if ranks == 1:
     refused("--eval-reference-log-probs is needed", reference_log_probs=reference, **given, **evaluated)
     only = dict(evaluated, eval_only=True, steps=None, **weights)
     refused("--eval-reference-log-probs changes nothing with --log-probs", log_probs="x", eval_reference_log_probs=reference, **only)
+    open("copy", "wb").write(open(files["data"], "rb").read())
+    refused("--log-probs copy would overwrite --eval-data copy", log_probs="copy", **dict(only, eval_data="copy"))
 print("all refused")
