@@ -113,5 +113,5 @@ if ranks == 1:
     only = dict(evaluated, eval_only=True, steps=None, **weights)
     refused("--eval-reference-log-probs changes nothing with --log-probs", log_probs="x", eval_reference_log_probs=reference, **only)
     open("copy", "wb").write(open(files["data"], "rb").read())
-    refused("--log-probs copy would overwrite --eval-data copy", log_probs="copy", **dict(only, eval_data="copy"))
+    refused("--log-probs copy would overwrite --data copy", log_probs="copy", **dict(only, eval_data="copy"))
 print("all refused")
