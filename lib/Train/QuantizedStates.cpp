@@ -24,10 +24,23 @@ static int64_t largestDivisor(int64_t size, int64_t most) {
   return divisor;
 }
 
+/// Elements of the tensor in files that `parameter`, whose one tensor has the shape `one`, is or is part of: all parts have
+/// blocks, or none.
+static int64_t elementsInFile(VariableOp parameter, ArrayRef<int64_t> one) {
+  int64_t elements = ShapedType::getNumElements(one);
+  StorageAttr storage = parameter.getStorageAttr();
+  if (!storage || !storage.getFull())
+    return elements;
+  SmallVector<int64_t> file(one);
+  if (storage.getTranspose())
+    std::swap(file[file.size() - 1], file[file.size() - 2]);
+  return elements / file[storage.getDim()] * storage.getFull();
+}
+
 int64_t train::quantizedBlocks(VariableOp parameter) {
   ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
   ArrayRef<int64_t> one = shape.drop_front(parameter.getNumbered());
-  if (one.empty() || ShapedType::getNumElements(one) < leastElements)
+  if (one.empty() || elementsInFile(parameter, one) < leastElements)
     return 0;
   int64_t row = shape.back();
   int64_t block = row % devices == 0 ? largestDivisor(row / devices, longest) : 0;

@@ -8,6 +8,7 @@
 #include "common/monitor/Error.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace meshwright;
 
@@ -41,7 +42,12 @@ struct LowerHalf {
 struct Code {
   using Stored = int8_t;
   static float load(int8_t value) { return float(value); }
-  static int8_t store(float value) { return int8_t(value); }
+  static int8_t store(float value) {
+    if (!(value >= -128 && value <= 127) || value != std::floor(value))
+      fail("a code of an optimizer state is ", value, " in the file, not a whole number from -128 to 127: the "
+           "checkpoint is damaged; resume from another one");
+    return int8_t(value);
+  }
 };
 struct UpperHalf {
   using Stored = uint16_t;
