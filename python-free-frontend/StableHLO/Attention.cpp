@@ -18,10 +18,7 @@ namespace {
 /// added up, and its own.
 struct Side {
   Side(const Lazy &value, DictionaryAttr numbers, StringRef side) {
-    auto list = [&](StringRef name) {
-      auto found = dyn_cast_or_null<DenseI64ArrayAttr>(numbers.get((side + name).str()));
-      return found ? Dims(found.asArrayRef()) : Dims();
-    };
+    auto list = [&](StringRef name) { return dimsOf(numbers.get((side + name).str())); };
     batch = list("_batching_dimensions");
     sums = list("_contracting_dimensions");
     for (int64_t dim = 0, e = value.shape.size(); dim < e; ++dim)
@@ -31,11 +28,6 @@ struct Side {
   Dims batch, sums, own;
 };
 } // namespace
-
-static int64_t indexOf(ArrayRef<int64_t> list, int64_t value) {
-  auto found = llvm::find(list, value);
-  return found == list.end() ? -1 : found - list.begin();
-}
 
 /// Whether each row sees the columns up to its own.
 static bool isCausal(const Lazy &mask, int64_t row, int64_t column) {

@@ -23,9 +23,8 @@ static ArrayRef<int64_t> shapeOf(Operation *op, unsigned i) {
   return cast<RankedTensorType>(op->getOperand(i).getType()).getShape();
 }
 
-static Dims listOf(Attribute list) {
-  auto found = dyn_cast_or_null<DenseI64ArrayAttr>(list);
-  return found ? Dims(found.asArrayRef()) : Dims();
+static Type elementOf(Operation *op, unsigned i) {
+  return getElementTypeOrSelf(op->getOperand(i).getType());
 }
 
 /// Whether the dimensions are different ones of a tensor with `rank` of them.
@@ -57,7 +56,7 @@ template <unsigned operands> static Expected ofEqual(Operation *op) {
 
 static Expected ofSelect(Operation *op) {
   if (op->getNumOperands() != 3 || op->getOperand(1).getType() != op->getOperand(2).getType() ||
-      !getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1) ||
+      !elementOf(op, 0).isInteger(1) ||
       (!shapeOf(op, 0).empty() && shapeOf(op, 0) != shapeOf(op, 1)))
     return std::nullopt;
   return Dims(shapeOf(op, 1));
@@ -65,7 +64,7 @@ static Expected ofSelect(Operation *op) {
 
 static Expected ofBroadcast(Operation *op) {
   auto to = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
-  Dims dims = listOf(op->getAttr("broadcast_dimensions"));
+  Dims dims = dimsOf(op->getAttr("broadcast_dimensions"));
   if (op->getNumOperands() != 1 || dims.size() != shapeOf(op, 0).size() ||
       !areDims(dims, to.size()))
     return std::nullopt;
@@ -84,7 +83,7 @@ static Expected ofReshape(Operation *op) {
 }
 
 static Expected ofTranspose(Operation *op) {
-  Dims order = listOf(op->getAttr("permutation")), shape;
+  Dims order = dimsOf(op->getAttr("permutation")), shape;
   if (op->getNumOperands() != 1 || order.size() != shapeOf(op, 0).size() ||
       !areDims(order, order.size()))
     return std::nullopt;
@@ -94,8 +93,8 @@ static Expected ofTranspose(Operation *op) {
 }
 
 static Expected ofSlice(Operation *op) {
-  Dims starts = listOf(op->getAttr("start_indices")), limits = listOf(op->getAttr("limit_indices")),
-       strides = listOf(op->getAttr("strides")), shape;
+  Dims starts = dimsOf(op->getAttr("start_indices")), limits = dimsOf(op->getAttr("limit_indices")),
+       strides = dimsOf(op->getAttr("strides")), shape;
   if (op->getNumOperands() != 1)
     return std::nullopt;
   size_t rank = shapeOf(op, 0).size();
@@ -117,7 +116,7 @@ static Expected ofConcatenate(Operation *op) {
   shape[dim.getInt()] = 0;
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {
     Dims part(shapeOf(op, i));
-    if (part.size() != shape.size())
+    if (part.size() != shape.size() || elementOf(op, i) != elementOf(op, 0))
       return std::nullopt;
     int64_t size = std::exchange(part[dim.getInt()], shape[dim.getInt()]);
     if (part != shape)
@@ -129,12 +128,13 @@ static Expected ofConcatenate(Operation *op) {
 
 static Expected ofDotGeneral(Operation *op) {
   auto numbers = op->getAttrOfType<DictionaryAttr>("dot_dimension_numbers");
-  if (op->getNumOperands() != 2 || !numbers)
+  if (op->getNumOperands() != 2 || !numbers ||
+      isa<FloatType>(elementOf(op, 0)) != isa<FloatType>(elementOf(op, 1)))
     return std::nullopt;
-  Dims batch[] = {listOf(numbers.get("lhs_batching_dimensions")),
-                  listOf(numbers.get("rhs_batching_dimensions"))};
-  Dims sums[] = {listOf(numbers.get("lhs_contracting_dimensions")),
-                 listOf(numbers.get("rhs_contracting_dimensions"))};
+  Dims batch[] = {dimsOf(numbers.get("lhs_batching_dimensions")),
+                  dimsOf(numbers.get("rhs_batching_dimensions"))};
+  Dims sums[] = {dimsOf(numbers.get("lhs_contracting_dimensions")),
+                 dimsOf(numbers.get("rhs_contracting_dimensions"))};
   if (batch[0].size() != batch[1].size() || sums[0].size() != sums[1].size())
     return std::nullopt;
   Dims shape, own;
@@ -158,8 +158,9 @@ static Expected ofDotGeneral(Operation *op) {
 }
 
 static Expected ofReduce(Operation *op) {
-  Dims dims = listOf(op->getAttr("dimensions")), shape;
-  if (op->getNumOperands() != 2 || !areDims(dims, shapeOf(op, 0).size()) || !shapeOf(op, 1).empty())
+  Dims dims = dimsOf(op->getAttr("dimensions")), shape;
+  if (op->getNumOperands() != 2 || !areDims(dims, shapeOf(op, 0).size()) ||
+      !shapeOf(op, 1).empty() || elementOf(op, 0) != elementOf(op, 1))
     return std::nullopt;
   for (auto [dim, size] : llvm::enumerate(shapeOf(op, 0)))
     if (!llvm::is_contained(dims, int64_t(dim)))
@@ -171,20 +172,20 @@ static Expected ofReduce(Operation *op) {
 static Expected ofGather(Operation *op) {
   auto numbers = op->getAttrOfType<DictionaryAttr>("dimension_numbers");
   if (op->getNumOperands() != 2 || !numbers || shapeOf(op, 1).empty() ||
-      !isa<IntegerType>(getElementTypeOrSelf(op->getOperand(1).getType())) ||
-      listOf(op->getAttr("slice_sizes")).size() != shapeOf(op, 0).size())
+      !isa<IntegerType>(elementOf(op, 1)) ||
+      dimsOf(op->getAttr("slice_sizes")).size() != shapeOf(op, 0).size())
     return std::nullopt;
-  Dims batch = listOf(numbers.get("operand_batching_dims"));
+  Dims batch = dimsOf(numbers.get("operand_batching_dims"));
   for (int64_t dim : batch)
     if (dim < 0 || dim >= int64_t(shapeOf(op, 0).size()) ||
         dim >= int64_t(shapeOf(op, 1).size()) - 1 || shapeOf(op, 0)[dim] != shapeOf(op, 1)[dim])
       return std::nullopt;
   Dims shape(shapeOf(op, 1).drop_back());
-  for (int64_t dim : listOf(numbers.get("offset_dims"))) {
+  for (int64_t dim : dimsOf(numbers.get("offset_dims"))) {
     // Where it is another the handler refuses it.
     if (dim != int64_t(shape.size()) || shapeOf(op, 0).empty())
       return Dims(cast<RankedTensorType>(op->getResult(0).getType()).getShape());
-    shape.push_back(listOf(op->getAttr("slice_sizes")).back());
+    shape.push_back(dimsOf(op->getAttr("slice_sizes")).back());
   }
   return shape;
 }
@@ -226,10 +227,9 @@ bool Importer::agrees(Operation *op) {
                                      "stablehlo.is_finite", "stablehlo.dot_general"},
                                     op->getName().getStringRef());
   if (op->getName().getStringRef() == "stablehlo.gather")
-    return result.getElementType() == getElementTypeOrSelf(op->getOperand(0).getType());
+    return result.getElementType() == elementOf(op, 0);
   if (op->getName().getStringRef() == "stablehlo.dot_general" &&
-      isa<FloatType>(result.getElementType()) !=
-          isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))
+      isa<FloatType>(result.getElementType()) != isa<FloatType>(elementOf(op, 0)))
     return false;
   return isOther || op->getNumOperands() == 0 ||
          result.getElementType() == getElementTypeOrSelf(op->getOperands().back().getType());

@@ -16,6 +16,9 @@ static Type elementOf(Operation *op) { return getElementTypeOrSelf(op->getResult
 static ArrayRef<int64_t> resultShape(Operation *op) {
   return cast<RankedTensorType>(op->getResult(0).getType()).getShape();
 }
+/// As StableHLO has them: of a number and NaN both are NaN.
+static double larger(double a, double b) { return std::isnan(a) ? a : b <= a ? a : b; }
+static double smaller(double a, double b) { return std::isnan(a) ? a : b >= a ? a : b; }
 static double infinity() { return std::numeric_limits<double>::infinity(); }
 
 /// The dimensions of `x` but for those that a maximum was taken of.
@@ -105,8 +108,6 @@ FailureOr<Ref> Importer::usable(const Ref &value) {
 
 FailureOr<Ref> Importer::add(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
-  if (!a->isFloat() && !(a->isKnown() && b->isKnown()))
-    return unknown(op);
   for (auto [erf, one] : {std::pair(a, b), std::pair(b, a)})
     if (erf->form == Form::errorFunction && one->splat() == 1.0)
       return formed(erf, Form::normal, erf->of);
@@ -141,8 +142,6 @@ FailureOr<Ref> Importer::difference(Operation *op, Ref a, Ref b) {
 
 FailureOr<Ref> Importer::subtract(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
-  if (!a->isFloat() && !(a->isKnown() && b->isKnown()))
-    return unknown(op);
   auto minus = [&](const Ref &x, const Ref &row) -> FailureOr<Ref> {
     Lazy plain = *row, whole = *x;
     plain.form = whole.form = Form::other;
@@ -159,7 +158,8 @@ FailureOr<Ref> Importer::subtract(Operation *op) {
   }
   // Of a token, log(sum(exp(x))) less its own x.
   if (a->form == Form::logSumExp && b->form == Form::picked && isSame(*a->of, *b->of) &&
-      a->along == ArrayRef<int64_t>{int64_t(b->of->shape.size()) - 1} && a->shape == b->shape) {
+      a->along == ArrayRef<int64_t>{int64_t(b->of->shape.size()) - 1} && a->shape == b->shape &&
+      a->dims == without(*a->of, a->along)) {
     Lazy y = *b;
     y.form = Form::tokenLoss;
     y.number = 1;
@@ -172,8 +172,6 @@ FailureOr<Ref> Importer::negate(Operation *op) {
   Ref a = raw(op, 0);
   if (a->form == Form::tokenLoss)
     return formed(a, Form::tokenLoss, a->of, {}, -a->number);
-  if (!a->isFloat() && !a->isKnown())
-    return unknown(op);
   FailureOr<Ref> x = usable(a);
   return failed(x) ? x : graph.scaled(*x, -1);
 }
@@ -182,8 +180,6 @@ FailureOr<Ref> Importer::negate(Operation *op) {
 
 FailureOr<Ref> Importer::multiply(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
-  if (!a->isFloat() && !(a->isKnown() && b->isKnown()))
-    return unknown(op);
   for (auto [x, factor] : {std::pair(a, b), std::pair(b, a)})
     if (std::optional<double> number = factor->splat(); number && x->form == Form::tokenLoss)
       return formed(x, Form::tokenLoss, x->of, {}, x->number * *number);
@@ -191,7 +187,8 @@ FailureOr<Ref> Importer::multiply(Operation *op) {
     if (normal->form == Form::normal && x->core && x->shape == normal->shape &&
         x->dims == normal->dims)
       if (auto [base, factor] = multipleOf(*x); base == normal->of->core)
-        return graph.scaled(graph.unary<GeluOp>(normal->of, /*tanh=*/false), 2 * factor);
+        return graph.scaled(
+            graph.unary<GeluOp>(graph.wrap(x->shape, x->dims, base), /*tanh=*/false), 2 * factor);
   FailureOr<Ref> x = usable(a), y = usable(b);
   if (failed(x) || failed(y))
     return failure();
@@ -242,10 +239,19 @@ FailureOr<Ref> Importer::root(Operation *op) {
   bool isInverse = op->getName().getStringRef() == "stablehlo.rsqrt";
   if (!isInverse && (*x)->isKnown())
     return graph.computed({*x}, (*x)->element, [](ArrayRef<double> v) { return std::sqrt(v[0]); });
-  FailureOr<Ref> inverse = inverseRoot(*x);
-  if (failed(inverse) || isInverse)
-    return inverse;
-  FailureOr<Ref> y = graph.multiply(*x, *inverse);
+  return isInverse ? inverseRoot(*x) : rootOf(*x);
+}
+
+FailureOr<Ref> Importer::rootOf(const Ref &x) {
+  // x times 1 / sqrt(x), which is NaN at 0.
+  if (!x->isPositive)
+    return graph.error()
+           << "takes a root of what cannot be shown to be above 0; add a small number "
+              "to what is not negative: jnp.sqrt(jnp.mean(x * x) + 1e-6)";
+  FailureOr<Ref> inverse = inverseRoot(x);
+  if (failed(inverse))
+    return failure();
+  FailureOr<Ref> y = graph.multiply(x, *inverse);
   return failed(y) ? y : formed(*y, Form::root, *inverse);
 }
 
@@ -299,12 +305,9 @@ FailureOr<Ref> Importer::divide(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
   if (std::optional<double> number = b->splat(); number && a->form == Form::tokenLoss)
     return formed(a, Form::tokenLoss, a->of, {}, a->number / *number);
-  if (!a->isFloat()) {
-    if (a->isKnown() && b->isKnown())
-      return graph.computed({a, b}, a->element,
-                            [](ArrayRef<double> v) { return std::trunc(v[0] / v[1]); });
-    return unknown(op);
-  }
+  if (!a->isFloat())
+    return graph.computed({a, b}, a->element,
+                          [](ArrayRef<double> v) { return std::trunc(v[0] / v[1]); });
   if (a->form == Form::expShifted && b->form == Form::sumExp && a->along == b->along &&
       isRowOf(*b, *a->of, a->along)) {
     Lazy top = *a, bottom = *b;
@@ -331,10 +334,8 @@ FailureOr<Ref> Importer::power(Operation *op) {
   std::optional<double> number = (*exponent)->splat();
   if (number == -0.5)
     return inverseRoot(*base);
-  if (number == 0.5) {
-    FailureOr<Ref> inverse = inverseRoot(*base);
-    return failed(inverse) ? inverse : graph.multiply(*base, *inverse);
-  }
+  if (number == 0.5)
+    return rootOf(*base);
   if (!number || *number != std::floor(*number) || *number < 1 || *number > 8)
     return graph.error() << "is imported with an exponent of -0.5, 0.5 or 1 to 8; write "
                             "others as products and quotients";
@@ -489,11 +490,9 @@ FailureOr<Ref> Importer::maximum(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
   if (a->isKnown() && b->isKnown())
     return graph.computed({a, b}, a->element,
-                          [](ArrayRef<double> v) { return std::max(v[0], v[1]); });
+                          [](ArrayRef<double> v) { return larger(v[0], v[1]); });
   if (a->isKnown())
     std::swap(a, b);
-  if (!a->isFloat())
-    return unknown(op);
   std::optional<double> least = b->splat();
   if (least == -infinity())
     return a;
@@ -515,11 +514,9 @@ FailureOr<Ref> Importer::minimum(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
   if (a->isKnown() && b->isKnown())
     return graph.computed({a, b}, a->element,
-                          [](ArrayRef<double> v) { return std::min(v[0], v[1]); });
+                          [](ArrayRef<double> v) { return smaller(v[0], v[1]); });
   if (a->isKnown())
     std::swap(a, b);
-  if (!a->isFloat())
-    return unknown(op);
   FailureOr<Ref> x = usable(a);
   if (failed(x))
     return failure();
@@ -565,8 +562,6 @@ FailureOr<Ref> Importer::compare(Operation *op) {
 
 FailureOr<Ref> Importer::combine(Operation *op) {
   Ref a = raw(op, 0), b = raw(op, 1);
-  if (!a->isKnown() || !b->isKnown())
-    return unknown(op);
   bool isAnd = op->getName().getStringRef() == "stablehlo.and";
   if (!a->element.isInteger(1))
     return graph.computed({a, b}, a->element, [&](ArrayRef<double> v) {
@@ -579,7 +574,7 @@ FailureOr<Ref> Importer::combine(Operation *op) {
 
 FailureOr<Ref> Importer::invert(Operation *op) {
   Ref a = raw(op, 0);
-  if (!a->isKnown() || !a->element.isInteger(1))
+  if (!a->element.isInteger(1))
     return unknown(op);
   return graph.computed({a}, a->element, [](ArrayRef<double> v) { return double(v[0] == 0); });
 }

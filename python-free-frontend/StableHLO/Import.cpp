@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringSet.h"
 
 #include <cmath>
+#include <functional>
 
 using namespace mlir;
 using namespace meshwright;
@@ -183,6 +184,15 @@ static Location placeOf(Location location) {
   return UnknownLoc::get(location.getContext());
 }
 
+/// Whether the op moves, compares or looks up tokens. Of what all others make of them nothing is
+/// known that could be used.
+static bool takesTokens(Operation *op) {
+  return llvm::is_contained({"stablehlo.broadcast_in_dim", "stablehlo.compare", "stablehlo.convert",
+                             "stablehlo.gather", "stablehlo.reduce", "stablehlo.reshape",
+                             "stablehlo.select", "stablehlo.slice", "stablehlo.transpose"},
+                            op->getName().getStringRef());
+}
+
 LogicalResult Importer::importBody(func::FuncOp function, SmallVectorImpl<Ref> &results) {
   if (function.isExternal() || !function.getBody().hasOneBlock())
     return function.emitError("has no body of one block");
@@ -210,7 +220,12 @@ LogicalResult Importer::importBody(func::FuncOp function, SmallVectorImpl<Ref> &
       return graph.error() << refusalOf(op.getName().getStringRef());
     if (!agrees(&op))
       return graph.error() << "has operands, attributes and a result that do not fit each other";
-    FailureOr<Ref> result = (this->*handler)(&op);
+    bool isOfTokens = llvm::any_of(op.getOperands(), [&](Value operand) {
+      Ref value = values.lookup(operand);
+      return !value->isFloat() && !value->isKnown();
+    });
+    FailureOr<Ref> result =
+        isOfTokens && !takesTokens(&op) ? FailureOr<Ref>(unknown(&op)) : (this->*handler)(&op);
     if (failed(result))
       return failure();
     values[op.getResult(0)] = *result;
@@ -298,7 +313,15 @@ LogicalResult Importer::finish(Ref result, const ModelOptions &options) {
   // Without a mean of tokens' losses none can be left out: --loss-mask needs this input.
   if (loss.getArgument(2).use_empty())
     (void)loss.eraseArgument(2);
-  // A vector that is multiplied begins at 1, one that is added at 0.
+  // A vector that is multiplied begins at 1, one that is added at 0. It may be cast or moved
+  // before.
+  std::function<bool(Value)> isFactor = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return isa<MulOp>(user) ||
+             (isa<BroadcastOp, CastOp, ReshapeOp, ScaleOp, TransposeBlocksOp>(user) &&
+              isFactor(user->getResult(0)));
+    });
+  };
   OpBuilder &b = graph.builder;
   for (auto [variable, argument] : llvm::zip_equal(variables, parameters)) {
     GetOp read;
@@ -308,12 +331,9 @@ LogicalResult Importer::finish(Ref result, const ModelOptions &options) {
     if (!read)
       return main.emitError("the loss does not depend on parameter '")
              << variable.getSymName() << "'; leave it out of the function's arguments";
-    if (variable.getTensorType().getRank() < 2) {
-      bool isFactor =
-          llvm::any_of(read->getUsers(), [](Operation *user) { return isa<MulOp>(user); });
-      variable.setInitAttr(
-          InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(isFactor ? 1 : 0)));
-    }
+    if (variable.getTensorType().getRank() < 2)
+      variable.setInitAttr(InitAttr::get(b.getContext(), "constant",
+                                         b.getF64FloatAttr(isFactor(read.getResult()) ? 1 : 0)));
   }
   if (vocabulary == std::numeric_limits<int64_t>::max())
     return main.emitError("@main looks no token up in a table and has no cross-entropy of logits");

@@ -73,7 +73,7 @@ private:
   FailureOr<Ref> difference(Operation *op, Ref a, Ref b);
   FailureOr<Ref> clamped(const Ref &x, double least, double most);
   FailureOr<Ref> maximumOf(Operation *op, const Ref &x, ArrayRef<int64_t> dims);
-  FailureOr<Ref> inverseRoot(const Ref &x);
+  FailureOr<Ref> inverseRoot(const Ref &x), rootOf(const Ref &x);
   FailureOr<Ref> sigmoid(const Ref &x);
   FailureOr<Ref> quotient(Operation *op, const Ref &a, const Ref &b);
   /// A scaled product of queries and keys, as `scores` are one.

@@ -38,9 +38,19 @@ static int64_t productOf(ArrayRef<int64_t> sizes) {
 
 static Dims iota(int64_t n) { return llvm::to_vector<6>(llvm::seq<int64_t>(0, n)); }
 
-static int64_t indexOf(ArrayRef<int64_t> list, int64_t value) {
+int64_t hlo::indexOf(ArrayRef<int64_t> list, int64_t value) {
   auto found = llvm::find(list, value);
   return found == list.end() ? -1 : found - list.begin();
+}
+
+Dims hlo::dimsOf(Attribute list) {
+  auto found = dyn_cast_or_null<DenseI64ArrayAttr>(list);
+  return found ? Dims(found.asArrayRef()) : Dims();
+}
+
+bool hlo::areEqualButForOnes(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  auto isLong = [](int64_t size) { return size != 1; };
+  return llvm::equal(llvm::make_filter_range(a, isLong), llvm::make_filter_range(b, isLong));
 }
 
 //===--- making values ------------------------------------------------------===//
@@ -168,8 +178,8 @@ Value Graph::permuted(Value core, ArrayRef<int64_t> order) {
   return core;
 }
 
-/// What a matrix of numbers is: `below` where the column is up to the row, or with `strict` before
-/// it, `above` elsewhere; transposed if `isUpper`.
+/// A square matrix of two numbers: `below` on the diagonal and below it, `above` everywhere else.
+/// With `strict` the diagonal has `above`. With `isUpper` this describes the transposed matrix.
 namespace {
 struct Triangle {
   double below, above;
@@ -254,21 +264,30 @@ FailureOr<Value> Graph::opsOf(const Lazy &value, ArrayRef<int64_t> dims, ArrayRe
   }
   if (dims.size() == 2 && shape[0] == shape[1]) {
     if (auto found = triangleOf(data, shape[0])) {
+      // Both numbers are multiplied by ones and zeros, and 0 times infinity is no number.
+      double below = std::clamp(found->below, -1e30, 1e30),
+             above = std::clamp(found->above, -1e30, 1e30);
+      auto times = [&](Value x, double factor) -> Value {
+        return factor == 1 ? x : ScaleOp::create(builder, location, x, number(factor)).getResult();
+      };
+      auto plus = [&](Value x, double term) -> Value {
+        return AddOp::create(builder, location, x, fill(term, {}, value.element));
+      };
       Value zeros = fill(0, {shape[0]}, value.element);
       Value ones = DecayOp::create(builder, location, zeros, zeros, found->strict);
-      double step = found->below - found->above;
-      Value scaled =
-          step == 1 ? ones : ScaleOp::create(builder, location, ones, number(step)).getResult();
-      if (found->isUpper)
-        scaled = TransposeBlocksOp::create(
-            builder, location,
-            ReshapeOp::create(builder, location, typed({shape[0], shape[1], 1}), scaled));
-      if (found->isUpper)
-        scaled = ReshapeOp::create(builder, location, typed(shape), scaled);
-      if (found->above == 0)
-        return scaled;
-      Value above = fill(found->above, {}, value.element);
-      return Value(AddOp::create(builder, location, scaled, above));
+      // With two numbers other than 0, a sum of their difference and one of them would round the
+      // smaller one.
+      Value made = above == 0   ? times(ones, below)
+                   : below == 0 ? plus(times(ones, -above), above)
+                                : AddOp::create(builder, location, times(ones, below),
+                                                times(plus(times(ones, -1), 1), above))
+                                      .getResult();
+      if (!found->isUpper)
+        return made;
+      made = TransposeBlocksOp::create(
+          builder, location,
+          ReshapeOp::create(builder, location, typed({shape[0], shape[1], 1}), made));
+      return Value(ReshapeOp::create(builder, location, typed(shape), made));
     }
   }
   error() << "takes numbers that are neither one value, nor a lower or upper triangle of one, nor "
@@ -423,8 +442,10 @@ FailureOr<Ref> Graph::broadcast(const Ref &x, ArrayRef<int64_t> to, ArrayRef<int
 
 Ref Graph::transpose(const Ref &x, ArrayRef<int64_t> permutation) {
   Lazy y = *x;
-  if (y.form != Form::product)
-    forgetScores(y);
+  // A product knows where its dimensions are, and sums and roots are facts of the core. All other
+  // forms compare elements with those of x at the same places.
+  if (!llvm::is_contained({Form::product, Form::sum, Form::root}, y.form))
+    y.form = Form::other;
   for (int64_t &axis : y.axes)
     axis = indexOf(permutation, axis);
   for (auto [d, from] : llvm::enumerate(permutation))
@@ -442,10 +463,7 @@ FailureOr<Ref> Graph::reshape(const Ref &x, ArrayRef<int64_t> shape) {
     y.shape = Dims(shape);
     return Ref(std::make_shared<Lazy>(y));
   }
-  auto isLong = [](int64_t size) { return size != 1; };
-  if (llvm::equal(llvm::make_filter_range(x->shape, isLong),
-                  llvm::make_filter_range(shape, isLong))) {
-    // Only dimensions of one element come and go.
+  if (areEqualButForOnes(x->shape, shape)) {
     Ref from = x;
     for (int64_t d = 0, e = x->shape.size(); d < e; ++d)
       if (x->shape[d] == 1 && llvm::is_contained(from->dims, d))
@@ -657,10 +675,7 @@ static void arrange(const SmallVector<std::string> (&names)[2], Dims (&dims)[2])
 
 FailureOr<Ref> Graph::product(const Ref &a, const Ref &b, DictionaryAttr numbers,
                               RankedTensorType type, bool isRhsFirst) {
-  auto list = [&](StringRef name) {
-    auto found = dyn_cast_or_null<DenseI64ArrayAttr>(numbers.get(name));
-    return found ? Dims(found.asArrayRef()) : Dims();
-  };
+  auto list = [&](StringRef name) { return dimsOf(numbers.get(name)); };
   Dims batch[] = {list("lhs_batching_dimensions"), list("rhs_batching_dimensions")};
   Dims sums[] = {list("lhs_contracting_dimensions"), list("rhs_contracting_dimensions")};
   Ref operands[] = {a, b};

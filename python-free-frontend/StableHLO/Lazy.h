@@ -95,6 +95,15 @@ struct Lazy {
   bool isFloat() const { return llvm::isa<mlir::FloatType>(element); }
 };
 
+/// Where `value` is in the list, or -1.
+int64_t indexOf(ArrayRef<int64_t> list, int64_t value);
+
+/// The numbers of an attribute that is a list of integers; none where it is missing.
+Dims dimsOf(mlir::Attribute list);
+
+/// Whether the shapes differ in nothing but dimensions of one element.
+bool areEqualButForOnes(ArrayRef<int64_t> a, ArrayRef<int64_t> b);
+
 /// Whether both are one core at the same dimensions.
 bool isSame(const Lazy &a, const Lazy &b);
 

@@ -33,11 +33,6 @@ static FailureOr<int64_t> numberOf(Operation *op, StringRef name) {
   return op->emitError() << op->getName() << " needs the attribute " << name << ", an integer";
 }
 
-static Dims listIn(DictionaryAttr numbers, StringRef name) {
-  auto found = dyn_cast_or_null<DenseI64ArrayAttr>(numbers.get(name));
-  return found ? Dims(found.asArrayRef()) : Dims();
-}
-
 FailureOr<Ref> Importer::constant(Operation *op) {
   auto value = op->getAttrOfType<DenseElementsAttr>("value");
   if (!value)
@@ -46,7 +41,7 @@ FailureOr<Ref> Importer::constant(Operation *op) {
   auto number = [&](auto element) { return double(element); };
   std::vector<double> data;
   bool isFloat = isa<FloatType>(type.getElementType());
-  bool isSigned = !type.getElementType().isInteger(1);
+  bool isSigned = !type.getElementType().isInteger(1) && !type.getElementType().isUnsignedInteger();
   auto read = [&](Attribute element) {
     if (isFloat) {
       APFloat wide = cast<FloatAttr>(element).getValue();
@@ -83,7 +78,17 @@ FailureOr<Ref> Importer::broadcast(Operation *op) {
   FailureOr<Dims> dims = listOf(op, "broadcast_dimensions");
   if (failed(dims))
     return failure();
-  return graph.broadcast(raw(op, 0), *dims, typeOf(op).getShape());
+  ArrayRef<int64_t> shape = typeOf(op).getShape();
+  if (llvm::is_sorted(*dims))
+    return graph.broadcast(raw(op, 0), *dims, shape);
+  // Operands are transposed where the result has their dimensions in another order.
+  FailureOr<Ref> x = operand(op, 0);
+  if (failed(x))
+    return failure();
+  Dims order = llvm::to_vector<6>(llvm::seq<int64_t>(0, dims->size()));
+  llvm::sort(order, [&](int64_t a, int64_t b) { return (*dims)[a] < (*dims)[b]; });
+  llvm::sort(*dims);
+  return graph.broadcast(graph.transpose(*x, order), *dims, shape);
 }
 
 FailureOr<Ref> Importer::transpose(Operation *op) {
@@ -96,12 +101,17 @@ FailureOr<Ref> Importer::transpose(Operation *op) {
 
 FailureOr<Ref> Importer::reshape(Operation *op) {
   Ref x = raw(op, 0);
+  ArrayRef<int64_t> shape = typeOf(op).getShape();
   if (x->form == Form::picked || x->form == Form::tokenLoss) {
     Lazy y = *x;
-    y.shape = Dims(typeOf(op).getShape());
+    y.shape = Dims(shape);
     return Ref(std::make_shared<Lazy>(y));
   }
-  return graph.reshape(x, typeOf(op).getShape());
+  // What is known of elements holds for them where they stay in order and size.
+  if (areEqualButForOnes(x->shape, shape))
+    return graph.reshape(x, shape);
+  FailureOr<Ref> plain = usable(x);
+  return failed(plain) ? plain : graph.reshape(*plain, shape);
 }
 
 FailureOr<Ref> Importer::slice(Operation *op) {
@@ -132,8 +142,6 @@ FailureOr<Ref> Importer::concatenate(Operation *op) {
     FailureOr<Ref> part = operand(op, i);
     if (failed(part))
       return failure();
-    if (!(*part)->isFloat() && !(*part)->isKnown())
-      return unknown(op);
     parts.push_back(*part);
   }
   return graph.concatenate(parts, *dim, typeOf(op).getShape());
@@ -151,9 +159,9 @@ FailureOr<Ref> Importer::dotGeneral(Operation *op) {
   // JAX transposes products whose right operand has the rows of the result, as those of
   // probabilities and values.
   bool isRhsFirst = false;
-  int64_t batch = listIn(numbers, "lhs_batching_dimensions").size();
-  int64_t columns =
-      int64_t((*a)->shape.size()) - int64_t(listIn(numbers, "lhs_contracting_dimensions").size());
+  int64_t batch = dimsOf(numbers.get("lhs_batching_dimensions")).size();
+  int64_t columns = int64_t((*a)->shape.size()) -
+                    int64_t(dimsOf(numbers.get("lhs_contracting_dimensions")).size());
   if (Operation *user = op->hasOneUse() ? *op->user_begin() : nullptr;
       user && user->getName().getStringRef() == "stablehlo.transpose")
     if (auto order = user->getAttrOfType<DenseI64ArrayAttr>("permutation")) {
@@ -248,7 +256,8 @@ FailureOr<Ref> Importer::reduce(Operation *op) {
     y.along = x->along;
     return Ref(std::make_shared<Lazy>(y));
   }
-  if (applied == "stablehlo.maximum" && x->isFloat() && init && std::isinf(*init)) {
+  if (applied == "stablehlo.maximum" && x->isFloat() && init &&
+      *init == -std::numeric_limits<double>::infinity()) {
     FailureOr<Ref> plain = usable(x);
     return failed(plain) ? plain : maximumOf(op, *plain, *dims);
   }
@@ -263,22 +272,28 @@ FailureOr<Ref> Importer::reduce(Operation *op) {
 
 FailureOr<Ref> Importer::rowsOf(Operation *op, DictionaryAttr numbers, ArrayRef<int64_t> sizes) {
   FailureOr<Ref> table = operand(op, 0);
-  Ref ids = raw(op, 1);
   if (failed(table))
     return failure();
-  int64_t width = typeOf(op).getShape().back(), last = typeOf(op).getRank() - 1;
+  int64_t last = typeOf(op).getRank() - 1;
   bool isRow = (*table)->shape.size() == 2 &&
-               listIn(numbers, "collapsed_slice_dims") == ArrayRef<int64_t>{0} &&
-               listIn(numbers, "start_index_map") == ArrayRef<int64_t>{0} &&
-               listIn(numbers, "offset_dims") == ArrayRef<int64_t>{last} &&
-               sizes == ArrayRef<int64_t>{1, (*table)->shape[1]} && width == (*table)->shape[1];
+               dimsOf(numbers.get("collapsed_slice_dims")) == ArrayRef<int64_t>{0} &&
+               dimsOf(numbers.get("start_index_map")) == ArrayRef<int64_t>{0} &&
+               dimsOf(numbers.get("offset_dims")) == ArrayRef<int64_t>{last} &&
+               sizes == ArrayRef<int64_t>{1, (*table)->shape[1]} &&
+               int64_t(raw(op, 1)->shape.size()) - 1 == last;
   if (!isRow)
     return graph.error()
            << "is imported where it takes rows of a matrix, as table[tokens] "
               "does, or of each row one element, as jnp.take_along_axis of logits does";
   FailureOr<Value> rows = graph.whole(*table);
-  if (failed(rows))
+  FailureOr<Ref> indices = operand(op, 1);
+  if (failed(rows) || failed(indices))
     return failure();
+  // Without the dimension of one element that the text gives each index.
+  indices = graph.reshape(*indices, ArrayRef((*indices)->shape).drop_back());
+  if (failed(indices))
+    return failure();
+  const Ref &ids = *indices;
   int64_t count = (*table)->shape[0];
   if (ids->isKnown()) {
     bool isRange =
@@ -292,12 +307,9 @@ FailureOr<Ref> Importer::rowsOf(Operation *op, DictionaryAttr numbers, ArrayRef<
                                  int64_t(ids->data->front()));
     return graph.wrap(typeOf(op).getShape(), {ids->dims[0], last}, part);
   }
-  FailureOr<Ref> tokens = usable(ids);
-  if (failed(tokens))
-    return failure();
   vocabulary = std::min(vocabulary, count);
-  Value found = EmbeddingOp::create(graph.builder, graph.location, *rows, (*tokens)->core);
-  Dims dims = (*tokens)->dims;
+  Value found = EmbeddingOp::create(graph.builder, graph.location, *rows, ids->core);
+  Dims dims = ids->dims;
   dims.push_back(last);
   return graph.wrap(typeOf(op).getShape(), dims, found);
 }
@@ -308,12 +320,12 @@ FailureOr<Ref> Importer::pick(Operation *op, DictionaryAttr numbers, ArrayRef<in
   if (failed(ids))
     return failure();
   int64_t last = int64_t(x->shape.size()) - 1;
-  Dims batch = llvm::to_vector<6>(llvm::seq<int64_t>(0, last));
-  bool isElement = listIn(numbers, "operand_batching_dims") == batch &&
-                   listIn(numbers, "start_indices_batching_dims") == batch &&
-                   listIn(numbers, "collapsed_slice_dims") == ArrayRef<int64_t>{last} &&
-                   listIn(numbers, "start_index_map") == ArrayRef<int64_t>{last} &&
-                   listIn(numbers, "offset_dims").empty() &&
+  Dims batch = llvm::to_vector<6>(llvm::seq<int64_t>(0, std::max<int64_t>(last, 0)));
+  bool isElement = last >= 0 && dimsOf(numbers.get("operand_batching_dims")) == batch &&
+                   dimsOf(numbers.get("start_indices_batching_dims")) == batch &&
+                   dimsOf(numbers.get("collapsed_slice_dims")) == ArrayRef<int64_t>{last} &&
+                   dimsOf(numbers.get("start_index_map")) == ArrayRef<int64_t>{last} &&
+                   dimsOf(numbers.get("offset_dims")).empty() &&
                    llvm::all_of(sizes, [](int64_t size) { return size == 1; }) && (*ids)->core &&
                    typeOf(op).getNumElements() == rows * sequence &&
                    llvm::all_of((*ids)->dims, [&](int64_t dim) { return dim < last; });
@@ -326,7 +338,8 @@ FailureOr<Ref> Importer::pick(Operation *op, DictionaryAttr numbers, ArrayRef<in
   Lazy targets = **ids;
   targets.shape.resize(last);
   y.other = std::make_shared<Lazy>(targets);
-  if (x->form == Form::logSoftmax && x->along == ArrayRef<int64_t>{last}) {
+  if (x->form == Form::logSoftmax && x->shape == x->of->shape &&
+      x->along == ArrayRef<int64_t>{last}) {
     y.form = Form::tokenLoss;
     y.of = x->of;
     y.number = -1;

@@ -49,6 +49,9 @@ static ParseResult parseTypes(OpAsmParser &parser, OperationState &state,
   if (succeeded(parser.parseOptionalComma())) {
     if (parser.parseType(result))
       return failure();
+    if (operands.empty())
+      return parser.emitError(location)
+             << "has two types and no operands; write those between its name and the colon";
     std::fill(inputs.begin() + 1, inputs.end(), result);
   } else if (succeeded(parser.parseOptionalArrow()) && parser.parseType(result)) {
     return failure();
@@ -57,7 +60,8 @@ static ParseResult parseTypes(OpAsmParser &parser, OperationState &state,
   return parser.resolveOperands(operands, inputs, location, state.operands);
 }
 
-/// Operands, and behind their commas the first `key`, which is not read.
+/// The operands of an op whose pretty form has them before keywords, as in `%a, %b, dims = [0]`.
+/// The commas are read, and the keyword behind the last one is left to the caller.
 static ParseResult parseOperandsUpTo(OpAsmParser &parser, Operands &operands) {
   do {
     OpAsmParser::UnresolvedOperand operand;
