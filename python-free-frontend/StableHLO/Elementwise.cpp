@@ -63,6 +63,10 @@ Ref Importer::unknown(Operation *op) const {
   Lazy value{Dims(type.getShape()), {}, type.getElementType(), {}, {}};
   value.form = Form::unknown;
   value.where = op;
+  // Errors name the first op that made something unknown of tokens.
+  for (Value operand : op->getOperands())
+    if (Ref from = values.lookup(operand); from->form == Form::unknown)
+      value.where = from->where;
   return std::make_shared<Lazy>(value);
 }
 

@@ -56,7 +56,7 @@ enum class Form {
   tokenLoss,  ///< `number` times the cross-entropies of the rows of x and `other`, or sums of some
               ///< of them
   bothTokens, ///< tokens, of which all but the last are inputs and all but the first are targets
-  unknown,    ///< what the op `where` makes, which is refused if it is used
+  unknown,    ///< what depends on the op `where`, which is refused if it is used
 };
 
 struct Lazy {
