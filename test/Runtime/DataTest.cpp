@@ -387,7 +387,7 @@ TEST(TokenData, ReadsPairs) {
   auto open = [&](const char *starts) {
     return TokenData({"--data", {scratch.path("a")}}, {"--loss-mask", {scratch.path("mask")}},
                      {"--documents", {std::string(starts) == "7" ? "7" : scratch.path(starts)}}, "u16", 4, 100, std::nullopt,
-                     /*pairs=*/true);
+                     /*preferencePairs=*/true);
   };
   TokenData data = open("even");
   EXPECT_EQ(data.sequences(), 2);
@@ -404,6 +404,56 @@ TEST(TokenData, ReadsPairs) {
   EXPECT_EQ(data.countTargets(DataOrder(2, false, 0), 0, 2), 5);
   EXPECT_THAT(complaint([&] { open("starts"); }), testing::HasSubstr("has 3 documents, which are no pairs"));
   EXPECT_THAT(complaint([&] { open("7"); }), testing::HasSubstr("need document boundaries as indices of first tokens"));
+}
+
+// Two documents are a pair if they have the same tokens before the first that counts; and completions that are not
+// read, or do not count, are found.
+TEST(TokenData, ChecksPairs) {
+  TemporaryDirectory scratch;
+  using Number = std::vector<int>;
+  struct Found {
+    Number counts; ///< of pairs without targets in both, the first; and in one, the first
+    std::string error;
+  };
+  // Documents as rows; tokens above 90 count.
+  auto check = [&](const std::vector<std::vector<uint16_t>> &documents, int64_t length = 4, int64_t part = 0, int64_t parts = 1) {
+    std::vector<uint16_t> tokens;
+    std::vector<uint64_t> starts;
+    std::vector<uint8_t> mask;
+    for (const auto &document : documents) {
+      starts.push_back(tokens.size());
+      for (uint16_t token : document) {
+        tokens.push_back(token);
+        mask.push_back(token > 90);
+      }
+    }
+    writeFile(scratch.path("a"), bytesOf(tokens));
+    writeFile(scratch.path("starts"), bytesOf(starts));
+    writeFile(scratch.path("mask"), bytesOf(mask));
+    TokenData data({"--data", {scratch.path("a")}}, {"--loss-mask", {scratch.path("mask")}},
+                   {"--documents", {scratch.path("starts")}}, "u16", length, 100, std::nullopt, /*preferencePairs=*/true);
+    Found found;
+    found.error = complaint([&] {
+      TokenData::Uncounted of = data.checkPreferencePairs(part, parts, [](int64_t) {});
+      found.counts = {int(of.ofBoth), int(of.firstOfBoth), int(of.ofOne), int(of.firstOfOne)};
+    });
+    return found;
+  };
+  std::vector<uint16_t> chosen = {1, 2, 91}, rejected = {1, 2, 92, 93};
+  EXPECT_EQ(check({chosen, rejected}).counts, (Number{0, -1, 0, -1}));
+  // A first token counts as none, but is no prompt either.
+  EXPECT_EQ(check({{91, 92}, {93, 94}}).counts, (Number{0, -1, 0, -1}));
+  // The last token read is a target, the one behind it is not read.
+  EXPECT_EQ(check({chosen, rejected, {1, 2, 3, 4, 91}, {1, 2, 3, 4, 92}}).counts, (Number{0, -1, 0, -1}));
+  EXPECT_EQ(check({chosen, rejected, {1, 2, 3, 4, 91}, {1, 2, 3, 4, 92}}, 3).counts, (Number{1, 1, 0, -1}));
+  EXPECT_EQ(check({chosen, rejected, {1, 2, 3}, rejected}).counts, (Number{0, -1, 1, 1}));
+  EXPECT_EQ(check({{1, 2}, {3, 4}, chosen, rejected, {1, 2, 3}, {1, 2, 4}}).counts, (Number{2, 0, 0, -1}));
+  EXPECT_EQ(check({{1, 2}, {3, 4}, chosen, rejected, {1, 2, 3}, {1, 2, 4}}, 4, 1, 2).counts, (Number{1, 2, 0, -1}));
+  for (const std::vector<uint16_t> &other : {std::vector<uint16_t>{1, 3, 92}, {1, 92}, {1, 2, 3, 92}, {3, 4, 5, 6, 92}}) {
+    std::string error = check({chosen, rejected, chosen, other}).error;
+    EXPECT_THAT(error, testing::HasSubstr("documents 2 and 3 are no pair"));
+    EXPECT_THAT(error, testing::HasSubstr("meshwright tokenize --preferences"));
+  }
 }
 
 TEST(LogProbs, AreOneForEachSequence) {

@@ -7,6 +7,7 @@
 
 #include "meshwright/runtime/Philox.h"
 
+#include <cassert>
 #include <cmath>
 
 using namespace meshwright;
@@ -37,12 +38,15 @@ static uint64_t permuted(uint64_t index, uint64_t size, uint64_t seed, uint64_t 
   return index;
 }
 
-DataOrder::DataOrder(std::vector<Source> given, int64_t start, bool shuffle, uint64_t seed, int64_t together)
-    : sources(std::move(given)), shares(sources.size()), start(start / together), together(together),
+DataOrder::DataOrder(std::vector<Source> given, int64_t start, bool shuffle, uint64_t seed, int64_t groupSize)
+    : sources(std::move(given)), shares(sources.size()), start(start / groupSize), groupSize(groupSize),
       shuffle(shuffle), seed(seed) {
+  assert(start % groupSize == 0);
   for (Source &source : sources)
-    for (int64_t *number : {&source.first, &source.sequences, &source.taken})
-      *number /= together;
+    for (int64_t *number : {&source.first, &source.sequences, &source.taken}) {
+      assert(*number % groupSize == 0);
+      *number /= groupSize;
+    }
   double left = 0;
   for (size_t i = sources.size(); i-- > 0;) {
     left += sources[i].weight;
@@ -75,15 +79,15 @@ int64_t DataOrder::groupAt(int64_t position) const {
 }
 
 int64_t DataOrder::at(int64_t position) const {
-  return groupAt(position / together) * together + position % together;
+  return groupAt(position / groupSize) * groupSize + position % groupSize;
 }
 
 std::vector<int64_t> DataOrder::taken(int64_t position) const {
-  int64_t count = position / together - start;
+  int64_t count = position / groupSize - start;
   std::vector<int64_t> result;
   for (size_t i = 0; i < sources.size(); ++i) {
     int64_t own = part(count, shares[i]);
-    result.push_back((sources[i].taken + own) * together);
+    result.push_back((sources[i].taken + own) * groupSize);
     count -= own;
   }
   return result;

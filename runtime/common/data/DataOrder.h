@@ -27,9 +27,9 @@ public:
 
   DataOrder(int64_t sequences, bool shuffle, uint64_t seed)
       : DataOrder({{0, sequences}}, 0, shuffle, seed) {}
-  /// A mixture that begins at position `start`. Each source has a sequence. `together` sequences in a row stay
-  /// so, as the two of a pair do; sources and positions begin with the first of them.
-  DataOrder(std::vector<Source> sources, int64_t start, bool shuffle, uint64_t seed, int64_t together = 1);
+  /// A mixture that begins at position `start`. Each source has a sequence. `groupSize` sequences in a row stay
+  /// so, as the two of a pair do; what sources have and had, and where the mixture begins, are multiples of it.
+  DataOrder(std::vector<Source> sources, int64_t start, bool shuffle, uint64_t seed, int64_t groupSize = 1);
 
   /// The sequence at `position`, counted from the run's first step.
   int64_t at(int64_t position) const;
@@ -39,9 +39,9 @@ public:
 private:
   int64_t groupAt(int64_t position) const;
 
-  std::vector<Source> sources; ///< in units of `together`, as is `start`
+  std::vector<Source> sources; ///< in units of `groupSize`, as is `start`
   std::vector<uint64_t> shares; ///< of each among itself and those after it, in units of 2^-32
-  int64_t start, together;
+  int64_t start, groupSize;
   bool shuffle;
   uint64_t seed;
 };

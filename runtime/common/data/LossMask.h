@@ -39,9 +39,10 @@ public:
 
   int64_t bytes() const { return file.size(); }
 
-private:
   /// The bytes of `count` tokens.
   std::vector<unsigned char> read(int64_t first, int64_t count) const;
+
+private:
   [[noreturn]] void failValue(int64_t token, int value) const;
 
   MappedFile file;

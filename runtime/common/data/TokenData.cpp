@@ -45,9 +45,9 @@ static void refuseToken(const Documents *documents, const std::string &flag) {
 
 TokenData::TokenData(const Files &tokens, const Files &masks, const Files &documents,
                      const std::string &type, int64_t length, int64_t vocabulary,
-                     const std::optional<Sources> &sources, bool pairs)
+                     const std::optional<Sources> &sources, bool preferencePairs)
     : files(tokens), masks(masks), documents(documents), sourcesOf(sources), length(length),
-      vocabulary(vocabulary), pairs(pairs) {
+      vocabulary(vocabulary), preferencePairs(preferencePairs) {
   bool sameToken = documents.paths.size() == 1 && documentToken(documents.paths.front());
   checkCount(masks, tokens);
   if (!sameToken)
@@ -69,8 +69,8 @@ TokenData::TokenData(const Files &tokens, const Files &masks, const Files &docum
       refuseToken(part.documents.get(), tokens.flag);
       part.sequences = part.documents ? part.documents->count() : part.tokens.tokens() / length;
     }
-    if (pairs)
-      openPairs(part);
+    if (preferencePairs)
+      openPreferencePairs(part);
     part.first = first;
     first += part.sequences;
   }
@@ -78,7 +78,7 @@ TokenData::TokenData(const Files &tokens, const Files &masks, const Files &docum
     openSources(type);
 }
 
-void TokenData::openPairs(Part &part) const {
+void TokenData::openPreferencePairs(Part &part) const {
   if (!part.documents)
     part.documents = std::make_unique<Documents>(part.tokens, files.flag);
   if (part.documents->isToken())
@@ -149,7 +149,7 @@ int64_t TokenData::longerSources(int64_t part, int64_t count) const {
   return longer(sourceParts, sourcesOf->length, part, count);
 }
 int64_t TokenData::longerTargets(int64_t part, int64_t count) const {
-  return longer(parts, pairs ? length + 1 : length, part, count);
+  return longer(parts, preferencePairs ? length + 1 : length, part, count);
 }
 
 int64_t TokenData::tokens() const {
@@ -186,10 +186,10 @@ int64_t TokenData::sequences(int64_t batch) const {
     return pairs;
   }
   int64_t count = parts.back().first + parts.back().sequences;
-  if (pairs && count < batch)
+  if (preferencePairs && count < batch)
     fail(name(), " has ", count / 2, count == 2 ? " pair" : " pairs", " of documents, but a batch has ", batch / 2,
          ": name more files, or compile with a smaller --batch");
-  if (pairs)
+  if (preferencePairs)
     return count;
   if (parts.size() == 1)
     return parts.front().tokens.sequences(length, batch);
@@ -251,6 +251,57 @@ void TokenData::check(int64_t part, int64_t parts, int threads,
   }
 }
 
+TokenData::Completion TokenData::completion(const Part &part, int64_t index) const {
+  auto [first, end] = part.documents->range(index);
+  int64_t count = std::min(end - first, length + 1);
+  Completion result;
+  result.tokens.resize(size_t(count));
+  part.tokens.readTokens(first, count, vocabulary, result.tokens.data());
+  std::vector<unsigned char> mask = part.mask ? part.mask->read(first, count) : std::vector<unsigned char>(size_t(count), 1);
+  result.prompt = std::find(mask.begin(), mask.end(), 1) - mask.begin();
+  result.hasTargets = std::find(mask.begin() + 1, mask.end(), 1) != mask.end();
+  return result;
+}
+
+/// Where a completion is cut off, the tokens of its prompt that are read are compared.
+void TokenData::checkPrompts(const Part &part, int64_t index, const Completion &chosen, const Completion &rejected) const {
+  int64_t common = std::min(chosen.prompt, rejected.prompt);
+  bool areWhole = chosen.prompt < int64_t(chosen.tokens.size()) && rejected.prompt < int64_t(rejected.tokens.size());
+  if ((!areWhole || chosen.prompt == rejected.prompt) &&
+      std::equal(chosen.tokens.begin(), chosen.tokens.begin() + common, rejected.tokens.begin()))
+    return;
+  fail(files.flag, " ", part.tokens.path(), ": documents ", index, " and ", index + 1,
+       " are no pair: up to the first token that counts as a target, both have the tokens of one prompt. "
+       "'meshwright tokenize --preferences' writes the prompt with the chosen and the prompt with the rejected "
+       "completion, in turn, and a loss mask that leaves out the prompt");
+}
+
+TokenData::Uncounted TokenData::checkPreferencePairs(int64_t part, int64_t parts,
+                                                     const std::function<void(int64_t bytes)> &done) const {
+  Uncounted found;
+  int64_t pairs = sequences() / 2, end = pairs * (part + 1) / parts;
+  for (int64_t pair = pairs * part / parts; pair < end; ++pair) {
+    const Part &its = partOf(2 * pair);
+    int64_t index = 2 * pair - its.first;
+    Completion chosen = completion(its, index), rejected = completion(its, index + 1);
+    int64_t without = !chosen.hasTargets + !rejected.hasTargets;
+    // Without any token that counts nothing says where prompts end.
+    if (without == 2 && found.ofBoth++ == 0)
+      found.firstOfBoth = pair;
+    if (without == 1 && found.ofOne++ == 0)
+      found.firstOfOne = pair;
+    if (without < 2)
+      checkPrompts(its, index, chosen, rejected);
+    done(int64_t((chosen.tokens.size() + rejected.tokens.size()) * sizeof(int32_t)));
+  }
+  return found;
+}
+
+std::string TokenData::pairText(int64_t pair) const {
+  auto [file, number] = placeOf(2 * pair);
+  return text("pair ", number / 2, " of ", path(file));
+}
+
 std::string TokenData::unusedMask() const {
   std::error_code ignored;
   for (const Part &part : parts) {
@@ -297,7 +348,7 @@ const TokenData::Part &TokenData::partOf(int64_t index) const {
   return parts[size_t(placeOf(index).first)];
 }
 
-void TokenData::readRow(const Part &part, int64_t index, int32_t *inputs, int32_t *targets) const {
+void TokenData::readDocument(const Part &part, int64_t index, int32_t *inputs, int32_t *targets) const {
   auto [first, end] = part.documents->range(index);
   // The last token is a target alone.
   int64_t count = std::min(end - first, length + 1);
@@ -314,8 +365,8 @@ void TokenData::readRow(const Part &part, int64_t index, int32_t *inputs, int32_
 void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *positions) const {
   const Part &part = partOf(index);
   index -= part.first;
-  if (pairs)
-    return readRow(part, index, inputs, targets);
+  if (preferencePairs)
+    return readDocument(part, index, inputs, targets);
   if (sourcesOf) {
     auto [first, end] = rangeOf(part.documents.get(), index, length);
     int64_t count = std::min(end - first, length);
@@ -335,7 +386,7 @@ void TokenData::read(int64_t index, int32_t *inputs, int32_t *targets, int32_t *
 
 void TokenData::readAhead(int64_t index) const {
   const Part &part = partOf(index);
-  if (sourcesOf || pairs)
+  if (sourcesOf || preferencePairs)
     return; // Where a pair lies is known only by reading the starts of its documents.
   part.tokens.readAhead(index - part.first, length);
   if (part.mask)
@@ -356,9 +407,9 @@ int64_t TokenData::countTargets(const DataOrder &order, int64_t position,
   for (int64_t i = 0; i < sequences; ++i) {
     int64_t index = order.at(position + i);
     const Part &part = partOf(index);
-    if (pairs) {
+    if (preferencePairs) {
       std::vector<int32_t> inputs(static_cast<size_t>(length)), targets(inputs);
-      readRow(part, index - part.first, inputs.data(), targets.data());
+      readDocument(part, index - part.first, inputs.data(), targets.data());
       counted += length - std::count(targets.begin(), targets.end(), noTarget);
       continue;
     }

@@ -43,11 +43,11 @@ public:
 
   /// Maps the files. There are as many masks as token files, or none, and so of documents, or one
   /// token that ends them in all files. Sequences have `length` tokens below `vocabulary`. Where they are
-  /// `pairs`, each is a document, shorter ones padded and longer ones cut off, and a file has as many chosen as
+  /// `preferencePairs`, each is a document, shorter ones padded and longer ones cut off, and a file has as many chosen as
   /// rejected ones, in turn.
   TokenData(const Files &tokens, const Files &masks, const Files &documents,
             const std::string &type, int64_t length, int64_t vocabulary,
-            const std::optional<Sources> &sources = std::nullopt, bool pairs = false);
+            const std::optional<Sources> &sources = std::nullopt, bool preferencePairs = false);
 
   int64_t tokens() const;
   /// Those of each file.
@@ -78,6 +78,17 @@ public:
   int64_t longerSources(int64_t part, int64_t parts) const;
   int64_t longerTargets(int64_t part, int64_t parts) const;
 
+  /// Pairs of which nothing tells two completions apart, since no token of them is read and counts as a target.
+  struct Uncounted {
+    int64_t ofBoth = 0, ofOne = 0;           ///< how many pairs have no such token in either, and in one of the two
+    int64_t firstOfBoth = -1, firstOfOne = -1; ///< the first of them, counted over all files
+  };
+  /// Looks for such pairs in the `part`-th of `parts` of all; an Error where two documents have not the same prompt,
+  /// which is what is before the first token that counts. `done` is told of the bytes that have been read.
+  Uncounted checkPreferencePairs(int64_t part, int64_t parts, const std::function<void(int64_t bytes)> &done) const;
+  /// "pair 3 of pairs.bin".
+  std::string pairText(int64_t pair) const;
+
   /// Asks the system to read sequence `index` ahead, which goes on meanwhile.
   void readAhead(int64_t index) const;
   /// The number of the file in which sequence `index` is, and that of the sequence there.
@@ -101,7 +112,7 @@ public:
   /// Whether targets may be left out.
   bool leavesOut() const;
   bool hasSources() const { return sourcesOf.has_value(); }
-  bool hasPairs() const { return pairs; }
+  bool hasPreferencePairs() const { return preferencePairs; }
   bool hasMasks() const { return bool(parts.front().mask); }
   /// "--loss-mask mask.bin" or the documents, for messages about targets that are left out.
   std::string leavingOut() const;
@@ -118,11 +129,20 @@ private:
     int64_t first = 0, sequences = 0;
   };
 
+  /// What is read of a document of a pair.
+  struct Completion {
+    std::vector<int32_t> tokens;
+    int64_t prompt;  ///< how many tokens are before the first that counts; all if there is none
+    bool hasTargets; ///< whether a token counts and is a target, which the first one is not
+  };
+
   static std::string nameOf(const Files &files);
   void openSources(const std::string &type);
-  void openPairs(Part &part) const;
+  void openPreferencePairs(Part &part) const;
   /// As `read`, of a part of pairs.
-  void readRow(const Part &part, int64_t index, int32_t *inputs, int32_t *targets) const;
+  void readDocument(const Part &part, int64_t index, int32_t *inputs, int32_t *targets) const;
+  Completion completion(const Part &part, int64_t index) const;
+  void checkPrompts(const Part &part, int64_t index, const Completion &chosen, const Completion &rejected) const;
   static std::pair<int64_t, int64_t> placeIn(const std::deque<Part> &parts, int64_t index);
   static int64_t longer(const std::deque<Part> &parts, int64_t length, int64_t part, int64_t count);
   /// The tokens of a target, and of a source, of which the first `length` are read.
@@ -132,7 +152,7 @@ private:
   Files files, masks, documents;
   std::optional<Sources> sourcesOf;
   int64_t length, vocabulary;
-  bool pairs;
+  bool preferencePairs;
   std::deque<Part> parts, sourceParts;
 };
 

@@ -148,6 +148,19 @@ static std::string unlessReferenceRead(const Options &options, const Plan &plan)
                                     "leave one of them out";
 }
 
+static std::string unlessPartWritten(const Options &options, const Plan &) {
+  return options.logProbs.empty() || options.evalBatches == 0
+             ? ""
+             : "would leave sequences out of --log-probs, which is of all of --eval-data: leave one of them out";
+}
+
+/// For files that say how an evaluation went.
+static std::string unlessLogProbsWritten(const Options &options, const Plan &) {
+  return options.logProbs.empty() ? ""
+                                  : "would say nothing with --log-probs, whose weights are the reference themselves, "
+                                    "so that nothing is preferred: leave it out";
+}
+
 static std::string unlessGpu(const Options &, const Plan &) {
   return !hostComputes()
              ? ""
@@ -260,7 +273,7 @@ static constexpr RunFlag flags[] = {
         .with("--source")
         .unless(unlessSources)
         .onRanks(AcrossRanks::SameFile),
-    RunFlag{"--reference-log-probs", "FILE|GLOB", &Options::referenceLogProbs,
+    RunFlag{"--reference-log-probs", "FILE", &Options::referenceLogProbs,
          "reference log-probabilities of --loss dpo: a little-endian f32 for each sequence of --data, the sum of the "
          "log-probabilities that the reference model gives its targets, as --log-probs writes them"}
         .file(FileUse::Input)
@@ -427,6 +440,7 @@ static constexpr RunFlag flags[] = {
          "FILE ends in .csv"}
         .evaluating()
         .file(FileUse::Output)
+        .unless(unlessLogProbsWritten)
         .onRanks(AcrossRanks::Free),
     RunFlag{"--log-every", "N", &Options::logEvery,
          "logging interval: log every N-th step to --metrics, --tensorboard and standard output; "
@@ -449,6 +463,7 @@ static constexpr RunFlag flags[] = {
          "also log the scalars of --metrics as TensorBoard events into this folder"}
         .evaluating()
         .file(FileUse::OutputFolder, "events.out.tfevents.*")
+        .unless(unlessLogProbsWritten)
         .onRanks(AcrossRanks::Free),
     RunFlag{"--log-samples", "FILE", &Options::logSamples,
          "log the samples of each step: one line of JSON per step with the file and the index in "
@@ -509,7 +524,7 @@ static constexpr RunFlag flags[] = {
         .with("--eval-source")
         .unless(unlessSources)
         .onRanks(AcrossRanks::SameFile),
-    RunFlag{"--eval-reference-log-probs", "[NAME=]FILE|GLOB", &Options::evalReferenceLogProbs,
+    RunFlag{"--eval-reference-log-probs", "[NAME=]FILE", &Options::evalReferenceLogProbs,
          "reference log-probabilities for --eval-data, in the format of --reference-log-probs"}
         .evaluating()
         .file(FileUse::Input)
@@ -533,7 +548,8 @@ static constexpr RunFlag flags[] = {
          "evaluate at most the first N batches; 0: all"}
         .evaluating()
         .from(0)
-        .with("--eval-data"),
+        .with("--eval-data")
+        .unless(unlessPartWritten),
     RunFlag{"--trace", "FILE", &Options::trace,
          "profile: write a timeline of each rank for Perfetto or chrome://tracing; at most "
          "1048576 spans per rank"}

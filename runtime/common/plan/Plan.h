@@ -183,8 +183,8 @@ struct Plan : plan::Header, NeededMemory {
   /// "all_reduce (collective 3, group [data], 8 x f32, at ...)".
   std::string describeCollective(int number) const;
 
-  /// How many sequences in a row belong together: the two of a pair.
-  int64_t sequencesTogether() const { return dpoBeta ? 2 : 1; }
+  /// How many sequences in a row are read together: the two of a pair, or each alone.
+  int64_t sequenceGroupSize() const { return dpoBeta ? 2 : 1; }
 
   /// The number of the program that `rank` runs.
   size_t programOf(int64_t rank) const;

@@ -51,6 +51,18 @@ static std::optional<LogProbs> referenceOf(const Options::Files &files, const ch
   return LogProbs(files.front(), flag, data.sequences(), data.name());
 }
 
+/// The flags may be given and yet say nothing of this set.
+void Batches::requirePairFiles(const Options::EvaluationSet &given) const {
+  if (!plan.dpoBeta)
+    return;
+  const char *what = given.lossMask.empty() ? "--eval-loss-mask"
+                     : given.reference.empty() && options.logProbs.empty() ? "--eval-reference-log-probs" : nullptr;
+  if (what)
+    fail(what, " names no file for ", given.name.empty() ? given.data.front() : given.name,
+         ": each set of --eval-data needs its own with --loss dpo: write ", what, " ",
+         given.name.empty() ? "" : given.name + "=", "FILE");
+}
+
 Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) const {
   EvaluationSet set;
   set.name = given.name;
@@ -62,6 +74,7 @@ Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) cons
       options.tokens, plan.sequence, plan.vocabulary,
       sourcesOf(plan, "--eval-", given.source, given.sourceDocuments), plan.dpoBeta.has_value());
   set.sequences = set.data->sequences();
+  requirePairFiles(given);
   set.reference = referenceOf(given.reference, "--eval-reference-log-probs", *set.data);
   // Not multiplied, which could overflow.
   if (options.evalBatches && options.evalBatches <= set.sequences / plan.batch)
@@ -104,8 +117,10 @@ void Batches::checkTokens() {
     source->check(part, int64_t(here.size()), run.context.threads,
                   [&](int64_t bytes) { rounds.done(bytes); });
     rounds.finish();
-    if (source->hasSources() || source->hasPairs())
+    if (source->hasSources() || source->hasPreferencePairs())
       noteLonger(*source, part, int64_t(here.size()));
+    if (source->hasPreferencePairs())
+      checkPairs(*source, part, int64_t(here.size()));
     bool mayMask = (plan.inputNames.count("target_weight") || plan.dpoBeta) && !plan.maskedShare && !source->hasSources();
     for (const std::string &word : {source->unused(), run.isRoot() ? source->doubt() : "",
                                     mayMask ? source->unusedMask() : ""})
@@ -141,16 +156,46 @@ void Batches::noteLonger(const TokenData &source, int64_t part, int64_t parts) {
                     " more than ", most, " tokens (", flag, "), of which the rest is not read"));
   };
   say(sums[0], "source", plan.sourceSequence.value_or(0), "--source-seq");
-  if (source.hasPairs())
+  if (source.hasPreferencePairs())
     say(sums[1], "document", plan.sequence + 1, "those of --seq and the last target");
   else
     say(sums[1], "target", plan.sequence, "--seq");
 }
 
+/// Refuses pairs that are none, and those of which neither completion is read, which would add to losses and
+/// accuracies without a word. The ranks of a machine share them out, and the first machine's counts are those of all.
+void Batches::checkPairs(const TokenData &source, int64_t part, int64_t parts) {
+  int64_t pairs = source.sequences() / 2;
+  Rounds rounds(*run.context.world, pairs / parts * 2 * (plan.sequence + 1) * int64_t(sizeof(int32_t)));
+  TokenData::Uncounted here = source.checkPreferencePairs(part, parts, [&](int64_t bytes) { rounds.done(bytes); });
+  rounds.finish();
+  bool counts = sameOnMachine(*run.context.world, "").front() == 0; // This machine has rank 0.
+  constexpr int32_t largest = std::numeric_limits<int32_t>::max();
+  std::vector<int32_t> numbers = {int32_t(counts ? here.ofBoth : 0), int32_t(counts ? here.ofOne : 0)}, sums(2);
+  // The first pair has the largest of these.
+  std::vector<int32_t> places = {here.ofBoth ? int32_t(largest - here.firstOfBoth) : 0,
+                                 here.ofOne ? int32_t(largest - here.firstOfOne) : 0},
+                       firsts(2);
+  run.context.world->allReduce(ElementType::I32, Reduction::Sum, numbers.data(), sums.data(), 2);
+  run.context.world->allReduce(ElementType::I32, Reduction::Max, places.data(), firsts.data(), 2);
+  std::string where = text("within --seq ", plan.sequence, " or counted by the mask");
+  std::string remedy = "compile with a longer --seq, or shorten the prompts, behind which completions are cut off first";
+  auto first = [&](size_t i) { return source.pairText(largest - firsts[i]); };
+  if (sums[0] == pairs)
+    fail(source.name(), ": no completion of its ", pairs, pairs == 1 ? " pair" : " pairs", " is ", where, ": ", remedy,
+         "; or check that ", source.leavingOut(), " is of this file");
+  if (sums[0])
+    fail(source.name(), ": of ", sums[0], " of ", pairs, " pairs, neither completion is ", where, ", so nothing could be preferred: ",
+         first(0), sums[0] > 1 ? " is the first. " : ". ", "Leave them out, ", remedy);
+  if (sums[1])
+    run.note(text(source.name(), ": of ", sums[1], " of ", pairs, " pairs, one of the two completions is not ", where,
+                  ", so its log-probability is 0 (", first(1), sums[1] > 1 ? " is the first): " : "): ", remedy));
+}
+
 /// Refuses data of which no target counts: the loss would be 0 for ever. The ranks of a machine
 /// look through a part each, which ends at the first target that counts.
 void Batches::checkTargets(const TokenData &source, int64_t sequences) {
-  if (!source.leavesOut())
+  if (!source.leavesOut() || source.hasPreferencePairs()) // Each pair has one: see checkPairs.
     return;
   std::vector<int> here = sameOnMachine(*run.context.world, "");
   auto part = int64_t(std::find(here.begin(), here.end(), run.context.rank()) - here.begin());
@@ -184,7 +229,7 @@ void Batches::start() {
     sources[i].weight = state.sources[i].weight;
     sources[i].taken = state.sources[i].taken;
   }
-  order = std::make_unique<DataOrder>(sources, state.mixed, state.shuffle, uint64_t(state.seed), plan.sequencesTogether());
+  order = std::make_unique<DataOrder>(sources, state.mixed, state.shuffle, uint64_t(state.seed), plan.sequenceGroupSize());
   noteRepeats();
   if (plan.maskedShare) {
     trainingMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary);

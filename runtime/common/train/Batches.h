@@ -66,12 +66,14 @@ public:
   std::optional<double> attentionImbalance(double flops) const;
 
 private:
+  void requirePairFiles(const Options::EvaluationSet &given) const;
   EvaluationSet opened(const Options::EvaluationSet &given) const;
   void noteRepeats();
   void readAhead(int64_t position) const;
   void checkTokens();
   void noteTokenizers(const std::vector<const TokenData *> &sources) const;
   void noteLonger(const TokenData &source, int64_t part, int64_t parts);
+  void checkPairs(const TokenData &source, int64_t part, int64_t parts);
   void checkTargets(const TokenData &source, int64_t sequences);
   /// `step` numbers the choice of masked tokens; without it they are those of an evaluation. `saidNoTargets` is of
   /// the source.

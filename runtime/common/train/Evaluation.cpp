@@ -6,6 +6,7 @@
 #include "common/train/Evaluation.h"
 
 #include "common/checkpoint/OutputFile.h"
+#include "common/monitor/Error.h"
 #include "common/train/Preferences.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using namespace meshwright;
 
 /// Whether the losses of `set` can be told for each byte of its text.
 static std::optional<double> bytesPerToken(const Batches::EvaluationSet &set) {
-  std::optional<double> bytes = set.data->hasPairs() ? std::nullopt : set.data->bytesPerToken();
+  std::optional<double> bytes = set.data->hasPreferencePairs() ? std::nullopt : set.data->bytesPerToken();
   return bytes && *bytes > 0 && !set.data->leavesOut() ? bytes : std::nullopt;
 }
 
@@ -23,13 +24,25 @@ std::vector<Evaluation> meshwright::evaluationsOf(Batches &batches) {
   std::vector<Evaluation> results;
   for (const Batches::EvaluationSet &set : batches.evaluationSets())
     results.push_back({set.name, 0, 0, bytesPerToken(set),
-                       set.data->hasPairs() ? std::optional(Rewards()) : std::nullopt});
+                       set.data->hasPreferencePairs() ? std::optional(Rewards()) : std::nullopt});
   return results;
 }
 
+/// Writes what the program says of all sequences, which another run would refuse to read if it were not finite.
+static void writeLogProbs(const Run &run, const Batches::EvaluationSet &set, const std::vector<float> &all) {
+  auto bad = std::find_if(all.begin(), all.end(), [](float value) { return !std::isfinite(value); });
+  if (bad != all.end())
+    fail("--log-probs ", run.options.logProbs, ": the log-probability of sequence ", bad - all.begin(), " of ",
+         set.data->name(), " is ", *bad, ", so nothing is written: the weights have numbers that are not finite, or "
+         "overflow in this precision");
+  OutputFile file(run.options.logProbs);
+  file.write(all.data(), int64_t(all.size() * sizeof(float)));
+  file.close();
+}
+
 /// The mean loss of direct preference optimization, computed from what the program says of each sequence. With
-/// --log-probs the weights are the reference themselves, and that is written.
-static Evaluation evaluatePairs(Run &run, Batches &batches, Saving &saving, Batches::EvaluationSet &set) {
+/// --log-probs the weights are the reference themselves, and that is written: it says nothing of preferences.
+static Evaluation evaluatePreferences(Run &run, Batches &batches, Saving &saving, Batches::EvaluationSet &set) {
   const Plan &plan = run.plan;
   Preferences preferences(*plan.dpoBeta);
   std::vector<float> all;
@@ -41,16 +54,17 @@ static Evaluation evaluatePairs(Run &run, Batches &batches, Saving &saving, Batc
     run.download(Plan::rangeOf(plan.outputs));
     const float *logProbs = run.outputs("log_probs");
     int64_t count = std::min(plan.batch, set.sequences - first);
-    preferences.add(logProbs, isReference ? logProbs : batches.reference().data(), count);
+    if (!isReference)
+      preferences.add(logProbs, batches.reference().data(), count);
     all.insert(all.end(), logProbs, logProbs + count);
-  }
-  if (isReference && run.isRoot()) {
-    OutputFile file(run.options.logProbs);
-    file.write(all.data(), int64_t(all.size() * sizeof(float)));
-    file.close();
   }
   Evaluation result;
   result.name = set.name;
+  if (isReference) {
+    if (run.isRoot())
+      writeLogProbs(run, set, all);
+    return result;
+  }
   result.loss = preferences.loss();
   result.targets = preferences.pairs();
   result.rewards = preferences.rewards();
@@ -58,8 +72,8 @@ static Evaluation evaluatePairs(Run &run, Batches &batches, Saving &saving, Batc
 }
 
 static Evaluation evaluateSet(Run &run, Batches &batches, Saving &saving, Batches::EvaluationSet &set) {
-  if (set.data->hasPairs())
-    return evaluatePairs(run, batches, saving, set);
+  if (set.data->hasPreferencePairs())
+    return evaluatePreferences(run, batches, saving, set);
   const Plan &plan = run.plan;
   double sum = 0;
   Evaluation result;

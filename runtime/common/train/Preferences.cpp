@@ -21,6 +21,10 @@ void Preferences::add(const float *logProbs, const float *reference, int64_t seq
     rejectedSum += rejected;
     chosenLogProbs += double(logProbs[i]);
     rejectedLogProbs += double(logProbs[i + 1]);
+    for (int64_t each : {i, i + 1}) {
+      differenceSum += std::abs(double(logProbs[each]) - double(reference[each]));
+      sizeSum += std::abs(double(reference[each]));
+    }
     preferred += chosen > rejected;
     ++count;
   }

@@ -26,6 +26,8 @@ public:
   /// -log(sigmoid(margin)).
   double loss() const { return mean(lossSum); }
   Rewards rewards() const;
+  /// How far the log-probabilities are from the reference's: the mean difference as a share of the mean size.
+  double distance() const { return sizeSum > 0 ? differenceSum / sizeSum : 0; }
 
 private:
   double mean(double sum) const { return count ? sum / double(count) : 0; }
@@ -33,6 +35,7 @@ private:
   double beta;
   int64_t count = 0, preferred = 0; ///< pairs, and those whose chosen completion has the larger reward
   double lossSum = 0, chosenSum = 0, rejectedSum = 0, chosenLogProbs = 0, rejectedLogProbs = 0;
+  double differenceSum = 0, sizeSum = 0;
 };
 
 } // namespace meshwright

@@ -95,6 +95,22 @@ void Run::noteOtherData(const TrainingState &saved, bool isNoted) const {
       note(text(flag, " is ", is, ", but was ", was, " when the checkpoint ", checkpoint, " was saved"));
 }
 
+/// Refuses to go on between the two sequences of a pair, as a run with another loss may have ended: from there on
+/// each pair would be of two others.
+void Run::checkGroups(const TrainingState &saved) const {
+  int64_t size = plan.sequenceGroupSize();
+  auto check = [&](int64_t sequences, const std::string &what) {
+    if (sequences % size)
+      fail("--resume: the run of the checkpoint ", checkpoint, " had read ", sequences, " sequences", what,
+           ", which are no whole pairs, as this executable's --loss dpo reads: begin a run from its weights with ",
+           plan.adapterConfig ? "--adapter " : "--init ", checkpoint);
+  };
+  check(saved.position, "");
+  check(saved.mixed, " before its mixture of --data began");
+  for (const TrainingState::Source &source : saved.sources)
+    check(source.taken, text(" of --data ", source.name, " before its mixture began"));
+}
+
 void Run::resumeState(const TokenData &data) {
   checkpoint = findCheckpoint(options.resume);
   TrainingState saved = readState(checkpoint);
@@ -115,6 +131,7 @@ void Run::resumeState(const TokenData &data) {
     state.sources.resize(1);
     return;
   }
+  checkGroups(saved);
   bool isNoted = true;
   if (saved.tokens != data.tokens())
     note(text(data.name(), options.data.size() == 1 ? " has " : " have ",
@@ -170,9 +187,9 @@ void Run::resumeMixture(std::vector<TrainingState::Source> given) {
     return;
   std::vector<DataOrder::Source> sources;
   for (const TrainingState::Source &source : was)
-    sources.push_back({0, 1, source.weight, source.taken});
+    sources.push_back({0, plan.sequenceGroupSize(), source.weight, source.taken});
   std::vector<int64_t> taken =
-      DataOrder(sources, state.mixed, false, 0, plan.sequencesTogether()).taken(state.position);
+      DataOrder(sources, state.mixed, false, 0, plan.sequenceGroupSize()).taken(state.position);
   auto find = [&](const std::string &name) {
     return std::find_if(was.begin(), was.end(), [&](const auto &source) { return source.name == name; });
   };

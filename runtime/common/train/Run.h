@@ -62,6 +62,7 @@ struct Run {
 
 private:
   void resumeState(const TokenData &data);
+  void checkGroups(const TrainingState &saved) const;
   void noteOtherData(const TrainingState &saved, bool isNoted) const;
   void resumeMixture(std::vector<TrainingState::Source> given);
   void startLossScaling();

@@ -8,7 +8,6 @@
 #include "common/checkpoint/SaveFolder.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/TensorNorms.h"
-#include "common/train/Preferences.h"
 
 #include <algorithm>
 #include <cmath>
@@ -85,12 +84,26 @@ StepMetrics StepReport::read(int64_t step, const std::vector<float> &reference) 
     Preferences preferences(*run.plan.dpoBeta);
     preferences.add(run.outputs("log_probs"), reference.data(), run.plan.batch);
     result.rewards = preferences.rewards();
+    if (run.checkpoint.empty() && step == run.firstStep)
+      noteOtherReference(preferences);
   }
   result.expertRounds = mostRounds();
   readExperts(result);
   readScale(result);
   readNorms(result);
   return result;
+}
+
+/// A run begins with the reference's weights, unless something else is meant. Other precisions and meshes round the
+/// same log-probabilities differently, by far less than a hundredth.
+void StepReport::noteOtherReference(const Preferences &preferences) const {
+  if (!(preferences.distance() > 0.01))
+    return;
+  char digits[32];
+  snprintf(digits, sizeof(digits), "%.2g%%", 100 * preferences.distance());
+  run.note(text("--reference-log-probs: before the first step the weights give log-probabilities that differ from "
+                "the reference's by ", digits, ", but a run usually begins with the reference model. The file may be of "
+                "other weights or other data than --data; dropout, which is on in training, changes them, too"));
 }
 
 void StepReport::readNorms(StepMetrics &result) {

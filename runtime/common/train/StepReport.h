@@ -11,6 +11,7 @@
 #include "common/monitor/SampleLog.h"
 #include "common/monitor/TensorBoard.h"
 #include "common/train/Batches.h"
+#include "common/train/Preferences.h"
 #include "common/train/Run.h"
 
 #include <memory>
@@ -54,6 +55,7 @@ private:
   void readExperts(StepMetrics &result);
   void readScale(StepMetrics &result);
   void readNorms(StepMetrics &result);
+  void noteOtherReference(const Preferences &preferences) const;
 
   Run &run;
   std::unique_ptr<MetricsFile> metrics;

@@ -161,6 +161,12 @@ void Trainer::evaluateOnly() {
   result.step = run.state.step;
   result.evaluatedOnly = true;
   result.evaluations = evaluate(run, batches, saving);
+  if (!options.logProbs.empty()) { // Of the reference beside itself there is nothing to say.
+    if (run.isRoot())
+      printf("wrote the log-probabilities of %s sequences to %s\n",
+             grouped(uint64_t(batches.evaluationSets().front().sequences)).c_str(), options.logProbs.c_str());
+    return;
+  }
   report.write(result);
   for (const Evaluation &evaluation : result.evaluations) {
     char bits[64] = "";
