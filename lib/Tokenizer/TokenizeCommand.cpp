@@ -128,6 +128,11 @@ public:
   }
 
 private:
+  /// The place counts all lines before it, so it is made for an error only.
+  template <typename... Words>
+  [[noreturn]] void failLine(const Portion &portion, std::string_view line, const Words &...what) {
+    fail(corpus.place(portion.file, line.data()), ": ", what...);
+  }
   [[noreturn]] void failPair(const Portion &portion, const char *at, const std::string &what) {
     fail(corpus.place(portion.file, at), ": ", what,
          ", and would leave all pairs behind it with the wrong other side: remove the pair from both sides");
@@ -146,14 +151,13 @@ private:
 
   /// The prompt of a preference with each of its completions.
   void addPreference(const Portion &portion, std::string_view line, Encoded &result) {
-    std::string place = corpus.place(portion.file, line.data());
-    nlohmann::json object = parsed(place, line);
+    nlohmann::json object = parsed(portion, line);
     for (const char *key : {"prompt", "chosen", "rejected"}) {
       bool isThere = object.is_object() && object.contains(key);
       if (!isThere || (chat ? !object[key].is_array() || object[key].empty() : !object[key].is_string()))
-        fail(place, ": has no ", chat ? "array of messages" : "string", " \"", key,
-             "\"; a preference is an object with prompt, chosen and rejected",
-             isThere && !chat && object[key].is_array() ? ": give --chat for prompts that are messages" : "");
+        failLine(portion, line, "has no ", chat ? "array of messages" : "string", " \"", key,
+                 "\"; a preference is an object with prompt, chosen and rejected",
+                 isThere && !chat && object[key].is_array() ? ": give --chat for prompts that are messages" : "");
     }
     for (const char *key : {"chosen", "rejected"}) {
       std::vector<ChatPart> parts = {{object["prompt"].is_string() ? object["prompt"].get<std::string>() : "", false},
@@ -161,28 +165,32 @@ private:
       if (chat) {
         nlohmann::json messages = object["prompt"];
         messages.insert(messages.end(), object[key].begin(), object[key].end());
-        parts = rendered(place, messages, object["prompt"].size());
+        parts = rendered(portion, line, messages, object["prompt"].size());
       }
       addParts(parts, /*endCounts=*/!chat, result);
       size_t from = result.ends.size() > 1 ? result.ends[result.ends.size() - 2] : 0;
-      if (std::find(result.mask.begin() + int64_t(from) + 1, result.mask.end(), 1) == result.mask.end())
-        fail(place, ": \"", key, "\" has no token that counts as a target: a completion needs text or an end token, and "
-             "something before it");
+      // Nothing predicts a document's first token, which it may lack.
+      size_t second = std::min(from + 1, result.mask.size());
+      if (std::find(result.mask.begin() + int64_t(second), result.mask.end(), 1) == result.mask.end())
+        failLine(portion, line, "\"", key,
+                 "\" has no token that counts as a target: a completion needs text or an end token, and "
+                 "something before it");
     }
   }
 
-  static nlohmann::json parsed(const std::string &place, std::string_view line) {
+  nlohmann::json parsed(const Portion &portion, std::string_view line) {
     nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
     if (object.is_discarded())
-      fail(place, ": is no JSON, or not in UTF-8; each line of a .jsonl file is an object");
+      failLine(portion, line, "is no JSON, or not in UTF-8; each line of a .jsonl file is an object");
     return object;
   }
 
-  std::vector<ChatPart> rendered(const std::string &place, const nlohmann::json &messages, size_t first) {
+  std::vector<ChatPart> rendered(const Portion &portion, std::string_view line, const nlohmann::json &messages,
+                                 size_t first) {
     try {
       return chat->render(messages, first);
     } catch (const tokenizer::Error &error) {
-      fail(place, ": ", error.what());
+      failLine(portion, line, error.what());
     }
   }
 
@@ -203,14 +211,12 @@ private:
   }
 
   void addChat(const Portion &portion, std::string_view line, Encoded &result) {
-    std::string place = corpus.place(portion.file, line.data());
-    nlohmann::json object = parsed(place, line);
+    nlohmann::json object = parsed(portion, line);
     auto found = object.is_object() ? object.find(options.messages) : object.end();
     if (found == object.end() || !found->is_array() || found->empty())
-      fail(place, ": has no \"", options.messages,
-           "\" that is an array of messages; give --messages with "
-           "the one that has them");
-    addParts(rendered(place, *found, 0), /*endCounts=*/false, result);
+      failLine(portion, line, "has no \"", options.messages,
+               "\" that is an array of messages; give --messages with the one that has them");
+    addParts(rendered(portion, line, *found, 0), /*endCounts=*/false, result);
   }
 
   const TokenizeOptions &options;
@@ -321,6 +327,13 @@ static uint64_t copyTokenizer(const TokenizeOptions &options) {
   return XXH3_64bits(contents.data(), contents.size());
 }
 
+/// An Error naming a file that is no JSONL, where `reads` says what is read of lines.
+static void refuseOtherFiles(const Corpus &corpus, const char *reads) {
+  for (size_t i = 0; i < corpus.files(); ++i)
+    if (!corpus.isJsonLines(i))
+      fail("'", corpus.path(i), "' is no .jsonl file: ", reads, " from lines of JSONL");
+}
+
 static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
   bool bytes = options.tokenizer == "bytes";
   std::unique_ptr<Tokenizer> tokenizer = loadTokenizer(options.tokenizer);
@@ -349,16 +362,12 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
          "none");
 
   Corpus corpus(options.inputs, bytes);
-  for (size_t i = 0; chat && i < corpus.files(); ++i)
-    if (!corpus.isJsonLines(i))
-      fail("'", corpus.path(i),
-           "' is no .jsonl file: --chat reads conversations from lines of JSONL");
-  for (size_t i = 0; options.pairs && i < corpus.files(); ++i)
-    if (!corpus.isJsonLines(i))
-      fail("'", corpus.path(i), "' is no .jsonl file: --pairs reads one side of pairs from lines of JSONL");
-  for (size_t i = 0; options.preferences && i < corpus.files(); ++i)
-    if (!corpus.isJsonLines(i))
-      fail("'", corpus.path(i), "' is no .jsonl file: --preferences reads prompts and completions from lines of JSONL");
+  if (chat)
+    refuseOtherFiles(corpus, "--chat reads conversations");
+  if (options.pairs)
+    refuseOtherFiles(corpus, "--pairs reads one side of pairs");
+  if (options.preferences)
+    refuseOtherFiles(corpus, "--preferences reads prompts and completions");
   prepare(options.folder);
 
   ShardWriter::Options shards;
