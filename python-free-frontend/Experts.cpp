@@ -181,7 +181,16 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
         << sizes.count << (sizes.blocks > sizes.count ? " or fewer" : "");
   std::string kind = namesOf(options.auxLoss)[size_t(options.auxLoss)].str();
   bool asked = options.auxLoss != AuxLoss::config && options.auxLoss != AuxLoss::none;
-  if (asked && options.auxLoss != AuxLoss::sequence && names.sigmoid)
+  const char *counting = sizes.balance != 0    ? "the load-balancing loss of routers"
+                         : sizes.zLoss != 0    ? "--z-loss"
+                         : sizes.biasRate != 0 ? "--router-bias-rate"
+                         : sizes.capacity      ? "--expert-capacity"
+                                               : nullptr;
+  if (options.dpoBeta && counting)
+    config.error(sizes.balance != 0 && !asked && !names.balanced.name.empty() ? names.balanced.name : names.count.name)
+        << counting << " counts all tokens of a batch, and with --loss dpo those behind a completion are padding; "
+        << (sizes.balance != 0 ? "use --aux-loss none" : "leave it out");
+  else if (asked && options.auxLoss != AuxLoss::sequence && names.sigmoid)
     config.error(names.count.name)
         << "--aux-loss " << kind << " is of a softmax over experts, but scores of this family are "
         << "sigmoids; use --aux-loss sequence, or leave it out";
