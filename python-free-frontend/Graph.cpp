@@ -436,8 +436,8 @@ std::pair<Value, Value> ModelGraph::preferenceLoss(Value logits) {
   Value pairs = reshape(rewards, {rows / 2, 2});
   Value chosen = slice(pairs, 1, 0, 1), rejected = slice(pairs, 1, 1, 1);
   // -log(sigmoid(chosen - rejected)) = log(exp(rejected - chosen) + exp(0))
-  Value lead = add(rejected, scale(chosen, -1));
-  Value ofPairs = LogSumExpOp::create(builder, location, pad(lead, 1, 0, 2));
+  Value negativeMargin = add(rejected, scale(chosen, -1));
+  Value ofPairs = LogSumExpOp::create(builder, location, pad(negativeMargin, 1, 0, 2));
   Value loss = scale(sum(ofPairs), 2 / double(options.batch));
   // Each sequence has its place in the batch, so that microbatches and devices add up to all.
   Value all = EmbeddingGradOp::create(

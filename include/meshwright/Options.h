@@ -51,6 +51,12 @@ struct CompileOptions {
 
   const exec::Target &getTarget() const { return target ? *target : exec::getDefaultTarget(); }
 
+  /// Sequences that stay together on a rank and in a microbatch: the two of a pair with --loss dpo.
+  int64_t sequencesTogether() const { return loss == Loss::dpo ? 2 : 1; }
+  /// The smallest batch, of which all others are multiples: one sequence, or pair, for each
+  /// data-parallel rank and microbatch.
+  int64_t leastBatch() const { return dist::batchParts(mesh) * microbatches * sequencesTogether(); }
+
   /// What limits a rank's bytes in each memory space; without text where nothing does.
   BySpace<Bytes> budgets() const {
     Bytes unlimited;

@@ -222,7 +222,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   if (options.loss == Loss::dpo)
     model.dpoBeta = options.dpoBeta.value.value_or(defaultDpoBeta);
   if (model.batch == 0)
-    model.batch = dist::batchParts(options.mesh) * options.microbatches * (model.dpoBeta ? 2 : 1);
+    model.batch = options.leastBatch();
   FailureOr<OwningOpRef<ModuleOp>> module = importHuggingFace(options.model, model, context);
   if (failed(module))
     return diagnostics.take("cannot import '" + options.model + "'");

@@ -198,7 +198,7 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
     return createStringError("--" + largest + " is what fit looks for; leave it out");
 
   // What every batch must be a multiple of; ranks share a sequence out evenly, and the loss its tokens.
-  int64_t unit = 1, batchUnit = dist::batchParts(options->mesh) * options->microbatches;
+  int64_t unit = 1, batchUnit = options->leastBatch();
   int64_t lossParts = options->lossParts.value.value_or(1);
   if (largest == "batch")
     unit = batchUnit;

@@ -107,7 +107,7 @@ static std::string unlessPreferences(const CompileOptions &o) {
 }
 
 /// The gradient of a token's logits needs the log-probabilities of its whole pair.
-static std::string unlessTokensAdd(const CompileOptions &o) {
+static std::string unlessLossIsTokenSum(const CompileOptions &o) {
   return o.loss == Loss::dpo && o.lossParts.value.value_or(1) > 1
              ? "with --loss dpo the gradient of a chunk needs the log-probabilities of all chunks of "
                "its pair; leave it out, and use more --microbatches to have fewer logits at once"

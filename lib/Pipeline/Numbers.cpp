@@ -22,7 +22,7 @@ CompileOptions sequentialOptions(const CompileOptions &options) {
   CompileOptions one;
   one.model = options.model;
   one.layers = options.layers;
-  one.batch = options.batch ? options.batch : dist::batchParts(options.mesh) * options.microbatches;
+  one.batch = options.batch ? options.batch : options.leastBatch();
   if (llvm::sys::path::extension(options.model) == ".mlir")
     one.batch = options.batch;
   one.sequence = options.sequence;
@@ -79,7 +79,7 @@ static Expected<std::string> modelText(const CompileOptions &options, ModuleOp c
   CompileOptions one = sequentialOptions(options);
   if (llvm::sys::path::extension(options.model) != ".mlir") {
     one.microbatches = 1;
-    one.batch = one.loss == Loss::dpo ? 2 : 1; // A pair is two.
+    one.batch = one.leastBatch();
     one.sequence = train::moduleSize(compiled, train::sequenceAttr).value_or(0);
   }
   auto module = loadModel(one, *compiled.getContext(), llvm::nulls());

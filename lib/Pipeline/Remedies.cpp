@@ -32,10 +32,9 @@ static std::vector<Remedy> remediesFor(const CompileOptions &options) {
     Remedy &remedy = remedies.emplace_back(Remedy{std::move(flags), options});
     change(remedy.options);
   };
-  int64_t parts = dist::batchParts(options.mesh);
-  int64_t sequences = options.batch / std::max<int64_t>(1, parts); // of a rank
-  for (int64_t more : {2 * options.microbatches, sequences})
-    if (more > options.microbatches && more <= sequences && sequences % more == 0 &&
+  int64_t most = options.batch / dist::batchParts(options.mesh) / options.sequencesTogether();
+  for (int64_t more : {2 * options.microbatches, most})
+    if (more > options.microbatches && more <= most && most % more == 0 &&
         (remedies.empty() || remedies.back().options.microbatches != more))
       add("--microbatches " + std::to_string(more),
           [&](CompileOptions &o) { o.microbatches = more; });

@@ -188,7 +188,7 @@ static Error makeSmall(Arguments &arguments, StringRef folder, MLIRContext &cont
   if (options.sourceSequence)
     options.sourceSequence = std::min(options.sourceSequence, 2 * shortSequence);
   options.microbatches = std::min(options.microbatches, std::max<int64_t>(2 * stages, 2));
-  options.batch = dist::batchParts(mesh) * options.microbatches * (options.loss == Loss::dpo ? 2 : 1);
+  options.batch = options.leastBatch();
   options.memoryLimit = {};
   return Error::success();
 }
@@ -235,10 +235,14 @@ public:
 
 private:
   Error writeTokens(StringRef flag, StringRef name, int64_t count, std::vector<std::string> &flags) {
+    return writeFile(flag, name, randomTokens(count), flags);
+  }
+
+  std::string randomTokens(int64_t count) {
     std::string bytes;
     for (int64_t i = 0; i < count; ++i)
       append(bytes, random() % uint64_t(vocabulary), 4);
-    return writeFile(flag, name, bytes, flags);
+    return bytes;
   }
 
   /// Documents of 1 to `most` tokens, so that padding is tried, and at least one more token than all sequences have.
@@ -255,20 +259,23 @@ private:
     return writeFile(flag, (name + ".idx").str(), starts, flags);
   }
 
-  /// Prompts with completions of many lengths, and a reference for which all tokens are alike, as they nearly are for
-  /// a model that is not trained: so that no pair is certain, which would have no gradient.
+  /// Prompts with two completions each, of many lengths, and a reference for which all tokens are alike, as they nearly
+  /// are for a model that is not trained: so that no pair is certain, which would have no gradient.
   Error writePairs(std::vector<std::string> &flags) {
-    std::string starts, mask, reference;
-    int64_t tokens = 0;
-    for (int64_t i = 0; i < batch; ++i) {
-      append(starts, uint64_t(tokens), 8);
-      int64_t length = 2 + int64_t(random() % uint64_t(sequence)), prompt = 1 + int64_t(random() % uint64_t(length - 1));
-      mask.append(size_t(prompt), '\0').append(size_t(length - prompt), '\1');
-      tokens += length;
-      float logProb = -float(double(length - prompt) * std::log(double(vocabulary)));
-      append(reference, llvm::bit_cast<uint32_t>(logProb), 4);
+    std::string tokens, starts, mask, reference;
+    for (int64_t pair = 0; pair < batch / 2; ++pair) {
+      std::string prompt = randomTokens(1 + int64_t(random() % uint64_t(sequence)));
+      auto promptLength = int64_t(prompt.size() / 4);
+      for (int completion = 0; completion < 2; ++completion) {
+        append(starts, tokens.size() / 4, 8);
+        int64_t length = 1 + int64_t(random() % uint64_t(sequence + 1 - promptLength));
+        tokens += prompt + randomTokens(length);
+        mask.append(size_t(promptLength), '\0').append(size_t(length), '\1');
+        float logProb = -float(double(length) * std::log(double(vocabulary)));
+        append(reference, llvm::bit_cast<uint32_t>(logProb), 4);
+      }
     }
-    if (Error error = writeTokens("--data", "data.bin", tokens, flags))
+    if (Error error = writeFile("--data", "data.bin", tokens, flags))
       return error;
     if (Error error = writeFile("--documents", "data.idx", starts, flags))
       return error;

@@ -108,7 +108,7 @@ static LogicalResult checkPreferences(ModuleOp module, func::FuncOp step) {
                cast<RankedTensorType>(step.getResultTypes()[i]).getShape() == ArrayRef(batch);
   if (reference && inputNamed(step, "sequence_ids") && saysAll)
     return success();
-  return step.emitError() << "of pairs has the inputs sequence_ids and " << referenceInput << " and the output "
+  return step.emitError() << "a program of pairs has the inputs sequence_ids and " << referenceInput << " and the output "
                           << logProbsOutput << ", a number for each of the batch's " << batch
                           << " sequences, as the module's " << dpoBetaAttr << " says";
 }

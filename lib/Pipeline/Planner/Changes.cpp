@@ -42,11 +42,11 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
   if (problem.isKept("remat"))
     add("--remat full instead of " + optionText(given.remat), layout,
         [](CompileOptions &o) { llvm::cantFail(parseOption("full", o.remat)); });
-  int64_t rows = problem.batch / layout.dataRanks();
-  if (problem.isKept("microbatches") && given.microbatches < rows) {
+  int64_t most = problem.batch / layout.dataRanks() / given.sequencesTogether();
+  if (problem.isKept("microbatches") && given.microbatches < most) {
     Layout other = layout;
-    other.microbatches = rows;
-    add("--microbatches " + llvm::Twine(rows), other, nothing);
+    other.microbatches = most;
+    add("--microbatches " + llvm::Twine(most), other, nothing);
   }
   if (given.precision == MixedPrecision::f32)
     add("--precision bf16", layout, [](CompileOptions &o) { o.precision = MixedPrecision::bf16; });
@@ -69,7 +69,7 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
     other.*axis *= 2;
     add(formatv("twice the devices, {0}={1}", name, other.*axis).str(), other, nothing);
   };
-  if (problem.batch % (2 * layout.dataRanks()) == 0)
+  if (problem.batch % (2 * layout.dataRanks() * given.sequencesTogether()) == 0)
     twice(&Layout::data, "data");
   if (problem.model.heads % (2 * layout.tensor) == 0)
     twice(&Layout::tensor, "tensor");
@@ -127,7 +127,8 @@ llvm::Error planner::nothingFits(const Problem &problem, const Found &found, uns
     std::string near = countsNear(problem);
     return llvm::createStringError(
         "there is no layout of " + devices + ": " + "no mesh of them divides the batch of " +
-        llvm::Twine(problem.batch) + " sequences, the " + llvm::Twine(problem.model.layers) +
+        llvm::Twine(problem.batch) + " sequences" +
+        (problem.options.sequencesTogether() > 1 ? " in pairs" : "") + ", the " + llvm::Twine(problem.model.layers) +
         " layers and " + llvm::Twine(problem.model.heads) +
         " heads of the model with the flags that are kept" +
         (near.empty() ? "" : "; " + near + " can be divided"));

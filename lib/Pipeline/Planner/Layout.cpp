@@ -107,12 +107,12 @@ static std::vector<ScheduleKind> schedulesOf(const Problem &problem, const Layou
 
 /// The numbers of microbatches of `rows` sequences of a rank.
 static std::vector<int64_t> microbatchesOf(const Problem &problem, int64_t rows) {
-  int64_t kept = problem.options.microbatches;
+  int64_t kept = problem.options.microbatches, together = problem.options.sequencesTogether();
   if (problem.isKept("microbatches"))
-    return kept > 0 && rows % kept == 0 ? std::vector{kept} : std::vector<int64_t>();
+    return kept > 0 && rows % (kept * together) == 0 ? std::vector{kept} : std::vector<int64_t>();
   // Few sequences at a time, unless nothing is gained by less.
   std::vector<int64_t> numbers;
-  for (int64_t sequences = 1; sequences <= 8; ++sequences)
+  for (int64_t sequences = together; sequences <= 8; sequences += together)
     if (rows % sequences == 0)
       numbers.push_back(rows / sequences);
   return numbers;

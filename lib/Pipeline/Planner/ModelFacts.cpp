@@ -16,8 +16,9 @@ using namespace meshwright::planner;
 
 ModelReader::ModelReader(const CompileOptions &given, MLIRContext &context)
     : options(given), context(context) {
-  options.batch = options.microbatches = 1;
+  options.microbatches = 1;
   options.mesh = {};
+  options.batch = options.leastBatch();
   options.schedule = {};
   options.sequenceParallel = false;
   options.remat = {};
@@ -57,6 +58,12 @@ static Work workOf(Block &block) {
   for (Operation &op : block)
     sum.add(workOf(&op, symbols));
   return sum;
+}
+
+Work ModelReader::ofSequence(const Work &work) const {
+  Work one;
+  one.add(work, 1 / double(options.batch));
+  return one;
 }
 
 OwningOpRef<ModuleOp> ModelReader::runPasses(StringRef last, int64_t chunks) {
@@ -121,12 +128,12 @@ llvm::Expected<ModelFacts> ModelReader::read() {
     facts.expertParameters += count;
     facts.experts = variable.getTensorType().getDimSize(variable.getStacked() ? 1 : 0);
   }
-  facts.forward = workOf(loss.getBody().front());
+  facts.forward = ofSequence(workOf(loss.getBody().front()));
   SymbolTableCollection symbols;
   for (Operation &op : loss.getBody().front()) {
     auto repeat = dyn_cast<train::RepeatOp>(op);
     double times = repeat && !repeat.getTimes() ? double(repeat.getCount()) : 1;
-    Work work = workOf(&op, symbols);
+    Work work = ofSequence(workOf(&op, symbols));
     facts.largestCall = std::max(facts.largestCall, (work.products + work.grouped) / times);
   }
   // What the passes add for the backward; one that fails here says why when layouts are compiled.
@@ -135,7 +142,7 @@ llvm::Expected<ModelFacts> ModelReader::read() {
   facts.trainedExperts = facts.expertParameters;
   if (OwningOpRef<ModuleOp> step = runPasses("train-build-optimizer", 1))
     if (auto whole = (*step).lookupSymbol<func::FuncOp>("step")) {
-      facts.backward = workOf(whole.getBody().front());
+      facts.backward = ofSequence(workOf(whole.getBody().front()));
       facts.backward.add(facts.forward, -1);
       countTrained(*step, facts);
     }
@@ -156,7 +163,7 @@ void ModelReader::addCut(ModelFacts &facts, int64_t count) {
   Work behind;
   auto loss = (cut ? *cut : *model).lookupSymbol<func::FuncOp>("loss");
   for (Operation &op : loss.getBody().front()) {
-    Work work = workOf(&op, symbols);
+    Work work = ofSequence(workOf(&op, symbols));
     auto repeat = dyn_cast<train::RepeatOp>(op);
     if (!repeat || repeat.getTimes()) {
       behind.add(work);

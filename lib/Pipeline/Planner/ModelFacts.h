@@ -59,6 +59,8 @@ public:
   void addCut(ModelFacts &facts, int64_t chunks);
 
 private:
+  /// What a sequence has of what a batch has.
+  Work ofSequence(const Work &work) const;
   /// The model after the passes from the first to `last`; null if they refuse it.
   mlir::OwningOpRef<mlir::ModuleOp> runPasses(llvm::StringRef last, int64_t chunks);
 
