@@ -78,9 +78,9 @@ public:
   int64_t longerSources(int64_t part, int64_t parts) const;
   int64_t longerTargets(int64_t part, int64_t parts) const;
 
-  /// Pairs of which nothing tells two completions apart, since no token of them is read and counts as a target.
+  /// Pairs with completions of which no token is read and counts as a target.
   struct Uncounted {
-    int64_t ofBoth = 0, ofOne = 0;           ///< how many pairs have no such token in either, and in one of the two
+    int64_t ofBoth = 0, ofOne = 0; ///< how many pairs: of which both completions are so, and one
     int64_t firstOfBoth = -1, firstOfOne = -1; ///< the first of them, counted over all files
   };
   /// Looks for such pairs in the `part`-th of `parts` of all; an Error where two documents have not the same prompt,

@@ -471,8 +471,7 @@ static void resolve(Options &options, bool says,
   for (const RunFlag &flag : flagTable(options))
     if (auto member = std::get_if<RunFlag::Texts>(&flag.member);
         member && (*member == &Options::lossMask || *member == &Options::documents ||
-                   *member == &Options::source || *member == &Options::sourceDocuments ||
-                   *member == &Options::referenceLogProbs) &&
+                   *member == &Options::source || *member == &Options::sourceDocuments) &&
         !options.evalOnly) {
       Options::Files files;
       for (const std::string &value : options.*(*member))

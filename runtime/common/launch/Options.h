@@ -55,8 +55,8 @@ struct Options {
   /// What an encoder reads.
   Files source, sourceDocuments, evalSource, evalSourceDocuments;
   /// Log-probabilities of pairs under the reference model, to be read and to be written.
-  Files referenceLogProbs, evalReferenceLogProbs;
-  std::string logProbs;
+  std::string referenceLogProbs, logProbs;
+  Files evalReferenceLogProbs; ///< one for each set
   /// What is evaluated on its own, of the files of --eval-data, --eval-loss-mask and --eval-documents.
   struct EvaluationSet {
     std::string name; ///< empty where the flag names none

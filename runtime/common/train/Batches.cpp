@@ -42,8 +42,9 @@ Batches::Batches(Run &run)
            options.tokens, plan.sequence, plan.vocabulary,
            sourcesOf(plan, prefixOf(options), options.source, options.sourceDocuments), plan.dpoBeta.has_value()) {}
 
-/// The log-probabilities in the file that `flag` gives, if it does.
-static std::optional<LogProbs> referenceOf(const Options::Files &files, const char *flag, const TokenData &data) {
+/// The log-probabilities of a set of --eval-data, if they are given.
+static std::optional<LogProbs> referenceOf(const Options::Files &files, const TokenData &data) {
+  const char *flag = "--eval-reference-log-probs";
   if (files.empty())
     return std::nullopt;
   if (files.size() > 1)
@@ -75,7 +76,7 @@ Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) cons
       sourcesOf(plan, "--eval-", given.source, given.sourceDocuments), plan.dpoBeta.has_value());
   set.sequences = set.data->sequences();
   requirePairFiles(given);
-  set.reference = referenceOf(given.reference, "--eval-reference-log-probs", *set.data);
+  set.reference = referenceOf(given.reference, *set.data);
   // Not multiplied, which could overflow.
   if (options.evalBatches && options.evalBatches <= set.sequences / plan.batch)
     set.sequences = options.evalBatches * plan.batch;
@@ -91,7 +92,8 @@ Batches::EvaluationSet Batches::opened(const Options::EvaluationSet &given) cons
 void Batches::check() {
   // An evaluation fills up its last batch, or its only one, with sequences that do not count.
   int64_t sequences = data.sequences(options.evalOnly ? 1 : plan.batch);
-  dataReference = referenceOf(options.referenceLogProbs, "--reference-log-probs", data);
+  if (!options.referenceLogProbs.empty())
+    dataReference.emplace(options.referenceLogProbs, "--reference-log-probs", data.sequences(), data.name());
   for (const Options::EvaluationSet &given : options.evaluationSets)
     evaluation.push_back(opened(given));
   checkTokens();
