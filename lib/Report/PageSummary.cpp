@@ -124,8 +124,8 @@ static void writeWorkTiles(const CompiledPlan &plan, raw_ostream &os) {
 
 void writeSummary(const CompiledPlan &plan, raw_ostream &os) {
   os << "<header><h1>" << escaped(plan.model) << "</h1>\n<p class=sub>"
-     << formatv("{0} on {1:N0} {2}; {3:N0} sequences of {4:N0} tokens a step in {5:N0} {6}; {7}, {8}, {9}",
-                escaped(meshText(plan)), ranksOf(plan), ranksOf(plan) == 1 ? "rank" : "ranks", plan.batch, plan.sequence, plan.microbatches,
+     << escaped(meshText(plan)) << (ranksOf(plan) > 1 ? formatv(" on {0:N0} ranks", ranksOf(plan)).str() : "")
+     << formatv("; {0:N0} sequences of {1:N0} tokens a step in {2:N0} {3}; {4}, {5}, {6}", plan.batch, plan.sequence, plan.microbatches,
                 plan.microbatches == 1 ? "microbatch" : "microbatches", escaped(plan.target), escaped(precisionText(plan)),
                 escaped(plan.optimizer))
      << "</p></header>\n<div class=tiles>\n";
