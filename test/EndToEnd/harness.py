@@ -152,7 +152,8 @@ class Golden:
     def __init__(self, path):
         path = pathlib.Path(path).resolve()
         self.directory = path if path.is_dir() else path.parent
-        self.config = next(file for file in (self.directory / "config.json", self.directory / "model.mlir") if file.exists())
+        ir = self.directory / "model.mlir"
+        self.config = ir if ir.exists() else self.directory / "config.json"
         self.weights = self.directory / "model.safetensors"
         self.gradients = self.directory / "grads0.safetensors"
         self.answers = json.loads((path / "golden.json" if path.is_dir() else path).read_text())
