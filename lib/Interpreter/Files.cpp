@@ -309,10 +309,10 @@ public:
              {"--documents", options.documents}, options.tokens, length, vocabulary, sources, pairs),
         order(data.sources(options.sources), 0, options.shuffle, uint64_t(options.seed), pairs ? 2 : 1) {
     int64_t sequences = data.sequences(); // An Error if there are none.
-    if (pairs && options.referenceLogProbs.size() != 1)
+    if (pairs && options.referenceLogProbs.empty())
       fail("--reference-log-probs is needed by a module with ", train::dpoBetaAttr.str(), ": give a file");
     if (pairs)
-      logProbs.emplace(options.referenceLogProbs.front(), "--reference-log-probs", sequences, data.name());
+      logProbs.emplace(options.referenceLogProbs, "--reference-log-probs", sequences, data.name());
     data.check(0, 1, 1, [](int64_t) {});
   }
 
