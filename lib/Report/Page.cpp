@@ -186,7 +186,7 @@ static void writeMemory(const plan::Plan &plan, raw_ostream &os) {
     bars.push_back({line.category, line.bytes});
   drawBars(bars, os);
   os << "</div><h2 id=shardings>Parameters, states and their shardings</h2>\n"
-        "<p class=note>The picture of a tensor is divided as its last two dimensions are; the filled part is what one rank has.</p>\n";
+        "<p class=note>The picture of a tensor is divided as its last two dimensions are, each into 8 parts at most; the filled part is one rank's.</p>\n";
   // States of a parameter that are where and what each other are share a row.
   struct Row {
     const plan::Variable *one = nullptr;
