@@ -62,6 +62,9 @@ struct StepTime {
   TimeParts mean() const;
 };
 
+/// Seconds as people say them: "1.234 s", "5.678 ms".
+std::string timeText(double seconds);
+
 /// What follows from a plan and the time of its step on a cluster.
 struct StepRates {
   StepRates(const plan::Plan &plan, const cost::Cluster &cluster, double seconds);

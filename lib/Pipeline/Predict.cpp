@@ -101,14 +101,6 @@ llvm::json::Object Prediction::json() const {
   return object;
 }
 
-/// Seconds as people say them: "1.234 s", "5.678 ms".
-static std::string timeText(double seconds) {
-  auto [factor, unit] = seconds >= 1      ? std::pair(1.0, "s")
-                        : seconds >= 1e-3 ? std::pair(1e3, "ms")
-                                          : std::pair(1e6, "us");
-  return llvm::formatv("{0:F3} {1}", seconds * factor, unit).str();
-}
-
 void Prediction::print(llvm::raw_ostream &os) const {
   os << llvm::formatv("step {0} on {2} devices of {1}: {3:N0} tokens/s a device, MFU {4:P1}\n",
                       timeText(seconds), cluster.name, int64_t(ranks), int64_t(tokensPerDevice), mfu);

@@ -7,11 +7,19 @@
 #include "meshwright/Cost/DevicesInUse.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <set>
 
 using namespace llvm;
 using namespace meshwright;
+
+std::string meshwright::timeText(double seconds) {
+  auto [factor, unit] = seconds >= 1      ? std::pair(1.0, "s")
+                        : seconds >= 1e-3 ? std::pair(1e3, "ms")
+                                          : std::pair(1e6, "us");
+  return formatv("{0:F3} {1}", seconds * factor, unit).str();
+}
 
 StepRates::StepRates(const plan::Plan &plan, const cost::Cluster &cluster, double seconds)
     : ranks(double(ranksOf(plan))),

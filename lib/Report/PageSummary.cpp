@@ -7,6 +7,7 @@
 #include "Palette.h"
 #include "Tables.h"
 #include "TextTable.h"
+#include "meshwright/StepTime.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -23,14 +24,6 @@ static void writeTile(StringRef title, StringRef large, ArrayRef<std::string> li
   for (const std::string &line : lines)
     os << "<p>" << line << "</p>";
   os << "</section>\n";
-}
-
-/// Seconds as people say them.
-static std::string timeText(double seconds) {
-  auto [factor, unit] = seconds >= 1      ? std::pair(1.0, "s")
-                        : seconds >= 1e-3 ? std::pair(1e3, "ms")
-                                          : std::pair(1e6, "µs");
-  return formatv("{0:F2} {1}", seconds * factor, unit).str();
 }
 
 /// "24.7 PFLOP".
@@ -152,6 +145,8 @@ static void drawMesh(ArrayRef<plan::MeshAxis> axes, raw_ostream &os) {
   // Where an axis has more than is drawn, the last position stands for all others.
   auto at = [](int i, int drawn, int64_t size) { return i == drawn - 1 ? size - 1 : int64_t(i); };
   auto label = [](StringRef axis, int i, int drawn, int64_t size) {
+    if (i == drawn - 2 && size > drawn)
+      return std::string("…");
     return i == drawn - 1 && size > drawn ? formatv("{0} .. {1}", escaped(axis), size - 1).str() : formatv("{0} {1}", escaped(axis), i).str();
   };
   for (int block = 0; block < groups; ++block) {
