@@ -45,6 +45,9 @@ if os.path.exists(os.path.join(config.meshwright_build, "runtime", "with_cudnn")
 for program in ("chromium", "mkdocs"):
     if shutil.which(program):
         config.available_features.add(program)
+# Slurm's daemons, which ordinary users do not have on their PATH.
+if shutil.which("slurmctld", path=os.environ["PATH"] + ":/usr/sbin"):
+    config.available_features.add("slurm")
 # XLA's compiler for processors, which judges what --target stablehlo writes. MESHWRIGHT_JAX_PYTHON
 # names a Python that has jaxlib.
 jax = shutil.which(os.environ.get("MESHWRIGHT_JAX_PYTHON", "python3"))
