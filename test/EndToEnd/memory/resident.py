@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a run of GPT-2 124M has in memory at most is what the plan says, within 5%: resident.py CONFIG CORPUS WORK
+"""What a run of GPT-2 124M has in memory at most is what the plan says, within 5%: resident.py CONFIG CORPUS WORK [--all]
 
 The plan's total is the arena and what communicators allocate beside it. What is more are pages of the program and its
 libraries, OpenBLAS's buffers and the data file. On one rank, and for the largest of two MPI
-processes, without checkpoints and with one, which is brought together in parts."""
+processes, without checkpoints and with one, which is brought together in parts. Without --all, one of the two for each."""
 import json
 import pathlib
 import sys
@@ -13,11 +13,12 @@ from harness import call, check, compile, fresh, most_resident
 
 config, corpus = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 fresh(sys.argv[3])
-for name, mesh, launcher in (("one rank", "", []), ("two processes", "data=2", ["meshwright", "run", "--mpi", "-n", "2"])):
+for name, mesh, launcher, few in (("one rank", "", [], 1), ("two processes", "data=2", ["meshwright", "run", "--mpi", "-n", "2"], 0)):
     compile(config, "exe", mesh=mesh, batch=4, seq=64, dropout=0)
     plan = json.loads(call(["meshwright", "inspect", "--json", "exe"]))
     total = plan["arena_bytes"] + sum(plan["scratch_bytes"])
-    for more in ([], ["--save", "checkpoints"]):
+    ways = ([], ["--save", "checkpoints"])
+    for more in ways if "--all" in sys.argv else [ways[few]]:
         have = most_resident([*launcher, "./exe", "--data", corpus, "--tokens", "u8", "--steps", 2,
                          "--lr", "1e-4", *more], timeout=300)
         apart = 100 * (have / total - 1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A checkpoint is brought together in parts: saving takes little memory, however large a tensor is, and every mesh writes the same
-tensors: save.py CONFIG CORPUS WORK
+tensors: save.py CONFIG CORPUS WORK [--all]
 
 Initial values depend on a weight's name and index alone, so that checkpoints after no step are the same."""
 import json
@@ -28,7 +28,8 @@ def tensors(path):
 
 
 starts = []
-for words in ("one", "data=2+zero=3", "data=2+zero=3+precision=bf16", "tensor=2", "pipe=2/2", "data=2,tensor=2+zero=3"):
+few = ("one", "data=2+zero=3+precision=bf16", "data=2,tensor=2+zero=3")
+for words in (*few, "data=2+zero=3", "tensor=2", "pipe=2/2") if "--all" in sys.argv else few:
     options = strategy(words)
     ranks = ranks_of(options.get("mesh") or "")
     compile("config.json", "exe", batch=4, seq=16, **options)

@@ -4,7 +4,7 @@ parallelism and ZeRO; each run must have the losses, gradient norms and weights 
 
   pipelines.py INPUTS WORK [--all [--part I/N] | --rows MODEL:ROW...]
 
-Alone: the rows of OFTEN, with MPI too. --all: each schedule with each policy, with the other strategies in turn, so that every
+Alone: every other row of OFTEN, with MPI too. --all: each schedule with each policy, with the other strategies in turn, so that every
 strategy meets every schedule and policy; every fourth row with MPI. --part: every N-th row of them from the I-th on. A row is written as for golden.py; auto stands for
 the budget halfway between the plans of `none` and `full`.
 """
@@ -117,5 +117,5 @@ elif "--all" in sys.argv:
     part, parts = map(int, sys.argv[sys.argv.index("--part") + 1].split("/")) if "--part" in sys.argv else (0, 1)
     main(list(every_row())[part::parts], False)
 else:
-    main([(model, name) for model, names in OFTEN.items() for name in names.split()], True)
+    main([(model, name) for model, names in OFTEN.items() for name in names.split()][::2], True)
     share_messages("golden-more/llama-deep", "pipe=2,tensor=2/4")
