@@ -281,7 +281,7 @@ protected:
 } // namespace
 
 TEST_F(RandomPrograms, GraphsOfOps) {
-  for (unsigned seed = 0; seed < programs(350) && !HasFailure(); ++seed) {
+  for (unsigned seed = 0; seed < programs(180) && !HasFailure(); ++seed) {
     random.seed(seed);
     interp::RandomGraphOptions options;
     options.granularity = 4;
@@ -289,7 +289,7 @@ TEST_F(RandomPrograms, GraphsOfOps) {
     OwningOpRef<ModuleOp> module = interp::randomGraph(&context, seed, options);
     compare(*module, "main", seed);
   }
-  EXPECT_GT(looped, programs(350) / 4);
+  EXPECT_GT(looped, programs(180) / 4);
   // What is padded has no proof.
   expectProofs(0.9);
 }
@@ -297,21 +297,21 @@ TEST_F(RandomPrograms, GraphsOfOps) {
 TEST_F(RandomPrograms, TrainingSteps) {
   interp::RandomGraphOptions options;
   options.granularity = 4;
-  compareSteps(150, options);
-  EXPECT_GT(looped, programs(150) / 4);
+  compareSteps(70, options);
+  EXPECT_GT(looped, programs(70) / 4);
   expectProofs(0.8);
 }
 
 TEST_F(RandomPrograms, UnevenGraphsOfOps) {
   uneven = true;
-  for (unsigned seed = 0; seed < programs(100) && !HasFailure(); ++seed) {
+  for (unsigned seed = 0; seed < programs(50) && !HasFailure(); ++seed) {
     random.seed(seed);
     interp::RandomGraphOptions options;
     options.dropout = seed % 4 == 0;
     OwningOpRef<ModuleOp> module = interp::randomGraph(&context, seed, options);
     compare(*module, "main", seed);
   }
-  EXPECT_GT(compared, programs(100) / 2);
+  EXPECT_GT(compared, programs(50) / 2);
 }
 
 TEST_F(RandomPrograms, UnevenTrainingSteps) {
@@ -320,8 +320,8 @@ TEST_F(RandomPrograms, UnevenTrainingSteps) {
   // Sequences and layers are never padded; most meshes divide them.
   options.rowsMultiple = 8;
   options.layers = 4;
-  compareSteps(60, options);
-  EXPECT_GT(compared, programs(60) / 3);
+  compareSteps(40, options);
+  EXPECT_GT(compared, programs(40) / 3);
 }
 
 // What runs again computes the same, to the last bit, whatever is kept.
@@ -364,7 +364,7 @@ TEST_F(RandomPrograms, Rematerialized) {
 // A loss in parts is the same sum, in another order, and so are its gradients.
 TEST_F(RandomPrograms, LossInParts) {
   unsigned loops = 0;
-  for (unsigned seed = 0; seed < programs(60) && !HasFailure(); ++seed) {
+  for (unsigned seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
     random.seed(seed);
     interp::RandomGraphOptions graph;
     graph.granularity = 4;
@@ -395,5 +395,5 @@ TEST_F(RandomPrograms, LossInParts) {
 
     expectSameStep(*before, *after, mesh, seed, /*tolerance=*/1e-9);
   }
-  EXPECT_GT(loops, programs(60) / 4);
+  EXPECT_GT(loops, programs(40) / 4);
 }

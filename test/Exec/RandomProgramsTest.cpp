@@ -258,7 +258,7 @@ static int64_t arenaOfWholeStacks(ModuleOp module) {
 }
 
 TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
-  for (uint64_t seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < programs(20) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     OwningOpRef<ModuleOp> before = randomStep(seed);
     ASSERT_TRUE(succeeded(formKernels(*before)));
@@ -392,7 +392,7 @@ static void splitIntoTasks(ModuleOp module) {
 /// padding, which updates mask, some are tasks.
 TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
   unsigned loops = 0, copies = 0, masks = 0, changed = 0;
-  for (uint64_t seed = 0; seed < programs(48) && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < programs(24) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     // Such schedules have more microbatches than stages.
     bool tasks = seed % 3 != 2 && seed / 3 % 3 > 0;
@@ -541,7 +541,7 @@ static unsigned unrollIntoCalls(ModuleOp module) {
 
 TEST_F(ExecRandomPrograms, CallsHoldTheSame) {
   unsigned calls = 0, inPlace = 0;
-  for (uint64_t seed = 0; seed < programs(30) && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < programs(16) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     OwningOpRef<ModuleOp> before = randomStep(seed);
     calls += unrollIntoCalls(*before);
