@@ -201,6 +201,13 @@ static std::string unlessSeveralRanks(const Options &options, const Plan &plan) 
              : "compares what several ranks hold, but this executable has one rank: leave it out";
 }
 
+static std::string unlessFellows(const Options &options, const Plan &plan) {
+  // Each program is that of one position along the axis pipe.
+  return size_t(plan.ranks()) > plan.programs.size() || options.stragglers == 0
+             ? ""
+             : "compares ranks that do the same work, but no two ranks of this executable do: leave it out";
+}
+
 static std::string unlessInterval(const Options &options, const Plan &) {
   // A folder that is given no interval has this one's.
   bool isUsed = options.saveEvery == 0 ||
@@ -435,6 +442,11 @@ static constexpr RunFlag flags[] = {
          "the tensor and the rank where they differ; 0: never"}
         .from(0)
         .unless(unlessSeveralRanks),
+    RunFlag{"--stragglers", "K", &Options::stragglers,
+         "measure the kernels of one step of every K, and name ranks whose kernels take 1.2 times as long "
+         "as those of ranks with the same work, in the median of five such steps; 0: never"}
+        .from(0)
+        .unless(unlessFellows),
     RunFlag{"--metrics", "FILE", &Options::metrics,
          "log metrics: one line of JSON per step with loss, learning rate, time and so on; CSV if "
          "FILE ends in .csv"}

@@ -54,8 +54,11 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
       context->cores = textOf(cores);
       context->unboundCores = allowed;
     }
-    if (!options.trace.empty())
+    if (!options.trace.empty() || options.stragglers) {
       context->trace = std::make_unique<Trace>();
+      if (context->device)
+        context->trace->kernelCategory = "gpu";
+    }
     return trainer.emplace(*context, options).train();
   } catch (const std::exception &error) {
     endAllRanks(error);

@@ -88,7 +88,7 @@ struct Options {
   int64_t evalBatches = 0;                        ///< 0: all
   double initialLossScale = 65536, minLossScale = 1;
   int64_t lossScaleWindow = 1000, hysteresis = 2;
-  int64_t checkReplicas = 0; ///< 0: never
+  int64_t checkReplicas = 0, stragglers = 0; ///< 0: never
   int64_t expertTokensEvery = 0, idleExpertSteps = 100; ///< 0: never
   std::string cudaGraphs = "auto";
   std::string generate, tokenizer;

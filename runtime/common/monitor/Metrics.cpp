@@ -139,6 +139,10 @@ static Json jsonOf(const StepMetrics &metrics) {
     json["expert_rounds"] = *metrics.expertRounds;
   if (metrics.attentionImbalance)
     json["attention_imbalance"] = *metrics.attentionImbalance;
+  if (metrics.slowest) {
+    json["slowest_rank"] = metrics.slowest->first;
+    json["slowest_rank_ratio"] = metrics.slowest->second;
+  }
   if (metrics.lossScale)
     json["loss_scale"] = *metrics.lossScale;
   if (metrics.lossScale || metrics.failedRouter || metrics.skipped)

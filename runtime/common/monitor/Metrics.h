@@ -61,6 +61,8 @@ struct StepMetrics {
   std::optional<Rewards> rewards; ///< with --loss dpo
   std::optional<int32_t> expertRounds; ///< the most rounds, over all ranks, in which rows went to their experts
   std::optional<double> attentionImbalance; ///< of ranks that divide documents: the most of one over the mean
+  /// The rank whose kernels take longest beside those of ranks with the same work, and how many times as long.
+  std::optional<std::pair<size_t, double>> slowest;
   /// Of weights and states after this step, by their names in checkpoints, where asked for.
   std::vector<std::pair<std::string, double>> norms;
   std::vector<Evaluation> evaluations; ///< of all sets, after this step

@@ -89,6 +89,10 @@ void EventFile::write(const StepMetrics &metrics) {
     add("expert_rounds", *metrics.expertRounds);
   if (metrics.attentionImbalance)
     add("attention_imbalance", *metrics.attentionImbalance);
+  if (metrics.slowest) {
+    add("slowest_rank", double(metrics.slowest->first));
+    add("slowest_rank_ratio", metrics.slowest->second);
+  }
   if (metrics.lossScale || metrics.failedRouter || metrics.skipped)
     add("skipped", metrics.skipped);
   for (const auto &[name, norm] : metrics.norms)

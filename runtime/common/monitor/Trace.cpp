@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <set>
 
@@ -28,6 +29,10 @@ void Trace::add(const char *name, const char *category, int64_t begin, int64_t e
   if (!recording)
     return;
   std::lock_guard<std::mutex> lock(mutex);
+  if (!std::strcmp(category, kernelCategory))
+    kernels += end - begin;
+  if (!keeping)
+    return;
   if (spans.size() < limit)
     spans.push_back({name, category, location, begin, end, index, bytes, row});
   else

@@ -61,8 +61,11 @@ public:
     return span;
   }
 
-  /// Whether spans are kept now: of steps that are not asked for none are.
-  bool recording = true;
+  /// Whether spans are taken now, and whether they are kept for the file: of steps that are not asked for none are.
+  bool recording = true, keeping = true;
+  /// Nanoseconds of the spans of kernels that were taken, also of those that are not kept. Theirs is the category `kernelCategory`.
+  int64_t kernels = 0;
+  const char *kernelCategory = "compute";
   uint64_t droppedSpans() const { return dropped; }
 
   /// Bytes that the rank's collectives have sent, by kind.

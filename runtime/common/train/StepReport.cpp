@@ -53,6 +53,8 @@ std::vector<std::string> StepReport::columns(const std::vector<Evaluation> &eval
   }
   if (AttentionShares::areCounted(plan))
     all.attentionImbalance = 0;
+  if (run.options.stragglers)
+    all.slowest.emplace(0, 1);
   if (run.scaler)
     all.lossScale = 0;
   return MetricsFile::columnsOf(all);

@@ -34,6 +34,8 @@ Trainer::Trainer(MwContext &context, const Options &options)
   report.check();
   if (options.checkReplicas)
     replicas.emplace(context);
+  if (options.stragglers)
+    stragglers.emplace(*context.world, int32_t(plan.program));
   run.loadWeights();
   peak = peakOfAll();
   context.world->barrier(); // Every rank has what it needs.
@@ -104,10 +106,13 @@ void Trainer::fillScalars(int64_t step) {
 
 void Trainer::startStep(int64_t step) {
   context.status.step = step;
-  if (context.trace)
-    context.trace->recording =
-        step >= options.traceFrom &&
+  if (context.trace) {
+    context.trace->keeping =
+        !options.trace.empty() && step >= options.traceFrom &&
         (options.traceSteps == 0 || step - options.traceFrom < options.traceSteps);
+    context.trace->recording = context.trace->keeping || isMeasured(step);
+    context.trace->kernels = 0;
+  }
   TraceScope span(context.trace.get(), "read data", "io");
   ActivityScope activity(context.status, "reading data");
   saving.attempt([&] { batches.fill(step); });
@@ -247,6 +252,11 @@ int Trainer::runSteps() {
       comparedStep = -1; // The steps from here on are made again.
       time.loseSteps();
       continue;
+    }
+    if (isMeasured(step)) {
+      for (const std::string &words : stragglers->note(double(context.trace->kernels) / 1e9))
+        run.note(text("step ", step, ": ", words));
+      result.slowest = stragglers->slowest();
     }
     bool last = step + 1 == options.steps;
     if (!batches.evaluationSets().empty() &&

@@ -9,6 +9,7 @@
 #include "common/train/Batches.h"
 #include "common/train/Run.h"
 #include "common/monitor/ReplicaCheck.h"
+#include "common/monitor/Stragglers.h"
 #include "common/monitor/TimeUse.h"
 #include "common/train/Recovery.h"
 #include "common/train/Saving.h"
@@ -37,6 +38,8 @@ private:
   double peakOfAll() const;
   /// Fails where replicas of a value differ between ranks. Collective.
   void checkReplicas();
+  /// Whether a step's kernels are measured for --stragglers.
+  bool isMeasured(int64_t step) const { return stragglers && (step + 1) % options.stragglers == 0; }
   void sayHello() const;
   void evaluateOnly();
   /// Runs the steps until the last or a signal, which it returns, or 0.
@@ -55,6 +58,7 @@ private:
   StepReport report;
   Recovery recovery;
   std::optional<ReplicaCheck> replicas; ///< with --check-replicas
+  std::optional<Stragglers> stragglers; ///< with --stragglers
   int64_t comparedStep = -1;            ///< after which replicas were compared last
   TimeUse time;
   double peak = 0; ///< of all ranks, in FLOP/s; 0: not known
