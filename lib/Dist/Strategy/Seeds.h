@@ -65,7 +65,7 @@ public:
          const IndexClasses &classes)
       : module(module), meshName(meshName), mesh(std::move(mesh)), classes(classes) {}
 
-  /// Seeds that the module's `dist.seeds` asks for by parameters' names.
+  /// Seeds that the module's `dist.seeds` asks for by names of parameters and of values.
   mlir::LogicalResult userSeeds();
   /// Tokens, targets and sequence numbers are sharded along the batch.
   mlir::LogicalResult batch();
@@ -89,6 +89,9 @@ public:
   mlir::LogicalResult server(llvm::ArrayRef<unsigned> axes);
 
 private:
+  /// Seeds the values of functions that "@function:value" matches.
+  mlir::LogicalResult valueSeed(llvm::StringRef pattern, ShardingAttr wanted,
+                                llvm::function_ref<mlir::InFlightDiagnostic()> error);
   Sharding shardingOf(train::VariableOp variable, const TensorClasses &chosen,
                       llvm::StringRef axis);
   ShardingAttr attr(const Sharding &sharding) {

@@ -20,6 +20,75 @@ static ShardingAttr parse(FlatSymbolRefAttr mesh, StringRef text) {
   return dyn_cast_or_null<ShardingAttr>(parseAttribute(whole, mesh.getContext()));
 }
 
+/// The name of a value in IR, without the number that tells equal ones apart; arguments without
+/// one have their number.
+static std::string nameOf(Value value) {
+  if (auto name = value.getLoc()->findInstanceOf<NameLoc>())
+    return name.getName().str();
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument ? std::to_string(argument.getArgNumber()) : "";
+}
+
+LogicalResult Seeder::valueSeed(StringRef pattern, ShardingAttr wanted,
+                                function_ref<InFlightDiagnostic()> error) {
+  auto [functionPattern, valuePattern] = pattern.drop_front().split(':');
+  auto functions = llvm::GlobPattern::create(functionPattern);
+  auto values = llvm::GlobPattern::create(valuePattern);
+  if (!functions || !values)
+    return error() << "has a bad pattern: "
+                   << llvm::toString(llvm::joinErrors(functions.takeError(), values.takeError()));
+  SmallVector<StringRef> all;
+  SmallVector<func::FuncOp> found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    all.push_back(function.getSymName());
+    if (!function.isExternal() && functions->match(function.getSymName()))
+      found.push_back(function);
+  }
+  if (found.empty()) {
+    InFlightDiagnostic none = error() << "matches no function; functions are ";
+    llvm::interleaveComma(all, none);
+    return none;
+  }
+  bool isNamed = false, any = false;
+  auto fits = [&](Value value) {
+    if (!values->match(nameOf(value)))
+      return false;
+    isNamed = true;
+    return cast<RankedTensorType>(value.getType()).getRank() == int64_t(wanted.getDims().size());
+  };
+  auto contradicts = [&](Attribute before) { return before && !isa<UnitAttr>(before) && before != wanted; };
+  for (func::FuncOp function : found) {
+    bool differs = false;
+    for (BlockArgument argument : function.getArguments())
+      if (fits(argument)) {
+        any = true;
+        differs |= contradicts(function.getArgAttr(argument.getArgNumber(), DistDialect::seedAttr));
+        function.setArgAttr(argument.getArgNumber(), DistDialect::seedAttr, wanted);
+      }
+    function.walk([&](train::ShardingRuleOpInterface op) {
+      for (OpResult result : op->getResults()) {
+        if (!fits(result))
+          continue;
+        any = true;
+        SmallVector<Attribute> seeds(op->getNumResults(), UnitAttr::get(op->getContext()));
+        if (auto list = op->getAttrOfType<ArrayAttr>(DistDialect::seedAttr))
+          seeds.assign(list.begin(), list.end());
+        differs |= contradicts(seeds[result.getResultNumber()]);
+        seeds[result.getResultNumber()] = wanted;
+        op->setAttr(DistDialect::seedAttr, ArrayAttr::get(op->getContext(), seeds));
+      }
+    });
+    if (differs)
+      return error() << "contradicts another seed of a value in @" << function.getSymName() << "; keep one";
+  }
+  if (!any && isNamed)
+    return error() << "has " << wanted.getDims().size() << " dimensions, but no value of that name has";
+  if (!any)
+    return error() << "matches no value of @" << found.front().getSymName()
+                   << "; names are those of --emit step, without % and number";
+  return success();
+}
+
 LogicalResult Seeder::userSeeds() {
   auto list = module->getAttrOfType<ArrayAttr>(DistDialect::seedsAttr);
   if (!list)
@@ -35,14 +104,19 @@ LogicalResult Seeder::userSeeds() {
     auto error = [&] {
       return module.emitError("seed \"") << pattern << "\" = \"" << text << "\" ";
     };
-    auto glob = llvm::GlobPattern::create(pattern);
-    if (!glob)
-      return error() << "has a bad pattern: " << llvm::toString(glob.takeError());
     ShardingAttr wanted = parse(meshName, text);
     if (!wanted || !wanted.getPartial().empty())
       return error() << "is not a list of dimensions; write it as \"[{tensor}, {}]\"";
     if (failed(wanted.verifyAxes(mesh, error)))
       return failure();
+    if (pattern.starts_with("@")) {
+      if (failed(valueSeed(pattern, wanted, error)))
+        return failure();
+      continue;
+    }
+    auto glob = llvm::GlobPattern::create(pattern);
+    if (!glob)
+      return error() << "has a bad pattern: " << llvm::toString(glob.takeError());
     bool any = false;
     for (auto variable : module.getOps<train::VariableOp>()) {
       if (!variable.isParameter() || !glob->match(variable.getSymName()))

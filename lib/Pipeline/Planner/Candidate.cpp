@@ -50,21 +50,26 @@ static llvm::Error withProgram(const CompileOptions &options,
   return plan ? use(**module, *plan) : plan.takeError();
 }
 
-Candidate planner::compileLayout(const Problem &problem, const Layout &layout) {
+Candidate planner::simulate(const CompileOptions &options, const cost::Cluster &cluster) {
   Candidate candidate;
-  candidate.layout = layout;
-  auto simulate = [&](ModuleOp module, const CompiledPlan &plan) -> llvm::Error {
+  auto use = [&](ModuleOp module, const CompiledPlan &plan) -> llvm::Error {
     candidate.bytes = plan.deviceBytes;
     candidate.flops = plan.flops - plan.recomputedFlops;
-    llvm::Expected<StepTime> step = predictStep(module, problem.cluster);
+    llvm::Expected<StepTime> step = predictStep(module, cluster);
     if (!step)
       return step.takeError();
     candidate.seconds = step->seconds;
     candidate.parts = step->mean();
     return llvm::Error::success();
   };
-  if (llvm::Error error = withProgram(optionsOf(problem.options, problem.batch, layout), simulate))
+  if (llvm::Error error = withProgram(options, use))
     candidate.refused = toString(std::move(error));
+  return candidate;
+}
+
+Candidate planner::compileLayout(const Problem &problem, const Layout &layout) {
+  Candidate candidate = simulate(optionsOf(problem.options, problem.batch, layout), problem.cluster);
+  candidate.layout = layout;
   return candidate;
 }
 

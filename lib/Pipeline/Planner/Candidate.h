@@ -27,6 +27,9 @@ struct Candidate {
 /// The options of a compilation of `layout`: those of `options`, and its flags.
 CompileOptions optionsOf(const CompileOptions &options, int64_t batch, const Layout &layout);
 
+/// Compiles what `options` say in a context of its own and simulates a step on `cluster`; the layout is empty.
+Candidate simulate(const CompileOptions &options, const cost::Cluster &cluster);
+
 /// Compiles `layout` in a context of its own and simulates a step on the problem's cluster.
 Candidate compileLayout(const Problem &problem, const Layout &layout);
 

@@ -59,7 +59,7 @@ std::string Layout::str() const {
   return text.empty() ? "one device" : text;
 }
 
-double Problem::capacity() const {
+double planner::capacityOf(const CompileOptions &options, const cost::Cluster &cluster, int64_t devices) {
   double limit = options.memoryLimit.text.empty() ? 0 : options.memoryLimit.count;
   double bytes = cost::DevicesInUse(cluster, devices).capacity;
   return limit > 0 && bytes > 0 ? std::min(limit, bytes) : std::max(limit, bytes);

@@ -39,6 +39,9 @@ struct Layout {
   std::string str() const;
 };
 
+/// Bytes that a device of the first `devices` may use: of the smallest of them, and --memory-limit; 0: not known.
+double capacityOf(const CompileOptions &options, const cost::Cluster &cluster, int64_t devices);
+
 /// What the search is about.
 struct Problem {
   const CompileOptions &options; ///< with the flags that are kept
@@ -48,8 +51,7 @@ struct Problem {
   std::map<std::string, int64_t> keptAxes; ///< of the mesh
 
   bool isKept(llvm::StringRef flag) const { return options.given.count(flag.str()); }
-  /// Bytes that a device may use: of the smallest of them, and --memory-limit; 0: not known.
-  double capacity() const;
+  double capacity() const { return capacityOf(options, cluster, devices); }
 };
 
 /// The layout with its axes in other orders, in each of which groups of ranks lie on other links of the

@@ -7,12 +7,17 @@
 #include "Explain.h"
 #include "Prepare.h"
 #include "Search.h"
+#include "Tensors.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Cost/DevicesInUse.h"
 #include "meshwright/Pipeline.h"
+#include "meshwright/Strategy.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+
+#include <numeric>
+#include <set>
 
 using namespace mlir;
 using namespace meshwright;
@@ -26,6 +31,8 @@ static constexpr const char *usage =
     "usage: meshwright plan MODEL --cluster FILE|NAME --devices N --batch B [flags] [--keep FLAGS]\n"
     "                       [-o RECIPE.toml] [--json] [--seconds T] [--layouts N] [--threads N]\n"
     "                       [--exhaustive]\n"
+    "       meshwright plan MODEL --cluster FILE|NAME --tensors --mesh [data=N,]tensor=N --batch B [flags]\n"
+    "                       [-o RECIPE.toml] [--json] [--threads N]\n"
     "  Searches for the layout with the shortest step that fits into device memory: mesh, ZeRO stage,\n"
     "  microbatches, pipeline schedule and activation checkpointing. Candidates are compiled and\n"
     "  simulated on the cluster, the most promising first, for at most T seconds (60). Flags of\n"
@@ -33,7 +40,10 @@ static constexpr const char *usage =
     "  of the layout, e.g. --keep '--mesh tensor=4 --schedule 1f1b', which leaves the other mesh axes\n"
     "  to the search. -o writes the best layout as a recipe for 'meshwright compile --recipe'.\n"
     "  --layouts N stops after N compilations; --exhaustive also compiles layouts that lower bounds\n"
-    "  rule out; --threads N compiles N layouts in parallel. docs/planning.md lists what is searched.\n";
+    "  rule out; --threads N compiles N layouts in parallel. docs/planning.md lists what is searched.\n"
+    "  --tensors searches how each parameter is sharded along the axis tensor of a given mesh. What it\n"
+    "  finds is compiled and simulated beside tensor parallelism and sequence parallelism, and -o\n"
+    "  writes the fastest of them as a recipe with seeds.\n";
 
 namespace {
 struct Arguments {
@@ -41,7 +51,8 @@ struct Arguments {
   std::string recipe, keep;
   int64_t devices = 0;
   Limits limits;
-  bool json = false;
+  bool json = false, tensors = false;
+  std::set<std::string> given; ///< of the command's own flags
 };
 } // namespace
 
@@ -56,8 +67,12 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
     auto *count = llvm::find_if(counts, [&](auto &entry) { return entry.first == arg; });
     if (arg == "-h" || arg == "--help")
       return llvm::make_error<HelpRequested>(usage);
+    if (arg.starts_with("-"))
+      read.given.insert(arg.str());
     if (arg == "--json") {
       read.json = true;
+    } else if (arg == "--tensors") {
+      read.tensors = true;
     } else if (arg == "--exhaustive") {
       read.limits.exhaustive = true;
     } else if ((arg == "-o" || arg == "--output") && hasValue) {
@@ -184,15 +199,19 @@ static void print(const Problem &problem, const Found &found, llvm::raw_ostream 
   }
 }
 
-/// The flags that were given and those of the layout, as a recipe.
-static std::string recipeOf(const Problem &problem, const Candidate &candidate) {
+/// The flags that were given and those of the plan, as a recipe.
+static std::string recipeOf(const CompileOptions &options, const Candidate &candidate, int64_t devices) {
   std::string text = llvm::formatv("# meshwright plan: {0:F4} s a step on {1} devices of {2}, {3} "
                                    "bytes a device\nmodel = {4}\n",
-                                   candidate.seconds, problem.devices, problem.cluster.name,
-                                   candidate.bytes, llvm::json::Value(problem.options.model))
+                                   candidate.seconds, devices, options.cluster->name, candidate.bytes,
+                                   llvm::json::Value(options.model))
                          .str();
   auto quoted = [](StringRef value) { return llvm::formatv("{0}", llvm::json::Value(value)).str(); };
-  auto add = [&](const Flag &flag, std::string value) {
+  for (const Flag &flag : compileFlags()) {
+    if (!options.given.count(flag.name) || flag.form == Flag::List ||
+        llvm::is_contained({"recipe", "plan", "devices"}, StringRef(flag.name)))
+      continue;
+    std::string value = flag.text(options);
     // Flags have no text for what is off.
     if (value.empty() && flag.form == Flag::Integer)
       value = "0";
@@ -200,21 +219,10 @@ static std::string recipeOf(const Problem &problem, const Candidate &candidate) 
       value = "false";
     bool isBare = flag.form == Flag::Integer || flag.form == Flag::Switch;
     text += std::string(flag.name) + " = " + (isBare ? value : quoted(value)) + "\n";
-  };
-  auto layout = candidate.layout.flags();
-  for (const Flag &flag : compileFlags()) {
-    auto chosen = llvm::find_if(layout, [&](auto &entry) { return entry.first == flag.name; });
-    if (chosen != layout.end())
-      add(flag, chosen->second);
-    else if (flag.name == StringRef("batch"))
-      add(flag, std::to_string(problem.batch));
-    else if (problem.isKept(flag.name) && flag.form != Flag::List &&
-             !llvm::is_contained({"recipe", "plan", "devices"}, StringRef(flag.name)))
-      add(flag, flag.text(problem.options));
   }
-  if (!problem.options.seeds.empty())
+  if (!options.seeds.empty())
     text += "\n[seeds]\n";
-  for (auto &[pattern, sharding] : problem.options.seeds)
+  for (auto &[pattern, sharding] : options.seeds)
     text += quoted(pattern) + " = " + quoted(sharding) + "\n";
   return text;
 }
@@ -246,6 +254,103 @@ static llvm::json::Value jsonOf(const Problem &problem, const Found &found, bool
   return object;
 }
 
+//===----------------------------------------------------------------------===//
+// Single tensors
+//===----------------------------------------------------------------------===//
+
+static std::string stepText(double seconds) {
+  bool isShort = seconds < 0.1;
+  return llvm::formatv("{0:F3} {1}", seconds * (isShort ? 1e3 : 1), isShort ? "ms" : "s").str();
+}
+
+static void print(const CompileOptions &options, const TensorSearchResult &found, llvm::raw_ostream &os) {
+  os << llvm::formatv("{0} on {1} devices of {2}; {3} ops, each layer's once, searched in {4:F1} s; {5}\n",
+                      dist::meshText(options.mesh), options.mesh.size(), options.cluster->name, found.ops, found.seconds,
+                      found.isProved ? "no other choice costs less by the search's estimate"
+                                     : llvm::formatv("not proved to be the best: its estimate is {0:F1}% above "
+                                                     "the lower bound", 100 * (found.cost / found.bound - 1))
+                                           .str());
+  size_t width = 0;
+  for (const FoundTensor &tensor : found.tensors)
+    width = std::max(width, tensor.name.size());
+  for (const FoundTensor &tensor : found.tensors)
+    os << "  " << llvm::left_justify(tensor.name, width + 2) << llvm::left_justify(tensor.sharding, 22) << "  " << tensor.words << "\n";
+  constexpr size_t most = 6;
+  if (!found.reshards.empty())
+    os << "it sends, by its estimate of a step:\n";
+  for (const FoundReshard &reshard : llvm::ArrayRef(found.reshards).take_front(most))
+    os << llvm::formatv("{0,10}  {1}: {2} to {3}\n", stepText(reshard.seconds), reshard.value, reshard.from, reshard.to);
+  if (found.reshards.size() > most)
+    os << llvm::formatv("{0,10}  {1} others\n", stepText(std::accumulate(found.reshards.begin() + most, found.reshards.end(), 0.0,
+                                                       [](double sum, const FoundReshard &one) { return sum + one.seconds; })),
+                        found.reshards.size() - most);
+  os << "      step     memory  compiled and simulated\n";
+  for (auto [i, plan] : llvm::enumerate(found.plans)) {
+    const Candidate &candidate = plan.candidate;
+    if (!candidate.refused.empty()) {
+      os << llvm::formatv("{0,10}{1,11}  {2}: {3}\n", "refused", "", plan.name, candidate.refused);
+      continue;
+    }
+    os << llvm::formatv("{0,10}{1,8:F1} GB  {2}{3}\n", stepText(candidate.seconds), double(candidate.bytes) / 1e9, plan.name,
+                        i >= found.fitting ? ", does not fit" : "");
+  }
+}
+
+static llvm::json::Value jsonOf(const CompileOptions &options, const TensorSearchResult &found) {
+  llvm::json::Array plans;
+  llvm::json::Array reshards;
+  for (const FoundReshard &reshard : found.reshards)
+    reshards.push_back(llvm::json::Object{{"value", reshard.value}, {"from", reshard.from}, {"to", reshard.to}, {"seconds", reshard.seconds}});
+  llvm::json::Object seeds;
+  for (const FoundTensor &tensor : found.tensors)
+    seeds[tensor.name] = tensor.sharding;
+  for (auto [i, plan] : llvm::enumerate(found.plans)) {
+    const Candidate &candidate = plan.candidate;
+    llvm::json::Object object{{"name", plan.name}};
+    if (!candidate.refused.empty()) {
+      object["refused"] = candidate.refused;
+    } else {
+      llvm::json::Object breakdown;
+      candidate.parts.forEach([&](StringRef name, double part) { breakdown[name.str()] = part; });
+      object["step_s"] = candidate.seconds;
+      object["peak_bytes"] = candidate.bytes;
+      object["fits"] = i < found.fitting;
+      object["breakdown"] = std::move(breakdown);
+    }
+    plans.push_back(std::move(object));
+  }
+  return llvm::json::Object{{"cluster", options.cluster->name},
+                            {"mesh", dist::meshText(options.mesh)},
+                            {"ops", found.ops},
+                            {"proved", found.isProved},
+                            {"estimate_s", found.cost},
+                            {"bound_s", found.bound},
+                            {"seconds", found.seconds},
+                            {"seeds", std::move(seeds)},
+                            {"reshards", std::move(reshards)},
+                            {"plans", std::move(plans)}};
+}
+
+static Error planTensors(const Arguments &arguments, const CompileOptions &options, MLIRContext &context,
+                         llvm::raw_ostream &os) {
+  for (const char *flag : {"--devices", "--keep", "--layouts", "--seconds", "--exhaustive"})
+    if (arguments.given.count(flag))
+      return createStringError(std::string(flag) + " is for the search of a layout; with --tensors the mesh is "
+                                                   "given, leave it out");
+  Expected<TensorSearchResult> found = searchTensors(options, arguments.limits.threads, context);
+  if (!found)
+    return found.takeError();
+  const TensorPlan &best = found->plans.front();
+  if (!arguments.recipe.empty())
+    if (Error error = writeFileAtomically(recipeOf(best.options, best.candidate, options.mesh.size()), arguments.recipe))
+      return error;
+  if (arguments.json)
+    os << llvm::formatv("{0:2}\n", jsonOf(options, *found));
+  else
+    print(options, *found, os);
+  return Error::success();
+}
+
 Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &context,
                              llvm::raw_ostream &os) {
   Expected<Arguments> read = readArguments(args);
@@ -270,6 +375,8 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
   if (!options->plan.empty() && !options->fromRecipe.count("plan"))
     return createStringError("--plan " + options->plan +
                              " changes nothing: plan searches layouts anyway; leave it out");
+  if (read->tensors)
+    return planTensors(*read, *options, context, os);
   int64_t devices = read->devices ? read->devices : options->devices;
   Expected<Problem> problem = prepare(*options, devices, *axes, context);
   if (!problem)
@@ -278,7 +385,7 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
   if (found.fitting.empty())
     return nothingFits(*problem, found, read->limits.threads);
   if (!read->recipe.empty())
-    if (Error error = writeFileAtomically(recipeOf(*problem, found.fitting.front()), read->recipe))
+    if (Error error = writeFileAtomically(recipeOf(optionsOf(*options, problem->batch, found.fitting.front().layout), found.fitting.front(), problem->devices), read->recipe))
       return error;
   if (read->json)
     os << llvm::formatv("{0:2}\n", jsonOf(*problem, found, read->limits.exhaustive));

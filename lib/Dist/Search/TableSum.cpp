@@ -1,0 +1,416 @@
+//===- TableSum.cpp - the least sum of tables -------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "TableSum.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cassert>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <set>
+
+using namespace meshwright::dist;
+using llvm::ArrayRef;
+
+unsigned TableSum::addVariable(unsigned values) {
+  assert(values > 0 && "a variable needs a value");
+  counts.push_back(values);
+  return counts.size() - 1;
+}
+
+void TableSum::addTable(ArrayRef<unsigned> variables, std::vector<double> costs) {
+  assert(costs.size() == entriesOf(variables) && "one entry for each combination");
+  tables.push_back({llvm::SmallVector<unsigned, 4>(variables), std::move(costs)});
+}
+
+void TableSum::fix(unsigned variable, unsigned value) {
+  std::vector<double> costs(counts[variable], never);
+  costs[value] = 0;
+  addTable(variable, std::move(costs));
+}
+
+size_t TableSum::entriesOf(ArrayRef<unsigned> variables) const {
+  size_t entries = 1;
+  for (unsigned variable : variables)
+    if (__builtin_mul_overflow(entries, size_t(counts[variable]), &entries))
+      return std::numeric_limits<size_t>::max();
+  return entries;
+}
+
+size_t TableSum::indexIn(const Table &table, ArrayRef<unsigned> values) const {
+  size_t index = 0;
+  for (unsigned variable : table.variables)
+    index = index * counts[variable] + values[variable];
+  return index;
+}
+
+double TableSum::costOf(ArrayRef<unsigned> values) const {
+  double sum = 0;
+  for (const Table &table : tables)
+    sum += table.costs[indexIn(table, values)];
+  return sum;
+}
+
+/// The least of the tables' sum over `variable`, for each combination of their other variables.
+TableSum::Table TableSum::eliminate(unsigned variable, ArrayRef<const Table *> summands) const {
+  std::set<unsigned> others;
+  for (const Table *table : summands)
+    others.insert(table->variables.begin(), table->variables.end());
+  others.erase(variable);
+  Table result;
+  result.variables.assign(others.begin(), others.end());
+  size_t width = result.variables.size();
+  // By how much the entry of a summand moves when a variable's value is the next one.
+  std::vector<std::vector<size_t>> strides;
+  std::vector<size_t> own, at(summands.size(), 0);
+  for (const Table *table : summands) {
+    auto &of = strides.emplace_back(width, 0);
+    own.push_back(0);
+    size_t stride = 1;
+    for (unsigned other : llvm::reverse(table->variables)) {
+      if (other == variable)
+        own.back() += stride;
+      else
+        of[llvm::find(result.variables, other) - result.variables.begin()] += stride;
+      stride *= counts[other];
+    }
+  }
+  result.costs.resize(entriesOf(result.variables));
+  std::vector<unsigned> values(width, 0);
+  for (double &least : result.costs) {
+    least = never;
+    for (unsigned value = 0; value < counts[variable]; ++value) {
+      double sum = 0;
+      for (size_t t = 0; t < summands.size(); ++t)
+        sum += summands[t]->costs[at[t] + value * own[t]];
+      least = std::min(least, sum);
+    }
+    for (size_t d = width; d-- > 0;) {
+      bool wraps = ++values[d] == counts[result.variables[d]];
+      for (size_t t = 0; t < summands.size(); ++t)
+        at[t] += strides[t][d] * (wraps ? 1 - size_t(values[d]) : 1);
+      if (!wraps)
+        break;
+      values[d] = 0;
+    }
+  }
+  return result;
+}
+
+/// Takes better values of single variables until there are none.
+void TableSum::improve(Minimum &minimum) const {
+  std::vector<std::vector<const Table *>> tablesOf(size());
+  for (const Table &table : tables)
+    for (unsigned variable : std::set<unsigned>(table.variables.begin(), table.variables.end()))
+      tablesOf[variable].push_back(&table);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (unsigned variable = 0; variable < size(); ++variable) {
+      auto cost = [&] {
+        double sum = 0;
+        for (const Table *table : tablesOf[variable])
+          sum += table->costs[indexIn(*table, minimum.values)];
+        return sum;
+      };
+      unsigned before = minimum.values[variable], best = before;
+      double least = cost();
+      for (unsigned value = 0; value < counts[variable]; ++value) {
+        minimum.values[variable] = value;
+        // Only what is more than rounding is better, so that this ends.
+        if (double sum = cost(); sum < least * (1 - 1e-12)) {
+          least = sum;
+          best = value;
+        }
+      }
+      minimum.values[variable] = best;
+      changed |= best != before;
+    }
+  }
+}
+
+/// Calls `visit` with the index of each entry of `table` in which `variable` has its first value and the
+/// others values that are left, and with by how much the index grows from value to value.
+static void forEachContext(ArrayRef<unsigned> scope, ArrayRef<unsigned> counts, unsigned variable,
+                           const std::vector<std::vector<unsigned>> &left,
+                           llvm::function_ref<bool(size_t, size_t)> visit) {
+  llvm::SmallVector<size_t, 4> strides(scope.size());
+  size_t stride = 1, own = 0;
+  for (size_t d = scope.size(); d-- > 0; stride *= counts[scope[d]]) {
+    strides[d] = stride;
+    own += scope[d] == variable ? stride : 0;
+  }
+  auto walk = [&](auto &walk, size_t d, size_t index) -> bool {
+    if (d == scope.size())
+      return visit(index, own);
+    if (scope[d] == variable)
+      return walk(walk, d + 1, index);
+    for (unsigned value : left[scope[d]])
+      if (!walk(walk, d + 1, index + value * strides[d]))
+        return false;
+    return true;
+  };
+  walk(walk, 0, 0);
+}
+
+/// Whether `by` costs no more than `value` whatever the neighbours have.
+bool TableSum::isDominated(unsigned variable, unsigned value, unsigned by, ArrayRef<const Table *> of,
+                           const Values &left) const {
+  double sum = 0;
+  for (const Table *table : of) {
+    double most = -never;
+    forEachContext(table->variables, counts, variable, left, [&](size_t index, size_t own) {
+      double a = table->costs[index + value * own], b = table->costs[index + by * own];
+      if (a != never)
+        most = std::max(most, b - a);
+      return most != never;
+    });
+    if (most == never)
+      return false;
+    if (most == -never)
+      return true; // It never can be.
+    sum += most;
+  }
+  return sum <= 0;
+}
+
+TableSum::Values TableSum::withoutDominated() const {
+  Values left(size());
+  std::vector<std::vector<const Table *>> of(size());
+  std::vector<std::set<unsigned>> neighbours(size());
+  for (const Table &table : tables)
+    for (unsigned a : std::set<unsigned>(table.variables.begin(), table.variables.end())) {
+      of[a].push_back(&table);
+      neighbours[a].insert(table.variables.begin(), table.variables.end());
+    }
+  std::set<unsigned> open;
+  for (unsigned variable = 0; variable < size(); ++variable) {
+    for (unsigned value = 0; value < counts[variable]; ++value)
+      left[variable].push_back(value);
+    open.insert(variable);
+    // Tables of fewer entries first, which show soonest that a value is needed.
+    llvm::stable_sort(of[variable], [](const Table *a, const Table *b) { return a->costs.size() < b->costs.size(); });
+  }
+  while (!open.empty()) {
+    unsigned variable = *open.begin();
+    open.erase(open.begin());
+    std::vector<unsigned> &values = left[variable];
+    size_t before = values.size();
+    // Of two values that cost the same everywhere the first stays.
+    for (size_t i = values.size(); i-- > 0 && values.size() > 1;)
+      for (size_t j = 0; j < values.size(); ++j)
+        if (j != i && isDominated(variable, values[i], values[j], of[variable], left)) {
+          values.erase(values.begin() + i);
+          break;
+        }
+    if (values.size() < before)
+      open.insert(neighbours[variable].begin(), neighbours[variable].end());
+  }
+  return left;
+}
+
+TableSum TableSum::restrictedTo(const Values &left) const {
+  TableSum result;
+  for (const auto &values : left)
+    result.addVariable(values.size());
+  for (const Table &table : tables) {
+    // Those with one value left are no variables of the table any more.
+    llvm::SmallVector<unsigned, 4> scope;
+    for (unsigned variable : table.variables)
+      if (left[variable].size() > 1)
+        scope.push_back(variable);
+    std::vector<double> costs;
+    constexpr unsigned none = ~0u;
+    forEachContext(table.variables, counts, none, left, [&](size_t index, size_t) {
+      costs.push_back(table.costs[index]);
+      return true;
+    });
+    result.addTable(scope, std::move(costs));
+  }
+  return result;
+}
+
+TableSum::Minimum TableSum::minimize(size_t mostEntries) const {
+  Values left = withoutDominated();
+  Minimum minimum = restrictedTo(left).eliminateAll(mostEntries);
+  for (auto [variable, value] : llvm::enumerate(minimum.values))
+    value = left[variable][value];
+  minimum.cost = costOf(minimum.values);
+  return minimum;
+}
+
+/// An order of elimination in which next comes the variable that `weigh` gives the least of the tables'
+/// entries, its values, and the pairs of its neighbours that its elimination makes neighbours; and the
+/// entries of the largest sum on the way.
+template <typename Weigh>
+static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<unsigned>> neighbours, ArrayRef<unsigned> counts,
+                                                        Weigh weigh) {
+  auto entriesOf = [&](unsigned variable) {
+    double entries = counts[variable];
+    for (unsigned other : neighbours[variable])
+      entries *= counts[other];
+    return entries;
+  };
+  auto weightOf = [&](unsigned variable) {
+    return weigh(entriesOf(variable), [&] {
+      double added = 0;
+      for (unsigned a : neighbours[variable])
+        for (unsigned b : neighbours[variable])
+          if (a < b && !neighbours[a].count(b))
+            added += double(counts[a]) * counts[b];
+      return added;
+    });
+  };
+  std::set<std::pair<double, unsigned>> queue;
+  std::vector<double> weights(counts.size());
+  for (unsigned variable = 0; variable < counts.size(); ++variable)
+    queue.insert({weights[variable] = weightOf(variable), variable});
+  std::vector<unsigned> order;
+  double largest = 0;
+  while (!queue.empty()) {
+    unsigned variable = queue.begin()->second;
+    queue.erase(queue.begin());
+    order.push_back(variable);
+    largest = std::max(largest, entriesOf(variable));
+    std::set<unsigned> changed = neighbours[variable];
+    for (unsigned a : neighbours[variable]) {
+      neighbours[a].erase(variable);
+      for (unsigned b : neighbours[variable])
+        if (a != b)
+          neighbours[a].insert(b);
+      changed.insert(neighbours[a].begin(), neighbours[a].end());
+    }
+    changed.erase(variable);
+    neighbours[variable].clear();
+    for (unsigned other : changed) {
+      double weight = weightOf(other);
+      if (weight == weights[other])
+        continue;
+      queue.erase({weights[other], other});
+      queue.insert({weights[other] = weight, other});
+    }
+  }
+  return {order, largest};
+}
+
+TableSum::Minimum TableSum::eliminateAll(size_t mostEntries) const {
+  Minimum minimum;
+  minimum.isProved = true;
+  minimum.values.resize(size());
+  std::vector<std::set<unsigned>> neighbours(size());
+  for (const Table &table : tables)
+    for (unsigned a : table.variables)
+      for (unsigned b : table.variables)
+        if (a != b)
+          neighbours[a].insert(b);
+  auto bySize = orderBy(neighbours, counts, [](double entries, auto) { return entries; });
+  auto byFill = orderBy(neighbours, counts, [](double, auto added) { return added(); });
+  const std::vector<unsigned> &next = byFill.second < bySize.second ? byFill.first : bySize.first;
+
+  // Tables that are not part of a sum yet, by their variables; a deque, since buckets point to them.
+  std::deque<Table> made;
+  std::vector<std::vector<const Table *>> open(size());
+  auto add = [&](const Table &table) {
+    if (table.variables.empty())
+      minimum.bound += table.costs.front();
+    for (unsigned variable : std::set<unsigned>(table.variables.begin(), table.variables.end()))
+      open[variable].push_back(&table);
+  };
+  for (const Table &table : tables)
+    add(table);
+  std::vector<std::pair<unsigned, std::vector<const Table *>>> order;
+  for (unsigned variable : next) {
+    std::vector<const Table *> bucket = open[variable];
+    for (const Table *table : bucket)
+      for (unsigned other : std::set<unsigned>(table->variables.begin(), table->variables.end()))
+        llvm::erase(open[other], table);
+    // The large tables first, each to the first sum that it fits into.
+    std::vector<std::pair<std::set<unsigned>, std::vector<const Table *>>> sums;
+    std::vector<const Table *> sorted = bucket;
+    llvm::stable_sort(sorted, [](const Table *a, const Table *b) { return a->costs.size() > b->costs.size(); });
+    for (const Table *table : sorted) {
+      auto joined = [&](std::set<unsigned> scope) {
+        scope.insert(table->variables.begin(), table->variables.end());
+        return scope;
+      };
+      auto fits = llvm::find_if(sums, [&](auto &sum) {
+        std::set<unsigned> scope = joined(sum.first);
+        return scope.size() == sum.first.size() ||
+               entriesOf(std::vector<unsigned>(scope.begin(), scope.end())) <= mostEntries;
+      });
+      if (fits == sums.end())
+        fits = sums.emplace(sums.end());
+      fits->first = joined(fits->first);
+      fits->second.push_back(table);
+    }
+    minimum.isProved &= sums.size() <= 1;
+    for (auto &[scope, summands] : sums) {
+      made.push_back(eliminate(variable, summands));
+      minimum.entries = std::max(minimum.entries, made.back().costs.size());
+      add(made.back());
+    }
+    order.push_back({variable, std::move(bucket)});
+  }
+  for (auto &[variable, bucket] : llvm::reverse(order)) {
+    double least = never;
+    unsigned best = 0;
+    for (unsigned value = 0; value < counts[variable]; ++value) {
+      minimum.values[variable] = value;
+      double sum = 0;
+      for (const Table *table : bucket)
+        sum += table->costs[indexIn(*table, minimum.values)];
+      if (sum < least) {
+        least = sum;
+        best = value;
+      }
+    }
+    minimum.values[variable] = best;
+  }
+  if (!minimum.isProved)
+    improve(minimum);
+  minimum.cost = costOf(minimum.values);
+  return minimum;
+}
+
+std::string TableSum::linearProgram(double scale) const {
+  std::string objective, rows, binaries;
+  auto addCost = [&](double cost, const std::string &name) {
+    if (cost != 0)
+      objective += llvm::formatv(" + {0:E17} {1}\n", cost * scale, name).str();
+  };
+  for (unsigned variable = 0; variable < size(); ++variable) {
+    for (unsigned value = 0; value < counts[variable]; ++value) {
+      std::string name = llvm::formatv("x_{0}_{1}", variable, value).str();
+      rows += " + " + name;
+      binaries += " " + name + "\n";
+    }
+    rows += " = 1\n";
+  }
+  for (auto [t, table] : llvm::enumerate(tables)) {
+    // For each variable and value, the rows with it.
+    std::map<std::pair<unsigned, unsigned>, std::string> with;
+    for (unsigned variable : table.variables)
+      for (unsigned value = 0; value < counts[variable]; ++value)
+        with[{variable, value}];
+    for (size_t row = 0; row < table.costs.size(); ++row) {
+      if (table.costs[row] == never)
+        continue;
+      std::string name = llvm::formatv("y_{0}_{1}", t, row).str();
+      addCost(table.costs[row], name);
+      size_t rest = row;
+      for (unsigned variable : llvm::reverse(table.variables)) {
+        with[{variable, unsigned(rest % counts[variable])}] += " + " + name;
+        rest /= counts[variable];
+      }
+    }
+    for (auto &[which, sum] : with)
+      rows += sum + llvm::formatv(" - x_{0}_{1} = 0\n", which.first, which.second).str();
+  }
+  // Solvers refuse an objective without a term.
+  return "Minimize\n obj: 0 x_0_0\n" + objective + "Subject To\n" + rows + "Binaries\n" + binaries + "End\n";
+}

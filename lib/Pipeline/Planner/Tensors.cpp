@@ -1,0 +1,210 @@
+//===- Tensors.cpp - shardings of single tensors on a given mesh ------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Tensors.h"
+
+#include "Dist/Search/TensorSearch.h"
+#include "Parallel.h"
+#include "meshwright/Pipeline.h"
+#include "meshwright/Strategy.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::planner;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+/// Entries of the largest table of a search: 128 MiB.
+static constexpr size_t mostEntries = size_t(1) << 24;
+
+static Error check(const CompileOptions &options) {
+  const dist::Mesh &mesh = options.mesh;
+  for (const char *flag : {"sequence-parallel", "tensor-2d"})
+    if (options.given.count(flag))
+      return createStringError("--" + llvm::Twine(flag) + " is what plan --tensors decides; leave it out");
+  if (!options.given.count("mesh"))
+    return createStringError("--tensors needs --mesh with an axis tensor, such as --mesh tensor=4: it "
+                             "searches shardings along that axis");
+  for (const dist::MeshAxis &axis : mesh.axes)
+    if (axis.name != "tensor" && axis.name != "data" && axis.name != "replica" && axis.size > 1)
+      return createStringError("--tensors: mesh axis '" + axis.name + "' is not supported; beside tensor, " +
+                               "a mesh may have data and replica");
+  if (mesh.find("tensor") < 0 || mesh.size(mesh.named("tensor")) < 2)
+    return createStringError("--tensors: mesh " + dist::meshText(mesh, true) +
+                             " has no axis tensor of several devices to search along; add e.g. tensor=2");
+  if (!options.seeds.empty())
+    return createStringError("--tensors finds seeds itself; leave the recipe's [seeds] out");
+  bool isIr = llvm::sys::path::extension(options.model) == ".mlir";
+  if (isIr && dist::batchParts(mesh) > 1)
+    return createStringError("--tensors: '" + options.model + "' is written for its batch, which a mesh axis data would "
+                             "divide; leave data out, which does not change what is found within a data rank");
+  if (isIr)
+    return Error::success();
+  if (options.batch == 0)
+    return createStringError("--batch is missing: the sequences of an optimizer step");
+  int64_t parts = dist::batchParts(mesh);
+  if (options.batch % (parts * std::max<int64_t>(options.microbatches, 1)) != 0)
+    return createStringError("--batch " + llvm::Twine(options.batch) + " does not divide by " +
+                             llvm::Twine(parts * std::max<int64_t>(options.microbatches, 1)) +
+                             ", the data ranks times microbatches");
+  return Error::success();
+}
+
+/// As patterns of a recipe take a name: characters that mean something are themselves.
+static std::string patternOf(StringRef name) {
+  std::string text;
+  for (char c : name) {
+    if (StringRef("*?[]{}\\!").contains(c))
+      text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+/// "[{}, {tensor}]", without the dimension of layers.
+static std::string textOf(llvm::ArrayRef<dist::Axes> dims, const dist::Mesh &mesh) {
+  llvm::SmallVector<std::string> texts;
+  for (const dist::Axes &axes : dims)
+    texts.push_back(mesh.str(axes));
+  return "[" + llvm::join(texts, ", ") + "]";
+}
+
+/// The seed of a value: the searched axis is where the search says, all others where they may be.
+static std::string seedOf(const dist::Sharding &sharding, const dist::Mesh &mesh) {
+  llvm::SmallVector<std::string> texts;
+  dist::Axes tensor = mesh.named("tensor");
+  for (auto [d, axes] : llvm::enumerate(sharding.dims)) {
+    if (axes.empty()) {
+      texts.push_back("{?}");
+      continue;
+    }
+    // Sequences are divided along the axes of data first.
+    dist::Axes all = d == 0 ? dist::batchAxes(mesh) : dist::Axes();
+    llvm::append_range(all, axes);
+    texts.push_back(mesh.str(all));
+  }
+  bool isWhole = sharding.complete().isReplicated();
+  return "[" + llvm::join(texts, ", ") + "]" + (isWhole ? ", replicated = " + mesh.str(tensor) : "");
+}
+
+/// "dimension 1 in 4 parts".
+static std::string wordsOf(const dist::Sharding &sharding, const dist::Mesh &mesh, size_t layers) {
+  for (auto [d, axes] : llvm::enumerate(sharding.dims))
+    if (!axes.empty())
+      return "dimension " + std::to_string(d - layers) + " of " + std::to_string(sharding.dims.size() - layers) +
+             " in " + std::to_string(mesh.size(axes)) + " parts";
+  return sharding.partial.empty() ? "whole on each device" : "a term of the sum on each device";
+}
+
+Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &options, unsigned threads,
+                                                    MLIRContext &context) {
+  if (Error error = check(options))
+    return std::move(error);
+  const dist::Mesh &mesh = options.mesh;
+  int64_t devices = mesh.size();
+  if (std::optional<int64_t> size = options.cluster->size(); size && devices > *size)
+    return createStringError("mesh " + dist::meshText(mesh) + " has " + llvm::Twine(devices) +
+                             " devices, more than the " + llvm::Twine(*size) + " of cluster " +
+                             options.cluster->name);
+  // The step of one device along all other axes.
+  CompileOptions step = options;
+  step.batch = options.batch / dist::batchParts(mesh);
+  llvm::raw_null_ostream log;
+  auto module = compileTo(Phase::step, step, context, log);
+  if (!module)
+    return module.takeError();
+  if (!dist::seededAxes(**module).empty())
+    return createStringError("--tensors: '" + options.model + "' has seeds already");
+  TensorSearchResult result;
+  auto begin = std::chrono::steady_clock::now();
+  dist::TensorSearch search(mesh, mesh.named("tensor"), *options.cluster);
+  {
+    std::string why;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (why.empty())
+        why = diagnostic.str();
+      return success();
+    });
+    if (failed(search.read(**module)))
+      return createStringError("--tensors: " + why);
+  }
+  dist::TableSum::Minimum minimum = search.sum().minimize(mostEntries);
+  result.ops = search.ops();
+  result.isProved = minimum.isProved;
+  result.cost = minimum.cost;
+  result.bound = minimum.bound;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  for (const dist::TensorSearch::Sent &sent : search.sent(minimum.values)) {
+    auto called = sent.value.getLoc()->findInstanceOf<NameLoc>();
+    Value value = sent.value;
+    auto function = value.getParentRegion()->getParentOfType<func::FuncOp>();
+    result.reshards.push_back({"@" + function.getSymName().str() + ":" + (called ? called.getName().str() : dist::describe(sent.value)),
+                               sent.from.str(mesh), sent.to.str(mesh), sent.seconds});
+  }
+
+  CompileOptions found = options;
+  for (auto variable : (*module)->getOps<train::VariableOp>()) {
+    if (!variable.isParameter())
+      continue;
+    dist::Sharding sharding = search.shardingOf(variable, minimum.values);
+    size_t layers = variable.getStacked();
+    std::string text = textOf(llvm::ArrayRef(sharding.dims).drop_front(layers), mesh);
+    found.seeds.push_back({patternOf(variable.getSymName()), text});
+    result.tensors.push_back({variable.getSymName().str(), text, wordsOf(sharding, mesh, layers), true});
+  }
+  for (BlockArgument carried : search.carriedByLayers()) {
+    dist::Sharding sharding = search.shardingOf(carried, minimum.values);
+    auto function = cast<func::FuncOp>(carried.getOwner()->getParentOp());
+    auto called = carried.getLoc()->findInstanceOf<NameLoc>();
+    std::string name = "@" + function.getSymName().str() + ":" +
+                       (called ? called.getName().str() : std::to_string(carried.getArgNumber()));
+    std::string text = seedOf(sharding, mesh);
+    if (sharding.partial.empty())
+      found.seeds.push_back({patternOf(name), text});
+    result.tensors.push_back({name, text, wordsOf(sharding, mesh, 0), false});
+  }
+
+  auto addPlan = [&](StringRef name, const CompileOptions &base, bool isSequence) {
+    TensorPlan &plan = result.plans.emplace_back();
+    plan.name = name;
+    plan.options = base;
+    plan.options.sequenceParallel = isSequence;
+    if (isSequence)
+      plan.options.given.insert("sequence-parallel");
+  };
+  addPlan("tensor parallelism", options, false);
+  addPlan("tensor and sequence parallelism", options, true);
+  addPlan("search", found, false);
+  forEachAtOnce(result.plans.size(), threads, [&](size_t i) {
+    result.plans[i].candidate = simulate(result.plans[i].options, *options.cluster);
+  });
+  double capacity = capacityOf(options, *options.cluster, devices);
+  // Of two equally fast ones the preset, which the user knows, comes first.
+  llvm::stable_sort(result.plans, [&](const TensorPlan &a, const TensorPlan &b) {
+    auto rank = [&](const TensorPlan &plan) {
+      return std::tuple(!plan.candidate.refused.empty(), !plan.candidate.fits(capacity), plan.candidate.seconds);
+    };
+    return rank(a) < rank(b);
+  });
+  result.fitting = llvm::count_if(result.plans, [&](const TensorPlan &plan) { return plan.candidate.fits(capacity); });
+  if (result.fitting == 0) {
+    const Candidate &first = result.plans.front().candidate;
+    if (!first.refused.empty())
+      return createStringError(first.refused);
+    return createStringError("no plan fits into the " + llvm::Twine(int64_t(capacity)) +
+                             " bytes of a device: '" + result.plans.front().name + "' needs " +
+                             llvm::Twine(first.bytes) + "; use more devices, or --remat, --zero or --offload");
+  }
+  return result;
+}
