@@ -491,13 +491,17 @@ void TensorSearch::tieToParameters(ModuleOp module) {
         unsigned at = update.op.getParameterMutable().getOperandNumber();
         return state.wants[at] == of;
       });
+    // A gradient is made as its parameter is sharded; a sum of terms that are partial is completed later.
     forEachRawGradient(module, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
       auto made = makers.find(use.get());
+      auto op = use.get().getDefiningOp<train::ShardingRuleOpInterface>();
       if (made == makers.end())
         return;
+      bool adds = op && llvm::any_of(op.getShardingRule().operands, [](const TensorFactors &t) { return t.additive; });
       tie(parameter, made->second.variable, [&](const Sharding &of, const State &state) {
         const Sharding &gradient = state.makes[made->second.index];
-        return llvm::equal(gradient.dims, ArrayRef(of.dims).drop_front(slices));
+        bool isLeft = adds && !gradient.partial.empty() && gradient.complete().isReplicated();
+        return of.isReplicated() || isLeft || llvm::equal(gradient.dims, ArrayRef(of.dims).drop_front(slices));
       });
     });
   }

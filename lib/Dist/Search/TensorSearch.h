@@ -7,9 +7,8 @@
 // mesh axes, or through which operands partial sums pass; one for each value that crosses
 // functions, iterations or variables says how it is kept. Tables have seconds of a step on
 // a cluster: of what an op computes and moves, by its own variable; of what a reshard
-// sends, by those of the value's maker and its user. Optimizer states, updates and gradients
-// where they are first made are sharded as their parameter is, as seeds of parameters make
-// them. A value that several ops use may also
+// sends, by those of the value's maker and its user. Optimizer states, updates and,
+// where a parameter is sharded, gradients are sharded as it is, as its seed makes them. A value that several ops use may also
 // be there in a second sharding, which is made once. Functions count as often as they
 // run, so layers that repeat are solved once.
 //
