@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""`meshwright plan --tensors` finds Megatron's layout where that is the best, and better ones elsewhere: tensors.py INPUTS EXAMPLES WORK [--all]"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from clusters import write_cluster as cluster
+from harness import call, check, compile, fresh
+
+inputs, examples = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+fresh(sys.argv[3])
+golden = {name: inputs / "golden" / name / "config.json" for name in ("llama-tiny", "gpt2-tiny")}
+# Rows of the first and columns of the second are divided (Shoeybi et al. 2019), a dimension of which each has the names here.
+MEGATRON = {"llama-tiny": {0: r"(q|k|v|gate|up)_proj", 1: r"(o|down)_proj"}, "gpt2-tiny": {0: r"attn\.[qkv]|c_fc", 1: r"c_proj"}}
+# Compute is slow, so that it is worth dividing; all-reduces are fast, or what is between products is slow.
+REDUCES = dict(products=1e9, inside=1e8, latency=1e-7, memory_bandwidth=1e12, fast="reduce")
+SEQUENCES = dict(products=1e9, inside=1e9, latency=1e-7, memory_bandwidth=1e8)
+
+
+def plan(model, mesh, *words, batch=1, seq=64, **links):
+    cluster(count=8, target="cpu", **links)
+    found = json.loads(call(["meshwright", "plan", model, "--tensors", "--mesh", mesh, "--cluster", "c.toml", "--json", *(["--batch", batch, "--seq", seq] if batch else []), *words]))
+    steps = [one["step_s"] for one in found["plans"]]
+    check(steps == sorted(steps) and len(steps) == 3, steps)
+    check(found["bound_s"] <= found["estimate_s"] * (1 + 1e-9), found["bound_s"])
+    found["steps"] = {one["name"]: one["step_s"] for one in found["plans"]}
+    # What the search sends takes no longer than all it estimates.
+    check(sum(one["seconds"] for one in found["reshards"]) <= found["estimate_s"], found["reshards"])
+    return found
+
+
+def recipe(found, path):
+    pathlib.Path(path).write_text("[seeds]\n" + "".join(f'"{name}" = "{seed}"\n' for name, seed in found["seeds"].items()))
+    return path
+
+
+def sent(**options):
+    """The bytes that the ranks of an executable send in a step."""
+    compile(output="exe", target="cpu", batch=1, seq=64, **options)
+    rows = json.loads(call(["meshwright", "inspect", "--json", "exe"]))["collectives"]
+    return sum(row["bytes"] * row["times"] for row in rows if row["program"] == "step")
+
+
+for name, config in golden.items():
+    # Each model on another number of devices, and with --all on both.
+    for n in (2, 4) if "--all" in sys.argv else (2,) if name == "llama-tiny" else (4,):
+        for links, preset, carried in ((REDUCES, "tensor parallelism", r"\[\{\?\}, \{\?\}, \{\?\}\], replicated = \{tensor\}"),
+                                       (SEQUENCES, "tensor and sequence parallelism", r"\[\{\?\}, \{tensor\}, \{\?\}\]")):
+            found = plan(config, f"tensor={n}", **links)
+            check(found["proved"], f"{name} on {n}")
+            for dim, pattern in MEGATRON[name].items():
+                matrices = {key: seed for key, seed in found["seeds"].items() if key[0] != "@" and key.endswith(".weight") and re.search(pattern, key)}
+                want = "[{tensor}, {}]" if dim == 0 else "[{}, {tensor}]"
+                check(len(matrices) >= 2 and set(matrices.values()) == {want}, f"{name} on {n}: {matrices}, expected {want}")
+            stream = next(seed for key, seed in found["seeds"].items() if re.match(r"@layer.forward:x$", key))
+            check(re.fullmatch(carried, stream), f"{name} on {n}: what layers pass on is {stream}")
+            # Simulated, it is the preset's step, or a little better.
+            check(found["steps"]["search"] <= found["steps"][preset] * (1 + 1e-4) and min(found["steps"], key=found["steps"].get) != "tensor parallelism" * (links is SEQUENCES),
+                  f"{name} on {n}: {found['steps']}")
+            if links is REDUCES:
+                mine, its = sent(model=config, mesh=f"tensor={n}", recipe=recipe(found, "found.toml")), sent(model=config, mesh=f"tensor={n}")
+                check(mine == its > 0, f"{name}: {mine} bytes are sent by the seeds that are found, {its} by tensor parallelism")
+                print(f"{name}, {n} devices: {mine} bytes a step, as with tensor parallelism")
+
+# Where sequences can be divided instead, layers pass on parts of the batch, which tensor parallelism cannot, and recipes have that.
+words = [golden["llama-tiny"], "--tensors", "--mesh", "data=2,tensor=2", "--batch", 8, "--seq", 64, "--cluster", "c.toml"]
+found = plan(golden["llama-tiny"], "data=2,tensor=2", batch=8, **SEQUENCES)
+check(found["plans"][0]["name"] == "search" and found["seeds"]["@layer.forward:x"] == "[{data, tensor}, {?}, {?}]", f"{found['steps']}, {found['seeds']}")
+text = call(["meshwright", "plan", *words, "-o", "r.toml"])
+check(re.search(r"data=2,tensor=2 on 4 devices of test; \d+ ops, each layer's once, searched in [0-9.]+ s; no other choice costs less", text), text)
+check(re.search(r"layers\.mlp\.gate_proj\.weight +\[\{tensor\}, \{\}\] +dimension 0 of 2 in 2 parts", text) and "it sends, by its estimate of a step" in text, text)
+again = json.loads(call(["meshwright", "predict", "--recipe", "r.toml", "--json"]))
+check(abs(again["step_s"] / found["steps"]["search"] - 1) < 1e-9, f"{again['step_s']}, {found['steps']}")
+check('"@layer.forward:x" = "[{data, tensor}, {?}, {?}]"\n' in pathlib.Path("r.toml").read_text(), pathlib.Path("r.toml").read_text())
+recipe(found, "llama.toml")
+recipe(plan(golden["gpt2-tiny"], "tensor=2", batch=8, **SEQUENCES), "gpt2.toml")
+
+# Where links are so slow that nothing is worth dividing, nothing is, and that is faster than tensor parallelism.
+slow = plan(golden["gpt2-tiny"], "tensor=2", products=1e12, inside=1e5, latency=1e-4)
+check(slow["plans"][0]["name"] == "search" and not any("{tensor}" in seed.split("replicated")[0] for seed in slow["seeds"].values()), slow["seeds"])
+# Where that does not fit, the best is what does.
+needs = slow["plans"][0]["peak_bytes"]
+less = [one["name"] for one in slow["plans"] if one["peak_bytes"] < needs]
+tight = json.loads(call(["meshwright", "plan", golden["gpt2-tiny"], "--tensors", "--mesh", "tensor=2", "--cluster", "c.toml", "--batch", 1, "--seq", 64, "--json", "--memory-limit", needs - 1]))
+check(less and tight["plans"][0]["name"] in less and [one["fits"] for one in tight["plans"]] == sorted((one["fits"] for one in tight["plans"]), reverse=True), tight["plans"])
+
+# A graph with branches, as IR.
+block = plan(examples / "parallel-block.mlir", "tensor=4", batch=None, **REDUCES)
+check(block["steps"]["search"] < 0.99 * min(block["steps"]["tensor parallelism"], block["steps"]["tensor and sequence parallelism"]), block["steps"])
+check(block["seeds"]["@layer.forward:x"] == "[{tensor}, {?}, {?}]", block["seeds"])
+
+
+def refuses(words, why):
+    done = subprocess.run(["meshwright", "plan", *map(str, words)], capture_output=True, text=True, timeout=300)
+    check(done.returncode == 1 and re.search(why, done.stderr), f"{words}: {done.stderr}")
+
+
+pathlib.Path("seeded.toml").write_text('[seeds]\n"wte.weight" = "[{}, {}]"\n')
+config, on = golden["gpt2-tiny"], ["--cluster", "c.toml", "--batch", 8, "--seq", 16, "--tensors"]
+for words, why in (
+        ([*on], "--tensors needs --mesh with an axis tensor, such as --mesh tensor=4"),
+        ([*on, "--mesh", "data=2"], "mesh data=2 has no axis tensor of several devices to search along; add e.g. tensor=2"),
+        ([*on, "--mesh", "tensor=1"], "has no axis tensor of several devices"),
+        ([*on, "--mesh", "tensor=2x2"], "mesh axis 'tensor.0' is not supported"),
+        ([*on, "--mesh", "pipe=2,tensor=2"], "mesh axis 'pipe' is not supported; beside tensor, a mesh may have data and replica"),
+        ([*on, "--mesh", "tensor=2", "--sequence-parallel"], "--sequence-parallel is what plan --tensors decides"),
+        ([*on, "--mesh", "tensor=2", "--devices", 2], "--devices is for the search of a layout"),
+        ([*on, "--mesh", "tensor=2", "--keep", "--zero 1"], "--keep is for the search of a layout"),
+        ([*on, "--mesh", "tensor=2", "--layouts", 3], "--layouts is for the search of a layout"),
+        ([*on, "--mesh", "tensor=2", "--recipe", "seeded.toml"], r"--tensors finds seeds itself; leave the recipe's \[seeds\] out"),
+        ([*on, "--mesh", "data=3,tensor=2"], "--batch 8 does not divide by 3"),
+        ([*on, "--mesh", "tensor=2", "-o", "c.toml"], "overwrite --cluster"),
+        ([*on, "--mesh", "tensor=2", "--memory-limit", 1000], "no plan fits into the 1000 bytes of a device"),
+        (["--cluster", "c.toml", "--tensors", "--mesh", "tensor=2"], "--batch is missing"),
+        (["--tensors", "--mesh", "tensor=2", "--batch", 8], "--cluster is missing")):
+    refuses([config, *words], why)
+refuses([examples / "parallel-block.mlir", "--cluster", "c.toml", "--tensors", "--mesh", "data=2,tensor=2"], "is written for its batch, .* leave data out")
