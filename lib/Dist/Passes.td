@@ -47,9 +47,10 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
       microbatch, and updated parameters are sent back.
 
     A seed that the program has already stays. So do the seeds that the module's
-    `dist.seeds`, a list of ["pattern", "[{axis}, ..]"], gives parameters by name; two
-    patterns that ask for different shardings of one parameter are refused. If a seed in
-    the program names an axis, no strategy uses that axis.
+    `dist.seeds`, a list of ["pattern", "[{axis}, ..]"], gives parameters by name, and values
+    by the pattern "@function:value"; two patterns that ask for different shardings of one
+    parameter or value are refused. If a seed in the program names an axis, no strategy uses
+    that axis.
 
     The dimensions that a seed shards need not divide evenly (`dist-pad`); ZeRO prefers
     dimensions that do. The pass refuses a batch that does not divide, and names one that

@@ -366,6 +366,7 @@ LogicalResult TensorSearch::read(ModuleOp module) {
       for (const State &state : variables[entry->second].states)
         costs.push_back(gradientSeconds(variable, state.makes.front()));
       tables.addTable(entry->second, std::move(costs));
+      kept.push_back({entry->second, variable.getTensorType()});
     }
     makers[value] = {entry->second, 0};
   }
@@ -377,8 +378,11 @@ LogicalResult TensorSearch::read(ModuleOp module) {
       for (BlockArgument argument : function.getArguments())
         keep(argument);
   for (const ValueBinding &h : structure.bindings)
-    if (h.to && isReached(h.use->getOwner()))
-      keep(h.to);
+    if (h.to && isReached(h.use->getOwner())) {
+      unsigned variable = keep(h.to).variable;
+      if (h.leading < 0)
+        kept.push_back({variable, tensor(h.to)});
+    }
   for (func::FuncOp function : structure.functions) {
     if (runs.lookup(function) == 0)
       continue;
@@ -620,6 +624,24 @@ int TensorSearch::valueWith(int variable, ArrayRef<Sharding> operands, ArrayRef<
     if (llvm::equal(state.makes, results) && (state.wants.empty() || llvm::equal(state.wants, operands)))
       return int(i);
   return -1;
+}
+
+TableSum TensorSearch::sumWithBytes(double secondsPerByte) const {
+  TableSum sum = tables;
+  for (auto [variable, type] : kept) {
+    std::vector<double> costs;
+    for (const State &state : variables[variable].states)
+      costs.push_back(secondsPerByte * elements(type, state.makes.front()) * bytesPerElement(type));
+    sum.addTable(variable, std::move(costs));
+  }
+  return sum;
+}
+
+double TensorSearch::bytesOf(ArrayRef<unsigned> values) const {
+  double bytes = 0;
+  for (auto [variable, type] : kept)
+    bytes += elements(type, variables[variable].states[values[variable]].makes.front()) * bytesPerElement(type);
+  return bytes;
 }
 
 std::vector<TensorSearch::Sent> TensorSearch::sent(ArrayRef<unsigned> values) {

@@ -46,6 +46,10 @@ public:
   mlir::LogicalResult read(mlir::ModuleOp module);
 
   TableSum &sum() { return tables; }
+  /// The same sum with a price for each byte that a device keeps for long: of parameters, states and
+  /// what repeats stack for other repeats.
+  TableSum sumWithBytes(double secondsPerByte) const;
+  double bytesOf(llvm::ArrayRef<unsigned> values) const;
   /// The sharding of a parameter or state in a choice of values.
   Sharding shardingOf(train::VariableOp variable, llvm::ArrayRef<unsigned> values) const;
   /// The sharding with which a value is made.
@@ -134,6 +138,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> ofOp, ofVariable;
   llvm::DenseMap<mlir::OpOperand *, const ValueBinding *> bindings;
   std::vector<Uses> allUses;
+  std::vector<std::pair<unsigned, mlir::RankedTensorType>> kept; ///< variables of what is kept for long
   std::map<std::string, double> reshards;
   std::map<std::vector<unsigned>, cost::GroupLayout> layouts;
 };

@@ -270,20 +270,23 @@ static void print(const CompileOptions &options, const TensorSearchResult &found
                                      : llvm::formatv("not proved to be the best: its estimate is {0:F1}% above "
                                                      "the lower bound", 100 * (found.cost / found.bound - 1))
                                            .str());
+  const TensorPlan &shown = found.found();
+  if (shown.name != "search")
+    os << "these tensors have it within the memory of a device:\n";
   size_t width = 0;
-  for (const FoundTensor &tensor : found.tensors)
+  for (const FoundTensor &tensor : shown.tensors)
     width = std::max(width, tensor.name.size());
-  for (const FoundTensor &tensor : found.tensors)
+  for (const FoundTensor &tensor : shown.tensors)
     os << "  " << llvm::left_justify(tensor.name, width + 2) << llvm::left_justify(tensor.sharding, 22) << "  " << tensor.words << "\n";
   constexpr size_t most = 6;
-  if (!found.reshards.empty())
+  if (!shown.reshards.empty())
     os << "it sends, by its estimate of a step:\n";
-  for (const FoundReshard &reshard : llvm::ArrayRef(found.reshards).take_front(most))
+  for (const FoundReshard &reshard : llvm::ArrayRef(shown.reshards).take_front(most))
     os << llvm::formatv("{0,10}  {1}: {2} to {3}\n", stepText(reshard.seconds), reshard.value, reshard.from, reshard.to);
-  if (found.reshards.size() > most)
-    os << llvm::formatv("{0,10}  {1} others\n", stepText(std::accumulate(found.reshards.begin() + most, found.reshards.end(), 0.0,
+  if (shown.reshards.size() > most)
+    os << llvm::formatv("{0,10}  {1} others\n", stepText(std::accumulate(shown.reshards.begin() + most, shown.reshards.end(), 0.0,
                                                        [](double sum, const FoundReshard &one) { return sum + one.seconds; })),
-                        found.reshards.size() - most);
+                        shown.reshards.size() - most);
   os << "      step     memory  compiled and simulated\n";
   for (auto [i, plan] : llvm::enumerate(found.plans)) {
     const Candidate &candidate = plan.candidate;
@@ -298,15 +301,18 @@ static void print(const CompileOptions &options, const TensorSearchResult &found
 
 static llvm::json::Value jsonOf(const CompileOptions &options, const TensorSearchResult &found) {
   llvm::json::Array plans;
+  const TensorPlan &shown = found.found();
   llvm::json::Array reshards;
-  for (const FoundReshard &reshard : found.reshards)
+  for (const FoundReshard &reshard : shown.reshards)
     reshards.push_back(llvm::json::Object{{"value", reshard.value}, {"from", reshard.from}, {"to", reshard.to}, {"seconds", reshard.seconds}});
   llvm::json::Object seeds;
-  for (const FoundTensor &tensor : found.tensors)
+  for (const FoundTensor &tensor : shown.tensors)
     seeds[tensor.name] = tensor.sharding;
   for (auto [i, plan] : llvm::enumerate(found.plans)) {
     const Candidate &candidate = plan.candidate;
     llvm::json::Object object{{"name", plan.name}};
+    if (!plan.tensors.empty())
+      object["estimate_s"] = plan.cost;
     if (!candidate.refused.empty()) {
       object["refused"] = candidate.refused;
     } else {

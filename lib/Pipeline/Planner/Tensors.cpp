@@ -15,6 +15,8 @@
 #include "llvm/Support/Path.h"
 
 #include <chrono>
+#include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace meshwright;
@@ -106,6 +108,75 @@ static std::string wordsOf(const dist::Sharding &sharding, const dist::Mesh &mes
   return sharding.partial.empty() ? "whole on each device" : "a term of the sum on each device";
 }
 
+/// "@layer.forward:x", as seeds call a value.
+static std::string nameOf(Value value) {
+  auto called = value.getLoc()->findInstanceOf<NameLoc>();
+  auto function = value.getParentRegion()->getParentOfType<func::FuncOp>();
+  auto argument = dyn_cast<BlockArgument>(value);
+  std::string name = called     ? called.getName().str()
+                     : argument ? std::to_string(argument.getArgNumber())
+                                : dist::describe(value);
+  return "@" + function.getSymName().str() + ":" + name;
+}
+
+/// The seeds of a choice.
+static TensorPlan planOf(StringRef name, const CompileOptions &options, ModuleOp module,
+                         dist::TensorSearch &search, const dist::TableSum::Minimum &minimum) {
+  const dist::Mesh &mesh = options.mesh;
+  TensorPlan plan;
+  plan.name = name;
+  plan.options = options;
+  plan.cost = search.sum().costOf(minimum.values);
+  for (const dist::TensorSearch::Sent &sent : search.sent(minimum.values))
+    plan.reshards.push_back({nameOf(sent.value), sent.from.str(mesh), sent.to.str(mesh), sent.seconds});
+  for (auto variable : module.getOps<train::VariableOp>()) {
+    if (!variable.isParameter())
+      continue;
+    dist::Sharding sharding = search.shardingOf(variable, minimum.values);
+    size_t layers = variable.getStacked();
+    std::string text = textOf(llvm::ArrayRef(sharding.dims).drop_front(layers), mesh);
+    plan.options.seeds.push_back({patternOf(variable.getSymName()), text});
+    plan.tensors.push_back({variable.getSymName().str(), text, wordsOf(sharding, mesh, layers)});
+  }
+  for (BlockArgument carried : search.carriedByLayers()) {
+    dist::Sharding sharding = search.shardingOf(carried, minimum.values);
+    std::string text = seedOf(sharding, mesh);
+    // Only reductions make partial values: propagation finds those.
+    if (sharding.partial.empty())
+      plan.options.seeds.push_back({patternOf(nameOf(carried)), text});
+    plan.tensors.push_back({nameOf(carried), text, wordsOf(sharding, mesh, 0)});
+  }
+  return plan;
+}
+
+/// The fastest plan that fits among those of several prices for bytes: rising ones until one fits, then
+/// ones between the highest that is too low and the lowest that is not. Nothing if none fits.
+static std::optional<TensorPlan> withinMemory(const CompileOptions &options, double capacity, ModuleOp module,
+                                              dist::TensorSearch &search, const dist::TableSum::Minimum &minimum) {
+  constexpr int rounds = 10;
+  std::optional<TensorPlan> best;
+  std::map<std::vector<unsigned>, bool> known = {{minimum.values, false}};
+  double low = 0, high = 0, price = minimum.cost / std::max(1.0, search.bytesOf(minimum.values));
+  for (int round = 0; round < rounds; ++round) {
+    dist::TableSum::Minimum priced = search.sumWithBytes(price).minimize(mostEntries);
+    auto [fits, isNew] = known.try_emplace(priced.values, false);
+    if (isNew) {
+      TensorPlan plan = planOf("search within memory", options, module, search, priced);
+      plan.candidate = simulate(plan.options, *options.cluster);
+      fits->second = plan.candidate.fits(capacity);
+      if (fits->second && (!best || plan.candidate.seconds < best->candidate.seconds))
+        best = std::move(plan);
+    }
+    (fits->second ? high : low) = price;
+    price = high == 0 ? 16 * price : std::sqrt(std::max(low, high / 64) * high);
+  }
+  return best;
+}
+
+const TensorPlan &TensorSearchResult::found() const {
+  return *llvm::find_if(plans, [](const TensorPlan &plan) { return !plan.tensors.empty(); });
+}
+
 Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &options, unsigned threads,
                                                     MLIRContext &context) {
   if (Error error = check(options))
@@ -125,7 +196,6 @@ Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &option
     return module.takeError();
   if (!dist::seededAxes(**module).empty())
     return createStringError("--tensors: '" + options.model + "' has seeds already");
-  TensorSearchResult result;
   auto begin = std::chrono::steady_clock::now();
   dist::TensorSearch search(mesh, mesh.named("tensor"), *options.cluster);
   {
@@ -139,57 +209,30 @@ Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &option
       return createStringError("--tensors: " + why);
   }
   dist::TableSum::Minimum minimum = search.sum().minimize(mostEntries);
+  TensorSearchResult result;
   result.ops = search.ops();
   result.isProved = minimum.isProved;
   result.cost = minimum.cost;
   result.bound = minimum.bound;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  for (const dist::TensorSearch::Sent &sent : search.sent(minimum.values)) {
-    auto called = sent.value.getLoc()->findInstanceOf<NameLoc>();
-    Value value = sent.value;
-    auto function = value.getParentRegion()->getParentOfType<func::FuncOp>();
-    result.reshards.push_back({"@" + function.getSymName().str() + ":" + (called ? called.getName().str() : dist::describe(sent.value)),
-                               sent.from.str(mesh), sent.to.str(mesh), sent.seconds});
+  CompileOptions sequence = options;
+  sequence.sequenceParallel = true;
+  sequence.given.insert("sequence-parallel");
+  for (auto &[name, preset] : {std::pair<const char *, const CompileOptions &>("tensor parallelism", options),
+                               {"tensor and sequence parallelism", sequence}}) {
+    result.plans.emplace_back().name = name;
+    result.plans.back().options = preset;
   }
-
-  CompileOptions found = options;
-  for (auto variable : (*module)->getOps<train::VariableOp>()) {
-    if (!variable.isParameter())
-      continue;
-    dist::Sharding sharding = search.shardingOf(variable, minimum.values);
-    size_t layers = variable.getStacked();
-    std::string text = textOf(llvm::ArrayRef(sharding.dims).drop_front(layers), mesh);
-    found.seeds.push_back({patternOf(variable.getSymName()), text});
-    result.tensors.push_back({variable.getSymName().str(), text, wordsOf(sharding, mesh, layers), true});
-  }
-  for (BlockArgument carried : search.carriedByLayers()) {
-    dist::Sharding sharding = search.shardingOf(carried, minimum.values);
-    auto function = cast<func::FuncOp>(carried.getOwner()->getParentOp());
-    auto called = carried.getLoc()->findInstanceOf<NameLoc>();
-    std::string name = "@" + function.getSymName().str() + ":" +
-                       (called ? called.getName().str() : std::to_string(carried.getArgNumber()));
-    std::string text = seedOf(sharding, mesh);
-    if (sharding.partial.empty())
-      found.seeds.push_back({patternOf(name), text});
-    result.tensors.push_back({name, text, wordsOf(sharding, mesh, 0), false});
-  }
-
-  auto addPlan = [&](StringRef name, const CompileOptions &base, bool isSequence) {
-    TensorPlan &plan = result.plans.emplace_back();
-    plan.name = name;
-    plan.options = base;
-    plan.options.sequenceParallel = isSequence;
-    if (isSequence)
-      plan.options.given.insert("sequence-parallel");
-  };
-  addPlan("tensor parallelism", options, false);
-  addPlan("tensor and sequence parallelism", options, true);
-  addPlan("search", found, false);
+  result.plans.push_back(planOf("search", options, **module, search, minimum));
   forEachAtOnce(result.plans.size(), threads, [&](size_t i) {
     result.plans[i].candidate = simulate(result.plans[i].options, *options.cluster);
   });
   double capacity = capacityOf(options, *options.cluster, devices);
+  const Candidate &free = result.plans.back().candidate;
+  if (free.refused.empty() && !free.fits(capacity))
+    if (std::optional<TensorPlan> plan = withinMemory(options, capacity, **module, search, minimum))
+      result.plans.push_back(std::move(*plan));
   // Of two equally fast ones the preset, which the user knows, comes first.
   llvm::stable_sort(result.plans, [&](const TensorPlan &a, const TensorPlan &b) {
     auto rank = [&](const TensorPlan &plan) {

@@ -10,34 +10,38 @@
 
 namespace meshwright::planner {
 
-/// Seeds, and what they come from.
-struct TensorPlan {
-  std::string name;      ///< "tensor parallelism", "search"
-  CompileOptions options; ///< of its compilation
-  Candidate candidate;   ///< what the simulation says of it
-};
-
 /// What a parameter, or what layers pass on, has by the search.
 struct FoundTensor {
   std::string name, sharding, words;
-  bool isParameter = true;
 };
 
-/// A reshard of the choice that was found.
+/// A reshard of a choice that was found.
 struct FoundReshard {
   std::string value, from, to;
   double seconds = 0; ///< of a step
 };
 
+/// Seeds, and what they come from.
+struct TensorPlan {
+  std::string name;       ///< "tensor parallelism", "search"
+  CompileOptions options; ///< of its compilation
+  Candidate candidate;    ///< what the simulation says of it
+  /// Of what the search found: all parameters, and what layers pass on; what is sent, the longest first.
+  std::vector<FoundTensor> tensors;
+  std::vector<FoundReshard> reshards;
+  double cost = 0; ///< seconds by the search's tables
+};
+
 struct TensorSearchResult {
   std::vector<TensorPlan> plans; ///< those that fit first, the fastest first
   size_t fitting = 0;            ///< of these
-  std::vector<FoundTensor> tensors;
-  std::vector<FoundReshard> reshards; ///< the longest first
   unsigned ops = 0;              ///< of the step, each of a layer once
-  bool isProved = false;         ///< whether no choice has less by the search's tables
-  double cost = 0, bound = 0;    ///< seconds of the tables, and at least
+  bool isProved = false;         ///< whether no choice has less than "search" by the tables
+  double cost = 0, bound = 0;    ///< seconds of "search" by the tables, and at least
   double seconds = 0;            ///< that the search took, without compilations
+
+  /// The first plan that the search found.
+  const TensorPlan &found() const;
 };
 
 /// Searches the shardings of tensors along the mesh axis `tensor` of `options`, which have a
