@@ -524,7 +524,7 @@ static Value buildFirsts(ModelGraph &g) {
   g.part("document_starts");
   FullPrecision full(g.builder);
   Value table = g.pad(g.fill(1, {1, 1}), 0, 0, g.positionCount());
-  return g.reshape(g.positionRows(table, g.sequence), {g.rows, g.sequence});
+  return g.redistribute(g.reshape(g.positionRows(table, g.sequence), {g.rows, g.sequence}));
 }
 
 /// What an encoder's logits are made of.

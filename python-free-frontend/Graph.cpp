@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Graph.h"
+#include "Train/Redistribution.h"
 
 #include <cmath>
 
@@ -83,6 +84,10 @@ Value FunctionGraph::sum(Value x) {
 
 Value FunctionGraph::slice(Value x, int64_t dim, int64_t from, int64_t rows) {
   return SliceOp::create(builder, location, x, rows, dim, from);
+}
+
+Value FunctionGraph::redistribute(Value x) {
+  return dividesSequences ? Value(createRedistribution(builder, location, x, /*dim=*/1)) : x;
 }
 
 Value FunctionGraph::firstColumns(Value x, int64_t columns) {
@@ -238,6 +243,7 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Va
   layer.model = this;
   layer.run = run;
   layer.onlyRun = onlyRun;
+  layer.dividesSequences = dividesSequences;
   layer.input().setLoc(NameLoc::get(builder.getStringAttr("x")));
   llvm::append_range(layer.sums, callee.getArguments().take_back(sums.size()));
   if (key) {
@@ -332,6 +338,7 @@ ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, 
       targetWeight(input("target_weight")), source(input("source")),
       sourceLengths(input("source_lengths")), options(options) {
   positions = input("positions");
+  dividesSequences = options.contextParts > 1;
   if (withDropout) {
     ids = input("sequence_ids");
     key = input("key");

@@ -165,14 +165,10 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
   return s;
 }
 
-/// Reports options that a state that is handed from position to position does not support.
+/// Reports options that recurrences do not support.
 static void checkOptions(Config &config, const Model &m, const ModelOptions &options) {
   StringRef name = m.family.name;
-  if (options.contextParts > 1)
-    config.error("") << "axis `context` of --mesh divides sequences, along which the recurrences and "
-                        "convolutions of "
-                     << name << " hand on a state; use data, tensor, pipe or --zero";
-  else if (options.tokens)
+  if (options.tokens)
     config.error("") << "text is not generated with the recurrences and convolutions of " << name
                      << ", whose states are not kept between tokens; generate with transformers, which "
                         "reads the checkpoints";
@@ -484,8 +480,8 @@ Value RecurrenceBuilder::stateSpace(Value h) {
   if (s.keyHeads > 1) {
     k = project("in_proj_B", in, h, {2 * inner, all}, keys, s.bias);
     q = project("in_proj_C", in, h, {2 * inner + keys, all}, keys, s.bias);
-    k = g.scale(k, factors[2]);
-    q = g.scale(q, factors[3]);
+    k = g.redistribute(g.scale(k, factors[2]));
+    q = g.redistribute(g.scale(q, factors[3]));
     k = convolve("conv1d_B", conv, k, {inner, convolved});
     q = convolve("conv1d_C", conv, q, {inner + keys, convolved});
   } else {
@@ -495,13 +491,13 @@ Value RecurrenceBuilder::stateSpace(Value h) {
       both = g.scale(both, factors[2]);
     else
       both = g.mul(both, g.add(g.pad(g.fill(factors[2], {keys}), 0, 0, 2 * keys), g.pad(g.fill(factors[3], {keys}), 0, keys, 2 * keys)));
-    both = convolve("conv1d_BC", conv, both, {inner, convolved});
+    both = convolve("conv1d_BC", conv, g.redistribute(both), {inner, convolved});
     k = slice(both, 2, 0, keys);
     q = slice(both, 2, keys, keys);
   }
   Value dt = project("in_proj_dt", in, h, {2 * (inner + keys), all}, s.heads, s.bias);
-  dt = g.scale(dt, factors[4]);
-  x = g.activation(s.activation, convolve("conv1d_x", conv, x, {0, convolved}));
+  dt = g.redistribute(g.scale(dt, factors[4]));
+  x = g.activation(s.activation, convolve("conv1d_x", conv, g.redistribute(x), {0, convolved}));
   k = g.activation(s.activation, k);
   q = g.activation(s.activation, q);
   x = g.reshape(x, {rows, sequence, s.heads, s.headDim});
@@ -523,6 +519,7 @@ Value RecurrenceBuilder::stateSpace(Value h) {
   g.part(name("scan"));
   Value y = whole(scan(chunked(q), chunked(k), chunked(g.mul(x, spread(step, x, 3))), a));
   y = g.add(y, g.mul(x, g.broadcast(skip, {s.heads, s.headDim}, {1})));
+  y = g.redistribute(y);
   // Gated and normalized group by group.
   std::string norm = name("norm"), weight = norm + ".weight";
   g.part(norm);
@@ -543,7 +540,7 @@ Value RecurrenceBuilder::convolution(Value h) {
   Value b = project("in_proj_B", "in_proj", h, {0, 3 * width}, width, s.bias);
   Value c = project("in_proj_C", "in_proj", h, {width, 3 * width}, width, s.bias);
   Value x = project("in_proj_x", "in_proj", h, {2 * width, 3 * width}, width, s.bias);
-  x = convolve("conv", "conv", g.mul(b, x), {});
+  x = g.redistribute(convolve("conv", "conv", g.redistribute(g.mul(b, x)), {}));
   return output("out_proj", g.mul(c, x));
 }
 
@@ -639,7 +636,10 @@ Value RecurrenceBuilder::delta(Value h) {
     FileRows where{begin, 2 * s.heads, 2 * perKey, {0, perKey, 1}};
     return project(part, apart ? part : "in_proj_ba", h, apart ? FileRows{} : where, s.heads, false);
   };
-  Value beta = gate("in_proj_b", 0), dt = gate("in_proj_a", perKey);
+  Value beta = g.redistribute(gate("in_proj_b", 0)), dt = g.redistribute(gate("in_proj_a", perKey));
+  q = g.redistribute(q);
+  k = g.redistribute(k);
+  v = g.redistribute(v);
   q = g.activation(s.activation, convolve("conv1d_q", "conv1d", q, {0, convolved}));
   k = g.activation(s.activation, convolve("conv1d_k", "conv1d", k, {keyRows, convolved}));
   v = g.activation(s.activation, convolve("conv1d_v", "conv1d", v, {2 * keyRows, convolved}));
@@ -662,7 +662,7 @@ Value RecurrenceBuilder::delta(Value h) {
     beta = chunked(make<SigmoidOp>(beta));
   }
   g.part(name("scan"));
-  Value y = whole(deltaScan(chunked(q), chunked(k), chunked(v), a, beta));
+  Value y = g.redistribute(whole(deltaScan(chunked(q), chunked(k), chunked(v), a, beta)));
   // Normalized head by head, and then gated.
   std::string norm = name("norm"), weight = norm + ".weight";
   g.part(norm);

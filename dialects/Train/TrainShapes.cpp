@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/Redistribution.h"
 #include "Train/Train.h"
 
 #include <cmath>
@@ -103,6 +104,9 @@ LogicalResult SliceOp::verify() {
       int64_t(getRows()) > tensor(getX()).getDimSize(getDim()) - int64_t(getFrom()))
     return emitOpError("takes ") << getRows() << " rows" << fromText(getFrom()) << " of "
                                  << getX().getType();
+  if (redistributes(*this) && int64_t(getRows()) != tensor(getX()).getDimSize(getDim()))
+    return emitOpError("has ") << redistributesAttr << ", but takes " << getRows() << " rows of "
+                               << getX().getType() << "; all are to be taken";
   return success();
 }
 LogicalResult PadOp::verify() {
@@ -115,6 +119,8 @@ LogicalResult PadOp::verify() {
   return success();
 }
 OpFoldResult SliceOp::fold(FoldAdaptor) {
+  if (redistributes(*this))
+    return {};
   if (getX().getType() == getType())
     return getX();
   auto pad = getX().getDefiningOp<PadOp>();

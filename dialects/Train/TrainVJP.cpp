@@ -6,6 +6,7 @@
 // cotangents. Checked against finite differences in test/Interpreter/VJPTest.cpp.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/Redistribution.h"
 #include "Train/Train.h"
 
 using namespace mlir;
@@ -278,6 +279,10 @@ LogicalResult ReshapeOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<
 
 LogicalResult SliceOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                 SmallVectorImpl<Value> &grads) {
+  if (redistributes(*this)) {
+    grads.push_back(createRedistribution(b, getLoc(), cotangents[0], getDim()));
+    return success();
+  }
   grads.push_back(PadOp::create(b, getLoc(), cotangents[0], tensor(getX()).getDimSize(getDim()),
                                 getDim(), /*value=*/0, getFrom()));
   return success();

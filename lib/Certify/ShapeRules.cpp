@@ -82,6 +82,11 @@ static LogicalResult changeRows(Operation *op, int64_t dim, int64_t rows, String
 }
 
 static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
+  // All rows are the operand itself, which a rank's program does not slice.
+  if (op.getX().getType() == op.getType()) {
+    results.push_back(operands[0]);
+    return success();
+  }
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;

@@ -74,6 +74,7 @@ private:
     if (failed(checkBlocks(module, shape, *classes)) || failed(store(seeds, shape)))
       return failure();
     seeds.attention(*chosen, *divided, inner);
+    seeds.redistribute(*chosen, *divided, inner);
     return seeds.experts();
   }
 

@@ -26,6 +26,8 @@ struct AxisPart {
 struct TensorClasses {
   /// For each inner class its part of the inner axis.
   llvm::DenseMap<unsigned, AxisPart> inner;
+  /// For each class that recurrences divide along context its part of that axis.
+  llvm::DenseMap<unsigned, AxisPart> channels;
   llvm::DenseSet<unsigned> residual;
 };
 
@@ -46,6 +48,10 @@ mlir::FailureOr<TensorClasses> chooseContextClasses(mlir::ModuleOp module,
                                                     const TensorClasses &tensor, const Mesh &mesh,
                                                     llvm::ArrayRef<unsigned> context,
                                                     ContextParallel how);
+
+/// The channels of recurrences that `n` devices along context divide, for what `tensor` leaves of them.
+llvm::DenseMap<unsigned, AxisPart> chooseChannels(mlir::ModuleOp module, const IndexClasses &classes,
+                                                  const TensorClasses &tensor, int64_t n);
 
 /// The mesh axes that make up one part of an axis.
 Axes axesOf(const Mesh &mesh, llvm::ArrayRef<unsigned> axis, AxisPart part);
@@ -76,6 +82,8 @@ public:
   /// SequenceSeeds.cpp.
   mlir::LogicalResult sequence(const TensorClasses &chosen, const TensorClasses &context,
                                llvm::StringRef axis, bool overTensor);
+  /// What enters and leaves recurrences, see RecurrenceSeeds.cpp: in place of ops that the index classes have.
+  void redistribute(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
   /// What context divides of attention. Adds ops that the index classes do not have.
   void attention(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
   /// Experts and their rows along axis `expert`, see ExpertSeeds.cpp. Adds ops that the index

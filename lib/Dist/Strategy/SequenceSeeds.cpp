@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
+#include "Train/Redistribution.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -55,6 +56,13 @@ static Atoms::List headsOf(Operation *op, const IndexClasses &classes,
   return heads;
 }
 
+/// Whether the op needs the factor of a sequence whole, and is not where a recurrence begins, whose channels are
+/// chosen apart.
+static bool attends(Operation *op, int factor) {
+  auto slice = dyn_cast<train::SliceOp>(op);
+  return factor >= 0 && !(slice && train::redistributes(slice));
+}
+
 /// The ops that need a sequence whole, with their heads. Those without, as a table of positions,
 /// do what all devices do.
 static llvm::MapVector<Operation *, Atoms::List>
@@ -63,7 +71,7 @@ sequenceOps(ModuleOp module, const IndexClasses &classes, const TensorClasses &c
   for (const Atoms::List &sequence : sequencesOf(module, classes))
     for (unsigned id : sequence)
       for (auto [op, factor] : classes[id].neededWhole)
-        if (factor >= 0 && !ops.count(op))
+        if (attends(op, factor) && !ops.count(op))
           if (Atoms::List heads = headsOf(op, classes, chosen); !heads.empty())
             ops[op] = heads;
   return ops;
@@ -98,10 +106,13 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
   for (const Atoms::List &sequence : sequences)
     if (!sequence.empty())
       chosen.inner[sequence.front()] = {1, queries};
+  chosen.channels = chooseChannels(module, classes, tensor, n);
   if (queries == n)
     return chosen;
   llvm::MapVector<Operation *, Atoms::List> ops = sequenceOps(module, classes, tensor);
   StringRef flag = how == ContextParallel::hybrid ? "hybrid" : "ulysses";
+  if (ops.empty() && !chosen.channels.empty())
+    return chosen;
   if (ops.empty())
     return module.emitError("--context-parallel ")
            << flag << " finds no attention with several heads to divide among the " << n / queries
@@ -220,7 +231,7 @@ void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context
   for (const Atoms::List &sequence : sequences)
     for (unsigned id : sequence)
       for (auto [op, factor] : classes[id].neededWhole)
-        if (factor >= 0)
+        if (attends(op, factor))
           ops.insert(op);
   Axes contextAxes = mesh.named("context");
   for (Operation *op : ops) {

@@ -221,13 +221,21 @@ LogicalResult dist::splitAxis(ModuleOp module, const TensorClasses &chosen, Stri
   unsigned at = axes.back();
   axes.pop_back();
   int64_t first = mesh.size(axes), n = mesh.axes[at].size;
-  SmallVector<int64_t> ends;
-  for (auto &[id, part] : chosen.inner)
-    for (int64_t end : {part.begin, part.end})
-      if (end > first && end < first * n)
-        ends.push_back(end / first);
-  llvm::sort(ends);
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  auto endsOf = [&](const llvm::DenseMap<unsigned, AxisPart> &parts) {
+    SmallVector<int64_t> ends;
+    for (auto &[id, part] : parts)
+      for (int64_t end : {part.begin, part.end})
+        if (end > first && end < first * n)
+          ends.push_back(end / first);
+    llvm::sort(ends);
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    return ends;
+  };
+  SmallVector<int64_t> ends = endsOf(chosen.inner);
+  // Channels follow what attention needs: they are divided along whole parts.
+  if (ends.empty())
+    if (SmallVector<int64_t> own = endsOf(chosen.channels); !own.empty())
+      ends = {own.front()};
   if (ends.empty())
     return success();
   if (ends.size() > 1)
