@@ -103,8 +103,12 @@ void Seeder::redistribute(const TensorClasses &tensor, const TensorClasses &cont
         axes = batchAxes(mesh);
       for (unsigned id : atoms) {
         Axes own = axesOf(mesh, tensorAxes, tensor.inner.lookup(id));
-        if (!leaves)
-          llvm::append_range(own, axesOf(mesh, contextAxes, context.channels.lookup(id)));
+        AxisPart part = leaves ? AxisPart() : context.channels.lookup(id);
+        Axes ofContext = axesOf(mesh, contextAxes, part);
+        // Parts that the axis does not have, as with R rings of fewer heads, divide nothing.
+        if (mesh.size(ofContext) != part.end / part.begin)
+          break;
+        llvm::append_range(own, ofContext);
         // Elements of heads have a part of the axis for parameters that have no heads.
         if (llvm::none_of(own, [&](unsigned axis) { return wanted.uses(axis); }))
           llvm::append_range(axes, own);

@@ -211,8 +211,13 @@ Sharding Seeder::attentionSharding(Value value, const TensorClasses &tensor,
   Sharding sharding = Sharding::replicated(cast<RankedTensorType>(value.getType()).getRank());
   for (size_t d = 0; d < sharding.dims.size(); ++d)
     for (unsigned id : classes.of(value, d)) {
-      llvm::append_range(sharding.dims[d], axesOf(mesh, tensorAxes, tensor.inner.lookup(id)));
-      llvm::append_range(sharding.dims[d], axesOf(mesh, contextAxes, context.inner.lookup(id)));
+      // A table of pairs of positions has their index twice.
+      for (unsigned a : axesOf(mesh, tensorAxes, tensor.inner.lookup(id)))
+        if (!sharding.uses(a))
+          sharding.dims[d].push_back(a);
+      for (unsigned a : axesOf(mesh, contextAxes, context.inner.lookup(id)))
+        if (!sharding.uses(a))
+          sharding.dims[d].push_back(a);
     }
   return sharding;
 }

@@ -232,19 +232,25 @@ LogicalResult dist::splitAxis(ModuleOp module, const TensorClasses &chosen, Stri
     return ends;
   };
   SmallVector<int64_t> ends = endsOf(chosen.inner);
-  // Channels follow what attention needs: they are divided along whole parts.
-  if (ends.empty())
-    if (SmallVector<int64_t> own = endsOf(chosen.channels); !own.empty())
-      ends = {own.front()};
-  if (ends.empty())
-    return success();
   if (ends.size() > 1)
     return module.emitError("mesh axis '")
            << name << "' = " << n << " would have to be sharded after both " << ends[0] << " and "
            << ends[1] << " devices, for attentions with different numbers of key heads; use "
            << ends[0];
+  // Channels of recurrences are divided along as many parts as nest with attention's.
+  for (int64_t end : endsOf(chosen.channels))
+    if (llvm::all_of(ends, [&](int64_t other) { return end != other && (end % other == 0 || other % end == 0); }))
+      ends.push_back(end);
+  llvm::sort(ends);
+  if (ends.empty())
+    return success();
   std::string whole = mesh.axes[at].name;
-  SmallVector<MeshAxis> parts = {{whole + ".0", ends[0]}, {whole + ".1", n / ends[0]}};
+  SmallVector<MeshAxis> parts;
+  ends.push_back(n);
+  for (int64_t done = 1; int64_t end : ends) {
+    parts.push_back({whole + "." + std::to_string(parts.size()), end / done});
+    done = end;
+  }
   mesh.axes.erase(mesh.axes.begin() + at);
   mesh.axes.insert(mesh.axes.begin() + at, parts.begin(), parts.end());
   return success();
