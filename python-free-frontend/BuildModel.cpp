@@ -88,6 +88,7 @@ struct LayerValues {
   Value keys = {}, values = {}; ///< of an earlier layer
   Value inputs = {};            ///< of each layer of a run, of the token itself
   Value firsts = {};            ///< 1 where a document begins, else 0, where sequences have several
+  Value valid = {};             ///< 1 for tokens, 0 for what pads a call that generates
 };
 
 /// Builds one layer.
@@ -362,8 +363,8 @@ Value LayerBuilder::build(Value cos, Value sin) {
     return residual(x, mlp(h), m.mlpDropout);
   bool recurs = kind.mixer != Mixer::Attention;
   if (recurs)
-    share(of.firsts, "document_starts");
-  Value a = recurs ? buildRecurrence(g, m, kind, h, of.firsts) : attention(h, cos, sin);
+    share(of.firsts, "document_starts"), share(of.valid, "valid");
+  Value a = recurs ? buildRecurrence(g, m, kind, h, of.firsts, of.valid) : attention(h, cos, sin);
   if (recurs && m.family.recurrence.beside) {
     Value attended = attention(g.scale(h, m.factors.attentionInput), cos, sin);
     a = g.add(g.scale(a, m.factors.mixerOutput), g.scale(attended, m.factors.attentionOutput));
@@ -527,6 +528,12 @@ static Value buildFirsts(ModelGraph &g) {
   return g.redistribute(g.reshape(g.positionRows(table, g.sequence), {g.rows, g.sequence}));
 }
 
+/// 1 for each token that a call reads, 0 for what pads it, whose positions are behind the last, [rows, sequence].
+static Value buildValid(ModelGraph &g) {
+  g.part("valid");
+  return g.reshape(g.positionRows(g.fill(1, {g.positionCount(), 1}), g.sequence), {g.rows, g.sequence});
+}
+
 /// What an encoder's logits are made of.
 static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
   const Transform &transform = m.family.transform;
@@ -567,7 +574,10 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
   }
   if (m.everyPosition)
     of.temperatures = buildTemperatures(g, m);
-  if (g.positions && f.recurrence.any())
+  // A document that is generated is alone.
+  if (g.generates() && f.recurrence.any())
+    of.valid = buildValid(g);
+  else if (g.positions && f.recurrence.any())
     of.firsts = buildFirsts(g);
   Value inputs;
   if (m.inputWidth)

@@ -215,6 +215,21 @@ Value LayerGraph::each(Value stack, StringRef name) {
   return insertArgument(function, floats(builder.getContext(), shape), sharedOuter.size(), name);
 }
 
+Value LayerGraph::state(StringRef name, ArrayRef<int64_t> shape) {
+  std::string variable = ("state." + prefix() + name).str();
+  SmallVector<int64_t> all{run.count};
+  llvm::append_range(all, shape);
+  RankedTensorType type = floats(builder.getContext(), all);
+  OpBuilder top(*model->module->getOps<func::FuncOp>().begin());
+  VariableOp::create(top, location, variable, type, /*stacked=*/false, /*experts=*/IntegerAttr(),
+                     InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0)), StorageAttr(),
+                     /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(), /*sym_visibility=*/StringAttr());
+  stateNames.push_back(variable);
+  return each(GetOp::create(model->builder, location, type, FlatSymbolRefAttr::get(builder.getContext(), variable)), name);
+}
+
+void LayerGraph::keep(Value state) { keptStates.push_back(state); }
+
 void LayerGraph::setLastSum(unsigned i, Value value) { sums[sums.size() - 1 - i] = value; }
 
 void LayerGraph::addToSum(unsigned i, Value value) { sums[i] = add(sums[i], value); }
@@ -263,6 +278,12 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Va
     llvm::append_range(shape, cast<RankedTensorType>(count.value.getType()).getShape());
     types.push_back(floats(context, shape));
   }
+  for (Value state : layer.keptStates) {
+    results.push_back(state);
+    SmallVector<int64_t> shape{run.count};
+    llvm::append_range(shape, cast<RankedTensorType>(state.getType()).getShape());
+    types.push_back(floats(context, shape));
+  }
   func::ReturnOp::create(layer.builder, callee.getLoc(), results);
   callee.setType(builder.getFunctionType(callee.getArgumentTypes(), ValueRange(results).getTypes()));
 
@@ -271,8 +292,10 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Va
                                  /*reverse=*/false, /*indexed=*/bool(key), carry,
                                  ValueRange(layer.stacks), ValueRange(layer.sharedOuter));
   llvm::copy(repeat.getCarried().drop_front(), sums.begin());
-  for (auto [count, stack] : llvm::zip_equal(layer.counts, repeat.getStacks()))
+  for (auto [count, stack] : llvm::zip(layer.counts, repeat.getStacks()))
     counts.push_back({stack, count.router, count.bias});
+  for (auto [name, stack] : llvm::zip_equal(layer.stateNames, repeat.getStacks().drop_front(layer.counts.size())))
+    SetOp::create(builder, location, name, stack);
   return repeat.getResult(0);
 }
 

@@ -148,6 +148,10 @@ public:
   Value shared(Value outer, StringRef name);
   /// The layer's slice of a value that has one for each layer of the run in its first dimension.
   Value each(Value stack, StringRef name);
+  /// What the layer has kept of the tokens read so far, in a program that reads a few at a time; zeros at the begin.
+  Value state(StringRef name, ArrayRef<int64_t> shape);
+  /// What it keeps for those that follow, in place of the last `state` without one.
+  void keep(Value state);
   /// Puts `value` in place of sum `i`, counted from the last.
   void setLastSum(unsigned i, Value value);
   /// Adds `value` to sum `i` of the sums that go from layer to layer, in place of what it was.
@@ -165,6 +169,8 @@ private:
   bool onlyRun = true;
   llvm::SmallVector<Value> stacks, sharedOuter, sums;
   llvm::SmallVector<TokenCounts, 1> counts;
+  llvm::SmallVector<std::string> stateNames;
+  llvm::SmallVector<Value> keptStates;
 };
 
 /// The module under construction, and its @loss.
@@ -183,6 +189,8 @@ public:
   /// What an encoder reads, [rows, sourceSequence()], and how much of each row is no padding; or null.
   Value source, sourceLengths;
   int64_t sourceSequence() const { return options.sourceSequence; }
+  /// Whether the program reads the next few tokens of a sequence at a time.
+  bool generates() const { return options.tokens > 0; }
   /// Of all microbatches.
   int64_t tokensOfBatch() const { return options.batch * sequence; }
   /// That a sequence may have, of which the program may read a part at once.

@@ -182,7 +182,10 @@ std::optional<int64_t> listedLayers(Config &config, const Recurrence &keys);
 
 /// What a layer that reads h, [rows, sequence, hidden], has in place of attention.
 /// `firsts`: 1 where a document begins, else 0, [rows, sequence]; null where sequences are one.
-mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h, mlir::Value firsts);
+/// `valid`: 1 for tokens and 0 for what pads a call that goes on from what calls before it have read; null where
+/// sequences are read at once.
+mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h, mlir::Value firsts,
+                            mlir::Value valid);
 
 /// Latent attention of a layer that reads h.
 mlir::Value buildLatentAttention(class LayerGraph &g, const Model &m, const LayerKind &kind,

@@ -168,11 +168,7 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
 /// Reports options that recurrences do not support.
 static void checkOptions(Config &config, const Model &m, const ModelOptions &options) {
   StringRef name = m.family.name;
-  if (options.tokens)
-    config.error("") << "text is not generated with the recurrences and convolutions of " << name
-                     << ", whose states are not kept between tokens; generate with transformers, which "
-                        "reads the checkpoints";
-  else if (!options.mupBase.empty() || options.width)
+  if (!options.mupBase.empty() || options.width)
     config.error("") << "--mup-base: no rule of muP is known for the recurrences and convolutions of "
                      << name << "; leave it out";
 }
@@ -221,6 +217,7 @@ struct RecurrenceBuilder {
   const Model &m;
   int64_t rows, sequence; ///< sequences, and positions of each
   Value firsts;           ///< 1 where a document begins, else 0, [rows, sequence]; null where sequences are one
+  Value valid;            ///< 1 for tokens, 0 for what pads a call, [rows, sequence]; null unless it goes on from calls before
   const Recurrence &keys = m.family.recurrence;
   const RecurrenceSizes &s = m.recurrence;
   int64_t perKey = s.keyHeads ? s.heads / s.keyHeads : 0; ///< heads that share a key
@@ -319,6 +316,16 @@ struct RecurrenceBuilder {
   /// `kernel` inputs up to t. Its weights are rows of the tensor `tensor`.
   Value convolve(StringRef part, StringRef tensor, Value x, const FileRows &where);
 
+  /// x, [rows, sequence, ..], with zeros for what pads a call.
+  Value ofTokens(Value x) {
+    SmallVector<int64_t> dims;
+    for (int64_t d = 2; d < int64_t(shapeOf(x).size()); ++d)
+      dims.push_back(d);
+    return valid ? g.mul(x, g.broadcast(valid, shapeOf(x), dims)) : x;
+  }
+  /// The inputs of the convolution `name`, behind those of the calls before that it sees.
+  Value behindTail(StringRef name, Value x);
+
   /// Sums of x, [heads, rows, chunks, chunk], up to and with each position of a chunk.
   Value sums(Value x) { return contract("h b n u, t u -> h b n t", x, triangle(chunk)); }
   /// And behind it.
@@ -370,10 +377,13 @@ Value RecurrenceBuilder::convolve(StringRef part, StringRef tensor, Value x, con
   Value w = g.weight({weight, {width, 1, s.kernel}, 1 / std::sqrt(3.0 * double(s.kernel)), 0, file + ".weight",
                       false, where});
   w = g.reshape(w, {width, s.kernel});
+  Value all = valid && s.kernel > 1 ? behindTail((base + ".tail"), x) : Value();
   Value y, within; ///< whether a position and an earlier one are of one document
-  for (int64_t back = 0; back < std::min(s.kernel, sequence); ++back) {
+  for (int64_t back = 0; back < (all ? s.kernel : std::min(s.kernel, sequence)); ++back) {
     // What lay `back` positions before.
-    Value earlier = back ? g.pad(slice(x, 1, 0, sequence - back), 1, back, sequence) : x;
+    Value earlier = !back ? x
+                    : all ? slice(all, 1, s.kernel - 1 - back, sequence)
+                          : g.pad(slice(x, 1, 0, sequence - back), 1, back, sequence);
     if (back && firsts) {
       // No document begins at the positions after it.
       Value begun = back == 1 ? firsts : g.pad(slice(firsts, 1, 0, sequence - back + 1), 1, back - 1, sequence);
@@ -387,6 +397,21 @@ Value RecurrenceBuilder::convolve(StringRef part, StringRef tensor, Value x, con
   if (s.convBias)
     y = g.add(y, g.weight({bias, {width}, 0, 0, file + ".bias", false, where}));
   return y;
+}
+
+Value RecurrenceBuilder::behindTail(StringRef name, Value x) {
+  int64_t kept = s.kernel - 1, width = shapeOf(x).back(), count = kept + sequence;
+  Value tail = g.reshape(g.state(name, {kept, width}), {1, kept, width});
+  Value all = g.add(g.pad(tail, 1, 0, count), g.pad(x, 1, kept, count));
+  // The next call sees the last of those that are tokens: row t of its tail is the t-th one behind so many.
+  Value last = sequence == 1 ? valid : g.add(valid, g.scale(g.pad(slice(valid, 1, 1, sequence - 1), 1, 0, sequence), -1));
+  Value rows;
+  for (int64_t t = 0; t < kept; ++t) {
+    Value row = g.pad(g.pad(last, 1, t + 1, count), 0, t, kept);
+    rows = rows ? g.add(rows, row) : row;
+  }
+  g.keep(contract("t u, u c -> t c", rows, g.reshape(all, {count, width})));
+  return all;
 }
 
 Value RecurrenceBuilder::products(Value x) {
@@ -460,6 +485,13 @@ Value RecurrenceBuilder::scan(Value q, Value k, Value v, Value a) {
   full.end();
   Value scores = perHead(contract("g b n u k, g b n t k -> g b n u t", k, q));
   Value y = contract("h b n u t, h b n u v -> h b n t v", g.mul(scores, decays), v);
+  if (valid) {
+    Value sum = sums(a), state = g.reshape(g.state(name("state"), {s.heads, s.keyDim, s.headDim}), {s.heads, 1, 1, s.keyDim, s.headDim});
+    y = g.add(y, weigh(contract("h b n t k, h b n k v -> h b n t v", perHead(q), state), exp(sum)));
+    Value gained = contract("h b n u k, h b n u v -> h b n k v", perHead(k), weigh(v, exp(behind(a))));
+    Value retained = g.broadcast(exp(row(sum, 3, chunk - 1)), shapeOf(state), {3, 4});
+    g.keep(g.reshape(g.add(g.mul(state, retained), gained), {s.heads, s.keyDim, s.headDim}));
+  }
   if (chunks == 1)
     return y;
   Value states = contract("h b n u k, h b n u v -> h b n k v", perHead(k), weigh(v, toEnd));
@@ -470,7 +502,7 @@ Value RecurrenceBuilder::scan(Value q, Value k, Value v, Value a) {
 Value RecurrenceBuilder::stateSpace(Value h) {
   int64_t inner = s.heads * s.headDim, keys = s.keyHeads * s.keyDim;
   int64_t all = 2 * (inner + keys) + s.heads, convolved = inner + 2 * keys;
-  setChunk(std::min(s.chunk, sequence));
+  setChunk(valid ? sequence : std::min(s.chunk, sequence));
   StringRef in = "in_proj", conv = "conv1d";
   h = g.scale(h, m.factors.mixerInput);
   const std::array<double, 5> &factors = m.factors.mixer;
@@ -513,11 +545,11 @@ Value RecurrenceBuilder::stateSpace(Value h) {
     if (s.leastStep > 0 || s.mostStep > 0)
       step = make<ClampOp>(step, g.builder.getF64FloatAttr(s.leastStep),
                            g.builder.getF64FloatAttr(s.mostStep));
-    a = chunked(g.mul(step, g.scale(exp(log), -1)));
+    a = chunked(ofTokens(g.mul(step, g.scale(exp(log), -1))));
   }
   Value skip = ofHeads("D", 1);
   g.part(name("scan"));
-  Value y = whole(scan(chunked(q), chunked(k), chunked(g.mul(x, spread(step, x, 3))), a));
+  Value y = whole(scan(chunked(q), chunked(k), chunked(ofTokens(g.mul(x, spread(step, x, 3)))), a));
   y = g.add(y, g.mul(x, g.broadcast(skip, {s.heads, s.headDim}, {1})));
   y = g.redistribute(y);
   // Gated and normalized group by group.
@@ -591,6 +623,8 @@ Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value bet
   Value lost = contract("h b n u t, h b n u k -> h b n t k", inverse, weigh(k, g.mul(beta, fromStart)));
   Value queries = weigh(q, fromStart), keys = weigh(k, toEnd);
   Value state, y;
+  if (valid)
+    state = g.reshape(g.state(name("state"), {s.heads, s.keyDim, s.headDim}), {s.heads, rows, s.keyDim, s.headDim});
   for (int64_t n = 0; n < chunks; ++n) {
     auto of = [&](Value x) { return row(x, 2, n); };
     Value values = of(added), out;
@@ -606,11 +640,13 @@ Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value bet
     if (chunks > 1)
       out = g.pad(out, 2, n, chunks);
     y = y ? g.add(y, out) : out;
-    if (n + 1 == chunks)
+    if (n + 1 == chunks && !valid)
       break;
     Value gained = contract("h b u k, h b u v -> h b k v", of(keys), values);
     state = state ? g.add(g.mul(state, g.broadcast(of(retained), shapeOf(state), {2, 3})), gained) : gained;
   }
+  if (valid)
+    g.keep(g.reshape(state, {s.heads, s.keyDim, s.headDim}));
   return y;
 }
 
@@ -618,7 +654,7 @@ Value RecurrenceBuilder::delta(Value h) {
   int64_t keyRows = s.keyHeads * s.keyDim, inner = s.heads * s.headDim, own = perKey * s.headDim;
   int64_t period = 2 * (s.keyDim + own), all = 2 * (keyRows + inner), convolved = 2 * keyRows + inner;
   // A power of two, of which a sequence has at most 32.
-  int64_t least = llvm::divideCeil(sequence, 32), wanted = std::min(s.chunk, sequence);
+  int64_t least = llvm::divideCeil(sequence, 32), wanted = valid ? sequence : std::min(s.chunk, sequence);
   setChunk(int64_t(llvm::PowerOf2Ceil(uint64_t(std::max(least, wanted)))));
   bool apart = this->keys.apart;
   // Files hold all parts of a head of keys together, or queries, then keys, then values.
@@ -658,8 +694,8 @@ Value RecurrenceBuilder::delta(Value h) {
     Value bias = ofHeads("dt_bias", 1), log = ofHeads("A_log", std::log(8.0));
     g.part(name("steps"));
     FullPrecision full(g.builder);
-    a = chunked(g.mul(softplus(g.add(dt, bias)), g.scale(exp(log), -1)));
-    beta = chunked(make<SigmoidOp>(beta));
+    a = chunked(ofTokens(g.mul(softplus(g.add(dt, bias)), g.scale(exp(log), -1))));
+    beta = chunked(ofTokens(make<SigmoidOp>(beta)));
   }
   g.part(name("scan"));
   Value y = g.redistribute(whole(deltaScan(chunked(q), chunked(k), chunked(v), a, beta)));
@@ -672,9 +708,9 @@ Value RecurrenceBuilder::delta(Value h) {
   return output("out_proj", y);
 }
 
-Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h, Value firsts) {
+Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h, Value firsts, Value valid) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(h.getType()).getShape();
-  RecurrenceBuilder b{g, m, shape[0], shape[1], firsts};
+  RecurrenceBuilder b{g, m, shape[0], shape[1], firsts, valid};
   switch (kind.mixer) {
   case Mixer::StateSpace:
     return b.stateSpace(h);

@@ -5,7 +5,8 @@
 // Attention of the next tokens is attention over all keys so far, whose queries begin at their
 // position: what a rank with a part of the queries computes in training too. So the one thing a
 // decoder adds to a model is memory for keys and values: of its tokens, and of a source, whose keys and
-// values another program computes (SplitSource.h).
+// values another program computes (SplitSource.h). States of recurrences are variables of the model that the
+// frontend makes for a decoder.
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
@@ -334,6 +335,8 @@ LogicalResult DecoderBuilder::run() {
   loss.setType(
       builder.getFunctionType(loss.getBody().getArgumentTypes(), end->getOperandTypes()));
   loss.setSymName("step");
+  // Recurrences keep states, whose size does not say how many tokens may be read.
+  module->setAttr(maxPositionsAttr, builder.getI64IntegerAttr(length));
   module.walk([&](RepeatOp repeat) {
     auto role = RoleAttr::get(module.getContext(), Role::Forward);
     repeat->setAttr(TrainDialect::roleAttr, role);

@@ -48,13 +48,13 @@ static bool isCache(const Variable &variable) {
   return variable.name.rfind(plan::cachePrefix, 0) == 0;
 }
 
+/// Whether `variable` is what a recurrence or a convolution keeps of all tokens read so far.
+static bool isState(const Variable &variable) { return variable.name.rfind("state.", 0) == 0; }
+
 /// Whether `variable` is computed of a source.
 static bool isOfSource(const Variable &variable) { return variable.name.rfind("source.", 0) == 0; }
 
-Decoder::Decoder(const Options &options) : plan(readDecoderPlan()) {
-  for (const Variable &variable : plan.variables)
-    if (isCache(variable))
-      most = variable.shape[variable.shape.size() - 2];
+Decoder::Decoder(const Options &options) : plan(readDecoderPlan()), most(plan.maxPositions) {
   int threads = threadsPerRank(1);
   std::vector<RankStatus *> statuses{&status};
   context.emplace(plan, std::move(ThreadCommunicator::createWorld(1, threads, statuses)[0]),
@@ -65,9 +65,11 @@ Decoder::Decoder(const Options &options) : plan(readDecoderPlan()) {
 void Decoder::loadWeights(const Options &options) {
   arena = makeArena(*context);
   context->arenas = arena->arenas();
-  // Caches begin as zeros, which the arena has.
+  // Caches and states begin as zeros, which the arena has.
   Plan filled = plan;
-  auto isZero = [](const Variable &variable) { return isCache(variable) || isOfSource(variable); };
+  auto isZero = [](const Variable &variable) {
+    return isCache(variable) || isState(variable) || isOfSource(variable);
+  };
   filled.variables.erase(
       std::remove_if(filled.variables.begin(), filled.variables.end(), isZero),
       filled.variables.end());
@@ -124,13 +126,22 @@ void Decoder::forEachCache(int64_t begin, int64_t end, Visit visit) {
   }
 }
 
+template <typename Visit> void Decoder::forEachState(Visit visit) {
+  for (const Variable &variable : plan.variables)
+    if (isState(variable))
+      visit(arena->at<float>(variable.offset), size_t(elementsIn(variable.shape)));
+}
+
 KeptSequence Decoder::keep() {
   int64_t begin = kept ? kept->end : 0;
   if (begin == position)
     return kept;
-  auto sequence = std::make_shared<KeptTokens>(KeptTokens{kept, position, {}});
+  auto sequence = std::make_shared<KeptTokens>(KeptTokens{kept, position, {}, {}});
   forEachCache(begin, position, [&](const float *rows, size_t count) {
     sequence->rows.insert(sequence->rows.end(), rows, rows + count);
+  });
+  forEachState([&](const float *state, size_t count) {
+    sequence->states.insert(sequence->states.end(), state, state + count);
   });
   return kept = sequence;
 }
@@ -152,6 +163,16 @@ void Decoder::goBackTo(const KeptSequence &sequence) {
     wanted = wanted->before.get();
   }
   kept = sequence;
+  // Those of the whole sequence; of the empty one they are zeros.
+  const float *states = sequence ? sequence->states.data() : nullptr;
+  forEachState([&](float *to, size_t count) {
+    if (!states) {
+      std::fill_n(to, count, 0.0F);
+      return;
+    }
+    std::copy(states, states + count, to);
+    states += count;
+  });
   position = endOf(kept.get());
   // The program adds to rows.
   if (position < written)
@@ -180,7 +201,9 @@ const float *Decoder::read(const std::vector<int32_t> &tokens) {
       ids[i] = i < count ? tokens[begin + size_t(i)] : 0;
       positions[i] = int32_t(i < count ? position + i : most);
     }
-    *at("first_position") = int32_t(position);
+    // Attention alone needs to know.
+    if (plan.inputs.count("first_position"))
+      *at("first_position") = int32_t(position);
     context->run(meshwright_decoder_step, arena->program());
     last = arena->at<float>(logits.offset) + (count - 1) * logits.shape.back();
     position += count;

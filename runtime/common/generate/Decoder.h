@@ -17,11 +17,12 @@
 
 namespace meshwright {
 
-/// Keys and values of the last tokens of a sequence. Sequences that begin alike share those before.
+/// Keys and values of the last tokens of a sequence, and states. Sequences that begin alike share those before.
 struct KeptTokens {
   std::shared_ptr<const KeptTokens> before; ///< null at the begin
   int64_t end;                              ///< how many tokens the sequence has with these
   std::vector<float> rows; ///< of each cache and layer, those of these tokens
+  std::vector<float> states; ///< of recurrences, behind these tokens
 };
 using KeptSequence = std::shared_ptr<const KeptTokens>; ///< null: the empty one
 
@@ -55,12 +56,14 @@ private:
   /// Calls `visit` with the memory of rows `begin` to `end` of each cache and layer, in order, and how many
   /// floats these are.
   template <typename Visit> void forEachCache(int64_t begin, int64_t end, Visit visit);
+  /// Calls `visit` with the memory of each state, and how many floats it has.
+  template <typename Visit> void forEachState(Visit visit);
 
   Plan plan;
   RankStatus status{0};
   std::optional<MwContext> context;
   std::unique_ptr<Arena> arena;
-  int64_t most = 0;     ///< tokens that the caches hold
+  int64_t most = 0;     ///< tokens that a sequence may have
   int64_t position = 0; ///< of the next token
   int64_t written = 0;  ///< rows of the caches from here on are zero
   KeptSequence kept;    ///< what the arena holds of sequences that were kept

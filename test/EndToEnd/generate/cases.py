@@ -7,6 +7,9 @@ CASES = {
     **{name: {"inputs": f"golden-more/{name}", "config": LONG, "tokens": 200}
        for name in ("qwen3", "gemma2", "mixtral", "deepseek-v3", "gpt-oss", "phi3", "mistral-window")},
     "llama": {"inputs": "golden/llama-tiny", "config": LONG, "tokens": 200},
+    # Recurrences and short convolutions, alone and beside attention.
+    **{name: {"inputs": f"golden-more/{name}", "config": {} if name == "mamba2" else LONG, "tokens": 60}
+       for name in ("mamba2", "granite4", "nemotron-h", "bamba", "falcon-h1", "qwen3-next", "qwen3-5", "lfm2", "lfm2-moe")},
     # As many as the model has positions.
     "gpt2": {"inputs": "golden/gpt2-tiny", "config": {}, "tokens": 20},
     **{name: {"inputs": f"golden-more/{name}", "config": {}, "tokens": 20}

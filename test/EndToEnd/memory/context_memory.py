@@ -184,8 +184,9 @@ def check_imbalance():
 PAGE = """# Context parallelism
 
 The mesh axis `context` divides each sequence, for sequences that are too long for the memory of one device. Ranks along this axis hold
-the same parameters and count as data-parallel ranks for gradient synchronization and ZeRO. All ops except attention work on a rank's
+the same parameters and count as data-parallel ranks for gradient synchronization and ZeRO. All ops except attention and linear recurrences work on a rank's
 own part of the sequence. In attention a query needs keys from the whole sequence; `--context-parallel` selects how it gets them.
+Recurrences and short convolutions have the whole sequence and a part of their channels instead, whatever it selects ([recurrences.md](recurrences.md#parallelism)).
 
     meshwright compile config.json --seq 131072 --mesh context=8,tensor=2 --context-parallel ulysses --zero 3 ...
 

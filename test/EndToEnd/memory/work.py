@@ -18,7 +18,7 @@ from harness import Golden, call, check, flags, fresh, most
 MESHES = ("tensor=2", "context=2", "data=2,context=2")
 MORE = ("data=2", "pipe=2", "data=2,tensor=2", "tensor=2,context=2", "pipe=2,context=2", "data=2,pipe=2")
 OFTEN = ("golden/llama-tiny", "golden-more/mixtral", "golden-more/deepseek-v3", "golden-more/sparse-glm4-moe", "golden-more/glm4",
-         "golden-more/t5")
+         "golden-more/t5", "golden-more/granite4", "golden-more/qwen3-next")
 LEAST, MOST = 0.99, 1.05
 
 

@@ -731,7 +731,7 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "hyperclovax": hyperclovax, "flex_olmo": flex_olmo, "mellum": mellum, "dots1": dots1, "exaone_moe": exaone_moe,
             "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu, "hy_v3": hy_v3}
 FAMILIES = DECODERS | ENCODERS
-# Whose sequences are not divided.
+# Of which random strategies draw some beside the others.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
              "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "lfm2_moe": lfm2_moe, "bamba": bamba, "falcon_h1": falcon_h1}
 # Not for every strategy: what layers take of tokens crosses stages, which zero-bubble schedules refuse.

@@ -86,6 +86,7 @@ class Drawing(dict):
         self.quantizes = random.Random(f"quantizes {seed}").choice
         self.averages = random.Random(f"averages {seed}").choice
         self.rates = random.Random(f"rates {seed}").choice
+        self.recurs = random.Random(f"recurs {seed}").choice
         self.tunes = random.Random(f"tunes {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}

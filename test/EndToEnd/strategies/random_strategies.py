@@ -30,7 +30,7 @@ import unittest.mock
 sys.path.append(sys.path[0] + "/..")
 from harness import ROOT, check, check_traffic, flags, fresh, rows
 from random_flags import check_reach, draw
-from random_configs import BIASED, DECODERS, ENCODERS, SIGMOIDS, experts_of, has_norms, has_routers, heads_of, random_config, set_dropout
+from random_configs import BIASED, DECODERS, ENCODERS, RECURRENT, SIGMOIDS, experts_of, has_norms, has_routers, heads_of, random_config, set_dropout
 
 # What may be refused: a line of docs/limits.md, and what the message says.
 DOCUMENTED = {
@@ -117,6 +117,13 @@ def random_model(d):
         experts = d.sizes["expert"] == 1 or (experts_of(config) and experts_of(config) % d.sizes["expert"] == 0)
         if (heads and experts) or d.chance(100):
             break
+    # Every sixth has recurrences or short convolutions, without what is of routers; of those with axis `context`, which they divide in a way of
+    # their own, every other.
+    if not d["mlm"] and d.recurs(range(2 if d.sizes["context"] > 1 else 6)) == 0:
+        config = random_config(d.recurs, d.recurs(list(RECURRENT)), d.layers, vocabularies=[31, 37, 64, 97, 257])
+        for name in ("aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "z-loss", "router-bias-rate"):
+            d[name] = None
+        d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
     set_dropout(config, 0.1 if d.chance(4) else 0.0)
     if not has_routers(config):
         d["z-loss"] = d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
