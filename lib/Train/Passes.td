@@ -316,7 +316,8 @@ def TrainBuildDecoder : PhasePass<"train-build-decoder", "step"> {
     A call reads some tokens of the sequence: `tokens`, their `positions`, and the first of these,
     `first_position`. Their keys and values are added to rows of the caches, which are zero before,
     and attention reads all rows up to its query's position. A token that pads the call has a
-    position outside of the caches: its row goes nowhere, and its logits mean nothing.
+    position outside of the caches: its row goes nowhere, and its logits mean nothing. Recurrences read and write
+    variables `state.NAME`, which the model is imported with. `train.max_positions` becomes `length`.
 
     Of an encoder-decoder model, `@encode` computes what depends on `source` and `source_lengths` alone:
     the encoder, and the keys and values of each layer's attention to what it gives. `@step` reads these from

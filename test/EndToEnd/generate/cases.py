@@ -9,7 +9,7 @@ CASES = {
     "llama": {"inputs": "golden/llama-tiny", "config": LONG, "tokens": 200},
     # Recurrences and short convolutions, alone and beside attention.
     **{name: {"inputs": f"golden-more/{name}", "config": {} if name == "mamba2" else LONG, "tokens": 60}
-       for name in ("mamba2", "granite4", "nemotron-h", "bamba", "falcon-h1", "qwen3-next", "qwen3-5", "lfm2", "lfm2-moe")},
+       for name in ("mamba2", "granite4", "nemotron-h", "bamba", "falcon-h1", "qwen3-next", "qwen3-5", "qwen3-5-moe", "lfm2", "lfm2-moe")},
     # As many as the model has positions.
     "gpt2": {"inputs": "golden/gpt2-tiny", "config": {}, "tokens": 20},
     **{name: {"inputs": f"golden-more/{name}", "config": {}, "tokens": 20}
@@ -18,7 +18,7 @@ CASES = {
                     "olmoe", "opt", "qwen2-window", "smollm3", "stablelm", "starcoder2")},
 }
 # What beam search continues the prompt with, too, by 20 tokens.
-BEAMS = ("gpt2", "mistral-window", "deepseek-v3")
+BEAMS = ("gpt2", "mistral-window", "deepseek-v3", "mamba2", "qwen3-next")
 
 # Of encoder-decoder models: sources as they are read, one of them much shorter than the encoder's; how long the executable's sequences are; and
 # what is searched for each. Several tokens end targets, so that some end before they are as long as they may be.
