@@ -202,8 +202,11 @@ static std::string unlessSeveralRanks(const Options &options, const Plan &plan) 
 }
 
 static std::string unlessFellows(const Options &options, const Plan &plan) {
+  size_t ranks = 1;
+  for (const plan::MeshAxis &axis : plan.mesh)
+    ranks *= size_t(axis.size);
   // Each program is that of one position along the axis pipe.
-  return size_t(plan.ranks()) > plan.programs.size() || options.stragglers == 0
+  return ranks > plan.programs.size() || options.stragglers == 0
              ? ""
              : "compares ranks that do the same work, but no two ranks of this executable do: leave it out";
 }
