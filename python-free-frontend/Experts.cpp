@@ -801,11 +801,13 @@ Value meshwright::frontend::routerLoss(ModelGraph &g, const Model &m, ArrayRef<V
           ReduceOp::create(g.builder, g.where(), ReduceKind::Sum, g.mul(sums[1], chosen), dims);
     }
     double factor = m.experts.balance * double(m.experts.count) / (tokens * choices * parts);
-    loss = g.scale(product, factor);
+    loss = g.ofStep(g.scale(product, factor));
+    if (m.experts.counted) // Both factors of a product are sums over the batch.
+      loss = g.ofStep(loss);
   }
   if (m.experts.zLoss != 0) {
     // A sum over tokens, so microbatches add up.
-    Value squares = g.scale(sums.back(), m.experts.zLoss / double(g.tokensOfBatch()));
+    Value squares = g.ofStep(g.scale(sums.back(), m.experts.zLoss / double(g.tokensOfBatch())));
     loss = loss ? g.add(loss, squares) : squares;
   }
   return loss;

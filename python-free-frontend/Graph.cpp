@@ -329,6 +329,10 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
     inputs.push_back({referenceInput, floats(&context, {rows})});
   else
     inputs.push_back({"target_weight", floats(&context, {})});
+  if (options.batchRamp) {
+    inputs.push_back({microbatchesInput, integers(&context, {})});
+    inputs.push_back({batchWeightInput, floats(&context, {})});
+  }
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                    builder.getFunctionType(types, {floats(&context, {})}));
@@ -468,12 +472,17 @@ std::pair<Value, Value> ModelGraph::preferenceLoss(Value logits) {
   // -log(sigmoid(chosen - rejected)) = log(exp(rejected - chosen) + exp(0))
   Value negativeMargin = add(rejected, scale(chosen, -1));
   Value ofPairs = LogSumExpOp::create(builder, location, pad(negativeMargin, 1, 0, 2));
-  Value loss = scale(sum(ofPairs), 2 / double(options.batch));
+  Value loss = ofStep(scale(sum(ofPairs), 2 / double(options.batch)));
   // Each sequence has its place in the batch, so that microbatches and devices add up to all.
   Value all = EmbeddingGradOp::create(
       builder, location, floats(builder.getContext(), {options.batch, 1}), reshape(logProbs, {rows, 1}),
       input("sequence_ids"), builder.getI64IntegerAttr(options.batch), Value());
   return {loss, reshape(all, {options.batch})};
+}
+
+Value ModelGraph::ofStep(Value value) {
+  Value weight = input(batchWeightInput);
+  return weight ? mul(value, weight) : value;
 }
 
 void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef config,
@@ -512,6 +521,9 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
     results.push_back(count.value);
   }
   func::ReturnOp::create(builder, location, results);
+  // Counted targets have their own weight, so only other means over the batch read it.
+  if (auto weight = cast_if_present<BlockArgument>(input(batchWeightInput)); weight && weight.use_empty())
+    (void)function.eraseArgument(weight.getArgNumber());
 
   ModuleOp op = *module;
   op->setAttr(train::modelAttr, builder.getStringAttr(family));

@@ -193,6 +193,8 @@ public:
   bool generates() const { return options.tokens > 0; }
   /// Of all microbatches.
   int64_t tokensOfBatch() const { return options.batch * sequence; }
+  /// `value`, which is divided by a size of the whole batch, divided by that of the step's batch in its place.
+  Value ofStep(Value value);
   /// That a sequence may have, of which the program may read a part at once.
   int64_t positionCount() const { return options.sequence; }
 

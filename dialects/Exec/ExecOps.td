@@ -100,7 +100,8 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
     `count`-1, downwards with `reverse`. In the memory form it is the only one.
 
     With `times`, an i32 in memory or a `tensor<i32>`, as many iterations run as it says, at most
-    `count`; it has no `each` operands and no stacks. With `from` those before that number stand before the loop.
+    `count`; it has no stacks, and `each` operands only where it is over microbatches (`train.role`). With
+    `from` those before that number stand before the loop.
 
     In the tensor form the op is a `train.repeat` with its function inlined: the body also takes the
     carried values and the iteration's slice of each `each` operand along its first dimension, and

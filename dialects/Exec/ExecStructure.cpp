@@ -222,7 +222,7 @@ void LoopOp::print(OpAsmPrinter &p) {
 }
 
 double LoopOp::getTripCount(train::Rounds rounds) {
-  if (getTimes() && rounds == train::Rounds::Expected)
+  if (getTimes() && rounds == train::Rounds::Expected && !train::isOverMicrobatches(*this))
     return getFrom() == 0 ? 1 : 0; // The first may stand before the loop.
   return double(int64_t(getCount()) - int64_t(getFrom()));
 }
@@ -240,8 +240,9 @@ LogicalResult LoopOp::verify() {
     auto type = cast<ShapedType>(getTimes().getType());
     if (type.getRank() != 0 || !type.getElementType().isInteger(32))
       return emitOpError("takes the number of its iterations from ") << type << "; expected one i32";
-    if (!getEach().empty() || getNumResults() != getCarry().size() || getReverse())
-      return emitOpError("has a number of iterations from data, which goes with carried values alone");
+    if ((!getEach().empty() && !train::isOverMicrobatches(*this)) || getNumResults() != getCarry().size() || getReverse())
+      return emitOpError("has a number of iterations that is not fixed, which goes with carried values alone, and with "
+                         "slices where the iterations are microbatches");
   }
   if (getNumResults() < getCarry().size() ||
       block.getNumArguments() != 1 + getCarry().size() + getEach().size() ||

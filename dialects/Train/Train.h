@@ -89,6 +89,9 @@ bool isBySequence(llvm::StringRef input);
 /// The input of direct preference optimization, the log-probability of each sequence under the model that
 /// a run began with, and the output that is the trained model's.
 inline constexpr llvm::StringLiteral referenceInput = "reference_log_probs", logProbsOutput = "log_probs";
+/// The inputs of a step whose batch may have fewer microbatches than the program is for: how many it has, an i32,
+/// and that number in the place of the program's as a factor, program's / step's, in f32, of what is a mean over the batch.
+inline constexpr llvm::StringLiteral microbatchesInput = "microbatches", batchWeightInput = "batch_weight";
 /// The attribute of the module that says how long the sequences of an input by token are.
 llvm::StringRef lengthAttrOf(llvm::StringRef input);
 /// The attribute `train.output` of a result; empty without.
@@ -198,6 +201,9 @@ std::optional<Role> roleOf(mlir::Operation *op);
 void setRole(mlir::Operation *op, Role role);
 /// Whether `repeat` runs layers, or groups of them: forward, backward or for weights alone.
 bool isLayers(RepeatOp repeat);
+/// Whether a loop is over microbatches, whose number is a run's choice where a program leaves it open. Other
+/// numbers of iterations that are left open follow from data.
+bool isOverMicrobatches(mlir::Operation *loop);
 /// The attribute `train.chunk` of layers.
 std::optional<int64_t> chunkOf(RepeatOp repeat);
 } // namespace meshwright::train

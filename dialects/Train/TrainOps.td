@@ -97,8 +97,10 @@ def Train_RepeatOp : Train_Op<"repeat", [AttrSizedOperandSegments,
     Results of the op: the last carried values, then the stacks.
 
     With `times`, a `tensor<i32>`, as many iterations run as it says, at most `count`. So nothing
-    is sliced or stacked, and `reverse` is not possible. All devices that communicate in the
-    function must have the same number: it is replicated.
+    is stacked, and `reverse` is not possible. All devices that communicate in the
+    function must have the same number: it is replicated. A loop over microbatches (`train.role`
+    `microbatch` or `count`) takes the slices of the first iterations, at least of one. Without these roles
+    the number follows from data, as that of experts' rounds does, and nothing is sliced.
 
     The attribute `train.role`, the same on the op and on its callee, says what it
     does in a step (`#train.role<forward>`, see `RoleAttr`), and `train.chunk` on

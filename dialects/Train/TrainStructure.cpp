@@ -161,7 +161,8 @@ LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 double RepeatOp::getTripCount(Rounds rounds) {
-  return getTimes() && rounds == Rounds::Expected ? 1 : double(getCount());
+  bool followsData = getTimes() && !isOverMicrobatches(*this);
+  return followsData && rounds == Rounds::Expected ? 1 : double(getCount());
 }
 
 func::FuncOp RepeatOp::lookupCallee(SymbolTableCollection &symbols) {
@@ -191,6 +192,11 @@ bool train::isLayers(RepeatOp repeat) {
   return role == Role::Forward || role == Role::Backward || role == Role::Weight;
 }
 
+bool train::isOverMicrobatches(Operation *loop) {
+  std::optional<Role> role = roleOf(loop);
+  return role == Role::Microbatch || role == Role::Count;
+}
+
 std::optional<int64_t> train::chunkOf(RepeatOp repeat) {
   auto chunk = repeat->getAttrOfType<IntegerAttr>(TrainDialect::chunkAttr);
   return chunk ? std::optional(chunk.getInt()) : std::nullopt;
@@ -209,9 +215,11 @@ LogicalResult RepeatOp::verifySymbolUses(SymbolTableCollection &symbols) {
                                << getCalleeAttr() << " has " << roleText(callee);
   if (getCount() < 1)
     return emitOpError("repeats ") << getCount() << " times; at least 1 is needed";
-  if (getTimes() && (!getEach().empty() || getNumResults() != getCarry().size() || getReverse()))
-    return emitOpError("has a number of iterations from data, but ")
-           << (getReverse() ? "runs in reverse" : "slices or stacks") << "; only carry and shared are possible";
+  bool slices = getTimes() && !getEach().empty() && !isOverMicrobatches(*this);
+  if (getTimes() && (slices || getNumResults() != getCarry().size() || getReverse()))
+    return emitOpError("has a number of iterations that is not fixed, but ")
+           << (getReverse() ? "runs in reverse" : slices ? "slices" : "stacks")
+           << "; only carry and shared are possible, and slices where the iterations are microbatches";
   if (getTimes() && cast<RankedTensorType>(getTimes().getType()).getRank() != 0)
     return emitOpError("takes the number of its iterations from ")
            << getTimes().getType() << "; expected tensor<i32>";

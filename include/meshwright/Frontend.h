@@ -29,6 +29,7 @@ struct ModelOptions {
   int64_t sourceSequence = 0;
   int64_t tokens = 0;            ///< of a sequence that the program reads at once; 0: all
   int64_t microbatches = 1;      ///< parts the batch is computed in, one after the other
+  bool batchRamp = false;        ///< whether a step may have fewer of these parts
   int64_t expertBlocks = 1;      ///< parts that the experts of a layer are divided into
   /// Tokens of a sequence that an expert takes, as a multiple of what balanced routers send it.
   std::optional<double> expertCapacity = {};

@@ -66,7 +66,7 @@ public:
         each(operands.slice(initial.size(), op.getEach().size())),
         shared(operands.slice(initial.size() + each.size(), op.getShared().size())) {
     if (op.getTimes())
-      times = operands.back();
+      (train::isOverMicrobatches(op) ? microbatches : times) = operands.back();
   }
 
   LogicalResult certify(NewFacts &results);
@@ -92,7 +92,8 @@ private:
   int64_t level;
   func::FuncOp callee;
   Facts initial, each, shared;
-  std::optional<Fact> times;
+  std::optional<Fact> times;        ///< of rounds
+  std::optional<Fact> microbatches; ///< how many a step has, if that is its input
   Distributions types;
   std::set<unsigned> unchanged; ///< carried values of a loop over rounds
 };
@@ -264,6 +265,9 @@ LogicalResult Loop::certify(NewFacts &results) {
     if (fact.offset)
       return checker.refuse(op) << "carries " << Checker::nameOf(op, index)
                                 << ", whose numbers count from the device's own offset";
+  if (microbatches && microbatches->type != Distribution::replicated({}))
+    return checker.refuse(op) << "runs over a number of microbatches that devices need not have alike, "
+                              << microbatches->type.str(checker.mesh);
   if (!times)
     return prove(results);
   auto rounds = readRounds(*times);
@@ -312,6 +316,8 @@ LogicalResult Loop::prove(NewFacts &results) {
     return sumRounds(produced, results);
   SmallVector<const Expression *> operands = expressionsOf(initial);
   llvm::append_range(operands, expressionsOf(Facts(produced).take_front(carried.size())));
+  if (microbatches)
+    operands.push_back(microbatches->expression);
   const Expression *loop = checker.make(
       op.getLoc(), loopName,
       numbers({level, int64_t(op.getCount()), op.getReverse(), int64_t(carried.size())}), operands,

@@ -222,7 +222,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         Value count = i64(nested.getCount());
         if (nested.getTimes()) {
           Value times = load(at(nested.getTimes()));
-          call("mw_note_rounds", {times});
+          if (!train::isOverMicrobatches(nested))
+            call("mw_note_rounds", {times});
           count = arith::ExtSIOp::create(b, loc, b.getI64Type(), times);
         }
         auto loop = scf::ForOp::create(b, loc, i64(int64_t(nested.getFrom())), count, i64(1));

@@ -11,6 +11,7 @@
 #define MESHWRIGHT_INTERPRETER_FILES_H
 
 #include "Train/Optimizer.h"
+#include "common/data/BatchRamp.h"
 #include "common/launch/Options.h" // The executable's command line.
 #include "meshwright/Tensor.h"
 
@@ -18,6 +19,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace meshwright::interp {
 
@@ -47,6 +49,9 @@ llvm::Expected<std::unique_ptr<Options>> parseTrainingOptions(const train::Optim
 
 /// The learning rate of a step.
 double learningRateOf(const Options &options, int64_t step);
+
+/// How the batch grows by these options, of a module for `batch` sequences in `microbatches` parts, if it does.
+llvm::Expected<std::optional<BatchRamp>> batchRampOf(const Options &options, int64_t batch, int64_t microbatches);
 
 /// The sequences of a token file in the order the options ask for.
 class Sequences {

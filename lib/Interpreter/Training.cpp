@@ -168,6 +168,10 @@ llvm::Expected<Training> Training::create(Session &session, const train::Optimiz
     return sequences.takeError();
   training.sequences = std::move(*sequences);
   const Options &flags = *training.options;
+  auto ramp = batchRampOf(flags, training.batch, training.microbatches);
+  if (!ramp)
+    return ramp.takeError();
+  training.ramp = *ramp;
   LossScale start;
   start.scale = flags.initialLossScale;
   training.scaler = LossScaler(start, flags.lossScaleWindow, flags.hysteresis, flags.minLossScale);
@@ -184,9 +188,21 @@ static std::array<uint32_t, 2> keyOf(const Options &options, int64_t step) {
   return {uint32_t(options.seed), uint32_t(step)};
 }
 
+int64_t Training::positionOf(int64_t step) const {
+  if (!ramp)
+    return step * batch;
+  int64_t position = 0;
+  for (int64_t before = 0; before < step; ++before)
+    position += ramp->batchAt(position);
+  return position;
+}
+
+int64_t Training::batchOf(int64_t step) const { return ramp ? ramp->batchAt(positionOf(step)) : batch; }
+
 llvm::Expected<double> Training::targetWeight(int64_t step) const {
-  llvm::Expected<int64_t> counted = mask ? mask->count(keyOf(*options, step), 0, batch, sequence)
-                                         : sequences->countedTargets(step * batch, batch);
+  int64_t own = batchOf(step);
+  llvm::Expected<int64_t> counted = mask ? mask->count(keyOf(*options, step), 0, own, sequence)
+                                         : sequences->countedTargets(positionOf(step), own);
   if (!counted)
     return counted.takeError();
   return *counted ? 1 / double(*counted) : 0;
@@ -231,6 +247,14 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     *value.writeFloats() = scalar->second;
     return value;
   }
+  if (name == train::microbatchesInput) {
+    *value.writeIntegers() = microbatchesOf(step);
+    return value;
+  }
+  if (name == train::batchWeightInput) {
+    *value.writeFloats() = double(batch) / double(batchOf(step));
+    return value;
+  }
   if (name == "key") {
     value.writeIntegers()[0] = int32_t(options->seed);
     value.writeIntegers()[1] = int32_t(step);
@@ -250,21 +274,22 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
                                    " sequences a microbatch, expected " +
                                    Twine(batch / microbatches));
   // Data rank d of D has the d-th contiguous batch / D sequences and splits them
-  // into microbatches; its rows are the d-th part of every microbatch.
+  // into microbatches; its rows are the d-th part of every microbatch. Of a smaller batch the last ones are not read.
   int64_t parts = session->partsOfArgument(function, i, rowDim);
   std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
   int64_t *out = isReference ? nullptr : value.writeIntegers();
   double *references = isReference ? value.writeFloats() : nullptr;
-  for (int64_t m = one ? microbatch : 0, end = one ? microbatch + 1 : microbatches; m < end; ++m)
+  int64_t position = positionOf(step), own = batchOf(step);
+  for (int64_t m = one ? microbatch : 0, end = one ? microbatch + 1 : microbatchesOf(step); m < end; ++m)
     for (int64_t row = 0; row < rows; ++row) {
       int64_t part = row / (rows / parts), within = row % (rows / parts);
-      int64_t id = part * (batch / parts) + m * (rows / parts) + within;
+      int64_t id = part * (own / parts) + m * (rows / parts) + within;
       if (isIds) {
         *out++ = id;
         continue;
       }
       if (isReference) {
-        llvm::Expected<double> reference = sequences->reference(step * batch + id);
+        llvm::Expected<double> reference = sequences->reference(position + id);
         if (!reference)
           return reference.takeError();
         *references++ = *reference;
@@ -273,7 +298,7 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
       if (isSource || isLengths) {
         std::vector<int32_t> source(
             size_t(train::moduleSize(session->module(), train::sourceSequenceAttr).value_or(0)));
-        llvm::Expected<int64_t> count = sequences->readSource(step * batch + id, source.data());
+        llvm::Expected<int64_t> count = sequences->readSource(position + id, source.data());
         if (!count)
           return count.takeError();
         if (isSource)
@@ -282,7 +307,7 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
           *out++ = *count;
         continue;
       }
-      if (llvm::Error error = sequences->read(step * batch + id, tokens.data(), positions.data(),
+      if (llvm::Error error = sequences->read(position + id, tokens.data(), positions.data(),
                                               targets.data()))
         return error;
       if (mask)
@@ -295,6 +320,10 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
 llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_t step,
                                             int64_t microbatch) {
   bool isOfPairs = session->module()->hasAttr(train::dpoBetaAttr);
+  if (ramp && !hasInput(function, train::microbatchesInput))
+    return llvm::createStringError("--batch-ramp needs a module that was compiled with --batch-ramp: @" +
+                                   cast<SymbolOpInterface>(*function).getName() + " has no input " +
+                                   train::microbatchesInput);
   if (!options->lossMask.empty() && (mask || !(hasInput(function, "target_weight") || isOfPairs)))
     return llvm::createStringError("--loss-mask needs a model that predicts the next token and @" +
                                    cast<SymbolOpInterface>(*function).getName() +
@@ -440,7 +469,7 @@ llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
     return reported("looking for the gradients");
   Gradients total;
   double scale = hasInput(function, "loss_scale") ? scaler.scale() : 1;
-  for (int64_t m = 0; m < (whole ? 1 : microbatches); ++m) {
+  for (int64_t m = 0; m < (whole ? 1 : microbatchesOf(index)); ++m) {
     llvm::Expected<TensorList> values = inputs(function, index, m);
     if (!values)
       return values.takeError();

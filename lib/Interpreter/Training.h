@@ -59,6 +59,10 @@ private:
   llvm::Error initialize();
   llvm::Error fillRowNorms();
   llvm::Expected<Gradients> gradientsOfStep(int64_t index);
+  /// The sequences that the steps before `step` have read, and those of its own batch.
+  int64_t positionOf(int64_t step) const;
+  int64_t batchOf(int64_t step) const;
+  int64_t microbatchesOf(int64_t step) const { return batchOf(step) * microbatches / batch; }
   /// The values of a function's inputs at a step.
   llvm::Expected<TensorList> inputs(mlir::FunctionOpInterface function, int64_t step,
                                     int64_t microbatch);
@@ -72,6 +76,7 @@ private:
   std::unique_ptr<Options> options;
   std::unique_ptr<Sequences> sequences;
   int64_t batch = 0, sequence = 0, microbatches = 0;
+  std::optional<BatchRamp> ramp; ///< of a module whose steps may have fewer sequences
   LossScaler scaler;
   RateWeights rates; ///< of an optimizer whose parameters are averages
   std::optional<TokenMask> mask; ///< of encoders

@@ -195,6 +195,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.sequence = options.sequence;
   model.tokens = options.tokensAtOnce;
   model.microbatches = options.microbatches;
+  model.batchRamp = options.batchRamp;
   model.expertBlocks = options.mesh.size(options.mesh.named("expert"));
   model.contextParts = options.mesh.size(options.mesh.named("context"));
   model.sequenceParts = model.contextParts;

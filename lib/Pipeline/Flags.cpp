@@ -96,6 +96,18 @@ static std::string unlessPartialAttention(const CompileOptions &o) {
                    " computes attention of all keys in one call; use gather or ulysses";
 }
 
+/// IR has its microbatches.
+static std::string unlessMicrobatches(const CompileOptions &o) {
+  if (!o.batchRamp || StringRef(o.model).ends_with(".mlir"))
+    return "";
+  if (o.microbatches == 1)
+    return "the batch has one microbatch, and a smaller batch is one of fewer microbatches; give --microbatches M, or "
+           "leave it out";
+  return o.mesh.size(o.mesh.named("pipe")) > 1
+             ? "pipeline schedules are of a fixed number of microbatches; leave it out, or use a mesh without the axis `pipe`"
+             : "";
+}
+
 static std::string unlessMasked(const CompileOptions &o) {
   return o.maskedShare.value ? "" : "without --mlm no token is masked; give it, or leave it out";
 }

@@ -28,6 +28,7 @@ CompileOptions sequentialOptions(const CompileOptions &options) {
   one.sequence = options.sequence;
   one.sourceSequence = options.sourceSequence;
   one.microbatches = options.microbatches;
+  one.batchRamp = options.batchRamp;
   one.dropout = options.dropout;
   one.packed = options.packed;
   one.maskedShare = options.maskedShare;
@@ -63,7 +64,8 @@ static bool isOfLayout(StringRef flag) {
        "expert-buffer", "expert-parts",  "aux-counting-pass", "remat",            "residuals",        "loss-parts",
        "memory-limit",  "offload",       "offload-buffer",    "masters",          "cluster",          "plan",
        "devices",       "output",        "recipe",            "emit",             "dump-ir",          "explain-sharding",
-       "certify",       "report",        "assert",            "replay",           "target"},
+       "certify",       "report",        "assert",            "replay",           "target",
+       "batch-ramp"},
       flag);
 }
 
@@ -79,6 +81,7 @@ static Expected<std::string> modelText(const CompileOptions &options, ModuleOp c
   CompileOptions one = sequentialOptions(options);
   if (llvm::sys::path::extension(options.model) != ".mlir") {
     one.microbatches = 1;
+    one.batchRamp = false; // Which batches a step has is said when it runs.
     one.batch = one.leastBatch();
     one.sequence = train::moduleSize(compiled, train::sequenceAttr).value_or(0);
   }

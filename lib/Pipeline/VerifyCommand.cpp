@@ -187,7 +187,9 @@ static Error makeSmall(Arguments &arguments, StringRef folder, MLIRContext &cont
   }
   if (options.sourceSequence)
     options.sourceSequence = std::min(options.sourceSequence, 2 * shortSequence);
-  options.microbatches = std::min(options.microbatches, std::max<int64_t>(2 * stages, 2));
+  // With three, a batch grows twice.
+  int64_t fewest = options.batchRamp ? 3 : 2;
+  options.microbatches = std::min(options.microbatches, std::max(2 * stages, fewest));
   options.batch = options.leastBatch();
   options.memoryLimit = {};
   return Error::success();
@@ -441,6 +443,12 @@ Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &con
   Expected<std::vector<std::string>> data = Data(**step, options.packed, arguments->steps, folder).write();
   if (!data)
     return data.takeError();
+  if (options.batchRamp) {
+    // The first steps have fewer microbatches.
+    int64_t microbatches = train::moduleSize(**step, train::microbatchesAttr).value_or(1);
+    int64_t rows = train::moduleSize(**step, train::batchAttr).value_or(1) / microbatches;
+    data->insert(data->end(), {"--batch-ramp", llvm::formatv("{0}+{0}:{1}", rows, rows * (microbatches - 1))});
+  }
   std::vector<std::string> own; // Flags that the sequential program has no use for.
   if (options.precision == MixedPrecision::fp16)
     own = {"--initial-loss-scale", "1024"};

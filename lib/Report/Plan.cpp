@@ -346,7 +346,7 @@ void PlanBuilder::addCommunication() {
       row.row = length.getInt();
     for (auto loop = collective.op->getParentOfType<exec::LoopOp>(); loop;
          loop = loop->getParentOfType<exec::LoopOp>())
-      if (loop.getTimes())
+      if (loop.getTimes() && !train::isOverMicrobatches(loop))
         row.rounds = row.rounds.value_or(1) * int64_t(cost::tripCount(loop, cost::Rounds::Most));
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
       row.peer = *cast<exec::MemoryCollectiveOpInterface>(collective.op).getRootOrPeer();

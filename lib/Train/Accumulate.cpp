@@ -41,14 +41,15 @@ public:
   MicrobatchLoop(ModuleOp module, int64_t microbatches)
       : module(module), builder(module.getContext()), microbatches(microbatches) {}
 
-  /// `@name` over all microbatches, summing every result of `one`. Of `one`'s arguments that are sums over
-  /// the batch, the values are those of `counts`, or zeros without it.
-  void sum(func::FuncOp one, func::FuncOp counts, StringRef name, StringRef bodyName);
+  /// `@name` over all microbatches, or with `isRamped` over as many as the input `microbatches` says, summing every
+  /// result of `one`. Of `one`'s arguments that are sums over the batch, the values are those of `counts`, or zeros
+  /// without it.
+  void sum(func::FuncOp one, func::FuncOp counts, StringRef name, StringRef bodyName, bool isRamped);
 
 private:
   /// The sums of what `one` returns for `operands`, its arguments or, where microbatches have parts of
   /// their own, those of all.
-  SmallVector<Value> sumResults(func::FuncOp one, ValueRange operands, StringRef bodyName,
+  SmallVector<Value> sumResults(func::FuncOp one, ArrayRef<Value> operands, StringRef bodyName,
                                 Role role);
   /// The function that only `repeat` calls: of runs of layers that have one, all but the last get
   /// copies.
@@ -59,6 +60,7 @@ private:
   ModuleOp module;
   OpBuilder builder;
   int64_t microbatches;
+  Value times; ///< how many of them a step has, if not all
   DenseMap<StringAttr, unsigned> callsOf; ///< repeats of a function
 };
 } // namespace
@@ -95,7 +97,7 @@ Value MicrobatchLoop::accumulateInside(Value gradient, Value accumulator) {
   return gradient;
 }
 
-SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ValueRange operands,
+SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ArrayRef<Value> operands,
                                               StringRef bodyName, Role role) {
   Location loc = one.getLoc();
   if (microbatches == 1) {
@@ -113,12 +115,12 @@ SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ValueRange opera
     carry.push_back(zeros(builder, loc, type));
   for (bool per : {true, false})
     for (auto [i, operand] : llvm::enumerate(operands))
-      if (isPerMicrobatch(one, i) == per) {
+      if (operand && isPerMicrobatch(one, i) == per) {
         (per ? each : shared).push_back(operand);
         order.push_back(i);
       }
   auto repeat = RepeatOp::create(builder, loc, one.getResultTypes(), bodyName, microbatches, false,
-                                 false, carry, each, shared);
+                                 false, carry, each, shared, times);
   setRole(repeat, role);
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<Type> types(one.getResultTypes());
@@ -127,7 +129,7 @@ SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ValueRange opera
   func::FuncOp body = createFunction(module, builder, loc, bodyName, types, {});
   repeat.setCallee(body.getSymName());
   setRole(body, role);
-  SmallVector<Value> arguments(order.size());
+  SmallVector<Value> arguments(operands.size());
   for (auto [at, i] : llvm::enumerate(order))
     arguments[i] = body.getArgument(carry.size() + at);
   SmallVector<Value> values = inlineBody(one, builder, arguments);
@@ -152,11 +154,12 @@ SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ValueRange opera
 }
 
 void MicrobatchLoop::sum(func::FuncOp one, func::FuncOp counts, StringRef name,
-                         StringRef bodyName) {
+                         StringRef bodyName, bool isRamped) {
   SmallVector<Type> types;
   SmallVector<unsigned> inputs;
+  auto isCount = [&](unsigned i) { return inputName(one, i) == microbatchesInput; };
   for (auto [i, type] : llvm::enumerate(one.getArgumentTypes()))
-    if (!batchSumOf(one, i)) {
+    if (!batchSumOf(one, i) && (isRamped || !isCount(i))) {
       inputs.push_back(i);
       types.push_back(isPerMicrobatch(one, i) ? withLeading(type, microbatches) : Type(type));
     }
@@ -165,8 +168,10 @@ void MicrobatchLoop::sum(func::FuncOp one, func::FuncOp counts, StringRef name,
   for (auto [argument, i] : llvm::zip_equal(all.getArguments(), inputs)) {
     all.setArgAttrs(argument.getArgNumber(), one.getArgAttrDict(i));
     argument.setLoc(one.getArgument(i).getLoc());
-    operands[i] = argument;
+    if (!isCount(i))
+      operands[i] = argument;
   }
+  times = isRamped ? inputNamed(all, microbatchesInput) : Value();
   SmallVector<Value> sums;
   if (counts)
     sums = sumResults(counts, llvm::map_to_vector(llvm::seq(counts.getNumArguments()),
@@ -289,6 +294,24 @@ static LogicalResult checkCounts(func::FuncOp counts, func::FuncOp loss) {
   return success();
 }
 
+/// Whether `times`, the input of `loss` that says how many microbatches a step has, says that alone.
+static LogicalResult checkTimes(func::FuncOp loss, BlockArgument times, int64_t microbatches) {
+  auto type = cast<RankedTensorType>(times.getType());
+  if (type.getRank() != 0 || !type.getElementType().isInteger(32))
+    return loss.emitError("input ") << microbatchesInput << " is " << type << "; expected tensor<i32>";
+  if (!times.use_empty())
+    return loss.emitError("input ") << microbatchesInput << " is used by the loss of a microbatch, which does not depend on "
+                                    << "how many there are; multiply means over the batch by the input "
+                                    << batchWeightInput;
+  if (!inputNamed(loss, "target_weight") && !inputNamed(loss, batchWeightInput))
+    return loss.emitError("has an input ") << microbatchesInput << ", but none that says what a smaller batch's means are "
+                                           << "divided by: target_weight, of counted targets, or " << batchWeightInput;
+  if (microbatches == 1)
+    return loss.emitError("has an input ") << microbatchesInput << ", but " << microbatchesAttr
+                                           << " is 1: there are no fewer microbatches to run; leave the input out";
+  return success();
+}
+
 namespace {
 struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
   void runOnModule() override {
@@ -329,11 +352,14 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
     if (failed(checkNameIsFree(module, "gradients", "the function with the gradients of a step")) ||
         failed(checkNameIsFree(module, "eval", "the function that evaluates")))
       return signalPassFailure();
+    BlockArgument times = inputNamed(loss, microbatchesInput);
+    if (times && failed(checkTimes(loss, times, *count)))
+      return signalPassFailure();
     MicrobatchLoop builder(module, *count);
     auto isNoCount = [&](unsigned i) { return !tokensOf(loss, i); };
-    builder.sum(gradients, counts, "gradients", "microbatch");
+    builder.sum(gradients, counts, "gradients", "microbatch", bool(times));
     builder.sum(forEvaluation(module, loss, isNoCount).function, /*counts=*/{}, "eval",
-                "eval.microbatch");
+                "eval.microbatch", /*isRamped=*/false);
     // Its backward functions now take accumulators; @gradients is in its place.
     gradients.erase();
     if (counts)

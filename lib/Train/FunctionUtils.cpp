@@ -35,7 +35,7 @@ SmallVector<Value> train::inlineBody(func::FuncOp function, OpBuilder &builder,
   IRMapping map;
   map.map(function.getArguments(), arguments);
   for (auto [from, to] : llvm::zip_equal(function.getArguments(), arguments))
-    if (auto argument = dyn_cast<BlockArgument>(to))
+    if (auto argument = dyn_cast_if_present<BlockArgument>(to))
       argument.setLoc(from.getLoc());
   Block &body = function.getBody().front();
   for (Operation &op : body.without_terminator())

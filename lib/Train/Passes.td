@@ -222,6 +222,10 @@ def TrainAccumulate : PhasePass<"train-accumulate", "step"> {
     backward function, slice by slice, so that no second set of gradients exists. The pass
     also makes `@eval`, which computes the loss alone, without dropout and without counts of tokens.
 
+    If `@loss` has the input `microbatches`, a `tensor<i32>` that it does not use, the loops of `@gradients` run
+    over as many microbatches as that says, from 1 to the module's number: the batch of a step may be smaller than
+    the program's. `@eval` always reads all of them and has no such input.
+
     Arguments marked `train.batch_sum` receive the sums of `@loss.counts` over all microbatches,
     from a separate loop before the other one, whose role is `count`. `@eval` has zeros there,
     because losses that depend on them are not part of an evaluation's loss.

@@ -149,3 +149,18 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// expected-error @below {{steps may have fewer microbatches than the program (input microbatches of @loss), but the schedule of a pipeline is of a fixed number: use a mesh without the axis 'pipe', or leave out --batch-ramp}}
+module attributes {train.microbatches = 2 : i64} {
+  dist.mesh @mesh ["pipe" = 2]
+  func.func private @microbatch(%sum: tensor<f32>, %x: tensor<f32>) -> tensor<f32> attributes {train.role = #train.role<microbatch>} {
+    %next = train.accumulate %sum, %x : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %next : tensor<f32>
+  }
+  func.func @step(%zero: tensor<f32> {train.input = "lr"}, %x: tensor<2xf32> {train.input = "x"}, %n: tensor<i32> {train.input = "microbatches"}) -> (tensor<f32> {train.output = "loss"}) {
+    %y = train.repeat @microbatch x 2 times %n carry(%zero) each(%x) shared() {train.role = #train.role<microbatch>} : (tensor<f32>, tensor<2xf32>, tensor<i32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}

@@ -149,3 +149,18 @@ func.func @written(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %new = train.get @v : tensor<4xf32>
   return %old, %new : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// A loop over as many microbatches as a step has takes slices, and stays whole: there is always one.
+func.func private @part(%sum: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> attributes {train.role = #train.role<microbatch>} {
+  %next = train.accumulate %sum, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %next : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @ramped
+// CHECK-NEXT: exec.loop %{{.*}} = 3 times(%arg2 : tensor<i32>) carry(%[[SUM:.*]] = %arg0) each(%[[X:.*]] = %arg1)
+// CHECK-NEXT: train.accumulate %[[SUM]], %[[X]]
+func.func @ramped(%zero: tensor<4xf32>, %x: tensor<3x4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  %y = train.repeat @part x 3 times %n carry(%zero) each(%x) shared() {train.role = #train.role<microbatch>} : (tensor<4xf32>, tensor<3x4xf32>, tensor<i32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Process.h"
+#include "common/data/BatchRamp.h"
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
 #include "common/data/Documents.h"
@@ -753,6 +754,52 @@ TEST(LearningRate, FollowsEachSchedule) {
   options.lrSchedule = "cosine";
   options.warmup = 20; // Longer than the run.
   EXPECT_DOUBLE_EQ(learningRate(options, 13), 0.7);
+}
+
+// As Megatron-LM's RampupBatchsizeNumMicroBatchesCalculator: START + INC int(consumed / (SAMPLES / increments)).
+TEST(BatchRamp, GrowsWithTheSequencesThatAreRead) {
+  BatchRamp ramp("2+2:12", 8, 4);
+  int64_t position = 0;
+  std::vector<int64_t> batches;
+  for (int step = 0; step < 6; ++step)
+    position += batches.emplace_back(ramp.batchAt(position));
+  EXPECT_THAT(batches, testing::ElementsAre(2, 2, 4, 6, 8, 8));
+  // An increment of more than a microbatch, and intervals that are no whole number: of 3.5 sequences.
+  BatchRamp uneven("1+3:7", 7, 7);
+  for (auto [position, batch] : {std::pair(0, 1), {3, 1}, {4, 4}, {6, 4}, {7, 7}, {1000, 7}})
+    EXPECT_EQ(uneven.batchAt(position), batch) << position;
+  // The product of both is more than 2^63.
+  BatchRamp large("1+1:9223372036854775807", 1 << 20, 1 << 20);
+  EXPECT_EQ(large.batchAt(int64_t(1) << 62), 1 << 19);
+  EXPECT_EQ(BatchRamp::samplesOf("2+2:12"), 12);
+}
+
+TEST(BatchRamp, SaysWhatIsPossible) {
+  for (auto [text, why] :
+       {std::pair("", "must be START+INCREMENT:SAMPLES"), {"2", "must be START+"}, {"2+2", "must be START+"},
+        {"2+2:", "must be START+"}, {"2+2:12x", "must be START+"}, {"2:2:12", "must be START+"}, {"0+2:12", "from 1 on"},
+        {"2+0:12", "from 1 on"}, {"2+2:0", "from 1 on"}, {"2+2:-3", "from 1 on"}, {" 2+2:12", "must be START+"},
+        {"2+2:9223372036854775808", "must be START+"},
+        {"3+2:12", "batch of 8 sequences has 4 microbatches of 2, so START must be 2, 4 or 6, but is 3"},
+        {"8+2:12", "START must be 2, 4 or 6, but is 8"},
+        {"2+4:12", "INCREMENT must be 2 or 6 to come from 2 to 8, but is 4"},
+        {"2+3:12", "INCREMENT must be 2 or 6 to come from 2 to 8, but is 3"},
+        {"6+4:12", "INCREMENT must be 2 to come from 6 to 8, but is 4"}}) {
+    SCOPED_TRACE(text);
+    try {
+      BatchRamp ramp(text, 8, 4);
+      ADD_FAILURE();
+    } catch (const Error &error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(why));
+    }
+  }
+  // No more numbers than can be read.
+  try {
+    BatchRamp ramp("5+5:12", 1000, 500);
+    ADD_FAILURE();
+  } catch (const Error &error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("START must be 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, .., but is 5"));
+  }
 }
 
 // Memory of a file that has become shorter: SIGBUS, which is said as an error.

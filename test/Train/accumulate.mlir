@@ -165,3 +165,78 @@ module attributes {train.microbatches = 2 : i64} {
 // CHECK-LABEL: func.func private @eval.microbatch
 // CHECK: train.repeat @layer.eval x 3
 // CHECK: train.repeat @layer.eval_0 x 3
+
+// -----
+
+// A step may have fewer microbatches: the loop takes the first slices of the same inputs. An evaluation has all.
+module attributes {train.microbatches = 4 : i64} {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02>
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %target_weight: tensor<f32> {train.input = "target_weight"}, %microbatches: tensor<i32> {train.input = "microbatches"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4xf32>
+    %y = train.mul %x, %v : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %sum = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %loss = train.mul %sum, %target_weight : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @gradients
+// CHECK-SAME: tensor<4x2x4xf32> {train.input = "x"}, %[[WEIGHT:.*]]: tensor<f32> {train.input = "target_weight"}, %[[MICROBATCHES:.*]]: tensor<i32> {train.input = "microbatches"})
+// CHECK: train.repeat @microbatch x 4 times %[[MICROBATCHES]] carry({{.*}}) each(%arg0) shared(%[[WEIGHT]]) {train.role = #train.role<microbatch>}
+// CHECK-LABEL: func.func @eval
+// CHECK-SAME: (%{{[a-z0-9]*}}: tensor<4x2x4xf32> {train.input = "x"}, %{{[a-z0-9]*}}: tensor<f32> {train.input = "target_weight"}) -> (tensor<f32> {train.output = "loss"})
+// CHECK: train.repeat @eval.microbatch x 4 carry(
+
+// -----
+
+module attributes {train.microbatches = 4 : i64} {
+  train.variable @v : tensor<2xf32> init <"normal", 0.02>
+  // expected-error @+1 {{input microbatches is 'tensor<2xi32>'; expected tensor<i32>}}
+  func.func @loss(%x: tensor<2xf32> {train.input = "x"}, %microbatches: tensor<2xi32> {train.input = "microbatches"}) -> tensor<f32> {
+    %v = train.get @v : tensor<2xf32>
+    %y = train.mul %x, %v : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %loss = train.reduce sum %y over [0] : (tensor<2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {train.microbatches = 4 : i64} {
+  train.variable @v : tensor<2xf32> init <"normal", 0.02>
+  // expected-error @+1 {{has an input microbatches, but none that says what a smaller batch's means are divided by: target_weight, of counted targets, or batch_weight}}
+  func.func @loss(%x: tensor<2xf32> {train.input = "x"}, %microbatches: tensor<i32> {train.input = "microbatches"}) -> tensor<f32> {
+    %v = train.get @v : tensor<2xf32>
+    %y = train.mul %x, %v : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %loss = train.reduce sum %y over [0] : (tensor<2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {train.microbatches = 1 : i64} {
+  train.variable @v : tensor<2xf32> init <"normal", 0.02>
+  // expected-error @+1 {{has an input microbatches, but train.microbatches is 1: there are no fewer microbatches to run; leave the input out}}
+  func.func @loss(%x: tensor<2xf32> {train.input = "x"}, %weight: tensor<f32> {train.input = "batch_weight"}, %microbatches: tensor<i32> {train.input = "microbatches"}) -> tensor<f32> {
+    %v = train.get @v : tensor<2xf32>
+    %y = train.mul %x, %v : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %sum = train.reduce sum %y over [0] : (tensor<2xf32>) -> tensor<f32>
+    %loss = train.mul %sum, %weight : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {train.microbatches = 4 : i64} {
+  train.variable @v : tensor<2xf32> init <"normal", 0.02>
+  // expected-error @+1 {{input microbatches is used by the loss of a microbatch, which does not depend on how many there are; multiply means over the batch by the input batch_weight}}
+  func.func @loss(%x: tensor<2xf32> {train.input = "x"}, %microbatches: tensor<i32> {train.input = "microbatches"}) -> tensor<f32> {
+    %v = train.get @v : tensor<2xf32>
+    %y = train.mul %x, %v : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %sum = train.reduce sum %y over [0] : (tensor<2xf32>) -> tensor<f32>
+    %number = arith.sitofp %microbatches : tensor<i32> to tensor<f32>
+    %loss = train.mul %sum, %number : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

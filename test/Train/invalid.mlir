@@ -514,8 +514,17 @@ func.func @part(%r: tensor<2x4x6xi32>, %c: tensor<2x4x6xi32>) {
 
 func.func private @round(%x: tensor<4xf32>, %s: tensor<4xf32>) -> tensor<4xf32>
 func.func @sliced(%x: tensor<4xf32>, %w: tensor<3x4xf32>, %n: tensor<i32>) {
-  // expected-error @+1 {{has a number of iterations from data, but slices or stacks; only carry and shared are possible}}
+  // expected-error @+1 {{has a number of iterations that is not fixed, but slices; only carry and shared are possible, and slices where the iterations are microbatches}}
   %y = train.repeat @round x 3 times %n carry(%x) each(%w) shared() : (tensor<4xf32>, tensor<3x4xf32>, tensor<i32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @part(%x: tensor<4xf32>, %s: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {train.role = #train.role<microbatch>}
+func.func @stacked(%x: tensor<4xf32>, %w: tensor<3x4xf32>, %n: tensor<i32>) {
+  // expected-error @+1 {{has a number of iterations that is not fixed, but stacks; only carry and shared are possible, and slices where the iterations are microbatches}}
+  %y:2 = train.repeat @part x 3 times %n carry(%x) each(%w) shared() {train.role = #train.role<microbatch>} : (tensor<4xf32>, tensor<3x4xf32>, tensor<i32>) -> (tensor<4xf32>, tensor<3x4xf32>)
   return
 }
 
@@ -523,7 +532,7 @@ func.func @sliced(%x: tensor<4xf32>, %w: tensor<3x4xf32>, %n: tensor<i32>) {
 
 func.func private @round(%x: tensor<4xf32>) -> tensor<4xf32>
 func.func @backward(%x: tensor<4xf32>, %n: tensor<i32>) {
-  // expected-error @+1 {{has a number of iterations from data, but runs in reverse; only carry and shared are possible}}
+  // expected-error @+1 {{has a number of iterations that is not fixed, but runs in reverse; only carry and shared are possible, and slices where the iterations are microbatches}}
   %y = train.repeat @round x 3 times %n reverse carry(%x) each() shared() : (tensor<4xf32>, tensor<i32>) -> tensor<4xf32>
   return
 }

@@ -281,6 +281,14 @@ private:
           "seeds can use any other axis");
       return signalPassFailure();
     }
+    if (module.walk([&](train::RepeatOp repeat) {
+          return repeat.getTimes() && train::isOverMicrobatches(repeat) ? WalkResult::interrupt() : WalkResult::advance();
+        }).wasInterrupted()) {
+      module.emitError("steps may have fewer microbatches than the program (input ")
+          << train::microbatchesInput << " of @loss), but the schedule of a pipeline is of a fixed number: use a mesh without "
+          << "the axis 'pipe', or leave out --batch-ramp";
+      return signalPassFailure();
+    }
     // Before each microbatch is written out.
     if (std::optional<int64_t> count = train::moduleSize(module, train::microbatchesAttr)) {
       llvm::Expected<schedule::PipelineSchedule> made =

@@ -137,7 +137,7 @@ void dist::forEachRawGradient(ModuleOp module, OpOperand &use,
       return self(self, accumulate.getValueMutable(), slices);
     auto repeat = dyn_cast_or_null<train::RepeatOp>(op);
     // A sum over rounds is reduced once, after the last of them.
-    if (!repeat || repeat.getTimes())
+    if (!repeat || (repeat.getTimes() && !train::isOverMicrobatches(repeat)))
       return visit(at, slices);
     unsigned i = cast<OpResult>(at.get()).getResultNumber();
     auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());

@@ -254,7 +254,7 @@ static bool carryOne(ProgramOp program) {
   DenseMap<Operation *, int64_t> numbers;
   program.walk<WalkOrder::PreOrder>([&](Operation *op) { numbers.insert({op, numbers.size()}); });
   WalkResult result = program.walk([&](LoopOp loop) {
-    if (loop.getTimes()) // It has no slots.
+    if (loop.getTimes()) // It stacks nothing.
       return WalkResult::advance();
     for (auto copy : loop.getBlock().getOps<CopyOp>()) {
       Carrier carrier(loop, copy, numbers);

@@ -219,7 +219,8 @@ LogicalResult ProgramVerifier::checkTokens() {
       return WalkResult::interrupt();
     }
     for (auto loop = wait->getParentOfType<LoopOp>(); loop; loop = loop->getParentOfType<LoopOp>())
-      if (loop.getTimes() && !llvm::all_of(found->second, [&](Operation *op) {
+      // A step has at least one microbatch.
+      if (loop.getTimes() && !train::isOverMicrobatches(loop) && !llvm::all_of(found->second, [&](Operation *op) {
             return loop->isAncestor(op);
           })) {
         wait.emitOpError("waits for ")

@@ -80,6 +80,9 @@ static std::vector<int64_t> divisors(int64_t number) {
 
 /// How the pipeline of a layout may be scheduled.
 static std::vector<ScheduleKind> schedulesOf(const Problem &problem, const Layout &layout) {
+  // The number of microbatches of a pipeline is fixed.
+  if (layout.pipe > 1 && problem.options.batchRamp)
+    return {};
   const ScheduleKind &kept = problem.options.schedule;
   int64_t most = problem.model.layers / layout.pipe;
   if (problem.isKept("schedule")) {

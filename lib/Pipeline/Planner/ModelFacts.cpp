@@ -17,6 +17,7 @@ using namespace meshwright::planner;
 ModelReader::ModelReader(const CompileOptions &given, MLIRContext &context)
     : options(given), context(context) {
   options.microbatches = 1;
+  options.batchRamp = false;
   options.mesh = {};
   options.batch = options.leastBatch();
   options.schedule = {};

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Flags.h"
 
+#include "common/data/BatchRamp.h"
 #include "common/data/LearningRate.h"
 #include "common/data/TokenData.h"
 #include "common/launch/Device.h"
@@ -47,6 +48,19 @@ static std::string unlessWsd(const Options &options, const Plan &) {
 
 static std::string unlessMultiStep(const Options &options, const Plan &) {
   return unlessScheduleIs("multi-step", options);
+}
+
+static std::string unlessRamped(const Options &options, const Plan &plan) {
+  if (options.batchRamp == noBatchRamp)
+    return options.resume.empty() ? "none ends the ramp of a run that is resumed, and this run begins anew: leave it out" : "";
+  if (options.batchRamp.empty())
+    return "is not given";
+  if (plan.inputNames.count(microbatchesInput))
+    return "";
+  return plan.microbatches > 1
+             ? "is for executables whose steps may have fewer microbatches: compile with --batch-ramp, or leave it out"
+             : "is for executables whose steps may have fewer microbatches, but this one's batch is a single one: compile "
+               "with --batch-ramp and --microbatches M, or leave it out";
 }
 
 static std::string unlessFp16(const Options &, const Plan &plan) {
@@ -328,6 +342,12 @@ static constexpr RunFlag flags[] = {
          "multi-step schedule: factor of the rate at each of --lr-milestones"}
         .from(0, 1)
         .unless(unlessMultiStep)
+        .kept(),
+    RunFlag{"--batch-ramp", "START+INC:SAMPLES", &Options::batchRamp,
+         "batch size ramp-up of executables compiled with --batch-ramp: begin with a batch of START sequences, and "
+         "grow it by INC in equal intervals until it is whole, after SAMPLES sequences; none: resume with the whole "
+         "batch"}
+        .unless(unlessRamped)
         .kept(),
     RunFlag{"--reschedule", nullptr, &Options::reschedule,
          "let a resumed run end its cosine, linear or wsd schedule at other --steps than its checkpoint's"}

@@ -227,9 +227,12 @@ std::string meshwright::changedFlags(const Options &options, const FlagTexts &sa
   for (const RunFlag &flag : flagTable(options)) {
     auto was = saved.find(flag.name);
     std::string value = valueText(flag, options);
-    if (!flag.isKept || was == saved.end() || was->second == value)
+    // Texts that are not given are not kept; without any flag, the checkpoint is of an earlier version.
+    bool isNew = was == saved.end() && !saved.empty() && !value.empty() && options.given(flag.name) &&
+                 std::holds_alternative<RunFlag::Text>(flag.member) && !flag.choices;
+    if (!flag.isKept || (was == saved.end() ? !isNew : was->second == value))
       continue;
-    changes += text(changes.empty() ? "" : "; ", flag.name, " ", value, ", was ", was->second);
+    changes += text(changes.empty() ? "" : "; ", flag.name, " ", value, ", was ", isNew ? "not given" : was->second);
     auto member = std::get_if<RunFlag::Integer>(&flag.member);
     if (member && *member == &Options::steps && endsAtLastStep(options.lrSchedule))
       changes += text(", where ", options.lrSchedule, " ends");

@@ -38,6 +38,7 @@ struct Options {
   std::string decayShape = "linear"; ///< of wsd
   std::string lrMilestones;         ///< ascending steps of multi-step, with commas
   double lrGamma = 0.1;             ///< the rate's factor at each of them
+  std::string batchRamp;            ///< how the batch grows; see BatchRamp
   bool reschedule = false;          ///< a resumed run may end its schedule at another step
   int64_t seed = 0;
   bool shuffle = false, noShuffle = false; ///< `shuffle` is set by default too

@@ -131,6 +131,8 @@ static Json jsonOf(const StepMetrics &metrics) {
     json = {{"steps", metrics.step}};
   else if (metrics.auxLoss)
     json["aux_loss"] = *metrics.auxLoss;
+  if (metrics.batch)
+    json["batch"] = *metrics.batch;
   if (metrics.rewards && !metrics.evaluatedOnly)
     metrics.rewards->each([&](const char *name, double value) { json[name] = value; });
   if (metrics.mfu)

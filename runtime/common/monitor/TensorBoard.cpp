@@ -81,6 +81,8 @@ void EventFile::write(const StepMetrics &metrics) {
     if (metrics.mfu)
       add("mfu", *metrics.mfu);
   }
+  if (metrics.batch)
+    add("batch", double(*metrics.batch));
   if (metrics.auxLoss)
     add("aux_loss", *metrics.auxLoss);
   if (metrics.rewards && !metrics.evaluatedOnly)

@@ -466,8 +466,9 @@ static void checkInputs(const Plan &plan) {
       {"source_lengths", {ElementType::I32, sequences}},
       {"reference_log_probs", {ElementType::F32, sequences}},
       {"first_position", {ElementType::I32, 1}},
-      {"key", {ElementType::I32, 2}}};
-  for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight", updateWeight})
+      {"key", {ElementType::I32, 2}},
+      {microbatchesInput, {ElementType::I32, 1}}};
+  for (const char *scalar : {"lr", "grad_clip", "loss_scale", "target_weight", batchWeightInput, updateWeight})
     known[scalar] = {ElementType::F32, 1};
   for (const plan::Hyperparameter &number : plan.hyperparameters)
     known[number.name] = {ElementType::F32, 1};
@@ -587,6 +588,11 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
   if (!isDecoder && plan.inputNames.count("positions") && !plan.inputNames.count("target_weight"))
     fail("plan: the input \"positions\" needs \"target_weight\", since the first targets of "
          "documents do not count: compile the executable again");
+  // Else the program divides by the number of all targets of a whole batch.
+  if (plan.inputNames.count(microbatchesInput) && !plan.inputNames.count("target_weight") &&
+      !plan.inputNames.count(batchWeightInput))
+    fail("plan: the input \"", microbatchesInput, "\" needs \"target_weight\" or \"", batchWeightInput,
+         "\", by which a smaller batch has means of its own: compile the executable again");
   checkInputs(plan);
   return plan;
 }

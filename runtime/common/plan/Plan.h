@@ -28,6 +28,10 @@ using plan::MemoryLine;
 using plan::MeshAxis;
 using plan::StorageSlice;
 
+/// The inputs of a step that may have fewer microbatches than the program is for: how many, and the program's number
+/// over that, by which means over the program's batch are those over the step's.
+inline constexpr char microbatchesInput[] = "microbatches", batchWeightInput[] = "batch_weight";
+
 /// Where a variable lives in a safetensors file.
 struct Storage {
   std::string tensor; ///< with {layer} for stacked variables, and {expert}

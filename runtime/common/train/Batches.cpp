@@ -298,7 +298,7 @@ void Batches::noteRepeats() {
 
 std::vector<std::pair<int64_t, int64_t>> Batches::samples(int64_t position) const {
   std::vector<std::pair<int64_t, int64_t>> places;
-  for (int64_t i = 0; i < plan.batch; ++i)
+  for (int64_t i = 0, batch = run.batchAt(position); i < batch; ++i)
     places.push_back(data.placeOf(order->at(position + i)));
   return places;
 }
@@ -307,7 +307,7 @@ std::vector<std::pair<int64_t, int64_t>> Batches::samples(int64_t position) cons
 void Batches::readAhead(int64_t position) const {
   bool all = data.leavesOut(); // Every rank counts the targets of the whole batch.
   std::vector<int64_t> coordinates = plan.coordinates(run.context.rank());
-  int64_t count = all ? plan.batch : plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t batch = run.batchAt(position), count = all ? batch : batch / plan.axesSize(plan.dataAxes);
   int64_t first = all ? 0 : plan.axesIndex(plan.dataAxes, coordinates) * count;
   for (int64_t i = 0; i < count; ++i)
     data.readAhead(order->at(position + first + i));
@@ -316,20 +316,24 @@ void Batches::readAhead(int64_t position) const {
 void Batches::fill(int64_t step) {
   if (filled == run.state.position)
     return;
-  fill(data, *order, run.state.position, step, saidNoTargets, dataReference);
-  readAhead(run.state.position + plan.batch);
+  fillStep(run.state.position, step);
 }
 
 // What has been uploaded is the device's, so the host's copy is free.
 void Batches::fillAhead(int64_t step) {
-  fill(data, *order, run.state.position + plan.batch, step, saidNoTargets, dataReference);
-  filled = run.state.position + plan.batch;
-  readAhead(filled + plan.batch);
+  filled = run.state.position + run.batchAt(run.state.position);
+  fillStep(filled, step);
+}
+
+void Batches::fillStep(int64_t position, int64_t step) {
+  int64_t batch = run.batchAt(position);
+  fill(data, *order, position, batch, step, saidNoTargets, dataReference);
+  readAhead(position + batch);
 }
 
 void Batches::fillEvaluation(EvaluationSet &set, int64_t first) {
   filled = -1; // Its tokens take their place.
-  fill(*set.data, DataOrder(set.data->sequences(), false, 0), first, std::nullopt, set.saidNoTargets, set.reference,
+  fill(*set.data, DataOrder(set.data->sequences(), false, 0), first, plan.batch, std::nullopt, set.saidNoTargets, set.reference,
        set.sequences);
 }
 
@@ -352,26 +356,26 @@ void Batches::noteNoTargets(const TokenData &source, std::optional<int64_t> step
 
 /// What the program and the metrics of pairs read: zeros without a reference, and for sequences from `end` on.
 void Batches::fillReference(const std::optional<LogProbs> &reference, const DataOrder &order, int64_t position,
-                            int64_t end) {
+                            int64_t batch, int64_t end) {
   if (!plan.dpoBeta)
     return;
-  referenceOfBatch.assign(size_t(plan.batch), 0);
-  for (int64_t i = 0; reference && i < plan.batch && position + i < end; ++i)
+  referenceOfBatch.assign(size_t(batch), 0);
+  for (int64_t i = 0; reference && i < batch && position + i < end; ++i)
     referenceOfBatch[size_t(i)] = reference->at(order.at(position + i));
-  int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t count = batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, plan.coordinates(run.context.rank())) * count;
   if (float *input = run.input<float>("reference_log_probs"))
     std::copy_n(referenceOfBatch.begin() + first, count, input);
 }
 
-/// Writes this rank's part of the batch that starts at `position` of `order`: data
+/// Writes this rank's part of the `batch` sequences that start at `position` of `order`: data
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
-/// other. Sequences from `end` on have no targets, so that they count for nothing.
-void Batches::fill(const TokenData &source, const DataOrder &order, int64_t position,
+/// other, which are the first of the program's. Sequences from `end` on have no targets, so that they count for nothing.
+void Batches::fill(const TokenData &source, const DataOrder &order, int64_t position, int64_t batch,
                    std::optional<int64_t> step, bool &saidNoTargets, const std::optional<LogProbs> &reference,
                    int64_t end) {
   std::vector<int64_t> coordinates = plan.coordinates(run.context.rank());
-  int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t count = batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
   int32_t *tokens = run.input<int32_t>("tokens"), *targets = run.input<int32_t>("targets");
   int32_t *ids = run.input<int32_t>("sequence_ids"), *positions = run.input<int32_t>("positions");
@@ -413,12 +417,12 @@ void Batches::fill(const TokenData &source, const DataOrder &order, int64_t posi
     if (ids)
       ids[i] = int32_t(first + i);
   }
-  fillReference(reference, order, position, end);
+  fillReference(reference, order, position, batch, end);
   // The program divides by all targets itself unless it asks for their weight.
-  counted = plan.batch * plan.sequence;
+  counted = batch * plan.sequence;
   if (!plan.inputNames.count("target_weight"))
     return;
-  int64_t sequences = std::min(plan.batch, end - position);
+  int64_t sequences = std::min(batch, end - position);
   if (mask)
     counted = mask->count(key, base, sequences, plan.sequence);
   else

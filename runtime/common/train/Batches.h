@@ -75,12 +75,15 @@ private:
   void noteLonger(const TokenData &source, int64_t part, int64_t parts);
   void checkPairs(const TokenData &source, int64_t part, int64_t parts);
   void checkTargets(const TokenData &source, int64_t sequences);
+  /// The batch of `step`, which begins at `position`.
+  void fillStep(int64_t position, int64_t step);
   /// `step` numbers the choice of masked tokens; without it they are those of an evaluation. `saidNoTargets` is of
   /// the source.
-  void fill(const TokenData &source, const DataOrder &order, int64_t position,
+  void fill(const TokenData &source, const DataOrder &order, int64_t position, int64_t batch,
             std::optional<int64_t> step, bool &saidNoTargets, const std::optional<LogProbs> &reference,
             int64_t end = std::numeric_limits<int64_t>::max());
-  void fillReference(const std::optional<LogProbs> &reference, const DataOrder &order, int64_t position, int64_t end);
+  void fillReference(const std::optional<LogProbs> &reference, const DataOrder &order, int64_t position, int64_t batch,
+                     int64_t end);
   void noteNoTargets(const TokenData &source, std::optional<int64_t> step) const;
 
   Run &run;

@@ -35,7 +35,7 @@ static bool changedNothing(const StepMetrics &result) { return !std::isfinite(re
 /// What is wrong with the step, and with which sequences.
 std::string Recovery::trouble(const StepMetrics &result) const {
   std::string batch = text("its batch has the sequences ",
-                           sequencesText(batches, run.state.position - run.plan.batch));
+                           sequencesText(batches, run.state.position - run.lastBatch));
   if (const auto &router = result.failedRouter)
     return text("step ", result.step, ": the logits of the router of layer ", router->layer, " (",
                 router->router, ") are not finite, as in the steps before, which were skipped; ",
@@ -58,7 +58,7 @@ void Recovery::stop(const StepMetrics &result, const std::string &why) {
   std::string message = text(trouble(result), ": ", why, afterDivergence(run.options));
   if (changedNothing(result)) {
     --run.state.step;
-    run.state.position -= run.plan.batch;
+    run.state.position -= run.lastBatch;
   }
   saving.failSaved(message);
 }
@@ -99,7 +99,7 @@ bool Recovery::settle(StepMetrics &result) {
       warn(text("step ", result.step, ": the loss ", result.loss, " is ", std::lround(spike->deviations),
                 " standard deviations above ", spike->mean,
                 ", the mean of the steps before; its batch has the sequences ",
-                sequencesText(batches, run.state.position - run.plan.batch)));
+                sequencesText(batches, run.state.position - run.lastBatch)));
     return true;
   }
   if (result.skipped)

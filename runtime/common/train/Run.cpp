@@ -45,6 +45,7 @@ void Run::startState(const TokenData &data) {
   state.data = std::move(files);
   if (isRoot() && !options.evalOnly)
     state.numbers = numbersOf(plan, options, state, state.numbers);
+  startBatchRamp();
   firstStep = state.step;
   state.tokens = data.tokens();
   state.fileTokens = options.data.size() > 1 ? data.tokensByFile() : std::vector<int64_t>();
@@ -207,6 +208,25 @@ void Run::resumeMixture(std::vector<TrainingState::Source> given) {
             ": the new mixture starts here, with ", words));
   state.sources = std::move(given);
   state.mixed = state.position;
+}
+
+/// The ramp's text may be the checkpoint's, which this executable or its sizes do not go with.
+void Run::startBatchRamp() {
+  const std::string &text = options.batchRamp;
+  if (options.evalOnly || text.empty() || text == noBatchRamp || state.position >= BatchRamp::samplesOf(text))
+    return;
+  if (!plan.inputNames.count(microbatchesInput))
+    fail("--batch-ramp ", text, ": the run of the checkpoint ", checkpoint, " has read ", state.position,
+         " sequences, so its batch is to grow further, but each step of this executable has the whole batch of ", plan.batch,
+         ": compile with --batch-ramp, or give --batch-ramp ", noBatchRamp, " to continue with the whole batch");
+  ramp.emplace(text, plan.batch, plan.microbatches);
+}
+
+void Run::writeBatch(int64_t batch) const {
+  if (int32_t *microbatches = input<int32_t>(microbatchesInput))
+    *microbatches = int32_t(batch * plan.microbatches / plan.batch);
+  if (float *weight = input<float>(batchWeightInput))
+    *weight = float(double(plan.batch) / double(batch));
 }
 
 void Run::startLossScaling() {

@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_RUN_H
 
 #include "common/checkpoint/Checkpoint.h"
+#include "common/data/BatchRamp.h"
 #include "common/data/LossScaler.h"
 #include "common/data/TokenData.h"
 #include "common/launch/Options.h"
@@ -44,6 +45,11 @@ struct Run {
     context.run(program, arena->program());
   }
 
+  /// The sequences of the step that begins after `position` of them.
+  int64_t batchAt(int64_t position) const { return ramp ? ramp->batchAt(position) : plan.batch; }
+  /// Says of how many sequences the batch in the program's inputs is.
+  void writeBatch(int64_t batch) const;
+
   /// Begins the state, from --resume or anew, for training on `data`.
   void startState(const TokenData &data);
   /// Allocates the arena and fills its variables. Collective.
@@ -57,6 +63,8 @@ struct Run {
   TrainingState state;
   std::string checkpoint;           ///< the one to go on from, or empty
   int64_t firstStep = 0;            ///< that this run makes
+  int64_t lastBatch = 0;            ///< the sequences of the step made last
+  std::optional<BatchRamp> ramp;    ///< where steps may have fewer sequences than the program is for
   std::optional<LossScaler> scaler; ///< in fp16
   std::unique_ptr<Arena> arena;
 
@@ -65,6 +73,7 @@ private:
   void checkGroups(const TrainingState &saved) const;
   void noteOtherData(const TrainingState &saved, bool isNoted) const;
   void resumeMixture(std::vector<TrainingState::Source> given);
+  void startBatchRamp();
   void startLossScaling();
   void startRateWeights();
   void takeLossScale(std::optional<LossScale> saved);

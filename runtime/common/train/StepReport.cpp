@@ -41,6 +41,8 @@ std::vector<std::string> StepReport::columns(const std::vector<Evaluation> &eval
   all.evaluations = evaluations;
   all.evaluatedOnly = run.state.step >= run.options.steps;
   all.skipped = true;
+  if (run.ramp)
+    all.batch = 0;
   if (plan.outputs.count("aux_loss"))
     all.auxLoss = 0;
   if (plan.dpoBeta)
@@ -84,7 +86,7 @@ StepMetrics StepReport::read(int64_t step, const std::vector<float> &reference) 
     result.auxLoss = run.output("aux_loss");
   if (run.plan.dpoBeta) {
     Preferences preferences(*run.plan.dpoBeta);
-    preferences.add(run.outputs("log_probs"), reference.data(), run.plan.batch);
+    preferences.add(run.outputs("log_probs"), reference.data(), int64_t(reference.size()));
     result.rewards = preferences.rewards();
     if (run.checkpoint.empty() && step == run.firstStep)
       noteOtherReference(preferences);

@@ -121,7 +121,9 @@ void Trainer::startStep(int64_t step) {
 StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   const double attention = batches.attentionFlops(); // before the next step's tokens are read
   const std::vector<float> reference = batches.reference();
+  const int64_t batch = run.batchAt(run.state.position);
   fillScalars(step);
+  run.writeBatch(batch);
   {
     TraceScope span(context.trace.get(), "step", "step", step);
     ActivityScope activity(context.status, "computing a step");
@@ -142,7 +144,8 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
       context.dump.reset();
     }
   }
-  run.state.position += plan.batch;
+  run.state.position += batch;
+  run.lastBatch = batch;
   run.state.step = step + 1;
   StepMetrics result = report.read(step, reference);
   result.attentionImbalance = batches.attentionImbalance(attention);
@@ -151,10 +154,12 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
     run.state.rates->add(result.lr, options.hyperparameter(updateWeightPower));
   double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.stepMs = seconds * 1e3;
-  result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
+  result.tokensPerSecond = double(batch * plan.sequence) / seconds;
   result.tokens = run.state.position * plan.sequence;
   if (peak > 0)
-    result.mfu = (plan.flops - plan.recomputedFlops) / (peak * seconds);
+    result.mfu = (plan.flops - plan.recomputedFlops) * (double(batch) / double(plan.batch)) / (peak * seconds);
+  if (run.ramp)
+    result.batch = batch;
   return result;
 }
 
@@ -223,6 +228,10 @@ void Trainer::sayHello() const {
   if (!run.state.numbers.empty())
     printf("numbers %s: runs with this hash compute the same losses up to rounding, on every mesh\n",
            numbersHash(run.state.numbers).c_str());
+  if (run.ramp)
+    printf("--batch-ramp %s: batches of %ld sequences, growing until %s have been read to %ld\n", options.batchRamp.c_str(),
+           long(run.batchAt(run.state.position)), grouped(uint64_t(BatchRamp::samplesOf(options.batchRamp))).c_str(),
+           long(plan.batch));
   if (options.asyncSave && writesShards(options, plan))
     printf("--async-save: the ranks have %s bytes of host memory for a copy of the state, rank 0 %s of them\n",
            grouped(uint64_t(bytesOfShards(plan))).c_str(), grouped(uint64_t(shardBytes(plan, 0))).c_str());
@@ -265,7 +274,7 @@ int Trainer::runSteps() {
     time.book(TimeUse::Evaluation);
     saving.attempt([&] {
       report.write(result);
-      report.writeSamples(step, batches, run.state.position - plan.batch);
+      report.writeSamples(step, batches, run.state.position - run.lastBatch);
     });
     report.show(result);
     time.book(TimeUse::Other);

@@ -31,7 +31,7 @@ for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "sgd decays no parame
                               ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"),
                               ("adamw", "decay-fraction", 0.5, "--lr-schedule wsd"), ("adamw", "decay-shape", "cosine", "--lr-schedule wsd"),
                               ("adamw", "lr-milestones", "1", "--lr-schedule multi-step"), ("adamw", "lr-gamma", 0.5, "--lr-schedule multi-step"),
-                              ("adamw", "reschedule", True, "begins anew"), ("adamw", "hysteresis", 2, "--precision fp16"),
+                              ("adamw", "reschedule", True, "begins anew"), ("adamw", "batch-ramp", "2+2:8", "compile with --batch-ramp"), ("adamw", "hysteresis", 2, "--precision fp16"),
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
                               ("adamw", "min-loss-scale", 1, "--precision fp16"),
                               ("adamw", "loss-scale-window", 3, "--precision fp16"),
@@ -54,6 +54,8 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
                                ("dpo-beta", 0.2, "it is the beta of --loss dpo", {}),
                                ("loss-parts", 2, "more --microbatches", {"loss": "dpo"}),
+                               ("batch-ramp", True, "give --microbatches M", {}),
+                               ("batch-ramp", True, "a mesh without the axis `pipe`", {"microbatches": 2, "mesh": "pipe=2"}),
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
                                ("moments-dtype", "bf16", "keeps its averages in f32", {"optimizer": "adafactor"}),
@@ -82,7 +84,7 @@ compile(config, "out.mlir", emit="exec", collective_algorithm="native", collecti
 compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
 
 # IR holds what was decided: a flag that would decide it again is refused.
-DECIDED = {"train": {"mup-base": config, "dropout": 0},
+DECIDED = {"train": {"mup-base": config, "dropout": 0, "batch-ramp": True},
            "step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16", "optimizer-groups": "*:lr=1"},
            "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens"},
            "stages": {"remat": "none"},

@@ -87,6 +87,7 @@ class Drawing(dict):
         self.averages = random.Random(f"averages {seed}").choice
         self.rates = random.Random(f"rates {seed}").choice
         self.recurs = random.Random(f"recurs {seed}").choice
+        self.ramps = random.Random(f"ramps {seed}").choice
         self.tunes = random.Random(f"tunes {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
@@ -283,6 +284,19 @@ def of_batch(d):
     return d.is_set("aux-loss", "hf", "switch", "gshard") and d["aux-scope"] in (None, "batch")
 
 
+def batch_ramp(d):
+    return d.ramps([None] * 5 + [True]) if d.stages == 1 and d["microbatches"] > 1 else None
+
+
+def ramp(d):
+    if not d["batch-ramp"]:
+        return None
+    parts, unit = d["microbatches"], d["batch"] // d["microbatches"]
+    start = d.ramps(range(1, parts))
+    increment = d.ramps([n for n in range(1, parts) if (parts - start) % n == 0])
+    return d.ramps([None] + [f"{start * unit}+{increment * unit}:{samples}" for samples in (1, unit, 2 * d["batch"])])
+
+
 COMPILE = {
     "recipe": lambda d: "recipe.toml" if d.chance(8) else None,
     "target": lambda d: "cuda" if d.cuda else d.pick([None, "cpu"]),
@@ -294,6 +308,7 @@ COMPILE = {
     "microbatches": microbatches,
     "cuts": cuts,
     "batch": batch,
+    "batch-ramp": batch_ramp,
     "seq": seq,
     "zero": zero,
     "context-parallel": context_parallel,
@@ -402,6 +417,7 @@ RUN = {
     "decay-shape": scheduled("wsd", None, "linear", "cosine", "1-sqrt", "exponential"),
     "lr-milestones": scheduled("multi-step", "1", "2", "1,3"),
     "lr-gamma": scheduled("multi-step", None, 0.3, 1),
+    "batch-ramp": ramp,
     "min-lr": decaying,
     "warmup": warmup,
     "seed": among(0, 7, 4294967295),

@@ -59,7 +59,7 @@ DOCUMENTED = {
 ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-8), "fp16": (5e-3, 5e-2, 2**-11)}
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "eval_bits_per_byte": 0, "aux_loss": 0}  # Which of the two a key has.
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
-DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "mlm", "mask-id", "loss", "dpo-beta", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "packed",
+DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "batch-ramp", "mlm", "mask-id", "loss", "dpo-beta", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "packed",
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "mup-base"),
            "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "precision", "fp8-recipe",
                     "grad-dtype", "moments-dtype", "residuals", "cuts"),
@@ -366,7 +366,9 @@ def run_seed(seed, target):
               "router-bias-rate", "packed", "aux-loss", "aux-loss-coef", "aux-scope")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)
-    compile("config.json", "one", {name: d[name] for name in shared})
+    # The smaller batches of a ramp are of whole microbatches.
+    ramped = ("microbatches", "batch-ramp", "aux-counting-pass") if d["batch-ramp"] else ()
+    compile("config.json", "one", {name: d[name] for name in (*shared, *ramped)})
 
     sequences = {"": d["batch"] * d.pick([1, 2, 3])}
     for prefix, path in (("", "data.bin"), ("eval-", "eval.bin")):
@@ -400,7 +402,7 @@ def run_seed(seed, target):
             worst, share = {key: max(worst[key], within[key]) for key in worst}, max(share, another)
     if d.run["dump"]:
         command(["meshwright", "replay", "dumped"])
-    if d.run["trace"] and not any(d.run[name] for name in ("trace-from", "trace-steps", "eval-data")):
+    if d.run["trace"] and not any(d.run[name] for name in ("trace-from", "trace-steps", "eval-data", "batch-ramp")):
         check_traffic("many", "trace.json", d.run["steps"])
     return d["precision"] or "f32", worst, share
 
