@@ -116,7 +116,7 @@ static std::vector<int64_t> microbatchesOf(const Problem &problem, int64_t rows)
   // Few sequences at a time, unless nothing is gained by less.
   std::vector<int64_t> numbers;
   for (int64_t sequences = together; sequences <= 8; sequences += together)
-    if (rows % sequences == 0)
+    if (rows % sequences == 0 && !(problem.options.batchRamp && rows == sequences))
       numbers.push_back(rows / sequences);
   return numbers;
 }
