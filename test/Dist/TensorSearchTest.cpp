@@ -290,6 +290,13 @@ TEST_F(TensorSearchTest, PresetsAreNoBetter) {
     ASSERT_TRUE(succeeded(run(*preset, how, "dist-apply-strategy", "dist-apply-strategy")));
     ASSERT_TRUE(succeeded(run(*preset, how, "dist-propagate", "dist-propagate")));
     TableSum::Minimum best = search.sum().minimize(size_t(1) << 22);
+    SymbolTable symbols(*module);
+    for (auto state : module->getOps<train::VariableOp>())
+      if (state.isOptimizerState() && search.variableOf(state) >= 0) {
+        auto parameter = symbols.lookup<train::VariableOp>(*state.getOf());
+        EXPECT_EQ(search.shardingOf(state, best.values).str(how.mesh), search.shardingOf(parameter, best.values).str(how.mesh))
+            << "step " << i << ": " << state.getSymName().str();
+      }
     // All that propagation does is a choice.
     EXPECT_EQ(fixTo(search, *module, *preset, how.mesh), 0u) << "step " << i;
     TableSum::Minimum fixed = search.sum().minimize(size_t(1) << 22);
