@@ -84,10 +84,10 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   if (spec.queryStride != 1 || spec.keyStride != 1)
     return checker.refuse(op) << "has queries or keys that are apart, for which there is no rule";
   int64_t heads = q.localExtent(2, checker.mesh), queries = q.localExtent(1, checker.mesh);
-  if ((spec.heads ? spec.heads : heads) != q.shape[2])
-    return checker.refuse(op) << "counts " << spec.heads << " heads where there are " << q.shape[2]
-                              << ": padded heads have no rule";
-  if ((spec.queries ? spec.queries : queries) != q.shape[1])
+  if ((spec.heads ? spec.heads : heads) != q.logical(2))
+    return checker.refuse(op) << "counts " << spec.heads << " heads where there are "
+                              << q.logical(2);
+  if ((spec.queries ? spec.queries : queries) != q.shape[1] || q.padding.count(1))
     return checker.refuse(op) << "counts " << spec.queries << " queries where there are "
                               << q.shape[1] << ": padded queries have no rule";
   // Without dropout a head's number does not matter.
@@ -100,7 +100,7 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   if (options.queryOffset || isByPosition)
     if (failed(checkOffset(options.queryOffset, "queries", q.dims[1], queries)))
       return failure();
-  spec.heads = q.shape[2];
+  spec.heads = q.logical(2);
   spec.queries = q.shape[1];
   spec.pairs = 0;
   return success();
@@ -119,7 +119,17 @@ template <typename OpT> LogicalResult Call<OpT>::splitHeads(Distribution &type, 
            << checker.mesh.str(groups);
   type.dims[dim] = groups;
   type.dims.insert(type.dims.begin() + dim + 1, rest);
-  int64_t each = type.shape[dim] / count;
+  int64_t each = type.shape[dim] / count, logical = k.logical(2);
+  // Padding is whole groups of heads that read a key head each, or heads of the one group.
+  if (type.logical(dim) != logical * each && count != 1)
+    return checker.refuse(op) << "has " << type.logical(dim) << " heads before its padding for "
+                              << logical << " of keys, where a key's head has " << each;
+  std::map<int64_t, Padding> padding;
+  for (auto &[other, value] : type.padding)
+    padding[other + (other > dim || (other == dim && count == 1))] = value;
+  if (count != 1 && padding.count(dim))
+    padding[dim].logical = logical;
+  type.padding = padding;
   type.shape[dim] = count;
   type.shape.insert(type.shape.begin() + dim + 1, each);
   return success();
@@ -142,6 +152,11 @@ template <typename OpT> void Call<OpT>::mergeHeads(Distribution &type, const Ind
   if (heads == indices.end())
     return;
   int64_t dim = heads - indices.begin() - 1;
+  std::map<int64_t, Padding> padding;
+  for (auto &[other, value] : type.padding)
+    padding[other - (other > dim)] = {
+        other == dim ? value.logical * type.shape[dim + 1] : value.logical, value.fill};
+  type.padding = padding;
   type.dims[dim].append(type.dims[dim + 1]);
   type.dims.erase(type.dims.begin() + dim + 1);
   type.shape[dim] *= type.shape[dim + 1];
@@ -187,6 +202,10 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
   if (failed(types))
     return failure();
   checker.proof.kernels.insert(op->getName().getStringRef().str());
+  // What a head makes is 0 where its values are.
+  constexpr unsigned values = 2, headOfValues = 2, headOfResult = 2;
+  if (linear.empty() && operands[values].type.isFilled(headOfValues, 0))
+    types->front().padding[headOfResult].fill = 0;
   for (auto [index, type] : llvm::enumerate(*types)) {
     mergeHeads(type, Indices(rule.results[index]));
     made.push_back({checker.make(op, builder.getArrayAttr(attributes), expressionsOf(operands),
@@ -218,6 +237,6 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, Facts operands, Ne
 }
 
 void certify::attachAttentionRules(MLIRContext *context) {
-  attachRule<train::AttentionOp, attention>(context);
-  attachRule<train::AttentionGradOp, attentionGrad>(context);
+  attachRule<train::AttentionOp, attention, OnPadding::known>(context);
+  attachRule<train::AttentionGradOp, attentionGrad, OnPadding::known>(context);
 }

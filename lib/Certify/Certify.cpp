@@ -25,7 +25,7 @@ namespace {
 class Certifier {
 public:
   Certifier(ModuleOp global, ModuleOp local, const Mesh &mesh)
-      : before(proof, global, Mesh()), after(proof, local, mesh), global(global), local(local) {}
+      : before(proof, false, global, Mesh()), after(proof, true, local, mesh), global(global), local(local) {}
 
   LogicalResult run(Certificate &certificate);
 
@@ -39,8 +39,10 @@ private:
   InFlightDiagnostic differ(Operation *at, const llvm::Twine &what, const Expression *expected,
                             const Expression *found);
 
-  /// How the program holds a value of type `type`, by the attribute `dist.global`.
-  FailureOr<Distribution> held(Operation *op, Type local, Attribute global, Type expected);
+  /// How the program holds a value of type `type`, by the attribute `dist.global`, and of variables that are
+  /// padded with zeros `dist.logical`.
+  FailureOr<Distribution> held(Operation *op, Type local, Attribute global, Type expected,
+                               Attribute logical = {});
 
   Proof proof;
   Checker before, after;
@@ -58,7 +60,7 @@ static uint64_t hashOf(ModuleOp module) {
 }
 
 FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attribute,
-                                        Type expected) {
+                                        Type expected, Attribute logical) {
   auto global = RankedTensorType();
   if (auto typed = dyn_cast_or_null<TypeAttr>(attribute))
     global = dyn_cast<RankedTensorType>(typed.getValue());
@@ -73,11 +75,21 @@ FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attr
                                      << " says nothing of its global type, " << known;
     return Distribution::replicated(known.getShape());
   }
-  if (global.getShape() != known.getShape() || global.getElementType() != known.getElementType() ||
+  if (logical && logical != TypeAttr::get(known))
+    return emitError(op->getLoc())
+           << "not proved: dist.logical is " << logical << ", but the global graph has " << known;
+  Distribution result = Distribution::replicated(global.getShape());
+  bool isLarger = global.getRank() == known.getRank();
+  for (int64_t dim = 0; isLarger && dim < result.rank(); ++dim) {
+    isLarger = global.getDimSize(dim) >= known.getDimSize(dim);
+    if (logical && global.getDimSize(dim) > known.getDimSize(dim))
+      result.padding[dim] = {known.getDimSize(dim), 0.0};
+  }
+  if (!isLarger || result.expressionShape() != known.getShape() ||
+      global.getElementType() != known.getElementType() ||
       part.getElementType() != known.getElementType())
     return emitError(op->getLoc())
            << "not proved: dist.global is " << global << ", but the global graph has " << known;
-  Distribution result = Distribution::replicated(known.getShape());
   if (auto sharding = dist::shardingOf(global)) {
     dist::Sharding on = sharding.on(after.mesh);
     if (!on.partial.empty())
@@ -107,9 +119,6 @@ LogicalResult Certifier::readVariables() {
       return after.refuse(variable)
              << "@" << variable.getSymName() << " is no variable of the global graph";
     train::VariableOp original = found->second;
-    if (variable->hasAttr(dist::DistDialect::logicalAttr))
-      return after.refuse(variable)
-             << "@" << variable.getSymName() << " is padded, for which there is no rule";
     if (variable.getStacked() != original.getStacked() ||
         variable.getInit() != original.getInit() ||
         variable.getStorageAttr() != original.getStorageAttr() ||
@@ -118,9 +127,12 @@ LogicalResult Certifier::readVariables() {
       return after.refuse(variable)
              << "@" << variable.getSymName() << " starts otherwise than in the global graph";
     auto type = held(variable, variable.getTensorType(),
-                     variable->getAttr(dist::DistDialect::globalAttr), original.getTensorType());
+                     variable->getAttr(dist::DistDialect::globalAttr), original.getTensorType(),
+                     variable->getAttr(dist::DistDialect::logicalAttr));
     if (failed(type))
       return failure();
+    for (auto &[dim, padding] : type->padding)
+      after.padded.insert({type->shape[dim], padding.logical});
     const Expression *expression =
         before.make(original.getLoc(), "variable", original.getSymNameAttr(), {},
                     original.getTensorType().getElementType(), original.getTensorType().getShape());

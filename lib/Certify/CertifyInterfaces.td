@@ -23,7 +23,10 @@ def CertifiableOpInterface : OpInterface<"CertifiableOpInterface"> {
       "::llvm::LogicalResult", "certify",
       (ins "::llvm::ArrayRef<::meshwright::certify::Fact>":$operands,
            "::llvm::SmallVectorImpl<::meshwright::certify::Fact> &":$results,
-           "::meshwright::certify::Checker &":$checker)>];
+           "::meshwright::certify::Checker &":$checker)>,
+    InterfaceMethod<
+      "Whether the rule says what becomes of padding (Fact.h). Operands of others must have none.",
+      "bool", "knowsPadding", (ins), "", "return false;">];
 }
 
 #endif // MESHWRIGHT_CERTIFY_INTERFACES

@@ -110,6 +110,10 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
   for (Value operand : op.getOperands())
     operands.push_back(facts.lookup(operand));
   ++proof.ops;
+  for (auto [index, fact] : llvm::enumerate(operands))
+    if (!fact.type.padding.empty() && !rule.knowsPadding())
+      return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
+                         << ", and its rule says nothing of padding";
   if (failed(rule.certify(operands, results, *this)))
     return failure();
   if (results.size() != op.getNumResults())

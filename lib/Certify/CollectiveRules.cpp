@@ -248,14 +248,14 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
 }
 
 void certify::attachCollectiveRules(MLIRContext *context) {
-  attachRule<dist::AllReduceOp, allReduce>(context);
-  attachRule<dist::ReduceOp, reduceToRoot>(context);
-  attachRule<dist::GatherOp, gatherToRoot>(context);
-  attachRule<dist::BroadcastOp, ::broadcast>(context);
-  attachRule<dist::ScatterOp, scatter>(context);
-  attachRule<dist::AllGatherOp, allGather>(context);
-  attachRule<dist::ReduceScatterOp, reduceScatter>(context);
-  attachRule<dist::AllToAllOp, allToAll>(context);
-  attachRule<dist::PermuteOp, permute>(context);
-  attachRule<dist::SliceOp, ::slice>(context);
+  attachRule<dist::AllReduceOp, allReduce, OnPadding::known>(context);
+  attachRule<dist::ReduceOp, reduceToRoot, OnPadding::known>(context);
+  attachRule<dist::GatherOp, gatherToRoot, OnPadding::known>(context);
+  attachRule<dist::BroadcastOp, ::broadcast, OnPadding::known>(context);
+  attachRule<dist::ScatterOp, scatter, OnPadding::known>(context);
+  attachRule<dist::AllGatherOp, allGather, OnPadding::known>(context);
+  attachRule<dist::ReduceScatterOp, reduceScatter, OnPadding::known>(context);
+  attachRule<dist::AllToAllOp, allToAll, OnPadding::known>(context);
+  attachRule<dist::PermuteOp, permute, OnPadding::known>(context);
+  attachRule<dist::SliceOp, ::slice, OnPadding::known>(context);
 }

@@ -142,6 +142,11 @@ Expressed certify::define(train::RmsNormGradOp op, Operands operands, Checker &c
           r.result(r.overRows(r.mul(r.operand(operands[0]), z.value)), op.getDweight())};
 }
 
+E certify::logitOfTarget(Location location, E logits, E targets, Checker &checker) {
+  return checker.make(location, "logit of target", {}, {logits, targets}, logits->element,
+                      ArrayRef(logits->shape).drop_back());
+}
+
 /// lse = max + log(sum(exp(logits - max))).
 Expressed certify::define(train::CrossEntropyOp op, Operands operands, Checker &checker) {
   Rows r(op, operands[0], checker);
@@ -149,7 +154,7 @@ Expressed certify::define(train::CrossEntropyOp op, Operands operands, Checker &
   E logits = r.operand(operands[0]), targets = operands[1];
   E max = r.reduce(train::ReduceKind::Max, logits);
   E sum = r.reduce(train::ReduceKind::Sum, r.exp(r.sub(logits, r.wide(max))));
-  E picked = r.make("train.pick", {}, {logits, targets}, logits->element, r.rows);
+  E picked = logitOfTarget(op.getLoc(), logits, targets, checker);
   E lse = r.add(max, r.log(sum));
   SmallVector<std::pair<StringRef, Attribute>> named{
       {"below", r.b.getI64IntegerAttr(r.whole.back())}, {"scale", op.getScaleAttr()}};

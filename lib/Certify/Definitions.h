@@ -18,6 +18,11 @@ namespace meshwright::certify {
 
 using Expressed = llvm::SmallVector<const Expression *, 3>;
 
+/// The logit of each target that is a column of `logits`: what it is for other targets is not said, which no
+/// loss depends on.
+const Expression *logitOfTarget(mlir::Location location, const Expression *logits,
+                                const Expression *targets, Checker &checker);
+
 /// The op's results, of expressions of its operands.
 Expressed define(train::CrossEntropyOp op, Operands operands, Checker &checker);
 Expressed define(train::LayerNormOp op, Operands operands, Checker &checker);

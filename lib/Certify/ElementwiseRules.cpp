@@ -7,16 +7,19 @@
 
 #include "Train/Train.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
 static constexpr IndexText nonlinear{};
+static constexpr IndexText zeroOfZero{"", "", IndexText::zero};
 static constexpr IndexText linearInFirst{"", "0"};
 static constexpr IndexText sum{"", "0+1"};
 static constexpr IndexText product{"", "0 1"};
 static constexpr IndexText byScalar{"..., -> ...", "0"};
-static constexpr IndexText twoByScalar{"..., ..., -> ..."};
+static constexpr IndexText twoByScalar{"..., ..., -> ...", "", IndexText::zero};
 static constexpr IndexText interpolation{"..., ..., -> ...", "0+1"};
 static constexpr IndexText pairs{"... t!, ... u! -> ... t! u!"};
 static constexpr IndexText scalars{", -> "};
@@ -95,25 +98,58 @@ static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, C
   return success();
 }
 
+/// An op on what an operand's padding is, where it is one number: `of` is of that number.
+static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<double(double)> of,
+                            NewFacts &results, Checker &checker) {
+  FactList facts(operands);
+  for (auto &[dim, padding] : facts[0].type.padding)
+    padding.fill.reset();
+  if (failed(applyRule(IndexRule::elementwise("", op), op, facts, results, checker)))
+    return failure();
+  for (auto &[dim, padding] : operands[0].type.padding)
+    if (padding.fill)
+      results[0].type.padding[dim].fill = of(*padding.fill);
+  return success();
+}
+
+static LogicalResult exp(train::ExpOp op, Facts operands, NewFacts &results, Checker &checker) {
+  return onFill(op, operands, [](double x) { return std::exp(x); }, results, checker);
+}
+
+static double valueAt(train::LogOp, double x) { return std::log(x); }
+static double valueAt(train::InverseRootOp op, double x) {
+  return 1 / std::sqrt(x + op.getEps().convertToDouble());
+}
+
+/// An op that is defined for positive numbers: padding must be one.
+template <typename OpT>
+static LogicalResult positive(OpT op, Facts operands, NewFacts &results, Checker &checker) {
+  for (auto &[dim, padding] : operands[0].type.padding)
+    if (!padding.fill || !std::isfinite(valueAt(op, *padding.fill)))
+      return checker.refuse(op) << "of padding that may not be positive: "
+                                << operands[0].type.str(checker.mesh);
+  return onFill(op, operands, [&](double x) { return valueAt(op, x); }, results, checker);
+}
+
 void certify::attachElementwiseRules(MLIRContext *context) {
-  attachRule<train::AddOp, add>(context);
-  attachRule<train::ScaleOp, scale>(context);
-  attachRule<train::CastOp, ::cast>(context);
+  attachRule<train::AddOp, add, OnPadding::known>(context);
+  attachRule<train::ScaleOp, scale, OnPadding::known>(context);
+  attachRule<train::CastOp, ::cast, OnPadding::known>(context);
   attachIndices<train::AccumulateOp, sum>(context);
   attachIndices<train::MulOp, product>(context);
-  attachIndices<train::GeluOp, nonlinear>(context);
+  attachIndices<train::GeluOp, zeroOfZero>(context);
   attachIndices<train::GeluGradOp, linearInFirst>(context);
-  attachIndices<train::SiluOp, nonlinear>(context);
+  attachIndices<train::SiluOp, zeroOfZero>(context);
   attachIndices<train::SiluGradOp, linearInFirst>(context);
-  attachIndices<train::ReluOp, nonlinear>(context);
+  attachIndices<train::ReluOp, zeroOfZero>(context);
   attachIndices<train::ReluGradOp, linearInFirst>(context);
   attachIndices<train::ClampOp, nonlinear>(context);
   attachIndices<train::ClampGradOp, linearInFirst>(context);
-  attachIndices<train::TanhOp, nonlinear>(context);
+  attachIndices<train::TanhOp, zeroOfZero>(context);
   attachIndices<train::SigmoidOp, nonlinear>(context);
-  attachIndices<train::ExpOp, nonlinear>(context);
-  attachIndices<train::LogOp, nonlinear>(context);
-  attachIndices<train::InverseRootOp, nonlinear>(context);
+  attachRule<train::ExpOp, ::exp, OnPadding::known>(context);
+  attachRule<train::LogOp, positive<train::LogOp>, OnPadding::known>(context);
+  attachRule<train::InverseRootOp, positive<train::InverseRootOp>, OnPadding::known>(context);
   attachIndices<train::DecayOp, pairs>(context);
   attachIndices<train::UnscaleOp, byScalar>(context);
   attachIndices<train::GuardOp, twoByScalar>(context);

@@ -6,9 +6,8 @@
 #include "Certify/Fact.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <map>
 
 using llvm::ArrayRef;
 using namespace meshwright::certify;
@@ -22,8 +21,40 @@ RoutedRows RoutedRows::shifted(int count) const {
   return result;
 }
 
+int64_t Distribution::logical(int64_t dim) const {
+  auto found = padding.find(dim);
+  return found == padding.end() ? shape[dim] : found->second.logical;
+}
+
+bool Distribution::isFilled(int64_t dim, double value) const {
+  auto found = padding.find(dim);
+  return found != padding.end() && found->second.fill == value;
+}
+
+static std::map<int64_t, Padding> shifted(const std::map<int64_t, Padding> &padding, int64_t by) {
+  std::map<int64_t, Padding> result;
+  for (auto &[dim, value] : padding)
+    result[dim + by] = value;
+  return result;
+}
+
+void Distribution::insertFront(int64_t extent) {
+  shape.insert(shape.begin(), extent);
+  dims.insert(dims.begin(), Axes());
+  padding = shifted(padding, 1);
+}
+
+void Distribution::eraseFront() {
+  assert(!padding.count(0) && "slices of padding are none of the expression's");
+  shape.erase(shape.begin());
+  dims.erase(dims.begin());
+  padding = shifted(padding, -1);
+}
+
 Shape Distribution::expressionShape() const {
   Shape result = shape;
+  for (auto &[dim, value] : padding)
+    result[dim] = value.logical;
   if (rows && rows->blockDim)
     result[*rows->blockDim] = result[*rows->slotDim] = anyExtent;
   return result;
@@ -51,8 +82,10 @@ std::string Distribution::str(const Mesh &mesh) const {
   llvm::raw_string_ostream os(text);
   if (shape.empty())
     os << "scalar";
-  llvm::interleave(
-      shape, os, [&](int64_t extent) { extent == anyExtent ? os << "?" : os << extent; }, "x");
+  for (int64_t dim = 0; dim < rank(); ++dim) {
+    os << (dim ? "x" : "");
+    isAny(dim) ? os << "?" : os << shape[dim];
+  }
   if (llvm::any_of(dims, [](const Axes &axes) { return !axes.empty(); })) {
     os << " sharded [";
     llvm::interleaveComma(dims, os, [&](const Axes &axes) { os << mesh.str(axes); });
@@ -64,6 +97,10 @@ std::string Distribution::str(const Mesh &mesh) const {
     os << " partial by maximum over " << mesh.str(max);
   if (!root.empty())
     os << " on the first device along " << mesh.str(root);
+  for (auto &[dim, value] : padding) {
+    os << " padded from " << value.logical << " in dimension " << dim << " with ";
+    value.fill ? os << llvm::format("%g", *value.fill) : os << "any numbers";
+  }
   if (rows)
     os << (rows->isIds ? " of numbers of rows" : " of rows");
   if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() &&

@@ -9,6 +9,7 @@
 #include "Certify/Expression.h"
 #include "Dist/Sharding.h"
 
+#include <map>
 #include <optional>
 
 namespace meshwright::certify {
@@ -42,6 +43,17 @@ struct RoutedRows {
   RoutedRows shifted(int count) const;
 };
 
+/// The end of a dimension that a program adds to it so that devices can divide it. Elements there belong to
+/// no element of the expression: they are `fill`, or any real numbers.
+struct Padding {
+  int64_t logical; ///< the elements before it
+  std::optional<double> fill;
+  bool operator==(const Padding &other) const {
+    return logical == other.logical && fill == other.fill;
+  }
+  bool operator!=(const Padding &other) const { return !(*this == other); }
+};
+
 /// How the devices of a mesh hold a global tensor of a shape. Along each mesh axis it is
 ///   sharded, if the axis is in dims[d]: dimension d is divided into equal contiguous parts, and
 ///   the
@@ -55,6 +67,7 @@ struct Distribution {
   llvm::SmallVector<Axes, 4> dims;
   Axes sum, max, root; ///< ascending
   std::optional<RoutedRows> rows;
+  std::map<int64_t, Padding> padding; ///< by dimension; `shape` is with it
 
   static Distribution replicated(llvm::ArrayRef<int64_t> shape);
   int64_t rank() const { return shape.size(); }
@@ -63,11 +76,18 @@ struct Distribution {
   bool isReplicated(unsigned axis) const;
   /// What a device has of dimension `dim`; anyExtent if the dimension is that.
   int64_t localExtent(int64_t dim, const Mesh &mesh) const;
-  /// The shape of an expression that is held so: rows have no numbers in it.
+  /// The extent of dimension `dim` without padding.
+  int64_t logical(int64_t dim) const;
+  /// Whether all in the padding of dimension `dim` is `value`; not if there is none.
+  bool isFilled(int64_t dim, double value) const;
+  /// Of a tensor with a dimension more in front, or with the first one less.
+  void insertFront(int64_t extent);
+  void eraseFront();
+  /// The shape of an expression that is held so: rows have no numbers in it, nor has padding.
   Shape expressionShape() const;
   bool operator==(const Distribution &other) const {
     return shape == other.shape && dims == other.dims && sum == other.sum && max == other.max &&
-           root == other.root && rows == other.rows;
+           root == other.root && rows == other.rows && padding == other.padding;
   }
   bool operator!=(const Distribution &other) const { return !(*this == other); }
   /// "64x32 sharded [{data}, {}] partial by sum over {tensor}".

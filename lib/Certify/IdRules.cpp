@@ -7,12 +7,15 @@
 // nothing and get zeros. So the ids' offset must be that of the device's part.
 //
 //===----------------------------------------------------------------------===//
+#include "Certify/Definitions.h"
 #include "Certify/Rule.h"
 
 #include "Dist/Dist.h"
 #include "Train/Train.h"
 
 #include "mlir/IR/Builders.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace meshwright;
@@ -59,16 +62,37 @@ static LogicalResult embedding(train::EmbeddingOp op, Facts operands, NewFacts &
                       attributes);
 }
 
+/// Of padding that is not 0 a target may pick any number, but none below the extent without padding does.
 static LogicalResult pick(train::PickOp op, Facts operands, NewFacts &results, Checker &checker) {
-  return applyWithIds(op, "... v, ... -> ...", "0", 1, 0, operands[0].type.rank() - 1, operands,
-                      results, checker);
+  int64_t columns = operands[0].type.rank() - 1;
+  FactList facts(operands);
+  auto padding = facts[0].type.padding.find(columns);
+  bool isOfTarget = padding != facts[0].type.padding.end() && padding->second.fill != 0.0;
+  if (isOfTarget)
+    padding->second.fill = 0;
+  if (failed(applyWithIds(op, "... v, ... -> ...", "0", 1, 0, columns, facts, results, checker)))
+    return failure();
+  if (isOfTarget)
+    results[0].expression =
+        logitOfTarget(op.getLoc(), operands[0].expression, operands[1].expression, checker);
+  return success();
 }
 
 static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Facts operands,
                                       NewFacts &results, Checker &checker) {
   bool perToken = cast<RankedTensorType>(op.getDloss().getType()).getRank() > 0;
   StringRef text = perToken ? "... v, ..., ..., ... -> ... v" : "... v, ..., ..., -> ... v";
-  return applyWithIds(op, text, "3", 1, 0, operands[0].type.rank() - 1, operands, results, checker);
+  int64_t columns = operands[0].type.rank() - 1;
+  // The exponential of an infinitely small logit is 0, and no target is in the padding.
+  FactList facts(operands);
+  bool isZero = facts[0].type.isFilled(columns, -std::numeric_limits<double>::infinity());
+  if (isZero)
+    facts[0].type.padding[columns].fill.reset();
+  if (failed(applyWithIds(op, text, "3", 1, 0, columns, facts, results, checker)))
+    return failure();
+  if (isZero)
+    results[0].type.padding[columns].fill = 0;
+  return success();
 }
 
 /// The ids' offset says which rows of the result are the device's.
@@ -85,8 +109,24 @@ static LogicalResult embeddingGrad(train::EmbeddingGradOp op, Facts operands, Ne
   facts[1].offset = {};
   IndexRule rule = IndexRule::parse("... d, ... -> v d", "0", op);
   int64_t rows = int64_t(op.getRows()) * checker.mesh.size(*axes);
-  rule.given[rule.results[0][0]] = {rows, *axes};
-  return applyRule(rule, op, facts, results, checker, Builder(op).getI64IntegerAttr(rows));
+  IndexRule::Given &given = rule.given[rule.results[0][0]] = {rows, *axes};
+  // The first rows are the gradient of so many rows, however many these are: the global graph has one of them.
+  Builder b(op);
+  auto isInGraph = [&](int64_t logical) {
+    given.logical = logical;
+    FactList pinned(facts);
+    auto types = rule.apply(op, pinned, checker);
+    return succeeded(types) &&
+           checker.proof.expressions.find(op.getLoc(), op->getName().getStringRef(),
+                                          b.getI64IntegerAttr(logical), expressionsOf(pinned), 0,
+                                          getElementTypeOrSelf(op.getType()),
+                                          types->front().expressionShape());
+  };
+  auto found = llvm::find_if(checker.padded, [&](auto extents) {
+    return extents.first == rows && isInGraph(extents.second);
+  });
+  given.logical = found == checker.padded.end() ? rows : found->second;
+  return applyRule(rule, op, facts, results, checker, b.getI64IntegerAttr(*given.logical));
 }
 
 /// ids - offset, where the offset is 0 but for where the device's part begins.
@@ -97,6 +137,49 @@ static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &re
                               << ", which is no offset of the device's part";
   results.push_back(operands[0]);
   results[0].offset = operands[0].offset.plus(operands[1].offset.negated());
+  return success();
+}
+
+/// In a program of padded tensors, the op that says what is in the padding of a dimension. Where others are
+/// padded too, that may then be what was in their padding, or this.
+static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, Checker &checker) {
+  int64_t dim = op.getDim(), below = op.getBelow();
+  double value = op.getValue().convertToDouble();
+  FactList facts = {operands[0]};
+  pin(facts[0], op.getX(), checker);
+  Offset found;
+  if (op.getOffset()) {
+    if (operands[1].expression->name != "zero")
+      return checker.refuse(op) << "has an offset that is none of the device's part";
+    found = operands[1].offset;
+  }
+  const Distribution &x = facts[0].type;
+  if (found != Offset::ofParts(x.dims[dim], extentOf(op.getX(), dim), checker.mesh))
+    return checker.refuse(op) << "does not begin where the device's part of dimension " << dim
+                              << " does: " << x.str(checker.mesh);
+  if (value != 0 && (!x.sum.empty() || !x.max.empty()))
+    return checker.refuse(op) << "puts " << value << " into each term of "
+                              << Checker::nameOf(op, 0) << ", " << x.str(checker.mesh);
+  if (facts[0].offset)
+    return checker.refuse(op) << "masks numbers that count from the device's own offset";
+  checker.proof.kernels.insert(op->getName().getStringRef().str());
+  auto padding = x.padding.find(dim);
+  if (padding == x.padding.end()) {
+    Builder b(op);
+    Attribute attributes = b.getArrayAttr({op.getDimAttr(), op.getBelowAttr(), op.getValueAttr()});
+    const Expression *masked = checker.make(op, attributes, {facts[0].expression}, 0, x.expressionShape());
+    results.push_back({masked, x});
+  } else if (below == padding->second.logical) {
+    results.push_back(facts[0]);
+  } else {
+    return checker.refuse(op) << "ends at " << below << ", where " << Checker::nameOf(op, 0) << " is "
+                              << x.str(checker.mesh);
+  }
+  for (auto &[other, padding] : results[0].type.padding)
+    if (other == dim)
+      padding.fill = value;
+    else if (padding.fill != value)
+      padding.fill.reset();
   return success();
 }
 
@@ -114,18 +197,26 @@ static LogicalResult offset(dist::OffsetOp op, Facts, NewFacts &results, Checker
 static LogicalResult tokenLoss(train::TokenLossOp op, Facts operands, NewFacts &results,
                                Checker &checker) {
   StringRef text = op.getPerToken() ? "..., ..., ... -> ..., ..." : "..., ..., ... -> , ...";
-  return applyRule(IndexRule::parse(text, "", op), op, operands, results, checker);
+  FactList facts(operands);
+  const Expression *picked = facts[1].expression;
+  if (picked->name == train::PickOp::getOperationName() &&
+      picked->operands[1] == facts[2].expression &&
+      picked->operands[0]->shape.back() >= int64_t(op.getBelow()))
+    facts[1].expression =
+        logitOfTarget(op.getLoc(), picked->operands[0], picked->operands[1], checker);
+  return applyRule(IndexRule::parse(text, "", op), op, facts, results, checker);
 }
 
 static constexpr IndexText each{};
 
 void certify::attachIdRules(MLIRContext *context) {
-  attachRule<train::EmbeddingOp, embedding>(context);
-  attachRule<train::EmbeddingGradOp, embeddingGrad>(context);
+  attachRule<train::EmbeddingOp, embedding, OnPadding::known>(context);
+  attachRule<train::EmbeddingGradOp, embeddingGrad, OnPadding::known>(context);
   attachRule<train::ShiftIdsOp, shiftIds>(context);
-  attachRule<train::PickOp, pick>(context);
-  attachRule<train::CrossEntropyGradOp, crossEntropyGrad>(context);
+  attachRule<train::PickOp, pick, OnPadding::known>(context);
+  attachRule<train::CrossEntropyGradOp, crossEntropyGrad, OnPadding::known>(context);
   attachRule<dist::OffsetOp, offset>(context);
-  attachRule<train::TokenLossOp, tokenLoss>(context);
+  attachRule<train::MaskOp, mask, OnPadding::known>(context);
+  attachRule<train::TokenLossOp, tokenLoss, OnPadding::known>(context);
   attachIndices<train::IgnoreIdOp, each>(context);
 }

@@ -8,6 +8,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
@@ -95,17 +97,22 @@ public:
   LogicalResult checkRows();
   LogicalResult checkIndices();
   LogicalResult checkPartial();
+  LogicalResult checkPadding();
   LogicalResult checkRoots();
   Distributions makeResults() const;
 
 private:
   struct Index {
-    int64_t extent = anyExtent;
+    int64_t extent = anyExtent, logical = anyExtent;
     Axes axes;
     unsigned operand = 0, dim = 0; ///< which said so
     bool isReduced = false;
   };
   std::string str(ArrayRef<unsigned> axes) const { return checker.mesh.str(axes); }
+  /// Whether all that the op computes at the padding of an index is 0.
+  bool isZeroAt(unsigned number) const;
+  /// What operand `o` is there: 0, or else.
+  bool isZeroAt(unsigned number, unsigned o) const;
 
   const IndexRule &rule;
   Operation *op;
@@ -186,6 +193,7 @@ LogicalResult Application::readOperands() {
         continue;
       if (index.extent == anyExtent) {
         index.extent = type.shape[dim];
+        index.logical = type.logical(dim);
         index.axes = type.dims[dim];
         index.operand = o;
         index.dim = dim;
@@ -197,6 +205,12 @@ LogicalResult Application::readOperands() {
                                   << index.extent << " elements in all, with dimension " << dim
                                   << " of " << Checker::nameOf(op, o) << ", which has "
                                   << type.shape[dim];
+      if (index.logical != type.logical(dim))
+        return checker.refuse(op) << "combines dimension " << index.dim << " of "
+                                  << Checker::nameOf(op, index.operand) << ", which has "
+                                  << index.logical << " elements before its padding, with dimension "
+                                  << dim << " of " << Checker::nameOf(op, o) << ", which has "
+                                  << type.logical(dim);
       if (index.axes != type.dims[dim])
         return checker.refuse(op) << "combines dimension " << index.dim << " of "
                                   << Checker::nameOf(op, index.operand) << ", sharded over "
@@ -207,6 +221,7 @@ LogicalResult Application::readOperands() {
   for (auto &[number, given] : rule.given) {
     indices[number].extent = given.extent;
     indices[number].axes = given.axes;
+    indices[number].logical = given.logical.value_or(given.extent);
   }
   return success();
 }
@@ -271,6 +286,43 @@ LogicalResult Application::checkPartial() {
   return success();
 }
 
+bool Application::isZeroAt(unsigned number, unsigned o) const {
+  if (isZero(operands[o].expression) && operands[o].type.padding.empty())
+    return true;
+  for (auto [dim, index] : llvm::enumerate(rule.operands[o]))
+    if (index == number && operands[o].type.isFilled(dim, 0))
+      return true;
+  return false;
+}
+
+/// A product with zeros is 0, and so is a sum of zeros.
+bool Application::isZeroAt(unsigned number) const {
+  for (const auto &group : rule.linear)
+    if (llvm::all_of(group, [&](unsigned o) { return isZeroAt(number, o); }))
+      return true;
+  return rule.keepsZero && llvm::all_of(llvm::seq<unsigned>(0, operands.size()), [&](unsigned o) {
+           return !llvm::is_contained(rule.operands[o], number) || isZeroAt(number, o);
+         });
+}
+
+/// Sums, maxima and rows must be those of the elements before the padding.
+LogicalResult Application::checkPadding() {
+  for (auto [o, tensor] : llvm::enumerate(rule.operands))
+    for (auto &[dim, padding] : operands[o].type.padding) {
+      unsigned number = tensor[dim];
+      bool isWhole = rule.whole.count(number), isReduced = indices[number].isReduced;
+      if ((isWhole || isReduced) && rule.neutral && padding.fill == *rule.neutral)
+        continue;
+      if (isWhole || (isReduced && (rule.max || !isZeroAt(number))))
+        return checker.refuse(op) << (isWhole ? "reads" : "reduces") << " dimension " << dim << " of "
+                                  << Checker::nameOf(op, o) << " with its padding, "
+                                  << operands[o].type.str(checker.mesh);
+      if (padding.fill && std::isinf(*padding.fill))
+        return checker.refuse(op) << "computes with infinite padding of " << Checker::nameOf(op, o);
+    }
+  return success();
+}
+
 /// What the first device alone has is computed with there, so it must have all else.
 LogicalResult Application::checkRoots() {
   for (auto [o, fact] : llvm::enumerate(operands))
@@ -294,6 +346,9 @@ Distributions Application::makeResults() const {
       const Index &index = indices.at(number);
       type.shape.push_back(index.extent);
       type.dims.push_back(index.axes);
+      if (index.logical != index.extent)
+        type.padding[type.rank() - 1] = {index.logical,
+                                         isZeroAt(number) ? std::optional(0.0) : std::nullopt};
     }
     type.sum = partial;
     type.root = root;
@@ -317,7 +372,7 @@ FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> f
   Application application(*this, op, facts, checker);
   if (failed(application.readOperands()) || failed(application.checkIndices()) ||
       failed(application.checkRows()) || failed(application.checkPartial()) ||
-      failed(application.checkRoots()))
+      failed(application.checkRoots()) || failed(application.checkPadding()))
     return failure();
   return application.makeResults();
 }

@@ -9,7 +9,8 @@
 //   - a result is partial over the axes of the indices that are summed over in it;
 //   - an index marked `!` must be whole;
 //   - an operand may be partial by sum where the op is linear in it and nothing else
-//     differs between the devices of the axis.
+//     differs between the devices of the axis;
+//   - an index may be padded, in all tensors that have it alike.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_CERTIFY_INDEXRULE_H
@@ -24,6 +25,7 @@ struct IndexRule {
   struct Given {
     int64_t extent;
     Axes axes = {};
+    std::optional<int64_t> logical = {}; ///< if it is padded, with any numbers
   };
 
   /// For each operand and result the index of each dimension.
@@ -35,6 +37,11 @@ struct IndexRule {
   llvm::SmallVector<llvm::SmallVector<unsigned, 2>> linear;
   /// Whether indices that results do not have are reduced by maximum.
   bool max = false;
+  /// Whether the op makes 0 of zeros in all operands that have an index, whatever the others are.
+  bool keepsZero = false;
+  /// What padding does not change results by where an index is whole or reduced. Else an index that is summed
+  /// over must be 0 in its padding, in operands in which the op is linear.
+  std::optional<double> neutral;
 
   /// "... i, o i -> ... o" for tensors of these ranks. `...` are as many leading indices as the
   /// ranks leave. `linear` lists groups, e.g. "0 1" or, of a sum, "0+1".

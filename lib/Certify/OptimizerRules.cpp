@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-static constexpr IndexText squareSum{"... -> "};
+static constexpr IndexText squareSum{"... -> ", "", IndexText::zero};
 
 /// The root of a sum of scalars.
 static LogicalResult globalNorm(train::GlobalNormOp op, Facts operands, NewFacts &results,
@@ -19,18 +19,29 @@ static LogicalResult globalNorm(train::GlobalNormOp op, Facts operands, NewFacts
   return applyRule(IndexRule::elementwise("", op), op, operands, results, checker);
 }
 
-/// Element by element; scalars apply to all elements.
+/// Element by element; scalars apply to all elements. A parameter that is 0 has no step with a gradient and
+/// states that are 0, and with another gradient one that is a number.
 static LogicalResult update(train::UpdateOp op, Facts operands, NewFacts &results,
                             Checker &checker) {
   for (auto [index, fact] : llvm::enumerate(operands))
     if (fact.type.rank() != 0 && fact.type.rank() != operands[0].type.rank())
       return checker.refuse(op) << "has " << Checker::nameOf(op, index)
                                 << " of another rank than the parameter";
-  return applyRule(IndexRule::elementwise("", op), op, operands, results, checker);
+  IndexRule rule = IndexRule::elementwise("", op);
+  rule.keepsZero = true;
+  bool isGradient = false;
+  for (auto [index, fact] : llvm::enumerate(operands)) {
+    for (auto &[dim, padding] : fact.type.padding)
+      if (padding.fill != 0.0 && !isGradient)
+        return checker.refuse(op) << "has " << Checker::nameOf(op, index)
+                                  << ", whose padding may not be 0: " << fact.type.str(checker.mesh);
+    isGradient = index == 0; // the next one
+  }
+  return applyRule(rule, op, operands, results, checker);
 }
 
 void certify::attachOptimizerRules(MLIRContext *context) {
   attachIndices<train::SquareSumOp, squareSum>(context);
   attachRule<train::GlobalNormOp, globalNorm>(context);
-  attachRule<train::UpdateOp, update>(context);
+  attachRule<train::UpdateOp, update, OnPadding::known>(context);
 }

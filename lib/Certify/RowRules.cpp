@@ -8,15 +8,26 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
+
+/// Infinitely small logits are no part of a sum of exponentials, nor of the targets'.
+template <const IndexText &text> static IndexRule ruleOf(Operation *op) {
+  IndexRule rule = IndexRule::parse(text.indices, text.linear, op);
+  rule.keepsZero = text.padding == IndexText::zero;
+  if (isa<train::CrossEntropyOp>(op))
+    rule.neutral = -std::numeric_limits<double>::infinity();
+  return rule;
+}
 
 /// An op that needs rows whole: its results are those of its definition.
 template <typename OpT, const IndexText &text>
 static LogicalResult onRows(OpT op, Facts operands, NewFacts &results, Checker &checker) {
   FactList facts(operands);
-  auto types = IndexRule::parse(text.indices, text.linear, op).apply(op, facts, checker);
+  auto types = ruleOf<text>(op).apply(op, facts, checker);
   if (failed(types))
     return failure();
   checker.proof.kernels.insert(op->getName().getStringRef().str());
@@ -26,7 +37,7 @@ static LogicalResult onRows(OpT op, Facts operands, NewFacts &results, Checker &
 }
 static constexpr IndexText layerNorm{"... d!, d!, d! -> ... d!"};
 static constexpr IndexText layerNormGrad{"... d!, ... d!, d! -> ... d!, d!, d!", "0"};
-static constexpr IndexText rmsNorm{"... d!, d! -> ... d!"};
+static constexpr IndexText rmsNorm{"... d!, d! -> ... d!", "", IndexText::zero};
 static constexpr IndexText rmsNormGrad{"... d!, ... d!, d! -> ... d!, d!", "0"};
 static constexpr IndexText crossEntropy{"... v!, ... -> , ..."};
 static constexpr IndexText crossEntropies{"... v!, ... -> ..., ..."};
@@ -111,9 +122,10 @@ static LogicalResult alibiSlopes(train::AlibiSlopesOp op, Facts operands, NewFac
   auto heads = indicesFrom(op, op.getOffset(), size, operands, checker);
   if (failed(heads))
     return failure();
-  if (op.getHeads() && int64_t(op.getHeads()) != heads->extent)
-    return checker.refuse(op) << "counts " << op.getHeads() << " heads where there are "
-                              << heads->extent << ": padded heads have no rule";
+  int64_t count = op.getHeads() ? int64_t(op.getHeads()) : size;
+  if (count > heads->extent)
+    return checker.refuse(op) << "counts " << count << " heads where there are " << heads->extent;
+  heads->logical = count;
   IndexRule rule;
   rule.results = {{0}};
   rule.given[0] = *heads;
@@ -136,8 +148,8 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
   }
   for (int64_t dim = 1; dim < x.rank(); ++dim) {
     int64_t size = op.getSizes() ? (*op.getSizes())[dim - 1] : local[dim];
-    if (size != x.shape[dim])
-      return checker.refuse(op) << "numbers the " << x.shape[dim] << " elements of dimension "
+    if (size != x.logical(dim))
+      return checker.refuse(op) << "numbers the " << x.logical(dim) << " elements of dimension "
                                 << dim << " as if there were " << size;
     if (offsets[dim] != Offset::ofParts(x.dims[dim], local[dim], checker.mesh))
       return checker.refuse(op) << "does not begin where the device's part of dimension " << dim
@@ -156,16 +168,16 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
 }
 
 void certify::attachRowRules(MLIRContext *context) {
-  attachRule<train::LayerNormOp, onRows<train::LayerNormOp, layerNorm>>(context);
-  attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>>(context);
-  attachRule<train::RmsNormOp, onRows<train::RmsNormOp, rmsNorm>>(context);
-  attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>>(context);
-  attachRule<train::CrossEntropyOp, lossOfTokens>(context);
+  attachRule<train::LayerNormOp, onRows<train::LayerNormOp, layerNorm>, OnPadding::known>(context);
+  attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>, OnPadding::known>(context);
+  attachRule<train::RmsNormOp, onRows<train::RmsNormOp, rmsNorm>, OnPadding::known>(context);
+  attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>, OnPadding::known>(context);
+  attachRule<train::CrossEntropyOp, lossOfTokens, OnPadding::known>(context);
   attachIndices<train::FoldInOp, foldIn>(context);
   attachIndices<train::SoftmaxOp, softmax>(context);
   attachIndices<train::LogSumExpOp, logSumExp>(context);
-  attachRule<train::RopeOp, rope>(context);
-  attachRule<train::RopeTableOp, ropeTable>(context);
-  attachRule<train::AlibiSlopesOp, alibiSlopes>(context);
-  attachRule<train::DropoutOp, dropout>(context);
+  attachRule<train::RopeOp, rope, OnPadding::known>(context);
+  attachRule<train::RopeTableOp, ropeTable, OnPadding::known>(context);
+  attachRule<train::AlibiSlopesOp, alibiSlopes, OnPadding::known>(context);
+  attachRule<train::DropoutOp, dropout, OnPadding::known>(context);
 }

@@ -20,30 +20,43 @@ namespace meshwright::certify {
 template <typename OpT>
 using RuleFunction = llvm::LogicalResult (*)(OpT, Facts, NewFacts &, Checker &);
 
-template <typename OpT, RuleFunction<OpT> function>
-struct RuleModel : CertifiableOpInterface::ExternalModel<RuleModel<OpT, function>, OpT> {
+/// Whether a rule says what becomes of padding.
+enum class OnPadding { refused, known };
+
+template <typename OpT, RuleFunction<OpT> function, OnPadding padding>
+struct RuleModel : CertifiableOpInterface::ExternalModel<RuleModel<OpT, function, padding>, OpT> {
+  bool knowsPadding(mlir::Operation *) const { return padding == OnPadding::known; }
   llvm::LogicalResult certify(mlir::Operation *op, Facts operands, NewFacts &results,
                               Checker &checker) const {
     return function(mlir::cast<OpT>(op), operands, results, checker);
   }
 };
 
-template <typename OpT, RuleFunction<OpT> function> void attachRule(mlir::MLIRContext *context) {
-  OpT::template attachInterface<RuleModel<OpT, function>>(*context);
+template <typename OpT, RuleFunction<OpT> function, OnPadding padding = OnPadding::refused>
+void attachRule(mlir::MLIRContext *context) {
+  OpT::template attachInterface<RuleModel<OpT, function, padding>>(*context);
 }
 
 /// Indices as IndexRule::parse reads them, or none for an element-wise op.
 struct IndexText {
   llvm::StringLiteral indices = "";
   llvm::StringLiteral linear = "";
+  /// What the op makes of padding.
+  enum Padding {
+    real,   ///< of real numbers a real number
+    zero,   ///< and of zeros a zero
+    refused ///< perhaps no number, as the logarithm of 0 is none
+  } padding = real;
 };
 
 template <typename OpT, const IndexText &text>
 struct IndexModel : CertifiableOpInterface::ExternalModel<IndexModel<OpT, text>, OpT> {
+  bool knowsPadding(mlir::Operation *) const { return text.padding != IndexText::refused; }
   llvm::LogicalResult certify(mlir::Operation *op, Facts operands, NewFacts &results,
                               Checker &checker) const {
     IndexRule rule = text.indices.empty() ? IndexRule::elementwise(text.linear, op)
                                           : IndexRule::parse(text.indices, text.linear, op);
+    rule.keepsZero = text.padding == IndexText::zero;
     return applyRule(rule, op, operands, results, checker);
   }
 };

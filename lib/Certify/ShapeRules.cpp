@@ -9,6 +9,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
@@ -58,7 +60,9 @@ static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &result
                             Checker &checker) {
   IndexRule rule;
   rule.max = op.getKind() == train::ReduceKind::Max;
-  if (!rule.max)
+  if (rule.max)
+    rule.neutral = -std::numeric_limits<double>::infinity();
+  else
     rule.linear = {{0}};
   rule.operands.emplace_back();
   rule.results.emplace_back();
@@ -71,14 +75,13 @@ static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &result
 }
 
 /// A slice or a pad: dimension `dim` changes, and must be whole.
-static LogicalResult changeRows(Operation *op, int64_t dim, int64_t rows, StringRef linear,
-                                Facts operands, NewFacts &results, Checker &checker) {
+static IndexRule changeRows(Operation *op, int64_t dim, int64_t rows, StringRef linear) {
   IndexRule rule = alike(op, linear);
   unsigned before = rule.operands[0][dim], after = rule.operands[0].size();
   rule.whole.insert(before);
   rule.results[0][dim] = after;
   rule.given[after] = {rows};
-  return applyRule(rule, op, operands, results, checker);
+  return rule;
 }
 
 static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
@@ -93,12 +96,40 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
     results[0].type.root = operands[0].type.root;
     return success();
   }
-  return changeRows(op, op.getDim(), op.getRows(), "0", operands, results, checker);
+  int64_t dim = op.getDim(), rows = op.getRows();
+  FactList facts(operands);
+  Distribution &x = facts[0].type;
+  auto padding = x.padding.find(dim);
+  if (padding != x.padding.end() && x.dims[dim].empty() &&
+      int64_t(op.getFrom()) + rows <= padding->second.logical) {
+    // None of the padding, and perhaps all else.
+    x.shape[dim] = padding->second.logical;
+    x.padding.erase(padding);
+    if (x.shape[dim] == rows) {
+      results.push_back(facts[0]);
+      return success();
+    }
+  }
+  return applyRule(changeRows(op, dim, rows, "0"), op, facts, results, checker);
 }
 
 static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Checker &checker) {
-  return changeRows(op, op.getDim(), op.getRows(), op.getValue() == 0 ? "0" : "", operands, results,
-                    checker);
+  int64_t dim = op.getDim();
+  FactList facts(operands);
+  IndexRule rule = changeRows(op, dim, op.getRows(), op.getValue() == 0 ? "0" : "");
+  auto types = rule.apply(op, facts, checker);
+  if (failed(types))
+    return failure();
+  Distribution &type = types->front();
+  bool isInGraph = checker.proof.expressions.find(
+      op.getLoc(), op->getName().getStringRef(), op->getPropertiesAsAttribute(),
+      expressionsOf(facts), 0, facts[0].expression->element, type.expressionShape());
+  // Rows behind the others that the global graph does not have are padding.
+  if (op.getFrom() != 0 || !checker.isLocal || isInGraph)
+    return applyRule(rule, op, operands, results, checker);
+  type.padding[dim] = {facts[0].type.shape[dim], double(op.getValue())};
+  results.push_back({facts[0].expression, type});
+  return success();
 }
 
 static constexpr IndexText transposed{"a n k -> n a k", "0"};
@@ -206,6 +237,27 @@ static LogicalResult reshapeRows(train::ReshapeOp op, const Fact &x, NewFacts &r
   return success();
 }
 
+/// Padding at the end of a group's elements is at the end of its first dimension, where the elements before it
+/// are whole ones of that.
+static bool keepPadding(const Distribution &x, const Group &group, Distribution &choice) {
+  auto first = [](const Distribution &type, ArrayRef<int64_t> dims) {
+    return *llvm::find_if(dims, [&](int64_t dim) { return type.shape[dim] != 1 || dim == dims.back(); });
+  };
+  int64_t from = first(x, group.before), to = first(choice, group.after);
+  if (llvm::any_of(group.before, [&](int64_t dim) { return dim != from && x.padding.count(dim); }))
+    return false;
+  auto padding = x.padding.find(from);
+  if (padding == x.padding.end())
+    return true;
+  int64_t elements = padding->second.logical, row = 1;
+  for (int64_t dim : group.before)
+    elements *= dim == from ? 1 : x.shape[dim];
+  for (int64_t dim : group.after)
+    row *= dim == to ? 1 : choice.shape[dim];
+  choice.padding[to] = {elements / row, padding->second.fill};
+  return elements % row == 0;
+}
+
 /// Pushes the distributions of what a reshape makes of `x`, or returns why there are none. A
 /// device's part of a group's elements must be contiguous: dimensions behind a sharded one are
 /// whole, unless a device has one element of all before them. Then it is the part of several
@@ -236,10 +288,13 @@ static std::string chooseShapes(train::ReshapeOp op, const Distribution &x, size
     Distributions longer;
     for (const Distribution &choice : made)
       shardDims(choice, group.after, axes, after, checker.mesh, longer);
+    llvm::erase_if(longer, [&](Distribution &choice) { return !keepPadding(x, group, choice); });
     made = longer;
   }
   choices.append(made);
-  return "";
+  return made.empty() ? "makes of " + Checker::nameOf(op, 0) + ", " + x.str(checker.mesh) +
+                            ", a tensor whose padding is not at the end of one dimension"
+                      : "";
 }
 
 static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results,
@@ -274,25 +329,24 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
     checker.use("a reshape of a reshape is a reshape");
   }
   auto existing = llvm::find_if(choices, [&](const Distribution &choice) {
-    return choice.shape == source->shape ||
+    return choice.expressionShape() == source->shape ||
            checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0, source->element,
-                                          choice.shape);
+                                          choice.expressionShape());
   });
   const Distribution &type = existing == choices.end() ? choices.front() : *existing;
   checker.proof.kernels.insert(name.str());
-  results.push_back({type.shape == source->shape
-                         ? source
-                         : checker.make(op, Attribute(), {source}, 0, type.shape),
-                     type});
+  Shape shape = type.expressionShape();
+  results.push_back(
+      {shape == source->shape ? source : checker.make(op, Attribute(), {source}, 0, shape), type});
   return success();
 }
 
 void certify::attachShapeRules(MLIRContext *context) {
   attachRule<train::FillOp, ::fill>(context);
-  attachRule<train::BroadcastOp, broadcast>(context);
-  attachRule<train::ReduceOp, reduce>(context);
-  attachRule<train::SliceOp, slice>(context);
-  attachRule<train::PadOp, pad>(context);
-  attachRule<train::ReshapeOp, reshape>(context);
+  attachRule<train::BroadcastOp, broadcast, OnPadding::known>(context);
+  attachRule<train::ReduceOp, reduce, OnPadding::known>(context);
+  attachRule<train::SliceOp, slice, OnPadding::known>(context);
+  attachRule<train::PadOp, pad, OnPadding::known>(context);
+  attachRule<train::ReshapeOp, reshape, OnPadding::known>(context);
   attachIndices<train::TransposeBlocksOp, transposed>(context);
 }

@@ -77,6 +77,9 @@ private:
   /// A constant that follows a value that is none is held as that is: parts of a constant are that
   /// constant.
   void fitConstant(Fact &next, const Fact &before);
+  /// What the padding of carried values is both before and after an iteration: any numbers, if it was
+  /// something else. Whether that is less than what types said.
+  bool weakenPadding(MutableArrayRef<Fact> produced);
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
   LogicalResult prove(NewFacts &results);
@@ -191,12 +194,12 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   for (auto [index, whole] : llvm::enumerate(each)) {
     Fact slice = whole;
     if (whole.type.rank() == 0 || !whole.type.dims[0].empty() || whole.offset ||
+        whole.type.padding.count(0) ||
         (whole.type.rows && whole.type.rows->blockDim &&
          std::min(*whole.type.rows->blockDim, *whole.type.rows->slotDim) == 0))
       return checker.refuse(op) << "takes slices of " << Checker::nameOf(op, initial.size() + index)
                                 << ", which is " << whole.type.str(checker.mesh);
-    slice.type.shape.erase(slice.type.shape.begin());
-    slice.type.dims.erase(slice.type.dims.begin());
+    slice.type.eraseFront();
     if (slice.type.rows) {
       slice.type.rows = slice.type.rows->shifted(-1);
       const Expression *&routing = slice.type.rows->routing;
@@ -219,9 +222,32 @@ void Loop::fitConstant(Fact &next, const Fact &before) {
       llvm::is_contained(type.shape, anyExtent) ||
       next.type != Distribution::replicated(next.type.shape))
     return;
-  next.expression = checker.make(op.getLoc(), "of extents", {}, {next.expression},
-                                 next.expression->element, type.shape);
   next.type = type;
+  next.expression = checker.make(op.getLoc(), "of extents", {}, {next.expression},
+                                 next.expression->element, type.expressionShape());
+  for (double value = *fillOf(next.expression->operands[0]); auto &[dim, padding] : next.type.padding)
+    padding.fill = value;
+}
+
+/// A constant is the same everywhere; else the padding of a fact that is held as `type` is its own.
+static std::optional<double> fillBefore(const Fact &fact, int64_t dim) {
+  if (fact.type.isAny(dim))
+    return fillOf(fact.expression);
+  auto found = fact.type.padding.find(dim);
+  return found == fact.type.padding.end() ? std::nullopt : found->second.fill;
+}
+
+bool Loop::weakenPadding(MutableArrayRef<Fact> produced) {
+  bool isWeaker = false;
+  for (auto [type, fact] : llvm::zip(types, produced))
+    for (auto &[dim, padding] : type.padding) {
+      auto found = fact.type.padding.find(dim);
+      if (found == fact.type.padding.end() || found->second.fill == padding.fill)
+        continue;
+      isWeaker |= padding.fill.has_value();
+      padding.fill = found->second.fill = std::nullopt;
+    }
+  return isWeaker;
 }
 
 LogicalResult Loop::chooseTypes() {
@@ -236,6 +262,9 @@ LogicalResult Loop::chooseTypes() {
     auto &[type, fact] = pair;
     fitConstant(fact, initial[index]);
     type = fact.type;
+    for (auto &[dim, padding] : type.padding)
+      if (padding.fill != fillBefore(initial[index], dim))
+        padding.fill.reset();
     if (times)
       llvm::erase(type.sum, checker.rounds.back().axis);
   }
@@ -247,6 +276,9 @@ LogicalResult Loop::chooseTypes() {
       if (fact.type.isAny(dim)) {
         expected.shape[dim] = anyExtent;
         expected.dims[dim].clear();
+        expected.padding.erase(dim);
+      } else if (auto found = expected.padding.find(dim); found != expected.padding.end()) {
+        found->second.fill = fillBefore(fact, dim);
       }
     if (isZero(fact.expression))
       expected.sum = fact.type.sum;
@@ -285,14 +317,20 @@ LogicalResult Loop::prove(NewFacts &results) {
   if (failed(chooseTypes()))
     return failure();
   FactList carried, produced;
-  for (auto [index, pair] : llvm::enumerate(llvm::zip(initial, types))) {
-    auto &[fact, type] = pair;
-    carried.push_back({checker.make(op.getLoc(), argumentName, numbers({level, int64_t(index)}), {},
-                                    fact.expression->element, type.expressionShape()),
-                       type});
-  }
-  if (failed(run(carried, produced)))
-    return failure();
+  do {
+    carried.clear();
+    produced.clear();
+    for (auto [index, pair] : llvm::enumerate(llvm::zip(initial, types))) {
+      auto &[fact, type] = pair;
+      carried.push_back({checker.make(op.getLoc(), argumentName, numbers({level, int64_t(index)}),
+                                      {}, fact.expression->element, type.expressionShape()),
+                         type});
+    }
+    if (failed(run(carried, produced)))
+      return failure();
+    for (auto [before, after] : llvm::zip(carried, produced))
+      fitConstant(after, before);
+  } while (weakenPadding(produced));
   if (times) {
     // What every iteration returns as it got it is what the loop began with.
     for (auto [index, fact] : llvm::enumerate(initial))
@@ -327,8 +365,7 @@ LogicalResult Loop::prove(NewFacts &results) {
     if (index >= carried.size()) {
       if (fact.offset)
         return checker.refuse(op) << "stacks numbers that count from the device's own offset";
-      type.shape.insert(type.shape.begin(), op.getCount());
-      type.dims.insert(type.dims.begin(), Axes());
+      type.insertFront(op.getCount());
       if (type.rows) {
         const Expression *routing = type.rows->routing;
         Shape shape = routing->shape;
@@ -407,9 +444,9 @@ static LogicalResult repeat(train::RepeatOp op, Facts operands, NewFacts &result
 }
 
 void certify::attachStructureRules(MLIRContext *context) {
-  attachRule<train::GetOp, get>(context);
-  attachRule<train::SetOp, set>(context);
-  attachRule<train::RepeatOp, repeat>(context);
+  attachRule<train::GetOp, get, OnPadding::known>(context);
+  attachRule<train::SetOp, set, OnPadding::known>(context);
+  attachRule<train::RepeatOp, repeat, OnPadding::known>(context);
 }
 
-void certify::attachCallRule(MLIRContext *context) { attachRule<func::CallOp, call>(context); }
+void certify::attachCallRule(MLIRContext *context) { attachRule<func::CallOp, call, OnPadding::known>(context); }
