@@ -23,14 +23,20 @@ public:
     rows.pop_back();
   }
 
-  /// In f32 at least, as the op computes.
+  /// In f32 at least, as the op computes. A constant is the same with any extents.
   E operand(E x) {
-    return cast(x, x->element.getIntOrFloatBitWidth() < 32 ? b.getF32Type() : x->element);
+    if (x->name == "of extents" && fillOf(x->operands[0]))
+      x = x->operands[0];
+    if (std::optional<double> constant = fillOf(x))
+      return checker.fill(x->location, *constant, wider(x->element), x->shape.size());
+    return cast(x, wider(x->element));
   }
   /// As the op's result, which may be narrower.
   E result(E x, Value result) { return cast(x, getElementTypeOrSelf(result.getType())); }
 
-  E add(E x, E y) { return make("train.add", {}, {x, y}, x->element, x->shape); }
+  E add(E x, E y) {
+    return isZero(y) ? x : make("train.add", {}, {x, y}, x->element, x->shape);
+  }
   E mul(E x, E y) { return make("train.mul", {}, {x, y}, x->element, x->shape); }
   E scale(E x, double by) {
     return make("train.scale", attributes({{"factor", b.getF64FloatAttr(by)}}), {x}, x->element,
@@ -76,6 +82,9 @@ public:
   Shape whole, rows;
 
 private:
+  Type wider(Type element) {
+    return element.getIntOrFloatBitWidth() < 32 ? b.getF32Type() : element;
+  }
   E cast(E x, Type element) {
     return x->element == element ? x : make("train.cast", {}, {x}, element, x->shape);
   }

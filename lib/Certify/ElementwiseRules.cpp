@@ -16,7 +16,6 @@ using namespace meshwright::certify;
 static constexpr IndexText nonlinear{};
 static constexpr IndexText zeroOfZero{"", "", IndexText::zero};
 static constexpr IndexText linearInFirst{"", "0"};
-static constexpr IndexText sum{"", "0+1"};
 static constexpr IndexText product{"", "0 1"};
 static constexpr IndexText byScalar{"..., -> ...", "0"};
 static constexpr IndexText twoByScalar{"..., ..., -> ...", "", IndexText::zero};
@@ -56,21 +55,31 @@ static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results
 }
 
 /// x + 0 = x.
-static LogicalResult add(train::AddOp op, Facts operands, NewFacts &results, Checker &checker) {
-  FailureOr<bool> isRound = addRound(op, operands, results, checker);
-  if (failed(isRound) || *isRound)
-    return failure(failed(isRound));
+static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, Checker &checker) {
   if (failed(applyRule(IndexRule::elementwise("0+1", op), op, operands, results, checker)))
     return failure();
   for (unsigned zero : {1, 0}) {
     const Fact &other = operands[1 - zero];
-    if (!isZero(operands[zero].expression) || other.type.shape != results[0].type.shape)
+    if (!isZero(operands[zero].expression) || other.type.shape != results[0].type.shape ||
+        other.expression->element != getElementTypeOrSelf(op->getResult(0).getType()))
       continue;
     results[0].expression = other.expression;
     checker.use("x + 0 = x");
     break;
   }
   return success();
+}
+
+static LogicalResult add(train::AddOp op, Facts operands, NewFacts &results, Checker &checker) {
+  FailureOr<bool> isRound = addRound(op, operands, results, checker);
+  if (failed(isRound) || *isRound)
+    return failure(failed(isRound));
+  return addTerms(op, operands, results, checker);
+}
+
+static LogicalResult accumulate(train::AccumulateOp op, Facts operands, NewFacts &results,
+                                Checker &checker) {
+  return addTerms(op, operands, results, checker);
 }
 
 /// 1 x = x.
@@ -112,6 +121,13 @@ static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<do
   return success();
 }
 
+static LogicalResult clamp(train::ClampOp op, Facts operands, NewFacts &results,
+                           Checker &checker) {
+  IndexRule rule = IndexRule::elementwise("", op);
+  rule.keepsZero = op.getLeast().convertToDouble() <= 0 && op.getMost().convertToDouble() >= 0;
+  return applyRule(rule, op, operands, results, checker);
+}
+
 static LogicalResult exp(train::ExpOp op, Facts operands, NewFacts &results, Checker &checker) {
   return onFill(op, operands, [](double x) { return std::exp(x); }, results, checker);
 }
@@ -135,7 +151,7 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachRule<train::AddOp, add, OnPadding::known>(context);
   attachRule<train::ScaleOp, scale, OnPadding::known>(context);
   attachRule<train::CastOp, ::cast, OnPadding::known>(context);
-  attachIndices<train::AccumulateOp, sum>(context);
+  attachRule<train::AccumulateOp, accumulate, OnPadding::known>(context);
   attachIndices<train::MulOp, product>(context);
   attachIndices<train::GeluOp, zeroOfZero>(context);
   attachIndices<train::GeluGradOp, linearInFirst>(context);
@@ -143,7 +159,7 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachIndices<train::SiluGradOp, linearInFirst>(context);
   attachIndices<train::ReluOp, zeroOfZero>(context);
   attachIndices<train::ReluGradOp, linearInFirst>(context);
-  attachIndices<train::ClampOp, nonlinear>(context);
+  attachRule<train::ClampOp, clamp, OnPadding::known>(context);
   attachIndices<train::ClampGradOp, linearInFirst>(context);
   attachIndices<train::TanhOp, zeroOfZero>(context);
   attachIndices<train::SigmoidOp, nonlinear>(context);

@@ -184,7 +184,7 @@ static LogicalResult applyToRows(Operation *op, IndexRule &rule, MutableArrayRef
 static LogicalResult dropTokens(Operation *op, unsigned operand, Fact &fact, int64_t dim,
                                 const Axes &tokens, Checker &checker) {
   Axes &axes = fact.type.dims[dim];
-  if (ArrayRef(axes).take_front(tokens.size()) != ArrayRef(tokens))
+  if (ArrayRef(axes).take_front(tokens.size()) != ArrayRef(tokens) || fact.type.padding.count(dim))
     return checker.refuse(op) << "has " << Checker::nameOf(op, operand) << ", "
                               << fact.type.str(checker.mesh) << ", for rows of tokens sharded over "
                               << checker.mesh.str(tokens);
@@ -251,12 +251,12 @@ static LogicalResult collect(train::CollectOp op, Facts operands, NewFacts &resu
 static LogicalResult dropExperts(Operation *op, unsigned operand, const Fact &ids, Fact &weight,
                                  Checker &checker) {
   const RoutedRows &rows = *ids.type.rows;
-  if (weight.type.dims[0] != ids.type.dims[0] || weight.type.shape[0] != rows.experts)
+  if (weight.type.dims[0] != ids.type.dims[0] || weight.type.shape[0] != rows.experts ||
+      weight.type.padding.count(0))
     return checker.refuse(op) << "has " << Checker::nameOf(op, operand) << ", "
                               << weight.type.str(checker.mesh) << ", for blocks of " << rows.experts
                               << " experts sharded over " << checker.mesh.str(ids.type.dims[0]);
-  weight.type.dims.erase(weight.type.dims.begin());
-  weight.type.shape.erase(weight.type.shape.begin());
+  weight.type.eraseFront();
   return success();
 }
 
@@ -327,8 +327,8 @@ static LogicalResult groupedLinearGrad(train::GroupedLinearGradOp op, Facts oper
   if (failed(applyToRows(op, rule, facts, {}, made, checker)))
     return failure();
   made[0].type.shape[0] = rows->experts;
-  made[0].expression =
-      checker.make(op, Builder(op).getUnitAttr(), expressionsOf(facts), 0, made[0].type.shape);
+  made[0].expression = checker.make(op, Builder(op).getUnitAttr(), expressionsOf(facts), 0,
+                                    made[0].type.expressionShape());
   results.push_back(made[0]);
   return success();
 }
@@ -416,10 +416,10 @@ void certify::attachExpertRules(MLIRContext *context) {
   attachIndices<train::BalanceOp, balance>(context);
   attachRule<train::OneHotOp, oneHot>(context);
   attachRule<train::RouteOp, route>(context);
-  attachRule<train::DispatchOp, dispatch>(context);
-  attachRule<train::CollectOp, collect>(context);
-  attachRule<train::GroupedLinearOp, groupedLinear>(context);
-  attachRule<train::GroupedLinearGradOp, groupedLinearGrad>(context);
+  attachRule<train::DispatchOp, dispatch, OnPadding::known>(context);
+  attachRule<train::CollectOp, collect, OnPadding::known>(context);
+  attachRule<train::GroupedLinearOp, groupedLinear, OnPadding::known>(context);
+  attachRule<train::GroupedLinearGradOp, groupedLinearGrad, OnPadding::known>(context);
   attachRule<train::RoundsOp, rounds>(context);
   attachRule<train::RowsOfRoundOp, rowsOfRound>(context);
 }

@@ -390,6 +390,20 @@ LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts ope
   if (!attributes)
     attributes = op->getPropertiesAsAttribute();
   checker.proof.kernels.insert(op->getName().getStringRef().str());
+  bool isProductWithZero = llvm::any_of(rule.linear, [&](const auto &group) {
+    return llvm::all_of(group, [&](unsigned o) { return isZero(operands[o].expression); });
+  });
+  if (isProductWithZero) {
+    checker.use("0 x = 0");
+    for (auto [type, result] : llvm::zip_equal(*types, op->getResults())) {
+      const Expression *zero = checker.fill(op->getLoc(), 0, getElementTypeOrSelf(result.getType()),
+                                            type.rank());
+      Distribution any = Distribution::replicated(zero->shape);
+      any.root = type.root;
+      results.push_back({zero, any});
+    }
+    return success();
+  }
   for (auto [index, type] : llvm::enumerate(*types))
     results.push_back(
         {checker.make(op, attributes, expressionsOf(facts), index, type.expressionShape()), type});

@@ -11,7 +11,19 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-static constexpr IndexText squareSum{"... -> ", "", IndexText::zero};
+/// Gradients of what a model does not use are zeros.
+static LogicalResult squareSum(train::SquareSumOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
+  IndexRule rule = IndexRule::parse("... -> ", "", op);
+  rule.keepsZero = true;
+  if (failed(applyRule(rule, op, operands, results, checker)))
+    return failure();
+  if (isZero(operands[0].expression)) {
+    results[0] = {checker.fill(op.getLoc(), 0, getElementTypeOrSelf(op.getType()), 0), {}};
+    checker.use("a sum of zeros is 0");
+  }
+  return success();
+}
 
 /// The root of a sum of scalars.
 static LogicalResult globalNorm(train::GlobalNormOp op, Facts operands, NewFacts &results,
@@ -41,7 +53,7 @@ static LogicalResult update(train::UpdateOp op, Facts operands, NewFacts &result
 }
 
 void certify::attachOptimizerRules(MLIRContext *context) {
-  attachIndices<train::SquareSumOp, squareSum>(context);
+  attachRule<train::SquareSumOp, squareSum, OnPadding::known>(context);
   attachRule<train::GlobalNormOp, globalNorm>(context);
   attachRule<train::UpdateOp, update, OnPadding::known>(context);
 }

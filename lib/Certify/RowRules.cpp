@@ -132,6 +132,15 @@ static LogicalResult alibiSlopes(train::AlibiSlopesOp op, Facts operands, NewFac
   return applyTo(op, rule, {}, op.getBiasAttr(), results, checker);
 }
 
+/// Of all queries and keys, which the op counts itself.
+static LogicalResult distanceBuckets(train::DistanceBucketsOp op, Facts, NewFacts &results,
+                                     Checker &checker) {
+  IndexRule rule;
+  rule.results = {{0}};
+  rule.given[0] = {cast<RankedTensorType>(op.getType()).getDimSize(0)};
+  return applyTo(op, rule, {}, op->getPropertiesAsAttribute(), results, checker);
+}
+
 /// Which elements are kept is a function of their indices in the global tensor.
 static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &results,
                              Checker &checker) {
@@ -179,5 +188,6 @@ void certify::attachRowRules(MLIRContext *context) {
   attachRule<train::RopeOp, rope, OnPadding::known>(context);
   attachRule<train::RopeTableOp, ropeTable, OnPadding::known>(context);
   attachRule<train::AlibiSlopesOp, alibiSlopes, OnPadding::known>(context);
+  attachRule<train::DistanceBucketsOp, distanceBuckets>(context);
   attachRule<train::DropoutOp, dropout, OnPadding::known>(context);
 }

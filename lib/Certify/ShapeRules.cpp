@@ -124,8 +124,9 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
   bool isInGraph = checker.proof.expressions.find(
       op.getLoc(), op->getName().getStringRef(), op->getPropertiesAsAttribute(),
       expressionsOf(facts), 0, facts[0].expression->element, type.expressionShape());
-  // Rows behind the others that the global graph does not have are padding.
-  if (op.getFrom() != 0 || !checker.isLocal || isInGraph)
+  // Rows that the global graph does not have are padding, if variables have it too.
+  if (op.getFrom() != 0 || isInGraph ||
+      !checker.padded.count({type.shape[dim], facts[0].type.shape[dim]}))
     return applyRule(rule, op, operands, results, checker);
   type.padding[dim] = {facts[0].type.shape[dim], double(op.getValue())};
   results.push_back({facts[0].expression, type});
@@ -297,6 +298,37 @@ static std::string chooseShapes(train::ReshapeOp op, const Distribution &x, size
                       : "";
 }
 
+/// The fact with numbers for dimensions of any extent: those of the device's tensor, and those that it may be
+/// a part of, along axes that hold nothing else, where the global graph has such a tensor.
+static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker) {
+  FactList made = {x};
+  pin(made[0], op.getX(), checker);
+  SmallVector<int64_t> any;
+  Axes free;
+  for (int64_t dim = 0; dim < x.type.rank(); ++dim)
+    if (x.type.isAny(dim))
+      any.push_back(dim);
+  for (unsigned axis = 0; axis < checker.mesh.axes.size(); ++axis)
+    if (checker.mesh.axes[axis].size > 1 && x.type.isReplicated(axis))
+      free.push_back(axis);
+  // One dimension for each of the free axes, or none.
+  Distributions types = {made[0].type};
+  for (unsigned axis : free)
+    for (size_t i = 0, count = any.empty() ? 0 : types.size(); i < count; ++i)
+      for (int64_t dim : any) {
+        Distribution type = types[i];
+        type.dims[dim].push_back(axis);
+        type.shape[dim] *= checker.mesh.axes[axis].size;
+        types.push_back(type);
+      }
+  for (const Distribution &type : ArrayRef(types).drop_front())
+    if (const Expression *found =
+            checker.proof.expressions.find(op.getLoc(), "of extents", {}, {x.expression}, 0,
+                                           x.expression->element, type.expressionShape()))
+      made.push_back({found, type});
+  return made;
+}
+
 static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results,
                              Checker &checker) {
   if (operands[0].type.rows)
@@ -307,37 +339,48 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
     results[0].type.root = operands[0].type.root;
     return success();
   }
-  Fact x = operands[0];
-  pin(x, op.getX(), checker);
-  if (x.offset)
+  if (operands[0].offset)
     return checker.refuse(op) << "reads numbers that count from the device's own offset";
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
   // Where a device has one element of a dimension, dimensions may be grouped in several ways.
-  Distributions choices;
   size_t alike = 0;
   while (alike < std::min(before.size(), after.size()) && before[alike] == after[alike])
     ++alike;
-  std::string reason = chooseShapes(op, x.type, 0, choices, checker);
-  chooseShapes(op, x.type, alike, choices, checker);
-  if (choices.empty())
-    return checker.refuse(op) << reason;
-  const Expression *source = x.expression;
   StringRef name = op->getName().getStringRef();
-  if (source->name == name) {
-    source = source->operands[0];
-    checker.use("a reshape of a reshape is a reshape");
+  std::string why;
+  std::optional<Fact> first;
+  for (const Fact &x : withExtents(op, operands[0], checker)) {
+    Distributions choices;
+    std::string said = chooseShapes(op, x.type, 0, choices, checker);
+    chooseShapes(op, x.type, alike, choices, checker);
+    if (why.empty())
+      why = said;
+    const Expression *source = x.expression;
+    if (source->name == name) {
+      source = source->operands[0];
+      checker.use("a reshape of a reshape is a reshape");
+    }
+    for (const Distribution &choice : choices) {
+      Shape shape = choice.expressionShape();
+      const Expression *known =
+          shape == source->shape ? source
+                                 : checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0,
+                                                                  source->element, shape);
+      if (!first || known)
+        first = {known ? known : source, choice};
+      if (!known)
+        continue;
+      checker.proof.kernels.insert(name.str());
+      results.push_back(*first);
+      return success();
+    }
   }
-  auto existing = llvm::find_if(choices, [&](const Distribution &choice) {
-    return choice.expressionShape() == source->shape ||
-           checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0, source->element,
-                                          choice.expressionShape());
-  });
-  const Distribution &type = existing == choices.end() ? choices.front() : *existing;
+  if (!first)
+    return checker.refuse(op) << why;
   checker.proof.kernels.insert(name.str());
-  Shape shape = type.expressionShape();
-  results.push_back(
-      {shape == source->shape ? source : checker.make(op, Attribute(), {source}, 0, shape), type});
+  first->expression = checker.make(op, Attribute(), {first->expression}, 0, first->type.expressionShape());
+  results.push_back(*first);
   return success();
 }
 

@@ -11,6 +11,8 @@
 // is that expression, with the carried values of that iteration: whether a program keeps
 // a value for the backward or recomputes it makes no difference.
 //
+// A loop of one iteration is its body.
+//
 // A loop over rounds adds something to its carried values in each of them. Its iterations
 // are the positions along an axis of their own, over which the tensors of rows in its
 // body are sharded, and what it adds is partial.
@@ -75,7 +77,7 @@ private:
   /// Runs the body on carried values; pushes what it returns.
   LogicalResult run(Facts carried, NewFacts &produced);
   /// A constant that follows a value that is none is held as that is: parts of a constant are that
-  /// constant.
+  /// constant, and terms of 0 are 0.
   void fitConstant(Fact &next, const Fact &before);
   /// What the padding of carried values is both before and after an iteration: any numbers, if it was
   /// something else. Whether that is less than what types said.
@@ -83,6 +85,8 @@ private:
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
   LogicalResult prove(NewFacts &results);
+  /// Of one iteration: its body.
+  LogicalResult runOnce(NewFacts &results);
   /// Of a number of rounds: that there are enough of them for all rows.
   FailureOr<Rounds> readRounds(const Fact &times);
   LogicalResult sumRounds(FactList &produced, NewFacts &results);
@@ -122,7 +126,8 @@ private:
 } // namespace
 
 static constexpr StringRef loopName = "loop", stackName = "stack", eachName = "each",
-                           argumentName = "argument", iterationName = "iteration";
+                           argumentName = "argument", iterationName = "iteration",
+                           firstName = "first iteration";
 
 /// What a loop stacks of `value`, one of its body's.
 static const Expression *stackOf(const Expression *loop, const Expression *value,
@@ -170,11 +175,24 @@ const Expression *StackSlice::replace(const Expression *x) {
   return replaced[x] = result;
 }
 
+/// With a dimension of one element more or less in front.
+static const Expression *reshaped(const Expression *x, ArrayRef<int64_t> shape, Checker &checker) {
+  if (std::optional<double> constant = fillOf(x))
+    return checker.fill(x->location, *constant, x->element, shape.size());
+  StringRef name = train::ReshapeOp::getOperationName();
+  const Expression *source = x->name == name ? x->operands[0] : x;
+  return source->shape == shape
+             ? source
+             : checker.make(x->location, name, {}, {source}, source->element, shape);
+}
+
 /// The part that iteration i, at level `level`, takes of a stack.
 static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t count,
                                  ArrayRef<int64_t> shape, Location location, Checker &checker) {
   if (std::optional<double> constant = fillOf(stack))
     return checker.fill(location, *constant, stack->element, shape.size());
+  if (count == 1)
+    return reshaped(stack, shape, checker);
   if (stack->name == stackName && bodyOf(stack->operands[0]) == std::pair(level, count)) {
     checker.use("a value that is kept for the backward is equal to one that is recomputed");
     return StackSlice(stack, checker).get();
@@ -187,8 +205,9 @@ static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t
 LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   FactList arguments;
   if (op.getIndexed())
-    arguments.push_back({checker.make(op.getLoc(), iterationName, numbers(level), {},
-                                      IntegerType::get(op.getContext(), 32), {}),
+    arguments.push_back({checker.make(op.getLoc(), op.getCount() == 1 ? firstName : iterationName,
+                                      numbers(level), {}, IntegerType::get(op.getContext(), 32),
+                                      {}),
                          {}});
   llvm::append_range(arguments, carried);
   for (auto [index, whole] : llvm::enumerate(each)) {
@@ -217,8 +236,8 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
 
 void Loop::fitConstant(Fact &next, const Fact &before) {
   const Distribution &type = before.type;
-  if (!fillOf(next.expression) || fillOf(before.expression) || !type.sum.empty() ||
-      !type.max.empty() || !type.root.empty() || type.rows ||
+  if (!fillOf(next.expression) || fillOf(before.expression) ||
+      (!type.sum.empty() && !isZero(next.expression)) || !type.max.empty() || !type.root.empty() || type.rows ||
       llvm::is_contained(type.shape, anyExtent) ||
       next.type != Distribution::replicated(next.type.shape))
     return;
@@ -301,7 +320,7 @@ LogicalResult Loop::certify(NewFacts &results) {
     return checker.refuse(op) << "runs over a number of microbatches that devices need not have alike, "
                               << microbatches->type.str(checker.mesh);
   if (!times)
-    return prove(results);
+    return op.getCount() == 1 ? runOnce(results) : prove(results);
   auto rounds = readRounds(*times);
   if (failed(rounds))
     return failure();
@@ -311,6 +330,29 @@ LogicalResult Loop::certify(NewFacts &results) {
   checker.rounds.pop_back();
   checker.mesh.axes.pop_back();
   return proved;
+}
+
+LogicalResult Loop::runOnce(NewFacts &results) {
+  FactList produced;
+  if (failed(run(initial, produced)))
+    return failure();
+  for (auto [index, fact] : llvm::enumerate(produced)) {
+    if (fact.offset)
+      return checker.refuse(op) << "makes numbers that count from the device's own offset";
+    if (index >= initial.size()) {
+      fact.type.insertFront(1);
+      if (fact.type.rows) {
+        fact.type.rows = fact.type.rows->shifted(1);
+        const Expression *&routing = fact.type.rows->routing;
+        Shape shape = routing->shape;
+        shape.insert(shape.begin(), 1);
+        routing = reshaped(routing, shape, checker);
+      }
+      fact.expression = reshaped(fact.expression, fact.type.expressionShape(), checker);
+    }
+    results.push_back(fact);
+  }
+  return success();
 }
 
 LogicalResult Loop::prove(NewFacts &results) {
@@ -365,6 +407,13 @@ LogicalResult Loop::prove(NewFacts &results) {
     if (index >= carried.size()) {
       if (fact.offset)
         return checker.refuse(op) << "stacks numbers that count from the device's own offset";
+      if (std::optional<double> constant = fillOf(fact.expression)) {
+        type.insertFront(anyExtent);
+        results.push_back({checker.fill(op.getLoc(), *constant, fact.expression->element,
+                                        type.rank()),
+                           type});
+        continue;
+      }
       type.insertFront(op.getCount());
       if (type.rows) {
         const Expression *routing = type.rows->routing;
@@ -374,6 +423,11 @@ LogicalResult Loop::prove(NewFacts &results) {
         type.rows->routing = stackOf(loop, routing, shape, checker);
       }
       results.push_back({stackOf(loop, fact.expression, type.expressionShape(), checker), type});
+      continue;
+    }
+    // What every iteration returns as it got it is what the loop began with.
+    if (fact.expression == carried[index].expression) {
+      results.push_back(initial[index]);
       continue;
     }
     results.push_back({checker.make(op.getLoc(), "after loop", numbers(int64_t(index)), {loop},
