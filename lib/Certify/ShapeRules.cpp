@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace meshwright;
@@ -138,75 +139,103 @@ static constexpr IndexText transposed{"a n k -> n a k", "0"};
 //===--- reshape ------------------------------------------------------------===//
 
 namespace {
-/// Dimensions of a tensor whose elements, in row-major order, are those of dimensions of another.
-struct Group {
-  SmallVector<int64_t, 4> before, after;
+/// The shapes that a reshape may give what devices have parts of. In row-major order a dimension is its axes,
+/// the first one major, and then what a device has of it. So a tensor is a sequence of axes and of blocks of
+/// elements that a device has one after the other, and two tensors of one sequence hold the same elements on
+/// each device. Where a device has one element of a dimension, several shapes have the sequence of `x`; the
+/// global graph has one of them.
+class Reshapes {
+public:
+  Reshapes(const Distribution &x, ArrayRef<int64_t> before, ArrayRef<int64_t> after,
+           const Mesh &mesh)
+      : x(x), after(after), mesh(mesh) {
+    for (auto [axes, size] : llvm::zip_equal(x.dims, before)) {
+      for (unsigned axis : axes)
+        sequence.push_back({axis, 1});
+      if (size == 1)
+        continue;
+      if (!sequence.empty() && !sequence.back().axis)
+        sequence.back().block *= size;
+      else
+        sequence.push_back({std::nullopt, size});
+    }
+  }
+
+  Distributions get() {
+    Distribution type = Distribution::replicated(after);
+    type.sum = x.sum;
+    type.max = x.max;
+    type.root = x.root;
+    int64_t block = sequence.empty() || sequence[0].axis ? 1 : sequence[0].block;
+    choose(type, 0, 0, block);
+    llvm::erase_if(made, [&](Distribution &type) { return !keepPadding(type); });
+    return made;
+  }
+
+private:
+  struct Part {
+    std::optional<unsigned> axis;
+    int64_t block;
+  };
+  /// Gives dimensions from `dim` on what comes in the sequence from `at` on, of which `block` elements are left
+  /// if it is a block.
+  void choose(const Distribution &type, int64_t dim, size_t at, int64_t block);
+  /// Padding is the end of one dimension, if the dimensions before it are as many elements in both shapes.
+  bool keepPadding(Distribution &type) const;
+
+  const Distribution &x;
+  ArrayRef<int64_t> after;
+  const Mesh &mesh;
+  SmallVector<Part> sequence;
+  Distributions made;
 };
 } // namespace
 
-/// Groups of dimensions with equal numbers of elements on a device. Other dimensions that have
-/// one element in all belong to none. The first `alike` dimensions are groups of their own.
-static std::optional<SmallVector<Group>> groupDims(const Distribution &x, ArrayRef<int64_t> before,
-                                                   ArrayRef<int64_t> after, size_t alike) {
-  SmallVector<Group> groups;
-  size_t i = 0, j = 0;
-  while (i < alike)
-    groups.push_back({{int64_t(i++)}, {int64_t(j++)}});
-  auto skip = [&] {
-    while (i < before.size() && x.shape[i] == 1)
-      ++i;
-  };
-  for (skip(); i < before.size() && j < after.size(); skip()) {
-    Group group;
-    int64_t left = before[i], right = after[j];
-    group.before.push_back(i++);
-    group.after.push_back(j++);
-    while (left != right) {
-      skip();
-      if (left < right ? i == before.size() : j == after.size())
-        return {};
-      if (left < right) {
-        left *= before[i];
-        group.before.push_back(i++);
-      } else {
-        right *= after[j];
-        group.after.push_back(j++);
-      }
+void Reshapes::choose(const Distribution &type, int64_t dim, size_t at, int64_t block) {
+  auto isAxis = [&](size_t part) { return part < sequence.size() && sequence[part].axis; };
+  if (at < sequence.size() && !isAxis(at) && block == 1)
+    ++at;
+  if (dim == type.rank()) {
+    if (at == sequence.size() && block == 1)
+      made.push_back(type);
+    return;
+  }
+  size_t last = at;
+  while (block == 1 && isAxis(last))
+    ++last;
+  for (size_t end = last + 1; end-- > at;) {
+    Distribution choice = type;
+    for (size_t part = at; part < end; ++part) {
+      choice.dims[dim].push_back(*sequence[part].axis);
+      choice.shape[dim] *= mesh.axes[*sequence[part].axis].size;
     }
-    groups.push_back(group);
+    int64_t left = block;
+    if (end > at || block == 1)
+      left = end < sequence.size() && !isAxis(end) ? sequence[end].block : 1;
+    if (left % after[dim] == 0)
+      choose(choice, dim + 1, end, left / after[dim]);
   }
-  for (; i < before.size(); ++i) {
-    if (before[i] != 1)
-      return {};
-    if (groups.empty())
-      return {};
-    groups.back().before.push_back(i);
-  }
-  for (; j < after.size(); ++j)
-    if (after[j] != 1)
-      return {};
-  return groups;
 }
 
-/// The ways in which `axes` may shard the dimensions of `group.after` from the `first` of them on,
-/// added to `type`: the major axes shard a dimension, and where a device has one element of it, the
-/// others shard those behind it.
-static void shardDims(Distribution type, ArrayRef<int64_t> dims, ArrayRef<unsigned> axes,
-                      ArrayRef<int64_t> local, const Mesh &mesh, Distributions &choices) {
-  if (axes.empty()) {
-    choices.push_back(type);
-    return;
+bool Reshapes::keepPadding(Distribution &type) const {
+  auto product = [](ArrayRef<int64_t> extents) {
+    return std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>());
+  };
+  for (auto &[from, padding] : x.padding) {
+    ArrayRef<int64_t> old(x.shape), now(type.shape);
+    int64_t to = 0;
+    while (to < type.rank() && (now[to] == 1 || product(now.take_front(to)) <
+                                                    product(old.take_front(from))))
+      ++to;
+    if (to == type.rank() || product(now.take_front(to)) != product(old.take_front(from)))
+      return false;
+    int64_t elements = padding.logical * product(old.drop_front(from + 1));
+    int64_t row = product(now.drop_front(to + 1));
+    if (elements % row != 0 || type.padding.count(to))
+      return false;
+    type.padding[to] = {elements / row, padding.fill};
   }
-  if (dims.empty())
-    return;
-  for (size_t taken = axes.size() + 1; taken-- > 0;) {
-    if (taken < axes.size() && local[dims[0]] != 1)
-      break;
-    Distribution choice = type;
-    choice.dims[dims[0]].assign(axes.begin(), axes.begin() + taken);
-    choice.shape[dims[0]] *= mesh.size(axes.take_front(taken));
-    shardDims(choice, dims.drop_front(), axes.drop_front(taken), local, mesh, choices);
-  }
+  return product(type.expressionShape()) == product(x.expressionShape());
 }
 
 /// Rows stay as they are: only what a row is gets another shape, and is whole.
@@ -236,66 +265,6 @@ static LogicalResult reshapeRows(train::ReshapeOp op, const Fact &x, NewFacts &r
   results.push_back(
       {shape == source->shape ? source : checker.make(op, Attribute(), {source}, 0, shape), type});
   return success();
-}
-
-/// Padding at the end of a group's elements is at the end of its first dimension, where the elements before it
-/// are whole ones of that.
-static bool keepPadding(const Distribution &x, const Group &group, Distribution &choice) {
-  auto first = [](const Distribution &type, ArrayRef<int64_t> dims) {
-    return *llvm::find_if(dims, [&](int64_t dim) { return type.shape[dim] != 1 || dim == dims.back(); });
-  };
-  int64_t from = first(x, group.before), to = first(choice, group.after);
-  if (llvm::any_of(group.before, [&](int64_t dim) { return dim != from && x.padding.count(dim); }))
-    return false;
-  auto padding = x.padding.find(from);
-  if (padding == x.padding.end())
-    return true;
-  int64_t elements = padding->second.logical, row = 1;
-  for (int64_t dim : group.before)
-    elements *= dim == from ? 1 : x.shape[dim];
-  for (int64_t dim : group.after)
-    row *= dim == to ? 1 : choice.shape[dim];
-  choice.padding[to] = {elements / row, padding->second.fill};
-  return elements % row == 0;
-}
-
-/// Pushes the distributions of what a reshape makes of `x`, or returns why there are none. A
-/// device's part of a group's elements must be contiguous: dimensions behind a sharded one are
-/// whole, unless a device has one element of all before them. Then it is the part of several
-/// shapes, of which the global graph has one.
-static std::string chooseShapes(train::ReshapeOp op, const Distribution &x, size_t alike,
-                                Distributions &choices, Checker &checker) {
-  ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
-  ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
-  auto groups = groupDims(x, before, after, alike);
-  if (!groups)
-    return "makes dimensions that are no products of those of " + Checker::nameOf(op, 0) + ", " +
-           x.str(checker.mesh);
-  Distribution type = Distribution::replicated(after);
-  type.sum = x.sum;
-  type.max = x.max;
-  type.root = x.root;
-  Distributions made = {type};
-  for (const Group &group : *groups) {
-    Axes axes;
-    int64_t major = 1;
-    for (int64_t dim : group.before) {
-      if (!x.dims[dim].empty() && major != 1)
-        return "merges dimension " + std::to_string(dim) + ", which is sharded over " +
-               checker.mesh.str(x.dims[dim]) + ", into one that it is not the major part of";
-      axes.append(x.dims[dim]);
-      major *= before[dim];
-    }
-    Distributions longer;
-    for (const Distribution &choice : made)
-      shardDims(choice, group.after, axes, after, checker.mesh, longer);
-    llvm::erase_if(longer, [&](Distribution &choice) { return !keepPadding(x, group, choice); });
-    made = longer;
-  }
-  choices.append(made);
-  return made.empty() ? "makes of " + Checker::nameOf(op, 0) + ", " + x.str(checker.mesh) +
-                            ", a tensor whose padding is not at the end of one dimension"
-                      : "";
 }
 
 /// The fact with numbers for dimensions of any extent: those of the device's tensor, and those that it may be
@@ -343,19 +312,10 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
     return checker.refuse(op) << "reads numbers that count from the device's own offset";
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
-  // Where a device has one element of a dimension, dimensions may be grouped in several ways.
-  size_t alike = 0;
-  while (alike < std::min(before.size(), after.size()) && before[alike] == after[alike])
-    ++alike;
   StringRef name = op->getName().getStringRef();
-  std::string why;
   std::optional<Fact> first;
   for (const Fact &x : withExtents(op, operands[0], checker)) {
-    Distributions choices;
-    std::string said = chooseShapes(op, x.type, 0, choices, checker);
-    chooseShapes(op, x.type, alike, choices, checker);
-    if (why.empty())
-      why = said;
+    Distributions choices = Reshapes(x.type, before, after, checker.mesh).get();
     const Expression *source = x.expression;
     if (source->name == name) {
       source = source->operands[0];
@@ -377,7 +337,9 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
     }
   }
   if (!first)
-    return checker.refuse(op) << why;
+    return checker.refuse(op) << "makes " << op.getType() << " of " << Checker::nameOf(op, 0) << ", "
+                              << operands[0].type.str(checker.mesh)
+                              << ", whose parts are parts of no tensor of such a shape";
   checker.proof.kernels.insert(name.str());
   first->expression = checker.make(op, Attribute(), {first->expression}, 0, first->type.expressionShape());
   results.push_back(*first);
