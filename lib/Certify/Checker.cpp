@@ -121,10 +121,6 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
                        << " results";
   if (failed(checkTypes(op, results)))
     return failure();
-  if (getenv("CTRACE")) {
-    static unsigned limit = 0; if (!isLocal) limit = proof.expressions.size();
-    if (isLocal && llvm::all_of(operands, [&](Fact &f) { return f.expression->number < limit; }) && llvm::any_of(results, [&](Fact &f) { return f.expression->number >= limit; })) { llvm::errs() << "NEW " << op << "\n      "; for (auto &f : results) llvm::errs() << f.type.str(mesh) << "; "; llvm::errs() << "\n"; }
-  }
   for (auto [result, fact] : llvm::zip(op.getResults(), results))
     facts[result] = fact;
   return success();

@@ -82,13 +82,21 @@ static LogicalResult accumulate(train::AccumulateOp op, Facts operands, NewFacts
   return addTerms(op, operands, results, checker);
 }
 
-/// 1 x = x.
+/// 1 x = x and 0 x = 0.
 static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results, Checker &checker) {
   if (failed(applyRule(IndexRule::elementwise("0", op), op, operands, results, checker)))
     return failure();
   if (op.getFactor().isExactlyValue(1.0)) {
     results[0].expression = operands[0].expression;
     checker.use("1 x = x");
+  }
+  if (op.getFactor().isZero()) {
+    const Expression *zero = checker.fill(op.getLoc(), 0, getElementTypeOrSelf(op.getType()),
+                                          operands[0].type.rank());
+    Axes root = results[0].type.root;
+    results[0] = {zero, Distribution::replicated(zero->shape)};
+    results[0].type.root = root;
+    checker.use("0 x = 0");
   }
   return success();
 }

@@ -280,16 +280,26 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
   for (unsigned axis = 0; axis < checker.mesh.axes.size(); ++axis)
     if (checker.mesh.axes[axis].size > 1 && x.type.isReplicated(axis))
       free.push_back(axis);
-  // One dimension for each of the free axes, or none.
+  // One dimension for each of the free axes, or none; then with the padding that variables have.
   Distributions types = {made[0].type};
+  auto addTo = [&](auto change) {
+    for (size_t i = 0, count = types.size(); i < count; ++i)
+      for (int64_t dim : any)
+        change(types[i], dim);
+  };
   for (unsigned axis : free)
-    for (size_t i = 0, count = any.empty() ? 0 : types.size(); i < count; ++i)
-      for (int64_t dim : any) {
-        Distribution type = types[i];
-        type.dims[dim].push_back(axis);
-        type.shape[dim] *= checker.mesh.axes[axis].size;
+    addTo([&](Distribution type, int64_t dim) {
+      type.dims[dim].push_back(axis);
+      type.shape[dim] *= checker.mesh.axes[axis].size;
+      types.push_back(type);
+    });
+  addTo([&](Distribution type, int64_t dim) {
+    for (auto [extent, logical] : checker.padded)
+      if (extent == type.shape[dim]) {
         types.push_back(type);
+        types.back().padding[dim] = {logical, std::nullopt};
       }
+  });
   for (const Distribution &type : ArrayRef(types).drop_front())
     if (const Expression *found =
             checker.proof.expressions.find(op.getLoc(), "of extents", {}, {x.expression}, 0,

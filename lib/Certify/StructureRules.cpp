@@ -414,6 +414,16 @@ LogicalResult Loop::prove(NewFacts &results) {
                            type});
         continue;
       }
+      // All slices of a tensor are that tensor.
+      if (fact.expression->name == eachName && fact.expression->attributes == numbers(level)) {
+        const Expression *whole = fact.expression->operands[0];
+        type.insertFront(whole->shape[0]);
+        if (!type.rows && type.expressionShape() == whole->shape) {
+          results.push_back({whole, type});
+          continue;
+        }
+        type = fact.type;
+      }
       type.insertFront(op.getCount());
       if (type.rows) {
         const Expression *routing = type.rows->routing;
