@@ -155,7 +155,8 @@ template <typename OpT> void Call<OpT>::mergeHeads(Distribution &type, const Ind
   std::map<int64_t, Padding> padding;
   for (auto &[other, value] : type.padding)
     padding[other - (other > dim)] = {
-        other == dim ? value.logical * type.shape[dim + 1] : value.logical, value.fill};
+        other == dim ? value.logical * type.shape[dim + 1] : value.logical, value.fill,
+        value.isPositive};
   type.padding = padding;
   type.dims[dim].append(type.dims[dim + 1]);
   type.dims.erase(type.dims.begin() + dim + 1);

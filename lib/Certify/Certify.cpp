@@ -25,7 +25,7 @@ namespace {
 class Certifier {
 public:
   Certifier(ModuleOp global, ModuleOp local, const Mesh &mesh)
-      : before(proof, false, global, Mesh()), after(proof, true, local, mesh), global(global), local(local) {}
+      : before(proof, global, Mesh()), after(proof, local, mesh), global(global), local(local) {}
 
   LogicalResult run(Certificate &certificate);
 
@@ -83,7 +83,7 @@ FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attr
   for (int64_t dim = 0; isLarger && dim < result.rank(); ++dim) {
     isLarger = global.getDimSize(dim) >= known.getDimSize(dim);
     if (logical && global.getDimSize(dim) > known.getDimSize(dim))
-      result.padding[dim] = {known.getDimSize(dim), 0.0};
+      result.padding[dim] = {known.getDimSize(dim), 0.0, false};
   }
   if (!isLarger || result.expressionShape() != known.getShape() ||
       global.getElementType() != known.getElementType() ||

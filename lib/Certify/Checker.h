@@ -45,12 +45,10 @@ inline constexpr llvm::StringLiteral accumulatedName = "accumulated";
 /// One program: the global graph, whose mesh has no axes, or a rank's.
 class Checker {
 public:
-  Checker(Proof &proof, bool isLocal, mlir::ModuleOp module, Mesh mesh)
-      : proof(proof), isLocal(isLocal), module(module), mesh(std::move(mesh)) {}
+  Checker(Proof &proof, mlir::ModuleOp module, Mesh mesh)
+      : proof(proof), module(module), mesh(std::move(mesh)) {}
 
   Proof &proof;
-  /// Whether this is a rank's program; the expressions of the global graph are made before.
-  bool isLocal;
   mlir::ModuleOp module;
   /// Of devices, and of the rounds of loops around the op.
   Mesh mesh;
@@ -58,7 +56,7 @@ public:
   llvm::MapVector<llvm::StringRef, Fact> state;
   /// How many loops are around the op.
   unsigned depth = 0;
-  /// Extents with padding that variables have, and without.
+  /// Extents with padding that variables and inputs have, and without.
   std::set<std::pair<int64_t, int64_t>> padded;
   /// The loops over rounds around the op.
   llvm::SmallVector<Rounds, 1> rounds;

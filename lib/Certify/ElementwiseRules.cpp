@@ -16,7 +16,6 @@ using namespace meshwright::certify;
 static constexpr IndexText nonlinear{};
 static constexpr IndexText zeroOfZero{"", "", IndexText::zero};
 static constexpr IndexText linearInFirst{"", "0"};
-static constexpr IndexText product{"", "0 1"};
 static constexpr IndexText byScalar{"..., -> ...", "0"};
 static constexpr IndexText twoByScalar{"..., ..., -> ...", "", IndexText::zero};
 static constexpr IndexText interpolation{"..., ..., -> ...", "0+1"};
@@ -56,7 +55,9 @@ static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results
 
 /// x + 0 = x.
 static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, Checker &checker) {
-  if (failed(applyRule(IndexRule::elementwise("0+1", op), op, operands, results, checker)))
+  IndexRule rule = IndexRule::elementwise("0+1", op);
+  rule.keepsSign = true;
+  if (failed(applyRule(rule, op, operands, results, checker)))
     return failure();
   for (unsigned zero : {1, 0}) {
     const Fact &other = operands[1 - zero];
@@ -82,9 +83,36 @@ static LogicalResult accumulate(train::AccumulateOp op, Facts operands, NewFacts
   return addTerms(op, operands, results, checker);
 }
 
+/// Whether two values of a program are one, or are computed alike in a few steps.
+static bool areAlike(Value x, Value y, unsigned steps) {
+  Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
+  if (x == y || !left || !right || steps == 0)
+    return x == y;
+  return left->getName() == right->getName() &&
+         left->getPropertiesAsAttribute() == right->getPropertiesAsAttribute() &&
+         cast<OpResult>(x).getResultNumber() == cast<OpResult>(y).getResultNumber() &&
+         left->getNumOperands() == right->getNumOperands() &&
+         llvm::all_of(llvm::zip(left->getOperands(), right->getOperands()), [&](auto pair) {
+           return areAlike(std::get<0>(pair), std::get<1>(pair), steps - 1);
+         });
+}
+
+/// Squares are not negative.
+static LogicalResult multiply(train::MulOp op, Facts operands, NewFacts &results,
+                              Checker &checker) {
+  if (failed(applyRule(IndexRule::elementwise("0 1", op), op, operands, results, checker)))
+    return failure();
+  bool isSquare = !results[0].type.padding.empty() && areAlike(op.getOperand(0), op.getOperand(1), 4);
+  for (auto &[dim, padding] : results[0].type.padding)
+    padding.isPositive = !padding.fill && isSquare;
+  return success();
+}
+
 /// 1 x = x and 0 x = 0.
 static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results, Checker &checker) {
-  if (failed(applyRule(IndexRule::elementwise("0", op), op, operands, results, checker)))
+  IndexRule rule = IndexRule::elementwise("0", op);
+  rule.keepsSign = !op.getFactor().isNegative();
+  if (failed(applyRule(rule, op, operands, results, checker)))
     return failure();
   if (op.getFactor().isExactlyValue(1.0)) {
     results[0].expression = operands[0].expression;
@@ -120,12 +148,17 @@ static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<do
                             NewFacts &results, Checker &checker) {
   FactList facts(operands);
   for (auto &[dim, padding] : facts[0].type.padding)
-    padding.fill.reset();
+    padding = {padding.logical, std::nullopt};
   if (failed(applyRule(IndexRule::elementwise("", op), op, facts, results, checker)))
     return failure();
-  for (auto &[dim, padding] : operands[0].type.padding)
-    if (padding.fill)
-      results[0].type.padding[dim].fill = of(*padding.fill);
+  const auto &before = operands[0].type.padding;
+  auto isInfinite = [](const auto &entry) {
+    return entry.second.fill && std::isinf(*entry.second.fill);
+  };
+  bool hasInfinite = llvm::any_of(before, isInfinite);
+  for (const auto &entry : before)
+    if (entry.second.fill && (isInfinite(entry) || !hasInfinite))
+      results[0].type.padding[entry.first].fill = of(*entry.second.fill);
   return success();
 }
 
@@ -145,11 +178,12 @@ static double valueAt(train::InverseRootOp op, double x) {
   return 1 / std::sqrt(x + op.getEps().convertToDouble());
 }
 
-/// An op that is defined for positive numbers: padding must be one.
+/// An op that is defined for positive numbers: padding must be one, or not below one.
 template <typename OpT>
 static LogicalResult positive(OpT op, Facts operands, NewFacts &results, Checker &checker) {
   for (auto &[dim, padding] : operands[0].type.padding)
-    if (!padding.fill || !std::isfinite(valueAt(op, *padding.fill)))
+    if ((!padding.fill && !padding.isPositive) ||
+        !std::isfinite(valueAt(op, padding.fill.value_or(0))))
       return checker.refuse(op) << "of padding that may not be positive: "
                                 << operands[0].type.str(checker.mesh);
   return onFill(op, operands, [&](double x) { return valueAt(op, x); }, results, checker);
@@ -160,7 +194,7 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachRule<train::ScaleOp, scale, OnPadding::known>(context);
   attachRule<train::CastOp, ::cast, OnPadding::known>(context);
   attachRule<train::AccumulateOp, accumulate, OnPadding::known>(context);
-  attachIndices<train::MulOp, product>(context);
+  attachRule<train::MulOp, multiply, OnPadding::known>(context);
   attachIndices<train::GeluOp, zeroOfZero>(context);
   attachIndices<train::GeluGradOp, linearInFirst>(context);
   attachIndices<train::SiluOp, zeroOfZero>(context);

@@ -9,6 +9,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 using llvm::ArrayRef;
 using namespace meshwright::certify;
 
@@ -19,6 +21,18 @@ RoutedRows RoutedRows::shifted(int count) const {
   if (slotDim)
     result.slotDim = *slotDim + count;
   return result;
+}
+
+void Padding::weaken(const Padding &other) {
+  auto isInfinite = [](const Padding &x) { return x.fill && std::isinf(*x.fill); };
+  auto isPositiveIn = [](const Padding &x) { return x.isPositive || (x.fill && *x.fill >= 0); };
+  if (*this == other || isInfinite(*this) || isInfinite(other))
+    return;
+  bool isNeverNegative = isPositiveIn(*this) && isPositiveIn(other);
+  if (fill == other.fill && fill)
+    return;
+  fill.reset();
+  isPositive = isNeverNegative;
 }
 
 int64_t Distribution::logical(int64_t dim) const {
@@ -99,7 +113,10 @@ std::string Distribution::str(const Mesh &mesh) const {
     os << " on the first device along " << mesh.str(root);
   for (auto &[dim, value] : padding) {
     os << " padded from " << value.logical << " in dimension " << dim << " with ";
-    value.fill ? os << llvm::format("%g", *value.fill) : os << "any numbers";
+    if (value.fill)
+      os << llvm::format("%g", *value.fill);
+    else
+      os << (value.isPositive ? "any numbers from 0 on" : "any numbers");
   }
   if (rows)
     os << (rows->isIds ? " of numbers of rows" : " of rows");

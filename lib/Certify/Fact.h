@@ -44,13 +44,18 @@ struct RoutedRows {
 };
 
 /// The end of a dimension that a program adds to it so that devices can divide it. Elements there belong to
-/// no element of the expression: they are `fill`, or any real numbers.
+/// no element of the expression: they are `fill`, or any real numbers. Of ids -1 is any negative number, which
+/// selects no row. What is in the padding of two dimensions is infinite if either is, and else both.
 struct Padding {
   int64_t logical; ///< the elements before it
   std::optional<double> fill;
+  bool isPositive = false; ///< any numbers that are not below 0
   bool operator==(const Padding &other) const {
-    return logical == other.logical && fill == other.fill;
+    return logical == other.logical && fill == other.fill &&
+           (fill || isPositive == other.isPositive);
   }
+  /// Says only what is true of both, unless one is infinite and so no real number.
+  void weaken(const Padding &other);
   bool operator!=(const Padding &other) const { return !(*this == other); }
 };
 

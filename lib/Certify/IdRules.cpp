@@ -15,6 +15,7 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -48,9 +49,10 @@ static LogicalResult applyWithIds(Operation *op, StringRef text, StringRef linea
                                   unsigned rows, int64_t dim, Facts operands, NewFacts &results,
                                   Checker &checker, Attribute attributes = {}) {
   auto facts = withGlobalIds(op, ids, rows, dim, operands, checker);
-  return failed(facts) ? failure()
-                       : applyRule(IndexRule::parse(text, linear, op), op, *facts, results, checker,
-                                   attributes);
+  IndexRule rule = IndexRule::parse(text, linear, op);
+  if (!isa<train::CrossEntropyGradOp>(op))
+    rule.ids = ids;
+  return failed(facts) ? failure() : applyRule(rule, op, *facts, results, checker, attributes);
 }
 
 static LogicalResult embedding(train::EmbeddingOp op, Facts operands, NewFacts &results,
@@ -84,14 +86,25 @@ static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Facts operan
   StringRef text = perToken ? "... v, ..., ..., ... -> ... v" : "... v, ..., ..., -> ... v";
   int64_t columns = operands[0].type.rank() - 1;
   // The exponential of an infinitely small logit is 0, and no target is in the padding.
+  // Neither is there a gradient of tokens without one, whose sum is infinite.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   FactList facts(operands);
-  bool isZero = facts[0].type.isFilled(columns, -std::numeric_limits<double>::infinity());
-  if (isZero)
+  SmallVector<int64_t> zeros;
+  if (facts[0].type.isFilled(columns, -infinity)) {
     facts[0].type.padding[columns].fill.reset();
+    zeros.push_back(columns);
+  }
+  for (auto &[dim, padding] : facts[2].type.padding)
+    if (padding.fill == infinity) {
+      padding.fill.reset();
+      if (auto found = facts[0].type.padding.find(dim); found != facts[0].type.padding.end())
+        found->second.fill.reset();
+      zeros.push_back(dim);
+    }
   if (failed(applyWithIds(op, text, "3", 1, 0, columns, facts, results, checker)))
     return failure();
-  if (isZero)
-    results[0].type.padding[columns].fill = 0;
+  for (int64_t dim : zeros)
+    results[0].type.padding[dim] = {results[0].type.logical(dim), 0};
   return success();
 }
 
@@ -108,25 +121,14 @@ static LogicalResult embeddingGrad(train::EmbeddingGradOp op, Facts operands, Ne
   FactList facts(operands);
   facts[1].offset = {};
   IndexRule rule = IndexRule::parse("... d, ... -> v d", "0", op);
+  rule.ids = 1;
   int64_t rows = int64_t(op.getRows()) * checker.mesh.size(*axes);
-  IndexRule::Given &given = rule.given[rule.results[0][0]] = {rows, *axes};
-  // The first rows are the gradient of so many rows, however many these are: the global graph has one of them.
-  Builder b(op);
-  auto isInGraph = [&](int64_t logical) {
-    given.logical = logical;
-    FactList pinned(facts);
-    auto types = rule.apply(op, pinned, checker);
-    return succeeded(types) &&
-           checker.proof.expressions.find(op.getLoc(), op->getName().getStringRef(),
-                                          b.getI64IntegerAttr(logical), expressionsOf(pinned), 0,
-                                          getElementTypeOrSelf(op.getType()),
-                                          types->front().expressionShape());
-  };
-  auto found = llvm::find_if(checker.padded, [&](auto extents) {
-    return extents.first == rows && isInGraph(extents.second);
-  });
-  given.logical = found == checker.padded.end() ? rows : found->second;
-  return applyRule(rule, op, facts, results, checker, b.getI64IntegerAttr(*given.logical));
+  unsigned index = rule.results[0][0];
+  rule.given[index] = {rows, *axes};
+  Builder builder(op);
+  return applyToKnown(
+      rule, index, op, facts, [&](int64_t count) { return builder.getI64IntegerAttr(count); },
+      results, checker);
 }
 
 /// ids - offset, where the offset is 0 but for where the device's part begins.
@@ -137,6 +139,10 @@ static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &re
                               << ", which is no offset of the device's part";
   results.push_back(operands[0]);
   results[0].offset = operands[0].offset.plus(operands[1].offset.negated());
+  bool isFromFirst = llvm::all_of(operands[1].offset.terms, [](auto term) { return term.second > 0; });
+  for (auto &[dim, padding] : results[0].type.padding)
+    if (padding.fill != -1.0 || !isFromFirst)
+      padding = {padding.logical, std::nullopt};
   return success();
 }
 
@@ -146,13 +152,32 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
   int64_t dim = op.getDim(), below = op.getBelow();
   double value = op.getValue().convertToDouble();
   FactList facts = {operands[0]};
-  pin(facts[0], op.getX(), checker);
   Offset found;
   if (op.getOffset()) {
     if (operands[1].expression->name != "zero")
       return checker.refuse(op) << "has an offset that is none of the device's part";
     found = operands[1].offset;
   }
+  // Of what is alike along the dimension, those below the limit are the elements, and the others padding.
+  if (facts[0].type.isAny(dim)) {
+    Distribution &type = facts[0].type;
+    int64_t size = extentOf(op.getX(), dim);
+    std::optional<Axes> axes = found.axesOfParts(size, checker.mesh);
+    if (!axes || !llvm::all_of(*axes, [&](unsigned axis) { return type.isReplicated(axis); }))
+      return checker.refuse(op) << "has an offset that is that of no parts of " << size << " elements";
+    int64_t extent = size * checker.mesh.size(*axes);
+    for (int64_t other = 0; other < type.rank(); ++other)
+      if (type.isAny(other))
+        type.shape[other] = extentOf(op.getX(), other);
+    type.shape[dim] = std::min(below, extent);
+    facts[0].expression = checker.make(op.getLoc(), "of extents", {}, {facts[0].expression},
+                                       facts[0].expression->element, type.expressionShape());
+    type.shape[dim] = extent;
+    type.dims[dim] = *axes;
+    if (below < extent)
+      type.padding[dim] = {below, std::nullopt};
+  }
+  pin(facts[0], op.getX(), checker);
   const Distribution &x = facts[0].type;
   if (found != Offset::ofParts(x.dims[dim], extentOf(op.getX(), dim), checker.mesh))
     return checker.refuse(op) << "does not begin where the device's part of dimension " << dim
@@ -164,7 +189,9 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
     return checker.refuse(op) << "masks numbers that count from the device's own offset";
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   auto padding = x.padding.find(dim);
-  if (padding == x.padding.end()) {
+  if (padding == x.padding.end() && below >= x.shape[dim]) {
+    results.push_back(facts[0]);
+  } else if (padding == x.padding.end()) {
     Builder b(op);
     Attribute attributes = b.getArrayAttr({op.getDimAttr(), op.getBelowAttr(), op.getValueAttr()});
     const Expression *masked = checker.make(op, attributes, {facts[0].expression}, 0, x.expressionShape());
@@ -175,11 +202,15 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
     return checker.refuse(op) << "ends at " << below << ", where " << Checker::nameOf(op, 0) << " is "
                               << x.str(checker.mesh);
   }
+  Padding made = {below, value};
   for (auto &[other, padding] : results[0].type.padding)
     if (other == dim)
-      padding.fill = value;
-    else if (padding.fill != value)
-      padding.fill.reset();
+      padding = made;
+    else if (padding.fill && std::isinf(*padding.fill) && padding.fill != value)
+      return checker.refuse(op) << "puts " << value << " where the padding of dimension " << other
+                                << " is infinite: " << x.str(checker.mesh);
+    else if (!std::isinf(value))
+      padding.weaken(made);
   return success();
 }
 
@@ -194,6 +225,16 @@ static LogicalResult offset(dist::OffsetOp op, Facts, NewFacts &results, Checker
   return success();
 }
 
+LogicalResult certify::ignorePadding(Operation *op, unsigned targets, Facts operands,
+                                     Distribution &logSums, Checker &checker) {
+  for (auto &[dim, padding] : operands[targets].type.padding) {
+    if (padding.fill != -1.0)
+      return checker.refuse(op) << "has targets in the padding of " << Checker::nameOf(op, targets);
+    logSums.padding[dim].fill = std::numeric_limits<double>::infinity();
+  }
+  return success();
+}
+
 static LogicalResult tokenLoss(train::TokenLossOp op, Facts operands, NewFacts &results,
                                Checker &checker) {
   StringRef text = op.getPerToken() ? "..., ..., ... -> ..., ..." : "..., ..., ... -> , ...";
@@ -204,7 +245,11 @@ static LogicalResult tokenLoss(train::TokenLossOp op, Facts operands, NewFacts &
       picked->operands[0]->shape.back() >= int64_t(op.getBelow()))
     facts[1].expression =
         logitOfTarget(op.getLoc(), picked->operands[0], picked->operands[1], checker);
-  return applyRule(IndexRule::parse(text, "", op), op, facts, results, checker);
+  IndexRule rule = IndexRule::parse(text, "", op);
+  rule.ids = 2;
+  if (failed(applyRule(rule, op, facts, results, checker)))
+    return failure();
+  return ignorePadding(op, 2, facts, results[1].type, checker);
 }
 
 static constexpr IndexText each{};
@@ -212,7 +257,7 @@ static constexpr IndexText each{};
 void certify::attachIdRules(MLIRContext *context) {
   attachRule<train::EmbeddingOp, embedding, OnPadding::known>(context);
   attachRule<train::EmbeddingGradOp, embeddingGrad, OnPadding::known>(context);
-  attachRule<train::ShiftIdsOp, shiftIds>(context);
+  attachRule<train::ShiftIdsOp, shiftIds, OnPadding::known>(context);
   attachRule<train::PickOp, pick, OnPadding::known>(context);
   attachRule<train::CrossEntropyGradOp, crossEntropyGrad, OnPadding::known>(context);
   attachRule<dist::OffsetOp, offset>(context);

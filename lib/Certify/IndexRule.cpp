@@ -113,6 +113,8 @@ private:
   bool isZeroAt(unsigned number) const;
   /// What operand `o` is there: 0, or else.
   bool isZeroAt(unsigned number, unsigned o) const;
+  /// Whether it is not below 0.
+  bool isPositiveAt(unsigned number) const;
 
   const IndexRule &rule;
   Operation *op;
@@ -295,8 +297,22 @@ bool Application::isZeroAt(unsigned number, unsigned o) const {
   return false;
 }
 
+bool Application::isPositiveAt(unsigned number) const {
+  return rule.keepsSign && !isZeroAt(number) &&
+         llvm::all_of(llvm::seq<unsigned>(0, operands.size()), [&](unsigned o) {
+           for (auto &[dim, padding] : operands[o].type.padding)
+             if (rule.operands[o][dim] == number)
+               return padding.isPositive || (padding.fill && *padding.fill >= 0);
+           return isZero(operands[o].expression);
+         });
+}
+
 /// A product with zeros is 0, and so is a sum of zeros.
 bool Application::isZeroAt(unsigned number) const {
+  if (rule.ids)
+    for (auto [dim, index] : llvm::enumerate(rule.operands[*rule.ids]))
+      if (index == number && operands[*rule.ids].type.isFilled(dim, -1))
+        return true;
   for (const auto &group : rule.linear)
     if (llvm::all_of(group, [&](unsigned o) { return isZeroAt(number, o); }))
       return true;
@@ -348,7 +364,8 @@ Distributions Application::makeResults() const {
       type.dims.push_back(index.axes);
       if (index.logical != index.extent)
         type.padding[type.rank() - 1] = {index.logical,
-                                         isZeroAt(number) ? std::optional(0.0) : std::nullopt};
+                                         isZeroAt(number) ? std::optional(0.0) : std::nullopt,
+                                         isPositiveAt(number)};
     }
     type.sum = partial;
     type.root = root;
@@ -379,6 +396,27 @@ FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> f
 
 SmallVector<const Expression *> certify::expressionsOf(Facts facts) {
   return llvm::map_to_vector(facts, [](const Fact &fact) { return fact.expression; });
+}
+
+LogicalResult certify::applyToKnown(IndexRule rule, unsigned index, Operation *op, Facts operands,
+                                    llvm::function_ref<Attribute(int64_t)> attributes,
+                                    NewFacts &results, Checker &checker) {
+  IndexRule::Given &given = rule.given[index];
+  auto isInGraph = [&](int64_t logical) {
+    given.logical = logical;
+    FactList facts(operands);
+    auto types = rule.apply(op, facts, checker);
+    return succeeded(types) &&
+           checker.proof.expressions.find(op->getLoc(), op->getName().getStringRef(),
+                                          attributes(logical), expressionsOf(facts), 0,
+                                          getElementTypeOrSelf(op->getResult(0).getType()),
+                                          types->front().expressionShape());
+  };
+  auto found = llvm::find_if(checker.padded, [&](auto extents) {
+    return extents.first == given.extent && isInGraph(extents.second);
+  });
+  given.logical = found == checker.padded.end() ? given.extent : found->second;
+  return applyRule(rule, op, operands, results, checker, attributes(*given.logical));
 }
 
 LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts operands,

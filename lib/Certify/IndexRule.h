@@ -39,6 +39,10 @@ struct IndexRule {
   bool max = false;
   /// Whether the op makes 0 of zeros in all operands that have an index, whatever the others are.
   bool keepsZero = false;
+  /// Whether the op makes no negative numbers of ones that are not.
+  bool keepsSign = false;
+  /// The operand of ids, of which negative ones add nothing to results and select zeros.
+  std::optional<unsigned> ids;
   /// What padding does not change results by where an index is whole or reduced. Else an index that is summed
   /// over must be 0 in its padding, in operands in which the op is linear.
   std::optional<double> neutral;
@@ -57,6 +61,12 @@ struct IndexRule {
 /// Applies the rule and makes expressions of the op with its own attributes.
 llvm::LogicalResult applyRule(const IndexRule &rule, mlir::Operation *op, Facts operands,
                               NewFacts &results, Checker &checker, mlir::Attribute attributes = {});
+
+/// Of an op whose results along an index of `given` do not depend on how many there are: as many as the global
+/// graph has, of which the others are padding. `attributes` are those for a number of them.
+llvm::LogicalResult applyToKnown(IndexRule rule, unsigned index, mlir::Operation *op, Facts operands,
+                                 llvm::function_ref<mlir::Attribute(int64_t)> attributes,
+                                 NewFacts &results, Checker &checker);
 
 /// The expressions of facts.
 llvm::SmallVector<const Expression *> expressionsOf(Facts facts);

@@ -18,8 +18,10 @@ using namespace meshwright::certify;
 template <const IndexText &text> static IndexRule ruleOf(Operation *op) {
   IndexRule rule = IndexRule::parse(text.indices, text.linear, op);
   rule.keepsZero = text.padding == IndexText::zero;
-  if (isa<train::CrossEntropyOp>(op))
+  if (isa<train::CrossEntropyOp>(op)) {
+    rule.ids = 1;
     rule.neutral = -std::numeric_limits<double>::infinity();
+  }
   return rule;
 }
 
@@ -48,9 +50,11 @@ static constexpr IndexText logSumExp{"... v! -> ..."};
 /// The loss is one number, or one for each token.
 static LogicalResult lossOfTokens(train::CrossEntropyOp op, Facts operands, NewFacts &results,
                                   Checker &checker) {
-  return op.getPerToken()
-             ? onRows<train::CrossEntropyOp, crossEntropies>(op, operands, results, checker)
-             : onRows<train::CrossEntropyOp, crossEntropy>(op, operands, results, checker);
+  LogicalResult made =
+      op.getPerToken()
+          ? onRows<train::CrossEntropyOp, crossEntropies>(op, operands, results, checker)
+          : onRows<train::CrossEntropyOp, crossEntropy>(op, operands, results, checker);
+  return failed(made) ? failure() : ignorePadding(op, 1, operands, results[1].type, checker);
 }
 
 static LogicalResult rope(train::RopeOp op, Facts operands, NewFacts &results, Checker &checker) {
@@ -113,6 +117,9 @@ static LogicalResult ropeTable(train::RopeTableOp op, Facts operands, NewFacts &
     rule.given[1] = {frequencies};
   }
   Attribute attributes = Builder(op).getArrayAttr({op.getFrequenciesAttr(), op.getScaleAttr()});
+  if (!op.getPositions())
+    return applyToKnown(
+        rule, 0, op, facts, [&](int64_t) { return attributes; }, results, checker);
   return applyTo(op, rule, facts, attributes, results, checker);
 }
 

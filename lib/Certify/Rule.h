@@ -65,6 +65,10 @@ template <typename OpT, const IndexText &text> void attachIndices(mlir::MLIRCont
   OpT::template attachInterface<IndexModel<OpT, text>>(*context);
 }
 
+/// Tokens in the padding must have no target, so that they have no loss, and an infinite logarithm of a sum.
+llvm::LogicalResult ignorePadding(mlir::Operation *op, unsigned targets, Facts operands,
+                                  Distribution &logSums, Checker &checker);
+
 // The rules of each group of ops; registerRules calls them all.
 void attachStructureRules(mlir::MLIRContext *context);
 void attachCallRule(mlir::MLIRContext *context);

@@ -65,6 +65,7 @@ static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &result
     rule.neutral = -std::numeric_limits<double>::infinity();
   else
     rule.linear = {{0}};
+  rule.keepsSign = true;
   rule.operands.emplace_back();
   rule.results.emplace_back();
   for (int64_t dim = 0; dim < operands[0].type.rank(); ++dim) {
@@ -125,11 +126,11 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
   bool isInGraph = checker.proof.expressions.find(
       op.getLoc(), op->getName().getStringRef(), op->getPropertiesAsAttribute(),
       expressionsOf(facts), 0, facts[0].expression->element, type.expressionShape());
-  // Rows that the global graph does not have are padding, if variables have it too.
-  if (op.getFrom() != 0 || isInGraph ||
-      !checker.padded.count({type.shape[dim], facts[0].type.shape[dim]}))
+  // Rows behind the others that the global graph does not have are padding.
+  if (op.getFrom() != 0 || isInGraph || checker.mesh.axes.empty())
     return applyRule(rule, op, operands, results, checker);
-  type.padding[dim] = {facts[0].type.shape[dim], double(op.getValue())};
+  type.padding[dim] = {facts[0].type.shape[dim], double(int64_t(op.getValue())), false};
+  checker.padded.insert({type.shape[dim], facts[0].type.shape[dim]});
   results.push_back({facts[0].expression, type});
   return success();
 }
@@ -233,7 +234,7 @@ bool Reshapes::keepPadding(Distribution &type) const {
     int64_t row = product(now.drop_front(to + 1));
     if (elements % row != 0 || type.padding.count(to))
       return false;
-    type.padding[to] = {elements / row, padding.fill};
+    type.padding[to] = {elements / row, padding.fill, padding.isPositive};
   }
   return product(type.expressionShape()) == product(x.expressionShape());
 }
@@ -297,7 +298,7 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
     for (auto [extent, logical] : checker.padded)
       if (extent == type.shape[dim]) {
         types.push_back(type);
-        types.back().padding[dim] = {logical, std::nullopt};
+        types.back().padding[dim] = {logical, std::nullopt, false};
       }
   });
   for (const Distribution &type : ArrayRef(types).drop_front())

@@ -245,15 +245,16 @@ void Loop::fitConstant(Fact &next, const Fact &before) {
   next.expression = checker.make(op.getLoc(), "of extents", {}, {next.expression},
                                  next.expression->element, type.expressionShape());
   for (double value = *fillOf(next.expression->operands[0]); auto &[dim, padding] : next.type.padding)
-    padding.fill = value;
+    padding = {padding.logical, value, false};
 }
 
-/// A constant is the same everywhere; else the padding of a fact that is held as `type` is its own.
-static std::optional<double> fillBefore(const Fact &fact, int64_t dim) {
-  if (fact.type.isAny(dim))
-    return fillOf(fact.expression);
+/// The padding of a fact that is held as a type with padding in dimension `dim`: a constant is the same
+/// everywhere.
+static Padding paddingOf(const Fact &fact, int64_t dim, const Padding &of) {
   auto found = fact.type.padding.find(dim);
-  return found == fact.type.padding.end() ? std::nullopt : found->second.fill;
+  if (found != fact.type.padding.end())
+    return found->second;
+  return {of.logical, fact.type.isAny(dim) ? fillOf(fact.expression) : std::nullopt, false};
 }
 
 bool Loop::weakenPadding(MutableArrayRef<Fact> produced) {
@@ -261,10 +262,12 @@ bool Loop::weakenPadding(MutableArrayRef<Fact> produced) {
   for (auto [type, fact] : llvm::zip(types, produced))
     for (auto &[dim, padding] : type.padding) {
       auto found = fact.type.padding.find(dim);
-      if (found == fact.type.padding.end() || found->second.fill == padding.fill)
+      if (found == fact.type.padding.end() || found->second == padding)
         continue;
-      isWeaker |= padding.fill.has_value();
-      padding.fill = found->second.fill = std::nullopt;
+      Padding before = padding;
+      padding.weaken(found->second);
+      found->second.weaken(padding);
+      isWeaker |= padding != before;
     }
   return isWeaker;
 }
@@ -282,8 +285,7 @@ LogicalResult Loop::chooseTypes() {
     fitConstant(fact, initial[index]);
     type = fact.type;
     for (auto &[dim, padding] : type.padding)
-      if (padding.fill != fillBefore(initial[index], dim))
-        padding.fill.reset();
+      padding.weaken(paddingOf(initial[index], dim, padding));
     if (times)
       llvm::erase(type.sum, checker.rounds.back().axis);
   }
@@ -291,13 +293,19 @@ LogicalResult Loop::chooseTypes() {
   for (auto [index, pair] : llvm::enumerate(llvm::zip(initial, types))) {
     auto &[fact, type] = pair;
     Distribution expected = type;
+    for (auto &[dim, padding] : type.padding) {
+      Padding own = paddingOf(fact, dim, padding), weaker = own;
+      weaker.weaken(padding);
+      if (weaker == padding)
+        expected.padding[dim] = own;
+    }
     for (int64_t dim = 0; dim < fact.type.rank(); ++dim)
       if (fact.type.isAny(dim)) {
         expected.shape[dim] = anyExtent;
         expected.dims[dim].clear();
-        expected.padding.erase(dim);
-      } else if (auto found = expected.padding.find(dim); found != expected.padding.end()) {
-        found->second.fill = fillBefore(fact, dim);
+        if (auto found = expected.padding.find(dim);
+            found != expected.padding.end() && found->second == paddingOf(fact, dim, found->second))
+          expected.padding.erase(found);
       }
     if (isZero(fact.expression))
       expected.sum = fact.type.sum;

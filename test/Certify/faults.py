@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants faults in programs of ranks, one at a time, and demands that `meshwright certify` refuses each.
 
-  faults.py WORK [--all] [--of N] [--certify COMMAND] [--list]
+  faults.py WORK [--all] [--of N] [--certify COMMAND] [--strategies A,B] [--list]
 
 WORK is a folder for files. Without --all N faults (default 12) are drawn from those of all strategies, each of one model;
 with it all kinds of faults are planted at several places of each strategy and model. A fault is an edit of the text of a program at phase local that the
@@ -36,9 +36,14 @@ STRATEGIES = {
     "parameter-server": "--mesh data=2,tensor=2 --data-sync parameter-server",
     "expert": "--mesh data=2,expert=2 --zero 1",
     "expert-tensor": "--mesh expert=2,tensor=2 --sequence-parallel --microbatches 2",
+    "padded": "--mesh tensor=3",
+    "padded-zero1-dropout": "--mesh data=2,tensor=3 --zero 1 --sequence-parallel --dropout 0.1",
+    "padded-uneven": "--mesh tensor=4 --microbatches 2",
+    "padded-zero3": "--mesh data=4 --zero 3",
 }
 # Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
-MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3")}
+MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3"),
+          "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-uneven", "bloom"), "padded-zero3": ("llama-uneven", "gpt2-uneven")}
 NAME = r"%[\w.$-]+"
 # What is not linear, so that a sum must be complete before it.
 NONLINEAR = ("log", "exp", "gelu", "silu", "add")
@@ -137,6 +142,23 @@ class Program:
             yield from (("experts", self.replaced(at, "    " + statement.replace(f" {found[1]} of", f" {w} of"))) for w in others)
         if found := re.match(rf"{NAME} = train\.(?:top_k|route) .* k (\d+)", statement):
             yield "routing", self.replaced(at, "    " + statement.replace(f" k {found[1]}", f" k {int(found[1]) + 1}", 1))
+        if found := re.match(rf"{NAME} = train\.mask ({NAME}(?:#\d+)?) .*below (\d+)", statement):
+            yield "padding", self.renamed(at, result, found[1])
+            for limit in (int(found[2]) - 1, int(found[2]) + 1):
+                yield "padding", self.replaced(at, "    " + statement.replace(f"below {found[2]}", f"below {limit}", 1))
+            if "{value = " in statement:
+                yield "padding", self.replaced(at, "    " + re.sub(r" \{value = [^}]*\}", "", statement))
+            if found := re.search(rf" offset {NAME}( dim .*), tensor<i32>\)", statement):
+                yield "padding", self.replaced(at, "    " + statement[: found.start()] + found[1] + ")" + statement[found.end() :])
+        if found := re.search(r"train\.token_loss .*below (\d+)", statement):
+            yield "padding", self.replaced(at, "    " + statement.replace(f"below {found[1]}", f"below {int(found[1]) + 1}", 1))
+        if found := re.search(r"train\.pad .*rows \d+ (?=:)", statement):
+            yield "padding", self.replaced(at, "    " + statement[: found.end()] + "{value = 1 : i64} " + statement[found.end() :])
+        if found := re.search(r"train\.slice .*? rows (\d+) ", statement):
+            if " from " not in statement:
+                yield "padding", self.replaced(at, "    " + statement.replace(" rows", " from 1 rows", 1))
+        if found := re.search(r" heads (\d+) queries", statement):
+            yield "padding", self.replaced(at, "    " + statement.replace(found[0], f" heads {int(found[1]) + 1} queries", 1))
         if " causal" in statement:
             yield "mask", self.replaced(at, "    " + statement.replace(" causal", "", 1))
         if "train.repeat" in statement and " reverse" in statement:
@@ -186,11 +208,14 @@ def main():
     parser.add_argument("--of", type=int, default=12)
     parser.add_argument("--certify", default="meshwright certify")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--strategies", default="", help="those that have one of these words in their names")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     planted = []
     draw = random.Random(0)
     for number, (name, flags) in enumerate(STRATEGIES.items()):
+        if args.strategies and not any(word in name for word in args.strategies.split(",")):
+            continue
         models = MODELS.get(name, ("gpt2", "llama"))
         for model in models if args.all else (models[number % 2],):
             if name in MODELS:

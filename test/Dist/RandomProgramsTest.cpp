@@ -312,6 +312,7 @@ TEST_F(RandomPrograms, UnevenGraphsOfOps) {
     compare(*module, "main", seed);
   }
   EXPECT_GT(compared, programs(50) / 2);
+  expectProofs(0.9);
 }
 
 TEST_F(RandomPrograms, UnevenTrainingSteps) {
@@ -322,6 +323,7 @@ TEST_F(RandomPrograms, UnevenTrainingSteps) {
   options.layers = 4;
   compareSteps(40, options);
   EXPECT_GT(compared, programs(40) / 3);
+  expectProofs(0.9);
 }
 
 // What runs again computes the same, to the last bit, whatever is kept.
