@@ -87,9 +87,18 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   if ((spec.heads ? spec.heads : heads) != q.logical(2))
     return checker.refuse(op) << "counts " << spec.heads << " heads where there are "
                               << q.logical(2);
-  if ((spec.queries ? spec.queries : queries) != q.shape[1] || q.padding.count(1))
+  if ((spec.queries ? spec.queries : queries) != q.logical(1))
     return checker.refuse(op) << "counts " << spec.queries << " queries where there are "
-                              << q.shape[1] << ": padded queries have no rule";
+                              << q.logical(1);
+  // Queries in the padding must see a key, or the softmax of their scores is none.
+  int64_t last = q.shape[1] - 1, first = 0;
+  if (spec.window)
+    first = last - spec.window + 2;
+  if (spec.chunk)
+    first = std::max(first, last / spec.chunk * spec.chunk);
+  if (q.padding.count(1) && first >= k.shape[1])
+    return checker.refuse(op) << "has queries in the padding of " << q.str(checker.mesh)
+                              << " that see no keys";
   // Without dropout a head's number does not matter.
   if (options.headOffset || spec.dropout > 0)
     if (failed(checkOffset(options.headOffset, "heads", q.dims[2], heads)))
@@ -101,7 +110,7 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
     if (failed(checkOffset(options.queryOffset, "queries", q.dims[1], queries)))
       return failure();
   spec.heads = q.logical(2);
-  spec.queries = q.shape[1];
+  spec.queries = q.logical(1);
   spec.pairs = 0;
   return success();
 }

@@ -97,8 +97,10 @@ FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attr
              << "not proved: dist.global is partial, for which there is no rule";
     result.root = after.without1(on.root);
     llvm::sort(result.root);
-    for (auto [axes, dim] : llvm::zip(result.dims, on.dims))
+    for (auto [axes, dim] : llvm::zip(result.dims, on.dims)) {
       axes = after.without1(dim);
+      after.sharding.insert(axes.begin(), axes.end());
+    }
   }
   for (int64_t dim = 0; dim < result.rank(); ++dim)
     if (result.shape[dim] % after.mesh.size(result.dims[dim]) ||

@@ -56,6 +56,8 @@ public:
   llvm::MapVector<llvm::StringRef, Fact> state;
   /// How many loops are around the op.
   unsigned depth = 0;
+  /// Axes that shard variables and inputs: a guess at what else they shard.
+  std::set<unsigned> sharding;
   /// Extents with padding that variables and inputs have, and without.
   std::set<std::pair<int64_t, int64_t>> padded;
   /// The loops over rounds around the op.

@@ -17,6 +17,7 @@ static constexpr IndexText byScalar{"..., -> ..."};
 static LogicalResult amax(train::AmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::parse("... -> ", "", op);
   rule.max = true;
+  rule.neutral = 0; // no magnitude is below it
   return applyRule(rule, op, operands, results, checker);
 }
 
@@ -69,9 +70,9 @@ static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker 
 void certify::attachQuantizeRules(MLIRContext *context) {
   attachIndices<train::QuantizationScaleOp, nonlinear>(context);
   attachIndices<train::QuantizeOp, byScalar>(context);
-  attachRule<train::AmaxOp, amax>(context);
+  attachRule<train::AmaxOp, amax, OnPadding::known>(context);
   attachRule<train::BlockAmaxOp, blockAmax>(context);
   attachRule<train::QuantizeBlocksOp, byBlock<train::QuantizeBlocksOp>>(context);
   attachRule<train::DequantizeBlocksOp, byBlock<train::DequantizeBlocksOp>>(context);
-  attachRule<train::ScaledContractOp, contract>(context);
+  attachRule<train::ScaledContractOp, contract, OnPadding::known>(context);
 }

@@ -117,8 +117,14 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
 
 static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Checker &checker) {
   int64_t dim = op.getDim();
+  double value = double(int64_t(op.getValue()));
+  if (fillOf(operands[0].expression) == value && (value == 0 || operands[0].type.sum.empty())) {
+    results.push_back(constantFact(op, value, checker));
+    results[0].type.root = operands[0].type.root;
+    return success();
+  }
   FactList facts(operands);
-  IndexRule rule = changeRows(op, dim, op.getRows(), op.getValue() == 0 ? "0" : "");
+  IndexRule rule = changeRows(op, dim, op.getRows(), value == 0 ? "0" : "");
   auto types = rule.apply(op, facts, checker);
   if (failed(types))
     return failure();
@@ -129,7 +135,7 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
   // Rows behind the others that the global graph does not have are padding.
   if (op.getFrom() != 0 || isInGraph || checker.mesh.axes.empty())
     return applyRule(rule, op, operands, results, checker);
-  type.padding[dim] = {facts[0].type.shape[dim], double(int64_t(op.getValue())), false};
+  type.padding[dim] = {facts[0].type.shape[dim], value, false};
   checker.padded.insert({type.shape[dim], facts[0].type.shape[dim]});
   results.push_back({facts[0].expression, type});
   return success();
@@ -269,7 +275,7 @@ static LogicalResult reshapeRows(train::ReshapeOp op, const Fact &x, NewFacts &r
 }
 
 /// The fact with numbers for dimensions of any extent: those of the device's tensor, and those that it may be
-/// a part of, along axes that hold nothing else, where the global graph has such a tensor.
+/// a part of, along axes that shard nothing else of it, where the global graph has such a tensor.
 static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker) {
   FactList made = {x};
   pin(made[0], op.getX(), checker);
@@ -278,8 +284,8 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
   for (int64_t dim = 0; dim < x.type.rank(); ++dim)
     if (x.type.isAny(dim))
       any.push_back(dim);
-  for (unsigned axis = 0; axis < checker.mesh.axes.size(); ++axis)
-    if (checker.mesh.axes[axis].size > 1 && x.type.isReplicated(axis))
+  for (unsigned axis : checker.sharding)
+    if (x.type.isReplicated(axis))
       free.push_back(axis);
   // One dimension for each of the free axes, or none; then with the padding that variables have.
   Distributions types = {made[0].type};

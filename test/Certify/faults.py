@@ -43,7 +43,7 @@ STRATEGIES = {
 }
 # Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
 MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3"),
-          "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-uneven", "bloom"), "padded-zero3": ("llama-uneven", "gpt2-uneven")}
+          "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-odd", "bloom"), "padded-zero3": ("gpt2-odd", "olmoe")}
 NAME = r"%[\w.$-]+"
 # What is not linear, so that a sum must be complete before it.
 NONLINEAR = ("log", "exp", "gelu", "silu", "add")
@@ -238,7 +238,7 @@ def main():
             for fault in Program(files["local"].read_text()).faults():
                 by_kind[fault[0]].append(fault)
             for kind, faults in sorted(by_kind.items()):
-                for fault in draw.sample(faults, min(3, len(faults))):
+                for fault in draw.sample(faults, min(12 if kind == "padding" else 3, len(faults))):
                     planted.append((name, model, files["step"], *fault))
     if not args.all:
         planted = draw.sample(planted, args.of)
