@@ -163,9 +163,9 @@ template <typename OpT> void Call<OpT>::mergeHeads(Distribution &type, const Ind
   int64_t dim = heads - indices.begin() - 1;
   std::map<int64_t, Padding> padding;
   for (auto &[other, value] : type.padding)
-    padding[other - (other > dim)] = {
-        other == dim ? value.logical * type.shape[dim + 1] : value.logical, value.fill,
-        value.isPositive};
+    padding[other - (other > dim)] = {other == dim ? value.logical * type.shape[dim + 1]
+                                                   : value.logical,
+                                      value.fill, value.isPositive};
   type.padding = padding;
   type.dims[dim].append(type.dims[dim + 1]);
   type.dims.erase(type.dims.begin() + dim + 1);

@@ -39,8 +39,8 @@ private:
   InFlightDiagnostic differ(Operation *at, const llvm::Twine &what, const Expression *expected,
                             const Expression *found);
 
-  /// How the program holds a value of type `type`, by the attribute `dist.global`, and of variables that are
-  /// padded with zeros `dist.logical`.
+  /// How the program holds a value of type `type`, by the attribute `dist.global`, and of variables
+  /// that are padded with zeros `dist.logical`.
   FailureOr<Distribution> held(Operation *op, Type local, Attribute global, Type expected,
                                Attribute logical = {});
 
@@ -128,9 +128,9 @@ LogicalResult Certifier::readVariables() {
         variable.getRoleAttr() != original.getRoleAttr())
       return after.refuse(variable)
              << "@" << variable.getSymName() << " starts otherwise than in the global graph";
-    auto type = held(variable, variable.getTensorType(),
-                     variable->getAttr(dist::DistDialect::globalAttr), original.getTensorType(),
-                     variable->getAttr(dist::DistDialect::logicalAttr));
+    auto type =
+        held(variable, variable.getTensorType(), variable->getAttr(dist::DistDialect::globalAttr),
+             original.getTensorType(), variable->getAttr(dist::DistDialect::logicalAttr));
     if (failed(type))
       return failure();
     for (auto &[dim, padding] : type->padding)
@@ -341,7 +341,7 @@ void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
     os << "  " << rewrite << "\n";
   os << "assumed, not proved:\n"
      << "  numbers are real: rounding, overflow and the order of sums are not considered\n"
-     << "  ranks begin with the parts of inputs and variables that dist.global says\n"
+     << "  ranks begin with the parts of inputs and variables that dist.global says, and padding of 0\n"
      << "  later passes, code generation and the runtime keep what the program computes\n"
      << "  on one device, each op computes its definition (tested, docs/ops-train.md):";
   unsigned column = 200;

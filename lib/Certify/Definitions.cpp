@@ -34,9 +34,7 @@ public:
   /// As the op's result, which may be narrower.
   E result(E x, Value result) { return cast(x, getElementTypeOrSelf(result.getType())); }
 
-  E add(E x, E y) {
-    return isZero(y) ? x : make("train.add", {}, {x, y}, x->element, x->shape);
-  }
+  E add(E x, E y) { return isZero(y) ? x : make("train.add", {}, {x, y}, x->element, x->shape); }
   E mul(E x, E y) { return make("train.mul", {}, {x, y}, x->element, x->shape); }
   E scale(E x, double by) {
     return make("train.scale", attributes({{"factor", b.getF64FloatAttr(by)}}), {x}, x->element,

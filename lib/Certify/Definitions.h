@@ -18,8 +18,8 @@ namespace meshwright::certify {
 
 using Expressed = llvm::SmallVector<const Expression *, 3>;
 
-/// The logit of each target that is a column of `logits`: what it is for other targets is not said, which no
-/// loss depends on.
+/// The logit of each target that is a column of `logits`: what it is for other targets is not said,
+/// which no loss depends on.
 const Expression *logitOfTarget(mlir::Location location, const Expression *logits,
                                 const Expression *targets, Checker &checker);
 

@@ -102,7 +102,8 @@ static LogicalResult multiply(train::MulOp op, Facts operands, NewFacts &results
                               Checker &checker) {
   if (failed(applyRule(IndexRule::elementwise("0 1", op), op, operands, results, checker)))
     return failure();
-  bool isSquare = !results[0].type.padding.empty() && areAlike(op.getOperand(0), op.getOperand(1), 4);
+  bool isSquare =
+      !results[0].type.padding.empty() && areAlike(op.getOperand(0), op.getOperand(1), 4);
   for (auto &[dim, padding] : results[0].type.padding)
     padding.isPositive = !padding.fill && isSquare;
   return success();
@@ -119,8 +120,8 @@ static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results,
     checker.use("1 x = x");
   }
   if (op.getFactor().isZero()) {
-    const Expression *zero = checker.fill(op.getLoc(), 0, getElementTypeOrSelf(op.getType()),
-                                          operands[0].type.rank());
+    const Expression *zero =
+        checker.fill(op.getLoc(), 0, getElementTypeOrSelf(op.getType()), operands[0].type.rank());
     Axes root = results[0].type.root;
     results[0] = {zero, Distribution::replicated(zero->shape)};
     results[0].type.root = root;
@@ -162,15 +163,15 @@ static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<do
   return success();
 }
 
-static LogicalResult clamp(train::ClampOp op, Facts operands, NewFacts &results,
-                           Checker &checker) {
+static LogicalResult clamp(train::ClampOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::elementwise("", op);
   rule.keepsZero = op.getLeast().convertToDouble() <= 0 && op.getMost().convertToDouble() >= 0;
   return applyRule(rule, op, operands, results, checker);
 }
 
 static LogicalResult exp(train::ExpOp op, Facts operands, NewFacts &results, Checker &checker) {
-  return onFill(op, operands, [](double x) { return std::exp(x); }, results, checker);
+  return onFill(
+      op, operands, [](double x) { return std::exp(x); }, results, checker);
 }
 
 static double valueAt(train::LogOp, double x) { return std::log(x); }
@@ -186,7 +187,8 @@ static LogicalResult positive(OpT op, Facts operands, NewFacts &results, Checker
         !std::isfinite(valueAt(op, padding.fill.value_or(0))))
       return checker.refuse(op) << "of padding that may not be positive: "
                                 << operands[0].type.str(checker.mesh);
-  return onFill(op, operands, [&](double x) { return valueAt(op, x); }, results, checker);
+  return onFill(
+      op, operands, [&](double x) { return valueAt(op, x); }, results, checker);
 }
 
 void certify::attachElementwiseRules(MLIRContext *context) {

@@ -154,8 +154,8 @@ static LogicalResult checkData(Operation *op, unsigned operand, const Fact &fact
   return success();
 }
 
-/// Applies a rule to tensors of rows. With `rows`, the result is such a tensor, whose first and third
-/// dimension are blocks and slots.
+/// Applies a rule to tensors of rows. With `rows`, the result is such a tensor, whose first and
+/// third dimension are blocks and slots.
 static LogicalResult applyToRows(Operation *op, IndexRule &rule, MutableArrayRef<Fact> facts,
                                  std::optional<RoutedRows> rows, NewFacts &results,
                                  Checker &checker) {

@@ -43,9 +43,10 @@ struct RoutedRows {
   RoutedRows shifted(int count) const;
 };
 
-/// The end of a dimension that a program adds to it so that devices can divide it. Elements there belong to
-/// no element of the expression: they are `fill`, or any real numbers. Of ids -1 is any negative number, which
-/// selects no row. What is in the padding of two dimensions is infinite if either is, and else both.
+/// The end of a dimension that a program adds to it so that devices can divide it. Elements there
+/// belong to no element of the expression: they are `fill`, or any real numbers. Of ids -1 is any
+/// negative number, which selects no row. What is in the padding of two dimensions is infinite if
+/// either is, and else both.
 struct Padding {
   int64_t logical; ///< the elements before it
   std::optional<double> fill;

@@ -64,7 +64,8 @@ static LogicalResult embedding(train::EmbeddingOp op, Facts operands, NewFacts &
                       attributes);
 }
 
-/// Of padding that is not 0 a target may pick any number, but none below the extent without padding does.
+/// Of padding that is not 0 a target may pick any number, but none below the extent without padding
+/// does.
 static LogicalResult pick(train::PickOp op, Facts operands, NewFacts &results, Checker &checker) {
   int64_t columns = operands[0].type.rank() - 1;
   FactList facts(operands);
@@ -139,15 +140,16 @@ static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &re
                               << ", which is no offset of the device's part";
   results.push_back(operands[0]);
   results[0].offset = operands[0].offset.plus(operands[1].offset.negated());
-  bool isFromFirst = llvm::all_of(operands[1].offset.terms, [](auto term) { return term.second > 0; });
+  bool isFromFirst =
+      llvm::all_of(operands[1].offset.terms, [](auto term) { return term.second > 0; });
   for (auto &[dim, padding] : results[0].type.padding)
     if (padding.fill != -1.0 || !isFromFirst)
       padding = {padding.logical, std::nullopt};
   return success();
 }
 
-/// In a program of padded tensors, the op that says what is in the padding of a dimension. Where others are
-/// padded too, that may then be what was in their padding, or this.
+/// In a program of padded tensors, the op that says what is in the padding of a dimension. Where
+/// others are padded too, that may then be what was in their padding, or this.
 static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, Checker &checker) {
   int64_t dim = op.getDim(), below = op.getBelow();
   double value = op.getValue().convertToDouble();
@@ -158,13 +160,15 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
       return checker.refuse(op) << "has an offset that is none of the device's part";
     found = operands[1].offset;
   }
-  // Of what is alike along the dimension, those below the limit are the elements, and the others padding.
+  // Of what is alike along the dimension, those below the limit are the elements, and the others
+  // padding.
   if (facts[0].type.isAny(dim)) {
     Distribution &type = facts[0].type;
     int64_t size = extentOf(op.getX(), dim);
     std::optional<Axes> axes = found.axesOfParts(size, checker.mesh);
     if (!axes || !llvm::all_of(*axes, [&](unsigned axis) { return type.isReplicated(axis); }))
-      return checker.refuse(op) << "has an offset that is that of no parts of " << size << " elements";
+      return checker.refuse(op) << "has an offset that is that of no parts of " << size
+                                << " elements";
     int64_t extent = size * checker.mesh.size(*axes);
     for (int64_t other = 0; other < type.rank(); ++other)
       if (type.isAny(other))
@@ -183,8 +187,8 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
     return checker.refuse(op) << "does not begin where the device's part of dimension " << dim
                               << " does: " << x.str(checker.mesh);
   if (value != 0 && (!x.sum.empty() || !x.max.empty()))
-    return checker.refuse(op) << "puts " << value << " into each term of "
-                              << Checker::nameOf(op, 0) << ", " << x.str(checker.mesh);
+    return checker.refuse(op) << "puts " << value << " into each term of " << Checker::nameOf(op, 0)
+                              << ", " << x.str(checker.mesh);
   if (facts[0].offset)
     return checker.refuse(op) << "masks numbers that count from the device's own offset";
   checker.proof.kernels.insert(op->getName().getStringRef().str());
@@ -194,13 +198,14 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
   } else if (padding == x.padding.end()) {
     Builder b(op);
     Attribute attributes = b.getArrayAttr({op.getDimAttr(), op.getBelowAttr(), op.getValueAttr()});
-    const Expression *masked = checker.make(op, attributes, {facts[0].expression}, 0, x.expressionShape());
+    const Expression *masked =
+        checker.make(op, attributes, {facts[0].expression}, 0, x.expressionShape());
     results.push_back({masked, x});
   } else if (below == padding->second.logical) {
     results.push_back(facts[0]);
   } else {
-    return checker.refuse(op) << "ends at " << below << ", where " << Checker::nameOf(op, 0) << " is "
-                              << x.str(checker.mesh);
+    return checker.refuse(op) << "ends at " << below << ", where " << Checker::nameOf(op, 0)
+                              << " is " << x.str(checker.mesh);
   }
   Padding made = {below, value};
   for (auto &[other, padding] : results[0].type.padding)

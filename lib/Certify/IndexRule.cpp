@@ -210,8 +210,9 @@ LogicalResult Application::readOperands() {
       if (index.logical != type.logical(dim))
         return checker.refuse(op) << "combines dimension " << index.dim << " of "
                                   << Checker::nameOf(op, index.operand) << ", which has "
-                                  << index.logical << " elements before its padding, with dimension "
-                                  << dim << " of " << Checker::nameOf(op, o) << ", which has "
+                                  << index.logical
+                                  << " elements before its padding, with dimension " << dim
+                                  << " of " << Checker::nameOf(op, o) << ", which has "
                                   << type.logical(dim);
       if (index.axes != type.dims[dim])
         return checker.refuse(op) << "combines dimension " << index.dim << " of "
@@ -330,8 +331,8 @@ LogicalResult Application::checkPadding() {
       if ((isWhole || isReduced) && rule.neutral && padding.fill == *rule.neutral)
         continue;
       if (isWhole || (isReduced && (rule.max || !isZeroAt(number))))
-        return checker.refuse(op) << (isWhole ? "reads" : "reduces") << " dimension " << dim << " of "
-                                  << Checker::nameOf(op, o) << " with its padding, "
+        return checker.refuse(op) << (isWhole ? "reads" : "reduces") << " dimension " << dim
+                                  << " of " << Checker::nameOf(op, o) << " with its padding, "
                                   << operands[o].type.str(checker.mesh);
       if (padding.fill && std::isinf(*padding.fill))
         return checker.refuse(op) << "computes with infinite padding of " << Checker::nameOf(op, o);
@@ -434,8 +435,8 @@ LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts ope
   if (isProductWithZero) {
     checker.use("0 x = 0");
     for (auto [type, result] : llvm::zip_equal(*types, op->getResults())) {
-      const Expression *zero = checker.fill(op->getLoc(), 0, getElementTypeOrSelf(result.getType()),
-                                            type.rank());
+      const Expression *zero =
+          checker.fill(op->getLoc(), 0, getElementTypeOrSelf(result.getType()), type.rank());
       Distribution any = Distribution::replicated(zero->shape);
       any.root = type.root;
       results.push_back({zero, any});

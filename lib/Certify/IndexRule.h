@@ -43,8 +43,8 @@ struct IndexRule {
   bool keepsSign = false;
   /// The operand of ids, of which negative ones add nothing to results and select zeros.
   std::optional<unsigned> ids;
-  /// What padding does not change results by where an index is whole or reduced. Else an index that is summed
-  /// over must be 0 in its padding, in operands in which the op is linear.
+  /// What padding does not change results by where an index is whole or reduced. Else an index that
+  /// is summed over must be 0 in its padding, in operands in which the op is linear.
   std::optional<double> neutral;
 
   /// "... i, o i -> ... o" for tensors of these ranks. `...` are as many leading indices as the
@@ -62,9 +62,11 @@ struct IndexRule {
 llvm::LogicalResult applyRule(const IndexRule &rule, mlir::Operation *op, Facts operands,
                               NewFacts &results, Checker &checker, mlir::Attribute attributes = {});
 
-/// Of an op whose results along an index of `given` do not depend on how many there are: as many as the global
-/// graph has, of which the others are padding. `attributes` are those for a number of them.
-llvm::LogicalResult applyToKnown(IndexRule rule, unsigned index, mlir::Operation *op, Facts operands,
+/// Of an op whose results along an index of `given` do not depend on how many there are: as many as
+/// the global graph has, of which the others are padding. `attributes` are those for a number of
+/// them.
+llvm::LogicalResult applyToKnown(IndexRule rule, unsigned index, mlir::Operation *op,
+                                 Facts operands,
                                  llvm::function_ref<mlir::Attribute(int64_t)> attributes,
                                  NewFacts &results, Checker &checker);
 

@@ -31,8 +31,8 @@ static LogicalResult globalNorm(train::GlobalNormOp op, Facts operands, NewFacts
   return applyRule(IndexRule::elementwise("", op), op, operands, results, checker);
 }
 
-/// Element by element; scalars apply to all elements. A parameter that is 0 has no step with a gradient and
-/// states that are 0, and with another gradient one that is a number.
+/// Element by element; scalars apply to all elements. A parameter that is 0 has no step with a
+/// gradient and states that are 0, and with another gradient one that is a number.
 static LogicalResult update(train::UpdateOp op, Facts operands, NewFacts &results,
                             Checker &checker) {
   for (auto [index, fact] : llvm::enumerate(operands))
@@ -46,7 +46,8 @@ static LogicalResult update(train::UpdateOp op, Facts operands, NewFacts &result
     for (auto &[dim, padding] : fact.type.padding)
       if (padding.fill != 0.0 && !isGradient)
         return checker.refuse(op) << "has " << Checker::nameOf(op, index)
-                                  << ", whose padding may not be 0: " << fact.type.str(checker.mesh);
+                                  << ", whose padding may not be 0: "
+                                  << fact.type.str(checker.mesh);
     isGradient = index == 0; // the next one
   }
   return applyRule(rule, op, operands, results, checker);

@@ -29,6 +29,10 @@ template <const IndexText &text> static IndexRule ruleOf(Operation *op) {
 template <typename OpT, const IndexText &text>
 static LogicalResult onRows(OpT op, Facts operands, NewFacts &results, Checker &checker) {
   FactList facts(operands);
+  if (auto eps = op->template getAttrOfType<FloatAttr>("eps"); eps && eps.getValue().isZero())
+    for (const Fact &fact : facts)
+      if (!fact.type.padding.empty())
+        return checker.refuse(op) << "of padding that may be 0, with eps 0";
   auto types = ruleOf<text>(op).apply(op, facts, checker);
   if (failed(types))
     return failure();
@@ -185,9 +189,11 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
 
 void certify::attachRowRules(MLIRContext *context) {
   attachRule<train::LayerNormOp, onRows<train::LayerNormOp, layerNorm>, OnPadding::known>(context);
-  attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>, OnPadding::known>(context);
+  attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>,
+             OnPadding::known>(context);
   attachRule<train::RmsNormOp, onRows<train::RmsNormOp, rmsNorm>, OnPadding::known>(context);
-  attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>, OnPadding::known>(context);
+  attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>, OnPadding::known>(
+      context);
   attachRule<train::CrossEntropyOp, lossOfTokens, OnPadding::known>(context);
   attachIndices<train::FoldInOp, foldIn>(context);
   attachIndices<train::SoftmaxOp, softmax>(context);

@@ -65,7 +65,8 @@ template <typename OpT, const IndexText &text> void attachIndices(mlir::MLIRCont
   OpT::template attachInterface<IndexModel<OpT, text>>(*context);
 }
 
-/// Tokens in the padding must have no target, so that they have no loss, and an infinite logarithm of a sum.
+/// Tokens in the padding must have no target, so that they have no loss, and an infinite logarithm
+/// of a sum.
 llvm::LogicalResult ignorePadding(mlir::Operation *op, unsigned targets, Facts operands,
                                   Distribution &logSums, Checker &checker);
 

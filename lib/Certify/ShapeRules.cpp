@@ -146,11 +146,11 @@ static constexpr IndexText transposed{"a n k -> n a k", "0"};
 //===--- reshape ------------------------------------------------------------===//
 
 namespace {
-/// The shapes that a reshape may give what devices have parts of. In row-major order a dimension is its axes,
-/// the first one major, and then what a device has of it. So a tensor is a sequence of axes and of blocks of
-/// elements that a device has one after the other, and two tensors of one sequence hold the same elements on
-/// each device. Where a device has one element of a dimension, several shapes have the sequence of `x`; the
-/// global graph has one of them.
+/// The shapes that a reshape may give what devices have parts of. In row-major order a dimension is
+/// its axes, the first one major, and then what a device has of it. So a tensor is a sequence of
+/// axes and of blocks of elements that a device has one after the other, and two tensors of one
+/// sequence hold the same elements on each device. Where a device has one element of a dimension,
+/// several shapes have the sequence of `x`; the global graph has one of them.
 class Reshapes {
 public:
   Reshapes(const Distribution &x, ArrayRef<int64_t> before, ArrayRef<int64_t> after,
@@ -184,10 +184,11 @@ private:
     std::optional<unsigned> axis;
     int64_t block;
   };
-  /// Gives dimensions from `dim` on what comes in the sequence from `at` on, of which `block` elements are left
-  /// if it is a block.
+  /// Gives dimensions from `dim` on what comes in the sequence from `at` on, of which `block`
+  /// elements are left if it is a block.
   void choose(const Distribution &type, int64_t dim, size_t at, int64_t block);
-  /// Padding is the end of one dimension, if the dimensions before it are as many elements in both shapes.
+  /// Padding is the end of one dimension, if the dimensions before it are as many elements in both
+  /// shapes.
   bool keepPadding(Distribution &type) const;
 
   const Distribution &x;
@@ -231,8 +232,8 @@ bool Reshapes::keepPadding(Distribution &type) const {
   for (auto &[from, padding] : x.padding) {
     ArrayRef<int64_t> old(x.shape), now(type.shape);
     int64_t to = 0;
-    while (to < type.rank() && (now[to] == 1 || product(now.take_front(to)) <
-                                                    product(old.take_front(from))))
+    while (to < type.rank() &&
+           (now[to] == 1 || product(now.take_front(to)) < product(old.take_front(from))))
       ++to;
     if (to == type.rank() || product(now.take_front(to)) != product(old.take_front(from)))
       return false;
@@ -274,8 +275,9 @@ static LogicalResult reshapeRows(train::ReshapeOp op, const Fact &x, NewFacts &r
   return success();
 }
 
-/// The fact with numbers for dimensions of any extent: those of the device's tensor, and those that it may be
-/// a part of, along axes that shard nothing else of it, where the global graph has such a tensor.
+/// The fact with numbers for dimensions of any extent: those of the device's tensor, and those that
+/// it may be a part of, along axes that shard nothing else of it, where the global graph has such a
+/// tensor.
 static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker) {
   FactList made = {x};
   pin(made[0], op.getX(), checker);
@@ -342,8 +344,8 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
       Shape shape = choice.expressionShape();
       const Expression *known =
           shape == source->shape ? source
-                                 : checker.proof.expressions.find(op.getLoc(), name, {}, {source}, 0,
-                                                                  source->element, shape);
+                                 : checker.proof.expressions.find(op.getLoc(), name, {}, {source},
+                                                                  0, source->element, shape);
       if (!first || known)
         first = {known ? known : source, choice};
       if (!known)
@@ -354,11 +356,12 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
     }
   }
   if (!first)
-    return checker.refuse(op) << "makes " << op.getType() << " of " << Checker::nameOf(op, 0) << ", "
-                              << operands[0].type.str(checker.mesh)
+    return checker.refuse(op) << "makes " << op.getType() << " of " << Checker::nameOf(op, 0)
+                              << ", " << operands[0].type.str(checker.mesh)
                               << ", whose parts are parts of no tensor of such a shape";
   checker.proof.kernels.insert(name.str());
-  first->expression = checker.make(op, Attribute(), {first->expression}, 0, first->type.expressionShape());
+  first->expression =
+      checker.make(op, Attribute(), {first->expression}, 0, first->type.expressionShape());
   results.push_back(*first);
   return success();
 }

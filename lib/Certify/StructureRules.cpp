@@ -79,8 +79,8 @@ private:
   /// A constant that follows a value that is none is held as that is: parts of a constant are that
   /// constant, and terms of 0 are 0.
   void fitConstant(Fact &next, const Fact &before);
-  /// What the padding of carried values is both before and after an iteration: any numbers, if it was
-  /// something else. Whether that is less than what types said.
+  /// What the padding of carried values is both before and after an iteration: any numbers, if it
+  /// was something else. Whether that is less than what types said.
   bool weakenPadding(MutableArrayRef<Fact> produced);
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
@@ -205,10 +205,10 @@ static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t
 LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   FactList arguments;
   if (op.getIndexed())
-    arguments.push_back({checker.make(op.getLoc(), op.getCount() == 1 ? firstName : iterationName,
-                                      numbers(level), {}, IntegerType::get(op.getContext(), 32),
-                                      {}),
-                         {}});
+    arguments.push_back(
+        {checker.make(op.getLoc(), op.getCount() == 1 ? firstName : iterationName, numbers(level),
+                      {}, IntegerType::get(op.getContext(), 32), {}),
+         {}});
   llvm::append_range(arguments, carried);
   for (auto [index, whole] : llvm::enumerate(each)) {
     Fact slice = whole;
@@ -237,19 +237,20 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
 void Loop::fitConstant(Fact &next, const Fact &before) {
   const Distribution &type = before.type;
   if (!fillOf(next.expression) || fillOf(before.expression) ||
-      (!type.sum.empty() && !isZero(next.expression)) || !type.max.empty() || !type.root.empty() || type.rows ||
-      llvm::is_contained(type.shape, anyExtent) ||
+      (!type.sum.empty() && !isZero(next.expression)) || !type.max.empty() || !type.root.empty() ||
+      type.rows || llvm::is_contained(type.shape, anyExtent) ||
       next.type != Distribution::replicated(next.type.shape))
     return;
   next.type = type;
   next.expression = checker.make(op.getLoc(), "of extents", {}, {next.expression},
                                  next.expression->element, type.expressionShape());
-  for (double value = *fillOf(next.expression->operands[0]); auto &[dim, padding] : next.type.padding)
+  for (double value = *fillOf(next.expression->operands[0]);
+       auto &[dim, padding] : next.type.padding)
     padding = {padding.logical, value, false};
 }
 
-/// The padding of a fact that is held as a type with padding in dimension `dim`: a constant is the same
-/// everywhere.
+/// The padding of a fact that is held as a type with padding in dimension `dim`: a constant is the
+/// same everywhere.
 static Padding paddingOf(const Fact &fact, int64_t dim, const Padding &of) {
   auto found = fact.type.padding.find(dim);
   if (found != fact.type.padding.end())
@@ -417,9 +418,8 @@ LogicalResult Loop::prove(NewFacts &results) {
         return checker.refuse(op) << "stacks numbers that count from the device's own offset";
       if (std::optional<double> constant = fillOf(fact.expression)) {
         type.insertFront(anyExtent);
-        results.push_back({checker.fill(op.getLoc(), *constant, fact.expression->element,
-                                        type.rank()),
-                           type});
+        results.push_back(
+            {checker.fill(op.getLoc(), *constant, fact.expression->element, type.rank()), type});
         continue;
       }
       // All slices of a tensor are that tensor.
@@ -521,4 +521,6 @@ void certify::attachStructureRules(MLIRContext *context) {
   attachRule<train::RepeatOp, repeat, OnPadding::known>(context);
 }
 
-void certify::attachCallRule(MLIRContext *context) { attachRule<func::CallOp, call, OnPadding::known>(context); }
+void certify::attachCallRule(MLIRContext *context) {
+  attachRule<func::CallOp, call, OnPadding::known>(context);
+}
