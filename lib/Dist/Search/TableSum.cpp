@@ -134,8 +134,8 @@ void TableSum::improve(Minimum &minimum) const {
   }
 }
 
-/// Calls `visit` with the index of each entry of `table` in which `variable` has its first value and the
-/// others values that are left, and with by how much the index grows from value to value.
+/// Calls `visit` with the index of each entry of `table` in which `variable` has its first value
+/// and the others values that are left, and with by how much the index grows from value to value.
 static void forEachContext(ArrayRef<unsigned> scope, ArrayRef<unsigned> counts, unsigned variable,
                            const std::vector<std::vector<unsigned>> &left,
                            llvm::function_ref<bool(size_t, size_t)> visit) {
@@ -159,8 +159,8 @@ static void forEachContext(ArrayRef<unsigned> scope, ArrayRef<unsigned> counts, 
 }
 
 /// Whether `by` costs no more than `value` whatever the neighbours have.
-bool TableSum::isDominated(unsigned variable, unsigned value, unsigned by, ArrayRef<const Table *> of,
-                           const Values &left) const {
+bool TableSum::isDominated(unsigned variable, unsigned value, unsigned by,
+                           ArrayRef<const Table *> of, const Values &left) const {
   double sum = 0;
   for (const Table *table : of) {
     double most = -never;
@@ -194,7 +194,9 @@ TableSum::Values TableSum::withoutDominated() const {
       left[variable].push_back(value);
     open.insert(variable);
     // Tables of fewer entries first, which show soonest that a value is needed.
-    llvm::stable_sort(of[variable], [](const Table *a, const Table *b) { return a->costs.size() < b->costs.size(); });
+    llvm::stable_sort(of[variable], [](const Table *a, const Table *b) {
+      return a->costs.size() < b->costs.size();
+    });
   }
   while (!open.empty()) {
     unsigned variable = *open.begin();
@@ -244,12 +246,12 @@ TableSum::Minimum TableSum::minimize(size_t mostEntries) const {
   return minimum;
 }
 
-/// An order of elimination in which next comes the variable that `weigh` gives the least of the tables'
-/// entries, its values, and the pairs of its neighbours that its elimination makes neighbours; and the
-/// entries of the largest sum on the way.
+/// An order of elimination in which next comes the variable that `weigh` gives the least of the
+/// tables' entries, its values, and the pairs of its neighbours that its elimination makes
+/// neighbours; and the entries of the largest sum on the way.
 template <typename Weigh>
-static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<unsigned>> neighbours, ArrayRef<unsigned> counts,
-                                                        Weigh weigh) {
+static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<unsigned>> neighbours,
+                                                        ArrayRef<unsigned> counts, Weigh weigh) {
   auto entriesOf = [&](unsigned variable) {
     double entries = counts[variable];
     for (unsigned other : neighbours[variable])
@@ -312,7 +314,8 @@ TableSum::Minimum TableSum::eliminateAll(size_t mostEntries) const {
   auto byFill = orderBy(neighbours, counts, [](double, auto added) { return added(); });
   const std::vector<unsigned> &next = byFill.second < bySize.second ? byFill.first : bySize.first;
 
-  // Tables that are not part of a sum yet, by their variables; a deque, since buckets point to them.
+  // Tables that are not part of a sum yet, by their variables; a deque, since buckets point to
+  // them.
   std::deque<Table> made;
   std::vector<std::vector<const Table *>> open(size());
   auto add = [&](const Table &table) {
@@ -332,7 +335,8 @@ TableSum::Minimum TableSum::eliminateAll(size_t mostEntries) const {
     // The large tables first, each to the first sum that it fits into.
     std::vector<std::pair<std::set<unsigned>, std::vector<const Table *>>> sums;
     std::vector<const Table *> sorted = bucket;
-    llvm::stable_sort(sorted, [](const Table *a, const Table *b) { return a->costs.size() > b->costs.size(); });
+    llvm::stable_sort(
+        sorted, [](const Table *a, const Table *b) { return a->costs.size() > b->costs.size(); });
     for (const Table *table : sorted) {
       auto joined = [&](std::set<unsigned> scope) {
         scope.insert(table->variables.begin(), table->variables.end());
@@ -412,5 +416,6 @@ std::string TableSum::linearProgram(double scale) const {
       rows += sum + llvm::formatv(" - x_{0}_{1} = 0\n", which.first, which.second).str();
   }
   // Solvers refuse an objective without a term.
-  return "Minimize\n obj: 0 x_0_0\n" + objective + "Subject To\n" + rows + "Binaries\n" + binaries + "End\n";
+  return "Minimize\n obj: 0 x_0_0\n" + objective + "Subject To\n" + rows + "Binaries\n" + binaries +
+         "End\n";
 }

@@ -55,8 +55,9 @@ public:
   size_t size() const { return counts.size(); }
   unsigned valuesOf(unsigned variable) const { return counts[variable]; }
 
-  /// The same problem as a mixed-integer linear program in CPLEX's LP format: binary x_V_A is whether
-  /// variable V has value A, y_T_R the row of table T. Its optimum is the least cost times `scale`.
+  /// The same problem as a mixed-integer linear program in CPLEX's LP format: binary x_V_A is
+  /// whether variable V has value A, y_T_R the row of table T. Its optimum is the least cost times
+  /// `scale`.
   std::string linearProgram(double scale) const;
 
 private:
@@ -67,7 +68,8 @@ private:
   /// Of each variable the values that are left.
   using Values = std::vector<std::vector<unsigned>>;
   Values withoutDominated() const;
-  bool isDominated(unsigned variable, unsigned value, unsigned by, llvm::ArrayRef<const Table *> of, const Values &left) const;
+  bool isDominated(unsigned variable, unsigned value, unsigned by, llvm::ArrayRef<const Table *> of,
+                   const Values &left) const;
   TableSum restrictedTo(const Values &left) const;
   Minimum eliminateAll(size_t mostEntries) const;
   size_t indexIn(const Table &table, llvm::ArrayRef<unsigned> values) const;

@@ -45,7 +45,8 @@ double TensorSearch::collectiveSeconds(StringRef name, double bytes, ArrayRef<un
   return cluster.collectiveSeconds(name, bytes, entry->second);
 }
 
-double TensorSearch::reshardSeconds(const Sharding &from, const Sharding &to, RankedTensorType type) {
+double TensorSearch::reshardSeconds(const Sharding &from, const Sharding &to,
+                                    RankedTensorType type) {
   if (from == to)
     return 0;
   SmallVector<int64_t> shape;
@@ -68,7 +69,8 @@ double TensorSearch::reshardSeconds(const Sharding &from, const Sharding &to, Ra
   for (const ReshardStep &step : *path) {
     int64_t slices = part.empty() ? 1 : part.front(), before = ShapedType::getNumElements(part);
     double sent = step.sent(double(before), mesh) * bytes;
-    bool hasRows = step.dim > 0 && llvm::any_of(ArrayRef(part).take_front(step.dim), [](int64_t size) { return size > 1; });
+    bool hasRows = step.dim > 0 && llvm::any_of(ArrayRef(part).take_front(step.dim),
+                                                [](int64_t size) { return size > 1; });
     step.resize(part, mesh);
     if (sent == 0)
       continue;
@@ -80,7 +82,8 @@ double TensorSearch::reshardSeconds(const Sharding &from, const Sharding &to, Ra
       calls = double(slices);
     else if (hasRows && step.kind != ReshardStep::AllReduce)
       seconds += 2 * larger / cluster.devices.front().device.memory.peak();
-    seconds += calls * collectiveSeconds(StringRef(step.str(mesh)).split(' ').first, sent / calls, step.axes);
+    seconds += calls * collectiveSeconds(StringRef(step.str(mesh)).split(' ').first, sent / calls,
+                                         step.axes);
   }
   return known->second = seconds;
 }
@@ -94,7 +97,8 @@ double TensorSearch::gradientSeconds(train::VariableOp variable, const Sharding 
   if (others.empty() || !variable.isParameter() || variable->hasAttr(train::frozenAttr))
     return 0;
   double n = double(mesh.size(others));
-  double bytes = elements(variable.getTensorType(), sharding) * bytesPerElement(variable.getTensorType());
+  double bytes =
+      elements(variable.getTensorType(), sharding) * bytesPerElement(variable.getTensorType());
   return collectiveSeconds("all_reduce", 2 * (n - 1) / n * bytes, others);
 }
 
@@ -255,8 +259,8 @@ void TensorSearch::addOp(train::ShardingRuleOpInterface op) {
   ++opCount;
 }
 
-unsigned TensorSearch::addKept(RankedTensorType type, bool mayBePartial, bool isFixed, bool isStacked,
-                               function_ref<bool(unsigned)> isPadded) {
+unsigned TensorSearch::addKept(RankedTensorType type, bool mayBePartial, bool isFixed,
+                               bool isStacked, function_ref<bool(unsigned)> isPadded) {
   Variable variable;
   Sharding sharding = Sharding::replicated(type.getRank());
   auto choose = [&](auto &choose, size_t i) -> void {
@@ -272,7 +276,8 @@ unsigned TensorSearch::addKept(RankedTensorType type, bool mayBePartial, bool is
     if (isFixed || mesh.axes[axis].size == 1)
       return;
     for (int64_t d = isStacked; d < type.getRank(); ++d) {
-      int64_t size = type.getDimSize(d), n = mesh.axes[axis].size, before = mesh.size(sharding.dims[d]);
+      int64_t size = type.getDimSize(d), n = mesh.axes[axis].size,
+              before = mesh.size(sharding.dims[d]);
       if (size % (n * before) != 0 && !(before == 1 && size >= n && isPadded(d)))
         continue;
       sharding.dims[d].push_back(axis);
@@ -391,9 +396,12 @@ LogicalResult TensorSearch::read(ModuleOp module) {
         addOp(ruled);
         return WalkResult::advance();
       }
-      bool isBound = llvm::any_of(op->getOpOperands(), [&](OpOperand &use) { return bindings.contains(&use); }) ||
-                     llvm::any_of(op->getResults(), [&](Value value) { return makers.contains(value); });
-      if (op == function || isa<func::ReturnOp>(op) || isBound || (!op->getNumOperands() && !op->getNumResults()))
+      bool isBound =
+          llvm::any_of(op->getOpOperands(),
+                       [&](OpOperand &use) { return bindings.contains(&use); }) ||
+          llvm::any_of(op->getResults(), [&](Value value) { return makers.contains(value); });
+      if (op == function || isa<func::ReturnOp>(op) || isBound ||
+          (!op->getNumOperands() && !op->getNumResults()))
         return WalkResult::advance();
       op->emitOpError("has no sharding rule, so it cannot run on a mesh; ops of floor 2 implement "
                       "ShardingRuleOpInterface");
@@ -445,7 +453,8 @@ void TensorSearch::addSplits(ModuleOp module) {
           dims.push_back(d);
       std::vector<double> costs;
       for (const State &state : variables[variable].states) {
-        bool isSharded = llvm::any_of(dims, [&](unsigned d) { return !state.makes.front().dims[d].empty(); });
+        bool isSharded =
+            llvm::any_of(dims, [&](unsigned d) { return !state.makes.front().dims[d].empty(); });
         costs.push_back(isSharded ? TableSum::never : 0);
         costs.push_back(0);
       }
@@ -476,7 +485,8 @@ void TensorSearch::tieToParameters(ModuleOp module) {
     if (!state.isOptimizerState() || variableOf(state) < 0)
       continue;
     auto parameter = symbols.lookup<train::VariableOp>(*state.getOf());
-    ArrayRef<int64_t> own = state.getTensorType().getShape(), whole = parameter.getTensorType().getShape();
+    ArrayRef<int64_t> own = state.getTensorType().getShape(),
+                      whole = parameter.getTensorType().getShape();
     if (variableOf(parameter) >= 0 && own.size() == whole.size())
       tie(variableOf(parameter), variableOf(state), [&](const Sharding &of, const State &kept) {
         Sharding wanted = of;
@@ -495,19 +505,23 @@ void TensorSearch::tieToParameters(ModuleOp module) {
         unsigned at = update.op.getParameterMutable().getOperandNumber();
         return state.wants[at] == of;
       });
-    // A gradient is made as its parameter is sharded; a sum of terms that are partial is completed later.
-    forEachRawGradient(module, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
-      auto made = makers.find(use.get());
-      auto op = use.get().getDefiningOp<train::ShardingRuleOpInterface>();
-      if (made == makers.end())
-        return;
-      bool adds = op && llvm::any_of(op.getShardingRule().operands, [](const TensorFactors &t) { return t.additive; });
-      tie(parameter, made->second.variable, [&](const Sharding &of, const State &state) {
-        const Sharding &gradient = state.makes[made->second.index];
-        bool isLeft = adds && !gradient.partial.empty() && gradient.complete().isReplicated();
-        return of.isReplicated() || isLeft || llvm::equal(gradient.dims, ArrayRef(of.dims).drop_front(slices));
-      });
-    });
+    // A gradient is made as its parameter is sharded; a sum of terms that are partial is completed
+    // later.
+    forEachRawGradient(
+        module, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
+          auto made = makers.find(use.get());
+          auto op = use.get().getDefiningOp<train::ShardingRuleOpInterface>();
+          if (made == makers.end())
+            return;
+          bool adds = op && llvm::any_of(op.getShardingRule().operands,
+                                         [](const TensorFactors &t) { return t.additive; });
+          tie(parameter, made->second.variable, [&](const Sharding &of, const State &state) {
+            const Sharding &gradient = state.makes[made->second.index];
+            bool isLeft = adds && !gradient.partial.empty() && gradient.complete().isReplicated();
+            return of.isReplicated() || isLeft ||
+                   llvm::equal(gradient.dims, ArrayRef(of.dims).drop_front(slices));
+          });
+        });
   }
 }
 
@@ -619,9 +633,11 @@ Sharding TensorSearch::shardingOf(Value value, ArrayRef<unsigned> values) const 
   return variables[maker.variable].states[values[maker.variable]].makes[maker.index];
 }
 
-int TensorSearch::valueWith(int variable, ArrayRef<Sharding> operands, ArrayRef<Sharding> results) const {
+int TensorSearch::valueWith(int variable, ArrayRef<Sharding> operands,
+                            ArrayRef<Sharding> results) const {
   for (auto [i, state] : llvm::enumerate(variables[variable].states))
-    if (llvm::equal(state.makes, results) && (state.wants.empty() || llvm::equal(state.wants, operands)))
+    if (llvm::equal(state.makes, results) &&
+        (state.wants.empty() || llvm::equal(state.wants, operands)))
       return int(i);
   return -1;
 }
@@ -640,15 +656,18 @@ TableSum TensorSearch::sumWithBytes(double secondsPerByte) const {
 double TensorSearch::bytesOf(ArrayRef<unsigned> values) const {
   double bytes = 0;
   for (auto [variable, type] : kept)
-    bytes += elements(type, variables[variable].states[values[variable]].makes.front()) * bytesPerElement(type);
+    bytes += elements(type, variables[variable].states[values[variable]].makes.front()) *
+             bytesPerElement(type);
   return bytes;
 }
 
 std::vector<TensorSearch::Sent> TensorSearch::sent(ArrayRef<unsigned> values) {
   std::vector<Sent> all;
   for (const Uses &of : allUses) {
-    const Sharding &made = variables[of.maker.variable].states[values[of.maker.variable]].makes[of.maker.index];
-    const Sharding *other = of.copy >= 0 && values[of.copy] > 0 ? &of.others[values[of.copy] - 1] : nullptr;
+    const Sharding &made =
+        variables[of.maker.variable].states[values[of.maker.variable]].makes[of.maker.index];
+    const Sharding *other =
+        of.copy >= 0 && values[of.copy] > 0 ? &of.others[values[of.copy] - 1] : nullptr;
     auto add = [&](const Sharding &from, const Sharding &to, double runs) {
       if (double seconds = reshardSeconds(from, to, tensor(of.value)); seconds > 0)
         all.push_back({of.value, from, to, seconds * runs});
@@ -657,7 +676,8 @@ std::vector<TensorSearch::Sent> TensorSearch::sent(ArrayRef<unsigned> values) {
       add(made, *other, of.uses.front().runs);
     for (const Use &use : of.uses) {
       const Sharding &want = use.wants[use.variable < 0 ? 0 : values[use.variable]];
-      bool isNearer = other && reshardSeconds(*other, want, tensor(of.value)) < reshardSeconds(made, want, tensor(of.value));
+      bool isNearer = other && reshardSeconds(*other, want, tensor(of.value)) <
+                                   reshardSeconds(made, want, tensor(of.value));
       add(isNearer ? *other : made, want, use.runs);
     }
   }

@@ -8,9 +8,9 @@
 // functions, iterations or variables says how it is kept. Tables have seconds of a step on
 // a cluster: of what an op computes and moves, by its own variable; of what a reshard
 // sends, by those of the value's maker and its user. Optimizer states, updates and,
-// where a parameter is sharded, gradients are sharded as it is, as its seed makes them. A value that several ops use may also
-// be there in a second sharding, which is made once. Functions count as often as they
-// run, so layers that repeat are solved once.
+// where a parameter is sharded, gradients are sharded as it is, as its seed makes them. A value
+// that several ops use may also be there in a second sharding, which is made once. Functions count
+// as often as they run, so layers that repeat are solved once.
 //
 // An op that needs an index whole for sums over it is split where that index of a parameter,
 // or of what layers pass on, is sharded, and so are all others with that index.
@@ -46,8 +46,8 @@ public:
   mlir::LogicalResult read(mlir::ModuleOp module);
 
   TableSum &sum() { return tables; }
-  /// The same sum with a price for each byte that a device keeps for long: of parameters, states and
-  /// what repeats stack for other repeats.
+  /// The same sum with a price for each byte that a device keeps for long: of parameters, states
+  /// and what repeats stack for other repeats.
   TableSum sumWithBytes(double secondsPerByte) const;
   double bytesOf(llvm::ArrayRef<unsigned> values) const;
   /// The sharding of a parameter or state in a choice of values.
@@ -59,7 +59,8 @@ public:
   int variableOf(train::VariableOp variable) const;
   /// The value of its variable with which an op, argument, result of a call or variable has such
   /// shardings of operands and results; -1: there is none.
-  int valueWith(int variable, llvm::ArrayRef<Sharding> operands, llvm::ArrayRef<Sharding> results) const;
+  int valueWith(int variable, llvm::ArrayRef<Sharding> operands,
+                llvm::ArrayRef<Sharding> results) const;
   /// A reshard that a choice of values makes, and its seconds of a step.
   struct Sent {
     mlir::Value value;
@@ -138,7 +139,8 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> ofOp, ofVariable;
   llvm::DenseMap<mlir::OpOperand *, const ValueBinding *> bindings;
   std::vector<Uses> allUses;
-  std::vector<std::pair<unsigned, mlir::RankedTensorType>> kept; ///< variables of what is kept for long
+  std::vector<std::pair<unsigned, mlir::RankedTensorType>>
+      kept; ///< variables of what is kept for long
   std::map<std::string, double> reshards;
   std::map<std::vector<unsigned>, cost::GroupLayout> layouts;
 };

@@ -33,23 +33,29 @@ static Error check(const CompileOptions &options) {
   const dist::Mesh &mesh = options.mesh;
   for (const char *flag : {"sequence-parallel", "tensor-2d"})
     if (options.given.count(flag))
-      return createStringError("--" + llvm::Twine(flag) + " is what plan --tensors decides; leave it out");
+      return createStringError("--" + llvm::Twine(flag) +
+                               " is what plan --tensors decides; leave it out");
   if (!options.given.count("mesh"))
-    return createStringError("--tensors needs --mesh with an axis tensor, such as --mesh tensor=4: it "
-                             "searches shardings along that axis");
+    return createStringError(
+        "--tensors needs --mesh with an axis tensor, such as --mesh tensor=4: it "
+        "searches shardings along that axis");
   for (const dist::MeshAxis &axis : mesh.axes)
     if (axis.name != "tensor" && axis.name != "data" && axis.name != "replica" && axis.size > 1)
-      return createStringError("--tensors: mesh axis '" + axis.name + "' is not supported; beside tensor, " +
+      return createStringError("--tensors: mesh axis '" + axis.name +
+                               "' is not supported; beside tensor, " +
                                "a mesh may have data and replica");
   if (mesh.find("tensor") < 0 || mesh.size(mesh.named("tensor")) < 2)
-    return createStringError("--tensors: mesh " + dist::meshText(mesh, true) +
-                             " has no axis tensor of several devices to search along; add e.g. tensor=2");
+    return createStringError(
+        "--tensors: mesh " + dist::meshText(mesh, true) +
+        " has no axis tensor of several devices to search along; add e.g. tensor=2");
   if (!options.seeds.empty())
     return createStringError("--tensors finds seeds itself; leave the recipe's [seeds] out");
   bool isIr = llvm::sys::path::extension(options.model) == ".mlir";
   if (isIr && dist::batchParts(mesh) > 1)
-    return createStringError("--tensors: '" + options.model + "' is written for its batch, which a mesh axis data would "
-                             "divide; leave data out, which does not change what is found within a data rank");
+    return createStringError(
+        "--tensors: '" + options.model +
+        "' is written for its batch, which a mesh axis data would "
+        "divide; leave data out, which does not change what is found within a data rank");
   if (isIr)
     return Error::success();
   if (options.batch == 0)
@@ -96,15 +102,17 @@ static std::string seedOf(const dist::Sharding &sharding, const dist::Mesh &mesh
     texts.push_back(mesh.str(all));
   }
   bool isWhole = sharding.complete().isReplicated();
-  return "[" + llvm::join(texts, ", ") + "]" + (isWhole ? ", replicated = " + mesh.str(tensor) : "");
+  return "[" + llvm::join(texts, ", ") + "]" +
+         (isWhole ? ", replicated = " + mesh.str(tensor) : "");
 }
 
 /// "dimension 1 in 4 parts".
 static std::string wordsOf(const dist::Sharding &sharding, const dist::Mesh &mesh, size_t layers) {
   for (auto [d, axes] : llvm::enumerate(sharding.dims))
     if (!axes.empty())
-      return "dimension " + std::to_string(d - layers) + " of " + std::to_string(sharding.dims.size() - layers) +
-             " in " + std::to_string(mesh.size(axes)) + " parts";
+      return "dimension " + std::to_string(d - layers) + " of " +
+             std::to_string(sharding.dims.size() - layers) + " in " +
+             std::to_string(mesh.size(axes)) + " parts";
   return sharding.partial.empty() ? "whole on each device" : "a term of the sum on each device";
 }
 
@@ -128,7 +136,8 @@ static TensorPlan planOf(StringRef name, const CompileOptions &options, ModuleOp
   plan.options = options;
   plan.cost = search.sum().costOf(minimum.values);
   for (const dist::TensorSearch::Sent &sent : search.sent(minimum.values))
-    plan.reshards.push_back({nameOf(sent.value), sent.from.str(mesh), sent.to.str(mesh), sent.seconds});
+    plan.reshards.push_back(
+        {nameOf(sent.value), sent.from.str(mesh), sent.to.str(mesh), sent.seconds});
   for (auto variable : module.getOps<train::VariableOp>()) {
     if (!variable.isParameter())
       continue;
@@ -149,10 +158,11 @@ static TensorPlan planOf(StringRef name, const CompileOptions &options, ModuleOp
   return plan;
 }
 
-/// The fastest plan that fits among those of several prices for bytes: rising ones until one fits, then
-/// ones between the highest that is too low and the lowest that is not. Nothing if none fits.
-static std::optional<TensorPlan> withinMemory(const CompileOptions &options, double capacity, ModuleOp module,
-                                              dist::TensorSearch &search, const dist::TableSum::Minimum &minimum) {
+/// The fastest plan that fits among those of several prices for bytes: rising ones until one fits,
+/// then ones between the highest that is too low and the lowest that is not. Nothing if none fits.
+static std::optional<TensorPlan> withinMemory(const CompileOptions &options, double capacity,
+                                              ModuleOp module, dist::TensorSearch &search,
+                                              const dist::TableSum::Minimum &minimum) {
   constexpr int rounds = 10;
   std::optional<TensorPlan> best;
   std::map<std::vector<unsigned>, bool> known = {{minimum.values, false}};
@@ -219,8 +229,9 @@ Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &option
   CompileOptions sequence = options;
   sequence.sequenceParallel = true;
   sequence.given.insert("sequence-parallel");
-  for (auto &[name, preset] : {std::pair<const char *, const CompileOptions &>("tensor parallelism", options),
-                               {"tensor and sequence parallelism", sequence}}) {
+  for (auto &[name, preset] :
+       {std::pair<const char *, const CompileOptions &>("tensor parallelism", options),
+        {"tensor and sequence parallelism", sequence}}) {
     result.plans.emplace_back().name = name;
     result.plans.back().options = preset;
   }
@@ -236,18 +247,21 @@ Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &option
   // Of two equally fast ones the preset, which the user knows, comes first.
   llvm::stable_sort(result.plans, [&](const TensorPlan &a, const TensorPlan &b) {
     auto rank = [&](const TensorPlan &plan) {
-      return std::tuple(!plan.candidate.refused.empty(), !plan.candidate.fits(capacity), plan.candidate.seconds);
+      return std::tuple(!plan.candidate.refused.empty(), !plan.candidate.fits(capacity),
+                        plan.candidate.seconds);
     };
     return rank(a) < rank(b);
   });
-  result.fitting = llvm::count_if(result.plans, [&](const TensorPlan &plan) { return plan.candidate.fits(capacity); });
+  result.fitting = llvm::count_if(
+      result.plans, [&](const TensorPlan &plan) { return plan.candidate.fits(capacity); });
   if (result.fitting == 0) {
     const Candidate &first = result.plans.front().candidate;
     if (!first.refused.empty())
       return createStringError(first.refused);
     return createStringError("no plan fits into the " + llvm::Twine(int64_t(capacity)) +
                              " bytes of a device: '" + result.plans.front().name + "' needs " +
-                             llvm::Twine(first.bytes) + "; use more devices, or --remat, --zero or --offload");
+                             llvm::Twine(first.bytes) +
+                             "; use more devices, or --remat, --zero or --offload");
   }
   return result;
 }

@@ -26,7 +26,8 @@ struct TensorPlan {
   std::string name;       ///< "tensor parallelism", "search"
   CompileOptions options; ///< of its compilation
   Candidate candidate;    ///< what the simulation says of it
-  /// Of what the search found: all parameters, and what layers pass on; what is sent, the longest first.
+  /// Of what the search found: all parameters, and what layers pass on; what is sent, the longest
+  /// first.
   std::vector<FoundTensor> tensors;
   std::vector<FoundReshard> reshards;
   double cost = 0; ///< seconds by the search's tables
