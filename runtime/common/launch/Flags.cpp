@@ -216,13 +216,17 @@ static std::string unlessSeveralRanks(const Options &options, const Plan &plan) 
 }
 
 static std::string unlessFellows(const Options &options, const Plan &plan) {
-  size_t ranks = 1;
+  if (options.stragglers == 0)
+    return "";
+  size_t fellows = 1;
   for (const plan::MeshAxis &axis : plan.mesh)
-    ranks *= size_t(axis.size);
+    fellows *= hasUnevenWork(plan, axis) ? 1 : size_t(axis.size);
   // Each program is that of one position along the axis pipe.
-  return ranks > plan.programs.size() || options.stragglers == 0
+  if (fellows <= plan.programs.size())
+    return "compares ranks that do the same work, but no two ranks of this executable do: leave it out";
+  return options.stragglers <= options.steps || options.steps == 0
              ? ""
-             : "compares ranks that do the same work, but no two ranks of this executable do: leave it out";
+             : text("measures step ", options.stragglers, " first, but the run has ", options.steps, " steps: choose fewer");
 }
 
 static std::string unlessInterval(const Options &options, const Plan &) {

@@ -56,6 +56,7 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
     }
     if (!options.trace.empty() || options.stragglers) {
       context->trace = std::make_unique<Trace>();
+      context->trace->recording = context->trace->keeping = !options.trace.empty();
       if (context->device)
         context->trace->kernelCategory = "gpu";
     }

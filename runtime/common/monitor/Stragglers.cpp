@@ -15,25 +15,25 @@
 
 using namespace meshwright;
 
-/// Of an even number of values the mean of the two in the middle.
-static double medianOf(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  std::sort(values.begin(), values.end());
+/// Of an even number of values, which are in order, the mean of the two in the middle.
+static double medianOf(const std::vector<double> &values) {
   size_t half = values.size() / 2;
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-RankTimes::RankTimes(std::vector<int32_t> work) : work(std::move(work)), last(this->work.size()), told(this->work.size()) {}
-
-double RankTimes::median(size_t rank) const { return medianOf({last[rank].begin(), last[rank].end()}); }
+RankTimes::RankTimes(std::vector<int32_t> work)
+    : work(std::move(work)), last(this->work.size()), medians(this->work.size()), told(this->work.size()) {}
 
 double RankTimes::fellows(size_t rank) const {
-  std::vector<double> medians;
-  for (size_t other = 0; other < work.size(); ++other)
-    if (other != rank && work[other] == work[rank])
-      medians.push_back(median(other));
-  return medianOf(std::move(medians));
+  auto group = sorted.find(work[rank]);
+  if (group == sorted.end() || group->second.size() < 2)
+    return 0;
+  // The median of all but one of the values: those behind it move up by one.
+  const std::vector<double> &values = group->second;
+  auto own = size_t(std::lower_bound(values.begin(), values.end(), medians[rank]) - values.begin());
+  auto other = [&](size_t i) { return values[i < own ? i : i + 1]; };
+  size_t others = values.size() - 1, half = others / 2;
+  return others % 2 ? other(half) : (other(half - 1) + other(half)) / 2;
 }
 
 std::pair<size_t, double> RankTimes::slowest() const {
@@ -45,11 +45,18 @@ std::pair<size_t, double> RankTimes::slowest() const {
 }
 
 std::vector<size_t> RankTimes::add(const std::vector<float> &seconds) {
+  sorted.clear();
   for (size_t rank = 0; rank < work.size(); ++rank) {
     last[rank].push_back(seconds[rank]);
     if (last[rank].size() > window)
       last[rank].pop_front();
+    std::vector<double> values(last[rank].begin(), last[rank].end());
+    std::sort(values.begin(), values.end());
+    medians[rank] = medianOf(values);
+    sorted[work[rank]].push_back(medians[rank]);
   }
+  for (auto &[number, values] : sorted)
+    std::sort(values.begin(), values.end());
   std::vector<size_t> found;
   for (size_t rank = 0; rank < work.size() && last[rank].size() == window; ++rank) {
     double others = fellows(rank), ratio = others > 0 ? median(rank) / others : 1;
@@ -67,8 +74,8 @@ template <typename T> static std::vector<T> gathered(RankGroup &world, ElementTy
   return all;
 }
 
-Stragglers::Stragglers(RankGroup &world, int32_t program)
-    : world(world), times(gathered(world, ElementType::I32, &program, 1)) {
+Stragglers::Stragglers(RankGroup &world, int32_t work)
+    : world(world), times(gathered(world, ElementType::I32, &work, 1)) {
   // Names of hosts travel as words of four bytes.
   std::array<int32_t, 16> name = {};
   gethostname(reinterpret_cast<char *>(name.data()), sizeof(name) - 1);

@@ -3,9 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Ranks wait for each other, so that their steps take equally long and hide which of them is slow. What tells them apart
-// is the time of their kernels alone. Ranks with the same program do the same work, but for what data decides (routed
-// tokens, lengths of documents): one whose kernels take longer over many steps is slow itself, because of its clock,
-// its cooling, or other processes on its machine.
+// is the time of their kernels alone. Ranks with the same program and the same share of attention do the same work, but for
+// what data decides (routed tokens, lengths of documents): one whose kernels take longer over many steps is slow itself,
+// because of its clock, its cooling, or other processes on its machine.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_STRAGGLERS_H
@@ -13,7 +13,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace meshwright {
@@ -35,7 +37,7 @@ public:
   std::vector<size_t> add(const std::vector<float> &seconds);
 
   /// A rank's median over its window, and the median of those of the other ranks with its work; 0 where it has none.
-  double median(size_t rank) const;
+  double median(size_t rank) const { return medians[rank]; }
   double fellows(size_t rank) const;
   /// The rank with the largest ratio of the two, and this ratio: 1 where no rank has fellows.
   std::pair<size_t, double> slowest() const;
@@ -43,13 +45,15 @@ public:
 private:
   std::vector<int32_t> work;
   std::vector<std::deque<float>> last;
+  std::vector<double> medians;
+  std::map<int32_t, std::vector<double>> sorted; ///< the medians of the ranks of each work
   std::vector<bool> told;
 };
 
 class Stragglers {
 public:
-  /// `program`: which program this rank runs. Collective.
-  Stragglers(RankGroup &world, int32_t program);
+  /// Ranks with the same number `work` do the same work. Collective.
+  Stragglers(RankGroup &world, int32_t work);
 
   /// Takes the seconds of this rank's kernels in a step. Returns what is worth a word, on rank 0. Collective.
   std::vector<std::string> note(double seconds);

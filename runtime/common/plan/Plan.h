@@ -214,6 +214,11 @@ struct Plan : plan::Header, NeededMemory {
   static ArenaRange rangeOf(const std::map<std::string, Port> &ports);
 };
 
+/// Whether the plan gives ranks along an axis unequal work: where attention's positions are not balanced.
+inline bool hasUnevenWork(const Plan &plan, const MeshAxis &axis) {
+  return plan.attentionImbalance.value_or(1) > 1.02 && axis.name.rfind("context", 0) == 0;
+}
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_PLAN_H

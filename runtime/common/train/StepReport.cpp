@@ -190,7 +190,7 @@ void StepReport::readScale(StepMetrics &result) {
 bool StepReport::isLogged(const StepMetrics &result) const {
   int64_t every = std::max<int64_t>(run.options.logEvery, 1), done = result.step + 1;
   return done % every == 0 || done == run.options.steps || result.skipped || result.evaluatedOnly ||
-         !result.evaluations.empty() || !result.norms.empty();
+         !result.evaluations.empty() || !result.norms.empty() || result.slowest;
 }
 
 void StepReport::write(const StepMetrics &result) {

@@ -35,11 +35,21 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (options.checkReplicas)
     replicas.emplace(context);
   if (options.stragglers)
-    stragglers.emplace(*context.world, int32_t(plan.program));
+    stragglers.emplace(*context.world, workOf(plan, context.rank()));
   run.loadWeights();
   peak = peakOfAll();
   context.world->barrier(); // Every rank has what it needs.
   report.open(evaluationsOf(batches), peak > 0);
+}
+
+/// A number that ranks share that do the same work.
+static int32_t workOf(const Plan &plan, int64_t rank) {
+  int64_t work = int64_t(plan.program);
+  std::vector<int64_t> at = plan.coordinates(rank);
+  for (size_t axis = 0; axis < plan.mesh.size(); ++axis)
+    if (hasUnevenWork(plan, plan.mesh[axis]))
+      work = work * plan.mesh[axis].size + at[axis];
+  return int32_t(work);
 }
 
 /// What all ranks compute at most, in FLOP/s, or 0 where --peak-flops does not say it.
@@ -265,6 +275,7 @@ int Trainer::runSteps() {
     if (isMeasured(step)) {
       for (const std::string &words : stragglers->note(double(context.trace->kernels) / 1e9))
         run.note(text("step ", step, ": ", words));
+      context.trace->recording = context.trace->keeping; // What follows is none of the step.
       result.slowest = stragglers->slowest();
     }
     bool last = step + 1 == options.steps;

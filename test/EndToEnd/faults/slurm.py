@@ -161,10 +161,10 @@ daemons = [subprocess.Popen([program, "-D", "-f", work / "slurm.conf"], stdout=o
            for program in ("slurmctld", "slurmd")]
 try:
     compile(golden.config, "exe", mesh="data=2", batch=4, seq=32)
-    losses = unbroken(400)
+    losses = unbroken(2500)
     wait("the node", lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%T"], capture_output=True, text=True).stdout)
 
-    call(["srun", "--mpi=pmix", "-n2", work / "exe", *flags(dict(RUN, steps=400, metrics="srun.jsonl"))])
+    call(["srun", "--mpi=pmix", "-n2", work / "exe", *flags(dict(RUN, steps=len(losses), metrics="srun.jsonl"))])
     check(rows("srun.jsonl") == losses, "tasks of srun compute other losses than threads")
     print("srun: 2 tasks, the losses of 2 threads", flush=True)
 

@@ -4,8 +4,8 @@ parallelism and ZeRO; each run must have the losses, gradient norms and weights 
 
   pipelines.py INPUTS WORK [--all [--part I/N] | --rows MODEL:ROW...]
 
-Alone: every other row of OFTEN, with MPI too. --all: each schedule with each policy, in a third of the models each, with the other strategies in
-turn, so that every strategy meets every schedule and policy; every fourth row with MPI. --part: every N-th row of them from the I-th on. A row is written as for golden.py; auto stands for
+Alone: every other row of OFTEN, with MPI too. --all: each schedule with each policy, each in a third of the models, with the other
+strategies in turn; every fourth row with MPI. --part: every N-th row of them from the I-th on. A row is written as for golden.py; auto stands for
 the budget halfway between the plans of `none` and `full`.
 """
 import json
@@ -45,17 +45,19 @@ def least(schedule, stages):
 
 
 def every_row():
-    for number, (model, stages) in enumerate(MODELS):
+    turns = {schedule: 0 for schedule in SCHEDULES}
+    for model, stages in MODELS:
         golden = Golden(INPUTS / model)
         config = json.load(open(golden.config))
         layers, batch, turn = config.get("n_layer") or config["num_hidden_layers"], golden.size["batch"], 0
-        for place, schedule in enumerate(SCHEDULES):
+        for schedule in SCHEDULES:
             fewest, multiple = least(schedule, stages)
             chunks = stages * (2 if schedule in ("interleaved:2", "zb-v", "v-half", "v-min", "dualpipe-v") else 1)
             if chunks > layers:
                 continue
-            # Every third policy, and other ones for the next schedule and for the next model.
-            for policy in POLICIES[(number + place) % 3::3]:
+            # Every third policy, and other ones for the schedule's next model.
+            first, turns[schedule] = turns[schedule] % 3, turns[schedule] + 1
+            for policy in POLICIES[first::3]:
                 # The next strategy that this schedule has enough microbatches for.
                 for _ in OTHERS[stages]:
                     other, turn = OTHERS[stages][turn % len(OTHERS[stages])], turn + 1
