@@ -230,3 +230,38 @@ exec.program @downwards {
   exec.all_reduce sum %sum to %sum over ["data"] : memref<3x16xf32> to memref<3x16xf32>
   exec.copy %sum to %y : memref<3x16xf32> to memref<3x16xf32>
 }
+
+// -----
+
+// Of microbatches of which a step may have fewer none is known to be the last: the sum of all is reduced behind the loop.
+// CHECK-LABEL: exec.program @ramped
+// CHECK: exec.loop %{{.*}} = 2 times(
+// CHECK: exec.loop %{{.*}} = 3 {
+// CHECK-NOT: exec.when
+// CHECK-NOT: exec.all_reduce
+// CHECK: exec.copy
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: exec.all_reduce sum %{{.*}} {exec.async_token = 0 : i64} : memref<3x16xf32>
+// CHECK-NEXT: exec.copy
+// CHECK-NEXT: exec.wait 0
+dist.mesh @mesh ["data" = 2]
+exec.program @ramped {
+  %x = exec.buffer "x" input input "x" : memref<2x16xf32>
+  %n = exec.buffer "n" input input "microbatches" : memref<i32>
+  %start = exec.buffer "start" input input "start" : memref<3x16xf32>
+  %sum = exec.buffer "sum" gradient : memref<3x16xf32>
+  %y = exec.buffer "y" output output "y" : memref<3x16xf32>
+  %z = exec.buffer "z" output output "z" : memref<2x16xf32>
+  exec.copy %start to %sum : memref<3x16xf32> to memref<3x16xf32>
+  exec.loop %m = 2 times(%n : memref<i32>) attributes {train.role = #train.role<microbatch>} {
+    %xm = exec.slot %x[%m] : memref<2x16xf32> -> memref<16xf32>
+    exec.loop %i = 3 {
+      %s = exec.slot %sum[%i] : memref<3x16xf32> -> memref<16xf32>
+      exec.copy %xm to %s : memref<16xf32> to memref<16xf32>
+    }
+  }
+  exec.all_reduce sum %sum to %sum over ["data"] : memref<3x16xf32> to memref<3x16xf32>
+  exec.copy %x to %z : memref<2x16xf32> to memref<2x16xf32>
+  exec.copy %sum to %y : memref<3x16xf32> to memref<3x16xf32>
+}

@@ -359,3 +359,63 @@ module attributes {exec.arena_bytes = 384 : i64} {
     exec.wait 1
   }
 }
+
+// -----
+
+// Communication of the last iteration alone does not run where a loop ends before it.
+module attributes {exec.arena_bytes = 448 : i64} {
+  dist.mesh @mesh ["data" = 2]
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<16xf32>
+    %sum = exec.buffer "sum" gradient offset 192 : memref<16xf32>
+    exec.loop %i = 3 times(%n : memref<i32>) attributes {train.role = #train.role<microbatch>} {
+      exec.copy %x to %sum : memref<16xf32> to memref<16xf32>
+      exec.when %i from 2 to 3 {
+        // expected-error @below {{runs in iterations from 2 to 3 of a loop that may end after iteration 0: data may leave it out}}
+        exec.all_reduce sum %sum to %sum over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+      }
+    }
+    exec.wait 0
+    exec.copy %sum to %y : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// Nor does that of a loop inside, which waits for nothing, where the first iteration stands before the loop.
+module attributes {exec.arena_bytes = 448 : i64} {
+  dist.mesh @mesh ["data" = 2]
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<16xf32>
+    exec.loop %i = 3 times(%n : memref<i32>) from 1 {
+      exec.loop %l = 2 {
+        exec.when %i from 2 to 3 {
+          // expected-error @below {{runs in iterations from 2 to 3 of a loop that may end after iteration 1: data may leave it out}}
+          exec.all_reduce sum %x to %y over ["data"] : memref<16xf32> to memref<16xf32>
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+// What the first iteration starts is no less than what any number of them does.
+module attributes {exec.arena_bytes = 448 : i64} {
+  dist.mesh @mesh ["data" = 2]
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %n = exec.buffer "n" input input "n" offset 64 : memref<i32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<16xf32>
+    exec.loop %i = 3 times(%n : memref<i32>) attributes {train.role = #train.role<microbatch>} {
+      exec.when %i from 0 to 1 {
+        exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+      }
+    }
+    exec.wait 0
+  }
+}

@@ -33,7 +33,8 @@ static SlotOp slotOf(Operation *op, Value stack) {
 }
 
 /// The loop each iteration of which leaves its own slot of `stack` as `op`, which comes
-/// later in the block of the loop or of one around it, finds it; or null.
+/// later in the block of the loop or of one around it, finds it; or null. Of loops that run as often as
+/// memory says no iteration is known to be the last, so what is left behind them is not known inside.
 static LoopOp loopThatFills(Value stack, Operation *op, const ProgramLiveness &liveness) {
   // The last one before `op`.
   Operation *last = nullptr;
@@ -42,6 +43,8 @@ static LoopOp loopThatFills(Value stack, Operation *op, const ProgramLiveness &l
         at && at != op && at->isBeforeInBlock(op) && (!last || last->isBeforeInBlock(at)))
       last = at;
   while (auto loop = dyn_cast_or_null<LoopOp>(last)) {
+    if (loop.getTimes())
+      return {};
     Operation *inside = nullptr;
     bool ownSlots = true;
     for (OpAccess &access : liveness.accesses(stack)) {

@@ -44,7 +44,7 @@ public:
 
   LogicalResult run() {
     if (failed(checkOps()) || failed(checkBuffers()) || failed(checkWrites()) ||
-        failed(checkTokens()))
+        failed(checkTokens()) || failed(checkConditions()))
       return failure();
     return verifyRun(program);
   }
@@ -56,6 +56,7 @@ private:
   LogicalResult checkBuffers();
   LogicalResult checkWrites();
   LogicalResult checkTokens();
+  LogicalResult checkConditions();
 
   ProgramOp program;
   BySpace<int64_t> arenas;
@@ -228,6 +229,25 @@ LogicalResult ProgramVerifier::checkTokens() {
         return WalkResult::interrupt();
       }
     return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// A loop with `times` may end after its first iteration, so that communication of later ones alone might never start. A
+/// wait for it would not notice: what has not started does not run.
+LogicalResult ProgramVerifier::checkConditions() {
+  WalkResult result = program.walk([&](WhenOp when) {
+    LoopOp loop = when.getLoop();
+    int64_t first = loop.getFrom(), begin = when.getBegin(), end = when.getEnd();
+    if (!loop.getTimes() || (begin <= first && first < end))
+      return WalkResult::advance();
+    return when.walk([&](Operation *op) {
+      if (!queueOf(op))
+        return WalkResult::advance();
+      op->emitOpError("runs in iterations from ") << begin << " to " << end << " of a loop that may end after iteration " << first
+                                                  << ": data may leave it out";
+      return WalkResult::interrupt();
+    });
   });
   return failure(result.wasInterrupted());
 }
