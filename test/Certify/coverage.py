@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Prints which golden models are proved (`meshwright compile --certify`) under which strategies.
 
-  coverage.py WORK [--every N] [--models A,B] [--strategies A,B] [--at-least N] [--reasons] [-j N]
+  coverage.py WORK [--every N] [--models A,B] [--strategies A,B] [--at-least N] [--at-most N] [--reasons] [-j N]
 
 The models are those of test/Golden/models.json, and of shared/golden where that folder is beside the
 repository. --every N takes each Nth model. The first table has a row for each strategy: models proved, models not
 proved, and models that the compiler refuses with it, such as a mesh axis `expert` for models without experts. The
 second one has a row for each reason for which programs are not proved, most frequent first, with an example.
---at-least N fails if fewer programs are proved. --reasons prints each program that is not proved with its reason.
+--at-least N fails if fewer programs are proved, --at-most N if more are not. --reasons prints each program that is not proved with its reason.
 """
 import argparse
 import collections
@@ -74,6 +74,7 @@ def main():
     parser.add_argument("--models", default="")
     parser.add_argument("--strategies", default="")
     parser.add_argument("--at-least", type=int, default=0)
+    parser.add_argument("--at-most", type=int, default=None)
     parser.add_argument("--reasons", action="store_true")
     parser.add_argument("-j", type=int, default=2)
     args = parser.parse_args()
@@ -125,6 +126,8 @@ def main():
         print(f"{len(programs):5}  {reason[:200]}  (e.g. {programs[0][0]}, {programs[0][1]})")
     if proved < args.at_least or broken:
         sys.exit(f"FAIL {proved} programs are proved, fewer than {args.at_least}, or {broken} compiles failed")
+    if args.at_most is not None and others > args.at_most:
+        sys.exit(f"FAIL {others} programs are not proved, more than {args.at_most}")
 
 
 if __name__ == "__main__":
