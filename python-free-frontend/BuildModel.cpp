@@ -57,6 +57,16 @@ static FileRows rowsOf(const Model &m, int part) {
       addHead(rows.runs, m, head * d, permuted);
     return rows;
   }
+  if (m.family.qkv == QKVStorage::Shards) {
+    static constexpr int64_t parts = 4, places[] = {0, 2, 1};
+    int64_t heads = m.heads / parts;
+    rows.full = all;
+    rows.period = all / parts;
+    rows.offset = places[part] * heads * d;
+    for (int64_t head = 0; head < heads; ++head)
+      addHead(rows.runs, m, head * d, permuted);
+    return rows;
+  }
   if (m.family.gatedAttention && part == 0) {
     rows.full = 2 * sizes[0];
     rows.period = 2 * d;
@@ -99,6 +109,19 @@ struct LayerBuilder {
   int64_t rows, sequence;
   LayerValues of;
   const LayerNames &names = m.family.names;
+  /// Names of its norms.
+  struct Norms {
+    StringRef attention, attentionPost, mlp, mlpPost;
+  };
+  Norms norms() const {
+    const auto &own = m.family.recurrence.norms;
+    bool recurs = kind.mixer != Mixer::Attention && kind.mixer != Mixer::None;
+    if (recurs && !own.attention.empty())
+      return {own.attention, {}, own.mlp, {}};
+    if (!m.postNorms)
+      return {names.attentionNorm, {}, names.mlpNorm, {}};
+    return {names.attentionNorm, names.attentionPostNorm, names.mlpNorm, names.mlpPostNorm};
+  }
 
   /// A weight and bias of `name`, read from `tensor` if that is another one.
   Value linear(StringRef name, Value x, int64_t in, int64_t out, bool biased, double std,
@@ -153,6 +176,8 @@ struct LayerBuilder {
   }
 
   Value attention(Value h, Value cos, Value sin);
+  /// What heads give, [rows, sequence, heads, width], times a function of h.
+  Value gateHeads(Value a, Value h);
   /// Attention of a decoder to what an encoder gives.
   Value crossAttention(Value h);
   /// xIELU of what the MLP's first product gives.
@@ -173,7 +198,7 @@ struct LayerBuilder {
 Value LayerBuilder::attention(Value h, Value cos, Value sin) {
   if (m.family.latent.used)
     return buildLatentAttention(g, m, kind, h, cos, sin);
-  int64_t d = m.headDim, queries = m.heads * d;
+  int64_t d = m.headDim, dims[] = {d, d, m.valueDim}, queries = m.heads * m.valueDim;
   StringRef parts[] = {names.q, names.k, names.v}, norms[] = {names.qNorm, names.kNorm};
   int64_t counts[] = {m.heads, m.kvHeads, m.kvHeads};
   Value qkv[3];
@@ -181,7 +206,7 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
   int own = kind.reuses ? 1 : 3, turning = std::min(own, 2);
   auto split = [&](int i) {
     g.part(parts[i]);
-    qkv[i] = g.reshape(qkv[i], {rows, sequence, counts[i], d});
+    qkv[i] = g.reshape(qkv[i], {rows, sequence, counts[i], dims[i]});
   };
   for (int i = 0; i < own; ++i) {
     if (i == 2 && kind.valuesAreKeys) {
@@ -189,7 +214,7 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
       continue;
     }
     qkv[i] =
-        linear(parts[i], h, m.hidden, counts[i] * d, m.qkvBias, m.std, names.qkv, rowsOf(m, i));
+        linear(parts[i], h, m.hidden, counts[i] * dims[i], m.qkvBias, m.std, names.qkv, rowsOf(m, i));
     if (i < 2 && m.headNorm == HeadNorm::Whole)
       qkv[i] = norm(norms[i], qkv[i], counts[i] * d, normRows(counts[i] * d));
     qkv[i] = g.clamp(qkv[i], m.clip);
@@ -224,17 +249,20 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     g.part("self_attn.v_norm");
     qkv[2] = g.norm(m.family.norm, qkv[2], {}, {}, m.eps, false);
   }
+  qkv[2] = g.scale(qkv[2], m.valueFactor);
   if (kind.stores) {
     g.setLastSum(1, qkv[1]);
     g.setLastSum(0, qkv[2]);
   }
   g.part(names.attention);
   Value sinks;
-  if (!m.family.sinks.empty())
+  if (kind.sinks)
     sinks = g.weight({m.family.sinks, {m.heads}, m.std});
   Value a = g.attention(qkv[0], qkv[1], qkv[2],
                         {of.slopes, sinks, of.distances, of.states ? Value() : of.lengths},
                         specOf(m, kind));
+  if (m.gatesHeads)
+    a = gateHeads(a, h);
   a = g.reshape(a, {rows, sequence, queries});
   if (m.family.gatedAttention) {
     FileRows where{d, 2 * queries, 2 * d, {0, d, 1}};
@@ -242,6 +270,22 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     a = g.mul(a, train::SigmoidOp::create(g.builder, g.where(), gate));
   }
   return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
+}
+
+Value LayerBuilder::gateHeads(Value a, Value h) {
+  const HeadGate &gate = m.family.headGate;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(a.getType()).getShape();
+  int64_t width = m.gatesElements ? shape[3] : 1;
+  Value y = linear(gate.part, h, m.hidden, m.heads * width, false, m.std);
+  if (gate.softplus) {
+    // log(exp(y) + exp(0))
+    FullPrecision full(g.builder);
+    y = g.reshape(y, {rows, sequence, m.heads * width, 1});
+    y = train::LogSumExpOp::create(g.builder, g.where(), g.pad(y, 3, 0, 2));
+  } else {
+    y = train::SigmoidOp::create(g.builder, g.where(), y);
+  }
+  return g.mul(a, m.gatesElements ? g.reshape(y, shape) : g.broadcast(y, shape, {3}));
 }
 
 Value LayerBuilder::crossAttention(Value h) {
@@ -358,7 +402,8 @@ Value LayerBuilder::build(Value cos, Value sin) {
       x = norm(names.crossNorm, residual(x, crossAttention(x), m.residualDropout), hidden);
     return norm(names.mlpNorm, residual(x, mlp(x), m.mlpDropout), hidden);
   }
-  Value h = kind.normed ? norm(names.attentionNorm, x, hidden) : x;
+  Norms norms = this->norms();
+  Value h = kind.normed ? norm(norms.attention, x, hidden) : x;
   if (kind.mixer == Mixer::None)
     return residual(x, mlp(h), m.mlpDropout);
   bool recurs = kind.mixer != Mixer::Attention;
@@ -369,7 +414,7 @@ Value LayerBuilder::build(Value cos, Value sin) {
     Value attended = attention(g.scale(h, m.factors.attentionInput), cos, sin);
     a = g.add(g.scale(a, m.factors.mixerOutput), g.scale(attended, m.factors.attentionOutput));
   }
-  a = norm(names.attentionPostNorm, a, hidden);
+  a = norm(norms.attentionPost, a, hidden);
   if (!kind.feedsForward)
     return residual(x, a, m.residualDropout);
   if (m.parallel) {
@@ -382,14 +427,14 @@ Value LayerBuilder::build(Value cos, Value sin) {
   x = residual(x, a, m.residualDropout);
   if (of.states)
     x = residual(x, crossAttention(norm(names.crossNorm, x, hidden)), m.residualDropout);
-  h = norm(names.mlpNorm, x, hidden);
+  h = norm(norms.mlp, x, hidden);
   Value y = mlp(h);
   if (kind.sparse && m.family.experts.beside) {
     Value own = norm((names.mlpNorm + "_2").str(), x, hidden);
     Value ofExperts = buildExperts(g, m, rows, sequence, own, x);
     y = g.add(norm((names.mlpPostNorm + "_1").str(), y, hidden), norm((names.mlpPostNorm + "_2").str(), ofExperts, hidden));
   }
-  x = residual(x, norm(names.mlpPostNorm, y, hidden), m.mlpDropout);
+  x = residual(x, norm(norms.mlpPost, y, hidden), m.mlpDropout);
   if (of.inputs)
     x = g.add(x, ofToken(x));
   if (m.family.layerScale.empty())
@@ -415,15 +460,16 @@ Value LayerBuilder::ofToken(Value x) {
 /// A norm outside of the layers. Its tensors' names begin with `base`.
 static Value buildNorm(ModelGraph &g, const Model &m, StringRef base, StringRef name, Value x) {
   const Family &f = m.family;
+  int64_t width = cast<RankedTensorType>(x.getType()).getShape().back();
   // Two stacks have norms of one name.
   std::string part = ((g.source ? base : "") + name).str();
   g.part(part);
   std::string weight = part + ".weight", bias = part + ".bias";
   Value w, b;
   if (m.normWeight)
-    w = g.weight({weight, {m.hidden}, 0, f.normPlusOne ? 0.0 : 1.0, (base + name + ".weight").str()});
+    w = g.weight({weight, {width}, 0, f.normPlusOne ? 0.0 : 1.0, (base + name + ".weight").str()});
   if (m.normBias)
-    b = g.weight({bias, {m.hidden}, 0, 0, (base + name + ".bias").str()});
+    b = g.weight({bias, {width}, 0, 0, (base + name + ".bias").str()});
   return g.norm(f.norm, x, w, b, m.eps, f.normPlusOne);
 }
 
@@ -443,25 +489,35 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
   if (!table)
     table = weight(f.embedding, m.vocabulary + f.moreRows, m.embeddingWidth);
   Value x = g.scale(g.embedding(table, ids, m.padding), m.embeddingFactor);
-  if (m.embeddingWidth != m.hidden)
+  bool projected = m.embeddingWidth != m.hidden;
+  int64_t width = f.projectsLast ? m.embeddingWidth : m.hidden;
+  if (projected && !f.projectsLast)
     x = g.linear(x, weight(f.projectIn, m.hidden, m.embeddingWidth));
+  if (f.embeddingNormFirst)
+    x = buildNorm(g, m, m.base, f.embeddingNorm, x);
   if (!f.typeTable.empty()) {
     // All tokens are of the first segment.
-    Value types = weight(f.typeTable, m.types, m.hidden);
-    x = g.add(x, g.reshape(g.firstRows(types, 1), {m.hidden}));
+    Value types = weight(f.typeTable, m.types, width);
+    x = g.add(x, g.reshape(g.firstRows(types, 1), {width}));
   }
   if (!f.positionTable.empty()) {
     // No position selects the first rows, but they are of the table that is trained.
-    Value positions = weight(f.positionTable, m.positionOffset + m.positions, m.hidden);
+    Value positions = weight(f.positionTable, m.positionOffset + m.positions, width);
     x = g.add(x, g.positionRows(positions, sequence, m.positionOffset));
   }
-  if (f.sinusoids) {
+  if (f.sinusoids.used) {
     g.part(m.base + "embed_positions");
-    x = g.add(x, g.sinusoids(sequence, m.hidden));
+    int64_t first = f.sinusoids.afterPadding ? m.padding + 1 : f.sinusoids.first;
+    x = g.add(x, g.sinusoids(sequence, m.hidden, first, f.sinusoids.toEnd));
   }
-  if (!f.embeddingNorm.empty())
+  if (!f.embeddingNorm.empty() && !f.embeddingNormFirst)
     x = buildNorm(g, m, m.base, f.embeddingNorm, x);
-  return g.dropout(x, m.embeddingDropout);
+  x = g.dropout(x, m.embeddingDropout);
+  if (!projected || !f.projectsLast)
+    return x;
+  std::string bias = (f.projectIn + ".bias").str();
+  Value matrix = weight(f.projectIn, m.hidden, m.embeddingWidth);
+  return g.linear(x, matrix, g.weight({bias, {m.hidden}, 0, 0, m.base + bias}));
 }
 
 /// What layers add of tokens: of all layers one after the other, [rows, sequence, layers * width].
@@ -540,8 +596,9 @@ static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
   std::string weight = (transform.dense + ".weight").str(),
               bias = (transform.dense + ".bias").str();
   g.part(transform.dense);
-  Value w = g.weight({weight, {m.hidden, m.hidden}, m.projectionStd});
-  x = g.linear(x, w, m.transformBias ? g.weight({bias, {m.hidden}}) : Value());
+  int64_t width = m.family.projectsLast ? m.embeddingWidth : m.hidden;
+  Value w = g.weight({weight, {width, m.hidden}, m.projectionStd});
+  x = g.linear(x, w, m.transformBias ? g.weight({bias, {width}}) : Value());
   g.part(transform.function);
   return buildNorm(g, m, "", transform.norm, g.activation(m.transformActivation, x));
 }
@@ -582,7 +639,7 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
   Value inputs;
   if (m.inputWidth)
     inputs = buildInputs(g, m, ids, x);
-  std::pair<Value, Value> stored[2]; ///< by kind of layer
+  SmallVector<std::pair<Value, Value>> stored(std::max<size_t>(angles.size(), 1)); ///< by kind of layer
   // Layers of one kind in a row share a function.
   for (int64_t first = 0; first < m.layers;) {
     int64_t end = first + 1;
@@ -596,10 +653,13 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     auto [cos, sin] = kind.table < 0 ? std::pair<Value, Value>() : angles[size_t(kind.table)];
     // Some layers have other sizes.
     Model own = m;
+    own.heads = kind.heads ? kind.heads : m.heads;
     own.kvHeads = kind.kvHeads ? kind.kvHeads : m.kvHeads;
     own.inner = kind.inner ? kind.inner : m.inner;
     if (kind.headDim)
-      own.headDim = own.turned = kind.headDim;
+      own.headDim = own.valueDim = kind.headDim;
+    if (kind.table >= 0)
+      own.turned = m.tables[size_t(kind.table)].turned;
     if (inputs)
       of.inputs = inputsOf(g, m, inputs, run);
     auto &[keys, values] = stored[size_t(std::max(kind.table, 0))];
@@ -626,6 +686,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
                                                 const ModelOptions &options, MLIRContext &context) {
   const Family &f = m.family;
   bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0 ||
+               m.mlpDropout > 0 ||
                m.innerDropout > 0;
   ModelGraph g(context, f.name, options, drops, f.layerPrefix,
                (m.base + f.layerPrefix + ".{layer}").str());
@@ -640,7 +701,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     g.positions = positions;
   }
   Value x = buildStack(g, m, table, g.tokens, g.sequence, source, sums);
-  if (m.embeddingWidth != m.hidden) {
+  if (m.embeddingWidth != m.hidden && !f.projectsLast) {
     std::string project = (f.projectOut + ".weight").str();
     g.part(f.projectOut);
     x = g.linear(

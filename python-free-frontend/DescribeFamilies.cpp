@@ -104,7 +104,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     kinds.add(f.padding);
     for (const auto &key :
          {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias, f.transform.bias,
-          f.useNormBias, f.normAffine, f.normFirst, f.useHeadNorm, f.scaled, f.scaledByLayer})
+          f.useNormBias, f.normAffine, f.normFirst, f.usePostNorms, f.headGate.used, f.useHeadNorm, f.scaled, f.scaledByLayer})
       kinds.add(key);
     for (const auto &key : {f.scoreScale, f.scoreCap, f.logitCap, f.scoreFactor, f.clip})
       kinds.add(key);
@@ -130,6 +130,13 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     kinds.add(f.adjustedInner.multiple);
     if (f.kinds.listed)
       kinds.addName("layer_types");
+    kinds.addName(f.kinds.repeated);
+    kinds.add(f.kinds.first);
+    kinds.add(f.kinds.firstEvery);
+    kinds.addName(f.headsByLayer);
+    kinds.add(f.valueDim);
+    kinds.add(f.valueFactor);
+    kinds.addName(f.headGate.kind);
     kinds.addName(f.skippedLayers);
     kinds.add(f.mixed.headDim);
     kinds.add(f.mixed.kvHeads);
@@ -163,13 +170,16 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.addName(f.experts.sparse);
     experts.addName(f.experts.kinds);
     experts.add(f.experts.jitter);
+    experts.add(f.experts.denseInner);
+    experts.addName(f.experts.scores);
+    experts.addName(f.experts.combination);
   }
   if (const Recurrence &r = f.recurrence; r.any()) {
     KeyList recurrence(os, r.mixer == Mixer::Convolution ? "short convolutions" : "linear recurrences");
     for (const auto &key : {r.heads, r.headDim, r.keyHeads, r.keyDim, r.kernel, r.chunk, r.expand})
       recurrence.add(key);
     recurrence.add(r.inner);
-    for (const auto &key : {r.bias, r.convBias, r.outputBias, r.normed, r.normedFirst, r.scaledOutput})
+    for (const auto &key : {r.bias, r.convBias, r.outputBias, r.normed, r.normedFirst, r.negative, r.scaledOutput})
       recurrence.add(key);
     recurrence.add(r.activation);
     recurrence.addName(r.limit);
@@ -206,6 +216,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     rotary.add(f.rotary.original);
     rotary.addName(f.rotary.type);
     rotary.addName(f.rotary.layers);
+    rotary.addName(f.rotary.thetas);
+    rotary.addName(f.rotary.denseToo);
     rotary.add(f.rotary.unturnedEvery);
     rotary.add(f.rotary.ratio);
     if (!f.rotary.theta.name.empty()) {

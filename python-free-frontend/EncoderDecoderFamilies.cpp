@@ -191,6 +191,64 @@ static Family bart() {
   });
 }
 
+/// What precedes a target is its last token, the code of its language, for transformers; here it is the token that
+/// "decoder_start_token_id" says, which is the same where all targets are of one language.
+static Family mbart() {
+  Family f = bartLike("mbart", 2, 2, [](Family &f, bool) {
+    f.positionTable = "embed_positions";
+    f.positionOffset = 2;
+    f.embeddingNorm = "layernorm_embedding";
+  });
+  f.startToken.otherwise = std::nullopt;
+  return f;
+}
+
+static Family plbart() {
+  Family f = bartLike("plbart", 2, 2, [](Family &f, bool) {
+    f.vocabulary.otherwise = 50005;
+    f.hidden.otherwise = 768;
+    f.layers.otherwise = 6;
+    f.heads.otherwise = 12;
+    f.inner.otherwise = 3072;
+    f.attentionDropout.otherwise = 0.1;
+    f.normFirst = {{}, false};
+    f.scaleEmbedding.otherwise = true;
+    f.positionTable = "embed_positions";
+    f.positionOffset = 2;
+    f.embeddingNorm = "layernorm_embedding";
+  });
+  f.startToken.otherwise = std::nullopt;
+  return f;
+}
+
+static Family blenderbotSmall() {
+  return bartLike("blenderbot-small", 1, 2, [](Family &f, bool isEncoder) {
+    f.positions.otherwise = 512;
+    f.hidden.otherwise = 512;
+    f.layers.otherwise = 8;
+    f.inner.otherwise = 2048;
+    f.padding.otherwise = 0;
+    f.normFirst = {{}, false};
+    f.positionTable = "embed_positions";
+    f.embeddingNorm = "layernorm_embedding";
+    f.embeddingNormFirst = !isEncoder;
+  });
+}
+
+/// M2M-100 and NLLB.
+static Family m2m100() {
+  Family f = bartLike("m2m_100", 2, 2, [](Family &f, bool) {
+    f.vocabulary.otherwise = 128112;
+    f.activation.otherwise = "relu";
+    f.attentionDropout.otherwise = 0.1;
+    f.scaleEmbedding.otherwise = true;
+    f.sinusoids = {true, true, 0, true};
+    f.logitBias = {};
+  });
+  f.forcesEnd = false;
+  return f;
+}
+
 static Family blenderbot() {
   return bartLike("blenderbot", 1, 2, [](Family &f, bool isEncoder) {
     f.vocabulary.otherwise = 8008;
@@ -209,7 +267,7 @@ static Family marian() {
     f.vocabulary.otherwise = 58101;
     f.padding.otherwise = 58100;
     f.normFirst = {{}, false};
-    f.sinusoids = true;
+    f.sinusoids.used = true;
   });
   f.targetVocabulary = "decoder_vocab_size";
   f.fixed.push_back({"share_encoder_decoder_embeddings", {"true"}, "targets have tokens of their own"});
@@ -219,10 +277,10 @@ static Family marian() {
 static Family pegasus() {
   return bartLike("pegasus", 0, 1, [](Family &f, bool) {
     f.padding.otherwise = 0;
-    f.sinusoids = true;
+    f.sinusoids.used = true;
   });
 }
 
 std::vector<Family> meshwright::frontend::encoderDecoderFamilies() {
-  return {t5(), mt5(), bart(), blenderbot(), marian(), pegasus()};
+  return {t5(), mt5(), bart(), blenderbot(), marian(), pegasus(), mbart(), plbart(), blenderbotSmall(), m2m100()};
 }

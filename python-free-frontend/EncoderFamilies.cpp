@@ -89,6 +89,93 @@ static Family likeRoberta(StringRef name) {
   return f;
 }
 
+static Family distilBert() {
+  Family f = bert();
+  f.name = "distilbert";
+  f.hidden = {"dim", 768, "hidden_size"};
+  f.layers = {"n_layers", 6, "num_hidden_layers"};
+  f.heads = {"n_heads", 12, "num_attention_heads"};
+  f.inner = {"hidden_dim", 3072};
+  f.activation = {"activation", "gelu"};
+  f.attentionDropout = {"attention_dropout", 0.1};
+  f.embeddingDropout = f.residualDropout = {"dropout", 0.1};
+  f.dropsAttention = false;
+  f.eps = {{}, 1e-12};
+  f.base = "distilbert.";
+  f.layerPrefix = "transformer.layer";
+  f.typeTable = {};
+  f.types = {};
+  f.transform.dense = "vocab_transform";
+  f.transform.function = "activation";
+  f.transform.norm = "vocab_layer_norm";
+  f.transform.activation = {"activation", "gelu"};
+  f.head = "vocab_projector";
+  f.names.attention = "attention";
+  f.names.q = "attention.q_lin";
+  f.names.k = "attention.k_lin";
+  f.names.v = "attention.v_lin";
+  f.names.o = "attention.out_lin";
+  f.names.attentionNorm = "sa_layer_norm";
+  f.names.up = "ffn.lin1";
+  f.names.activation = "ffn.activation";
+  f.names.down = "ffn.lin2";
+  f.names.mlpNorm = "output_layer_norm";
+  // What heads for whole sequences drop, and how the table of positions begins.
+  f.ignored = {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "tie_weights_", "output_past"};
+  f.fixed = {{"tie_word_embeddings", {"true"}, "the head has a matrix of its own"}};
+  return f;
+}
+
+/// The generator. Embeddings are narrower than layers.
+static Family electra() {
+  Family f = bert();
+  f.name = "electra";
+  f.hidden.otherwise = 256;
+  f.heads.otherwise = 4;
+  f.inner.otherwise = 1024;
+  f.embeddingWidth = {"embedding_size", 128};
+  f.projectsLast = true;
+  f.projectIn = "embeddings_project";
+  f.base = "electra.";
+  f.transform.dense = "generator_predictions.dense";
+  f.transform.function = "generator_predictions.activation";
+  f.transform.norm = "generator_predictions.LayerNorm";
+  f.transform.activation = {{}, "gelu"};
+  f.head = "generator_lm_head";
+  f.ignored = {"summary_type", "summary_use_proj", "summary_activation", "summary_last_dropout"};
+  return f;
+}
+
+static Family ernie() {
+  Family f = bert();
+  f.name = "ernie";
+  f.base = "ernie.";
+  f.fixed.push_back({"use_task_id", {"false"}, "embeddings of tasks are added"});
+  f.ignored.push_back("task_type_vocab_size");
+  return f;
+}
+
+/// Relative positions beside a table of positions.
+static Family mpnet() {
+  Family f = roberta();
+  f.name = "mpnet";
+  f.vocabulary.otherwise = 30527;
+  f.typeTable = {};
+  f.types = {};
+  f.base = "mpnet.";
+  f.relative.table = "encoder.relative_attention_bias";
+  f.relative.buckets = {{}, 32};
+  f.relative.maxDistance = {{}, 128};
+  f.names.attention = "attention.attn";
+  f.names.q = "attention.attn.q";
+  f.names.k = "attention.attn.k";
+  f.names.v = "attention.attn.v";
+  f.names.o = "attention.attn.o";
+  f.names.attentionNorm = "attention.LayerNorm";
+  f.fixed.push_back({"relative_attention_num_buckets", {"32"}, "transformers computes 32 buckets of distances, whatever it says"});
+  return f;
+}
+
 static Family modernBert() {
   Family f;
   f.name = "modernbert";
@@ -159,5 +246,5 @@ static Family modernBert() {
 }
 
 std::vector<Family> meshwright::frontend::encoderFamilies() {
-  return {bert(), roberta(), likeRoberta("xlm-roberta"), likeRoberta("camembert"), modernBert()};
+  return {bert(), roberta(), likeRoberta("xlm-roberta"), likeRoberta("camembert"), distilBert(), electra(), ernie(), mpnet(), modernBert()};
 }

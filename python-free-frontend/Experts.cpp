@@ -22,6 +22,8 @@ struct ExpertReader {
   const Experts &names;
 
   int64_t count(const Key<int64_t> &key) {
+    if (!key.alias.empty())
+      config.alias(key.name, key.alias);
     return key.name.empty() ? key.otherwise : config.count(key.name, key.otherwise);
   }
   /// That of all layers, of which each may have one in a list.
@@ -131,6 +133,20 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
     sizes.gain = config.positive(names.gain.name, names.gain.otherwise);
   }
   readGroups(sizes);
+  sizes.sigmoid = names.sigmoid;
+  if (!names.scores.empty()) {
+    std::string scores = config.text(names.scores, "softmax");
+    sizes.sigmoid = scores == "sigmoid";
+    if (!sizes.sigmoid && scores != "softmax")
+      config.error(names.scores) << "\"" << names.scores << "\": \"" << scores << "\" is not known; softmax and sigmoid are";
+    sizes.normalized |= !sizes.sigmoid; // a softmax over the chosen ones
+  }
+  if (!names.combination.empty()) {
+    std::string combination = config.text(names.combination, "average");
+    sizes.averaged = combination == "average" && sizes.sharedInner;
+    if (combination != "average" && combination != "sum")
+      config.error(names.combination) << "\"" << names.combination << "\": \"" << combination << "\" is not known; average and sum are";
+  }
   double factor = names.balance.name.empty()
                       ? 0
                       : config.probability(names.balance.name, names.balance.otherwise);
@@ -190,7 +206,7 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
     config.error(sizes.balance != 0 && !asked && !names.balanced.name.empty() ? names.balanced.name : names.count.name)
         << counting << " counts all tokens of a batch, and with --loss dpo those behind a completion are padding; "
         << (sizes.balance != 0 ? "use --aux-loss none" : "leave it out");
-  else if (asked && options.auxLoss != AuxLoss::sequence && names.sigmoid)
+  else if (asked && options.auxLoss != AuxLoss::sequence && sizes.sigmoid)
     config.error(names.count.name)
         << "--aux-loss " << kind << " is of a softmax over experts, but scores of this family are "
         << "sigmoids; use --aux-loss sequence, or leave it out";
@@ -246,7 +262,7 @@ static void checkFlags(Config &config, const Model &m, const ModelOptions &optio
                                                    : "--aux-scope")
                      << " changes nothing, because routers add nothing to this model's loss; "
                      << (!sparse                    ? "leave it out"
-                         : m.family.experts.sigmoid ? "add --aux-loss sequence"
+                         : m.experts.sigmoid ? "add --aux-loss sequence"
                                                     : "add --aux-loss hf");
 }
 
@@ -271,6 +287,10 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
   std::vector<bool> sparse = reader.layers(listed, experts);
   for (int64_t i = 0; i < m.layers; ++i)
     m.kinds[i].sparse = sparse[i % listed];
+  if (!names.denseInner.name.empty())
+    if (auto inner = config.optionalSize(names.denseInner.name, names.denseInner.otherwise))
+      for (LayerKind &kind : m.kinds)
+        kind.inner = kind.sparse ? 0 : inProportion(config, names.denseInner.name, *inner, m.listedHidden, options);
   m.experts = reader.sizes(experts, m, options);
   if (!config.failed() && llvm::is_contained(sparse, true))
     reader.check(m.experts, options);
@@ -416,7 +436,7 @@ Value ExpertBuilder::logits(Value h) {
 }
 
 Value ExpertBuilder::scores(Value logits) {
-  return m.family.experts.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
+  return e.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
 }
 
 Value ExpertBuilder::choiceBias() {
@@ -450,7 +470,7 @@ Value ExpertBuilder::choose(Value scores) {
 
 Value ExpertBuilder::weights(Value scores, Value mask) {
   // Sigmoids may all be 0.
-  double least = std::max(m.family.experts.addedToSum, m.family.experts.sigmoid ? 1e-20 : 0);
+  double least = std::max(m.family.experts.addedToSum, e.sigmoid ? 1e-20 : 0);
   // One weight that is normalized is 1. Divided by itself it would have a gradient of rounding errors,
   // of which AdamW makes steps of full size.
   if (e.normalized && e.chosen == 1 && least == 0 && e.leastSum == 0)
@@ -501,7 +521,7 @@ void ExpertBuilder::balance(Value scores, Value mask) {
     // What a token would choose without groups and the bias, and sigmoids as shares of their sum.
     if (e.groups > 1 || !m.family.experts.choiceBias.empty())
       mask = make<TopKOp>(scores, e.chosen);
-    if (m.family.experts.sigmoid) {
+    if (e.sigmoid) {
       Value root = make<InverseRootOp>(sum(scores, 2), g.builder.getF64FloatAttr(1e-20));
       scores = g.mul(scores, repeat(g.mul(root, root), {b, s, e.count}, 2));
     }
@@ -625,7 +645,13 @@ Value ExpertBuilder::build(Value h, Value routed) {
                  : x > 1 && e.parts > 1
                      ? ofRound({}, h, ofChoice, all, experts, slotsOfPart(slots))
                      : products(h, ofChoice, all, experts);
-  return e.sharedInner ? g.add(result, shared(h)) : result;
+  if (e.sharedInner)
+    result = g.scale(g.add(result, shared(h)), e.averaged ? 0.5 : 1);
+  if (names.postNorm.empty())
+    return result;
+  std::string norm = (names.postNorm + ".weight").str();
+  g.part(names.postNorm);
+  return g.norm(NormKind::RMS, result, g.weight({norm, {m.hidden}, 0, 1}), {}, m.eps, false);
 }
 
 Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,

@@ -45,6 +45,7 @@ enum class QKVStorage {
   Apart,   ///< in three tensors
   Thirds,  ///< in one: queries, keys, values
   ByGroup, ///< in one: for each key head its queries, its key and its value
+  Shards, ///< in one, of four parts with as many heads each: of each its queries, values and keys
 };
 
 /// How files hold the matrices of a layer's experts.
@@ -64,10 +65,13 @@ struct LayerKinds {
   int64_t fullFrom = 1;               ///< where the first layer has this number
   bool acrossBoth = false;            ///< the size is that of both sides together
   bool listed = false;                ///< "layer_types" lists the layers
+  StringRef repeated = {}; ///< or this key, as pairs of types and how many times these follow each other
   bool unturned = false;              ///< without a list: those have one that do not turn
   bool turned = false;                ///< or those that do
   StringRef type = "sliding_attention"; ///< what the list calls them
+  StringRef fullType = "full_attention"; ///< and the others
   bool lastFull = false; ///< the last layer has none, whatever the list says
+  Key<int64_t> first = {}, firstEvery = {}; ///< so many first layers have none at multiples of this, and others are counted behind them
   bool chunks = false; ///< not windows but chunks that see nothing of each other
 };
 
@@ -87,6 +91,7 @@ struct Experts {
 
   Key<int64_t> chosen = {}; ///< experts of a token; without a name the family has no experts
   Key<std::optional<int64_t>> inner = {}; ///< absent: that of the MLP
+  Key<std::optional<int64_t>> denseInner = {}; ///< of the MLP of layers that have none; absent: that of others
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
   Key<double> leastSum = {}; ///< of what scores are divided by for that; without a name: any
   double addedToSum = 0;     ///< or what is added to it
@@ -119,6 +124,9 @@ struct Experts {
   StringRef router = "mlp.gate";
   StringRef routerScale = {}; ///< what routers read is normalized, with this weight, over sqrt(hidden)
   StringRef expertScale = {}; ///< what the weights of each expert are multiplied by
+  StringRef postNorm = {};    ///< what experts and the MLP beside them give is normalized
+  StringRef scores = {};      ///< the key that is "sigmoid" or "softmax", instead of `sigmoid`; logits choose
+  StringRef combination = {}; ///< the key that is "sum", or "average" of experts and the MLP beside them, also where absent
   StringRef gate = "mlp.experts.{expert}.gate_proj", up = "mlp.experts.{expert}.up_proj";
   StringRef down = "mlp.experts.{expert}.down_proj";
   StringRef shared = {}, sharedGate = {}; ///< of the MLP beside, and what it is scaled by
@@ -162,8 +170,19 @@ struct Recurrence {
   double step = 0.01;             ///< the initial softplus of a step's bias; 0: the bias is 1
   StringRef part = "mixer";       ///< what names of its tensors begin with
   bool apart = false; ///< of the delta rule: queries, keys and values are one tensor, gates are others
+  /// Or each has one; without names they have not.
+  struct {
+    StringRef q = {}, k = {}, v = {}, z = {}, b = {}, a = {}, convolutionQ = {}, convolutionK = {}, convolutionV = {}, norm = {}, o = {};
+  } parts = {};
+  double normEps = 0;      ///< of the norm of heads; 0: that of others
+  Key<bool> negative = {}; ///< gates of the delta rule are twice as large, so that states may change their sign
+  /// Norms of layers with one, in place of the family's; without names: those.
+  struct {
+    StringRef attention = {}, mlp = {};
+  } norms = {};
 
   StringRef list = {}, listAlias = {}; ///< the key that lists layers
+  bool needsList = false;              ///< it must be there
   StringRef pattern = {};              ///< or is a text with a letter for each: M, *, E and -
   StringRef attends = {};              ///< or lists the numbers of those with attention
   bool allAttend = true;               ///< all do where that list is absent, or none does
@@ -211,6 +230,12 @@ struct Rotary {
   bool mscales = false;  ///< longrope says the scale of cosines and sines: "short_mscale", "long_mscale"
   bool alpha = false;    ///< "dynamic" may have "alpha", which makes theta larger for all lengths
   Key<double> ratio = {}; ///< what theta is multiplied by
+  StringRef thetas = {};  ///< the key that lists the theta of each layer, of which 0 turns nothing
+  double partOfType = 0; ///< objects of layer types say the part that turns, which is this where they do not; 0: all have `part`
+  double windowPart = 0; ///< and this where layers with a window have no such object
+  bool backwards = false;  ///< pairs turn the other way
+  bool optional = false;   ///< where theta is null no layer turns
+  StringRef denseToo = {}; ///< the key that is 1 where layers without experts turn, whatever `turns` says
   Key<int64_t> unturnedEvery = {}; ///< without it: a multiple of this, from 1, does not turn
   Turns turns = Turns::All;
 };
@@ -232,6 +257,23 @@ struct MixedHeads {
   Key<bool> valuesAreKeys = {};               ///< of layers without a window, before both are normalized
   Key<int64_t> sharing = {}; ///< how many last layers use the keys and values of the last other one of their kind
   Key<bool> wide = {};       ///< whether those have an MLP twice as wide
+};
+
+/// What heads give is multiplied by a function of what attention reads, whose matrix is a tensor of its own.
+struct HeadGate {
+  StringRef part = {};     ///< without a name it is not
+  bool ofElements = false; ///< each element has a factor of its own, else each head has one
+  StringRef kind = {};     ///< the key that says so: "per-element", else "per-head" or true
+  bool softplus = false;   ///< the function is a softplus, else a sigmoid
+  Key<bool> used = {{}, true};
+};
+
+/// Sines, then cosines, of positions (Vaswani et al. 2017), which are added to embeddings.
+struct Sinusoids {
+  bool used = false;
+  bool toEnd = false;         ///< the last frequency is 1/10000, else it is that of one pair more
+  int64_t first = 0;          ///< the number of the first position
+  bool afterPadding = false;  ///< or it is the one behind the padding token's
 };
 
 /// What each layer adds of the token itself, of which there is a vector for each layer (Gemma 3n).
@@ -348,7 +390,7 @@ struct Family {
   bool mayBeXielu = false; ///< the activation may be xIELU, which each layer has parameters of
   Key<double> attentionDropout = {"attention_dropout", 0.0};
   Key<double> embeddingDropout = {}, residualDropout = {}, innerDropout = {};
-  bool dropsMlp = true; ///< whether residualDropout is that of the MLP too
+  bool dropsAttention = true, dropsMlp = true; ///< whether residualDropout is that of attention, and of the MLP
   Key<double> std = {"initializer_range", 0.02};
   bool scaledByInputs = false; ///< initial matrices / sqrt(inputs), those of queries / sqrt(head) too
   bool scaledProjections = false; ///< initial weights into the residual stream / sqrt(2 layers)
@@ -358,6 +400,7 @@ struct Family {
   bool normWeight = true, normBias = false, normPlusOne = false; ///< plus one: x (1 + weight)
   Key<bool> normAffine = {{}, true}; ///< false: norms have neither weight nor bias
   Key<bool> useNormBias = {{}, true};
+  Key<bool> usePostNorms = {{}, true}; ///< false: what attention and the MLP give is not normalized
   bool normsFirstLayer = true; ///< false: attention of the first layer reads the stream as it is
   Key<bool> normFirst = {{}, true}; ///< false: norms read sums of the stream, and there is no last
   Key<bool> parallel = {};          ///< attention and MLP read the same stream
@@ -373,7 +416,13 @@ struct Family {
   RelativePositions relative;
   /// Behind each head of queries in their tensor is one whose sigmoid scales what the head gives.
   bool gatedAttention = false;
+  HeadGate headGate;
   StringRef sinks = {}; ///< the tensor of one more score a head, whose value is 0
+  bool sinksInWindows = false;    ///< only layers with a window have it
+  StringRef headsByLayer = {};    ///< the key that lists how many heads of queries each layer has
+  int64_t windowedKvHeads = 1;    ///< layers with a window have so many times as many heads of keys
+  Key<std::optional<int64_t>> valueDim = {};  ///< of a head of values; absent: that of keys
+  Key<std::optional<double>> valueFactor = {}; ///< what values are multiplied by; absent: 1
   Rotary rotary;
   LayerKinds kinds;
   Experts experts;
@@ -401,7 +450,7 @@ struct Family {
   Temperature temperature;
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)
   Key<bool> scaleEmbedding = {}; ///< or so if true
-  bool sinusoids = false;       ///< what is added to embeddings for positions, in place of a table
+  Sinusoids sinusoids;          ///< in place of a table of positions
   StringRef logitBias = {};     ///< a buffer that is added to logits
   /// Logits over sqrt(hidden); absent: where the head is the embedding.
   StringRef scaledLogits = {};
@@ -412,6 +461,8 @@ struct Family {
   Key<std::optional<double>> depthFactor = {};
   Key<std::optional<int64_t>> logitWidth = {};
   Key<std::optional<int64_t>> embeddingWidth = {}; ///< absent: hidden; else it is projected
+  bool projectsLast = false; ///< positions, segments and the norm have that width too, and what is projected has a bias
+  bool embeddingNormFirst = false; ///< positions are added behind the norm of embeddings
 
   Key<bool> tied = {"tie_word_embeddings", false};
 
@@ -460,6 +511,10 @@ Family glm();
 Family ernie45();
 Family granite();
 Family graniteMoeShared();
+Family cohere2();
+Family olmo3();
+/// A variation of Granite of the table `f`.
+Family withSinksAndWindows(Family f);
 
 /// The family of the text part of `whole`, a model of more than text, where that part does not say it; or empty.
 StringRef textFamilyOf(StringRef whole);

@@ -209,6 +209,81 @@ static Family gptj() {
   return f;
 }
 
+/// GPT-J whose queries, values and keys lie in four parts of one tensor.
+static Family salesforceCodegen() {
+  Family f = gptj();
+  f.name = "codegen";
+  f.qkv = QKVStorage::Shards;
+  f.headBias = {{}, true};
+  f.names.qkv = "attn.qkv_proj";
+  f.fixed = {{"scale_attn_weights", {"true"}, "scores are not scaled"}};
+  return f;
+}
+
+/// Scores are not scaled, and every second layer has a window.
+static Family gptNeo() {
+  Family f = gpt2();
+  f.name = "gpt_neo";
+  f.positions = {"max_position_embeddings", 2048};
+  f.hidden = {"hidden_size", 2048};
+  f.layers = {"num_layers", 24, "num_hidden_layers"};
+  f.heads = {"num_heads", 16, "num_attention_heads"};
+  f.inner = {"intermediate_size", std::nullopt};
+  f.attentionDropout = {"attention_dropout", 0.0};
+  f.embeddingDropout = {"embed_dropout", 0.0};
+  f.residualDropout = {"resid_dropout", 0.0};
+  f.scaledProjections = false;
+  f.qkv = QKVStorage::Apart;
+  f.transposed = false;
+  f.qkvBias = {};
+  f.scaled = {{}, false};
+  f.scaledByLayer = {};
+  f.kinds.window = {"window_size", 256};
+  f.kinds.repeated = "attention_types";
+  f.kinds.type = "local";
+  f.kinds.fullType = "global";
+  f.kinds.fullEvery = {{}, 2};
+  f.kinds.fullFrom = 0;
+  f.names.attention = "attn.attention";
+  f.names.q = "attn.attention.q_proj";
+  f.names.k = "attn.attention.k_proj";
+  f.names.v = "attn.attention.v_proj";
+  f.names.qkv = {};
+  f.names.o = "attn.attention.out_proj";
+  // "attention_layers" is "attention_types" written out; the others describe a classification head.
+  f.ignored = {"attention_layers", "classifier_dropout", "pad_token_id", "summary_type", "summary_use_proj", "summary_activation",
+               "summary_proj_to_labels", "summary_first_dropout", "gradient_checkpointing"};
+  return f;
+}
+
+/// OPT with sines and cosines for positions.
+static Family xglm() {
+  Family f = opt();
+  f.name = "xglm";
+  f.vocabulary.otherwise = 256008;
+  f.hidden = {"d_model", 1024, "hidden_size"};
+  f.layers = {"num_layers", 24, "num_hidden_layers"};
+  f.heads = {"attention_heads", 16, "num_attention_heads"};
+  f.inner.otherwise = 4096;
+  f.activation.otherwise = "gelu";
+  f.attentionDropout.otherwise = 0.1;
+  f.embeddingDropout = f.residualDropout = {"dropout", 0.1};
+  f.innerDropout = {"activation_dropout", 0.0};
+  f.normAffine = f.normFirst = {{}, true};
+  f.qkvBias = f.outputBias = f.mlpBias = {{}, true};
+  f.embeddingWidth = {};
+  f.scaleEmbedding = {"scale_embedding", true};
+  f.positionTable = {};
+  f.positionOffset = 0;
+  f.sinusoids = {true, true, 2};
+  f.base = "model.";
+  f.finalNorm = "layer_norm";
+  f.ignored = {"decoder_start_token_id"};
+  f.fixed = {{"layerdrop", {"0.0", "0"}, "whole layers are dropped"},
+             {"add_cross_attention", {"false"}, "layers attend to an encoder"}};
+  return f;
+}
+
 Family meshwright::frontend::gptNeoX() {
   Family f;
   f.name = "gpt_neox";
@@ -525,5 +600,5 @@ static Family mpt() {
 std::vector<Family> meshwright::frontend::gptFamilies() {
   return {gpt2(),   gptBigcode(), opt(), biogpt(),    gptj(),       gptNeoX(),
           falcon(), falconNew(),  phi(), persimmon(), starcoder2(), nemotron(),
-          bloom(),  mpt(), openaiGpt()};
+          bloom(),  mpt(), openaiGpt(), salesforceCodegen(), gptNeo(), xglm()};
 }

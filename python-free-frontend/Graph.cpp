@@ -442,13 +442,22 @@ Value ModelGraph::alibiSlopes(int64_t heads, double bias) {
                                builder.getF64FloatAttr(bias), builder.getI64IntegerAttr(0));
 }
 
-Value ModelGraph::sinusoids(int64_t sequence, int64_t width) {
+Value ModelGraph::sinusoids(int64_t sequence, int64_t width, int64_t first, bool toEnd) {
   SmallVector<double> frequencies;
   for (int64_t i = 0; i < width / 2; ++i)
-    frequencies.push_back(std::pow(10000.0, -2.0 * double(i) / double(width)));
-  auto [cos, sin] = positionAngles(frequencies, sequence, 1);
-  int64_t dim = positions ? 2 : 1;
-  return add(pad(sin, dim, 0, width), pad(cos, dim, width / 2, width));
+    frequencies.push_back(std::pow(10000.0, -2.0 * double(i) / double(toEnd ? width - 2 : width)));
+  if (first == 0) {
+    auto [cos, sin] = positionAngles(frequencies, sequence, 1);
+    int64_t dim = positions ? 2 : 1;
+    return add(pad(sin, dim, 0, width), pad(cos, dim, width / 2, width));
+  }
+  // A table of all positions, of which those before the first are left out.
+  Value given = std::exchange(positions, Value());
+  int64_t rows = first + (given ? positionCount() : sequence);
+  auto [cos, sin] = positionAngles(frequencies, rows, 1);
+  positions = given;
+  Value table = add(pad(sin, 1, 0, width), pad(cos, 1, width / 2, width));
+  return positionRows(table, sequence, first);
 }
 
 Value ModelGraph::distances(const Weight &table, int64_t sequence, int64_t maxDistance, bool causal) {

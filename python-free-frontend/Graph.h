@@ -205,7 +205,8 @@ public:
   /// The value of a new variable.
   Value weight(const Weight &weight);
   /// Rows of sines, then cosines, of positions (Vaswani et al. 2017), which are not trained.
-  Value sinusoids(int64_t sequence, int64_t width);
+  /// `first`: the number of the first position. `toEnd`: the last frequency is 1/10000.
+  Value sinusoids(int64_t sequence, int64_t width, int64_t first = 0, bool toEnd = false);
   /// What attention adds to scores by distance, of which `table` has a row for each bucket.
   Value distances(const Weight &table, int64_t sequence, int64_t maxDistance, bool causal);
   /// Cosines and sines of the tokens' positions, times `scale`: a table, or one for each sequence.

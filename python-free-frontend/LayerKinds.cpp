@@ -9,21 +9,48 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
 
-/// Takes the windows from "layer_types", if it is there. Written out, the list wins over all else.
+/// The types of layers in a list of pairs, of types and how many times these follow each other.
+static std::optional<std::vector<std::string>> readRepeated(Config &config, StringRef key) {
+  const llvm::json::Value *value = config.json(key);
+  if (!value || value->getAsNull())
+    return std::nullopt;
+  std::vector<std::string> types;
+  bool good = value->getAsArray();
+  static const llvm::json::Array none;
+  for (const llvm::json::Value &entry : good ? *value->getAsArray() : none) {
+    const llvm::json::Array *pair = entry.getAsArray();
+    const llvm::json::Array *names = pair && pair->size() == 2 ? (*pair)[0].getAsArray() : nullptr;
+    std::optional<int64_t> times = names ? (*pair)[1].getAsInteger() : std::nullopt;
+    good = good && times && *times > 0 && *times < (1 << 24);
+    for (int64_t i = 0; good && i < *times; ++i)
+      for (const llvm::json::Value &name : *names) {
+        good = good && name.getAsString();
+        types.push_back(name.getAsString().value_or("").str());
+      }
+  }
+  if (!good)
+    config.error(key) << "\"" << key << "\" must list pairs of types of layers and how many times these follow each other, as in "
+                         "[[[\"global\", \"local\"], 12]]";
+  return types;
+}
+
+/// Takes the windows from the list of layers' types, if it is there. Written out, the list wins over all else.
 static void readLayerTypes(Config &config, const Family &family, int64_t listed, Windows &windows) {
-  auto types = config.texts("layer_types");
+  StringRef key = family.kinds.repeated.empty() ? "layer_types" : family.kinds.repeated;
+  auto types = family.kinds.repeated.empty() ? config.texts(key) : readRepeated(config, key);
   if (!types || config.failed())
     return;
   if (int64_t(types->size()) != listed) {
-    config.error("layer_types") << "\"layer_types\" lists " << types->size() << " layers, but "
+    config.error(key) << "\"" << key << "\" lists " << types->size() << " layers, but "
                                 << family.layers.name << " is " << listed;
     return;
   }
   for (size_t i = 0; i < windows.windowed.size(); ++i) {
     StringRef type = (*types)[i % size_t(listed)];
-    if (type != "full_attention" && type != family.kinds.type)
-      config.error("layer_types") << "layer type \"" << type << "\" is not known for " << family.name
-                                  << "; full_attention and " << family.kinds.type << " are";
+    // Types of recurrences are checked where those are read.
+    if (type != family.kinds.fullType && type != family.kinds.type && !family.recurrence.any())
+      config.error(key) << "layer type \"" << type << "\" is not known for " << family.name << "; "
+                        << family.kinds.fullType << " and " << family.kinds.type << " are";
     windows.windowed[i] = type == family.kinds.type;
   }
   if (windows.size || !llvm::is_contained(windows.windowed, true))
@@ -49,7 +76,7 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
     else
       windows.size = config.optionalSize(kinds.window.name, kinds.window.otherwise);
     int64_t full =
-        kinds.fullLayers.name.empty() ? 0 : config.count(kinds.fullLayers.name, kinds.fullLayers.otherwise);
+        kinds.fullLayers.name.empty() ? kinds.fullLayers.otherwise : config.count(kinds.fullLayers.name, kinds.fullLayers.otherwise);
     int64_t end = layers;
     if (!kinds.windowedLayers.name.empty())
       end = std::min(end, config.count(kinds.windowedLayers.name, kinds.windowedLayers.otherwise));
@@ -58,10 +85,12 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
       config.ignore(kinds.fullEvery.name);
     else if (!kinds.fullEvery.name.empty())
       every = config.size(kinds.fullEvery.name, kinds.fullEvery.otherwise);
+    int64_t first = kinds.first.name.empty() ? 0 : config.count(kinds.first.name, kinds.first.otherwise);
+    int64_t firstEvery = first ? config.size(kinds.firstEvery.name, kinds.firstEvery.otherwise) : 1;
     for (int64_t i = full; windows.size && i < end; ++i)
-      windows.windowed[i] = every == 0 || (i + kinds.fullFrom) % every != 0;
+      windows.windowed[i] = i < first ? (i + 1) % firstEvery != 0 : every == 0 || (i - first + kinds.fullFrom) % every != 0;
   }
-  if (kinds.listed)
+  if (kinds.listed || !kinds.repeated.empty())
     readLayerTypes(config, family, listed, windows);
   if (kinds.lastFull)
     windows.windowed.back() = false;
@@ -110,6 +139,47 @@ static std::vector<bool> readTurned(Config &config, const Family &family, int64_
   return turned;
 }
 
+/// Gives layers the table of their theta in a list, which wins over all else.
+static void readThetas(Config &config, Model &m, int64_t listed) {
+  StringRef key = m.family.rotary.thetas;
+  const llvm::json::Value *value = key.empty() ? nullptr : config.json(key);
+  if (!value || value->getAsNull())
+    return;
+  const llvm::json::Array *list = value->getAsArray();
+  if (!list || int64_t(list->size()) != listed) {
+    config.error(key) << "\"" << key << "\" must list a number for each of the " << listed << " layers (" << m.family.layers.name << ")";
+    return;
+  }
+  for (int64_t i = 0; i < m.layers; ++i) {
+    std::optional<double> theta = (*list)[size_t(i % listed)].getAsNumber();
+    if (!theta || *theta < 0) {
+      config.error(key) << "\"" << key << "\" must list numbers above 0, or 0 for layers that do not turn";
+      return;
+    }
+    auto known = llvm::find(m.thetas, *theta);
+    m.kinds[size_t(i)].table = *theta == 0 ? -1 : int(known - m.thetas.begin());
+    if (*theta > 0 && known == m.thetas.end())
+      m.thetas.push_back(*theta);
+  }
+}
+
+/// Gives layers the number of heads of queries that a list says.
+static void readHeads(Config &config, Model &m, int64_t listed) {
+  StringRef key = m.family.headsByLayer;
+  auto list = key.empty() ? std::nullopt : config.counts(key);
+  if (!list || config.failed())
+    return;
+  if (int64_t(list->size()) != listed)
+    config.error(key) << "\"" << key << "\" lists " << list->size() << " layers, but " << m.family.layers.name << " is " << listed;
+  for (int64_t i = 0; i < m.layers && !config.failed(); ++i) {
+    int64_t heads = (*list)[size_t(i % listed)];
+    if (heads < 1 || heads % m.kvHeads)
+      config.error(key) << "\"" << key << "\": " << heads << " heads cannot be divided among " << m.family.kvHeads.name << " = "
+                        << m.kvHeads << "; change one of them";
+    m.kinds[size_t(i)].heads = heads == m.heads ? 0 : heads;
+  }
+}
+
 void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, int64_t sequence,
                                      double scoreScale, bool scaledByLayer) {
   Windows windows = readWindows(config, m.family, listed, m.layers);
@@ -129,9 +199,18 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
     if (windows.windowed[i] && size < sequence)
       (kinds.chunks ? kind.mask.chunk : kind.mask.window) = size;
     kind.normed = i > 0 || m.family.normsFirstLayer;
+    kind.sinks = !m.family.sinks.empty() && (windows.windowed[i] || !m.family.sinksInWindows);
+    if (windows.windowed[i] && m.family.windowedKvHeads > 1)
+      kind.kvHeads = m.kvHeads * m.family.windowedKvHeads;
+    if (kind.kvHeads && m.heads % kind.kvHeads && !config.failed())
+      config.error(m.family.kvHeads.name) << m.family.heads.name << " = " << m.heads << " cannot be divided among the "
+                                          << kind.kvHeads << " heads of keys of layers with a window, " << m.family.windowedKvHeads
+                                          << " times " << m.family.kvHeads.name << "; change one of them";
     kind.table = turned[i] ? rotary.byLayerType && windows.windowed[i] : -1;
     kind.scoreScale = scoreScale / double(scaledByLayer ? i + 1 : 1);
   }
+  readThetas(config, m, listed);
+  readHeads(config, m, listed);
 }
 
 /// Reads "per_layer_config", in which transformers lists what differs by layer instead of the keys of layers without a window:

@@ -119,7 +119,7 @@ Family meshwright::frontend::olmo2() {
   return f;
 }
 
-static Family olmo3() {
+Family meshwright::frontend::olmo3() {
   Family f = olmo2();
   f.name = "olmo3";
   f.rotary.theta.otherwise = 500000.0;
@@ -275,7 +275,7 @@ static Family cohere() {
   return f;
 }
 
-static Family cohere2() {
+Family meshwright::frontend::cohere2() {
   Family f = cohere();
   f.name = "cohere2";
   f.headNorm = HeadNorm::None;
@@ -538,9 +538,59 @@ static Family hyperclovax(bool postNorm) {
   return f;
 }
 
+/// Norms have no weights, embeddings are normalized, and heads turn backwards and are normalized then.
+static Family nanochat() {
+  Family f = llama();
+  f.name = "nanochat";
+  f.vocabulary.otherwise = 50304;
+  f.hidden.otherwise = 768;
+  f.layers.otherwise = 12;
+  f.heads.otherwise = 6;
+  f.inner.otherwise = 8192;
+  f.padding.otherwise = 1;
+  f.activation.otherwise = "relu2";
+  f.normWeight = false;
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::After;
+  f.rotary.backwards = true;
+  f.logitCap = {"final_logit_softcapping", 15.0};
+  f.gated = false;
+  f.embeddingNorm = "embedding_norm";
+  f.names.up = "mlp.fc1";
+  f.names.down = "mlp.fc2";
+  f.names.activation = "mlp.activation_fn";
+  return f;
+}
+
+/// Granite with windows and sinks, whose layers have angles of their own.
+Family meshwright::frontend::withSinksAndWindows(Family f) {
+  f.sinks = "self_attn.sinks";
+  f.kinds.window = {"sliding_window", 128};
+  f.kinds.fullEvery = {{}, 4};
+  f.kinds.fullFrom = 0;
+  f.kinds.listed = true;
+  f.rotary.thetas = "layer_rope_theta";
+  return f;
+}
+
+static Family graniteSwa() {
+  Family f = withSinksAndWindows(granite());
+  f.name = "granite_swa";
+  f.vocabulary.otherwise = 100352;
+  f.positions.otherwise = 8192;
+  f.hidden.otherwise = 2560;
+  f.layers.otherwise = 24;
+  f.heads.otherwise = 20;
+  f.kvHeads.otherwise = 4;
+  f.inner.otherwise = 8192;
+  f.eps.otherwise = 1e-5;
+  f.tied.otherwise = true;
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::llamaFamilies() {
   return {llama(),  mistral(), ministral(), qwen2(),   qwen3(),   phi3(),     olmo(), olmo2(),
           olmo3(),  exaone4(), granite(),   minicpm(), smollm3(), stablelm(), glm(),  glm4(),
           cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45(), apertus(), ministral3(), hunyuan(), mimo(),
-          cwm(),    internlm3(), iquestcoder(), jais2(),  hyperclovax(true), hyperclovax(false)};
+          cwm(),    internlm3(), iquestcoder(), jais2(), nanochat(), graniteSwa(), hyperclovax(true), hyperclovax(false)};
 }

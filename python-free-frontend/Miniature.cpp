@@ -161,7 +161,7 @@ void meshwright::frontend::makeSmall(llvm::json::Object &config, const Family &f
   }
   if (std::optional<int64_t> inner = sizes.get(family.inner))
     sizes.set(family.inner, smaller(*inner, multiple));
-  for (const Key<std::optional<int64_t>> &key : {family.experts.inner, family.experts.sharedInner})
+  for (const Key<std::optional<int64_t>> &key : {family.experts.inner, family.experts.sharedInner, family.experts.denseInner})
     if (std::optional<int64_t> inner = sizes.get(key); family.experts.any() && inner)
       sizes.set(key, smaller(*inner, multiple / 2));
 
@@ -171,6 +171,7 @@ void meshwright::frontend::makeSmall(llvm::json::Object &config, const Family &f
     config[target] = vocabulary;
   limitTokens(config, vocabulary);
 
+  sizes.limit(family.valueDim, small);
   sizes.limit(family.mixed.headDim, small);
   sizes.limit(family.inputs.width, small);
   sizes.limit(family.inputs.vocabulary, vocabulary);

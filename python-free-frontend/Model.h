@@ -26,6 +26,7 @@ struct LatentSizes {
 struct RopeTable {
   llvm::SmallVector<double> frequencies; ///< of half a head; 0 turns nothing
   double scale = 1;                      ///< of cosines and sines
+  int64_t turned = 0;                    ///< elements of a head that turn
   double latentScale = 1;                ///< of the scores of latent attention
 };
 
@@ -34,6 +35,7 @@ struct RecurrenceSizes {
   int64_t heads = 0, headDim = 0, keyHeads = 0, keyDim = 0, kernel = 0, chunk = 0;
   bool bias = false, convBias = false, outputBias = false;
   bool normed = true, normedFirst = false; ///< what is gated is normalized, before it is gated
+  double gateFactor = 1;                   ///< of the gates of the delta rule
   std::string activation = {};
   double leastStep = 0, mostStep = 0; ///< both 0: steps have no bounds
   double outputStd = 0;               ///< of initial weights into the residual stream
@@ -50,15 +52,16 @@ struct LayerKind {
   bool skipped = false; ///< text passes by it
   Mixer mixer = Mixer::Attention;
   bool feedsForward = true;                    ///< whether it has an MLP or experts
-  int64_t headDim = 0, kvHeads = 0, inner = 0; ///< instead of the model's; 0: those
+  int64_t heads = 0, headDim = 0, kvHeads = 0, inner = 0; ///< instead of the model's; 0: those
   bool valuesAreKeys = false;
+  bool sinks = false; ///< scores have one more, of the family's tensor
   bool stores = false, reuses = false; ///< keys and values that later layers use, or that an earlier one has
   bool operator==(const LayerKind &other) const {
     return mask == other.mask && table == other.table && scoreScale == other.scoreScale &&
            sparse == other.sparse && normed == other.normed && indexed == other.indexed &&
            skipped == other.skipped && mixer == other.mixer && feedsForward == other.feedsForward &&
-           headDim == other.headDim && kvHeads == other.kvHeads && inner == other.inner &&
-           valuesAreKeys == other.valuesAreKeys && stores == other.stores && reuses == other.reuses;
+           heads == other.heads && headDim == other.headDim && kvHeads == other.kvHeads && inner == other.inner &&
+           valuesAreKeys == other.valuesAreKeys && sinks == other.sinks && stores == other.stores && reuses == other.reuses;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
 };
@@ -74,6 +77,8 @@ struct ExpertSizes {
   bool normalized = true;
   double leastSum = 0; ///< of what scores are divided by for that; 0: any
   double factor = 1; ///< of the weights
+  bool sigmoid = false;  ///< scores are sigmoids, not a softmax
+  bool averaged = false; ///< with the MLP beside them
   double jitter = 0; ///< of SparseMixer's routers; 0: they are others
   double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used
   double balance = 0; ///< how much of the routers' loss of the batch is in the loss
@@ -97,7 +102,11 @@ struct Model {
   std::string base = family.base.str(); ///< what the names of tensors begin with
   int64_t vocabulary = 0, padding = -1, positions = 0, hidden = 0, layers = 0;
   int64_t listedHidden = 0; ///< the hidden size in the configuration, which ModelOptions::width may replace
-  int64_t heads = 0, kvHeads = 0, headDim = 0, inner = 0, embeddingWidth = 0;
+  int64_t heads = 0, kvHeads = 0, headDim = 0, valueDim = 0, inner = 0, embeddingWidth = 0;
+  double valueFactor = 1;
+  bool gatesHeads = false, gatesElements = false; ///< each head whole, or its elements
+  bool postNorms = true;                          ///< what attention and the MLP give is normalized
+  std::vector<double> thetas = {}; ///< of layers that turn, each once, where layers have their own
   int64_t positionOffset = 0, types = 0;
   std::string activation = {}, transformActivation = {};
   double attentionDropout = 0, embeddingDropout = 0, residualDropout = 0, mlpDropout = 0,

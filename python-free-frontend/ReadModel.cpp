@@ -137,6 +137,9 @@ static void checkHeads(Config &config, const Model &m, bool ownHeadDim) {
     config.error(f.kvHeads.name) << f.kvHeads.name << " = " << m.kvHeads
                                  << ": with latent attention each head has a key of its own; use "
                                  << m.heads << ", the number of heads, or leave the key out";
+  if (!config.failed() && f.qkv == QKVStorage::Shards && m.heads % 4)
+    config.error(f.heads.name) << f.heads.name << " = " << m.heads << " cannot be divided among the 4 parts in which files of "
+                               << f.name << " hold queries, keys and values; use a multiple of 4";
   // Each pair of a head's elements has a frequency in the text of the program.
   StringRef head = f.latent.used ? f.latent.plainDim.name : StringRef("head_dim");
   if (constexpr int64_t most = 65536; f.rotary.used && !config.failed() && m.headDim > most)
@@ -329,6 +332,19 @@ static void readSource(Config &config, Model &m, ModelOptions &options) {
                                    << m.source->positions << " or less";
 }
 
+/// Whether gates are of elements, not of heads.
+static bool readElementGate(Config &config, const HeadGate &gate) {
+  const llvm::json::Value *value = gate.kind.empty() ? nullptr : config.json(gate.kind);
+  if (!value)
+    return gate.ofElements;
+  std::optional<StringRef> text = value->getAsString();
+  if (!text && value->getAsBoolean() != true)
+    text = "";
+  if (text && *text != "per-head" && *text != "per-element")
+    config.error(gate.kind) << "\"" << gate.kind << "\" must be true or \"per-head\", or \"per-element\"";
+  return text && *text == "per-element";
+}
+
 /// The MLP's inner size where `size` is what it is made of.
 static int64_t readAdjusted(Config &config, const AdjustedInner &keys, int64_t size) {
   bool used = !keys.used.name.empty() && readFlag(config, keys.used);
@@ -369,6 +385,10 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.kvHeads = proportional(f.kvHeads.name, readOptional(config, f.kvHeads)).value_or(m.heads);
   bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));
   m.headDim = readOptional(config, f.headDim).value_or(m.hidden / m.heads);
+  m.valueDim = readOptional(config, f.valueDim).value_or(m.headDim);
+  m.valueFactor = readOptional(config, f.valueFactor).value_or(1);
+  m.gatesHeads = !f.headGate.part.empty() && readFlag(config, f.headGate.used);
+  m.gatesElements = readElementGate(config, f.headGate);
   if (f.latent.used) {
     m.latent = readLatent(config, m, options.sequence);
     m.headDim = m.latent.plainDim + m.latent.turnedDim;
@@ -396,8 +416,9 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   Config &attention = object ? *object : config;
   m.attentionDropout = readDropout(attention, f.attentionDropout, options);
   m.embeddingDropout = readDropout(config, f.embeddingDropout, options);
-  m.residualDropout = readDropout(attention, f.residualDropout, options);
-  m.mlpDropout = f.dropsMlp ? m.residualDropout : 0;
+  double residual = readDropout(attention, f.residualDropout, options);
+  m.residualDropout = f.dropsAttention ? residual : 0;
+  m.mlpDropout = f.dropsMlp ? residual : 0;
   m.innerDropout = readDropout(config, f.innerDropout, options);
   if (!f.eps.alias.empty())
     config.alias(f.eps.name, f.eps.alias);
@@ -429,6 +450,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.normWeight = f.normWeight && affine;
   m.normBias = f.normBias && affine && readFlag(config, f.useNormBias);
   m.normFirst = readFlag(config, f.normFirst);
+  m.postNorms = readFlag(config, f.usePostNorms);
   m.headNorm = readFlag(config, f.useHeadNorm) ? f.headNorm : HeadNorm::None;
   m.embeddingFactor = f.embeddingScaled ? std::sqrt(double(m.hidden)) : 1.0;
   if (!f.scaleEmbedding.name.empty() && readFlag(config, f.scaleEmbedding))
@@ -454,7 +476,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     config.error(f.vocabulary.name)
         << "--mask-id " << options.masked->token << " is no token of the vocabulary ("
         << f.vocabulary.name << " = " << m.vocabulary << "); use one below";
-  if (f.sinusoids && m.hidden % 2 && !config.failed())
+  if (f.sinusoids.used && m.hidden % 2 && !config.failed())
     config.error(f.hidden.name) << "\"" << f.hidden.name << "\" = " << m.hidden
                                 << " is odd, but positions are as many sines as cosines; use an even one";
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
@@ -474,6 +496,9 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     readSkipped(config, m, listed);
   readTemperature(config, m, options.sequence);
   readExperts(config, m, listed, options);
+  if (!f.rotary.denseToo.empty() && config.size(f.rotary.denseToo, 1) == 1)
+    for (LayerKind &kind : m.kinds)
+      kind.table = kind.sparse ? kind.table : 0;
   if (f.recurrence.any())
     readRecurrence(config, m, listed, options);
   checkHeads(config, m, ownHeadDim);

@@ -200,6 +200,38 @@ static Family lfm2() {
   return f;
 }
 
+/// LFM2 with windows, gates of heads, and norms behind layers' parts.
+static Family lfm3() {
+  Family f = lfm2();
+  f.name = "lfm3";
+  f.vocabulary.otherwise = 128000;
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 24;
+  f.heads.otherwise = 16;
+  f.kvHeads.otherwise = 4;
+  f.headDim.otherwise = 128;
+  f.inner = {"intermediate_size", 7680};
+  f.adjustedInner = {};
+  f.padding.otherwise = 124893;
+  f.attentionDropout = {"attention_dropout", 0.0};
+  f.qkvBias = f.outputBias = {"attention_bias", false};
+  f.headGate.part = "self_attn.gate_proj";
+  f.headGate.used = {"use_attention_gate", true};
+  f.usePostNorms = {"use_sandwich_norm", true};
+  f.kinds.window = {"sliding_window", 256};
+  f.kinds.listed = true;
+  f.rotary.byLayerType = f.rotary.scalingRequired = true;
+  f.recurrence.kernel.otherwise = 7;
+  f.recurrence.attends = {};
+  f.recurrence.needsList = true;
+  f.names.attentionPostNorm = "post_operator_norm";
+  f.names.mlpPostNorm = "post_ffn_norm";
+  f.names.qNorm = "self_attn.q_norm";
+  f.names.kNorm = "self_attn.k_norm";
+  f.names.o = "self_attn.o_proj";
+  return f;
+}
+
 static Family qwen3Next() {
   Family f = qwen3Moe();
   f.name = "qwen3_next";
@@ -278,6 +310,39 @@ static Family qwen35Moe() {
   f.experts.down = "mlp.experts.down_proj";
   f.experts.storage = ExpertStorage::Halves;
   f.experts.gateUp = "mlp.experts.gate_up_proj";
+  return f;
+}
+
+/// OLMo 3 of which most layers have the gated delta rule, and norms before it.
+static Family olmoHybrid() {
+  Family f = olmo3();
+  f.name = "olmo_hybrid";
+  f.vocabulary.otherwise = 100352;
+  f.positions.otherwise = 65536;
+  f.hidden.otherwise = 3840;
+  f.heads.otherwise = 30;
+  f.padding.otherwise = 100277;
+  f.eps.otherwise = 1e-6;
+  f.kinds = {};
+  f.rotary = {};
+  f.rotary.optional = true;
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::Delta;
+  r.heads = {"linear_num_value_heads", 30};
+  r.headDim = {"linear_value_head_dim", 192};
+  r.keyHeads = {"linear_num_key_heads", 30};
+  r.keyDim = {"linear_key_head_dim", 96};
+  r.kernel = {"linear_conv_kernel_dim", 4};
+  r.chunk = {{}, 64};
+  r.negative = {"linear_allow_neg_eigval", true};
+  r.normEps = 1e-5;
+  r.part = "linear_attn";
+  r.parts = {"q_proj", "k_proj", "v_proj", "g_proj", "b_proj", "a_proj", "q_conv1d", "k_conv1d", "v_conv1d", "o_norm", "o_proj"};
+  r.norms = {"attention_layer_norm", "feedforward_layer_norm"};
+  r.list = "layer_types";
+  r.every = {{}, 4};
+  // How initial steps and decays are drawn.
+  f.ignored.insert(f.ignored.end(), {"linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max", "linear_dt_init_floor"});
   return f;
 }
 
@@ -365,5 +430,5 @@ static Family falconH1() {
 
 std::vector<Family> meshwright::frontend::recurrentFamilies() {
   return {mamba2(),     graniteMoeHybrid(), nemotronH(), qwen3Next(), qwen35Text(),
-          qwen35MoeText(), qwen35Moe(), lfm2(),      lfm2Moe(),   bamba(),     falconH1()};
+          qwen35MoeText(), qwen35Moe(), lfm2(),      lfm2Moe(),   bamba(),     falconH1(), olmoHybrid(), lfm3()};
 }

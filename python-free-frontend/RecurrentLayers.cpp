@@ -44,18 +44,19 @@ struct RecurrenceReader {
   }
 
   /// What layers have, of which the file lists `listed`; an MLP beside it is not meant.
-  std::vector<Mixer> mixers(int64_t listed, std::vector<bool> &sparse);
+  std::vector<Mixer> mixers(const Model &m, int64_t listed, std::vector<bool> &sparse);
   RecurrenceSizes sizes(const Model &m);
 };
 } // namespace
 
-std::vector<Mixer> RecurrenceReader::mixers(int64_t listed, std::vector<bool> &sparse) {
+std::vector<Mixer> RecurrenceReader::mixers(const Model &m, int64_t listed, std::vector<bool> &sparse) {
   std::vector<Mixer> mixers(listed, keys.mixer);
   auto set = [&](size_t i, StringRef type, StringRef key) {
     if (type == "linear_attention" || type == "mamba" || type == "conv" || type == "M")
       return;
     sparse[i] = sparse[i] && !keys.alone;
-    if (type == "full_attention" || type == "attention" || type == "*") {
+    bool windowed = type == m.family.kinds.type && m.family.kinds.listed;
+    if (type == "full_attention" || type == "attention" || type == "*" || windowed) {
       mixers[i] = Mixer::Attention;
       return;
     }
@@ -85,6 +86,8 @@ std::vector<Mixer> RecurrenceReader::mixers(int64_t listed, std::vector<bool> &s
       set(i, (*types)[i], keys.list);
     return mixers;
   }
+  if (keys.needsList)
+    config.error(keys.list) << "the file has no \"" << keys.list << "\", which says what each layer has in place of attention; write it there";
   if (!keys.pattern.empty() && config.has(keys.pattern)) {
     std::string pattern = config.text(keys.pattern, "");
     for (size_t i = 0; check(keys.pattern, pattern.size()) && i < pattern.size(); ++i)
@@ -97,7 +100,7 @@ std::vector<Mixer> RecurrenceReader::mixers(int64_t listed, std::vector<bool> &s
       if (numbers ? llvm::is_contained(*numbers, i) : keys.allAttend)
         mixers[i] = Mixer::Attention;
   }
-  if (!keys.every.name.empty())
+  if (keys.every.otherwise > 0)
     for (int64_t i = 0, every = size(keys.every); i < listed; ++i)
       if ((i + 1) % every == 0)
         mixers[i] = Mixer::Attention;
@@ -112,6 +115,7 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
   s.outputBias = keys.outputBias.name.empty() ? s.bias : flag(keys.outputBias);
   s.normed = flag(keys.normed);
   s.normedFirst = flag(keys.normedFirst);
+  s.gateFactor = flag(keys.negative) ? 2 : 1;
   s.activation = m.activation;
   if (!keys.activation.name.empty())
     s.activation = config.text(keys.activation.name, keys.activation.otherwise);
@@ -190,7 +194,7 @@ void meshwright::frontend::readRecurrence(Config &config, Model &m, int64_t list
   std::vector<bool> sparse(listed);
   for (int64_t i = 0; i < std::min(listed, m.layers); ++i)
     sparse[i] = m.kinds[i].sparse;
-  std::vector<Mixer> mixers = reader.mixers(listed, sparse);
+  std::vector<Mixer> mixers = reader.mixers(m, listed, sparse);
   m.recurrence = reader.sizes(m);
   for (int64_t i = 0; i < m.layers; ++i) {
     LayerKind &kind = m.kinds[i];
@@ -657,28 +661,41 @@ Value RecurrenceBuilder::delta(Value h) {
   int64_t least = llvm::divideCeil(sequence, 32), wanted = valid ? sequence : std::min(s.chunk, sequence);
   setChunk(int64_t(llvm::PowerOf2Ceil(uint64_t(std::max(least, wanted)))));
   bool apart = this->keys.apart;
-  // Files hold all parts of a head of keys together, or queries, then keys, then values.
+  // Files hold all parts of a head of keys together, or queries, then keys, then values, or each in a tensor.
+  const auto &parts = this->keys.parts;
+  bool alone = !parts.q.empty();
   auto projected = [&](StringRef part, int64_t begin, int64_t count) {
     FileRows where{begin, all, period, {0, count, 1}};
+    if (alone)
+      return project(part, part, h, {}, s.keyHeads * count, false);
     if (apart)
       where = {s.keyHeads * begin, convolved};
     return project(part, apart ? "in_proj_qkv" : "in_proj_qkvz", h, where, s.keyHeads * count, false);
   };
-  Value q = projected("in_proj_q", 0, s.keyDim), k = projected("in_proj_k", s.keyDim, s.keyDim);
-  Value v = projected("in_proj_v", 2 * s.keyDim, own);
+  auto nameOf = [&](StringRef own, StringRef usual) { return alone ? own : usual; };
+  Value q = projected(nameOf(parts.q, "in_proj_q"), 0, s.keyDim);
+  Value k = projected(nameOf(parts.k, "in_proj_k"), s.keyDim, s.keyDim);
+  Value v = projected(nameOf(parts.v, "in_proj_v"), 2 * s.keyDim, own);
   Value z = apart ? project("in_proj_z", "in_proj_z", h, {}, inner, false)
-                  : projected("in_proj_z", 2 * s.keyDim + own, own);
+                  : projected(nameOf(parts.z, "in_proj_z"), 2 * s.keyDim + own, own);
   auto gate = [&](StringRef part, int64_t begin) {
     FileRows where{begin, 2 * s.heads, 2 * perKey, {0, perKey, 1}};
-    return project(part, apart ? part : "in_proj_ba", h, apart ? FileRows{} : where, s.heads, false);
+    bool whole = apart || alone;
+    return project(part, whole ? part : "in_proj_ba", h, whole ? FileRows{} : where, s.heads, false);
   };
-  Value beta = g.redistribute(gate("in_proj_b", 0)), dt = g.redistribute(gate("in_proj_a", perKey));
+  Value beta = g.redistribute(gate(nameOf(parts.b, "in_proj_b"), 0));
+  Value dt = g.redistribute(gate(nameOf(parts.a, "in_proj_a"), perKey));
   q = g.redistribute(q);
   k = g.redistribute(k);
   v = g.redistribute(v);
-  q = g.activation(s.activation, convolve("conv1d_q", "conv1d", q, {0, convolved}));
-  k = g.activation(s.activation, convolve("conv1d_k", "conv1d", k, {keyRows, convolved}));
-  v = g.activation(s.activation, convolve("conv1d_v", "conv1d", v, {2 * keyRows, convolved}));
+  auto convolveOwn = [&](StringRef own, StringRef usual, Value x, int64_t begin) {
+    bool joined = own.empty();
+    Value y = convolve(joined ? usual : own, joined ? "conv1d" : own, x, joined ? FileRows{begin, convolved} : FileRows{});
+    return g.activation(s.activation, y);
+  };
+  q = convolveOwn(parts.convolutionQ, "conv1d_q", q, 0);
+  k = convolveOwn(parts.convolutionK, "conv1d_k", k, keyRows);
+  v = convolveOwn(parts.convolutionV, "conv1d_v", v, 2 * keyRows);
   g.part(name("keys"));
   // Of length one: the root of a mean is that of a sum over the root of the size.
   double root = std::sqrt(double(s.keyDim));
@@ -695,17 +712,17 @@ Value RecurrenceBuilder::delta(Value h) {
     g.part(name("steps"));
     FullPrecision full(g.builder);
     a = chunked(ofTokens(g.mul(softplus(g.add(dt, bias)), g.scale(exp(log), -1))));
-    beta = chunked(ofTokens(make<SigmoidOp>(beta)));
+    beta = chunked(ofTokens(g.scale(make<SigmoidOp>(beta), s.gateFactor)));
   }
   g.part(name("scan"));
   Value y = g.redistribute(whole(deltaScan(chunked(q), chunked(k), chunked(v), a, beta)));
   // Normalized head by head, and then gated.
-  std::string norm = name("norm"), weight = norm + ".weight";
+  std::string norm = name(nameOf(parts.norm, "norm")), weight = norm + ".weight";
   g.part(norm);
   Value w = g.weight({weight, {s.headDim}, 0, 1.0});
-  y = g.norm(NormKind::RMS, y, w, {}, m.eps, false);
+  y = g.norm(NormKind::RMS, y, w, {}, this->keys.normEps > 0 ? this->keys.normEps : m.eps, false);
   y = g.mul(g.reshape(y, {rows, sequence, inner}), g.activation("silu", z));
-  return output("out_proj", y);
+  return output(nameOf(parts.o, "out_proj"), y);
 }
 
 Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h, Value firsts, Value valid) {

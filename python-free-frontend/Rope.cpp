@@ -214,8 +214,10 @@ static const struct {
 //===--- tables -------------------------------------------------------------===//
 
 /// The table that `object` describes, by "rope_type" or its old name "type".
-static RopeTable readTable(Config &object, const Model &model, int64_t sequence, double theta) {
+static RopeTable readTable(Config &object, const Model &model, int64_t sequence, double theta,
+                           std::optional<double> ofLayers = std::nullopt) {
   theta = object.positive("rope_theta", theta);
+  theta = ofLayers.value_or(theta);
   std::string old = object.text("type", "default");
   std::string type = object.text("rope_type", old);
   if (model.family.rotary.sections) {
@@ -284,6 +286,8 @@ static int64_t readTurned(Config &config, Config *scaling, const Model &m) {
                               << "\"; write one of them";
     return width;
   }
+  if (rotary.partOfType > 0 && scaling)
+    return int64_t(double(m.headDim) * scaling->positive("partial_rotary_factor", rotary.partOfType));
   if (rotary.part.name.empty())
     return int64_t(double(m.headDim) * rotary.part.otherwise);
   double part = config.positive(rotary.part.name, rotary.part.otherwise);
@@ -341,7 +345,8 @@ static void ignoreFlatParameters(Config &parameters, const Model &m, double thet
 
 void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence) {
   const Rotary &rotary = m.family.rotary;
-  double theta = rotary.theta.name.empty()
+  const llvm::json::Value *ofAll = rotary.optional ? config.json(rotary.theta.name) : nullptr;
+  double theta = rotary.theta.name.empty() || (ofAll && ofAll->getAsNull())
                      ? rotary.theta.otherwise
                      : config.positive(rotary.theta.name, rotary.theta.otherwise);
   checkAgain(config, m, rotary.thetaAgain, rotary.theta.name, theta);
@@ -379,6 +384,16 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
     if (m.temperature > 0 && sequence > every && !config.failed())
       useTemperature(*scaling, "original_max_position_embeddings", m, every, sequence);
   }
+  const llvm::json::Value *ofObject = rotary.optional && scaling ? scaling->json("rope_theta") : nullptr;
+  const llvm::json::Value *said = ofObject ? ofObject : ofAll;
+  if (said && said->getAsNull()) {
+    if (scaling)
+      scaling->finish(m.family.name, {"rope_type", "type"}, {});
+    for (LayerKind &kind : m.kinds)
+      kind.table = -1;
+    m.turned = m.headDim;
+    return;
+  }
   if (rotary.scalingRequired && !scaling && !config.failed())
     config.error("") << m.family.name << " needs \"rope_scaling\" or \"rope_parameters\": without "
                      << "them transformers scales angles by numbers of its own; write them out";
@@ -389,19 +404,35 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
   checkTurned(config, m);
   if (config.failed())
     return;
-  auto table = [&](std::optional<Config> &object, double theta) {
-    m.tables.push_back(object ? readTable(*object, m, sequence, theta)
-                              : RopeTable{plainFrequencies(theta, m.turned), 1.0});
+  auto table = [&](std::optional<Config> &object, double theta, std::optional<double> ofLayers = std::nullopt) {
+    RopeTable &made = m.tables.emplace_back(object ? readTable(*object, m, sequence, theta, ofLayers)
+                                                   : RopeTable{plainFrequencies(ofLayers.value_or(theta), m.turned)});
+    made.turned = m.turned;
+    if (rotary.backwards)
+      for (double &frequency : made.frequencies)
+        frequency = -frequency;
   };
   // Layers without a window may have other heads.
   int64_t turned = m.turned, fullDim = m.headDim;
   for (const LayerKind &kind : m.kinds)
     if (kind.headDim)
       m.turned = fullDim = kind.headDim;
-  table(scaling, theta);
+  for (double ofLayers : m.thetas)
+    table(scaling, theta, ofLayers);
+  if (m.thetas.empty())
+    table(scaling, theta);
   m.turned = turned;
-  if (rotary.byLayerType)
+  if (rotary.byLayerType) {
+    if (rotary.partOfType > 0) {
+      double part = windowed ? windowed->positive("partial_rotary_factor", rotary.partOfType) : rotary.windowPart;
+      m.turned = int64_t(double(m.headDim) * part);
+      checkTurned(config, m);
+      if (config.failed())
+        return;
+    }
     table(windowed, windowTheta);
+    m.turned = turned;
+  }
   // What does not turn has frequency 0.
   for (auto [i, entry] : llvm::enumerate(m.tables))
     entry.frequencies.resize((i ? m.headDim : fullDim) / 2, 0.0);

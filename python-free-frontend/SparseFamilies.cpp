@@ -668,9 +668,246 @@ static Family youtu() {
   return f;
 }
 
+static Family graniteMoeSwa() {
+  Family f = withSinksAndWindows(graniteMoeShared());
+  f.name = "granitemoe_swa";
+  f.experts.router = "block_sparse_moe.router";
+  f.experts.gate = "block_sparse_moe.experts.gate_proj";
+  f.experts.up = "block_sparse_moe.experts.up_proj";
+  f.experts.down = "block_sparse_moe.experts.down_proj";
+  f.experts.gateUp = "block_sparse_moe.experts.gate_up_proj";
+  f.experts.suffix = {};
+  return f;
+}
+
+/// Sarvam's 30B, which transformers computes as a GLM-4.5 whose heads turn whole.
+static Family sarvamMoe() {
+  Family f = glm4Moe();
+  f.name = "sarvam_moe";
+  f.vocabulary.otherwise = 262144;
+  f.layers.otherwise = 19;
+  f.heads.otherwise = 64;
+  f.kvHeads.otherwise = 4;
+  f.headDim.otherwise = 64;
+  f.inner.otherwise = 8192;
+  f.padding.otherwise = 0;
+  f.eps.otherwise = 1e-6;
+  f.std.otherwise = 0.006;
+  f.qkvBias.alias = "use_qkv_bias";
+  f.useHeadNorm.otherwise = true;
+  f.rotary.theta.otherwise = 8e6;
+  f.rotary.part.otherwise = 1;
+  f.qkv = QKVStorage::Thirds;
+  f.embedding = "word_embeddings";
+  f.names.attention = "attention";
+  f.names.rotary = "attention.rotary_emb";
+  f.names.q = "attention.q_proj";
+  f.names.k = "attention.k_proj";
+  f.names.v = "attention.v_proj";
+  f.names.qkv = "attention.query_key_value";
+  f.names.o = "attention.dense";
+  f.names.qNorm = "attention.query_layernorm";
+  f.names.kNorm = "attention.key_layernorm";
+  f.experts.inner.otherwise = 1024;
+  f.experts.chosen.otherwise = 6;
+  f.experts.count.alias = "num_experts";
+  f.experts.sharedCount.alias = "num_shared_experts";
+  f.experts.factor.otherwise = 2.5;
+  f.experts.choiceBias = "mlp.gate.expert_bias";
+  return f;
+}
+
+/// Sarvam's 105B, which transformers computes as a DeepSeek-V3.
+static Family sarvamMla() {
+  Family f = deepseekV3();
+  f.name = "sarvam_mla";
+  f.vocabulary.otherwise = 262144;
+  f.hidden.otherwise = 4096;
+  f.layers.otherwise = 32;
+  f.heads.otherwise = 64;
+  f.inner.otherwise = 16384;
+  f.std.otherwise = 0.006;
+  f.latent.queryRank.otherwise = std::nullopt;
+  f.experts.count.otherwise = 128;
+  f.experts.count.alias = "num_experts";
+  f.experts.sharedCount.alias = "num_shared_experts";
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = 1;
+  f.experts.denseFirst.otherwise = 1;
+  f.ignored.push_back("q_head_dim");
+  return f;
+}
+
+/// DeepSeek-V3 whose experts are followed by a norm.
+static Family axk1() {
+  Family f = deepseekV3();
+  f.name = "axk1";
+  f.vocabulary.otherwise = 163840;
+  f.positions.otherwise = 32768;
+  f.heads.otherwise = 64;
+  f.experts.count.otherwise = 192;
+  f.experts.denseFirst.otherwise = 1;
+  f.experts.kinds = "mlp_layer_types";
+  f.experts.postNorm = "post_mlp_layernorm";
+  return f;
+}
+
+/// Arcee's Trinity: what heads give is gated, and layers without a window do not turn.
+static Family afmoe() {
+  Family f = llama();
+  f.name = "afmoe";
+  f.vocabulary.otherwise = 200192;
+  f.positions.otherwise = 16384;
+  f.hidden.otherwise = 2048;
+  f.heads.otherwise = 16;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 6144;
+  f.eps.otherwise = 1e-5;
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::Each;
+  f.headGate = {"self_attn.gate_proj", true};
+  f.rotary.turns = Turns::Windows;
+  f.kinds.window = {"sliding_window", 1024};
+  f.kinds.fullEvery = {"global_attn_every_n_layers", 4};
+  f.kinds.listed = true;
+  f.scaleEmbedding = {"mup_enabled", false};
+  f.names.attentionPostNorm = "post_attention_layernorm";
+  f.names.mlpNorm = "pre_mlp_layernorm";
+  f.names.mlpPostNorm = "post_mlp_layernorm";
+  Experts &e = f.experts;
+  e.count = {"num_experts", 64, "num_local_experts"};
+  e.chosen = {"num_experts_per_tok", 6};
+  e.inner = {"moe_intermediate_size", 1408};
+  e.denseFirst = {"num_dense_layers", 1};
+  e.factor = {"route_scale", 1.0};
+  e.sigmoid = e.fullRouter = true;
+  e.router = "mlp.router.gate";
+  e.choiceBias = "mlp.expert_bias";
+  e.sharedCount = {"num_shared_experts", 2};
+  e.shared = "mlp.shared_experts";
+  f.ignored.push_back("output_router_logits"); // no loss of transformers reads it
+  f.fixed = {{"n_group", {"1"}, "experts are in groups"},
+             {"topk_group", {"1"}, "experts are in groups"},
+             {"route_norm", {"true"}, "weights of experts are not normalized"},
+             {"score_func", {"\"sigmoid\""}, "scores are other ones"}};
+  return f;
+}
+
+/// Poolside's Laguna: heads are gated by softplus, and their number may differ by layer.
+static Family laguna() {
+  Family f = llama();
+  f.name = "laguna";
+  f.vocabulary.otherwise = 100352;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 40;
+  f.heads.otherwise = 48;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 8192;
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::Each;
+  f.headGate = {"self_attn.g_proj", false, "gating", true};
+  f.headsByLayer = "num_attention_heads_per_layer";
+  f.rotary.theta.otherwise = 500000.0;
+  f.rotary.windowTheta = {{}, 10000.0};
+  f.rotary.byLayerType = true;
+  f.rotary.part = {{}, 0.5};
+  f.rotary.windowPart = f.rotary.partOfType = 1;
+  f.kinds.window = {"sliding_window", 512};
+  f.kinds.fullEvery = {{}, 1};
+  f.kinds.listed = true;
+  Experts &e = f.experts;
+  e.count = {"num_experts", 256, "num_local_experts"};
+  e.chosen = {"num_experts_per_tok", 8};
+  e.inner = {"moe_intermediate_size", 512};
+  e.denseFirst = {{}, 1};
+  e.kinds = "mlp_layer_types";
+  e.factor = {"moe_routed_scaling_factor", 1.0};
+  e.sigmoid = e.fullRouter = true;
+  e.choiceBias = "mlp.experts.e_score_correction_bias";
+  e.sharedInner = {"shared_expert_intermediate_size", 512};
+  e.shared = "mlp.shared_expert";
+  f.ignored.push_back("router_aux_loss_coef");
+  f.fixed = {{"output_router_logits", {"false"}, "the loss has a part of softmaxes, which routers lack"},
+             {"moe_apply_router_weight_on_input", {"false"}, "inputs of experts are weighed"},
+             {"moe_router_logit_softcapping", {"0.0", "0"}, "logits of routers are capped"}};
+  return f;
+}
+
+/// Xiaomi's MiMo-V2: values are narrower than keys and scaled, and layers with a window have sinks and more heads of keys.
+static Family mimoV2Flash() {
+  Family f = llama();
+  f.name = "mimo_v2_flash";
+  f.vocabulary.otherwise = 152576;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 4096;
+  f.layers.otherwise = 48;
+  f.heads.otherwise = 64;
+  f.kvHeads.otherwise = 4;
+  f.headDim.otherwise = 192;
+  f.valueDim = {"v_head_dim", 128};
+  f.valueFactor = {"attention_value_scale", 0.707};
+  f.inner.otherwise = 16384;
+  f.eps.otherwise = 1e-5;
+  f.outputBias = f.mlpBias = {};
+  f.sinks = "self_attn.attention_sink_bias";
+  f.sinksInWindows = true;
+  f.windowedKvHeads = 2;
+  f.rotary.theta.otherwise = 5e6;
+  f.rotary.windowTheta = {"swa_rope_theta", 10000.0};
+  f.rotary.byLayerType = true;
+  f.rotary.part = {"partial_rotary_factor", 0.334};
+  f.rotary.windowPart = f.rotary.partOfType = 0.334;
+  f.kinds.window = {"sliding_window", 129};
+  f.kinds.fullLayers = {{}, 1};
+  f.kinds.fullEvery = {{}, 6};
+  f.kinds.listed = true;
+  addRoutedExperts(f, "\"sigmoid\"", 256, 8, 2048);
+  Experts &e = f.experts;
+  e.kinds = "mlp_layer_types";
+  e.denseFirst = {{}, 1};
+  e.groups.otherwise = e.chosenGroups.otherwise = 1;
+  e.factor.otherwise = 1;
+  e.sharedCount = {};
+  return f;
+}
+
+/// Cohere's Command A+: layers have experts, of which first ones have none. `rms`: norms are RMSNorms.
+static Family cohere2Moe(bool rms) {
+  Family f = cohere2();
+  f.name = "cohere2_moe";
+  f.headDim.otherwise = 128;
+  if (rms) {
+    f.present = {"rms_norm_eps"};
+    f.norm = NormKind::RMS;
+    f.eps = {"rms_norm_eps", 1e-5};
+    f.ignored.push_back("layer_norm_eps");
+  } else {
+    f.absent = {"rms_norm_eps"};
+  }
+  f.kinds.first = {"first_k_dense_replace", 0};
+  f.kinds.firstEvery = {"prefix_dense_sliding_window_pattern", 1};
+  f.rotary.denseToo = "prefix_dense_sliding_window_pattern";
+  Experts &e = f.experts;
+  e.count = {"num_experts", 8, "num_local_experts"};
+  e.chosen = {"num_experts_per_tok", 2};
+  e.denseFirst = {"first_k_dense_replace", 0};
+  e.denseInner = {"prefix_dense_intermediate_size", std::nullopt};
+  e.kinds = "mlp_layer_types";
+  e.scores = "expert_selection_fn";
+  e.byLogits = true;
+  e.normalized = {"norm_topk_prob", true};
+  e.combination = "shared_expert_combination_strategy";
+  e.sharedCount = {"num_shared_experts", 0};
+  e.shared = "mlp.shared_experts";
+  f.ignored.push_back("output_router_logits"); // no loss of transformers reads it
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::sparseFamilies() {
   return {mixtral(),    qwen2Moe(),   qwen3Moe(), olmoe(),      gptOss(),     graniteMoe(),
           graniteMoeShared(), llama4Text(), glm4Moe(),  deepseekV2(), deepseekV3(), minicpm3(),
           ernie45Moe(), minimaxM2(), deepseekV32(), glmMoeDsa(), phimoe(), hunyuanMoe(),
-          flexOlmo(),  mellum(),     dots1(),     exaoneMoe(), solarOpen(), glm4MoeLite(), youtu(), hyV3()};
+          flexOlmo(),  mellum(),     dots1(),     exaoneMoe(), solarOpen(), glm4MoeLite(), youtu(), hyV3(),
+          graniteMoeSwa(), sarvamMoe(), sarvamMla(), axk1(), afmoe(), laguna(), mimoV2Flash(), cohere2Moe(true), cohere2Moe(false)};
 }

@@ -68,7 +68,7 @@ def parts_of(model):
 
 def layers_of(model):
     config = json.load(open(model.config))
-    return config.get("n_layer") or config.get("n_layers") or config["num_hidden_layers"]
+    return next(config[key] for key in ("n_layer", "n_layers", "num_layers", "num_hidden_layers") if config.get(key))
 
 
 def try_seed(family, seed):

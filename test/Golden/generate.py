@@ -86,7 +86,7 @@ def make_model(config_path):
 def class_of(config):
     if hasattr(config, "text_config"):
         return AutoModelForImageTextToText
-    return AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "modernbert") else AutoModelForCausalLM
+    return AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "modernbert", "distilbert", "electra", "ernie", "mpnet") else AutoModelForCausalLM
 
 
 def as_saved(model, values):
@@ -103,9 +103,28 @@ def as_saved(model, values):
         saved = load_file(pathlib.Path(folder) / "model.safetensors")
     if keys := getattr(model, "remote", None):
         saved = remote.renamed(saved, model.config, keys["model_type"])
+    if model.config.model_type == "olmo_hybrid":
+        saved = of_release(model.config, saved)
     if model.config.model_type == "qwen3_vl_moe":  # transformers reads experts either way; releases have [experts, in, out].
         saved = {n: t.transpose(1, 2) if ".mlp.experts." in n else t for n, t in saved.items()}
     return saved
+
+
+def of_release(config, saved):
+    """olmo_hybrid's tensors as its releases have them, which transformers reads too: it saves a convolution's rows in three equal
+    parts, whatever the sizes of keys and values, and norms of layers that attend under the names of others."""
+    tensors = {}
+    for name, tensor in saved.items():
+        layer, _, part = name.rpartition(".linear_attn.")
+        if part == "q_conv1d.weight":
+            joined = torch.cat([saved[f"{layer}.linear_attn.{which}_conv1d.weight"] for which in "qkv"])
+            keys = config.linear_num_key_heads * config.linear_key_head_dim
+            sizes = [keys, keys, len(joined) - 2 * keys]
+            tensors |= {f"{layer}.linear_attn.{which}_conv1d.weight": rows for which, rows in zip("qkv", joined.split(sizes))}
+        elif part not in ("k_conv1d.weight", "v_conv1d.weight"):
+            attends = name.split(".feedforward")[0] + ".self_attn.q_proj.weight" in saved
+            tensors[name.replace("feedforward_layer_norm", "post_attention_layernorm") if attends else name] = tensor
+    return tensors
 
 
 def saved_buffers(model):
@@ -153,7 +172,7 @@ def batch_of(run, data, step, vocabulary):
 
 def output_of(model, x):
     keys = {} if class_of(model.config) is AutoModelForMaskedLM else {"use_cache": False}
-    if model.config.model_type == "roberta":  # Left to itself it skips those of padding tokens.
+    if model.config.model_type in ("roberta", "mpnet"):  # Left to itself it skips those of padding tokens.
         first = model.config.pad_token_id + 1
         keys["position_ids"] = torch.arange(first, first + x.shape[1]).expand_as(x)
     return model(input_ids=x, **keys)

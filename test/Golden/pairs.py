@@ -2,7 +2,7 @@
 """Makes golden runs of encoder-decoder models in float64, with transformers: pairs.py OUT
 
 Pairs are documents of random lengths, some longer than what a model reads, of source.txt and target.txt in OUT/NAME. Needs torch and
-transformers; run by hand (test/Inputs/golden-more has bart, blenderbot and marian as 5.24 computes them).
+transformers; run by hand (test/Inputs/golden-more has bart, blenderbot, marian and the four after them as 5.24 computes them).
 """
 import json
 import pathlib
@@ -26,6 +26,10 @@ MODELS = {
     "blenderbot": {"model_type": "blenderbot", **SIZES, "scale_embedding": True, "decoder_start_token_id": 1},
     "marian": {"model_type": "marian", **SIZES, "scale_embedding": True, "activation_function": "swish", "decoder_start_token_id": 0},
     "pegasus": {"model_type": "pegasus", **SIZES, "scale_embedding": True, "activation_function": "relu", "decoder_start_token_id": 0},
+    "mbart": {"model_type": "mbart", **SIZES, "scale_embedding": True, "decoder_start_token_id": 9},
+    "plbart": {"model_type": "plbart", **SIZES, "decoder_start_token_id": 5},
+    "blenderbot-small": {"model_type": "blenderbot-small", **SIZES, "decoder_start_token_id": 1},
+    "m2m-100": {"model_type": "m2m_100", **SIZES, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "pad_token_id": 1, "decoder_start_token_id": 2},
     "t5-plain": {"model_type": "t5", **T5, "feed_forward_proj": "relu"},
 }
 
@@ -42,6 +46,17 @@ def make_model(config):
             if name == "final_logits_bias":
                 buffer.normal_(0, 0.1)
     return model
+
+
+def use_exact_sines(model):
+    """Positions of float64, where transformers computes them as float32."""
+    single, torch.Tensor.float = torch.Tensor.float, torch.Tensor.double
+    torch.set_default_dtype(torch.double)
+    for module in model.modules():
+        if hasattr(module, "make_weights"):
+            module.weights = module.get_embedding(len(module.weights), module.embedding_dim, module.padding_idx)
+    torch.set_default_dtype(torch.float32)
+    torch.Tensor.float = single
 
 
 def make_pairs(out):
@@ -75,8 +90,10 @@ def train(model, pairs, out):
             text, wanted = pairs[(step * BATCH + row) % len(pairs)]
             source[row, :len(text)], seen[row, :len(text)], targets[row, :len(wanted)] = torch.tensor(list(text)), 1, torch.tensor(list(wanted))
         optimizer.zero_grad()
-        # The models shift targets themselves.
-        logits = model(input_ids=source, attention_mask=seen, labels=targets).logits
+        # Most models shift targets themselves; some begin with what a target ends with, the code of its language.
+        shifted = torch.cat([torch.full((BATCH, 1), model.config.decoder_start_token_id), targets[:, :-1]], 1)
+        shifted = shifted.masked_fill(shifted < 0, model.config.pad_token_id)
+        logits = model(input_ids=source, attention_mask=seen, decoder_input_ids=shifted).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
         loss.backward()
         if step == 0:
@@ -96,6 +113,8 @@ for name, config in MODELS.items():
     run = {"steps": STEPS, "batch": BATCH, "seq": TARGET, "source_seq": SOURCE, "lr": 1e-3, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95,
            "eps": 1e-8, "grad_clip": 1.0, "optimizer": "adamw", "tokens": "u8", "data": f"{name}/target.txt", "source": f"{name}/source.txt",
            "documents": f"{name}/targets.bin", "source_documents": f"{name}/sources.bin"}
-    answers = train(model.double(), make_pairs(out), out)
+    model.double()
+    use_exact_sines(model)
+    answers = train(model, make_pairs(out), out)
     (out / "golden.json").write_text(json.dumps({"run": run, **answers}, indent=1) + "\n")
     print(name, answers["loss"][-1])

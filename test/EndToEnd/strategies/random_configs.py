@@ -110,6 +110,27 @@ def gptj(d):
     return dict(gpt2(d), rotary_dim=d.pick(range(2, d.head + 1, 2)))
 
 
+def codegen(d):
+    """Heads lie in files in four parts."""
+    heads = d.pick([4, 8])
+    return dict(gptj(d), n_head=heads, n_embd=heads * d.head)
+
+
+def gpt_neo(d):
+    types = [d.pick(["global", "local"]) for _ in range(d.layers)]
+    return {"max_position_embeddings": 64, "hidden_size": d.heads * d.head, "num_layers": d.layers, "num_heads": d.heads,
+            "intermediate_size": d.pick([None, 1, 17, 40]), "window_size": d.pick([1, 5, 40]), "attention_types": [[types, 1]],
+            "activation_function": d.pick(ACTIVATIONS), "layer_norm_epsilon": d.pick([1e-5, 1e-3]), "attention_dropout": 0.0,
+            "embed_dropout": 0.0, "resid_dropout": 0.0, "tie_word_embeddings": d.pick(FLAG)}
+
+
+def xglm(d):
+    heads = 2 * d.heads  # As many sines as cosines, and more than one.
+    return {"max_position_embeddings": 64, "d_model": heads * d.head, "num_layers": d.layers, "attention_heads": heads, "ffn_dim": d.pick(WIDER),
+            "activation_function": d.pick(ACTIVATIONS), "dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, "init_std": 0.2,
+            "scale_embedding": d.pick(FLAG), "tie_word_embeddings": d.pick(FLAG), "pad_token_id": d.pick([0, 1])}
+
+
 def gpt_neox(d):
     config = dict(d.sizes(apart=False, groups=False, norm="layer_norm_eps"), hidden_dropout=0.0,
                   use_parallel_residual=d.pick(FLAG), attention_bias=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG))
@@ -502,6 +523,74 @@ def hyperclovax(d):
     return dict(granite(d), use_post_norm=d.pick(FLAG))
 
 
+def nanochat(d):
+    """Without weights, norms of little divide by almost nothing."""
+    return dict(plain(d, apart=False, after=True), attention_bias=d.pick(FLAG), final_logit_softcapping=d.pick([3.0, 15.0]))
+
+
+def sinks_and_windows(d, config):
+    thetas = {"layer_rope_theta": [d.pick([0, 100.0, 10000.0]) for _ in range(d.layers)]}
+    return dict(config, sliding_window=d.pick([1, 5, 40]), **d.pick([{}, d.layer_types()]), **d.pick([{}, thetas]))
+
+
+def granite_swa(d):
+    return sinks_and_windows(d, {key: value for key, value in granite(d).items() if key != "head_dim"} | {"hidden_size": d.heads * d.head})
+
+
+def granitemoe_swa(d):
+    config = {key: value for key, value in granitemoeshared(d).items() if key != "head_dim"} | {"hidden_size": d.heads * d.head}
+    return sinks_and_windows(d, config)
+
+
+def sarvam_moe(d):
+    return dict(plain(d, apart="always"), attention_bias=d.pick(FLAG), use_qk_norm=d.pick(FLAG), **routed(d))
+
+
+def axk1(d):
+    sizes = {key: value for key, value in routed(d).items() if key != "first_k_dense_replace"}
+    return dict(latent(d), q_lora_rank=d.pick([8, 12]), rope_interleave=d.pick(FLAG), **sizes,
+                mlp_layer_types=[d.pick(["dense", "sparse"]) for _ in range(d.layers)])
+
+
+def afmoe(d):
+    return dict(plain(d, apart="always", after=True), attention_bias=d.pick(FLAG), mup_enabled=d.pick(FLAG), route_scale=d.pick([1.0, 2.5]),
+                num_dense_layers=d.pick(range(d.layers + 1)), num_shared_experts=d.pick([1, 2]), sliding_window=d.pick([1, 5, 40]),
+                **d.pick([{"global_attn_every_n_layers": d.pick([1, 2])}, d.layer_types()]), **experts(d, normalized=False))
+
+
+def parts_by_type(d, config):
+    """Rotary positions of a part of each head, which differs by layer type."""
+    config = {key: value for key, value in config.items() if not key.startswith("rope_")}
+    kinds = {kind: dict(d.turned(), rope_type="default", rope_theta=d.pick([100.0, 10000.0])) for kind in ("full_attention", "sliding_attention")}
+    return dict(config, sliding_window=d.pick([1, 5, 40]), rope_parameters=kinds, **d.layer_types(),
+                mlp_layer_types=[d.pick(["dense", "sparse"]) for _ in range(d.layers)])
+
+
+def laguna(d):
+    config = dict(plain(d, apart="always"), attention_bias=d.pick(FLAG), gating=d.pick([True, "per-head", "per-element"]),
+                  moe_routed_scaling_factor=d.pick([1.0, 2.5]), shared_expert_intermediate_size=d.pick([1, 16]), **experts(d, normalized=False))
+    heads = {"num_attention_heads_per_layer": [config["num_key_value_heads"] * d.pick([1, 2, 3]) for _ in range(d.layers)]}
+    return parts_by_type(d, config | d.pick([{}, heads]))
+
+
+def mimo_v2_flash(d):
+    """Layers with a window have twice as many heads of keys."""
+    kv = d.pick([1, 2])
+    sizes = {key: value for key, value in routed(d).items() if key not in ("first_k_dense_replace", "n_shared_experts")}
+    config = dict(plain(d, apart="always"), num_attention_heads=2 * kv * d.pick([1, 2]), num_key_value_heads=kv, v_head_dim=d.pick([3, 6, 12]),
+                  attention_bias=d.pick(FLAG), attention_value_scale=d.pick([None, 0.707]), **sizes)
+    return parts_by_type(d, config)
+
+
+def cohere2_moe(d):
+    config = dict(plain(d, apart="always", norm="layer_norm_eps"), attention_bias=d.pick(FLAG), logit_scale=d.pick([0.0625, 1.0]),
+                  sliding_window=d.pick([1, 5]), num_shared_experts=d.pick([0, 1, 2]), expert_selection_fn=d.pick(["softmax", "sigmoid"]),
+                  shared_expert_combination_strategy=d.pick(["average", "sum"]), prefix_dense_sliding_window_pattern=d.pick([1, 2]),
+                  prefix_dense_intermediate_size=d.pick([None, 7]), **experts(d, "intermediate_size"), **d.maybe(rms_norm_eps=[1e-5, 1e-3]))
+    listed = d.layer_types() | {"mlp_layer_types": [d.pick(["dense", "sparse"]) for _ in range(d.layers)]}
+    return config | d.pick([{"first_k_dense_replace": d.pick(range(d.layers + 1)), "sliding_window_pattern": d.pick([2, 4])}, listed])
+
+
 def flex_olmo(d):
     return dict(olmo2(d), **experts(d, "intermediate_size"))
 
@@ -619,6 +708,17 @@ def qwen3_next(d):
     return config | {"mlp_only_layers": d.pick([[], [0]])} | d.rotary(d.turned())
 
 
+def olmo_hybrid(d):
+    """Layers of both kinds."""
+    keys, heads = d.pick([1, 2, 3]), d.pick([1, 2])
+    config = dict(d.sizes(apart=False, after=True), hidden_act="silu", linear_num_key_heads=keys, linear_num_value_heads=keys * heads,
+                  linear_key_head_dim=d.pick([4, 6, 8]), linear_value_head_dim=d.pick([4, 7]), linear_conv_kernel_dim=d.pick([2, 4]),
+                  linear_allow_neg_eigval=d.pick(FLAG), attention_bias=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG), **d.padding())
+    kinds = ["linear_attention", "full_attention"] + [d.pick(["linear_attention", "full_attention"]) for _ in range(d.layers)]
+    config |= {"num_hidden_layers": len(kinds), "layer_types": kinds}
+    return config | d.pick([{"rope_parameters": None, "rope_theta": None}, {"rope_theta": 100.0}])
+
+
 def lfm2(d):
     config = d.sizes(apart=False, norm="norm_eps")
     for key in "hidden_act", "attention_dropout":
@@ -627,6 +727,15 @@ def lfm2(d):
     config |= d.pick([{"full_attn_idxs": [i for i in range(d.layers) if d.pick(FLAG)]},
                       {"layer_types": [d.pick(["conv", "full_attention"]) for _ in range(d.layers)]}])
     return dict(config, conv_bias=d.pick(FLAG), conv_L_cache=d.pick([1, 3, 4]), tie_word_embeddings=d.pick(FLAG), **d.padding(), **d.rotary())
+
+
+def lfm3(d):
+    config = {key: value for key, value in lfm2(d).items() if "block" not in key and "attn_idxs" not in key and not key.startswith("rope_")}
+    rotary = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": d.pick([0.5, 1.0])}, "sliding_attention": {"rope_type": "default"}}
+    return config | {"head_dim": d.head, "norm_eps": d.pick([1e-4, 1e-3]), "sliding_window": d.pick([1, 5, 40]), "attention_bias": d.pick(FLAG),
+                     "use_sandwich_norm": d.pick(FLAG), "use_attention_gate": d.pick(FLAG), "attention_dropout": 0.0,
+                     "layer_types": [d.pick(["conv", "full_attention", "sliding_attention"]) for _ in range(d.layers)],
+                     "rope_parameters": {kind: dict(scaling, rope_theta=d.pick([100.0, 10000.0])) for kind, scaling in rotary.items()}}
 
 
 def qwen3_5(d):
@@ -678,6 +787,19 @@ def bert(d):
     return config
 
 
+def distilbert(d):
+    return {"max_position_embeddings": 64, "n_layers": d.layers, "n_heads": d.heads, "dim": d.heads * d.head, "hidden_dim": d.pick([13, 32, 50]),
+            "activation": d.pick(ACTIVATIONS[:4]), "dropout": 0.0, "attention_dropout": 0.0, **d.padding()}
+
+
+def mpnet(d):
+    return {key: value for key, value in roberta(d).items() if key != "type_vocab_size"}
+
+
+def electra(d):
+    return dict(bert(d), embedding_size=d.pick([10, d.heads * d.head]))
+
+
 def roberta(d):
     padding = d.pick([0, 1, 5])
     return dict(bert(d), pad_token_id=padding, max_position_embeddings=64 + padding + 1)
@@ -715,7 +837,13 @@ def bart(d):
             **d.maybe(scale_embedding=[True, False], tie_word_embeddings=[True, False])}
 
 
-ENCODERS = {"bert": bert, "roberta": roberta, "xlm-roberta": roberta, "camembert": roberta, "modernbert": modernbert}
+def m2m_100(d):
+    """Of two sines at least, and without layers that are dropped, as its own defaults have them."""
+    config = bart(d)
+    return config | {"d_model": 2 * config["d_model"], "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0}
+
+
+ENCODERS = {"bert": bert, "distilbert": distilbert, "electra": electra, "ernie": bert, "mpnet": mpnet, "roberta": roberta, "xlm-roberta": roberta, "camembert": roberta, "modernbert": modernbert}
 DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": biogpt, "gptj": gptj, "gpt_neox": gpt_neox,
             "falcon": falcon, "phi": phi, "persimmon": persimmon, "starcoder2": starcoder2, "nemotron": nemotron, "llama": llama,
             "mistral": mistral, "ministral": ministral, "qwen2": qwen2, "qwen3": qwen3, "qwen2_moe": qwen2_moe,
@@ -729,21 +857,26 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "ministral3": ministral3, "hunyuan_v1_dense": hunyuan, "hunyuan_v1_moe": hunyuan_moe, "deepseek_v32": deepseek_v32,
             "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt, "cwm": cwm, "internlm3": internlm3, "iquestcoder": llama, "jais2": jais2,
             "hyperclovax": hyperclovax, "flex_olmo": flex_olmo, "mellum": mellum, "dots1": dots1, "exaone_moe": exaone_moe,
-            "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu, "hy_v3": hy_v3}
+            "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu, "hy_v3": hy_v3,
+            "codegen": codegen, "gpt_neo": gpt_neo, "xglm": xglm, "nanochat": nanochat, "granite_swa": granite_swa,
+            "granitemoe_swa": granitemoe_swa, "sarvam_moe": sarvam_moe, "sarvam_mla": deepseek_v3, "axk1": axk1, "afmoe": afmoe,
+            "laguna": laguna, "mimo_v2_flash": mimo_v2_flash, "cohere2_moe": cohere2_moe}
 FAMILIES = DECODERS | ENCODERS
 # Of which random strategies draw some beside the others.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
-             "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "lfm2_moe": lfm2_moe, "bamba": bamba, "falcon_h1": falcon_h1}
+             "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "lfm2_moe": lfm2_moe, "bamba": bamba, "falcon_h1": falcon_h1,
+             "olmo_hybrid": olmo_hybrid, "lfm3": lfm3}
 # Not for every strategy: what layers take of tokens crosses stages, which zero-bubble schedules refuse.
 APART = {"gemma4_text": gemma4}
 # Not drawn, but golden models: text parts of larger models, and families that transformers lacks or trains by chance.
 UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "llava", "llava_llama", "mimo", "mllama_text_model", "phi3_v", "phimoe", "qwen",
            "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_5_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
 # Of a source and a target.
-PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart}
+PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart,
+          "mbart": bart, "plbart": bart, "blenderbot-small": bart, "m2m_100": m2m_100}
 # Whose routers' scores are sigmoids, and whose routers have a bias by which they choose.
 SIGMOIDS = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2", "dots1", "exaone_moe", "solar_open",
-            "glm4_moe_lite", "hy_v3"}
+            "glm4_moe_lite", "hy_v3", "sarvam_moe", "sarvam_mla", "axk1", "afmoe", "laguna", "mimo_v2_flash"}
 BIASED = SIGMOIDS - {"llama4_text"} | {"ernie4_5_moe"}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
@@ -777,7 +910,7 @@ def has_routers(config):
         return "sparse" in config["mlp_layer_types"]
     dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step") or config.get("interleave_moe_layer_step", 1)
     every = config.get("moe_layer_interval") or every
-    first, last, layers = config.get("first_k_dense_replace", 0), config.get("moe_layer_end_index", -1), config.get("num_hidden_layers", 0)
+    first, last, layers = config.get("first_k_dense_replace", config.get("num_dense_layers", 0)), config.get("moe_layer_end_index", -1), config.get("num_hidden_layers", 0)
     first = config.get("moe_layer_start_index", first)
     return experts_of(config) > 0 and any(
         first <= i <= (last if last >= 0 else layers - 1) and (i + 1) % every == 0 and i not in dense for i in range(layers))
@@ -785,11 +918,12 @@ def has_routers(config):
 
 def has_norms(config):
     """Whether norms have weights."""
-    return config["model_type"] != "olmo" and config.get("layer_norm_elementwise_affine", True)
+    return config["model_type"] not in ("olmo", "nanochat") and config.get("layer_norm_elementwise_affine", True)
 
 
 def heads_of(config):
-    return config.get("n_head") or config.get("n_heads") or config["num_attention_heads"]
+    keys = "n_head", "n_heads", "num_heads", "attention_heads", "num_attention_heads"
+    return next(config[key] for key in keys if config.get(key))
 
 
 def set_dropout(config, probability):

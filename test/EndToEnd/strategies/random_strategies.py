@@ -133,7 +133,7 @@ def random_model(d):
         d["freeze"] = "*{wte,embed}*"
     if not has_routers(config):
         d["aux-loss"] = d["aux-loss-coef"] = d["aux-scope"] = d["aux-counting-pass"] = None
-    elif config["model_type"] in SIGMOIDS and d.is_set("aux-loss", "hf", "switch", "gshard"):
+    elif (config["model_type"] in SIGMOIDS or config.get("expert_selection_fn") == "sigmoid") and d.is_set("aux-loss", "hf", "switch", "gshard"):
         d["aux-loss"], d["aux-scope"], d["aux-counting-pass"] = "sequence", None, None
     return config
 
