@@ -19,6 +19,16 @@
 
 using namespace meshwright;
 
+/// A number that ranks share that do the same work.
+static int32_t workOf(const Plan &plan, int64_t rank) {
+  int64_t work = int64_t(plan.program);
+  std::vector<int64_t> at = plan.coordinates(rank);
+  for (size_t axis = 0; axis < plan.mesh.size(); ++axis)
+    if (hasUnevenWork(plan, plan.mesh[axis]))
+      work = work * plan.mesh[axis].size + at[axis];
+  return int32_t(work);
+}
+
 Trainer::Trainer(MwContext &context, const Options &options)
     : run(context, options), context(context), plan(context.plan), options(options), batches(run),
       saving(run), report(run), recovery(run, batches, saving, report) {
@@ -40,16 +50,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
   peak = peakOfAll();
   context.world->barrier(); // Every rank has what it needs.
   report.open(evaluationsOf(batches), peak > 0);
-}
-
-/// A number that ranks share that do the same work.
-static int32_t workOf(const Plan &plan, int64_t rank) {
-  int64_t work = int64_t(plan.program);
-  std::vector<int64_t> at = plan.coordinates(rank);
-  for (size_t axis = 0; axis < plan.mesh.size(); ++axis)
-    if (hasUnevenWork(plan, plan.mesh[axis]))
-      work = work * plan.mesh[axis].size + at[axis];
-  return int32_t(work);
 }
 
 /// What all ranks compute at most, in FLOP/s, or 0 where --peak-flops does not say it.
