@@ -463,7 +463,7 @@ RUN = {
     "dump": lambda d: "dumped" if d["replay"] else None,
     "dump-step": lambda d: d.pick([None, 1]) if d["replay"] else None,
     # Rounds of experts' rows cannot be captured.
-    "cuda-graphs": lambda d: d.pick([None, "off" if d.sizes["expert"] > 1 else "on", "off"]) if d.cuda else None,
+    "cuda-graphs": lambda d: d.pick([None, "off" if d.sizes["expert"] > 1 or d["batch-ramp"] else "on", "off"]) if d.cuda else None,
     "tune": lambda d: "tuned" if d.cuda and d.chance(4) else None,
     # Others are processes, of MPI or of nobody.
     "ranks": lambda d: None if d.chance(4) else math.prod(d.sizes.values()),
