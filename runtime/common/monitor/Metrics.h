@@ -57,7 +57,7 @@ struct StepMetrics {
   int64_t step = 0; ///< counted from 0; with `evaluatedOnly`, how many steps the weights have had
   double loss = 0, gradNorm = 0, lr = 0, stepMs = 0;
   double tokensPerSecond = 0;
-  std::optional<int64_t> batch;  ///< the step's sequences, while a ramp makes them fewer than the program's
+  std::optional<int64_t> batch;  ///< the step's sequences, in every step of a run that begins within a ramp
   std::optional<double> auxLoss; ///< the routers' part of the loss
   std::optional<Rewards> rewards; ///< with --loss dpo
   std::optional<int32_t> expertRounds; ///< the most rounds, over all ranks, in which rows went to their experts
