@@ -3,6 +3,7 @@
 
   ramp.py GOLDEN WORK steps STRATEGY...   each step against an executable of its batch alone, which goes on from the step before
   ramp.py GOLDEN WORK run                 resuming, samples, numbers, evaluation, refusals
+  ramp.py GOLDEN WORK recovery            a step within the ramp that is not finite
   ramp.py GOLDEN WORK commands            verify, certify, replay, predict, plan and checks of replicas
 
 A strategy is written as for golden.py, M of its M microbatches at the end of the ramp. +masked leaves targets out, +packed packs
@@ -11,12 +12,13 @@ documents, +near allows rounding: of sums over the batch whose factors are multi
 import filecmp
 import json
 import pathlib
+import random
 import re
 import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import INPUTS, Golden, call, check, compile, distance, flags, fresh, interpreted, ranks_of, rows, strategy, train
+from harness import INPUTS, Golden, call, changed, check, compile, distance, flags, fresh, interpreted, ranks_of, rows, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -121,7 +123,7 @@ def try_run():
     # It may take another ramp, or end it. What has no ramp goes on where this is over, and is refused before.
     other = start("./ramped", metrics="other.jsonl", batch_ramp="4+4:18", **resumed)
     check([row["batch"] for row in rows("other.jsonl")] == [4, 4, 8, 8] and "note: --batch-ramp 4+4:18, was 2+2:18\n" in other, other)
-    ended = start("./ramped", metrics="ended.jsonl", batch_ramp="none", **resumed)
+    ended = start("./ramped", metrics="ended.jsonl", save="ended", batch_ramp="none", **resumed)
     check(all("batch" not in row for row in rows("ended.jsonl")) and "note: --batch-ramp none, was 2+2:18\n" in ended, ended)
     start("./plain", metrics="plain.jsonl", batch_ramp="none", **resumed)
     check(rows("plain.jsonl") == rows("ended.jsonl"), "without a ramp both are the same")
@@ -129,9 +131,35 @@ def try_run():
             "compile with --batch-ramp, or give --batch-ramp none")
     start("./plain", metrics="over.jsonl", **dict(resumed, resume="whole/step-00000006"))
     check(rows("over.jsonl") == [{name: row[name] for name in row if name != "batch"} for row in whole[6:]], "after the ramp")
-    late = start("./ramped", steps=3, save="late")
+    start("./ramped", steps=3, save="late")
     late = start("./ramped", **dict(resumed, steps=4, resume="late", batch_ramp="2+2:100"))
-    check("note: --steps 4, was 3; --batch-ramp 2+2:100, was not given\n" in late or "--batch-ramp 2+2:100, was not given" in late, late)
+    check("note: --steps 4, was 3; --batch-ramp 2+2:100, was not given\n" in late, late)
+
+    # What would change nothing is refused, unless it is the checkpoint's, as where a run is started again with the same flags.
+    over = dict(resumed, resume="whole/step-00000006")
+    for given, *words in ((dict(over, batch_ramp="4+4:20"), "has read 20 sequences, so this ramp is over: leave it out\n"), (dict(over, batch_ramp="none"), "is whole already"),
+                          (dict(resumed, batch_ramp="2+2:10"), "so this ramp is over: leave it out, to continue with 2+2:18, or give --batch-ramp none"),
+                          (dict(resumed, steps=4, resume="late", batch_ramp="2+2:24"), "has read 24 sequences, so this ramp is over"),
+                          (dict(resumed, steps=4, resume="late", batch_ramp="none"), "is whole already")):
+        refused([*launch, "./ramped", *flags(dict(run, **given))], f"--batch-ramp {given['batch_ramp']}: ", *words)
+    again = start("./ramped", metrics="restarted.jsonl", **dict(over, batch_ramp="2+2:18"))
+    check("--batch-ramp" not in again and rows("restarted.jsonl") == rows("over.jsonl"), f"{again}\n{rows('restarted.jsonl')}")
+    again = start("./ramped", **dict(resumed, resume="ended", steps=9, batch_ramp="none"))
+    check("--batch-ramp" not in again, again)
+
+    # Other ranks that a run goes on with have the same ramp.
+    compile(golden.config, "single", **size)
+    compile(golden.config, "coarse", batch_ramp=True, **dict(size, microbatches=2))
+
+    def elastic(other, **options):
+        return ["meshwright", "run", "-n", 2, "--restarts", 1, "--elastic", other, "./ramped", *flags(dict(run, **options))]
+
+    ramped = {"steps": 1, "save": "elastic", "batch_ramp": "2+2:18"}
+    refused(elastic("./single", **ramped), "--elastic ./single computes other numbers than ./ramped: batch-ramp is not given, not on")
+    refused(elastic("./single", **dict(resumed, save="elastic")), "batch-ramp is not given, not on")
+    refused(elastic("./coarse", **ramped), "./coarse: --batch-ramp 2+2:18: this executable's batch of 8 sequences has 2 microbatches of 4, so START must be 4, but is 2")
+    for other, more in (("./one", ramped), ("./coarse", {"batch_ramp": "4+4:18", "save": "elastic-coarse"}), ("./single", {"batch_ramp": None, "save": "elastic-whole"})):
+        call(elastic(other, **dict(ramped, **more)))
 
     # The ramp is one of the numbers, the executable that could have one is not. Without it every batch is whole.
     base, able = (start(exe, steps=2, metrics=f"{exe[2:]}.jsonl") for exe in ("./plain", "./ramped"))
@@ -155,6 +183,41 @@ def try_run():
     refused(["meshwright", "compile", golden.config, "-o", "no", "--batch-ramp", *flags(dict(size, mesh="pipe=2"))],
             "--batch-ramp changes nothing", "without the axis `pipe`")
     print("a run with a ramp resumes, and says what it cannot do")
+
+
+def try_recovery():
+    """The sixth sequence, in the third step's batch of four, has a byte whose embedding is so large that its mean overflows."""
+    open("untied.json", "w").write(json.dumps(dict(json.loads(golden.config.read_text()), tie_word_embeddings=False)))
+    compile("untied.json", "ramped", mesh="data=2", batch_ramp=True, batch=8, microbatches=4, **sizes)
+    drawn = random.Random(1)
+    tokens = bytearray(drawn.choices(range(200), k=32 * sizes["seq"] + 1))
+    tokens[5 * sizes["seq"] + 3] = 255
+    open("data.bin", "wb").write(tokens)
+    call(["meshwright", "run", "-n", 2, "./ramped", *flags(dict(run, init=None, lr=0, steps=1, save="start"))])
+    changed("start/latest/model.safetensors", "poisoned.safetensors", lambda name, count: [drawn.gauss(0, 0.02) for _ in range(255 * (count // 256))] +
+            [1e38] * (count // 256) if name.endswith("wte.weight") else None)
+    given = dict(run, init="poisoned.safetensors", data="data.bin", steps=5, batch_ramp="2+2:8", log_samples="samples.jsonl")
+
+    def start(**options):
+        return call(["meshwright", "run", "-n", 2, "./ramped", *flags(dict(given, **options))])
+
+    def position(folder):
+        return json.load(open(f"{folder}/latest/state.json"))["position"]
+
+    batch = "step 2: the loss is nan and the gradient norm nan; its batch has the sequences data.bin 4, data.bin 5, data.bin 6, data.bin 7: "
+    refused(["meshwright", "run", "-n", 2, "./ramped", *flags(dict(given, save="stopped"))], batch, "the state after 2 steps is saved")
+    check(position("stopped") == 4, f"the run stopped after {position('stopped')} sequences")
+    said = start(on_nan="skip", save="skipped", metrics="skipped.jsonl")
+    skipped = rows("skipped.jsonl")
+    check(batch + "the step changes nothing" in said and [row["batch"] for row in skipped] == [2, 2, 4, 8, 8] and position("skipped") == 24, f"{skipped}\n{said}")
+    start(init=None, steps=5, batch_ramp=None, on_nan="skip", resume="stopped", metrics="again.jsonl")
+    check(str(rows("again.jsonl")) == str(skipped[2:]), f"resumed: {rows('again.jsonl')}, not {skipped[2:]}")  # A loss is not a number.
+    said = start(on_nan="rollback", save="back", save_every=2, metrics="back.jsonl")
+    back = rows("back.jsonl")
+    first = {row["step"]: row["samples"][0][1] for row in map(json.loads, open("samples.jsonl")) if "samples" in row}
+    check(batch + "going back to back/step-00000002" in said and [row["batch"] for row in back] == [2, 2, 8, 8, 8] and
+          [first[step] for step in range(5)] == [0, 2, 8, 16, 24] and position("back") == 32, f"{back}\n{first}\n{said}")
+    print("a step within the ramp that is not finite stops the run, is skipped, or is gone back before")
 
 
 def try_commands():
@@ -188,4 +251,4 @@ if mode == "steps":
     for case in cases:
         try_steps(case)
 else:
-    {"run": try_run, "commands": try_commands}[mode]()
+    {"run": try_run, "recovery": try_recovery, "commands": try_commands}[mode]()
