@@ -210,9 +210,28 @@ void Run::resumeMixture(std::vector<TrainingState::Source> given) {
   state.mixed = state.position;
 }
 
+/// Refuses a given --batch-ramp that changes nothing. That of the checkpoint may be given again, as restarts do.
+void Run::checkGivenRamp() const {
+  auto saved = state.flags.find("--batch-ramp");
+  const std::string &given = options.batchRamp, was = saved == state.flags.end() ? "" : saved->second;
+  auto isOver = [&](const std::string &ramp) {
+    return ramp.empty() || ramp == noBatchRamp || state.position >= BatchRamp::samplesOf(ramp);
+  };
+  if (!options.given("--batch-ramp") || given == was || !isOver(given))
+    return;
+  if (given != noBatchRamp)
+    fail("--batch-ramp ", given, ": the run of the checkpoint ", checkpoint, " has read ", state.position,
+         " sequences, so this ramp is over: leave it out",
+         isOver(was) ? "" : text(", to continue with ", was, ", or give --batch-ramp ", noBatchRamp, " to continue with the whole batch"));
+  if (isOver(was))
+    fail("--batch-ramp ", given, ": the batch of the run of the checkpoint ", checkpoint, " is whole already: leave it out");
+}
+
 /// The ramp's text may be the checkpoint's, which this executable or its sizes do not go with.
 void Run::startBatchRamp() {
   const std::string &text = options.batchRamp;
+  if (!options.evalOnly)
+    checkGivenRamp();
   if (options.evalOnly || text.empty() || text == noBatchRamp || state.position >= BatchRamp::samplesOf(text))
     return;
   if (!plan.inputNames.count(microbatchesInput))

@@ -73,6 +73,7 @@ private:
   void checkGroups(const TrainingState &saved) const;
   void noteOtherData(const TrainingState &saved, bool isNoted) const;
   void resumeMixture(std::vector<TrainingState::Source> given);
+  void checkGivenRamp() const;
   void startBatchRamp();
   void startLossScaling();
   void startRateWeights();
