@@ -296,11 +296,11 @@ llvm::Expected<std::unique_ptr<Options>> interp::parseTrainingOptions(const trai
   return options;
 }
 
-llvm::Expected<std::optional<BatchRamp>> interp::batchRampOf(const Options &options, int64_t batch,
+llvm::Expected<std::optional<BatchRamp>> interp::batchRampOf(const std::string &text, int64_t batch,
                                                              int64_t microbatches) {
   std::optional<BatchRamp> ramp;
-  if (!options.batchRamp.empty())
-    if (llvm::Error error = guard([&] { ramp.emplace(options.batchRamp, batch, microbatches); }))
+  if (!text.empty())
+    if (llvm::Error error = guard([&] { ramp.emplace(text, batch, microbatches); }))
       return error;
   return ramp;
 }

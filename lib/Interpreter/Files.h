@@ -50,8 +50,9 @@ llvm::Expected<std::unique_ptr<Options>> parseTrainingOptions(const train::Optim
 /// The learning rate of a step.
 double learningRateOf(const Options &options, int64_t step);
 
-/// How the batch grows by these options, of a module for `batch` sequences in `microbatches` parts, if it does.
-llvm::Expected<std::optional<BatchRamp>> batchRampOf(const Options &options, int64_t batch, int64_t microbatches);
+/// How the batch grows by `text`, the value of --batch-ramp, of a module for `batch` sequences in `microbatches` parts,
+/// if it does.
+llvm::Expected<std::optional<BatchRamp>> batchRampOf(const std::string &text, int64_t batch, int64_t microbatches);
 
 /// The sequences of a token file in the order the options ask for.
 class Sequences {

@@ -168,7 +168,7 @@ llvm::Expected<Training> Training::create(Session &session, const train::Optimiz
     return sequences.takeError();
   training.sequences = std::move(*sequences);
   const Options &flags = *training.options;
-  auto ramp = batchRampOf(flags, training.batch, training.microbatches);
+  auto ramp = batchRampOf(flags.batchRamp, training.batch, training.microbatches);
   if (!ramp)
     return ramp.takeError();
   training.ramp = *ramp;

@@ -3,6 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Interpreter/Files.h"
+#include "Train/Train.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/PlanJson.h"
@@ -161,10 +163,19 @@ static Command launcherOf(const Member &member, bool mpi) {
   return command;
 }
 
-/// The executables of `paths` behind the first, with `count` ranks, the largest first. An error where a run of one is not
-/// that of another on other ranks.
-static llvm::Expected<std::vector<Member>> membersOf(const std::vector<std::string> &paths, unsigned count) {
+/// Whether steps of an executable may have fewer microbatches.
+static bool mayRamp(const plan::Plan &plan) {
+  return llvm::any_of(plan.inputs, [](const plan::Port &input) { return input.name == train::microbatchesInput; });
+}
+
+/// The executables of `paths` behind the first, with `count` ranks, the largest first. An error where a run of one with
+/// `args` is not that of another on other ranks.
+static llvm::Expected<std::vector<Member>> membersOf(const std::vector<std::string> &paths, unsigned count, const Command &args) {
   std::vector<Member> members;
+  std::vector<std::string> ramps = valuesOf(args, "--batch-ramp");
+  std::string ramp = ramps.empty() || ramps.back() == noBatchRamp ? "" : ramps.back();
+  // Without the flag a resumed run has the ramp of its checkpoint.
+  bool isRamped = ramps.empty() ? !valuesOf(args, "--resume").empty() : !ramp.empty();
   std::optional<plan::Plan> first;
   for (const std::string &path : paths) {
     llvm::Expected<std::string> text = readPlan(path);
@@ -191,6 +202,11 @@ static llvm::Expected<std::vector<Member>> membersOf(const std::vector<std::stri
     };
     if (plan->batch != first->batch)
       return differs("batch", std::to_string(plan->batch), std::to_string(first->batch));
+    if (isRamped && mayRamp(*plan) != mayRamp(*first))
+      return differs("batch-ramp", mayRamp(*plan) ? "on" : "not given", mayRamp(*first) ? "on" : "not given");
+    if (mayRamp(*plan))
+      if (Error error = interp::batchRampOf(ramp, plan->batch, plan->microbatches).takeError())
+        return createStringError(path + ": " + toString(std::move(error)));
     std::map<std::string, std::string> was, is;
     for (const plan::Setting &setting : first->numbers.value_or(plan::List<plan::Setting>()))
       was[setting.name] = setting.value;
@@ -323,14 +339,14 @@ Error run(llvm::ArrayRef<std::string> args) {
   if (!elastic.empty() && !restarting)
     return createStringError("--elastic needs --restarts K: without it a run that loses a rank is not started again");
   std::vector<Member> members = {{count, args[i]}};
+  Command own(args.begin() + i + 1, args.end());
   if (!elastic.empty()) {
     elastic.insert(elastic.begin(), args[i]);
-    llvm::Expected<std::vector<Member>> found = membersOf(elastic, count);
+    llvm::Expected<std::vector<Member>> found = membersOf(elastic, count, own);
     if (!found)
       return found.takeError();
     members = std::move(*found);
   }
-  Command own(args.begin() + i + 1, args.end());
   if (restarting)
     return runWithRestarts(members, mpi, own, restarts);
   Command command = launcherOf(members.front(), mpi);
