@@ -14,6 +14,7 @@
 #include "meshwright/JudgedTraining.h"
 #include "meshwright/Pipeline.h"
 
+#include "Train/FunctionUtils.h"
 #include "Train/Train.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -404,6 +405,12 @@ static bool printVerdict(const interp::JudgedRun &right, ArrayRef<double> losses
   return count > 0;
 }
 
+/// Whether steps of `module` may have fewer microbatches than the module, which a flag or the module itself says.
+static bool mayRamp(ModuleOp module) {
+  auto step = module.lookupSymbol<func::FuncOp>("step");
+  return step && train::inputNamed(step, train::microbatchesInput);
+}
+
 Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
   Expected<Arguments> arguments = parse(args);
   if (!arguments)
@@ -443,7 +450,7 @@ Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &con
   Expected<std::vector<std::string>> data = Data(**step, options.packed, arguments->steps, folder).write();
   if (!data)
     return data.takeError();
-  if (options.batchRamp) {
+  if (mayRamp(**step)) {
     // The first steps have fewer microbatches.
     int64_t microbatches = train::moduleSize(**step, train::microbatchesAttr).value_or(1);
     int64_t rows = train::moduleSize(**step, train::batchAttr).value_or(1) / microbatches;
