@@ -259,7 +259,8 @@ bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *aren
   // What came into use in the first run.
   measure("loaded and connected in first runs");
   if (runs.follows) {
-    const char *reason = context.plan.inputNames.count(microbatchesInput)
+    // Evaluations have whole batches.
+    const char *reason = program == meshwright_step && context.plan.inputNames.count(microbatchesInput)
                              ? "the host reads how many microbatches a step has; compiled without --batch-ramp it has all"
                              : "the host reads how many rounds experts' rows take; compiled with a large --expert-buffer "
                                "they take one of all slots, and nothing is read";

@@ -182,6 +182,15 @@ static std::string unlessGpu(const Options &, const Plan &) {
                "--target cuda";
 }
 
+static std::string unlessCaptured(const Options &options, const Plan &plan) {
+  if (std::string why = unlessGpu(options, plan); !why.empty())
+    return why;
+  return options.cudaGraphs == "on" && plan.inputNames.count(microbatchesInput) && !options.evalOnly && options.steps > 0
+             ? "on is not possible: the host reads how many microbatches a step has, so that none can be captured as a CUDA "
+               "graph; compile without --batch-ramp, or leave it out"
+             : "";
+}
+
 static std::string unlessExperts(const Options &, const Plan &plan) {
   return ExpertTokens::isCounted(plan)
              ? ""
@@ -612,7 +621,7 @@ static constexpr RunFlag flags[] = {
          "point-to-point messages, such as those between pipeline stages"}
         .evaluating()
         .oneOf("on|off|auto")
-        .unless(unlessGpu),
+        .unless(unlessCaptured),
     RunFlag{"--tune", "FILE", &Options::tune,
          "autotune: use the fastest cuBLASLt and cuDNN algorithms for matrix products and "
          "attention. They are read from FILE, or timed at the start and written there; cache: a "
