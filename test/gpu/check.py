@@ -57,10 +57,10 @@ def outcomes(items):
     return sorted({item["outcome"] for item in items.values()})
 
 
-cpu = build("cpu", "--target", "cpu", "--only", "golden gpt2-tiny|mesh gpt2-tiny data=2 f32|replay gpt2-tiny f32")
+cpu = build("cpu", "--target", "cpu", "--only", "golden gpt2-tiny|mesh gpt2-tiny data=2 f32|mesh gpt2-tiny data=2/4|replay gpt2-tiny f32")
 results, items = run(cpu)
 assert items.pop("killed data=2")["outcome"] == "skip", items  # Ranks on processors are threads of one process.
-assert outcomes(items) == ["pass"] and len(items) == 4, items
+assert outcomes(items) == ["pass"] and len(items) == 5, items
 row = results["rows"][0]
 for key in ("system", "model", "seq", "batch", "precision", "ranks", "step_ms", "tokens_per_s", "mfu", "peak_bytes",
             "command", "start_to_first_step_ms"):
