@@ -247,6 +247,33 @@ def main():
         assert replayed.returncode == 0 and "step 1: all" in replayed.stdout, (label, replayed.stdout)
         print(f"{label}: the interpreter agrees, graphs or not", flush=True)
 
+    # While a batch grows, the tokens read ahead are those of the next step's batch, and the host says of each how many microbatches
+    # it has. Gradients are added up over these, also where communication overlaps.
+    flags = ("--mesh", "data=2", "--batch", "8", "--microbatches", "4", "--seq", "8", "--overlap", "on", "--batch-ramp", "--replay")
+    path, dump, metrics = compile("gpt2-tiny", *flags), options.folder / "dump", options.folder / "metrics.jsonl"
+    shutil.rmtree(dump, ignore_errors=True)
+    subprocess.run(["meshwright", "compile", str(options.golden / "gpt2-tiny" / "config.json"), *flags, "-o", str(options.folder / "on-cpu")], check=True,
+                   stdout=subprocess.DEVNULL)
+    grown = []
+    for executable, *more in ((path, "--dump", dump, "--dump-step", "2"), (path, "--eval-data", data, "--eval-every", "1", "--eval-batches", "1"),
+                              (options.folder / "on-cpu",)):
+        words = [executable, "--ranks", "2", "--data", data, "--tokens", "u8", "--steps", "5", "--lr", "1e-3", "--eps", "1e-4", "--init", options.golden / "gpt2-tiny" /
+                 "model.safetensors", "--batch-ramp", "2+2:8", "--metrics", metrics, *more]
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "LD_LIBRARY_PATH": str(fake), "FAKE_GPUS": "2", "FAKE_GPU_COMPUTES": "1"})
+        assert done.returncode == 0, done
+        # A step has no graph, and says why; evaluations, which are of whole batches, have one.
+        noted = [done.stderr.count(f"note: {words}") for words in ("not captured as a CUDA graph, since the host reads how many microbatches", "captured a CUDA graph of ")]
+        assert noted == ([0, 0] if executable != path else [1, 1] if "--eval-data" in more else [1, 0]), done
+        grown.append([(row["batch"], row["loss"], row["grad_norm"]) for row in map(json.loads, metrics.read_text().splitlines())])
+    assert grown[0] == grown[1] and [batch for batch, *_ in grown[0]] == [2, 2, 4, 8, 8], grown
+    assert all(math.isclose(a, b, rel_tol=1e-4) for have, want in zip(grown[0], grown[2]) for a, b in zip(have, want)), grown
+    replayed = subprocess.run(["meshwright", "replay", dump], capture_output=True, text=True)
+    assert replayed.returncode == 0 and "step 2: all" in replayed.stdout, replayed.stdout
+    done, *_ = run(path, 2, 1, "--cuda-graphs", "on")
+    assert done.returncode == 1 and "--cuda-graphs on is not possible: the host reads how many microbatches a step has" in done.stderr, done
+    print("ramp: the same losses as on CPUs, not captured", flush=True)
+
     path = compile("gpt2-tiny", "--mesh", "data=2")
     for label, environment in (("own GPUs", {"FAKE_GPU_OWN": "1"}), ("one GPU", {"MESHWRIGHT_RANKS_PER_GPU": "2"})):
         done, *_ = run(path, 2, 1, FAKE_GPUS="1", **environment)
