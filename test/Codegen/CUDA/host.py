@@ -131,6 +131,11 @@ def main():
     assert not any(pending.values()), pending
     done, *_ = run(path, 2, 3, "--cuda-graphs", "on")
     assert done.returncode and f"--cuda-graphs on: the program cannot be captured as a CUDA graph: {reason}" in done.stderr, done
+    # Of a step with a ramp it reads the microbatches first, but of an evaluation, which has all, only rounds.
+    path = compile("../golden-more/sparse-deepseek-v3", "--mesh", "expert=2", "--batch", "4", "--seq", "18", "--microbatches", "2", "--batch-ramp")
+    done, *_ = run(path, 2, 3)
+    assert done.returncode == 0, done
+    assert [done.stderr.count(f"since {why}") for why in ("the host reads how many microbatches", reason)] == [1, 1], done
     print("rounds: not captured", flush=True)
 
     # Of a step the host reads what it says of it, and the counts of experts' tokens, not all variables.
