@@ -71,6 +71,12 @@ static bool areCoordinates(Attribute attribute) {
          });
 }
 static bool isSharding(Attribute attribute) { return isa<ShardingAttr>(attribute); }
+static bool isReason(Attribute attribute) {
+  auto byAxis = dyn_cast<DictionaryAttr>(attribute);
+  return isa<StringAttr>(attribute) || (byAxis && llvm::all_of(byAxis, [](NamedAttribute one) {
+                                          return isa<StringAttr>(one.getValue());
+                                        }));
+}
 static bool isUserSeed(Attribute attribute) {
   auto pair = dyn_cast<ArrayAttr>(attribute);
   return pair && pair.size() == 2 && Strings.fits(pair);
@@ -83,12 +89,11 @@ static constexpr AttributeType
            return isSharding(a) ||
                   allElements(a, [](Attribute one) { return isSharding(one) || isa<UnitAttr>(one); });
          }},
-    Reason{"a string, or a dictionary of one for each mesh axis", "\"tensor parallel\"",
+    Reason{"a string, a dictionary of one for each mesh axis, or an array of one or unit for each result",
+           "\"tensor parallel\"",
            [](Attribute a) {
-             auto byAxis = dyn_cast<DictionaryAttr>(a);
-             return isa<StringAttr>(a) || (byAxis && llvm::all_of(byAxis, [](NamedAttribute one) {
-                                             return isa<StringAttr>(one.getValue());
-                                           }));
+             return isReason(a) ||
+                    allElements(a, [](Attribute one) { return isReason(one) || isa<UnitAttr>(one); });
            }},
     UserSeeds{"an array of [\"pattern\", \"sharding\"]", "[[\"*.weight\", \"[{}]\"]]",
               [](Attribute a) { return allElements(a, isUserSeed); }},

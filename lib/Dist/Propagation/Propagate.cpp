@@ -189,12 +189,17 @@ private:
     if (list ? list.size() != op->getNumResults() : op->getNumResults() != 1)
       return op->emitOpError("has ")
              << op->getNumResults() << " results and " << (list ? list.size() : 1) << " seeds";
+    auto reasons = dyn_cast_or_null<ArrayAttr>(reason);
+    if (reasons && reasons.size() != op->getNumResults())
+      return op->emitOpError("has ") << op->getNumResults() << " results and " << reasons.size()
+                                     << " reasons of seeds";
     for (OpResult result : op->getResults()) {
       unsigned i = result.getResultNumber();
       Attribute one = list ? list[i] : attr;
       if (isa<UnitAttr>(one))
         continue;
-      if (failed(seed(nodeOf(result), op, "result " + Twine(i), one, reason)))
+      Attribute why = reasons ? reasons[i] : reason;
+      if (failed(seed(nodeOf(result), op, "result " + Twine(i), one, isa_and_nonnull<UnitAttr>(why) ? Attribute() : why)))
         return failure();
       table.raise(nodeOf(result), Propagation::Parameter);
     }

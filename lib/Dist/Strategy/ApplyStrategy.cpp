@@ -73,7 +73,8 @@ private:
       seeds.noteCopies(*chosen);
     if (failed(checkBlocks(module, shape, *classes)) || failed(store(seeds, shape)))
       return failure();
-    seeds.attention(*chosen, *divided, inner);
+    if (failed(seeds.attention(*chosen, *divided, inner)))
+      return failure();
     seeds.redistribute(*chosen, *divided, inner);
     return seeds.experts();
   }

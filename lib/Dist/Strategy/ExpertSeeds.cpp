@@ -37,13 +37,17 @@ public:
         continue;
       for (BlockArgument argument : function.getArguments())
         divide(argument);
-      function.walk([&](Operation *op) {
+      WalkResult seeded = function.walk([&](Operation *op) {
         if (!exchanging.contains(op))
-          return;
-        gather(op);
+          return WalkResult::advance();
+        if (failed(gather(op)))
+          return WalkResult::interrupt();
         for (Value result : op->getResults())
           divide(result);
+        return WalkResult::advance();
       });
+      if (seeded.wasInterrupted())
+        return failure();
     }
     return success();
   }
@@ -117,16 +121,13 @@ private:
   }
 
   /// Results between tokens and rows have parts of the batch, whatever products have.
-  void gather(Operation *op) {
-    Builder b(op->getContext());
-    SmallVector<Attribute> seeds;
-    for (Value result : op->getResults())
-      if (cast<RankedTensorType>(result.getType()).getRank())
-        seeds.push_back(shardingOf(result, {}, batchAxes(mesh)));
-      else
-        seeds.push_back(b.getUnitAttr());
-    op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
-    op->setAttr(DistDialect::reasonAttr, b.getStringAttr("expert parallel"));
+  LogicalResult gather(Operation *op) {
+    for (OpResult result : op->getResults())
+      if (cast<RankedTensorType>(result.getType()).getRank() &&
+          failed(seedOrAgree(result, shardingOf(result, {}, batchAxes(mesh)), mesh,
+                             "expert parallel", "mesh axis 'expert'")))
+        return failure();
+    return success();
   }
 
   /// What computes with the rows gets those of its blocks.

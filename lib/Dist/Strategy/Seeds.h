@@ -64,6 +64,18 @@ llvm::SmallVector<Atoms::List> batchesOf(mlir::ModuleOp module, const IndexClass
 /// `sharding` with dimensions that are open but for those that it shards.
 ShardingAttr withOpenDims(ShardingAttr sharding);
 
+/// The seed of an op's result, or null.
+ShardingAttr seedOf(mlir::OpResult result);
+/// The seed of an op's result if the user wrote it, or null.
+ShardingAttr userSeedOf(mlir::OpResult result);
+/// Seeds a result, whatever seed it has. Without a reason the seed is the user's. The seeds and
+/// reasons of the op's other results stay.
+void seedResult(mlir::OpResult result, ShardingAttr sharding, llvm::StringRef reason);
+/// Seeds a result as a strategy needs it. A user's seed stays where it shards the dimensions that
+/// `sharding` shards alike, and is refused otherwise; `cause` says what needs the sharding.
+mlir::LogicalResult seedOrAgree(mlir::OpResult result, ShardingAttr sharding, const Mesh &mesh,
+                                llvm::StringRef reason, llvm::StringRef cause);
+
 /// Writes seeds. Existing seeds stay.
 class Seeder {
 public:
@@ -85,7 +97,8 @@ public:
   /// What enters and leaves recurrences, see RecurrenceSeeds.cpp: in place of ops that the index classes have.
   void redistribute(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
   /// What context divides of attention. Adds ops that the index classes do not have.
-  void attention(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
+  mlir::LogicalResult attention(const TensorClasses &tensor, const TensorClasses &context,
+                                llvm::StringRef axis);
   /// Experts and their rows along axis `expert`, see ExpertSeeds.cpp. Adds ops that the index
   /// classes do not have.
   mlir::LogicalResult experts();

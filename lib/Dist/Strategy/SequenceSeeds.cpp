@@ -189,9 +189,11 @@ LogicalResult Seeder::sequence(const TensorClasses &chosen, const TensorClasses 
             !dim.empty() && llvm::is_contained(sequences, dim))
           wanted.dims[d] = axes;
       unsigned i = argument.getArgNumber();
-      if (wanted.isReplicated() || layer.getArgAttr(i, DistDialect::seedAttr))
+      if (wanted.isReplicated())
         continue;
       any = true;
+      if (layer.getArgAttr(i, DistDialect::seedAttr))
+        continue;
       layer.setArgAttr(i, DistDialect::seedAttr, withOpenDims(attr(wanted)));
       layer.setArgAttr(i, DistDialect::reasonAttr, reason);
     }
@@ -228,9 +230,10 @@ static bool needsWhole(Operation *op, unsigned d) {
   return llvm::any_of(rule.results[0].dims[d], [&](unsigned f) { return rule.factors[f].whole; });
 }
 
-void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context, StringRef axis) {
+LogicalResult Seeder::attention(const TensorClasses &tensor, const TensorClasses &context,
+                                StringRef axis) {
   if (context.inner.empty())
-    return;
+    return success();
   SmallVector<Atoms::List> sequences = sequencesOf(module, classes);
   llvm::SetVector<Operation *> ops;
   for (const Atoms::List &sequence : sequences)
@@ -249,10 +252,9 @@ void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context
     if (llvm::none_of(llvm::seq<unsigned>(0, wanted.dims.size()), isDivided))
       continue;
     OpBuilder b(op->getContext());
-    SmallVector<Attribute> seeds(op->getNumResults(), b.getUnitAttr());
-    seeds[0] = withOpenDims(attr(wanted));
-    op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
-    op->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));
+    if (failed(seedOrAgree(op->getResult(0), withOpenDims(attr(wanted)), mesh, "context parallel",
+                           "mesh axis 'context'")))
+      return failure();
     // Gradients go back to divided sequences at once, so that what is computed from them needs no
     // table for the whole sequence. What the forward keeps for the backward stays as it is, but
     // goes back too where something else is computed of it, as the output's weights' gradient is.
@@ -282,4 +284,5 @@ void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context
       result.replaceAllUsesExcept(back, back);
     }
   }
+  return success();
 }

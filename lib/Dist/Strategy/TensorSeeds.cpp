@@ -328,18 +328,9 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
     auto wanted = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
     forEachRawGradient(module, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
       auto result = dyn_cast<OpResult>(use.get());
-      if (!result)
-        return;
-      Operation *op = result.getOwner();
-      Builder b(op->getContext());
-      auto list = op->getAttrOfType<ArrayAttr>(DistDialect::seedAttr);
-      SmallVector<Attribute> seeds(op->getNumResults(), b.getUnitAttr());
-      if (list)
-        seeds.assign(list.begin(), list.end());
-      seeds[result.getResultNumber()] = withoutLayers(wanted, slices);
-      op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
-      op->setAttr(DistDialect::reasonAttr,
-                  b.getStringAttr("gradient of @" + update.parameter.getSymName()));
+      if (result && !userSeedOf(result))
+        seedResult(result, withoutLayers(wanted, slices),
+                   ("gradient of @" + update.parameter.getSymName()).str());
     });
   }
   return success();

@@ -1,6 +1,10 @@
-//===- UserSeeds.cpp - seeds that a recipe gives by parameters' names -------===//
+//===- UserSeeds.cpp - seeds that a recipe gives by name ---------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A pattern is a parameter's name, or "@function:value" for values: all arguments and results of
+// that name and of the sharding's rank, or with "#2" behind the name argument 2 alone. In each name
+// * ? [..] {..} are those of globs, and a backslash before a character makes it itself.
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -20,6 +24,17 @@ static ShardingAttr parse(FlatSymbolRefAttr mesh, StringRef text) {
   return dyn_cast_or_null<ShardingAttr>(parseAttribute(whole, mesh.getContext()));
 }
 
+/// Splits "name#2" into the name and the number of an argument; without a number it is none. A
+/// name's own # has a backslash before it.
+static std::pair<StringRef, std::optional<unsigned>> splitNumber(StringRef pattern) {
+  auto [name, digits] = pattern.rsplit('#');
+  unsigned number = 0;
+  if (name.size() == pattern.size() || name.ends_with("\\") || !llvm::all_of(digits, llvm::isDigit) ||
+      digits.getAsInteger(10, number))
+    return {pattern, std::nullopt};
+  return {name.empty() ? "*" : name, number};
+}
+
 /// The name of a value in IR, without the number that tells equal ones apart; arguments without
 /// one have their number.
 static std::string nameOf(Value value) {
@@ -31,7 +46,11 @@ static std::string nameOf(Value value) {
 
 LogicalResult Seeder::valueSeed(StringRef pattern, ShardingAttr wanted,
                                 function_ref<InFlightDiagnostic()> error) {
-  auto [functionPattern, valuePattern] = pattern.drop_front().split(':');
+  auto [functionPattern, value] = pattern.drop_front().split(':');
+  if (functionPattern.empty() || value.empty())
+    return error() << "names no value; write @function:value, such as @layer.forward:x, or "
+                      "@layer.forward:* for all of them";
+  auto [valuePattern, number] = splitNumber(value);
   auto functions = llvm::GlobPattern::create(functionPattern);
   auto values = llvm::GlobPattern::create(valuePattern);
   if (!functions || !values)
@@ -50,13 +69,14 @@ LogicalResult Seeder::valueSeed(StringRef pattern, ShardingAttr wanted,
     return none;
   }
   bool isNamed = false, any = false;
-  auto fits = [&](Value value) {
-    if (!values->match(nameOf(value)))
+  auto fits = [&, number = number](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if ((number && (!argument || argument.getArgNumber() != *number)) || !values->match(nameOf(value)))
       return false;
     isNamed = true;
     return cast<RankedTensorType>(value.getType()).getRank() == int64_t(wanted.getDims().size());
   };
-  auto contradicts = [&](Attribute before) { return before && !isa<UnitAttr>(before) && before != wanted; };
+  auto contradicts = [&](Attribute before) { return before && before != wanted; };
   for (func::FuncOp function : found) {
     bool differs = false;
     for (BlockArgument argument : function.getArguments())
@@ -70,12 +90,8 @@ LogicalResult Seeder::valueSeed(StringRef pattern, ShardingAttr wanted,
         if (!fits(result))
           continue;
         any = true;
-        SmallVector<Attribute> seeds(op->getNumResults(), UnitAttr::get(op->getContext()));
-        if (auto list = op->getAttrOfType<ArrayAttr>(DistDialect::seedAttr))
-          seeds.assign(list.begin(), list.end());
-        differs |= contradicts(seeds[result.getResultNumber()]);
-        seeds[result.getResultNumber()] = wanted;
-        op->setAttr(DistDialect::seedAttr, ArrayAttr::get(op->getContext(), seeds));
+        differs |= contradicts(seedOf(result));
+        seedResult(result, wanted, /*reason=*/"");
       }
     });
     if (differs)
@@ -85,7 +101,8 @@ LogicalResult Seeder::valueSeed(StringRef pattern, ShardingAttr wanted,
     return error() << "has " << wanted.getDims().size() << " dimensions, but no value of that name has";
   if (!any)
     return error() << "matches no value of @" << found.front().getSymName()
-                   << "; names are those of --emit step, without % and number";
+                   << "; names are those of --emit step, without % and the number behind equal ones, "
+                      "and #N behind a name means argument N alone";
   return success();
 }
 
