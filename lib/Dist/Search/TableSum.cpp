@@ -11,7 +11,6 @@
 
 #include <cassert>
 #include <cmath>
-#include <deque>
 #include <map>
 #include <set>
 
@@ -19,7 +18,7 @@ using namespace meshwright::dist;
 using llvm::ArrayRef;
 
 unsigned TableSum::addVariable(unsigned values) {
-  assert(values > 0 && "a variable needs a value");
+  assert(values > 0 && values <= 1 << 16 && "a variable has from 1 to 2^16 values");
   counts.push_back(values);
   return counts.size() - 1;
 }
@@ -58,7 +57,8 @@ double TableSum::costOf(ArrayRef<unsigned> values) const {
 }
 
 /// The least of the tables' sum over `variable`, for each combination of their other variables.
-TableSum::Table TableSum::eliminate(unsigned variable, ArrayRef<const Table *> summands) const {
+TableSum::Table TableSum::eliminate(unsigned variable, ArrayRef<const Table *> summands,
+                                    std::vector<uint16_t> &best) const {
   std::set<unsigned> others;
   for (const Table *table : summands)
     others.insert(table->variables.begin(), table->variables.end());
@@ -82,14 +82,18 @@ TableSum::Table TableSum::eliminate(unsigned variable, ArrayRef<const Table *> s
     }
   }
   result.costs.resize(entriesOf(result.variables));
+  best.assign(result.costs.size(), 0);
   std::vector<unsigned> values(width, 0);
-  for (double &least : result.costs) {
+  for (auto [least, chosen] : llvm::zip(result.costs, best)) {
     least = never;
     for (unsigned value = 0; value < counts[variable]; ++value) {
       double sum = 0;
       for (size_t t = 0; t < summands.size(); ++t)
         sum += summands[t]->costs[at[t] + value * own[t]];
-      least = std::min(least, sum);
+      if (sum < least) {
+        least = sum;
+        chosen = uint16_t(value);
+      }
     }
     for (size_t d = width; d-- > 0;) {
       bool wraps = ++values[d] == counts[result.variables[d]];
@@ -103,15 +107,19 @@ TableSum::Table TableSum::eliminate(unsigned variable, ArrayRef<const Table *> s
   return result;
 }
 
+static bool isPast(TableSum::Time end) {
+  return end != TableSum::Time::max() && std::chrono::steady_clock::now() >= end;
+}
+
 /// Takes better values of single variables until there are none.
-void TableSum::improve(Minimum &minimum) const {
+void TableSum::improve(Minimum &minimum, Time end) const {
   std::vector<std::vector<const Table *>> tablesOf(size());
   for (const Table &table : tables)
     for (unsigned variable : std::set<unsigned>(table.variables.begin(), table.variables.end()))
       tablesOf[variable].push_back(&table);
   for (bool changed = true; changed;) {
     changed = false;
-    for (unsigned variable = 0; variable < size(); ++variable) {
+    for (unsigned variable = 0; variable < size() && !isPast(end); ++variable) {
       auto cost = [&] {
         double sum = 0;
         for (const Table *table : tablesOf[variable])
@@ -179,7 +187,8 @@ bool TableSum::isDominated(unsigned variable, unsigned value, unsigned by,
   return sum <= 0;
 }
 
-TableSum::Values TableSum::withoutDominated() const {
+/// Those that are left when the time ends are only more than need be.
+TableSum::Values TableSum::withoutDominated(Time end) const {
   Values left(size());
   std::vector<std::vector<const Table *>> of(size());
   std::vector<std::set<unsigned>> neighbours(size());
@@ -198,7 +207,7 @@ TableSum::Values TableSum::withoutDominated() const {
       return a->costs.size() < b->costs.size();
     });
   }
-  while (!open.empty()) {
+  while (!open.empty() && !isPast(end)) {
     unsigned variable = *open.begin();
     open.erase(open.begin());
     std::vector<unsigned> &values = left[variable];
@@ -237,21 +246,33 @@ TableSum TableSum::restrictedTo(const Values &left) const {
   return result;
 }
 
-TableSum::Minimum TableSum::minimize(size_t mostEntries) const {
-  Values left = withoutDominated();
-  Minimum minimum = restrictedTo(left).eliminateAll(mostEntries);
+TableSum::Minimum TableSum::minimize(size_t mostEntries, Time end) const {
+  Values left = withoutDominated(end);
+  Minimum minimum = restrictedTo(left).eliminateAll(mostEntries, end);
   for (auto [variable, value] : llvm::enumerate(minimum.values))
     value = left[variable][value];
   minimum.cost = costOf(minimum.values);
+  // Small tables may miss which combinations must not be.
+  if (Minimum first; !minimum.isProved) {
+    first.values.resize(size());
+    improve(first, end);
+    if (double cost = costOf(first.values); cost < minimum.cost) {
+      minimum.values = std::move(first.values);
+      minimum.cost = cost;
+    }
+  }
+  minimum.isProved |= minimum.cost <= minimum.bound + 1e-12 * std::abs(minimum.bound);
   return minimum;
 }
 
 /// An order of elimination in which next comes the variable that `weigh` gives the least of the
 /// tables' entries, its values, and the pairs of its neighbours that its elimination makes
-/// neighbours; and the entries of the largest sum on the way.
+/// neighbours; and the entries of the largest sum on the way. When the time ends, the variables that
+/// are left come as they are weighed then.
 template <typename Weigh>
 static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<unsigned>> neighbours,
-                                                        ArrayRef<unsigned> counts, Weigh weigh) {
+                                                        ArrayRef<unsigned> counts, TableSum::Time end,
+                                                        Weigh weigh) {
   auto entriesOf = [&](unsigned variable) {
     double entries = counts[variable];
     for (unsigned other : neighbours[variable])
@@ -278,6 +299,10 @@ static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<uns
     unsigned variable = queue.begin()->second;
     queue.erase(queue.begin());
     order.push_back(variable);
+    if (isPast(end)) {
+      largest = TableSum::never;
+      continue;
+    }
     largest = std::max(largest, entriesOf(variable));
     std::set<unsigned> changed = neighbours[variable];
     for (unsigned a : neighbours[variable]) {
@@ -300,7 +325,7 @@ static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<uns
   return {order, largest};
 }
 
-TableSum::Minimum TableSum::eliminateAll(size_t mostEntries) const {
+TableSum::Minimum TableSum::eliminateAll(size_t mostEntries, Time end) const {
   Minimum minimum;
   minimum.isProved = true;
   minimum.values.resize(size());
@@ -310,31 +335,48 @@ TableSum::Minimum TableSum::eliminateAll(size_t mostEntries) const {
       for (unsigned b : table.variables)
         if (a != b)
           neighbours[a].insert(b);
-  auto bySize = orderBy(neighbours, counts, [](double entries, auto) { return entries; });
-  auto byFill = orderBy(neighbours, counts, [](double, auto added) { return added(); });
+  auto bySize = orderBy(neighbours, counts, end, [](double entries, auto) { return entries; });
+  auto byFill = orderBy(neighbours, counts, end, [](double, auto added) { return added(); });
   const std::vector<unsigned> &next = byFill.second < bySize.second ? byFill.first : bySize.first;
 
-  // Tables that are not part of a sum yet, by their variables; a deque, since buckets point to
-  // them.
-  std::deque<Table> made;
-  std::vector<std::vector<const Table *>> open(size());
-  auto add = [&](const Table &table) {
-    if (table.variables.empty())
-      minimum.bound += table.costs.front();
-    for (unsigned variable : std::set<unsigned>(table.variables.begin(), table.variables.end()))
-      open[variable].push_back(&table);
+  // Tables that are not part of a sum yet, by their variables. Those that elimination makes are freed
+  // with the sum that they are part of, where that is one sum: its best values say enough.
+  using Shared = std::shared_ptr<const Table>;
+  size_t bytes = 0, mostBytes = 64 * mostEntries;
+  std::vector<std::vector<Shared>> open(size());
+  auto add = [&](const Shared &table) {
+    if (table->variables.empty())
+      minimum.bound += table->costs.front();
+    for (unsigned variable : std::set<unsigned>(table->variables.begin(), table->variables.end()))
+      open[variable].push_back(table);
   };
   for (const Table &table : tables)
-    add(table);
-  std::vector<std::pair<unsigned, std::vector<const Table *>>> order;
+    add(Shared(Shared(), &table));
+  struct Step {
+    unsigned variable;
+    llvm::SmallVector<unsigned, 4> scope; ///< of `best`
+    std::vector<uint16_t> best;
+    std::vector<Shared> bucket; ///< where its tables are several sums
+  };
+  std::vector<Step> steps;
   for (unsigned variable : next) {
-    std::vector<const Table *> bucket = open[variable];
-    for (const Table *table : bucket)
+    std::vector<Shared> bucket = open[variable];
+    for (const Shared &table : bucket)
       for (unsigned other : std::set<unsigned>(table->variables.begin(), table->variables.end()))
         llvm::erase(open[other], table);
+    bool isLate = isPast(end);
+    minimum.isOutOfTime |= isLate;
+    constexpr size_t fewEntries = 1 << 10;
+    auto fitsInto = [&](size_t entries) {
+      constexpr size_t each = sizeof(double) + sizeof(uint16_t);
+      bool isShort = isLate || bytes > mostBytes || entries > (mostBytes - bytes) / each;
+      return entries <= (isShort ? std::min(mostEntries, fewEntries) : mostEntries);
+    };
     // The large tables first, each to the first sum that it fits into.
     std::vector<std::pair<std::set<unsigned>, std::vector<const Table *>>> sums;
-    std::vector<const Table *> sorted = bucket;
+    std::vector<const Table *> sorted;
+    for (const Shared &table : bucket)
+      sorted.push_back(table.get());
     llvm::stable_sort(
         sorted, [](const Table *a, const Table *b) { return a->costs.size() > b->costs.size(); });
     for (const Table *table : sorted) {
@@ -345,7 +387,7 @@ TableSum::Minimum TableSum::eliminateAll(size_t mostEntries) const {
       auto fits = llvm::find_if(sums, [&](auto &sum) {
         std::set<unsigned> scope = joined(sum.first);
         return scope.size() == sum.first.size() ||
-               entriesOf(std::vector<unsigned>(scope.begin(), scope.end())) <= mostEntries;
+               fitsInto(entriesOf(std::vector<unsigned>(scope.begin(), scope.end())));
       });
       if (fits == sums.end())
         fits = sums.emplace(sums.end());
@@ -353,30 +395,47 @@ TableSum::Minimum TableSum::eliminateAll(size_t mostEntries) const {
       fits->second.push_back(table);
     }
     minimum.isProved &= sums.size() <= 1;
+    Step &step = steps.emplace_back();
+    step.variable = variable;
     for (auto &[scope, summands] : sums) {
-      made.push_back(eliminate(variable, summands));
-      minimum.entries = std::max(minimum.entries, made.back().costs.size());
-      add(made.back());
+      auto made = new Table(eliminate(variable, summands, step.best));
+      bytes += made->costs.size() * sizeof(double);
+      step.scope = made->variables;
+      minimum.entries = std::max(minimum.entries, made->costs.size());
+      add(Shared(made, [&bytes](const Table *table) {
+        bytes -= table->costs.size() * sizeof(double);
+        delete table;
+      }));
     }
-    order.push_back({variable, std::move(bucket)});
+    if (sums.size() > 1) {
+      step.best.clear();
+      step.bucket = std::move(bucket);
+    }
+    bytes += step.best.size() * sizeof(uint16_t);
   }
-  for (auto &[variable, bucket] : llvm::reverse(order)) {
-    double least = never;
+  for (const Step &step : llvm::reverse(steps)) {
     unsigned best = 0;
-    for (unsigned value = 0; value < counts[variable]; ++value) {
-      minimum.values[variable] = value;
+    if (!step.best.empty()) {
+      size_t index = 0;
+      for (unsigned other : step.scope)
+        index = index * counts[other] + minimum.values[other];
+      best = step.best[index];
+    }
+    double least = never;
+    for (unsigned value = 0; !step.bucket.empty() && value < counts[step.variable]; ++value) {
+      minimum.values[step.variable] = value;
       double sum = 0;
-      for (const Table *table : bucket)
+      for (const Shared &table : step.bucket)
         sum += table->costs[indexIn(*table, minimum.values)];
       if (sum < least) {
         least = sum;
         best = value;
       }
     }
-    minimum.values[variable] = best;
+    minimum.values[step.variable] = best;
   }
   if (!minimum.isProved)
-    improve(minimum);
+    improve(minimum, end);
   minimum.cost = costOf(minimum.values);
   return minimum;
 }

@@ -10,7 +10,8 @@
 // tables of a variable are added up, and the best value of the variable for
 // each combination of its neighbours is a new table. Where such a table would be too
 // large its summands are minimized apart, as mini-buckets (Dechter and Rish 2003): the
-// sum is then a lower bound, and the values found need not be the best.
+// sum is then a lower bound, and the values found need not be the best. So it goes on where
+// time or memory is short, with small tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_TABLESUM_H
@@ -19,7 +20,10 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <chrono>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,9 +42,12 @@ public:
     double bound = 0;
     /// Entries of the largest table.
     size_t entries = 0;
-    /// Whether the cost is the least: no table was too large, or the bound is reached.
+    /// Whether the cost is the least: no table was too large, or the bound is reached but for
+    /// rounding.
     bool isProved = false;
+    bool isOutOfTime = false; ///< the time ended before the search
   };
+  using Time = std::chrono::steady_clock::time_point;
 
   unsigned addVariable(unsigned values);
   /// `costs` has an entry for each combination, the last variable's value varying fastest.
@@ -48,9 +55,11 @@ public:
   /// Allows one value of a variable.
   void fix(unsigned variable, unsigned value);
 
-  /// The values of least cost, with tables of at most so many entries. If every combination costs
-  /// `never`, so does the result.
-  Minimum minimize(size_t mostEntries) const;
+  /// The values of least cost, with tables of at most so many entries, and of 64 bytes for each of
+  /// these in all. After `end` what is left is done with small tables. Values that are not proved
+  /// cost no more than the first ones of all variables. If every combination costs `never`, so does
+  /// the result.
+  Minimum minimize(size_t mostEntries, Time end = Time::max()) const;
   double costOf(llvm::ArrayRef<unsigned> values) const;
   size_t size() const { return counts.size(); }
   unsigned valuesOf(unsigned variable) const { return counts[variable]; }
@@ -67,15 +76,17 @@ private:
   };
   /// Of each variable the values that are left.
   using Values = std::vector<std::vector<unsigned>>;
-  Values withoutDominated() const;
+  Values withoutDominated(Time end) const;
   bool isDominated(unsigned variable, unsigned value, unsigned by, llvm::ArrayRef<const Table *> of,
                    const Values &left) const;
   TableSum restrictedTo(const Values &left) const;
-  Minimum eliminateAll(size_t mostEntries) const;
+  Minimum eliminateAll(size_t mostEntries, Time end) const;
   size_t indexIn(const Table &table, llvm::ArrayRef<unsigned> values) const;
   size_t entriesOf(llvm::ArrayRef<unsigned> variables) const;
-  Table eliminate(unsigned variable, llvm::ArrayRef<const Table *> tables) const;
-  void improve(Minimum &minimum) const;
+  /// Gives `best` the value of the variable in each entry of the result.
+  Table eliminate(unsigned variable, llvm::ArrayRef<const Table *> tables,
+                  std::vector<uint16_t> &best) const;
+  void improve(Minimum &minimum, Time end) const;
 
   std::vector<unsigned> counts; ///< values of each variable
   std::vector<Table> tables;
