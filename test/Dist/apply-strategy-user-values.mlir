@@ -5,7 +5,7 @@
 // RUN: sed 's/"@layer:a", "\[{?}, {?}, {tensor, context}/"@layer:a", "[{?}, {?}, {tensor}/' %s | not meshwright-opt - --dist-apply-strategy="mesh=context=2,tensor=2 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=CONTRADICTS
 // RUN: sed 's/"@layer:x"/"@layer:x#0"/' %s | meshwright-opt - --dist-apply-strategy="mesh=context=2,tensor=2 context-parallel=ulysses" | FileCheck %s
 
-// CONTRADICTS: seed #dist.sharding<@mesh, [{?}, {?}, {tensor}, {?}]> of result 0 contradicts mesh axis 'context', which needs #dist.sharding<@mesh, [{?}, {?}, {tensor, context}, {?}]>; seed that, or leave the seed out
+// CONTRADICTS: seed #dist.sharding<@mesh, [{?}, {?}, {tensor}, {?}]> of result 0 of train.attention in @layer contradicts mesh axis 'context', which needs #dist.sharding<@mesh, [{?}, {?}, {tensor, context}, {?}]>; seed that, or leave the seed out
 // CHECK: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.seed = #dist.sharding<@mesh, [{?}, {context}, {tensor}]>}
 // CHECK: train.attention {{.*}}dist.reason = ["context parallel", unit], dist.seed = [#dist.sharding<@mesh, [{?}, {?}, {tensor, context}, {?}]>, #dist.sharding<@mesh, [{?}, {tensor, context}, {?}]>]
 // CHECK: train.attention {{.*}}{dist.seed = [#dist.sharding<@mesh, [{?}, {?}, {tensor, context}, {?}]>, unit]}

@@ -6,6 +6,7 @@
 // what the user seeded has none, also beside what a strategy seeded.
 //
 //===----------------------------------------------------------------------===//
+#include "Dist/Propagation/ValueBinding.h"
 #include "Seeds.h"
 
 using namespace mlir;
@@ -79,6 +80,6 @@ LogicalResult dist::seedOrAgree(OpResult result, ShardingAttr sharding, const Me
   if (!differs)
     return success();
   return result.getOwner()->emitError("seed ")
-         << before << " of result " << result.getResultNumber() << " contradicts " << cause
+         << before << " of " << describe(result) << " contradicts " << cause
          << ", which needs " << sharding << "; seed that, or leave the seed out";
 }
