@@ -123,7 +123,7 @@ FailureOr<Structure> dist::structureOf(ModuleOp module) {
   return s;
 }
 
-LogicalResult dist::separateCallees(ModuleOp module) {
+LogicalResult dist::separateCallees(ModuleOp module, llvm::DenseMap<Operation *, func::FuncOp> *originals) {
   SymbolTable symbols(module);
   FailureOr<SmallVector<func::FuncOp>> functions = orderedFunctions(module, symbols);
   if (failed(functions))
@@ -144,6 +144,10 @@ LogicalResult dist::separateCallees(ModuleOp module) {
       symbols.insert(copy, std::next(Block::iterator(callee)));
       setCallee(op, FlatSymbolRefAttr::get(copy));
       claimed.insert(copy);
+      if (originals) {
+        func::FuncOp original = originals->lookup(callee);
+        originals->try_emplace(copy, original ? original : callee);
+      }
       work.push_back(copy);
     });
   return success();

@@ -51,8 +51,10 @@ struct Structure {
 mlir::FailureOr<Structure> structureOf(mlir::ModuleOp module);
 
 /// Gives every call its own copy of the function it calls, so that each can be
-/// sharded as its caller needs. The first keeps the original.
-mlir::LogicalResult separateCallees(mlir::ModuleOp module);
+/// sharded as its caller needs. The first keeps the original; `originals` gets that of each copy.
+mlir::LogicalResult
+separateCallees(mlir::ModuleOp module,
+                llvm::DenseMap<mlir::Operation *, mlir::func::FuncOp> *originals = nullptr);
 
 /// Undoes `separateCallees` for copies that stayed equal: equal private functions become
 /// one.

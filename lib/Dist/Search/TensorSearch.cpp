@@ -9,6 +9,8 @@
 #include "Dist/Strategy/Seeds.h"
 #include "meshwright/Cost/TripCount.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -330,7 +332,7 @@ double TensorSearch::runsOf(Operation *op) const {
 }
 
 LogicalResult TensorSearch::read(ModuleOp module) {
-  if (failed(separateCallees(module)))
+  if (failed(separateCallees(module, &originals)))
     return failure();
   FailureOr<Structure> found = structureOf(module);
   FailureOr<IndexClasses> indices = IndexClasses::of(module);
@@ -338,6 +340,7 @@ LogicalResult TensorSearch::read(ModuleOp module) {
     return failure();
   structure = std::move(*found);
   classes = std::move(*indices);
+  batches = batchesOf(module, *classes);
   countRuns(module);
   auto isReached = [&](Operation *op) {
     return runs.lookup(op->getParentOfType<func::FuncOp>()) > 0;
@@ -418,6 +421,7 @@ LogicalResult TensorSearch::read(ModuleOp module) {
           llvm::for_each(op.getResults(), [&](Value value) { addUses(value); });
       });
   tieToParameters(module);
+  tieCopies();
   addSplits(module);
   return success();
 }
@@ -522,6 +526,28 @@ void TensorSearch::tieToParameters(ModuleOp module) {
                    llvm::equal(gradient.dims, ArrayRef(of.dims).drop_front(slices));
           });
         });
+  }
+}
+
+/// Of a function that is called several times, seeds of what layers pass on are for all calls.
+void TensorSearch::tieCopies() {
+  llvm::SetVector<std::pair<Operation *, unsigned>> seeded;
+  for (BlockArgument carried : carriedByLayers())
+    seeded.insert({originalOf(cast<func::FuncOp>(carried.getOwner()->getParentOp())),
+                   carried.getArgNumber()});
+  for (auto [original, number] : seeded) {
+    int first = -1;
+    for (func::FuncOp function : structure.functions) {
+      if (originalOf(function) != original)
+        continue;
+      int variable = variableOf(function.getArgument(number));
+      if (first >= 0 && variable >= 0 && variable != first)
+        tie(first, variable, [](const Sharding &of, const State &state) {
+          return state.makes.front() == of;
+        });
+      if (first < 0)
+        first = variable;
+    }
   }
 }
 
@@ -683,6 +709,18 @@ std::vector<TensorSearch::Sent> TensorSearch::sent(ArrayRef<unsigned> values) {
   }
   llvm::stable_sort(all, [](const Sent &a, const Sent &b) { return a.seconds > b.seconds; });
   return all;
+}
+
+func::FuncOp TensorSearch::originalOf(func::FuncOp function) const {
+  func::FuncOp original = originals.lookup(function);
+  return original ? original : function;
+}
+
+bool TensorSearch::isOfBatch(Value value, unsigned dim) const {
+  Atoms::List atoms = classes->of(value, dim);
+  return !atoms.empty() && llvm::any_of(batches, [&](const Atoms::List &batch) {
+    return !batch.empty() && batch.front() == atoms.front();
+  });
 }
 
 SmallVector<BlockArgument> TensorSearch::carriedByLayers() const {

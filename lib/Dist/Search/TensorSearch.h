@@ -37,7 +37,7 @@ namespace meshwright::dist {
 class TensorSearch {
 public:
   /// `searched` are axes of `mesh`; the tensors of the step are those of one device along all
-  /// others.
+  /// others. All devices have the rates of the cluster's first kind.
   TensorSearch(Mesh mesh, Axes searched, const cost::Cluster &cluster)
       : mesh(std::move(mesh)), searched(std::move(searched)), cluster(cluster) {}
 
@@ -71,6 +71,11 @@ public:
   std::vector<Sent> sent(llvm::ArrayRef<unsigned> values);
   /// What layers pass to the next one, as arguments, in forward and backward.
   llvm::SmallVector<mlir::BlockArgument> carriedByLayers() const;
+  /// The function of which one that is called several times is a copy, or itself. What layers pass on
+  /// is alike in all copies, since a seed names all of them.
+  mlir::func::FuncOp originalOf(mlir::func::FuncOp function) const;
+  /// Whether a dimension is that of the batch's sequences, or begins with it.
+  bool isOfBatch(mlir::Value value, unsigned dim) const;
   unsigned ops() const { return opCount; }
 
 private:
@@ -113,6 +118,7 @@ private:
                    llvm::function_ref<bool(unsigned)> isPadded);
   void addUses(mlir::Value value);
   void tieToParameters(mlir::ModuleOp module);
+  void tieCopies();
   void addSplits(mlir::ModuleOp module);
   void tie(unsigned parameter, unsigned other,
            llvm::function_ref<bool(const Sharding &, const State &)> areAlike);
@@ -134,6 +140,8 @@ private:
   std::deque<Variable> variables; ///< whose states stay where they are
   Structure structure;
   std::optional<IndexClasses> classes;
+  llvm::SmallVector<Atoms::List> batches;
+  llvm::DenseMap<mlir::Operation *, mlir::func::FuncOp> originals; ///< of copies
   llvm::DenseMap<mlir::Operation *, double> runs; ///< of functions that the step comes to
   llvm::DenseMap<mlir::Value, Maker> makers;
   llvm::DenseMap<mlir::Operation *, unsigned> ofOp, ofVariable;
