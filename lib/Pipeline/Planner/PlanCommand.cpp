@@ -32,7 +32,7 @@ static constexpr const char *usage =
     "                       [-o RECIPE.toml] [--json] [--seconds T] [--layouts N] [--threads N]\n"
     "                       [--exhaustive]\n"
     "       meshwright plan MODEL --cluster FILE|NAME --tensors --mesh [data=N,]tensor=N --batch B [flags]\n"
-    "                       [-o RECIPE.toml] [--json] [--threads N]\n"
+    "                       [-o RECIPE.toml] [--json] [--seconds T] [--threads N]\n"
     "  Searches for the layout with the shortest step that fits into device memory: mesh, ZeRO stage,\n"
     "  microbatches, pipeline schedule and activation checkpointing. Candidates are compiled and\n"
     "  simulated on the cluster, the most promising first, for at most T seconds (60). Flags of\n"
@@ -43,7 +43,7 @@ static constexpr const char *usage =
     "  rule out; --threads N compiles N layouts in parallel. docs/planning.md lists what is searched.\n"
     "  --tensors searches how each parameter is sharded along the axis tensor of a given mesh. What it\n"
     "  finds is compiled and simulated beside tensor parallelism and sequence parallelism, and -o\n"
-    "  writes the fastest of them as a recipe with seeds.\n";
+    "  writes the fastest of them as a recipe with seeds. It searches for about T seconds (60) at most.\n";
 
 namespace {
 struct Arguments {
@@ -264,15 +264,15 @@ static std::string stepText(double seconds) {
 }
 
 static void print(const CompileOptions &options, const TensorSearchResult &found, llvm::raw_ostream &os) {
-  os << llvm::formatv("{0} on {1} devices of {2}; {3} ops, each layer's once, searched in {4:F1} s; {5}\n",
-                      dist::meshText(options.mesh), options.mesh.size(), options.cluster->name, found.ops, found.seconds,
-                      found.isProved ? "no other choice costs less by the search's estimate"
-                                     : llvm::formatv("not proved to be the best: its estimate is {0:F1}% above "
-                                                     "the lower bound", 100 * (found.cost / found.bound - 1))
-                                           .str());
   const TensorPlan &shown = found.found();
-  if (shown.name != "search")
-    os << "these tensors have it within the memory of a device:\n";
+  std::string proof = shown.isProved    ? "no other choice costs less by the search's estimate"
+                      : shown.bound     ? llvm::formatv("not proved to be the best: its estimate is {0:F1}% above the lower bound",
+                                                        100 * (shown.cost / *shown.bound - 1))
+                                              .str()
+                                        : "not proved to be the best";
+  os << llvm::formatv("{0} on {1} devices of {2}; {3} ops, each layer's once, searched in {4:F1} s\n{5}: {6}{7}\n",
+                      dist::meshText(options.mesh), options.mesh.size(), options.cluster->name, found.ops, found.seconds, shown.name,
+                      proof, found.isOutOfTime ? "; time limit reached (--seconds)" : "");
   size_t width = 0;
   for (const FoundTensor &tensor : shown.tensors)
     width = std::max(width, tensor.name.size());
@@ -301,18 +301,23 @@ static void print(const CompileOptions &options, const TensorSearchResult &found
 
 static llvm::json::Value jsonOf(const CompileOptions &options, const TensorSearchResult &found) {
   llvm::json::Array plans;
-  const TensorPlan &shown = found.found();
-  llvm::json::Array reshards;
-  for (const FoundReshard &reshard : shown.reshards)
-    reshards.push_back(llvm::json::Object{{"value", reshard.value}, {"from", reshard.from}, {"to", reshard.to}, {"seconds", reshard.seconds}});
-  llvm::json::Object seeds;
-  for (const FoundTensor &tensor : shown.tensors)
-    seeds[tensor.name] = tensor.sharding;
   for (auto [i, plan] : llvm::enumerate(found.plans)) {
     const Candidate &candidate = plan.candidate;
     llvm::json::Object object{{"name", plan.name}};
-    if (!plan.tensors.empty())
+    if (plan.isFound) {
+      llvm::json::Array reshards;
+      for (const FoundReshard &reshard : plan.reshards)
+        reshards.push_back(llvm::json::Object{{"value", reshard.value}, {"from", reshard.from}, {"to", reshard.to}, {"seconds", reshard.seconds}});
+      llvm::json::Object seeds;
+      for (auto &[pattern, sharding] : plan.options.seeds)
+        seeds[pattern] = sharding;
       object["estimate_s"] = plan.cost;
+      object["proved"] = plan.isProved;
+      if (plan.bound)
+        object["bound_s"] = *plan.bound;
+      object["seeds"] = std::move(seeds);
+      object["reshards"] = std::move(reshards);
+    }
     if (!candidate.refused.empty()) {
       object["refused"] = candidate.refused;
     } else {
@@ -328,22 +333,22 @@ static llvm::json::Value jsonOf(const CompileOptions &options, const TensorSearc
   return llvm::json::Object{{"cluster", options.cluster->name},
                             {"mesh", dist::meshText(options.mesh)},
                             {"ops", found.ops},
-                            {"proved", found.isProved},
-                            {"estimate_s", found.cost},
-                            {"bound_s", found.bound},
                             {"seconds", found.seconds},
-                            {"seeds", std::move(seeds)},
-                            {"reshards", std::move(reshards)},
+                            {"out_of_time", found.isOutOfTime},
                             {"plans", std::move(plans)}};
 }
 
 static Error planTensors(const Arguments &arguments, const CompileOptions &options, MLIRContext &context,
                          llvm::raw_ostream &os) {
-  for (const char *flag : {"--devices", "--keep", "--layouts", "--seconds", "--exhaustive"})
+  std::string why = " is for the search of a layout; with --tensors the mesh is given, leave it out";
+  for (const char *flag : {"--devices", "--keep", "--layouts", "--exhaustive"})
     if (arguments.given.count(flag))
-      return createStringError(std::string(flag) + " is for the search of a layout; with --tensors the mesh is "
-                                                   "given, leave it out");
-  Expected<TensorSearchResult> found = searchTensors(options, arguments.limits.threads, context);
+      return createStringError(flag + why);
+  for (const char *flag : {"devices", "plan"})
+    if (options.given.count(flag))
+      return createStringError("the recipe's '" + std::string(flag) + "'" + why);
+  Expected<TensorSearchResult> found =
+      searchTensors(options, arguments.limits.threads, arguments.limits.seconds, context);
   if (!found)
     return found.takeError();
   const TensorPlan &best = found->plans.front();

@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "Tensors.h"
 
-#include "Dist/Search/TensorSearch.h"
+#include "Dist/Dist.h"
 #include "Parallel.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Strategy.h"
+#include "meshwright/TensorShardings.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace meshwright;
@@ -50,6 +52,12 @@ static Error check(const CompileOptions &options) {
         " has no axis tensor of several devices to search along; add e.g. tensor=2");
   if (!options.seeds.empty())
     return createStringError("--tensors finds seeds itself; leave the recipe's [seeds] out");
+  const auto &kinds = options.cluster->devices;
+  if (kinds.size() > 1 && kinds.front().count > 0 && mesh.size() > kinds.front().count)
+    return createStringError("--tensors: mesh " + dist::meshText(mesh) + " has more devices than the " +
+                             llvm::Twine(kinds.front().count) + " '" + kinds.front().device.name +
+                             "' that cluster " + options.cluster->name +
+                             " begins with; its estimate is for devices of one kind");
   bool isIr = llvm::sys::path::extension(options.model) == ".mlir";
   if (isIr && dist::batchParts(mesh) > 1)
     return createStringError(
@@ -68,11 +76,11 @@ static Error check(const CompileOptions &options) {
   return Error::success();
 }
 
-/// As patterns of a recipe take a name: characters that mean something are themselves.
+/// As patterns of a recipe take a name: characters that mean something there are themselves.
 static std::string patternOf(StringRef name) {
   std::string text;
   for (char c : name) {
-    if (StringRef("*?[]{}\\!").contains(c))
+    if (StringRef("*?[]{}\\!#").contains(c))
       text += '\\';
     text += c;
   }
@@ -88,7 +96,8 @@ static std::string textOf(llvm::ArrayRef<dist::Axes> dims, const dist::Mesh &mes
 }
 
 /// The seed of a value: the searched axis is where the search says, all others where they may be.
-static std::string seedOf(const dist::Sharding &sharding, const dist::Mesh &mesh) {
+static std::string seedOf(Value value, const dist::Sharding &sharding, const dist::Mesh &mesh,
+                          const dist::TensorShardings &search) {
   llvm::SmallVector<std::string> texts;
   dist::Axes tensor = mesh.named("tensor");
   for (auto [d, axes] : llvm::enumerate(sharding.dims)) {
@@ -97,7 +106,7 @@ static std::string seedOf(const dist::Sharding &sharding, const dist::Mesh &mesh
       continue;
     }
     // Sequences are divided along the axes of data first.
-    dist::Axes all = d == 0 ? dist::batchAxes(mesh) : dist::Axes();
+    dist::Axes all = search.isOfBatch(value, d) ? dist::batchAxes(mesh) : dist::Axes();
     llvm::append_range(all, axes);
     texts.push_back(mesh.str(all));
   }
@@ -116,59 +125,69 @@ static std::string wordsOf(const dist::Sharding &sharding, const dist::Mesh &mes
   return sharding.partial.empty() ? "whole on each device" : "a term of the sum on each device";
 }
 
-/// "@layer.forward:x", as seeds call a value.
-static std::string nameOf(Value value) {
+/// "@layer.forward:x", by the name of the function that was written.
+static std::string nameOf(Value value, const dist::TensorShardings &search) {
   auto called = value.getLoc()->findInstanceOf<NameLoc>();
-  auto function = value.getParentRegion()->getParentOfType<func::FuncOp>();
+  auto function = search.originalOf(value.getParentRegion()->getParentOfType<func::FuncOp>());
   auto argument = dyn_cast<BlockArgument>(value);
   std::string name = called     ? called.getName().str()
                      : argument ? std::to_string(argument.getArgNumber())
-                                : dist::describe(value);
+                                : value.getDefiningOp()->getName().getStringRef().str();
   return "@" + function.getSymName().str() + ":" + name;
 }
 
 /// The seeds of a choice.
 static TensorPlan planOf(StringRef name, const CompileOptions &options, ModuleOp module,
-                         dist::TensorSearch &search, const dist::TableSum::Minimum &minimum) {
+                         dist::TensorShardings &search, const dist::TensorShardings::Choice &minimum) {
   const dist::Mesh &mesh = options.mesh;
   TensorPlan plan;
   plan.name = name;
   plan.options = options;
-  plan.cost = search.sum().costOf(minimum.values);
-  for (const dist::TensorSearch::Sent &sent : search.sent(minimum.values))
+  plan.isFound = true;
+  plan.cost = search.costOf(minimum);
+  for (const dist::TensorShardings::Sent &sent : search.sent(minimum))
     plan.reshards.push_back(
-        {nameOf(sent.value), sent.from.str(mesh), sent.to.str(mesh), sent.seconds});
+        {nameOf(sent.value, search), sent.from.str(mesh), sent.to.str(mesh), sent.seconds});
   for (auto variable : module.getOps<train::VariableOp>()) {
     if (!variable.isParameter())
       continue;
-    dist::Sharding sharding = search.shardingOf(variable, minimum.values);
+    dist::Sharding sharding = search.shardingOf(variable, minimum);
     size_t layers = variable.getStacked();
     std::string text = textOf(llvm::ArrayRef(sharding.dims).drop_front(layers), mesh);
     plan.options.seeds.push_back({patternOf(variable.getSymName()), text});
     plan.tensors.push_back({variable.getSymName().str(), text, wordsOf(sharding, mesh, layers)});
   }
+  std::set<std::string> seen;
   for (BlockArgument carried : search.carriedByLayers()) {
-    dist::Sharding sharding = search.shardingOf(carried, minimum.values);
-    std::string text = seedOf(sharding, mesh);
+    dist::Sharding sharding = search.shardingOf(carried, minimum);
+    std::string text = seedOf(carried, sharding, mesh, search), name = nameOf(carried, search);
+    // Other values may have the name, too: gradients have that of what they are the gradient of.
+    std::string pattern = patternOf(name) + "#" + std::to_string(carried.getArgNumber());
+    if (!seen.insert(pattern).second)
+      continue;
     // Only reductions make partial values: propagation finds those.
     if (sharding.partial.empty())
-      plan.options.seeds.push_back({patternOf(nameOf(carried)), text});
-    plan.tensors.push_back({nameOf(carried), text, wordsOf(sharding, mesh, 0)});
+      plan.options.seeds.push_back({pattern, text});
+    plan.tensors.push_back({name, sharding.partial.empty() ? text : "", wordsOf(sharding, mesh, 0)});
   }
   return plan;
 }
 
 /// The fastest plan that fits among those of several prices for bytes: rising ones until one fits,
 /// then ones between the highest that is too low and the lowest that is not. Nothing if none fits.
+/// At least one price is tried, others until `end`.
 static std::optional<TensorPlan> withinMemory(const CompileOptions &options, double capacity,
-                                              ModuleOp module, dist::TensorSearch &search,
-                                              const dist::TableSum::Minimum &minimum) {
+                                              ModuleOp module, dist::TensorShardings &search,
+                                              const dist::TensorShardings::Choice &minimum,
+                                              dist::TensorShardings::Time end) {
   constexpr int rounds = 10;
   std::optional<TensorPlan> best;
   std::map<std::vector<unsigned>, bool> known = {{minimum.values, false}};
-  double low = 0, high = 0, price = minimum.cost / std::max(1.0, search.bytesOf(minimum.values));
+  double low = 0, high = 0, price = minimum.cost / std::max(1.0, search.bytesOf(minimum));
   for (int round = 0; round < rounds; ++round) {
-    dist::TableSum::Minimum priced = search.sumWithBytes(price).minimize(mostEntries);
+    if (round > 0 && std::chrono::steady_clock::now() >= end)
+      break;
+    dist::TensorShardings::Choice priced = search.minimize(mostEntries, end, price);
     auto [fits, isNew] = known.try_emplace(priced.values, false);
     if (isNew) {
       TensorPlan plan = planOf("search within memory", options, module, search, priced);
@@ -184,11 +203,11 @@ static std::optional<TensorPlan> withinMemory(const CompileOptions &options, dou
 }
 
 const TensorPlan &TensorSearchResult::found() const {
-  return *llvm::find_if(plans, [](const TensorPlan &plan) { return !plan.tensors.empty(); });
+  return *llvm::find_if(plans, [](const TensorPlan &plan) { return plan.isFound; });
 }
 
 Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &options, unsigned threads,
-                                                    MLIRContext &context) {
+                                                    double seconds, MLIRContext &context) {
   if (Error error = check(options))
     return std::move(error);
   const dist::Mesh &mesh = options.mesh;
@@ -204,10 +223,17 @@ Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &option
   auto module = compileTo(Phase::step, step, context, log);
   if (!module)
     return module.takeError();
-  if (!dist::seededAxes(**module).empty())
-    return createStringError("--tensors: '" + options.model + "' has seeds already");
+  bool hasSeeds = (**module)->hasAttr(dist::DistDialect::seedsAttr);
+  if (hasSeeds || !dist::seededAxes(**module).empty())
+    return createStringError("--tensors finds seeds itself, but '" + options.model +
+                             "' has some already; take them out");
   auto begin = std::chrono::steady_clock::now();
-  dist::TensorSearch search(mesh, mesh.named("tensor"), *options.cluster);
+  // More seconds than a year has are no limit.
+  auto end = dist::TensorShardings::Time::max();
+  if (seconds < 3e7)
+    end = begin + std::chrono::duration_cast<dist::TensorShardings::Time::duration>(
+                      std::chrono::duration<double>(seconds));
+  dist::TensorShardings search(mesh, mesh.named("tensor"), *options.cluster);
   {
     std::string why;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -218,13 +244,18 @@ Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &option
     if (failed(search.read(**module)))
       return createStringError("--tensors: " + why);
   }
-  dist::TableSum::Minimum minimum = search.sum().minimize(mostEntries);
+  dist::TensorShardings::Choice minimum = search.minimize(mostEntries, end);
   TensorSearchResult result;
   result.ops = search.ops();
-  result.isProved = minimum.isProved;
-  result.cost = minimum.cost;
-  result.bound = minimum.bound;
+  result.isOutOfTime = minimum.isOutOfTime;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  TensorPlan best = planOf("search", options, **module, search, minimum);
+  best.isProved = minimum.isProved;
+  best.bound = minimum.bound;
+  if (best.tensors.empty())
+    return createStringError("--tensors: '" + options.model +
+                             "' has no parameter, and nothing that layers pass on, to shard");
 
   CompileOptions sequence = options;
   sequence.sequenceParallel = true;
@@ -235,14 +266,14 @@ Expected<TensorSearchResult> planner::searchTensors(const CompileOptions &option
     result.plans.emplace_back().name = name;
     result.plans.back().options = preset;
   }
-  result.plans.push_back(planOf("search", options, **module, search, minimum));
+  result.plans.push_back(std::move(best));
   forEachAtOnce(result.plans.size(), threads, [&](size_t i) {
     result.plans[i].candidate = simulate(result.plans[i].options, *options.cluster);
   });
   double capacity = capacityOf(options, *options.cluster, devices);
   const Candidate &free = result.plans.back().candidate;
   if (free.refused.empty() && !free.fits(capacity))
-    if (std::optional<TensorPlan> plan = withinMemory(options, capacity, **module, search, minimum))
+    if (std::optional<TensorPlan> plan = withinMemory(options, capacity, **module, search, minimum, end))
       result.plans.push_back(std::move(*plan));
   // Of two equally fast ones the preset, which the user knows, comes first.
   llvm::stable_sort(result.plans, [&](const TensorPlan &a, const TensorPlan &b) {

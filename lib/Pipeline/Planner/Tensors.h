@@ -10,7 +10,8 @@
 
 namespace meshwright::planner {
 
-/// What a parameter, or what layers pass on, has by the search.
+/// What a parameter, or what layers pass on, has by the search. Partial sums have no seed, so no
+/// sharding here.
 struct FoundTensor {
   std::string name, sharding, words;
 };
@@ -30,25 +31,28 @@ struct TensorPlan {
   /// first.
   std::vector<FoundTensor> tensors;
   std::vector<FoundReshard> reshards;
-  double cost = 0; ///< seconds by the search's tables
+  bool isFound = false;  ///< whether the search found it; else it is a preset
+  double cost = 0;       ///< seconds by the search's tables
+  bool isProved = false; ///< whether no choice has less by the tables
+  std::optional<double> bound; ///< seconds that each choice has at least by the tables
 };
 
 struct TensorSearchResult {
   std::vector<TensorPlan> plans; ///< those that fit first, the fastest first
   size_t fitting = 0;            ///< of these
   unsigned ops = 0;              ///< of the step, each of a layer once
-  bool isProved = false;         ///< whether no choice has less than "search" by the tables
-  double cost = 0, bound = 0;    ///< seconds of "search" by the tables, and at least
+  bool isOutOfTime = false;      ///< the time ended before that of "search"
   double seconds = 0;            ///< that the search took, without compilations
 
-  /// The first plan that the search found.
+  /// The best plan that the search found.
   const TensorPlan &found() const;
 };
 
 /// Searches the shardings of tensors along the mesh axis `tensor` of `options`, which have a
-/// cluster, and compiles and simulates what it finds and tensor parallelism's own.
+/// cluster, and compiles and simulates what it finds and tensor parallelism's own. After `seconds`
+/// it finishes with small tables and begins no further compilations within memory.
 llvm::Expected<TensorSearchResult> searchTensors(const CompileOptions &options, unsigned threads,
-                                                 mlir::MLIRContext &context);
+                                                 double seconds, mlir::MLIRContext &context);
 
 } // namespace meshwright::planner
 
