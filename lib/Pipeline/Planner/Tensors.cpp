@@ -162,13 +162,13 @@ static TensorPlan planOf(StringRef name, const CompileOptions &options, ModuleOp
     dist::Sharding sharding = search.shardingOf(carried, minimum);
     std::string text = seedOf(carried, sharding, mesh, search), name = nameOf(carried, search);
     // Other values may have the name, too: gradients have that of what they are the gradient of.
-    std::string pattern = patternOf(name) + "#" + std::to_string(carried.getArgNumber());
+    std::string number = "#" + std::to_string(carried.getArgNumber()), pattern = patternOf(name) + number;
     if (!seen.insert(pattern).second)
       continue;
     // Only reductions make partial values: propagation finds those.
     if (sharding.partial.empty())
       plan.options.seeds.push_back({pattern, text});
-    plan.tensors.push_back({name, sharding.partial.empty() ? text : "", wordsOf(sharding, mesh, 0)});
+    plan.tensors.push_back({name + number, sharding.partial.empty() ? text : "", wordsOf(sharding, mesh, 0)});
   }
   return plan;
 }
