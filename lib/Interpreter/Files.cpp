@@ -13,6 +13,7 @@
 #include "common/launch/Device.h"
 #include "common/launch/Options.h"
 #include "common/monitor/Error.h"
+#include "meshwright/CheckBatchRamp.h"
 #include "meshwright/runtime/StorageName.h"
 #include "meshwright/runtime/StorageRows.h"
 
@@ -303,6 +304,10 @@ llvm::Expected<std::optional<BatchRamp>> interp::batchRampOf(const std::string &
     if (llvm::Error error = guard([&] { ramp.emplace(text, batch, microbatches); }))
       return error;
   return ramp;
+}
+
+llvm::Error interp::checkBatchRamp(const std::string &text, int64_t batch, int64_t microbatches) {
+  return batchRampOf(text, batch, microbatches).takeError();
 }
 
 double interp::learningRateOf(const Options &options, int64_t step) {

@@ -3,8 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Interpreter/Files.h"
 #include "Train/Train.h"
+#include "common/data/BatchRamp.h"
+#include "meshwright/CheckBatchRamp.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/PlanJson.h"
@@ -204,8 +205,8 @@ static llvm::Expected<std::vector<Member>> membersOf(const std::vector<std::stri
       return differs("batch", std::to_string(plan->batch), std::to_string(first->batch));
     if (isRamped && mayRamp(*plan) != mayRamp(*first))
       return differs("batch-ramp", mayRamp(*plan) ? "on" : "not given", mayRamp(*first) ? "on" : "not given");
-    if (mayRamp(*plan))
-      if (Error error = interp::batchRampOf(ramp, plan->batch, plan->microbatches).takeError())
+    if (mayRamp(*plan) && !ramp.empty())
+      if (Error error = interp::checkBatchRamp(ramp, plan->batch, plan->microbatches))
         return createStringError(path + ": " + toString(std::move(error)));
     std::map<std::string, std::string> was, is;
     for (const plan::Setting &setting : first->numbers.value_or(plan::List<plan::Setting>()))

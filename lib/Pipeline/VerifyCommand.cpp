@@ -14,7 +14,6 @@
 #include "meshwright/JudgedTraining.h"
 #include "meshwright/Pipeline.h"
 
-#include "Train/FunctionUtils.h"
 #include "Train/Train.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -408,7 +407,9 @@ static bool printVerdict(const interp::JudgedRun &right, ArrayRef<double> losses
 /// Whether steps of `module` may have fewer microbatches than the module, which a flag or the module itself says.
 static bool mayRamp(ModuleOp module) {
   auto step = module.lookupSymbol<func::FuncOp>("step");
-  return step && train::inputNamed(step, train::microbatchesInput);
+  return step && llvm::any_of(step.getArguments(), [](BlockArgument argument) {
+           return train::inputName(argument) == train::microbatchesInput;
+         });
 }
 
 Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
