@@ -5,6 +5,7 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=8 context-parallel=gather" | FileCheck %s --check-prefix=EIGHT
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3 context-parallel=gather" | FileCheck %s --check-prefix=THREE
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=2,tensor=2 context-parallel=gather" | FileCheck %s --check-prefix=TENSOR
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=4x2,tensor=2 context-parallel=hybrid" | FileCheck %s --check-prefix=HYBRID
 // RUN: meshwright-opt %s --dist-apply-strategy=mesh=data=2 | FileCheck %s --check-prefix=DATA
 
 // TWO: dist.mesh @mesh ["context" = 2]
@@ -32,6 +33,11 @@
 // TENSOR: dist.constrain %{{.*}} to #R_R_tensor-context boundary {{.*}} : (tensor<2x24x24xf32>)
 // TENSOR: dist.constrain %{{.*}} to #R_R_tensor boundary {{.*}} : (tensor<2x24x6xf32>)
 // TENSOR: dist.constrain %{{.*}} to #R_context_tensor boundary {{.*}} : (tensor<2x24x24xf32>)
+
+// The two heads that tensor parallelism leaves of a group are not divided among four rings. What tensor divides stays divided.
+// HYBRID: dist.constrain %{{.*}} to #R_R_tensor boundary {{.*}} : (tensor<2x24x24xf32>)
+// HYBRID: dist.constrain %{{.*}} to #R_R_tensor boundary {{.*}} : (tensor<2x24x6xf32>)
+// HYBRID: dist.constrain %{{.*}} to #R_context_0-context_1_tensor boundary {{.*}} : (tensor<2x24x24xf32>)
 
 // Without the axis nothing is redistributed.
 // DATA-NOT: redistributes

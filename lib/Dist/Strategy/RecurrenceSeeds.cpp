@@ -5,8 +5,8 @@
 // A recurrence hands a state from position to position, so it needs its sequence whole. Its channels do not need each
 // other: along axis `context` they are divided instead, as heads of attention are (Jacobs et al. 2023). All-to-alls
 // redistribute what enters and what leaves. Values have heads within those of keys; devices beyond the heads of keys
-// divide the former, and then what a head consists of. Channels that do not divide are gathered, and all devices
-// compute them.
+// divide the former, and then the elements of values. Elements of keys are never divided: a recurrence sums over them.
+// Channels that do not divide are gathered, and all devices compute them.
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -27,6 +27,11 @@ static SmallVector<train::SliceOp> redistributions(ModuleOp module) {
   return ops;
 }
 
+/// Whether the rows of `op` are divided again, as outside of a recurrence.
+static bool leaves(train::SliceOp op, const IndexClasses &classes, ArrayRef<Atoms::List> sequences) {
+  return llvm::is_contained(sequences, classes.of(op.getY(), op.getDim()));
+}
+
 /// What of a dimension can be divided: its leading indices, of parameters, that nothing needs whole.
 static Atoms::List channelsOf(ArrayRef<unsigned> dim, const IndexClasses &classes, const TensorClasses &tensor) {
   Atoms::List run;
@@ -42,28 +47,21 @@ static Atoms::List channelsOf(ArrayRef<unsigned> dim, const IndexClasses &classe
 
 llvm::DenseMap<unsigned, AxisPart> dist::chooseChannels(ModuleOp module, const IndexClasses &classes,
                                                         const TensorClasses &tensor, int64_t n) {
-  // Keys, values and steps begin with the same heads. The longest list has all that can be divided; what an element
-  // of a list is somewhere else a dimension of its own, as the elements of a head are.
-  llvm::MapVector<unsigned, Atoms::List> longest;
-  llvm::DenseSet<unsigned> within;
-  auto sizeOf = [&](const Atoms::List &run) {
-    int64_t size = 1;
-    for (unsigned id : run)
-      size *= classes[id].size;
-    return size;
-  };
-  for (train::SliceOp op : redistributions(module))
-    for (int64_t d = 0, rank = op.getType().getRank(); d < rank; ++d)
-      if (Atoms::List run = channelsOf(classes.of(op.getY(), d), classes, tensor); !run.empty()) {
-        within.insert_range(ArrayRef(run).drop_front());
-        Atoms::List &best = longest[run.front()];
-        if (std::pair(best.size(), sizeOf(best)) < std::pair(run.size(), sizeOf(run)))
-          best = run;
-      }
+  // The results of the forward have all indices that a recurrence does not sum over: groups of heads, heads of a group and
+  // elements of values. Keys have elements of their own, which gradients that leave the backward have too.
+  SmallVector<Atoms::List> sequences = sequencesOf(module, classes);
   llvm::DenseMap<unsigned, AxisPart> parts;
-  for (auto &[first, run] : longest) {
-    if (within.contains(first))
+  for (train::SliceOp op : redistributions(module)) {
+    if (!leaves(op, classes, sequences) ||
+        train::roleOf(op->getParentOfType<func::FuncOp>()) == train::Role::Backward)
       continue;
+    Atoms::List run;
+    for (int64_t d = op.getDim() + 1, rank = op.getType().getRank(); d < rank; ++d) {
+      Atoms::List dim = classes.of(op.getY(), d), channels = channelsOf(dim, classes, tensor);
+      llvm::append_range(run, channels);
+      if (channels.size() < dim.size())
+        break;
+    }
     int64_t done = 1;
     for (unsigned id : run) {
       AxisPart part = tensor.inner.lookup(id);
@@ -90,28 +88,31 @@ void Seeder::redistribute(const TensorClasses &tensor, const TensorClasses &cont
       continue;
     }
     int64_t dim = op.getDim();
-    bool leaves = llvm::is_contained(sequences, classes.of(op.getY(), dim));
+    bool outside = leaves(op, classes, sequences);
+    // A part that the axis does not have, as with R rings of more devices than heads, divides nothing, nor do those within.
+    bool hasParts = !outside;
     Sharding wanted = Sharding::replicated(op.getType().getRank());
     for (auto [d, axes] : llvm::enumerate(wanted.dims)) {
       Atoms::List atoms = classes.of(op.getY(), d);
       if (int64_t(d) == dim) {
-        if (leaves)
+        if (outside)
           axes = contextAxes;
         continue;
       }
       if (!atoms.empty() && llvm::is_contained(batches, atoms))
         axes = batchAxes(mesh);
       for (unsigned id : atoms) {
-        Axes own = axesOf(mesh, tensorAxes, tensor.inner.lookup(id));
-        AxisPart part = leaves ? AxisPart() : context.channels.lookup(id);
-        Axes ofContext = axesOf(mesh, contextAxes, part);
-        // Parts that the axis does not have, as with R rings of fewer heads, divide nothing.
-        if (mesh.size(ofContext) != part.end / part.begin)
-          break;
-        llvm::append_range(own, ofContext);
         // Elements of heads have a part of the axis for parameters that have no heads.
-        if (llvm::none_of(own, [&](unsigned axis) { return wanted.uses(axis); }))
-          llvm::append_range(axes, own);
+        auto divideAmong = [&](const Axes &own) {
+          if (llvm::none_of(own, [&](unsigned axis) { return wanted.uses(axis); }))
+            llvm::append_range(axes, own);
+        };
+        divideAmong(axesOf(mesh, tensorAxes, tensor.inner.lookup(id)));
+        AxisPart part = context.channels.lookup(id);
+        Axes ofContext = axesOf(mesh, contextAxes, part);
+        hasParts &= mesh.size(ofContext) == part.end / part.begin;
+        if (hasParts)
+          divideAmong(ofContext);
       }
     }
     // Exactly so: what is inside needs all positions, and what is outside has those of its devices.
