@@ -21,6 +21,21 @@ func.func @f(%x: tensor<8x4xf32>) -> tensor<8xf32> {
 
 // -----
 
+// A sequence of six that four devices divide is exchanged for columns with its padding, which is cut off where the sequence is whole. Cutting it off
+// before would gather all columns.
+dist.mesh @mesh ["context" = 4]
+// CHECK-LABEL: func.func @exchange
+func.func @exchange(%x: tensor<6x8xf32> {dist.seed = #dist.sharding<@mesh, [{context}, {}]>}) -> tensor<6x8xf32> {
+  // CHECK: %[[IN:.*]] = dist.constrain %{{.*}} to #R_context boundary : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK-NEXT: %[[WHOLE:.*]] = train.slice %[[IN]] rows 6 : (tensor<8x8xf32>) -> tensor<6x8xf32>
+  %0 = dist.constrain %x to <@mesh, [{}, {context}]> boundary : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  // CHECK-NEXT: train.exp %[[WHOLE]] : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  %1 = train.exp %0 : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %1 : tensor<6x8xf32>
+}
+
+// -----
+
 // Where zeros stay zeros no mask is needed: gelu(0) = 0.
 dist.mesh @mesh ["tensor" = 2]
 train.variable @w : tensor<5x4xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}

@@ -73,6 +73,7 @@ public:
       function.walk([&](Operation *op) {
         keepSizes(op);
         findWhole(op);
+        findExchanged(op);
       });
     changeTypes(*structure);
     for (BlockArgument argument : structure->inputs)
@@ -351,6 +352,21 @@ private:
       wholeDims.push_back({op, dims});
   }
 
+  /// The dimensions of activations that a boundary makes whole, dividing others instead, and that have more padding before it
+  /// than behind it.
+  void findExchanged(Operation *op) {
+    auto constrain = dyn_cast<ConstrainOp>(op);
+    auto it = constrain && constrain.getBoundary() ? newShapes.find(constrain.getX()) : newShapes.end();
+    if (it == newShapes.end() ||
+        llvm::all_of(constrain.getSharding().getDims(), [](DimAttr dim) { return dim.getAxes().empty(); }))
+      return;
+    auto isParameters = [&](unsigned atom) { return !classes[atom].parameters.empty(); };
+    for (auto [d, dim] : llvm::enumerate(constrain.getSharding().getDims()))
+      if (dim.getAxes().empty() && !dim.getOpen() && it->second[d] > tensor(constrain.getX()).getDimSize(d) &&
+          llvm::none_of(classes.of(constrain.getX(), d), isParameters))
+        exchanged[constrain].push_back(d);
+  }
+
   //===--- types ------------------------------------------------------------===//
 
   void changeTypes(const Structure &structure) {
@@ -442,16 +458,36 @@ private:
       use.set(resize(b, use.getOwner()->getLoc(), use.get(), d, size));
   }
 
-  /// The two sides of a boundary need not be padded alike.
+  /// The two sides of a boundary need not be padded alike. Where a dimension is divided before it and whole behind it, its padding
+  /// is cut off behind it: that needs the dimension whole, and the devices divide another one there instead.
   void fitBoundary(OpOperand &use, Value to) {
     OpBuilder b(use.getOwner());
-    SmallVector<int64_t> shape = logicalShape(to);
-    for (auto [d, size] : llvm::enumerate(tensor(to).getShape())) {
+    SmallVector<int64_t> shape = logicalShape(to), behind(tensor(to).getShape()), through(behind);
+    ArrayRef<int64_t> whole = exchanged[to.getDefiningOp()];
+    for (auto [d, size] : llvm::enumerate(behind)) {
+      if (llvm::is_contained(whole, int64_t(d))) {
+        through[d] = tensor(use.get()).getDimSize(d);
+        continue;
+      }
       if (tensor(use.get()).getDimSize(d) == size)
         continue;
       use.set(resize(b, to.getLoc(), use.get(), d, shape[d]));
       use.set(resize(b, to.getLoc(), use.get(), d, size));
     }
+    if (through == behind)
+      return;
+    to.setType(RankedTensorType::get(through, tensor(to).getElementType()));
+    logical[to] = shape;
+    b.setInsertionPointAfterValue(to);
+    Value fitted = to;
+    Operation *first = nullptr;
+    for (int64_t d : whole)
+      for (int64_t size : {shape[d], behind[d]}) {
+        fitted = resize(b, to.getLoc(), fitted, d, size);
+        if (!first && fitted != to)
+          first = fitted.getDefiningOp();
+      }
+    to.replaceAllUsesExcept(fitted, first);
   }
 
   /// The op on logical sizes: operands sliced before, results padded after.
@@ -501,6 +537,8 @@ private:
   llvm::DenseMap<Value, SmallVector<int64_t>> newShapes, inputShapes;
   LogicalShapes logical;
   std::vector<std::pair<Operation *, WholeDims>> wholeDims;
+  /// Of boundaries, the dimensions whose padding goes through.
+  llvm::DenseMap<Operation *, SmallVector<int64_t>> exchanged;
 };
 
 class PadPass : public dist::impl::DistPadBase<PadPass> {
