@@ -407,8 +407,10 @@ Value LayerBuilder::build(Value cos, Value sin) {
   if (kind.mixer == Mixer::None)
     return residual(x, mlp(h), m.mlpDropout);
   bool recurs = kind.mixer != Mixer::Attention;
-  if (recurs)
-    share(of.firsts, "document_starts"), share(of.valid, "valid");
+  if (recurs) {
+    share(of.firsts, "document_starts");
+    share(of.valid, "valid");
+  }
   Value a = recurs ? buildRecurrence(g, m, kind, h, of.firsts, of.valid) : attention(h, cos, sin);
   if (recurs && m.family.recurrence.beside) {
     Value attended = attention(g.scale(h, m.factors.attentionInput), cos, sin);

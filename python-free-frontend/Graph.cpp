@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Graph.h"
 #include "Train/Redistribution.h"
+#include "meshwright/runtime/DecoderVariables.h"
 
 #include <cmath>
 
@@ -87,7 +88,7 @@ Value FunctionGraph::slice(Value x, int64_t dim, int64_t from, int64_t rows) {
 }
 
 Value FunctionGraph::redistribute(Value x) {
-  return dividesSequences ? Value(createRedistribution(builder, location, x, /*dim=*/1)) : x;
+  return readsSequences ? Value(createRedistribution(builder, x.getLoc(), x, /*dim=*/1)) : x;
 }
 
 Value FunctionGraph::firstColumns(Value x, int64_t columns) {
@@ -216,7 +217,7 @@ Value LayerGraph::each(Value stack, StringRef name) {
 }
 
 Value LayerGraph::state(StringRef name, ArrayRef<int64_t> shape) {
-  std::string variable = ("state." + prefix() + name).str();
+  std::string variable = (plan::statePrefix + prefix() + name).str();
   SmallVector<int64_t> all{run.count};
   llvm::append_range(all, shape);
   RankedTensorType type = floats(builder.getContext(), all);
@@ -258,7 +259,7 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Va
   layer.model = this;
   layer.run = run;
   layer.onlyRun = onlyRun;
-  layer.dividesSequences = dividesSequences;
+  layer.readsSequences = readsSequences;
   layer.input().setLoc(NameLoc::get(builder.getStringAttr("x")));
   llvm::append_range(layer.sums, callee.getArguments().take_back(sums.size()));
   if (key) {
@@ -365,7 +366,7 @@ ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, 
       targetWeight(input("target_weight")), source(input("source")),
       sourceLengths(input("source_lengths")), options(options) {
   positions = input("positions");
-  dividesSequences = options.contextParts > 1;
+  readsSequences = !generates();
   if (withDropout) {
     ids = input("sequence_ids");
     key = input("key");

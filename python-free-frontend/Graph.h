@@ -99,8 +99,8 @@ public:
   Value firstRows(Value x, int64_t rows);
   /// `rows` rows of dimension `dim`, from row `from` on.
   Value slice(Value x, int64_t dim, int64_t from, int64_t rows);
-  /// x, whose dimension 1 counts positions, before or behind ops that need a sequence whole, where axis `context`
-  /// divides sequences; x itself where it does not.
+  /// x, whose dimension 1 counts positions, before or behind ops that need a sequence whole: where a mesh may divide it
+  /// otherwise. x itself in a program that reads a few tokens at a time, on one device.
   Value redistribute(Value x);
   /// The sum of all elements, a scalar.
   Value sum(Value x);
@@ -126,7 +126,7 @@ public:
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);
 
-  bool dividesSequences = false; ///< whether the mesh has an axis `context`
+  bool readsSequences = true; ///< at once, not the next few tokens of one
   Value ids, key;  ///< for dropout; null without
   Value positions; ///< of tokens in their documents; null where sequences are one
 

@@ -381,7 +381,7 @@ Value RecurrenceBuilder::convolve(StringRef part, StringRef tensor, Value x, con
   Value w = g.weight({weight, {width, 1, s.kernel}, 1 / std::sqrt(3.0 * double(s.kernel)), 0, file + ".weight",
                       false, where});
   w = g.reshape(w, {width, s.kernel});
-  Value all = valid && s.kernel > 1 ? behindTail((base + ".tail"), x) : Value();
+  Value all = valid && s.kernel > 1 ? behindTail(base + ".tail", x) : Value();
   Value y, within; ///< whether a position and an earlier one are of one document
   for (int64_t back = 0; back < (all ? s.kernel : std::min(s.kernel, sequence)); ++back) {
     // What lay `back` positions before.

@@ -36,7 +36,8 @@ static constexpr AttributeType
                    [](Attribute a) { return isa<UnitAttr, StringAttr>(a); }},
     ShortNumbers{"array<i32: ..>", "array<i32: 0>",
                  [](Attribute a) { return isa<DenseI32ArrayAttr>(a); }};
-static constexpr AttributePlace OnVariable{"a train.variable", isOn<VariableOp>};
+static constexpr AttributePlace OnVariable{"a train.variable", isOn<VariableOp>},
+    OnSlice{"a train.slice", isOn<SliceOp>};
 
 #define MESHWRIGHT_ATTRIBUTE(name, type, place, first, last, writer, meaning)                      \
   {name, type, place, Phase::first, Phase::last, writer, meaning},

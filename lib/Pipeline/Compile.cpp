@@ -11,6 +11,7 @@
 #include "ModuleText.h"
 #include "PhaseTexts.h"
 #include "Remedies.h"
+#include "Train/Redistribution.h"
 #include "Train/Train.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/InputFile.h"
@@ -345,6 +346,25 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
   return compileRecording(to, options, context, log, /*record=*/nullptr);
 }
 
+/// Flags of attention change nothing for a model of recurrences alone, which axis `context` divides in a way of their own.
+static Error checkAttends(const CompileOptions &options, ModuleOp module) {
+  bool recurs = false, attends = false;
+  module.walk([&](Operation *op) {
+    auto slice = dyn_cast<train::SliceOp>(op);
+    recurs |= slice && train::redistributes(slice);
+    attends |= isa<train::AttentionOp>(op);
+  });
+  if (!recurs || attends)
+    return Error::success();
+  for (auto [flag, value] : {std::pair("context-parallel", optionText(options.contextParallel)),
+                             std::pair("context-balance", optionText(options.contextBalance))})
+    if (options.given.count(flag))
+      return createStringError("--" + llvm::Twine(flag) + " " + value + " changes nothing: '" + options.model +
+                               "' has no attention, and channels of recurrences and convolutions are divided along mesh axis "
+                               "'context' whatever it says; leave the flag out");
+  return Error::success();
+}
+
 Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions &options,
                                                  MLIRContext &context, llvm::raw_ostream &log,
                                                  Record *record) {
@@ -365,6 +385,8 @@ Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions 
     return createStringError("--certify compares the training graph with a rank's program: it needs a model, or IR "
                              "at phase train or step, and --emit local or a later phase");
   if (Error error = checkInsertedPasses(options, *from, to))
+    return std::move(error);
+  if (Error error = checkAttends(options, module))
     return std::move(error);
   if (!options.seeds.empty()) {
     Builder b(&context);

@@ -10,6 +10,7 @@
 #include "SplitSource.h"
 
 #include "FunctionUtils.h"
+#include "meshwright/runtime/DecoderVariables.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -184,7 +185,7 @@ void SourceSplitter::splitLoss() {
   SmallVector<Value> made = cloneFor(kept, block, input);
   auto zero = InitAttr::get(module.getContext(), "constant", builder.getF64FloatAttr(0.0));
   for (auto [i, value] : llvm::enumerate(kept)) {
-    std::string name = "source." + std::to_string(i);
+    std::string name = plan::sourcePrefix + std::to_string(i);
     auto type = cast<RankedTensorType>(value.getType());
     OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
     VariableOp::create(top, value.getLoc(), name, type, /*stacked=*/false,

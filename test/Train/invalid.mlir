@@ -202,6 +202,14 @@ func.func @redistributes(%x: tensor<2x8xf32>) {
 
 // -----
 
+func.func @redistributed_sum(%x: tensor<2x8xf32>) {
+  // expected-error @+1 {{attribute 'train.redistributes' belongs on a train.slice}}
+  %y = train.add %x, %x {train.redistributes} : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
 func.func @gather_rows(%table: tensor<8x4xf32>, %ids: tensor<2x3xi32>) {
   // expected-error @+1 {{cannot make 'tensor<2x3x4xbf16>' of rows of 'tensor<8x4xf32>' that 'tensor<2x3xi32>' says}}
   %y = train.gather_rows %table, %ids : (tensor<8x4xf32>, tensor<2x3xi32>) -> tensor<2x3x4xbf16>

@@ -38,6 +38,7 @@ DOCUMENTED = {
     "fewer microbatches than a schedule needs": "needs .* microbatches or more",
     "mesh axis `expert` for models without experts": "finds no experts to divide|cannot divide .* experts",
     "mesh axis `context` with `--context-parallel none`": "add --context-parallel",
+    "`--context-parallel` and `--context-balance` for models without attention": "has no attention, and channels of recurrences",
     "context=RxU without `hybrid`": "has parts, which --context-parallel hybrid is for",
     "heads that `--context-parallel ulysses` or `hybrid` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
@@ -123,6 +124,8 @@ def random_model(d):
         config = random_config(d.recurs, d.recurs(list(RECURRENT)), d.layers, vocabularies=[31, 37, 64, 97, 257])
         for name in ("aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "z-loss", "router-bias-rate"):
             d[name] = None
+        if config["model_type"] == "mamba2":  # It has no attention.
+            d["context-parallel"] = d["context-balance"] = None
         d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
     set_dropout(config, 0.1 if d.chance(4) else 0.0)
     if not has_routers(config):
