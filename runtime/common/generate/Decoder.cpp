@@ -12,6 +12,7 @@
 #include "common/monitor/Error.h"
 #include "common/plan/PlanHash.h"
 #include "cpu/ThreadCommunicator.h"
+#include "meshwright/runtime/DecoderVariables.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -49,10 +50,14 @@ static bool isCache(const Variable &variable) {
 }
 
 /// Whether `variable` is what a recurrence or a convolution keeps of all tokens read so far.
-static bool isState(const Variable &variable) { return variable.name.rfind("state.", 0) == 0; }
+static bool isState(const Variable &variable) {
+  return variable.name.rfind(plan::statePrefix, 0) == 0;
+}
 
 /// Whether `variable` is computed of a source.
-static bool isOfSource(const Variable &variable) { return variable.name.rfind("source.", 0) == 0; }
+static bool isOfSource(const Variable &variable) {
+  return variable.name.rfind(plan::sourcePrefix, 0) == 0;
+}
 
 Decoder::Decoder(const Options &options) : plan(readDecoderPlan()), most(plan.maxPositions) {
   int threads = threadsPerRank(1);
@@ -133,23 +138,24 @@ template <typename Visit> void Decoder::forEachState(Visit visit) {
 }
 
 KeptSequence Decoder::keep() {
-  int64_t begin = kept ? kept->end : 0;
-  if (begin == position)
-    return kept;
-  auto sequence = std::make_shared<KeptTokens>(KeptTokens{kept, position, {}, {}});
-  forEachCache(begin, position, [&](const float *rows, size_t count) {
-    sequence->rows.insert(sequence->rows.end(), rows, rows + count);
-  });
-  forEachState([&](const float *state, size_t count) {
-    sequence->states.insert(sequence->states.end(), state, state + count);
-  });
-  return kept = sequence;
+  if (int64_t begin = kept ? kept->end : 0; begin < position) {
+    auto tokens = std::make_shared<KeptTokens>(KeptTokens{kept, position, {}});
+    forEachCache(begin, position, [&](const float *rows, size_t count) {
+      tokens->rows.insert(tokens->rows.end(), rows, rows + count);
+    });
+    kept = tokens;
+  }
+  std::vector<float> states;
+  forEachState([&](const float *state, size_t count) { states.insert(states.end(), state, state + count); });
+  if (states.empty())
+    return {kept, nullptr};
+  return {kept, std::make_shared<const std::vector<float>>(std::move(states))};
 }
 
 void Decoder::goBackTo(const KeptSequence &sequence) {
   // Rows of what both sequences begin with stay.
   auto endOf = [](const KeptTokens *tokens) { return tokens ? tokens->end : 0; };
-  const KeptTokens *wanted = sequence.get(), *there = kept.get();
+  const KeptTokens *wanted = sequence.tokens.get(), *there = kept.get();
   while (wanted != there) {
     if (endOf(wanted) < endOf(there)) {
       there = there->before.get();
@@ -162,9 +168,9 @@ void Decoder::goBackTo(const KeptSequence &sequence) {
     });
     wanted = wanted->before.get();
   }
-  kept = sequence;
-  // Those of the whole sequence; of the empty one they are zeros.
-  const float *states = sequence ? sequence->states.data() : nullptr;
+  kept = sequence.tokens;
+  // Those of the empty sequence are zeros.
+  const float *states = sequence.states ? sequence.states->data() : nullptr;
   forEachState([&](float *to, size_t count) {
     if (!states) {
       std::fill_n(to, count, 0.0F);
@@ -181,7 +187,7 @@ void Decoder::goBackTo(const KeptSequence &sequence) {
 }
 
 void Decoder::encode(const std::vector<int32_t> &source) {
-  goBackTo(nullptr);
+  goBackTo({});
   auto at = [&](const char *name) { return arena->at<int32_t>(plan.inputs.at(name).offset); };
   std::fill_n(std::copy(source.begin(), source.end(), at("source")),
               sourceLength() - int64_t(source.size()), 0);

@@ -17,14 +17,19 @@
 
 namespace meshwright {
 
-/// Keys and values of the last tokens of a sequence, and states. Sequences that begin alike share those before.
+/// Keys and values of the last tokens of a sequence. Sequences that begin alike share those before.
 struct KeptTokens {
   std::shared_ptr<const KeptTokens> before; ///< null at the begin
   int64_t end;                              ///< how many tokens the sequence has with these
   std::vector<float> rows; ///< of each cache and layer, those of these tokens
-  std::vector<float> states; ///< of recurrences, behind these tokens
 };
-using KeptSequence = std::shared_ptr<const KeptTokens>; ///< null: the empty one
+
+/// A sequence to go on from; without `tokens` the empty one. States are of the whole sequence alone: tokens, which longer
+/// sequences share, do not keep those behind them.
+struct KeptSequence {
+  std::shared_ptr<const KeptTokens> tokens;
+  std::shared_ptr<const std::vector<float>> states; ///< of recurrences and convolutions; null where a model has none
+};
 
 /// One sequence, and what the model says comes next.
 class Decoder {
@@ -46,7 +51,7 @@ public:
 
   /// What has been read since the begin, to go on from later: without the source.
   KeptSequence keep();
-  /// Goes on from `sequence`.
+  /// Goes on from `sequence`; from the begin, `{}`.
   void goBackTo(const KeptSequence &sequence);
 
 private:
@@ -66,7 +71,7 @@ private:
   int64_t most = 0;     ///< tokens that a sequence may have
   int64_t position = 0; ///< of the next token
   int64_t written = 0;  ///< rows of the caches from here on are zero
-  KeptSequence kept;    ///< what the arena holds of sequences that were kept
+  std::shared_ptr<const KeptTokens> kept; ///< whose rows the arena holds, of sequences that were kept
 };
 
 } // namespace meshwright

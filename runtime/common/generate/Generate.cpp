@@ -164,7 +164,7 @@ void Generator::run(const std::string &prompt,
   TextStream stream(options.stop);
   Clock::time_point start = Clock::now();
   std::string begin, text;
-  decoder.goBackTo(nullptr);
+  decoder.goBackTo({});
   if (hasSource) {
     decoder.encode(ids);
     ids = {*conventions.start};

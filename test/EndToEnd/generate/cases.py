@@ -1,4 +1,9 @@
 """What generate.py and expected.py generate from: golden models, their configurations changed where sequences are to be longer."""
+import array
+import json
+import re
+import struct
+
 PROMPT = b"What light" # more than a decoder reads at once
 
 LONG = {"max_position_embeddings": 320}
@@ -9,7 +14,10 @@ CASES = {
     "llama": {"inputs": "golden/llama-tiny", "config": LONG, "tokens": 200},
     # Recurrences and short convolutions, alone and beside attention.
     **{name: {"inputs": f"golden-more/{name}", "config": {} if name == "mamba2" else LONG, "tokens": 60}
-       for name in ("mamba2", "granite4", "nemotron-h", "bamba", "falcon-h1", "qwen3-next", "qwen3-5", "qwen3-5-moe", "lfm2", "lfm2-moe")},
+       for name in ("mamba2", "bamba", "qwen3-next", "qwen3-5", "lfm2", "lfm2-moe")},
+    # Those that would say one token, or a few, over and over, whatever their states are: what recurrences add weighs more.
+    **{name: {"inputs": f"golden-more/{name}", "config": LONG, "tokens": 60, "scaled": (r"\.out_proj\.weight$", 8)}
+       for name in ("granite4", "nemotron-h", "falcon-h1", "qwen3-5-moe")},
     # As many as the model has positions.
     "gpt2": {"inputs": "golden/gpt2-tiny", "config": {}, "tokens": 20},
     **{name: {"inputs": f"golden-more/{name}", "config": {}, "tokens": 20}
@@ -17,6 +25,9 @@ CASES = {
                     "minicpm3", "minimax-m2", "mpt", "nemotron", "olmo2",
                     "olmoe", "opt", "qwen2-window", "smollm3", "stablelm", "starcoder2")},
 }
+# Recurrences continue these too, by 20 tokens: fewer than a convolution sees, and fewer than a decoder reads at once.
+SHORT = (b"O", b"Oh no")
+RECURRENT = ("mamba2", "qwen3-next", "lfm2")
 # What beam search continues the prompt with, too, by 20 tokens.
 BEAMS = ("gpt2", "mistral-window", "deepseek-v3", "mamba2", "qwen3-next")
 
@@ -43,3 +54,17 @@ PAIRS = {
                               "renormalize_logits": True}},
     "pegasus": {"inputs": "generate/pegasus", "config": {}},
 }
+
+
+def weights(case, directory):
+    """The file of weights, with the tensors that a case names multiplied by its factor."""
+    file = bytearray((directory / "model.safetensors").read_bytes())
+    pattern, factor = case.get("scaled", (None, 1))
+    begin = 8 + struct.unpack("<Q", file[:8])[0]
+    for name, tensor in json.loads(file[8:begin]).items() if pattern else ():
+        if name == "__metadata__" or not re.search(pattern, name):
+            continue
+        assert tensor["dtype"] == "F32"
+        first, last = (begin + offset for offset in tensor["data_offsets"])
+        file[first:last] = array.array("f", [value * factor for value in array.array("f", file[first:last])]).tobytes()
+    return bytes(file)
