@@ -31,14 +31,14 @@ def check_short(name):
 
 def check_memory():
     """Beams keep a copy of their states each, not one for each token."""
-    pathlib.Path("large.json").write_text(json.dumps({"model_type": "mamba2", "vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 4, "num_heads": 16,
-                                                      "head_dim": 32, "expand": 2, "n_groups": 1, "state_size": 128, "chunk_size": 8}))
-    compile("large.json", "large", batch=1, seq=80)
+    pathlib.Path("large.json").write_text(json.dumps({"model_type": "mamba2", "vocab_size": 64, "hidden_size": 64, "num_hidden_layers": 2, "num_heads": 16,
+                                                      "head_dim": 8, "expand": 2, "n_groups": 1, "state_size": 512, "chunk_size": 8}))
+    compile("large.json", "large", batch=1, seq=56)
     pathlib.Path("tokens").write_bytes(bytes(range(64)) * 2)
     train("./large", 1, data="tokens", tokens="u8", steps=1, lr=1e-3, save="run")
-    state = 4 * 16 * 32 * 128 * 4
-    few, many = (most_resident(["./large", "--generate", "1", "--tokenizer", "ids", "--resume", "run", "--beams", "4", "--tokens", tokens]) for tokens in (8, 72))
-    check(many - few < 16 * state, f"beam search of 72 tokens has {many} bytes, of 8 {few}; a state has {state}")
+    state = 2 * 16 * 8 * 512 * 4
+    few, many = (most_resident(["./large", "--generate", "1", "--tokenizer", "ids", "--resume", "run", "--beams", "4", "--tokens", tokens]) for tokens in (8, 48))
+    check(many - few < 16 * state, f"beam search of 48 tokens has {many} bytes, of 8 {few}; a state has {state}")
 
 
 fresh(sys.argv[1])
