@@ -18,14 +18,15 @@ holders = {
     "variable": "train.variable @v : tensor<4xf32> {X}",
     "mesh": 'dist.mesh @mesh ["data" = 2] {X}',
     "program": "exec.program @p attributes {X} {}",
+    "slice": "func.func @s(%x: tensor<4xf32>) -> tensor<4xf32> { %y = train.slice %x rows 4 {X} : (tensor<4xf32>) -> tensor<4xf32> return %y : tensor<4xf32> }",
     "launch": "func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel} { return %x : tensor<4xf32> } "
               "func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> { %y = exec.launch @k ins(%x : tensor<4xf32>) {X} -> tensor<4xf32> "
               "return %y : tensor<4xf32> }",
 }
-ops = {"function", "variable", "mesh", "program", "launch"}
+ops = {"function", "variable", "mesh", "program", "launch", "slice"}
 places = {
     "a module": {"module"}, "a function": {"function"}, "an argument of a function": {"argument"},
-    "a result of a function": {"result"}, "a train.variable": {"variable"}, "a dist.mesh": {"mesh"},
+    "a result of a function": {"result"}, "a train.variable": {"variable"}, "a dist.mesh": {"mesh"}, "a train.slice": {"slice"},
     "an exec.launch": {"launch"}, "a module or an exec.program": {"module", "program"}, "an op that is no module": ops,
     "a train.variable, an argument or a result": {"variable", "argument", "result"},
     "an op that is no module, an argument or a result": ops | {"argument", "result"},
