@@ -6,6 +6,7 @@
 #include "Certify/Checker.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
@@ -26,6 +27,21 @@ std::optional<double> certify::fillOf(const Expression *expression) {
 bool certify::isZero(const Expression *expression) {
   std::optional<double> value = fillOf(expression);
   return value && *value == 0;
+}
+
+std::optional<double> certify::valueIn(llvm::APFloat value, Type element) {
+  bool isRounded = false;
+  if (auto type = dyn_cast<FloatType>(element)) {
+    value.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &isRounded);
+    if (value.isNaN())
+      return {};
+    return value.convertToDouble();
+  }
+  llvm::APSInt integer(element.getIntOrFloatBitWidth(), /*isUnsigned=*/false);
+  if (value.convertToInteger(integer, llvm::APFloat::rmTowardZero, &isRounded) !=
+      llvm::APFloat::opOK)
+    return {};
+  return double(integer.getSExtValue());
 }
 
 const Expression *Checker::fill(Location location, double value, Type element, int64_t rank) {

@@ -100,6 +100,10 @@ private:
 std::optional<double> fillOf(const Expression *expression);
 bool isZero(const Expression *expression);
 
+/// The number that a value is in an element type, which may be infinite there; none if it is no
+/// number of it.
+std::optional<double> valueIn(llvm::APFloat value, mlir::Type element);
+
 /// Gives dimensions of any extent those of the device's tensor: what reads them needs a number, and
 /// every device has the whole.
 void pin(Fact &fact, mlir::Value value, Checker &checker);

@@ -7,6 +7,8 @@
 
 #include "Train/Train.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -83,12 +85,13 @@ static LogicalResult accumulate(train::AccumulateOp op, Facts operands, NewFacts
   return addTerms(op, operands, results, checker);
 }
 
-/// Whether two values of a program are one, or are computed alike in a few steps.
+/// Whether two values of a program are one, or are computed alike in a few steps, which read no
+/// variables: these may be written between.
 static bool areAlike(Value x, Value y, unsigned steps) {
   Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
   if (x == y || !left || !right || steps == 0)
     return x == y;
-  return left->getName() == right->getName() &&
+  return isPure(left) && left->getName() == right->getName() &&
          left->getPropertiesAsAttribute() == right->getPropertiesAsAttribute() &&
          cast<OpResult>(x).getResultNumber() == cast<OpResult>(y).getResultNumber() &&
          left->getNumOperands() == right->getNumOperands() &&
@@ -137,7 +140,10 @@ static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, C
     return failure();
   const Expression *x = operands[0].expression;
   Type element = getElementTypeOrSelf(op.getType());
-  if (std::optional<double> constant = fillOf(x))
+  std::optional<double> constant = fillOf(x);
+  if (constant && !(constant = valueIn(llvm::APFloat(*constant), element)))
+    return checker.refuse(op) << "is of a value that is no number of " << op.getType();
+  if (constant)
     results[0].expression = checker.fill(op.getLoc(), *constant, element, operands[0].type.rank());
   else if (x->element == element)
     results[0].expression = x;
@@ -157,9 +163,15 @@ static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<do
     return entry.second.fill && std::isinf(*entry.second.fill);
   };
   bool hasInfinite = llvm::any_of(before, isInfinite);
-  for (const auto &entry : before)
-    if (entry.second.fill && (isInfinite(entry) || !hasInfinite))
-      results[0].type.padding[entry.first].fill = of(*entry.second.fill);
+  for (const auto &entry : before) {
+    if (!entry.second.fill || (hasInfinite && !isInfinite(entry)))
+      continue;
+    auto made = valueIn(llvm::APFloat(of(*entry.second.fill)), results[0].expression->element);
+    if (!made)
+      return checker.refuse(op) << "makes no number of padding: "
+                                << operands[0].type.str(checker.mesh);
+    results[0].type.padding[entry.first].fill = made;
+  }
   return success();
 }
 
@@ -182,9 +194,12 @@ static double valueAt(train::InverseRootOp op, double x) {
 /// An op that is defined for positive numbers: padding must be one, or not below one.
 template <typename OpT>
 static LogicalResult positive(OpT op, Facts operands, NewFacts &results, Checker &checker) {
+  auto isDefined = [&](double x) {
+    auto value = valueIn(llvm::APFloat(valueAt(op, x)), getElementTypeOrSelf(op.getType()));
+    return value && std::isfinite(*value);
+  };
   for (auto &[dim, padding] : operands[0].type.padding)
-    if ((!padding.fill && !padding.isPositive) ||
-        !std::isfinite(valueAt(op, padding.fill.value_or(0))))
+    if ((!padding.fill && !padding.isPositive) || !isDefined(padding.fill.value_or(0)))
       return checker.refuse(op) << "of padding that may not be positive: "
                                 << operands[0].type.str(checker.mesh);
   return onFill(

@@ -81,19 +81,31 @@ static LogicalResult pick(train::PickOp op, Facts operands, NewFacts &results, C
   return success();
 }
 
+/// Whether `logSum` is infinite for each target that is none of the first `columns`, as
+/// train.token_loss makes it.
+static bool isOfTargetsBelow(int64_t columns, const Expression *logSum, const Expression *targets) {
+  constexpr unsigned result = 1, operand = 2;
+  if (logSum->name != train::TokenLossOp::getOperationName() || logSum->result != result ||
+      logSum->operands[operand] != targets)
+    return false;
+  auto attributes = cast<DictionaryAttr>(logSum->attributes);
+  return attributes.getAs<IntegerAttr>("below").getInt() <= columns;
+}
+
 static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Facts operands,
                                       NewFacts &results, Checker &checker) {
   bool perToken = cast<RankedTensorType>(op.getDloss().getType()).getRank() > 0;
   StringRef text = perToken ? "... v, ..., ..., ... -> ... v" : "... v, ..., ..., -> ... v";
   int64_t columns = operands[0].type.rank() - 1;
-  // The exponential of an infinitely small logit is 0, and no target is in the padding.
-  // Neither is there a gradient of tokens without one, whose sum is infinite.
+  // The exponential of an infinitely small logit is 0, and no target is in the padding where tokens
+  // with such targets count as tokens without one, whose sum is infinite: these have no gradient.
   constexpr double infinity = std::numeric_limits<double>::infinity();
   FactList facts(operands);
   SmallVector<int64_t> zeros;
   if (facts[0].type.isFilled(columns, -infinity)) {
     facts[0].type.padding[columns].fill.reset();
-    zeros.push_back(columns);
+    if (isOfTargetsBelow(facts[0].type.logical(columns), facts[2].expression, facts[1].expression))
+      zeros.push_back(columns);
   }
   for (auto &[dim, padding] : facts[2].type.padding)
     if (padding.fill == infinity) {
@@ -138,6 +150,9 @@ static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &re
   if (operands[1].expression->name != "zero")
     return checker.refuse(op) << "has " << Checker::nameOf(op, 1)
                               << ", which is no offset of the device's part";
+  if (operands[0].type.rows)
+    return checker.refuse(op) << "shifts " << Checker::nameOf(op, 0)
+                              << ", numbers of rows, which are no ids";
   results.push_back(operands[0]);
   results[0].offset = operands[0].offset.plus(operands[1].offset.negated());
   bool isFromFirst =
@@ -152,8 +167,15 @@ static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &re
 /// others are padded too, that may then be what was in their padding, or this.
 static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, Checker &checker) {
   int64_t dim = op.getDim(), below = op.getBelow();
-  double value = op.getValue().convertToDouble();
   FactList facts = {operands[0]};
+  std::optional<double> given = valueIn(op.getValue(), facts[0].expression->element);
+  if (!given)
+    return checker.refuse(op) << "puts a value that is no number of " << op.getX().getType()
+                              << " into padding";
+  double value = *given;
+  if (const auto &rows = facts[0].type.rows;
+      rows && rows->blockDim && dim >= *rows->blockDim && dim <= *rows->slotDim)
+    return checker.refuse(op) << "masks rows of routing choices, which are in no order";
   Offset found;
   if (op.getOffset()) {
     if (operands[1].expression->name != "zero")

@@ -8,20 +8,17 @@
 
 #include "mlir/IR/Builders.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-/// Infinitely small logits are no part of a sum of exponentials, nor of the targets'.
+/// Infinitely small logits are no part of a sum of exponentials, but a target may be one of them:
+/// so logits of a loss have no padding.
 template <const IndexText &text> static IndexRule ruleOf(Operation *op) {
   IndexRule rule = IndexRule::parse(text.indices, text.linear, op);
   rule.keepsZero = text.padding == IndexText::zero;
-  if (isa<train::CrossEntropyOp>(op)) {
+  if (isa<train::CrossEntropyOp>(op))
     rule.ids = 1;
-    rule.neutral = -std::numeric_limits<double>::infinity();
-  }
   return rule;
 }
 

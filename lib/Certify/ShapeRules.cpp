@@ -30,7 +30,10 @@ static Fact constantFact(Operation *op, double value, Checker &checker) {
 }
 
 static LogicalResult fill(train::FillOp op, Facts, NewFacts &results, Checker &checker) {
-  results.push_back(constantFact(op, op.getValue().convertToDouble(), checker));
+  std::optional<double> value = valueIn(op.getValue(), getElementTypeOrSelf(op.getType()));
+  if (!value)
+    return checker.refuse(op) << "is of a value that is no number of " << op.getType();
+  results.push_back(constantFact(op, *value, checker));
   return success();
 }
 
@@ -117,7 +120,12 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
 
 static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Checker &checker) {
   int64_t dim = op.getDim();
-  double value = double(int64_t(op.getValue()));
+  std::optional<double> known =
+      valueIn(llvm::APFloat(double(int64_t(op.getValue()))), getElementTypeOrSelf(op.getType()));
+  if (!known)
+    return checker.refuse(op) << "is of " << int64_t(op.getValue()) << ", which is no number of "
+                              << op.getType();
+  double value = *known;
   if (fillOf(operands[0].expression) == value && (value == 0 || operands[0].type.sum.empty())) {
     results.push_back(constantFact(op, value, checker));
     results[0].type.root = operands[0].type.root;
@@ -259,6 +267,11 @@ static LogicalResult reshapeRows(train::ReshapeOp op, const Fact &x, NewFacts &r
       x.type.rows->isIds || x.offset)
     return checker.refuse(op) << "makes other dimensions of " << Checker::nameOf(op, 0) << ", "
                               << x.type.str(checker.mesh);
+  bool isPadded =
+      llvm::any_of(x.type.padding, [&](auto &entry) { return entry.first >= int64_t(kept); });
+  if (isPadded && before != after)
+    return checker.refuse(op) << "makes other dimensions of the padding of "
+                              << Checker::nameOf(op, 0) << ", " << x.type.str(checker.mesh);
   Distribution type = x.type;
   type.shape.truncate(kept);
   type.dims.truncate(kept);
