@@ -85,6 +85,7 @@ private:
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
   LogicalResult prove(NewFacts &results);
+  Fact unchangedFact(const Fact &before, const Distribution &type);
   /// Of one iteration: its body.
   LogicalResult runOnce(NewFacts &results);
   /// Of a number of rounds: that there are enough of them for all rows.
@@ -364,6 +365,23 @@ LogicalResult Loop::runOnce(NewFacts &results) {
   return success();
 }
 
+/// What every iteration returns as it got it is what the loop began with, but for its padding, into
+/// which the body may put something else.
+Fact Loop::unchangedFact(const Fact &before, const Distribution &type) {
+  std::optional<double> constant = fillOf(before.expression);
+  if (!constant)
+    return {before.expression, type};
+  bool isConstant = llvm::all_of(type.padding, [&](auto &entry) {
+    return before.type.isAny(entry.first) && entry.second.fill == *constant;
+  });
+  if (isConstant && type.sum == before.type.sum && type.max == before.type.max &&
+      type.root == before.type.root && !type.rows)
+    return before;
+  return {checker.make(op.getLoc(), "of extents", {}, {before.expression},
+                       before.expression->element, type.expressionShape()),
+          type};
+}
+
 LogicalResult Loop::prove(NewFacts &results) {
   if (failed(chooseTypes()))
     return failure();
@@ -443,9 +461,8 @@ LogicalResult Loop::prove(NewFacts &results) {
       results.push_back({stackOf(loop, fact.expression, type.expressionShape(), checker), type});
       continue;
     }
-    // What every iteration returns as it got it is what the loop began with.
     if (fact.expression == carried[index].expression) {
-      results.push_back(initial[index]);
+      results.push_back(unchangedFact(initial[index], type));
       continue;
     }
     results.push_back({checker.make(op.getLoc(), "after loop", numbers(int64_t(index)), {loop},
