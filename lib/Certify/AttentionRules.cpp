@@ -36,6 +36,9 @@ public:
 
 private:
   LogicalResult checkSizes();
+  LogicalResult checkPaddedSequences();
+  /// Whether a query does not see all keys of its sequence that there are before it.
+  bool seesPart() { return spec.window || spec.chunk || op.getOptions().positions; }
   LogicalResult add(Value value, Indices indices);
   /// Makes the two indices of heads of dimension `dim`.
   LogicalResult splitHeads(Distribution &type, int64_t dim);
@@ -69,6 +72,28 @@ LogicalResult Call<OpT>::checkOffset(Value offset, StringRef of, const Axes &axe
   return success();
 }
 
+/// Queries in the padding must see a key, or the softmax of their scores is none: sequences there
+/// must have keys, and documents that begin no later than their tokens.
+template <typename OpT> LogicalResult Call<OpT>::checkPaddedSequences() {
+  train::AttentionOptions options = op.getOptions();
+  std::pair<Value, double> least[] = {{options.lengths, seesPart() ? double(k.shape[1]) : 1},
+                                      {options.positions, 0}};
+  for (auto [value, number] : least) {
+    if (!value || !q.padding.count(0))
+      continue;
+    const Distribution &type = facts[value].type;
+    auto padding = type.padding.find(0);
+    bool isEnough = padding != type.padding.end() && padding->second.fill >= number;
+    if (!isEnough)
+      return checker.refuse(op) << "has sequences in the padding of " << q.str(checker.mesh)
+                                << " that may see no keys: its "
+                                << (value == options.lengths ? "lengths" : "positions") << " are "
+                                << type.str(checker.mesh) << ", not " << int64_t(number)
+                                << " or more there";
+  }
+  return success();
+}
+
 template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   train::AttentionOptions options = op.getOptions();
   Fact query = facts[op.getQ()], key = facts[op.getK()];
@@ -90,15 +115,18 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   if ((spec.queries ? spec.queries : queries) != q.logical(1))
     return checker.refuse(op) << "counts " << spec.queries << " queries where there are "
                               << q.logical(1);
-  // Queries in the padding must see a key, or the softmax of their scores is none.
+  if (failed(checkPaddedSequences()))
+    return failure();
   int64_t last = q.shape[1] - 1, first = 0;
   if (spec.window)
-    first = last - spec.window + 2;
+    first = last - spec.window + 1;
   if (spec.chunk)
     first = std::max(first, last / spec.chunk * spec.chunk);
-  if (q.padding.count(1) && first >= k.shape[1])
+  // How many keys there are, and where chunks begin, is known of no padded query if data says it.
+  bool isByData = (options.lengths && seesPart()) || (options.positions && spec.chunk);
+  if (q.padding.count(1) && (first >= k.shape[1] || isByData))
     return checker.refuse(op) << "has queries in the padding of " << q.str(checker.mesh)
-                              << " that see no keys";
+                              << (isByData ? " that may see no keys" : " that see no keys");
   // Without dropout a head's number does not matter.
   if (options.headOffset || spec.dropout > 0)
     if (failed(checkOffset(options.headOffset, "heads", q.dims[2], heads)))
