@@ -101,6 +101,9 @@ static LogicalResult checkIds(Operation *op, unsigned operand, const Fact &fact,
   if (!rows || !rows->isIds || fact.type.rank() != 3)
     return checker.refuse(op) << "has " << Checker::nameOf(op, operand)
                               << ", which is no numbers of rows of train.route";
+  if (fact.offset)
+    return checker.refuse(op) << "has " << Checker::nameOf(op, operand)
+                              << ", whose numbers count from the device's own offset";
   if (!counts)
     return success();
   if (fact.type.dims[1] != rows->sequences)
@@ -347,6 +350,11 @@ static LogicalResult rounds(train::RoundsOp op, Facts operands, NewFacts &result
   auto rows = layoutOf(op, {0}, true, facts, checker);
   if (failed(rows) || failed(checkKind(op, 0, facts[0], false, checker)))
     return failure();
+  constexpr unsigned choices = 2;
+  const Expression *numbers = facts[0].expression;
+  if (numbers->name != train::RouteOp::getOperationName() || numbers->result != choices)
+    return checker.refuse(op) << "counts " << Checker::nameOf(op, 0)
+                              << ", which is not the choice of each row of train.route";
   if (op.getAll() || rows->round || !rows->tokens.empty() || !facts[0].type.root.empty())
     return checker.refuse(op) << "counts pieces of sequences, or rounds of a round, for which "
                                  "there is no rule";

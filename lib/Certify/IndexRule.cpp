@@ -109,6 +109,10 @@ private:
     bool isReduced = false;
   };
   std::string str(ArrayRef<unsigned> axes) const { return checker.mesh.str(axes); }
+  /// Whether an index is one of the three along which rows of choices are numbered.
+  bool isOfRows(unsigned number) const {
+    return number == block || number == sequence || number == slot;
+  }
   /// Whether all that the op computes at the padding of an index is 0.
   bool isZeroAt(unsigned number) const;
   /// What operand `o` is there: 0, or else.
@@ -124,8 +128,8 @@ private:
   std::map<unsigned, unsigned> indexOf; ///< by axis
   Axes partial;
   Axes root; ///< along which the first device alone has an operand, and so the results
-  std::optional<RoutedRows> rows; ///< of operands
-  unsigned block = 0, slot = 0;   ///< their indices
+  std::optional<RoutedRows> rows;             ///< of operands
+  unsigned block = 0, sequence = 0, slot = 0; ///< their indices
 };
 } // namespace
 
@@ -137,7 +141,11 @@ LogicalResult Application::readRows(unsigned o, ArrayRef<unsigned> tensor) {
   if (found->isIds)
     return checker.refuse(op) << "reads " << Checker::nameOf(op, o)
                               << ", numbers of rows, as if they were global";
+  if (*found->slotDim != *found->blockDim + 2)
+    return checker.refuse(op) << "reads " << Checker::nameOf(op, o)
+                              << ", whose blocks, sequences and slots are in another order";
   unsigned blockOf = tensor[*found->blockDim], slotOf = tensor[*found->slotDim];
+  sequence = tensor[*found->blockDim + 1];
   if (rows && (!rows->isLike(*found) || block != blockOf || slot != slotOf))
     return checker.refuse(op) << "combines " << Checker::nameOf(op, o)
                               << " with a tensor of other rows";
@@ -154,11 +162,10 @@ LogicalResult Application::checkRows() {
     return success();
   for (auto [o, tensor] : llvm::enumerate(rule.operands))
     for (auto [dim, number] : llvm::enumerate(tensor))
-      if ((number == block || number == slot) && !operands[o].type.rows &&
-          !operands[o].type.isAny(dim))
+      if (isOfRows(number) && !operands[o].type.rows && !operands[o].type.isAny(dim))
         return checker.refuse(op) << "combines " << Checker::nameOf(op, o)
                                   << ", which has no rows of routing choices, with rows";
-  for (unsigned number : {block, slot})
+  for (unsigned number : {block, sequence, slot})
     if (indices[number].isReduced || rule.whole.count(number))
       return checker.refuse(op) << "works along rows of routing choices, which are in no order";
   return success();
