@@ -341,7 +341,9 @@ void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
     os << "  " << rewrite << "\n";
   os << "assumed, not proved:\n"
      << "  numbers are real: rounding, overflow and the order of sums are not considered\n"
-     << "  ranks begin with the parts of inputs and variables that dist.global says, and padding of 0\n"
+     << (certificate.kernels.count("train.update") ? "  an optimizer's eps is above 0\n" : "")
+     << "  ranks begin with the parts of inputs and variables that dist.global says, and padding "
+        "of 0\n"
      << "  later passes, code generation and the runtime keep what the program computes\n"
      << "  on one device, each op computes its definition (tested, docs/ops-train.md):";
   unsigned column = 200;
