@@ -8,17 +8,20 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-/// Infinitely small logits are no part of a sum of exponentials, but a target may be one of them:
-/// so logits of a loss have no padding.
+/// Tokens without a target have no loss, whatever their logits are.
 template <const IndexText &text> static IndexRule ruleOf(Operation *op) {
   IndexRule rule = IndexRule::parse(text.indices, text.linear, op);
   rule.keepsZero = text.padding == IndexText::zero;
-  if (isa<train::CrossEntropyOp>(op))
+  if (isa<train::CrossEntropyOp>(op)) {
     rule.ids = 1;
+    rule.neutral = -std::numeric_limits<double>::infinity();
+  }
   return rule;
 }
 
@@ -48,9 +51,15 @@ static constexpr IndexText foldIn{"w!, -> w!"};
 static constexpr IndexText softmax{"... v! -> ... v!"};
 static constexpr IndexText logSumExp{"... v! -> ..."};
 
-/// The loss is one number, or one for each token.
+/// The loss is one number, or one for each token. Infinitely small logits are no part of a sum of
+/// exponentials, but a target may be one of them.
 static LogicalResult lossOfTokens(train::CrossEntropyOp op, Facts operands, NewFacts &results,
                                   Checker &checker) {
+  int64_t columns = operands[0].type.rank() - 1;
+  if (operands[0].type.padding.count(columns))
+    return checker.refuse(op) << "reads dimension " << columns << " of " << Checker::nameOf(op, 0)
+                              << " with its padding, " << operands[0].type.str(checker.mesh)
+                              << ", in which a target may be";
   LogicalResult made =
       op.getPerToken()
           ? onRows<train::CrossEntropyOp, crossEntropies>(op, operands, results, checker)
