@@ -70,7 +70,7 @@ for name in [name for name in os.environ if name.startswith("SLURM_") and name !
     del os.environ[name]
 
 
-def wait(what, condition, seconds=90):
+def wait(what, condition, seconds=300):
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -161,7 +161,7 @@ daemons = [subprocess.Popen([program, "-D", "-f", work / "slurm.conf"], stdout=o
            for program in ("slurmctld", "slurmd")]
 try:
     compile(golden.config, "exe", mesh="data=2", batch=4, seq=32)
-    losses = unbroken(2500)
+    losses = unbroken(1000)
     wait("the node", lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%T"], capture_output=True, text=True).stdout)
 
     call(["srun", "--mpi=pmix", "-n2", work / "exe", *flags(dict(RUN, steps=len(losses), metrics="srun.jsonl"))])
