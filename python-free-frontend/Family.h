@@ -487,13 +487,19 @@ std::vector<Family> gptFamilies();
 std::vector<Family> llamaFamilies();
 std::vector<Family> gemmaFamilies();
 std::vector<Family> sparseFamilies();
+std::vector<Family> derivedSparseFamilies();
 std::vector<Family> multimodalFamilies();
 std::vector<Family> remoteCodeFamilies();
 std::vector<Family> encoderFamilies();
 std::vector<Family> recurrentFamilies();
 std::vector<Family> encoderDecoderFamilies();
 
+/// Experts as Qwen's families say them, and as DeepSeek's third version and the families after it do.
+void addExperts(Family &f, int64_t count, int64_t chosen, int64_t inner);
+void addRoutedExperts(Family &f, StringRef score, int64_t count, int64_t chosen, int64_t inner);
+
 /// What other families are variations of.
+Family glm4Moe();
 Family llama();
 Family mistral();
 Family olmo2();

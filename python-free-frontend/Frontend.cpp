@@ -176,6 +176,7 @@ ArrayRef<Family> meshwright::frontend::families() {
     llvm::append_range(all, llamaFamilies());
     llvm::append_range(all, gemmaFamilies());
     llvm::append_range(all, sparseFamilies());
+    llvm::append_range(all, derivedSparseFamilies());
     llvm::append_range(all, multimodalFamilies());
     llvm::append_range(all, remoteCodeFamilies());
     llvm::append_range(all, recurrentFamilies());

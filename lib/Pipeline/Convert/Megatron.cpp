@@ -28,8 +28,8 @@ static constexpr Rule rules[] = {
      Rule::Ignore, "--overlap auto overlaps communication on GPUs"},
     {"fp8-format fp8 fp8-recipe fp8-param-gather fp4-format", Rule::Nearest, "no 8-bit types; --precision bf16 comes nearest"},
     {"fp8-* fp4-* first-last-layers-bf16 num-layers-at-*", Rule::Ignore, "about fp8-format"},
-    {"rampup-batch-size", Rule::Nearest, "the batch is --batch from the first step on, unless --batch-ramp is added to both flags of compile and flags of the "
-     "executable, there as START+INC:SAMPLES; --steps and --warmup count steps, smaller ones too"},
+    {"rampup-batch-size", Rule::Nearest, "the batch is --batch from the first step on; to ramp it up, compile with --batch-ramp and give the executable "
+     "--batch-ramp START+INC:SAMPLES; --steps and --warmup count steps of any size"},
     {"decoupled-lr decoupled-min-lr", Rule::Nearest, "--optimizer-groups 'PATTERN:lr=X' multiplies the rate of embeddings"},
     {"outer-dp-sharding-strategy", Rule::Nearest, "optimizer states are replicated along replica"},
     {"fsdp-* megatron-fsdp-* torch-fsdp2-* no-fsdp-* keep-fsdp-* num-cuda-graph-warmup-steps", Rule::Ignore,

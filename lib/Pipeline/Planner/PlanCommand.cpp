@@ -258,11 +258,6 @@ static llvm::json::Value jsonOf(const Problem &problem, const Found &found, bool
 // Single tensors
 //===----------------------------------------------------------------------===//
 
-static std::string stepText(double seconds) {
-  bool isShort = seconds < 0.1;
-  return llvm::formatv("{0:F3} {1}", seconds * (isShort ? 1e3 : 1), isShort ? "ms" : "s").str();
-}
-
 static void print(const CompileOptions &options, const TensorSearchResult &found, llvm::raw_ostream &os) {
   const TensorPlan &shown = found.found();
   std::string proof = shown.isProved    ? "no other choice costs less by the search's estimate"
@@ -282,9 +277,9 @@ static void print(const CompileOptions &options, const TensorSearchResult &found
   if (!shown.reshards.empty())
     os << "it sends, by its estimate of a step:\n";
   for (const FoundReshard &reshard : llvm::ArrayRef(shown.reshards).take_front(most))
-    os << llvm::formatv("{0,10}  {1}: {2} to {3}\n", stepText(reshard.seconds), reshard.value, reshard.from, reshard.to);
+    os << llvm::formatv("{0,10}  {1}: {2} to {3}\n", timeText(reshard.seconds), reshard.value, reshard.from, reshard.to);
   if (shown.reshards.size() > most)
-    os << llvm::formatv("{0,10}  {1} others\n", stepText(std::accumulate(shown.reshards.begin() + most, shown.reshards.end(), 0.0,
+    os << llvm::formatv("{0,10}  {1} others\n", timeText(std::accumulate(shown.reshards.begin() + most, shown.reshards.end(), 0.0,
                                                        [](double sum, const FoundReshard &one) { return sum + one.seconds; })),
                         shown.reshards.size() - most);
   os << "      step     memory  compiled and simulated\n";
@@ -294,7 +289,7 @@ static void print(const CompileOptions &options, const TensorSearchResult &found
       os << llvm::formatv("{0,10}{1,11}  {2}: {3}\n", "refused", "", plan.name, candidate.refused);
       continue;
     }
-    os << llvm::formatv("{0,10}{1,8:F1} GB  {2}{3}\n", stepText(candidate.seconds), double(candidate.bytes) / 1e9, plan.name,
+    os << llvm::formatv("{0,10}{1,8:F1} GB  {2}{3}\n", timeText(candidate.seconds), double(candidate.bytes) / 1e9, plan.name,
                         i >= found.fitting ? ", does not fit" : "");
   }
 }

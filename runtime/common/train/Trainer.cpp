@@ -273,8 +273,10 @@ int Trainer::runSteps() {
       continue;
     }
     if (isMeasured(step)) {
-      for (const std::string &words : stragglers->note(double(context.trace->kernels) / 1e9))
+      for (const std::string &words : stragglers->note(double(context.trace->kernels) / 1e9)) {
+        report.endLine();
         run.note(text("step ", step, ": ", words));
+      }
       context.trace->recording = context.trace->keeping; // What follows is none of the step.
       result.slowest = stragglers->slowest();
     }
