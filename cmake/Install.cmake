@@ -77,5 +77,5 @@ set(CPACK_DEBIAN_PACKAGE_DEPENDS
   "libmlir-${LLVM_VERSION_MAJOR}, g++, libopenblas-pthread-dev, libutf8proc-dev, libpcre2-dev")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "lld-${LLVM_VERSION_MAJOR}, openmpi-bin, libhwloc15")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS
-  "clang-${LLVM_VERSION_MAJOR}, cmake, libmlir-${LLVM_VERSION_MAJOR}-dev, llvm-${LLVM_VERSION_MAJOR}-dev, llvm-${LLVM_VERSION_MAJOR}-tools")
+  "clang-${LLVM_VERSION_MAJOR}, cmake, ninja-build, libmlir-${LLVM_VERSION_MAJOR}-dev, mlir-${LLVM_VERSION_MAJOR}-tools, llvm-${LLVM_VERSION_MAJOR}-dev, llvm-${LLVM_VERSION_MAJOR}-tools")
 include(CPack)

@@ -474,6 +474,12 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
         << "' has a \"quantization_config\", which is ignored: training is in --precision, and "
            "--init "
            "reads files that are not quantized";
+  // A file without its sizes is more likely cut than a model of the family's defaults.
+  std::pair<StringRef, int64_t> sizes[] = {{table.vocabulary.name, model.vocabulary}, {table.hidden.name, model.listedHidden}};
+  for (auto [key, size] : sizes)
+    if (!config.has(key))
+      emitRemark(FileLineColLoc::get(&context, path, 0, 0))
+          << "note: '" << path << "' has no \"" << key << "\": it is " << size << ", the default of " << table.name << " in transformers";
   OwningOpRef<ModuleOp> base;
   if (!options.mupBase.empty()) {
     auto read = readBase(model, chosen, context);

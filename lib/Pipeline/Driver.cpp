@@ -190,10 +190,14 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
   for (const Command &row : commands())
     names.push_back(row.name);
   std::string meant = nearestName(command, names);
-  return llvm::createStringError("unknown command '" + command + "'" +
-                                 (meant.empty() ? "\n\n" + usageText()
-                                                : "; did you mean '" + meant +
-                                                      "'? 'meshwright help' lists all commands"));
+  // What other tools have as commands.
+  llvm::StringRef instead = llvm::StringSwitch<llvm::StringRef>(command)
+                                .Cases({"train", "pretrain", "finetune", "generate"},
+                                       "; 'meshwright compile' makes an executable that does this, whose --help lists its flags")
+                                .Default("");
+  if (instead.empty() && !meant.empty())
+    return llvm::createStringError("unknown command '" + command + "'; did you mean '" + meant + "'? 'meshwright help' lists all commands");
+  return llvm::createStringError("unknown command '" + command + "'" + instead + "; 'meshwright help' lists all commands");
 }
 
 /// `help COMMAND` as `COMMAND --help`; help has no flags of its own.

@@ -13,6 +13,7 @@
 #include "meshwright/Report.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using llvm::Error;
@@ -66,6 +67,12 @@ static Error addAssembled(llvm::StringRef executable, plan::Plan &plan) {
 
 /// The plan in an executable, or in a file as `inspect --json` or `--report` writes it.
 static Expected<plan::Plan> planOf(llvm::StringRef path) {
+  if (llvm::sys::fs::is_directory(path)) {
+    bool isReport = llvm::sys::fs::exists(path + "/report.json");
+    return llvm::createStringError("'" + path + "' is a folder; name " +
+                                   (isReport ? "its file " + path + "/report.json"
+                                             : "an executable or a report.json, or use 'meshwright checkpoint inspect' for a checkpoint"));
+  }
   auto file = readInput(path, planInput);
   if (!file)
     return llvm::createStringError("cannot read '" + path + "': " + toString(file.takeError()));

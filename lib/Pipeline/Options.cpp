@@ -11,6 +11,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <CLI/CLI.hpp>
@@ -206,10 +207,25 @@ static Error readRecipe(CompileOptions &options, Texts &texts) {
   return Error::success();
 }
 
+/// What other systems call a choice; the same where none does.
+static StringRef choiceCalled(StringRef name) {
+  return StringSwitch<StringRef>(name.lower())
+      .Cases({"gpu", "nvidia"}, "cuda")
+      .Cases({"float16", "half", "f16"}, "fp16")
+      .Cases({"bfloat16", "bfp16"}, "bf16")
+      .Cases({"float32", "float", "fp32"}, "f32")
+      .Cases({"float8", "f8"}, "fp8")
+      .Default(name);
+}
+
 /// Checks a flag's value against its choices, which the help lists too.
 static CLI::Validator oneOf(const Flag &flag) {
   auto check = [&flag](std::string &value) -> std::string {
-    return is_contained(flag.choices, value) ? "" : notAmong(value, flag.choices);
+    if (is_contained(flag.choices, value))
+      return "";
+    if (StringRef meant = choiceCalled(value); meant != value && is_contained(flag.choices, meant.str()))
+      return "'" + value + "' is not supported; did you mean " + meant.str() + "? The choices are " + join(flag.choices, ", ");
+    return notAmong(value, flag.choices);
   };
   return CLI::Validator(check, "{" + join(flag.choices, ",") + "}");
 }

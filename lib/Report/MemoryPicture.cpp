@@ -146,12 +146,14 @@ void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, raw_ostream 
                   y(bytes) + 4, bytes > 0 ? roundText(bytes) : "0");
   // From the highest down, each covering all below its top: what is beneath is drawn over it. Steps
   // are in pixels from one to the next, and those that change nothing are none.
+  SmallVector<const Area *> drawn;
   auto pixel = [](double at) { return int64_t(std::lround(at)); };
   for (size_t i = areas().size(); i-- > 0;) {
     const Area &area = areas()[i];
     auto below = [&](const Sample &sample) { return i ? sample.tops[i - 1] : 0.0; };
     if (none_of(samples, [&](const Sample &s) { return s.tops[i] > below(s); }))
       continue;
+    drawn.insert(drawn.begin(), &area);
     int64_t atX = pixel(x(double(samples.front().op))), atY = bottom, startX = atX;
     std::string path = formatv("M{0} {1}", atX, bottom);
     for (const Sample &sample : samples) {
@@ -196,11 +198,11 @@ void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, raw_ostream 
                   bottom + 14, task.task);
   }
   int at = left;
-  for (const Area &area : areas()) {
+  for (const Area *area : drawn) {
     os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" class=\"{2}\"/>"
                   "<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
-                  at, bottom + 40, area.style, at + 17, bottom + 50, area.name);
-    at += 32 + 6 * int(area.name.size());
+                  at, bottom + 40, area->style, at + 17, bottom + 50, area->name);
+    at += 32 + 6 * int(area->name.size());
   }
   os << "</svg>\n";
 }

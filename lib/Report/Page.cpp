@@ -8,6 +8,7 @@
 #include "Palette.h"
 #include "Tables.h"
 #include "TextTable.h"
+#include "meshwright/StepTime.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -59,10 +60,9 @@ void Table::htmlRow(ArrayRef<std::string> cells) {
   os << "\n";
 }
 
-/// A size for people, whose bytes show where the pointer rests on it.
-static std::string sized(int64_t bytes) {
-  return "<span title=\"" + number(bytes) + " bytes\">" + sizeText(double(bytes)) + "</span>";
-}
+std::string titled(const Twine &text, const Twine &exact) { return ("<span title=\"" + exact + "\">" + text + "</span>").str(); }
+
+std::string sized(double bytes) { return titled(sizeText(bytes), grouped(bytes) + " bytes"); }
 
 /// What belongs to a key, by the first use of each.
 template <typename T>
@@ -71,25 +71,13 @@ using InOrder = MapVector<std::string, T, std::map<std::string, unsigned>>;
 /// Horizontal bars of bytes, the longest as wide as there is room.
 static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream &os) {
   int64_t most = 1;
-  size_t longest = 0;
-  for (auto &[name, value] : bars) {
+  for (auto &[name, value] : bars)
     most = std::max(most, value);
-    longest = std::max(longest, name.size());
-  }
-  // As wide as the names and numbers may be.
-  int left = 20 + 7 * int(longest), room = 360, width = left + room + 190;
-  os << formatv("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" role=\"img\" "
-                "aria-label=\"bars of bytes\" class=\"bars\">\n<style>\n{2}</style>\n",
-                width, 26 * bars.size() + 4, pictureStyle);
-  for (auto [i, bar] : enumerate(bars)) {
-    double length = double(room) * double(bar.second) / double(most);
-    os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">{2}</text>"
-                  "<rect x=\"{3}\" y=\"{4}\" width=\"{5:f1}\" height=\"18\" class=\"bar\"/>"
-                  "<text x=\"{6:f1}\" y=\"{1}\">{7:N0} ({8})</text>\n",
-                  left - 10, 26 * i + 18, escaped(bar.first), left, 26 * i + 4, length,
-                  left + length + 8, bar.second, sizeText(double(bar.second)));
-  }
-  os << "</svg>\n";
+  os << "<table class=bars>\n";
+  for (auto &[name, value] : bars)
+    os << formatv("<tr><th scope=row>{0}<td><i style=\"width:{1:F1}%\"></i><td>{2}\n", escaped(name), 100 * double(value) / double(most),
+                  sized(double(value)));
+  os << "</table>\n";
 }
 
 /// "parameter 1,024, gradient 512".
@@ -113,16 +101,16 @@ static void writePrograms(const plan::Plan &plan, raw_ostream &os) {
   std::vector<std::string> names = {"program", "at", "#arena", "#live"};
   for (const std::string &category : used)
     names.push_back("#" + category);
-  names.push_back("#floating-point operations of a step");
+  names.push_back("#FLOPs of a step");
   Table table(os, std::vector<StringRef>(names.begin(), names.end()));
   for (const plan::Program &program : plan.programs) {
-    std::vector<std::string> cells = {escaped(program.name), "<span>" + escaped(coordinatesText(program)) + "</span>", sized(program.arenaBytes),
-                                      sized(program.liveBytes)};
+    std::vector<std::string> cells = {escaped(program.name), "<span>" + escaped(coordinatesText(program)) + "</span>", sized(double(program.arenaBytes)),
+                                      sized(double(program.liveBytes))};
     for (const std::string &category : used) {
       auto line = find_if(program.memory, [&](const plan::MemoryLine &l) { return l.category == category; });
-      cells.push_back(line == program.memory.end() ? "" : sized(line->bytes));
+      cells.push_back(line == program.memory.end() ? "" : sized(double(line->bytes)));
     }
-    cells.push_back(grouped(program.flops));
+    cells.push_back(titled(workText(program.flops), grouped(program.flops)));
     table.htmlRow(cells);
   }
 }
@@ -180,12 +168,12 @@ static std::string dividedPicture(const plan::Plan &plan, const plan::Variable &
 }
 
 static void writeMemory(const plan::Plan &plan, raw_ostream &os) {
-  os << "<h2 id=memory>Memory of a rank at the peak</h2>\n<div class=wide>";
+  os << "<h2 id=memory>Memory of a rank at the peak</h2>\n";
   std::vector<std::pair<std::string, int64_t>> bars;
   for (const plan::MemoryLine &line : plan.memory)
     bars.push_back({line.category, line.bytes});
   drawBars(bars, os);
-  os << "</div><h2 id=shardings>Parameters, states and their shardings</h2>\n"
+  os << "<h2 id=shardings>Parameters, states and their shardings</h2>\n"
         "<p class=note>The picture of a tensor is divided as its last two dimensions are, each into 8 parts at most; the filled part is one rank's.</p>\n";
   // States of a parameter that are where and what each other are share a row.
   struct Row {
@@ -215,9 +203,12 @@ static void writeMemory(const plan::Plan &plan, raw_ostream &os) {
     StringRef(key).split(parts, '\n');
     const plan::Variable &one = *row.one;
     std::vector<std::string> cells = {dividedPicture(plan, one), row.names.text()};
-    for (const std::string &text : {join(row.roles, ", "), parts[1].str(), parts[2].str(), parts[3].str(), parts[4].str()})
+    for (const std::string &text : {join(row.roles, ", "), parts[1].str()})
       cells.push_back(escaped(text));
-    cells.push_back(sized(row.bytes));
+    for (StringRef shape : {parts[2], parts[3]})
+      cells.push_back("<span>" + escaped(shape) + "</span>");
+    cells.push_back(escaped(parts[4]));
+    cells.push_back(sized(double(row.bytes)));
     table.htmlRow(cells);
   }
 }
@@ -248,7 +239,7 @@ static void writeCopies(const plan::Plan &plan, raw_ostream &os) {
     std::string names;
     for (auto &[alike, same] : group.names)
       names += (names.empty() ? "" : "<br>") + same.text();
-    table.htmlRow({escaped(parts[0]), number(group.size), escaped(parts[1]), sized(group.bytes), escaped(parts[2]),
+    table.htmlRow({escaped(parts[0]), number(group.size), escaped(parts[1]), sized(double(group.bytes)), escaped(parts[2]),
                    group.count == 1 ? "<span>" + names + "</span>"
                                     : "<details><summary>" + number(group.count) + "</summary>" + names + "</details>"});
   }
@@ -257,16 +248,16 @@ static void writeCopies(const plan::Plan &plan, raw_ostream &os) {
 static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
   std::vector<Traffic> rows = trafficOf(plan);
   if (!rows.empty()) {
-    os << "<h2 id=communication>Communication, in bytes that a rank sends</h2>\n<div class=wide>";
+    os << "<h2 id=communication>Communication: what a rank sends in a step</h2>\n";
     std::vector<std::pair<std::string, int64_t>> bars;
     for (const Traffic &row : rows)
-      bars.push_back({row.program + ", " + row.axes + ": " + row.op, row.bytesOfRank});
+      if (row.program == "step" && row.bytesOfRank > 0)
+        bars.push_back({row.axes + ": " + row.op, row.bytesOfRank});
     drawBars(bars, os);
-    os << "</div>";
-    Table table(os, {"in one", "along", "by", "#calls", "#bytes a rank sends", "#bytes in all"});
+    Table table(os, {"in one", "along", "by", "#calls", "#a rank sends", "#all send"});
     for (const Traffic &row : rows)
-      table.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
-                 grouped(row.bytes)});
+      table.htmlRow({escaped(row.program), escaped(row.axes), escaped(row.op), number(row.calls), sized(double(row.bytesOfRank)),
+                     sized(row.bytes)});
   }
   // What stages and microbatches have alike is one row.
   struct Same {
@@ -285,14 +276,14 @@ static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
   os << "<h2 id=collectives>Collectives</h2>\n<p>Those that are alike are one row; report.json has them in their order.</p>\n";
   bool several = plan.programs.size() > 1;
   Table table(os, {"operation", "in", "of", "#ops", "#times each", "#elements", "type",
-                   "#bytes the group's members send each other", "where in the IR"});
+                   "#the group sends", "where in the IR"});
   for (auto &[key, same] : alike) {
     const plan::Collective &op = *same.first;
     std::string where = number(same.programs.size()) + " programs";
     if (same.programs.size() <= 2)
       where = join(map_range(same.programs, [&](int64_t i) { return plan.programs[i].name; }), ", ");
-    table.row({op.op, op.entry, several ? where : "every rank", number(same.count), timesText(op), number(op.count), op.type,
-               number(op.groupBytes), op.location});
+    table.htmlRow({escaped(op.op), escaped(op.entry), several ? escaped(where) : "every rank", number(same.count), timesText(op),
+                   number(op.count), escaped(op.type), sized(double(op.groupBytes)), escaped(op.location)});
   }
 }
 
@@ -348,11 +339,11 @@ static void writeTime(const CompiledPlan &plan, raw_ostream &os) {
   if (!plan.expected)
     return;
   os << "<h2 id=time>Where the time of a step goes on " << escaped(plan.expected->cluster) << "</h2>\n";
-  Table table(os, {"what", "#seconds", "#share", ""});
+  Table table(os, {"what", "#time", "#share", ""});
   for (const ExpectedStep::Part &part : plan.expected->parts) {
     double share = part.seconds / plan.expected->seconds;
     if (share >= 5e-5)
-      table.htmlRow({escaped(part.what), formatv("{0:F6}", part.seconds), formatv("{0:P1}", share),
+      table.htmlRow({escaped(part.what), titled(timeText(part.seconds), formatv("{0:F6} seconds", part.seconds)), formatv("{0:P1}", share),
                      formatv("<div class=meter role=img aria-label=\"{0:P1}\" style=\"width:16em\"><i class=used style=\"width:{1:F1}%\"></i></div>",
                              share, 100 * share)});
   }

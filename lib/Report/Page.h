@@ -43,6 +43,12 @@ private:
 };
 
 std::string escaped(llvm::StringRef text);
+/// Text for people, which shows what it is exactly where the pointer rests on it.
+std::string titled(const llvm::Twine &text, const llvm::Twine &exact);
+/// A size of memory or of messages, with its bytes as `titled`.
+std::string sized(double bytes);
+/// "24.7 PFLOP".
+std::string workText(double flops);
 /// With commas between thousands.
 std::string number(int64_t value);
 

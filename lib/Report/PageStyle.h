@@ -29,9 +29,9 @@ nav{margin:1em 0 0;font-size:.9em;display:flex;flex-wrap:wrap;gap:0 1.2em}
 .meter .temporary{background:#e69f00}.meter .workspace{background:#56b4e9}.meter .other{background:#8c959f}
 table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}
 th[aria-sort]{cursor:pointer}th[aria-sort=ascending]::after{content:" ▴"}th[aria-sort=descending]::after{content:" ▾"}
-.facts th{font-weight:600}.wide{overflow-x:auto}td span{white-space:nowrap}.wide table{min-width:52em}.axes table{min-width:0}
+.facts th{font-weight:600}.wide{overflow-x:auto}td span{white-space:nowrap}.wide table{min-width:52em}.axes table{min-width:34em}td details{margin:0}
 .s{--r:1;--c:1;display:inline-block;width:2.6em;height:1.5em;border:1px solid var(--soft);vertical-align:middle;background:linear-gradient(var(--mark) 0 0) 0 0/calc(100%/var(--c)) calc(100%/var(--r)) no-repeat,repeating-linear-gradient(90deg,#0000 0 calc(100%/var(--c) - 1px),var(--soft) 0 calc(100%/var(--c))),repeating-linear-gradient(#0000 0 calc(100%/var(--r) - 1px),var(--soft) 0 calc(100%/var(--r)))}
-svg{max-width:100%;height:auto}.zoomed svg{max-width:none}.bars text,.mesh text{font:12px system-ui,sans-serif}.mesh rect{fill:var(--card);stroke:var(--soft)}
+svg{max-width:100%;height:auto}.zoomed svg{max-width:none}.bars{width:min(100%,46em)}.bars th{font-weight:400;text-align:right}.bars td,.bars th{border:0;vertical-align:middle}.bars td:nth-child(2){width:60%}.bars i{display:block;height:1.1em;background:var(--mark)}.mesh text{font:12px system-ui,sans-serif}.mesh rect{fill:var(--card);stroke:var(--soft)}
 .tools{display:flex;gap:.5em;align-items:center;flex-wrap:wrap;margin:.4em 0}button,input{font:inherit;color:inherit;background:var(--card);border:1px solid var(--soft);border-radius:6px;padding:.1em .6em}
 output{display:block;min-height:3em;color:var(--soft);font-size:.9em}details{margin:.8em 0}summary{cursor:pointer}
 :focus-visible{outline:2px solid var(--mark);outline-offset:2px}

@@ -26,13 +26,26 @@ static void writeTile(StringRef title, StringRef large, ArrayRef<std::string> li
   os << "</section>\n";
 }
 
-/// "24.7 PFLOP".
-static std::string workText(double flops) {
-  static constexpr StringLiteral prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
+/// A number below 1000 with one of the units, each a thousand times the one before.
+static std::string scaled(double value, ArrayRef<StringLiteral> units) {
   unsigned i = 0;
-  for (; flops >= 1000 && i + 1 < std::size(prefixes); ++i)
-    flops /= 1000;
-  return formatv("{0:F1} {1}FLOP", flops, prefixes[i]).str();
+  for (; value >= 1000 && i + 1 < units.size(); ++i)
+    value /= 1000;
+  return formatv("{0:F1} {1}", value, units[i]).str();
+}
+
+std::string workText(double flops) {
+  static constexpr StringLiteral units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP", "YFLOP"};
+  return scaled(flops, units);
+}
+
+/// "671.0 billion parameters, of which a token uses 37.5 billion".
+static std::string parametersText(const plan::Plan &plan) {
+  static constexpr StringLiteral units[] = {"", "thousand", "million", "billion", "trillion"};
+  Parameters parameters = parametersOf(plan);
+  auto text = [](int64_t count) { return count < 1000 ? number(count) : scaled(double(count), units); };
+  return titled(text(parameters.all), number(parameters.all)) + " parameters" +
+         (parameters.all == parameters.used ? "" : ", of which a token uses " + titled(text(parameters.used), number(parameters.used)));
 }
 
 /// The class of the palette that shows a category of memory.
@@ -51,11 +64,10 @@ static void writeMemoryTiles(const CompiledPlan &plan, raw_ostream &os) {
     lines.push_back(("of " + sizeText(plan.limit) + " (" + escaped(plan.limitSource) + "), " +
                      (free < 0 ? sizeText(-free) + " too much" : sizeText(free) + " free")));
   }
-  lines.push_back(sizeText(double(plan.arenaBytes)) + " of tensors, " +
-                  sizeText(double(plan.deviceBytes - plan.arenaBytes)) + " for driver and libraries");
-  writeTile("Peak memory of a rank", "<span title=\"" + number(plan.deviceBytes) + " bytes\">" +
-                                         sizeText(double(plan.deviceBytes)) + "</span>",
-            lines, os, meter);
+  lines.push_back(plan.deviceBytes == plan.arenaBytes ? std::string("all of it for tensors")
+                                                      : sizeText(double(plan.arenaBytes)) + " of tensors, " +
+                                                            sizeText(double(plan.deviceBytes - plan.arenaBytes)) + " for driver and libraries");
+  writeTile("Peak memory of a rank", sized(double(plan.deviceBytes)), lines, os, meter);
 
   std::vector<plan::MemoryLine> rows(plan.memory.begin(), plan.memory.end());
   llvm::stable_sort(rows, [](auto &a, auto &b) { return a.bytes > b.bytes; });
@@ -116,8 +128,7 @@ static void writeWorkTiles(const CompiledPlan &plan, raw_ostream &os) {
 }
 
 void writeSummary(const CompiledPlan &plan, raw_ostream &os) {
-  os << "<header><h1>" << escaped(plan.model) << "</h1>\n<p class=sub>"
-     << escaped(meshText(plan)) << (ranksOf(plan) > 1 ? formatv(" on {0:N0} ranks", ranksOf(plan)).str() : "")
+  os << "<header><h1>" << escaped(plan.model) << "</h1>\n<p class=sub>" << parametersText(plan) << "; " << escaped(meshText(plan)) << (ranksOf(plan) > 1 ? formatv(" on {0:N0} ranks", ranksOf(plan)).str() : "")
      << formatv("; {0:N0} sequences of {1:N0} tokens a step in {2:N0} {3}; {4}, {5}, {6}", plan.batch, plan.sequence, plan.microbatches,
                 plan.microbatches == 1 ? "microbatch" : "microbatches", escaped(plan.target), escaped(precisionText(plan)),
                 escaped(plan.optimizer))
@@ -193,7 +204,7 @@ void writeMesh(const CompiledPlan &plan, raw_ostream &os) {
   std::vector<StringRef> columns = {"axis", "#size", "ranks of its first group"};
   if (plan.expected)
     columns.push_back("goes over");
-  columns.push_back("#a rank sends along it alone in a step");
+  columns.push_back("#a rank sends along it alone");
   Table table(os, columns);
   int64_t stride = ranksOf(plan);
   for (const plan::MeshAxis &axis : axes) {
@@ -203,13 +214,13 @@ void writeMesh(const CompiledPlan &plan, raw_ostream &os) {
       first.push_back(number(i * stride));
     if (axis.size > 4)
       llvm::append_range(first, std::initializer_list<std::string>{"…", number((axis.size - 1) * stride)});
-    std::vector<std::string> cells = {escaped(axis.name), number(axis.size), join(first, ", ")};
+    std::vector<std::string> cells = {escaped(axis.name), number(axis.size), "<span>" + join(first, ", ") + "</span>"};
     if (plan.expected) {
       auto links = plan.expected->links.find(axis.name);
       cells.push_back(links == plan.expected->links.end() ? "" : escaped(links->second));
     }
     auto bytes = sent.find(axis.name);
-    cells.push_back(bytes == sent.end() ? "" : "<span title=\"" + number(bytes->second) + " bytes\">" + sizeText(double(bytes->second)) + "</span>");
+    cells.push_back(bytes == sent.end() ? "" : sized(double(bytes->second)));
     table.htmlRow(cells);
   }
   os << "</div>";

@@ -12,7 +12,6 @@
 #include "meshwright/TimelinePicture.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -20,23 +19,6 @@ using namespace llvm;
 using namespace meshwright::report;
 
 namespace meshwright {
-
-/// How many parameters the model has, and how many of them a token uses where it has experts.
-static std::string parametersText(const plan::Plan &plan) {
-  StringMap<int64_t> sizes; // stages may share one
-  int64_t all = 0, used = 0;
-  for (const plan::Variable &variable : plan.variables) {
-    int64_t size = product_of(variable.shape);
-    if (variable.role != "parameter" || !sizes.try_emplace(variable.name, size).second)
-      continue;
-    all += size;
-    used += variable.expertsUsed
-                ? size / variable.shape[variable.stacked] * *variable.expertsUsed
-                : size;
-  }
-  std::string text = grouped(all);
-  return all == used ? text : text + ", of which a token uses " + grouped(used);
-}
 
 static void printVariables(const plan::Plan &plan, raw_ostream &os) {
   TextTable table({"parameter", "type", "shape", "on a rank", "sharding"});
@@ -190,7 +172,11 @@ static void printPrograms(ArrayRef<plan::Program> programs, raw_ostream &os) {
 
 void printPlan(const plan::Plan &plan, raw_ostream &os) {
   os << formatv("model        {0}\n", plan.model);
-  os << formatv("parameters   {0}\n", parametersText(plan));
+  Parameters parameters = parametersOf(plan);
+  os << formatv("parameters   {0:N0}", parameters.all);
+  if (parameters.used != parameters.all)
+    os << formatv(", of which a token uses {0:N0}", parameters.used);
+  os << "\n";
   os << formatv("target       {0}, {1}, {2}\n", plan.target, precisionText(plan), plan.optimizer);
   os << formatv("mesh         {0}\n", meshText(plan));
   os << formatv("batch        {0} sequences of {1} tokens in {2} microbatch{3}\n", plan.batch,

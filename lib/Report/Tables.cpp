@@ -9,6 +9,8 @@
 #include "meshwright/Strategy.h"
 #include "meshwright/runtime/Averages.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -174,6 +176,19 @@ int64_t checkpointBytes(const plan::Plan &plan) {
 
 int64_t scratchBytes(const plan::Plan &plan) {
   return std::accumulate(plan.scratchBytes.begin(), plan.scratchBytes.end(), int64_t(0));
+}
+
+Parameters parametersOf(const plan::Plan &plan) {
+  StringSet<> seen; // stages may share one
+  Parameters parameters;
+  for (const plan::Variable &variable : plan.variables) {
+    if (variable.role != "parameter" || !seen.insert(variable.name).second)
+      continue;
+    int64_t size = product_of(variable.shape);
+    parameters.all += size;
+    parameters.used += variable.expertsUsed ? size / variable.shape[variable.stacked] * *variable.expertsUsed : size;
+  }
+  return parameters;
 }
 
 std::string grouped(double number) {

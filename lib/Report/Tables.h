@@ -55,6 +55,12 @@ std::vector<llvm::StringRef> categories();
 /// Why work is done again, in words; `reason` is one of `plan::Recomputed`.
 std::string recomputedText(llvm::StringRef reason);
 
+/// How many parameters a model has, and how many of them a token uses where there are experts.
+struct Parameters {
+  int64_t all = 0, used = 0;
+};
+Parameters parametersOf(const plan::Plan &plan);
+
 /// A variable's bytes on one rank.
 int64_t bytesOf(const plan::Variable &variable);
 /// What all communicators of a rank allocate at most, where ranks send messages.

@@ -157,8 +157,14 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
                   x, top - 4, bottom);
   }
   int x = left, y = bottom + 14;
-  SmallVector<std::pair<StringRef, StringRef>> legend{
-      {"f", "forward"}, {"b", "backward"}, {"w", "gradients of weights"}, {"idle", "idle"}};
+  auto isDrawn = [&](TaskKind kind) {
+    return any_of(timeline.stages, [&](const auto &spans) {
+      return any_of(spans, [&](const Timeline::Span &span) { return span.task.kind == kind; });
+    });
+  };
+  SmallVector<std::pair<StringRef, StringRef>> legend{{"f", "forward"}, {"b", "backward"}, {"idle", "idle"}};
+  if (isDrawn(TaskKind::weight))
+    legend.insert(legend.begin() + 2, {"w", "gradients of weights"});
   if (!timeline.rounds.empty())
     legend.push_back({"u", "norm of the gradients, then update; dashed: a barrier of all stages"});
   os << "<g data-legend=\"\">\n";

@@ -31,6 +31,9 @@ Expected<Mesh> parseMesh(StringRef text) {
                                                   is_contained(axisNames, item.take_front(sign).trim()))
         return createStringError("mesh '" + text + "': '" + item.trim() + "' is no axis; write it as " + item.take_front(sign).trim() +
                                  "=" + item.drop_front(sign + 1).trim());
+      if (int64_t number; !name.getAsInteger(10, number) && item == name)
+        return createStringError("mesh '" + text + "': '" + name + "' is a size without an axis; write e.g. data=" + name +
+                                 "; the axes are " + join(ArrayRef(axisNames), ", "));
       std::string meant = axisCalled(name.lower());
       if (meant.empty())
         meant = nearestName(name.lower(), axisNames);

@@ -95,7 +95,7 @@ static bool isOfCheckpoint(const std::string &name) {
 Folder checkpoint::openFolder(const std::string &given, Completeness wanted) {
   std::error_code error;
   if (!fs::exists(given, error))
-    fail(given, ": there is nothing of this name");
+    fail(given, ": there is no such file or folder; name a checkpoint, a folder of --save, or a safetensors file");
   Folder folder;
   auto add = [&](const std::string &path, const std::string &name) {
     folder.files.push_back({name, std::make_unique<SafeTensorsReader>(path, flag)});

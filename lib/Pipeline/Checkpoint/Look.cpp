@@ -84,7 +84,7 @@ static std::vector<std::string> foldersAt(const std::string &path) {
   std::vector<std::string> found;
   std::error_code error;
   if (!fs::exists(path, error))
-    fail(path, ": there is nothing of this name");
+    fail(path, ": there is no such file or folder; name a checkpoint, a folder of --save, or a safetensors file");
   if (fs::is_directory(path, error) && !fs::exists(path + "/state.json", error))
     for (const fs::directory_entry &entry : fs::directory_iterator(path))
       if (entry.path().filename().string().rfind("step-", 0) == 0)

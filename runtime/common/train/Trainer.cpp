@@ -251,7 +251,7 @@ void Trainer::sayHello() const {
   if (context.device)
     printf("%s\n", context.device->describe().c_str());
   if (run.state.step >= options.steps && options.steps > 0)
-    printf("nothing to train: %ld of %ld steps are done\n", long(run.state.step),
+    printf("nothing to train: %ld of %ld steps are done; --steps counts from the beginning of the run\n", long(run.state.step),
            long(options.steps));
   fflush(stdout);
 }

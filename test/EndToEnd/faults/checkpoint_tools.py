@@ -91,7 +91,7 @@ for path, code in ((OPTIMIZER, 0), (OPTIMIZER + "2", 1)):
     found = tool("verify", "unknown", code=code)
     check(("whole" if code == 0 else f"names a file that checkpoints do not have, {path}") in found, found)
 check("has no checksums" in tool("verify", golden.weights), "a file without checksums")
-refused("verify", "nothing", says="nothing: there is nothing of this name")
+refused("verify", "nothing", says="nothing: there is no such file or folder")
 os.mkdir("empty")
 refused("inspect", "empty", says=["the folder has neither model.safetensors nor", "name a checkpoint"])
 
