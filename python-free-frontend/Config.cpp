@@ -12,7 +12,6 @@
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Regex.h"
 
 #include <charconv>
@@ -63,13 +62,6 @@ static void forEachKey(StringRef text,
   }
 }
 
-/// Whether a path that does not exist is written as models of the Hugging Face Hub are named, "meta-llama/Llama-3.1-8B".
-static bool isHubName(StringRef path) {
-  auto [owner, name] = path.split('/');
-  return !owner.empty() && !name.empty() && !owner.contains('.') && !name.contains('/') && !name.ends_with(".json") &&
-         !name.ends_with(".mlir") && !llvm::sys::fs::exists(owner);
-}
-
 FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
   auto at = [&](unsigned line, unsigned column) {
     return FileLineColLoc::get(context, path, line, column);
@@ -78,8 +70,7 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
   if (!buffer)
     return emitError(at(0, 0)) << "cannot read the model description '" << path
                                << "': " << llvm::toString(buffer.takeError())
-                               << "; give the path of a config.json or of an .mlir file"
-                               << (isHubName(path) ? "; of a model on the Hugging Face Hub, download the config.json first" : "");
+                               << "; give the path of a config.json or of an .mlir file";
 
   auto state = std::make_shared<State>();
   state->path = path.str();

@@ -187,11 +187,11 @@ Error CompileCommand::checkPlan() {
       where = llvm::formatv(", {0:N0} for the arena and the rest for libraries and drivers",
                             plan->arenaBytes);
     // A number alone is bytes, which is rarely what was meant by a small one.
-    llvm::StringRef budget = budgets()[*space].text;
+    std::string budget = budgets()[*space].text;
     bool lacksUnit = budgets()[*space].count < (1 << 20) && llvm::all_of(budget, llvm::isDigit);
     return createStringError(llvm::formatv(
         "the plan needs {0:N0} bytes a rank{1}, more than {2} {3}; {4}", needed[*space], where, spaceRow(*space).budgetFlag, budget,
-        lacksUnit ? ("without a unit it is bytes; write e.g. " + budget + "GiB").str()
+        lacksUnit ? "without a unit it is bytes; write e.g. " + budget + "GiB"
                   : "--remat auto searches for activation checkpointing that fits"));
   }
   for (const std::string &condition : options.assertions)

@@ -89,11 +89,23 @@ static Error unknownArgument(StringRef word, StringRef model) {
       "; those of an executable, such as --data and --lr, are given when it runs");
 }
 
+/// Whether a path that does not exist is written as models of the Hugging Face Hub are named, "meta-llama/Llama-3.1-8B".
+static bool isHubName(StringRef path) {
+  auto [owner, name] = path.split('/');
+  return !owner.empty() && !name.empty() && !owner.contains('.') && !name.contains('/') && !name.ends_with(".json") &&
+         !name.ends_with(".mlir") && !sys::fs::exists(owner);
+}
+
 /// The file that a folder's model is described in.
 static Error findModel(CompileOptions &options) {
   if (options.model.empty())
     return createStringError(
         "no model given: name a Hugging Face config.json, its folder, or a .mlir file");
+  // Before the default of -o, which is called after it.
+  if (!sys::fs::exists(options.model))
+    return createStringError("cannot read the model '" + options.model +
+                             "': No such file or directory; give the path of a config.json or of an .mlir file" +
+                             (isHubName(options.model) ? "; of a model on the Hugging Face Hub, download the config.json first" : ""));
   if (!sys::fs::is_directory(options.model))
     return Error::success();
   StringRef folder = StringRef(options.model).rtrim('/');
