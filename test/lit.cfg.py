@@ -41,6 +41,11 @@ if os.path.exists(os.path.join(config.meshwright_build, "runtime", "libmeshwrigh
 # ... with cuDNN, built where its headers and its frontend's are.
 if os.path.exists(os.path.join(config.meshwright_build, "runtime", "with_cudnn")):
     config.available_features.add("cudnn-runtime")
+# SimGrid's simulator of networks, where it was installed when this was configured.
+judge = os.path.join(config.meshwright_build, "test", "simgrid-judge")
+if os.path.exists(judge):
+    config.available_features.add("simgrid")
+    config.substitutions.append(("%simgrid", judge))
 # Programs of Debian's that show pages as readers see them.
 for program in ("chromium", "mkdocs"):
     if shutil.which(program):

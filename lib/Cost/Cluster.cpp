@@ -22,6 +22,19 @@ int64_t Cluster::devicesPerUnit(size_t level) const {
   return count;
 }
 
+int64_t Cluster::periodOfPlaces() const {
+  int64_t unit = devicesPerUnit(levels.size() - 1);
+  return levels.front().torus ? std::max(unit, levels.front().torus->size()) : unit;
+}
+
+double Level::mostBandwidth() const {
+  double most = link.bandwidth * (torus ? 2 * double(torus->dimensions.size()) : 1);
+  for (const CollectiveAlgorithm &algorithm : algorithms)
+    for (const Rate::Point &point : algorithm.bandwidth.getPoints())
+      most = std::max(most, point.rate);
+  return most;
+}
+
 std::optional<int64_t> Cluster::size() const {
   if (levels.back().count == 0)
     return std::nullopt;
@@ -78,7 +91,30 @@ GroupLayout Cluster::layoutOf(llvm::ArrayRef<int64_t> ranks) const {
     }
     outside = held.size();
   }
+  if (layout.level == 0 && levels.front().torus)
+    layout.box = levels.front().torus->boxOf(ranks);
   return layout;
+}
+
+MessageWay Cluster::wayOf(llvm::ArrayRef<std::pair<int64_t, int64_t>> messages) const {
+  MessageWay slowest;
+  slowest.hops = slowest.sharing = 0;
+  llvm::SmallVector<std::pair<int64_t, int64_t>> inTorus;
+  for (auto message : messages) {
+    auto [from, to] = message;
+    if (from == to)
+      continue;
+    const Level &level = between(from, to);
+    if (level.torus)
+      inTorus.push_back(message);
+    else if (slowest.hops == 0 || level.link.bandwidth < slowest.link.bandwidth)
+      slowest = {size_t(&level - levels.data()), level.link};
+  }
+  // Messages between tori take the slower links of a level outside.
+  if (inTorus.empty() || slowest.hops > 0)
+    return slowest;
+  Torus::Load load = levels.front().torus->loadOf(inTorus);
+  return {0, levels.front().link, load.hops, load.sharing};
 }
 
 /// Steps of an algorithm, each of which waits for the one before.
@@ -96,11 +132,27 @@ static double stepsOf(const CollectiveAlgorithm &algorithm, StringRef collective
   llvm_unreachable("an unknown pattern");
 }
 
+double Cluster::torusSeconds(StringRef collective, double bytes, const GroupLayout &layout) const {
+  const Level &level = levels.front();
+  // A group that is no box, which no step has, takes at least this.
+  if (!layout.box)
+    return bytes / level.mostBandwidth();
+  if (collective == "all_to_all")
+    return level.torus->exchangeSeconds(*layout.box, bytes, level.link);
+  double rounds = collective == "all_reduce" ? 2 : 1;
+  return rounds * Torus::gatherSeconds(*layout.box, bytes / rounds, level.link);
+}
+
 double Cluster::collectiveSeconds(StringRef collective, double bytes,
                                   const GroupLayout &layout) const {
   if (layout.members < 2)
     return 0;
   const Level &outer = levels[layout.level];
+  // A message of each member, of which some leave their unit, through one adapter.
+  if (!llvm::is_contained(CollectiveAlgorithm::known(), collective))
+    return outer.link.seconds(bytes);
+  if (outer.torus)
+    return torusSeconds(collective, bytes, layout);
   bool isDirect = collective == "all_to_all";
   // A ring passes each boundary of units on as many adapters as there are members in a unit.
   // Of what a member sends to all others, only their part outside its unit leaves it.

@@ -33,6 +33,7 @@ public:
 private:
   CollectiveAlgorithm algorithm(const toml::table &table);
   Level level(const toml::table &table, bool isLast);
+  Torus torus(const toml::node &node);
   Cluster::Devices devices(const toml::table &table, bool isLast);
   /// A positive number; 0 where there is none.
   double positive(const toml::table &table, StringRef key, bool mustBe);
@@ -107,13 +108,41 @@ CollectiveAlgorithm ClusterReader::algorithm(const toml::table &table) {
   return algorithm;
 }
 
+Torus ClusterReader::torus(const toml::node &node) {
+  Torus torus;
+  int64_t devices = 1;
+  if (const toml::array *array = node.as_array())
+    for (auto &&item : *array) {
+      int64_t size = item.is_integer() ? item.value_or(int64_t(0)) : 0;
+      if (size < 2 || size > mostDevices / devices) {
+        torus.dimensions.clear();
+        break;
+      }
+      devices *= size;
+      torus.dimensions.push_back(size);
+    }
+  if (torus.dimensions.empty())
+    fail(node, "'torus' must be a list of sizes from 2 on, such as [4, 4, 8], of at most " +
+                   Twine(mostDevices) + " devices");
+  return torus;
+}
+
 Level ClusterReader::level(const toml::table &table, bool isLast) {
   expectOnly(table,
-             {"name", "count", "latency", "bandwidth", "contention", "source", "algorithms"});
+             {"name", "count", "torus", "latency", "bandwidth", "contention", "source", "algorithms"});
   Level level;
   level.name = text(table, "name");
   text(table, "source");
-  level.count = count(table, "count", !isLast);
+  if (const toml::node *node = find(table, "torus", false)) {
+    level.torus = torus(*node);
+    level.count = level.torus->size();
+    for (StringRef key : {"count", "algorithms"})
+      if (const toml::node *other = find(table, key, false))
+        fail(*other, "'" + key + "' of a torus: its dimensions say how many devices it connects, and "
+                     "collectives go along them");
+  } else {
+    level.count = count(table, "count", !isLast);
+  }
   level.link = {number(table, "latency"), positive(table, "bandwidth", true)};
   level.contention = number(table, "contention", false);
   if (level.contention > 1)
@@ -262,8 +291,11 @@ Cluster ClusterReader::read(const toml::table &table) {
   cluster.target = text(table, "target");
   cluster.description = text(table, "description", false);
   auto types = tables(table, "devices", true), links = tables(table, "levels", true);
-  for (const toml::table *entry : links)
+  for (const toml::table *entry : links) {
     cluster.levels.push_back(level(*entry, entry == links.back()));
+    if (cluster.levels.back().torus && cluster.levels.size() > 1)
+      fail(*entry->get("torus"), "'torus': only the first of the levels, which connects devices, may be one");
+  }
   if (!failed())
     checkLevels(cluster, links);
   for (const toml::table *entry : types) {

@@ -173,8 +173,13 @@ private:
   /// groups evenly, some span more of them: that of the slowest, for which others wait.
   const cost::GroupLayout &layoutOf(int64_t number, const codegen::Collective &collective);
   Cost costOf(const Runner &runner, Operation *op);
-  /// The level with the slowest links between ranks of two programs that send each other messages.
-  size_t linkBetween(int64_t number, int64_t peer);
+  /// How messages between the ranks of two programs get to their receivers.
+  const cost::MessageWay &wayBetween(int64_t number, int64_t peer);
+  /// The same of a permutation or an exchange, in which each rank sends one message; null for others.
+  const cost::MessageWay *wayOf(int64_t number, const codegen::Collective &collective);
+  dist::Axes axesNumbered(const codegen::Collective &collective) const;
+  /// Groups that are no boxes of a torus.
+  llvm::Error checkGroups() const;
   bool joinsPrograms(exec::MemoryCollectiveOpInterface op) const;
   void tell(int64_t number, SimulatedEvent::Track track, StringRef name, Operation &op,
             double begin, double end, bool show) {
@@ -196,7 +201,8 @@ private:
   llvm::DenseMap<Operation *, Cost> costs;
   std::map<std::pair<int64_t, unsigned>, cost::GroupLayout> layouts; ///< by program and group
   std::map<std::pair<int64_t, unsigned>, cost::GroupLayout> byPlace; ///< ... and of one of its groups
-  std::map<std::pair<int64_t, int64_t>, const cost::Level *> links; ///< by the programs at both ends
+  std::map<std::pair<int64_t, int64_t>, cost::MessageWay> links; ///< by the programs at both ends
+  std::map<std::pair<int64_t, Operation *>, cost::MessageWay> ways; ///< of permutations, by program
   std::map<Channel, std::deque<Message>> mail;
   /// Programs that have come to their next common collective, and when.
   std::map<int64_t, double> waiting;
@@ -238,17 +244,22 @@ Simulation::Simulation(ModuleOp module, const cost::Cluster &cluster, const cost
   });
 }
 
+dist::Axes Simulation::axesNumbered(const codegen::Collective &collective) const {
+  dist::Axes axes;
+  for (StringRef name : communication.groups[collective.group])
+    if (int axis = mesh.find(name); axis >= 0)
+      axes.push_back(axis);
+  return axes;
+}
+
 const cost::GroupLayout &Simulation::layoutOf(int64_t number,
                                               const codegen::Collective &collective) {
   auto [entry, isNew] = layouts.try_emplace({number, collective.group});
   if (!isNew)
     return entry->second;
-  dist::Axes axes;
-  for (StringRef name : communication.groups[collective.group])
-    if (int axis = mesh.find(name); axis >= 0)
-      axes.push_back(axis);
+  dist::Axes axes = axesNumbered(collective);
   // Each group once, but for axes along which programs differ. Groups whose first ranks are at the same
-  // place in a unit of the outermost level lie alike.
+  // place in a unit of the outermost level, or in a torus, lie alike.
   auto isFirst = [&](int64_t rank) {
     return llvm::all_of(axes, [&](int axis) {
       return mesh.coordinate(rank, axis) == 0 || between.contains(mesh.axes[axis].name);
@@ -258,7 +269,7 @@ const cost::GroupLayout &Simulation::layoutOf(int64_t number,
     return cluster.collectiveSeconds(collective.getName(),
                                      double(collective.groupBytes) / double(collective.members), layout);
   };
-  int64_t unit = cluster.devicesPerUnit(cluster.levels.size() - 1);
+  int64_t unit = cluster.periodOfPlaces();
   llvm::DenseSet<int64_t> seen;
   for (int64_t rank : llvm::make_filter_range(runners[number].ranks, isFirst)) {
     if (!seen.insert(rank % unit).second)
@@ -273,14 +284,62 @@ const cost::GroupLayout &Simulation::layoutOf(int64_t number,
   return entry->second;
 }
 
-size_t Simulation::linkBetween(int64_t number, int64_t peer) {
-  auto [entry, isNew] = links.try_emplace({number, peer}, nullptr);
-  if (isNew)
-    for (auto [a, b] : llvm::zip(runners[number].ranks, runners[peer].ranks))
-      if (const cost::Level &level = cluster.between(a, b);
-          !entry->second || level.link.bandwidth < entry->second->link.bandwidth)
-        entry->second = &level;
-  return entry->second - cluster.levels.data();
+const cost::MessageWay &Simulation::wayBetween(int64_t number, int64_t peer) {
+  auto [entry, isNew] = links.try_emplace({number, peer});
+  if (isNew) {
+    SmallVector<std::pair<int64_t, int64_t>> messages;
+    for (auto [from, to] : llvm::zip(runners[number].ranks, runners[peer].ranks))
+      messages.push_back({from, to});
+    entry->second = cluster.wayOf(messages);
+  }
+  return entry->second;
+}
+
+const cost::MessageWay *Simulation::wayOf(int64_t number, const codegen::Collective &collective) {
+  SmallVector<int64_t> to(collective.members, -1);
+  if (auto permute = dyn_cast<exec::PermuteOp>(collective.op)) {
+    for (auto [receiver, sender] : llvm::enumerate(permute.getFrom()))
+      to[sender] = receiver;
+  } else if (auto exchange = dyn_cast<exec::ExchangeOp>(collective.op)) {
+    llvm::copy(exchange.getTo(), to.begin());
+  } else {
+    return nullptr;
+  }
+  auto [entry, isNew] = ways.try_emplace({number, collective.op});
+  if (isNew) {
+    dist::Axes axes = axesNumbered(collective);
+    SmallVector<std::pair<int64_t, int64_t>> messages;
+    for (int64_t rank : runners[number].ranks)
+      if (int64_t receiver = to[mesh.position(rank, axes)]; receiver >= 0)
+        messages.push_back({rank, mesh.group(rank, axes)[receiver]});
+    entry->second = cluster.wayOf(messages);
+  }
+  return &entry->second;
+}
+
+llvm::Error Simulation::checkGroups() const {
+  const std::optional<cost::Torus> &torus = cluster.levels.front().torus;
+  if (!torus)
+    return llvm::Error::success();
+  llvm::DenseSet<unsigned> known;
+  for (const codegen::Collective &collective : communication.collectives) {
+    dist::Axes axes = axesNumbered(collective);
+    if (axes.empty() || !llvm::is_contained(cost::CollectiveAlgorithm::known(), collective.getName()) ||
+        !known.insert(collective.group).second)
+      continue;
+    for (int64_t rank = 0; rank < mesh.size(); ++rank) {
+      if (mesh.position(rank, axes) != 0)
+        continue;
+      cost::GroupLayout layout = cluster.layoutOf(mesh.group(rank, axes));
+      if (layout.level == 0 && layout.members > 1 && !layout.box)
+        return llvm::createStringError(
+            "no time can be predicted: the " + Twine(layout.members) + " devices along " +
+            axesOf(collective) + " from device " + Twine(rank) + " on are no box of the torus " +
+            llvm::join(llvm::map_range(torus->dimensions, [](int64_t size) { return std::to_string(size); }), "x") +
+            "; choose sizes of axes that divide its dimensions or are multiples of them");
+    }
+  }
+  return llvm::Error::success();
 }
 
 /// Seconds of what each rank of a program does for itself, by the type that takes longest.
@@ -364,14 +423,26 @@ void Simulation::wait(Runner &runner, double until, double &what, double most) {
   runner.clocks.now += waited;
 }
 
+/// Bytes of the longest message of a permutation or an exchange.
+static double messageBytes(const codegen::Collective &collective) {
+  if (auto exchange = dyn_cast<exec::ExchangeOp>(collective.op))
+    return double(exchange.getReceivedBytes());
+  double bytes = 0;
+  for (const codegen::Collective::Segment &segment : collective.segments)
+    bytes += double(exec::bytesOf(segment.source.getType()));
+  return bytes;
+}
+
 void Simulation::communicate(int64_t number, Operation &op, double from, bool show,
                              double calls) {
   Runner &runner = runners[number];
   const codegen::Collective &collective = *collectiveAt(&op);
   const cost::GroupLayout &layout = layoutOf(number, collective);
+  const cost::MessageWay *way = wayOf(number, collective);
+  size_t level = way ? way->level : layout.level;
   dispatch(runner, dispatchOf(collective));
   from = std::max(from, runner.clocks.now);
-  double &link = runner.clocks.links[layout.level];
+  double &link = runner.clocks.links[level];
   double bytes = calls * double(collective.groupBytes) / double(collective.members);
   StringRef name = collective.getName();
   // Gradients of what tensor parallelism replicates are summed along its axis too.
@@ -381,16 +452,17 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
                        return llvm::is_contained(profile.allReducedGradients, axis);
                      }));
   double factor = profile.communication;
-  if (layout.level > 0 && isGradient)
+  if (level > 0 && isGradient)
     factor *= profile.network;
   // A member of an all-reduce sends as much again as it gathers.
-  double seconds = factor * (isGradient && name == "reduce_scatter" ? gradientSeconds(2 * bytes, layout)
+  double seconds = factor * (way ? way->seconds(calls * messageBytes(collective))
+                             : isGradient && name == "reduce_scatter" ? gradientSeconds(2 * bytes, layout)
                              : isGradient && name == "all_reduce"   ? gradientSeconds(bytes, layout)
                                                  : cluster.collectiveSeconds(name, bytes, layout));
   double begin = std::max(from, link), end = begin + seconds;
   link = end;
   CommunicationKind kind{axesOf(collective), collective.getName().str(),
-                                 cluster.levels[layout.level].name};
+                                 cluster.levels[level].name};
   std::optional<int64_t> token = exec::asyncTokenOf(&op);
   if (token) {
     runner.clocks.started[*token] = end;
@@ -398,7 +470,7 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
   }
   if (token && !isGradient) {
     // What is computed meanwhile is held up, which is paid at once.
-    double heldUp = cluster.levels[layout.level].contention * seconds;
+    double heldUp = cluster.levels[level].contention * seconds;
     runner.parts.communication[kind] += heldUp;
     runner.clocks.now += heldUp;
   } else {
@@ -541,19 +613,17 @@ bool Simulation::runTop(int64_t number, Operation &op) {
   }
   const codegen::Collective &collective = *collectiveAt(&op);
   // Programs are at their coordinates along the axis that tells them apart.
-  auto linkTo = [&](int64_t peer) { return linkBetween(number, peer); };
   if (auto send = dyn_cast<exec::SendOp>(op)) {
-    size_t level = linkTo(send.getTo());
-    double &link = runner.clocks.links[level];
-    double seconds = cluster.levels[level].link.seconds(double(collective.groupBytes)) +
-                     profile.message;
+    const cost::MessageWay &way = wayBetween(number, send.getTo());
+    double &link = runner.clocks.links[way.level];
+    double seconds = way.seconds(double(collective.groupBytes)) + profile.message;
     if (profile.synchronousMessages)
       runner.clocks.host = std::max(runner.clocks.host, runner.clocks.now);
     double begin = std::max(runner.clocks.now, link);
     link = begin + seconds;
     mail[{number, send.getTo(), send.getChannel()}].push_back({link, seconds});
     if (profile.synchronousMessages) {
-      CommunicationKind kind{axesOf(collective), "message", cluster.levels[level].name};
+      CommunicationKind kind{axesOf(collective), "message", cluster.levels[way.level].name};
       wait(runner, link, runner.parts.communication[kind], link);
     }
     tell(number, SimulatedEvent::Communicating, "send", op, begin, link, /*show=*/true);
@@ -567,7 +637,7 @@ bool Simulation::runTop(int64_t number, Operation &op) {
     messages.pop_front();
     double begin = runner.clocks.now;
     CommunicationKind kind{axesOf(collective), "message",
-                                   cluster.levels[linkTo(recv.getFrom())].name};
+                           cluster.levels[wayBetween(recv.getFrom(), number).level].name};
     wait(runner, message.arrival, runner.parts.communication[kind], message.duration);
     if (profile.synchronousMessages)
       runner.clocks.host = std::max(runner.clocks.host, runner.clocks.now);
@@ -611,6 +681,8 @@ llvm::Expected<StepTime> Simulation::run() {
   if (std::optional<int64_t> size = cluster.size(); size && *size < mesh.size())
     return llvm::createStringError("the mesh has " + Twine(mesh.size()) + " devices, but " +
                                    cluster.name + " only " + Twine(*size));
+  if (llvm::Error error = checkGroups())
+    return std::move(error);
   for (bool progress = true; progress;) {
     progress = false;
     for (size_t number = 0; number < runners.size(); ++number)

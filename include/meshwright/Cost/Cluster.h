@@ -10,6 +10,7 @@
 #define MESHWRIGHT_COST_CLUSTER_H
 
 #include "meshwright/Cost/Device.h"
+#include "meshwright/Cost/Torus.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -48,6 +49,12 @@ struct Level {
   /// By which share of its time a collective holds up what is computed beside it: 1 where the
   /// processor that computes also moves the bytes.
   double contention = 0;
+  /// Of the innermost level: its devices are linked to their neighbours in both directions of each dimension; else
+  /// each to all others.
+  std::optional<Torus> torus = {};
+
+  /// Bytes a second that a device sends at most, by messages or a collective's algorithm.
+  double mostBandwidth() const;
 };
 
 /// How the members of a group lie in a cluster. Groups of one kind lie alike.
@@ -60,6 +67,18 @@ struct GroupLayout {
   size_t level = 0;
   /// Members in one unit of that level.
   int64_t membersPerUnit = 1;
+  /// In a torus, by dimension. Nothing where they are not all devices at certain coordinates.
+  std::optional<llvm::SmallVector<TorusExtent>> box = {};
+};
+
+/// How messages that are sent at once get to their receivers: the slowest of them.
+struct MessageWay {
+  size_t level = 0;
+  Link link{0, 0}; ///< of a message on its own
+  /// Links that it passes one after the other, and messages that share one of them.
+  int64_t hops = 1, sharing = 1;
+
+  double seconds(double bytes) const { return link.seconds(double(sharing) * bytes, double(hops)); }
 };
 
 class Cluster {
@@ -87,9 +106,16 @@ public:
   /// One for which the cluster names no algorithm is a ring of messages.
   double collectiveSeconds(llvm::StringRef collective, double bytes,
                            const GroupLayout &layout) const;
+  /// How messages between pairs of sender and receiver get there.
+  MessageWay wayOf(llvm::ArrayRef<std::pair<int64_t, int64_t>> messages) const;
 
   /// Devices of one unit of `level`, those of the levels inside it counted.
   int64_t devicesPerUnit(size_t level) const;
+  /// Groups lie alike whose first members are so many devices apart.
+  int64_t periodOfPlaces() const;
+
+private:
+  double torusSeconds(llvm::StringRef collective, double bytes, const GroupLayout &layout) const;
 };
 
 /// A cluster from a file of TOML, or one of those that Meshwright has, as the value of an option.

@@ -113,13 +113,9 @@ double Bounds::sentSeconds(const Layout &layout, double bytes) {
   if (shards == 1)
     return 0;
   const cost::GroupLayout &group = groupOf(shards, layout.tensor);
-  const cost::Level &level = problem.cluster.levels[group.level];
-  double bandwidth = level.link.bandwidth;
-  for (const cost::CollectiveAlgorithm &algorithm : level.algorithms)
-    for (const cost::Rate::Point &point : algorithm.bandwidth.getPoints())
-      bandwidth = std::max(bandwidth, point.rate);
   // Members of a unit have their adapters together.
-  return bytes / double(group.membersPerUnit) / bandwidth;
+  return bytes / double(group.membersPerUnit) /
+         problem.cluster.levels[group.level].mostBandwidth();
 }
 
 //===--- seconds of a step -----------------------------------------------------------===//

@@ -169,7 +169,7 @@ static std::vector<cost::GroupLayout> placesOf(const Problem &problem, const Lay
 
 std::vector<Layout> planner::placementsOf(const Problem &problem, const Layout &layout) {
   auto isAlike = [](const cost::GroupLayout &a, const cost::GroupLayout &b) {
-    return std::tie(a.units, a.level, a.membersPerUnit) == std::tie(b.units, b.level, b.membersPerUnit);
+    return std::tie(a.units, a.level, a.membersPerUnit, a.box) == std::tie(b.units, b.level, b.membersPerUnit, b.box);
   };
   std::vector<Layout> placements;
   std::vector<std::vector<cost::GroupLayout>> known{placesOf(problem, layout)};
