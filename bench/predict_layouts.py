@@ -32,11 +32,11 @@ parser.add_argument("--json")
 options = parser.parse_args()
 
 SHAPES = {"1B": (16, 2048, 32, 8192, True), "3B": (28, 3072, 32, 8192, True), "8B": (32, 4096, 32, 14336, False), "80B": (80, 8192, 64, 28672, False)}
-TOKENS, SEQ = 1048576, 4096
+TOKENS, SEQ, VOCABULARY = 1048576, 4096, 131072
 work = pathlib.Path(tempfile.mkdtemp())
 for name, (layers, hidden, heads, ffn, tied) in SHAPES.items():
     json.dump({"model_type": "llama", "num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads, "num_key_value_heads": heads,
-               "intermediate_size": ffn, "vocab_size": 131072, "tie_word_embeddings": tied, "max_position_embeddings": SEQ, "rms_norm_eps": 1e-5,
+               "intermediate_size": ffn, "vocab_size": VOCABULARY, "tie_word_embeddings": tied, "max_position_embeddings": SEQ, "rms_norm_eps": 1e-5,
                "rope_theta": 10000.0, "hidden_act": "silu"}, open(work / f"{name}.json", "w"))
 
 
@@ -56,11 +56,26 @@ def name_of(row):
     return f"{row['model']} on {row['gpus']} GPUs, " + " ".join(f"{key}={row[key]}" for key in ("dp", "tp", "pp", "mbs", "accum", "zero"))
 
 
+def nanotron_cuts(row):
+    """The first layers of nanotron's stages after the first (build_model in src/nanotron/models/base.py): a stage ends with the first layer with which all so far weigh more than its share, where the head
+    weighs as much as its matrix. Its last stages may have no layer; ours have one at least."""
+    layers, hidden, _, ffn, _ = SHAPES[row["model"]]
+    stages, layer, head = int(row["pp"]), 4 * hidden**2 + 3 * hidden * ffn, VOCABULARY * hidden
+    begins, weight = [], 0
+    for number in range(layers):
+        weight += layer
+        if len(begins) < stages - 1 and weight > (layers * layer + head) * (len(begins) + 1) / stages:
+            begins.append(number + 1)
+    begins += [layers] * (stages - 1 - len(begins))
+    return [min(begin, layers - stages + 1 + i) for i, begin in enumerate(begins)]
+
+
 def predict(row):
     mesh = ",".join(f"{axis}={row[key]}" for axis, key in (("pipe", "pp"), ("data", "dp"), ("tensor", "tp")) if int(row[key]) > 1)
     command = ["meshwright", "predict", work / f"{row['model']}.json", "--cluster", options.cluster, "--profile", options.profile, "--json",
                "--precision", "bf16", "--batch", TOKENS // SEQ, "--seq", SEQ, "--microbatches", row["accum"]]
     command += ["--mesh", mesh] if mesh else []
+    command += ["--cuts", ",".join(map(str, nanotron_cuts(row)))] if options.profile == "nanotron" and 1 < int(row["pp"]) <= SHAPES[row["model"]][0] else []
     command += ["--zero", row["zero"]] if int(row["dp"]) > 1 else []
     command += ["--sequence-parallel"] if int(row["tp"]) > 1 else []
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)

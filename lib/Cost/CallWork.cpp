@@ -63,6 +63,29 @@ static std::map<std::string, double> functionsOf(func::FuncOp kernel) {
   return functions;
 }
 
+/// Cross entropy takes exponentials of a matrix of numbers beside classes that inputs name, and gives numbers for
+/// rows, gradients of the matrix or both.
+static void readLogits(exec::LaunchOp launch, CallWork &work) {
+  auto floats = [](Value memory) {
+    auto type = dyn_cast<MemRefType>(memory.getType());
+    return type && isa<FloatType>(type.getElementType()) ? double(type.getNumElements()) : 0;
+  };
+  double most = 0, classes = 0;
+  for (Value input : launch.getInputs()) {
+    most = std::max(most, floats(input));
+    if (auto type = dyn_cast<MemRefType>(input.getType()); type && type.getElementType().isInteger(32))
+      classes = double(type.getNumElements());
+  }
+  auto exponentials = work.functions.find("exp");
+  if (classes == 0 || 2 * classes > most || exponentials == work.functions.end() ||
+      exponentials->second < most)
+    return;
+  work.logits = most;
+  for (Value output : launch.getOutputs())
+    if (double size = floats(output))
+      (size == most ? work.isGradOfLogits : work.isLossOfLogits) = true;
+}
+
 double WorkReader::variablesOf(Operation *op) {
   auto program = op->getParentOfType<ModuleOp>();
   auto [entry, isNew] = variables.try_emplace(program, 0);
@@ -88,6 +111,7 @@ CallWork WorkReader::of(Operation *op) {
     }
     work.functions = functionsOf(
         symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr()));
+    readLogits(launch, work);
   } else if (work.flops > 0) {
     // Library calls say by their first operand what they multiply.
     work.bits = cast<MemRefType>(op->getOperand(0).getType()).getElementTypeBitWidth();

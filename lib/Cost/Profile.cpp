@@ -19,19 +19,22 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
   Profile profile;
   const std::pair<StringRef, double *> numbers[] = {{"products", &profile.products},
                                                     {"kernels", &profile.kernels},
+                                                    {"optimizer", &profile.optimizer},
                                                     {"communication", &profile.communication},
                                                     {"network", &profile.network},
                                                     {"launch", &profile.launch},
                                                     {"message", &profile.message},
                                                     {"dispatch", &profile.dispatch},
                                                     {"dispatch_peer", &profile.dispatchPeer},
-                                                    {"gradient_bucket", &profile.gradientBucket}};
+                                                    {"gradient_bucket", &profile.gradientBucket},
+                                                    {"unused_gradients", &profile.unusedGradients}};
   auto read = [&](const toml::table &table) {
     reader.expectOnly(table, {"name", "description", "source", "products", "kernels",
-                              "communication", "network", "launch", "message", "dispatch",
+                              "optimizer", "logits", "communication", "network", "launch", "message", "dispatch",
                               "dispatch_peer", "synchronous_messages", "separate_accumulation",
                               "batched_collectives", "all_reduced_gradients", "gradient_bucket",
-                              "excluded_algorithms", "memory"});
+                              "excluded_algorithms", "gradients_in_place", "unused_gradients",
+                              "memory"});
     profile.name = reader.text(table, "name");
     profile.description = reader.text(table, "description", false);
     reader.text(table, "source");
@@ -39,10 +42,20 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
       if (table.get(std::string_view(key)))
         *value = reader.number(table, key);
     profile.synchronousMessages = reader.flag(table, "synchronous_messages");
+    profile.gradientsInPlace = reader.flag(table, "gradients_in_place");
     profile.separateAccumulation = reader.flag(table, "separate_accumulation");
     profile.batchedCollectives = reader.texts(table, "batched_collectives");
     profile.allReducedGradients = reader.texts(table, "all_reduced_gradients");
     profile.excludedAlgorithms = reader.texts(table, "excluded_algorithms");
+    if (const toml::node *logits = reader.find(table, "logits", /*mustBe=*/false)) {
+      if (const toml::table *bytes = logits->as_table()) {
+        reader.expectOnly(*bytes, {"forward", "backward"});
+        profile.logitsForward = reader.number(*bytes, "forward");
+        profile.logitsBackward = reader.number(*bytes, "backward");
+      } else {
+        reader.fail(*logits, "'logits' must be a table with bytes of forward and backward");
+      }
+    }
     const toml::node *memory = reader.find(table, "memory", /*mustBe=*/false);
     if (!memory)
       return;

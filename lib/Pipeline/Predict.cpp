@@ -3,8 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Dist/Programs.h"
 #include "OutputFiles.h"
 #include "meshwright/Cost/DevicesInUse.h"
+#include "meshwright/ForeignMemory.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Report.h"
 #include "meshwright/StepTime.h"
@@ -47,24 +49,16 @@ static std::string usage() {
 namespace {
 /// What is said of a step.
 struct Prediction : StepRates {
-  Prediction(const CompiledPlan &plan, const StepTime &step, const cost::Cluster &cluster,
-             const cost::Profile &profile)
+  Prediction(ModuleOp module, const CompiledPlan &plan, const StepTime &step,
+             const cost::Cluster &cluster, const cost::Profile &profile)
       : StepRates(plan, cluster, step.seconds), plan(plan), cluster(cluster), profile(profile),
         parts(step.mean()), seconds(step.seconds) {
     capacity = cost::DevicesInUse(cluster, int64_t(ranks)).capacity;
-    for (const plan::Program &program : plan.programs) {
-      double bytes = arenaOf(program, profile);
+    for (auto [program, its] : llvm::zip_equal(plan.programs, dist::programsOf(module))) {
+      double bytes = foreignArena(its, program, profile);
       arena = std::max(arena, bytes);
       peak = std::max(peak, bytes + double(bytesOf(program.allowances)));
     }
-  }
-  /// Bytes that a program allocates itself, as the system of `profile` would have it.
-  static double arenaOf(const plan::Program &program, const cost::Profile &profile) {
-    auto bytes = double(program.arenaBytes);
-    for (const plan::MemoryLine &line : program.memory)
-      if (auto factor = profile.memory.find(line.category); factor != profile.memory.end())
-        bytes += (factor->second - 1) * double(line.bytes);
-    return bytes;
   }
   bool fits() const { return capacity == 0 || peak <= capacity; }
   llvm::json::Object json() const;
@@ -155,7 +149,7 @@ Error predict(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_
   Expected<StepTime> step = predictStep(**module, *options->cluster, *profile);
   if (!step)
     return step.takeError();
-  Prediction prediction(*plan, *step, *options->cluster, *profile);
+  Prediction prediction(**module, *plan, *step, *options->cluster, *profile);
   if (json)
     os << llvm::formatv("{0:2}\n", llvm::json::Value(prediction.json()));
   else

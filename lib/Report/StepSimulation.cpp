@@ -362,7 +362,12 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
   // Ranks of a program wait for each other in its collectives.
   for (auto [type, slowest] : runner.types)
     cost.seconds = std::max(cost.seconds, call.seconds(*type) * slowest);
-  cost.seconds *= call.isProduct() ? profile.products : profile.kernels;
+  cost.seconds *= call.isProduct()                           ? profile.products
+                  : call.kind == cost::CallWork::Optimizer ? profile.optimizer
+                                                           : profile.kernels;
+  if (double bytes = call.logits * ((call.isLossOfLogits ? profile.logitsForward : 0) +
+                                    (call.isGradOfLogits ? profile.logitsBackward : 0)))
+    cost.seconds = longest(runner, [&](const cost::Device &device) { return device.memory.seconds(bytes); });
   cost.isLaunched = cost.seconds > 0;
   if (profile.separateAccumulation) {
     constexpr double bytesPerElement = 2 + 4 + 4; // the gradient, and the sum read and written

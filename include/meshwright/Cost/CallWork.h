@@ -40,6 +40,10 @@ struct CallWork {
   double factorSums = 0;          ///< bytes of the factor that it also adds up, for a bias gradient
   /// Elements in f32 that a matrix product of narrower operands adds its result to.
   double accumulated = 0;
+  /// Of a kernel of the cross entropy: logits that it reads, and whether it computes losses and gradients of
+  /// these.
+  double logits = 0;
+  bool isLossOfLogits = false, isGradOfLogits = false;
 
   bool isProduct() const { return kind >= Product; }
   /// Whether anything is computed or moved.

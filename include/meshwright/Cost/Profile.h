@@ -23,7 +23,8 @@ struct Profile {
 
   // Factors of times.
   double products = 1;      ///< matrix products, attention and its gradient
-  double kernels = 1;       ///< all other kernels, those of the optimizer too
+  double kernels = 1;       ///< all other kernels but those of the optimizer
+  double optimizer = 1;     ///< kernels that update parameters and states
   double communication = 1; ///< collectives
   double network = 1;       ///< those of gradients between machines, besides
 
@@ -41,6 +42,9 @@ struct Profile {
   bool synchronousMessages = false;
   /// Matrix products write gradients in 16 bits, which a kernel adds to those in f32.
   bool separateAccumulation = false;
+  /// Bytes of memory that its kernels of the cross entropy move for each logit, where those are more than one:
+  /// forward, with the conversion of logits to f32, and backward. 0: as ours.
+  double logitsForward = 0, logitsBackward = 0;
   /// Mesh axes whose collectives transfer all sequences of a microbatch at once.
   std::vector<std::string> batchedCollectives;
   /// Mesh axes of gradients that are all-reduced, not reduce-scattered, and without overlap.
@@ -50,6 +54,11 @@ struct Profile {
   /// Algorithms of a cluster's collectives, by name, that its communication library does not use.
   std::vector<std::string> excludedAlgorithms;
 
+  /// Whether gradients are reduced in their own memory, without results beside them.
+  bool gradientsInPlace = false;
+  /// Bytes for each element of a layer's matrices, which a system keeps for gradients that autograd asks for though they have
+  /// been added up elsewhere, and for the head's while it computes that gradient.
+  double unusedGradients = 0;
   /// Factors of the bytes of a category of memory where a program needs most.
   std::map<std::string, double> memory;
 };

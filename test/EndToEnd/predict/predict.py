@@ -150,6 +150,27 @@ for count in (3, 4):
     messages.append(predict(mesh="pipe=2,data=2", microbatches=2)["breakdown"]["communication[pipe]"])
 check(messages[0] > 10 * messages[1], f"messages in machines of three and of four: {messages}")
 
+# A permutation is one message of each rank, however many there are; its bytes pass the adapter of whoever sends them.
+cluster(latency=1, inside=1e29, outside=1e29)
+rounds = [predict(mesh=f"data={size}", collective_algorithm="ring", overlap="off")["breakdown"]["communication[data]"] for size in (2, 4, 8)]
+near(rounds[1], 3 * rounds[0], "latencies of a ring of four, three times those of two")
+near(rounds[2], 7 * rounds[0], "latencies of a ring of eight")
+
+# In a torus axes lie along dimensions: of 4x4 a half of the devices is in one ring or in two.
+def torus(*sizes):
+    cluster()
+    text = pathlib.Path("c.toml").read_text()
+    pathlib.Path("c.toml").write_text(text.split("[[levels]]")[0] + f'[[levels]]\nname = "links"\ntorus = {list(sizes)}\nlatency = 0\nbandwidth = 1e6\nsource = "a test"\n')
+
+
+torus(4, 4)
+line, ring, both = (predict(mesh=mesh, overlap="off", batch=16)["breakdown"] for mesh in ("data=2", "data=4", "data=16"))
+near(ring["communication[data]"], line["communication[data]"] * (3 / 4) / (1 / 2) / 2, "a ring of four has two ways, two devices have one")
+near(both["communication[data]"], line["communication[data]"] * (15 / 16) / (1 / 2) / 4, "two dimensions have twice the bandwidth of one", 1e-3)
+near(predict(mesh="tensor=4,data=4", overlap="off", batch=16)["breakdown"]["communication[data]"], predict(mesh="data=4,tensor=4", overlap="off", batch=16)["breakdown"]["communication[data]"], "both dimensions are alike")
+done = subprocess.run(["meshwright", "predict", config, "--cluster", "c.toml", "--mesh", "data=6", "--batch", "12", "--seq", "16"], capture_output=True, text=True)
+check(done.returncode == 1 and "the 6 devices along data from device 0 on are no box of the torus 4x4" in done.stderr, done.stderr)
+
 # Profiles change what they say.
 cluster(launch=1e-6)
 pathlib.Path("p.toml").write_text('name = "p"\nsource = "a test"\nproducts = 2\nkernels = 3\nlaunch = 1e-6\n')
