@@ -230,10 +230,13 @@ static Error runWithRestarts(const std::vector<Member> &members, bool mpi, Comma
     return createStringError("--restarts needs --save DIR among the executable's arguments: a run without checkpoints "
                              "has nothing to go on from");
   // A run that ends before its first checkpoint must not go on from another run's.
+  std::vector<std::string> inMemory = valuesOf(args, "--buddy");
+  llvm::append_range(folders, inMemory);
   if (valuesOf(args, "--resume").empty())
     for (const std::string &folder : folders)
       if (std::string latest = latestIn(folder); !latest.empty())
-        return createStringError("--restarts: --save " + folder + " has the checkpoint " + latest +
+        return createStringError(llvm::Twine("--restarts: ") + (llvm::is_contained(inMemory, folder) ? "--buddy " : "--save ") + folder +
+                                 " has the checkpoint " + latest +
                                  " already: give --resume auto to go on from it, or name a new folder");
   struct sigaction action = {};
   action.sa_handler = passOn;

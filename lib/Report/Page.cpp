@@ -323,6 +323,8 @@ static void writeFacts(const plan::Plan &plan, raw_ostream &os) {
        bytesText(scratchBytes(plan)) + " for assembling messages");
   fact("Tensors of a checkpoint, which --async-save copies on the host",
        bytesText(checkpointBytes(plan)) + " on rank 0, or, with --save-format sharded, each rank its part");
+  fact("In memory with --buddy",
+       bytesText(2 * checkpointBytes(plan)) + " on one machine, or " + bytesText(4 * checkpointBytes(plan)) + " on several together");
   fact("Floating-point operations of a step", grouped(plan.flops));
   fact("... of which recomputed", grouped(plan.recomputedFlops));
   for (const plan::Recomputed &row : plan.recomputed.value_or(std::vector<plan::Recomputed>()))

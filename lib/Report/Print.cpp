@@ -190,6 +190,8 @@ void printPlan(const plan::Plan &plan, raw_ostream &os) {
                 bytesText(scratchBytes(plan)));
   os << formatv("checkpoint   {0}; --async-save copies it on rank 0's host, or of shards on each rank its part\n",
                 bytesText(checkpointBytes(plan)));
+  os << formatv("buddy        --buddy keeps {0} in the memory of one machine, or {1} on several together\n",
+                bytesText(2 * checkpointBytes(plan)), bytesText(4 * checkpointBytes(plan)));
   os << formatv("work         {0} FLOPs per step, {1} of them recomputed\n",
                 countText(plan.flops), countText(plan.recomputedFlops));
   if (plan.repeated) {

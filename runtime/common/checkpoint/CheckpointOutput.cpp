@@ -119,7 +119,7 @@ std::vector<CheckpointFile> meshwright::checkpointFiles(const MwContext &context
   return shards;
 }
 
-static std::string stateText(const Plan &plan, const TrainingState &state, const FileIds &ids, bool isCommitted) {
+std::string meshwright::stateText(const Plan &plan, const TrainingState &state, const FileIds &ids, bool isCommitted) {
   nlohmann::ordered_json json = {
       {"version", ids.count(optimizerFile) ? stateVersion : shardedVersion},
       {"checksum", noChecksum},
@@ -168,9 +168,9 @@ std::string meshwright::checkpointName(int64_t step) {
   return name;
 }
 
-std::string meshwright::beginCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state) {
-  checkSpace(folder.path(), checkpointBytes(plan), "a checkpoint");
-  std::string partial = folder.begin(checkpointName(state.step));
+std::string meshwright::beginCheckpoint(const Plan &plan, SaveFolder &folder, int64_t step, int64_t bytes) {
+  checkSpace(folder.path(), bytes, "a checkpoint");
+  std::string partial = folder.begin(checkpointName(step));
   if (keepsAverages(plan))
     fs::create_directory(partial + "/" + averagesFolder);
   return partial;
@@ -225,9 +225,9 @@ void CheckpointOutput::endFile() {
     written[path] = id;
 }
 
-void meshwright::publishCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state, const FileIds &ids,
+void meshwright::publishCheckpoint(const Plan &plan, SaveFolder &folder, int64_t step, const std::string &state,
                                    int64_t keep) {
-  std::string name = checkpointName(state.step), partial = folder.partialName(name);
+  std::string name = checkpointName(step), partial = folder.partialName(name);
   std::vector<std::string> models = {partial};
   if (keepsAverages(plan))
     models.insert(models.begin(), partial + "/" + averagesFolder);
@@ -236,7 +236,7 @@ void meshwright::publishCheckpoint(const Plan &plan, SaveFolder &folder, const T
     if (plan.adapterConfig)
       writeText(model + "/" + adapterConfigFile, *plan.adapterConfig);
   }
-  writeText(partial + "/state.json", stateText(plan, state, ids, folder.commitsByFile()));
+  writeText(partial + "/state.json", state);
   folder.publish(name, keep);
 }
 
@@ -245,37 +245,41 @@ void meshwright::checkState(MwContext &context, const VariableAddresses &address
   context.world->barrier(); // Nothing is published before all have looked.
 }
 
+void meshwright::writeTensors(MwContext &context, const VariableAddresses &addresses, const std::vector<CheckpointFile> &files,
+                              CheckpointOutput *output) {
+  Rounds rounds(*context.world, bytesIn(files));
+  for (const CheckpointFile &file : files) {
+    if (output)
+      output->beginFile(file);
+    GatherBuffers buffers;
+    for (const FileTensor &tensor : file.tensors)
+      gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {
+        if (output)
+          output->write(elements, count);
+        rounds.done(count * 4);
+      });
+    if (output)
+      output->endFile();
+  }
+  rounds.finish();
+}
+
 void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &addresses,
                                 SaveFolder *folder, int64_t keep, const TrainingState &state, bool isSharded) {
   ActivityScope activity(context.status, "saving a checkpoint");
   TraceScope span(context.trace.get(), "checkpoint", "io");
   try {
     checkState(context, addresses);
-    std::string partial = folder ? beginCheckpoint(context.plan, *folder, state) : "";
+    std::string partial = folder ? beginCheckpoint(context.plan, *folder, state.step, checkpointBytes(context.plan)) : "";
     if (isSharded)
       partial = broadcastText(*context.world, partial, 0);
     std::optional<CheckpointOutput> output;
     if (folder || isSharded)
       output.emplace(context.plan, partial);
-    std::vector<CheckpointFile> files = checkpointFiles(context, isSharded);
-    Rounds rounds(*context.world, bytesIn(files));
-    for (const CheckpointFile &file : files) {
-      if (output)
-        output->beginFile(file);
-      GatherBuffers buffers;
-      for (const FileTensor &tensor : file.tensors)
-        gatherTensor(context, addresses, tensor, buffers, [&](const float *elements, int64_t count) {
-          if (output)
-            output->write(elements, count);
-          rounds.done(count * 4);
-        });
-      if (output)
-        output->endFile();
-    }
-    rounds.finish();
+    writeTensors(context, addresses, checkpointFiles(context, isSharded), output ? &*output : nullptr);
     FileIds ids = isSharded ? gatherIds(*context.world, output->ids()) : output ? output->ids() : FileIds();
     if (folder)
-      publishCheckpoint(context.plan, *folder, state, ids, keep);
+      publishCheckpoint(context.plan, *folder, state.step, stateText(context.plan, state, ids, folder->commitsByFile()), keep);
   } catch (const Error &error) {
     fail("saving the checkpoint of step ", state.step, ": ", error.what());
   }

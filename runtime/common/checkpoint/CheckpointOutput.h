@@ -40,15 +40,19 @@ struct CheckpointFile {
 /// written: all on rank 0, or each rank's own.
 std::vector<CheckpointFile> checkpointFiles(const MwContext &context, bool isSharded);
 
-/// Makes the folder in which a checkpoint of `state` is to be written. Nothing is seen of it before `publishCheckpoint`.
-std::string beginCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state);
+/// Makes the folder in which the checkpoint after `step` steps is to be written, of which the folder's file system gets
+/// `bytes`. Nothing is seen of it before `publishCheckpoint`.
+std::string beginCheckpoint(const Plan &plan, SaveFolder &folder, int64_t step, int64_t bytes);
 
 /// Ids of files, by their paths within the checkpoint.
 using FileIds = std::map<std::string, std::string>;
 
-/// Writes what is no tensor, and gives the checkpoint, whose files with tensors have these ids, its name. Keeps `keep` of
+/// What state.json has of a checkpoint of `state`, whose files with tensors have these ids.
+std::string stateText(const Plan &plan, const TrainingState &state, const FileIds &ids, bool isCommitted);
+
+/// Writes what is no tensor, `state` as state.json, and gives the checkpoint after `step` steps its name. Keeps `keep` of
 /// them.
-void publishCheckpoint(const Plan &plan, SaveFolder &folder, const TrainingState &state, const FileIds &ids, int64_t keep);
+void publishCheckpoint(const Plan &plan, SaveFolder &folder, int64_t step, const std::string &state, int64_t keep);
 
 /// The ids of all ranks together. Collective.
 FileIds gatherIds(RankGroup &world, const FileIds &ids);
@@ -83,6 +87,10 @@ void checkState(MwContext &context, const VariableAddresses &addresses);
 /// through rank 0 part by part, unless each rank writes its own.
 void saveCheckpoint(MwContext &context, const VariableAddresses &addresses, SaveFolder *folder,
                     int64_t keep, const TrainingState &state, bool isSharded);
+
+/// Writes all tensors of `files` into `output`, which rank 0 has, or each rank for its own. Collective.
+void writeTensors(MwContext &context, const VariableAddresses &addresses, const std::vector<CheckpointFile> &files,
+                  CheckpointOutput *output);
 
 /// Copies all tensors of `files` to `memory`, one file after the other, which rank 0 has, or each rank for its own.
 /// Collective.

@@ -299,8 +299,21 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
     removeOld(keep);
 }
 
-/// A checkpoint goes under another name before it goes, so that a kill leaves none that is
-/// seen and not whole. What cannot be removed stays.
+std::error_code SaveFolder::remove(const std::string &name) {
+  std::error_code error;
+  std::string going = partialName(name);
+  if (commitsByFile())
+    error = withdraw(going);
+  else
+    fs::rename(directory + "/" + name, going, error);
+  if (!error)
+    fs::remove_all(going, error);
+  if (!error)
+    ours.erase(name);
+  return error;
+}
+
+/// What cannot be removed stays.
 void SaveFolder::removeOld(int64_t keep) {
   std::error_code error;
   std::string latest = fs::path(latestIn(directory)).filename();
@@ -319,19 +332,8 @@ void SaveFolder::removeOld(int64_t keep) {
     writeOthers();
   std::sort(found.begin(), found.end());
   // "latest" is one of those that stay.
-  for (size_t i = 0; i + size_t(keep) <= found.size(); ++i) {
-    std::string going = partialName(found[i].second);
-    error.clear();
-    if (commitsByFile())
-      error = withdraw(going);
-    else
-      fs::rename(directory + "/" + found[i].second, going, error);
-    if (!error)
-      fs::remove_all(going, error);
-    if (error)
+  for (size_t i = 0; i + size_t(keep) <= found.size(); ++i)
+    if (error = remove(found[i].second); error)
       fprintf(stderr, "note: --keep: cannot remove %s/%s: %s\n", directory.c_str(),
               found[i].second.c_str(), error.message().c_str());
-    else
-      ours.erase(found[i].second);
-  }
 }

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <system_error>
 
 namespace meshwright {
 
@@ -46,6 +47,9 @@ public:
   /// `keep` checkpoints of the run that were written last; none if `keep` is 0. What others have put there meanwhile is
   /// theirs, also for later starts.
   void publish(const std::string &name, int64_t keep);
+  /// Removes the checkpoint `name`, which goes under another name before it goes, so that a kill leaves none that is seen and
+  /// not whole. Returns why it stays, if it does.
+  std::error_code remove(const std::string &name);
   /// Points "latest" to the checkpoint `name`, which is there already.
   void keepLatest(const std::string &name) const;
   /// Where the checkpoint `name` is written before it is published.

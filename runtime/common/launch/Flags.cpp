@@ -246,6 +246,13 @@ static std::string unlessInterval(const Options &options, const Plan &) {
   return isUsed ? "" : "changes nothing, since each --save has an interval of its own: leave it out";
 }
 
+static std::string unlessOfItsOwn(const Options &options, const Plan &) {
+  for (const std::string &folder : options.save)
+    if (isSameFile(folder, options.buddy))
+      return text(options.buddy, " is a folder of --save too, whose checkpoints stay: name another one");
+  return "";
+}
+
 static std::string unlessCheckpoints(const Options &options, const Plan &) {
   if (options.onNan != "rollback" ||
       std::any_of(options.saveTiers.begin(), options.saveTiers.end(),
@@ -460,6 +467,15 @@ static constexpr RunFlag flags[] = {
          "element of the optimizer's states, or with --save-format sharded each rank for its part; a "
          "checkpoint waits for the one before it"}
         .with("--save"),
+    RunFlag{"--buddy", "DIR", &Options::buddy,
+         "keep the state after each step in memory: every rank writes its part into DIR, a folder in the memory of its "
+         "machine (/dev/shm), and a rank of the next machine gets a copy. --resume auto goes on from there after a "
+         "rank or a machine is lost, so that one step is lost at most. Takes the bytes of two checkpoints on all machines "
+         "together, or of four if there are several"}
+        .file(FileUse::OutputFolder, ".lock .others latest step-*")
+        .with("--save")
+        .unless(unlessOfItsOwn)
+        .onRanks(AcrossRanks::Given),
     RunFlag{"--save-merged", "DIR", &Options::saveMerged,
          "at the end of the run, merge the adapters into the weights and write the merged model "
          "into this folder, in Hugging Face's format"}

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/Checkpoint.h"
+#include "common/checkpoint/MachineMemory.h"
 #include "common/generate/Generate.h"
 #include "common/launch/Agreement.h"
 #include "common/launch/Device.h"
@@ -66,10 +67,13 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
   }
 }
 
+/// How many states --buddy keeps, where all parts are on one machine.
+static int64_t statesInMemory(const Options &options) { return options.buddy.empty() ? 0 : 2; }
+
 static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
   int ranks = int(options.ranks ? options.ranks : 1);
   checkRankCount(plan, Launch(), ranks, program);
-  checkMemory(plan, ranks, options.asyncSave ? checkpointBytes(plan) : 0);
+  checkMemory(plan, ranks, (options.asyncSave + statesInMemory(options)) * checkpointBytes(plan));
   int threads = threadsPerRank(ranks);
   checkThreads(ranks, threads);
   std::vector<CoreList> cores = sharesOfCores(ranks, threads);
@@ -93,20 +97,42 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   return code;
 }
 
-static int runProcess(const Plan &plan, const Options &options, const Launch &launch,
-                       const std::string &program) {
-  checkLaunch(launch);
-  if (options.ranks && options.ranks != launch.processes)
-    fail("--ranks ", options.ranks, " but ", launch.processes,
-         " processes were started: drop --ranks, which starts ranks as threads");
-  checkRankCount(plan, launch, launch.processes, program);
-  RankStatus status(launch.rank);
-  WaitMonitor monitor(plan, {&status}, waitTimeout());
-  Meeting meeting = meetRanks(plan, launch, status);
+namespace {
+/// A process that is one rank and has met the others.
+class Process {
+public:
+  Process(const Plan &plan, const Options &options, const Launch &launch, const std::string &program)
+      : status(launch.rank), monitor(plan, {&status}, waitTimeout()) {
+    checkLaunch(launch);
+    if (options.ranks && options.ranks != launch.processes)
+      fail("--ranks ", options.ranks, " but ", launch.processes,
+           " processes were started: drop --ranks, which starts ranks as threads");
+    checkRankCount(plan, launch, launch.processes, program);
+    meeting = meetRanks(plan, launch, status);
+    setFailureProcess(meeting.world->rank(), meeting.world->size());
+    setFailureAbort(meeting.abort);
+    monitor.setLostPeer(meeting.lostPeer);
+  }
+
+  /// With what --buddy has left in `folder` on each machine; empty if the run does not go on from there. All ranks call it once.
+  void merge(const std::string &folder) {
+    ActivityScope activity(status, "bringing together what machines have in memory");
+    mergeMemory(*meeting.world, folder, [&](const std::string &words) {
+      if (meeting.world->rank() == 0)
+        fprintf(stderr, "note: %s\n", words.c_str());
+    });
+  }
+  int train(const Plan &plan, const Options &options);
+
+private:
+  RankStatus status;
+  WaitMonitor monitor;
+  Meeting meeting;
+};
+} // namespace
+
+int Process::train(const Plan &plan, const Options &options) {
   std::unique_ptr<RankGroup> world = std::move(meeting.world);
-  setFailureProcess(world->rank(), world->size());
-  setFailureAbort(meeting.abort);
-  monitor.setLostPeer(meeting.lostPeer);
   Neighbours neighbours = findNeighbours(*world);
   // Rank 0 copies the state, or each rank its part.
   int64_t copied = 0;
@@ -115,6 +141,8 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
       copied += shardBytes(plan, rank);
   else if (options.asyncSave && here.front() == 0)
     copied = checkpointBytes(plan);
+  for (int rank : sameOnMachine(*world, ""))
+    copied += statesInMemory(options) * shardBytes(plan, rank);
   checkMemory(plan, neighbours.onMachine, copied);
   world->barrier(); // Nobody takes memory before all have looked.
   int threads = threadsPerRank(neighbours.onCores);
@@ -145,8 +173,21 @@ static int run(int argc, char **argv) {
   setFailureProcess(launch.rank, launch.processes);
   Plan plan = readPlan(0);
   Options options(plan);
-  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe,
-                    [](const std::string &resume) { return readState(findCheckpoint(resume)).flags; }))
+  std::string program = argc ? argv[0] : "EXE";
+  auto areThreads = [&](const Options &given) {
+    return launch.kind == Launch::Threads || (given.ranks && launch.mayBeThreads());
+  };
+  std::optional<Process> process;
+  if (!parseOptions(
+          argc, argv, options, /*printHelp=*/launch.rank == 0, describe,
+          [](const std::string &resume) { return readState(findCheckpoint(resume)).flags; },
+          [&](const Options &given) {
+            // What a rank finds to resume may be on other machines.
+            if (given.buddy.empty() || areThreads(given))
+              return;
+            process.emplace(plan, given, launch, program);
+            process->merge(given.buddy);
+          }))
     return 0;
   if (meshwright_processor)
     checkProcessor(meshwright_processor);
@@ -158,10 +199,13 @@ static int run(int argc, char **argv) {
     return 0;
   }
   checkEffects(options, plan);
-  std::string program = argc ? argv[0] : "EXE";
-  if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))
+  if (areThreads(options))
     return runThreads(plan, options, program);
-  return runProcess(plan, options, launch, program);
+  if (!process) {
+    process.emplace(plan, options, launch, program);
+    process->merge("");
+  }
+  return process->train(plan, options);
 }
 
 int main(int argc, char **argv) {

@@ -428,13 +428,19 @@ static void takeSavedFlags(Options &options,
 
 /// Makes the words that stand for others what they stand for. This process prints notes if it `says`.
 static void resolve(Options &options, bool says,
-                    const std::function<FlagTexts(const std::string &)> &savedFlags) {
+                    const std::function<FlagTexts(const std::string &)> &savedFlags,
+                    const std::function<void(const Options &)> &prepare) {
   resolveSave(options);
   if (options.resume == "auto") {
     if (options.save.empty())
       fail("--resume auto goes on from the latest checkpoint in --save's folder, but --save is not "
            "given: add --save DIR, or name a checkpoint");
-    options.resume = newestCheckpoint(options.save, [says](const std::string &passedOver) {
+    if (prepare)
+      prepare(options);
+    Options::Files folders = options.save;
+    if (!options.buddy.empty())
+      folders.push_back(options.buddy);
+    options.resume = newestCheckpoint(folders, [says](const std::string &passedOver) {
       if (says)
         fprintf(stderr, "note: %s\n", passedOver.c_str());
     });
@@ -551,7 +557,8 @@ static void checkGeneration(const std::vector<RunFlag> &table, Options &options)
 
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp,
                               const std::function<std::string()> &version,
-                              const std::function<FlagTexts(const std::string &)> &savedFlags) {
+                              const std::function<FlagTexts(const std::string &)> &savedFlags,
+                              const std::function<void(const Options &)> &prepare) {
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
   app.footer(footer);
   app.get_formatter()->column_width(34);
@@ -586,7 +593,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   else if (!options.given("--data"))
     fail("--data is required: give a file of tokens, as 'meshwright tokenize' writes, or with --tokens u8 any file, whose bytes "
          "are tokens; see --help for all flags");
-  resolve(options, printHelp, savedFlags);
+  resolve(options, printHelp, savedFlags, prepare);
   for (const RunFlag &flag : table)
     if (options.given(flag.name))
       checkFlag(flag, options);

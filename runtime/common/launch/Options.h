@@ -74,6 +74,7 @@ struct Options {
   Files save; ///< their folders
   std::string saveFormat = "auto", saveCommit = "rename";
   bool asyncSave = false;
+  std::string buddy; ///< a folder in memory
   std::string init, adapter, saveMerged, resume, metrics, tensorboard, logSamples, trace, dump, tune;
   bool evalOnly = false;
   std::string onNan = "stop";
@@ -154,10 +155,11 @@ std::string unsaidFlags(const Options &options, const Plan &plan, const FlagText
 /// With --help prints the help made from the flag table (if `printHelp`: one of
 /// several processes does, and prints notes) and returns false, and so with --version what `version` says;
 /// `options` is set if the result is true. `savedFlags` gives those of a checkpoint to resume from;
-/// without it nothing is taken from there.
+/// without it nothing is taken from there. `prepare` is called before --resume auto looks for a checkpoint.
 bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true,
                   const std::function<std::string()> &version = {},
-                  const std::function<FlagTexts(const std::string &resume)> &savedFlags = {});
+                  const std::function<FlagTexts(const std::string &resume)> &savedFlags = {},
+                  const std::function<void(const Options &)> &prepare = {});
 
 /// Refuses flags that would change nothing in a run of this plan's executable, and runs without a
 /// flag that it needs.

@@ -94,7 +94,7 @@ void meshwright::checkMemory(const Plan &plan, int64_t ranksHere, int64_t snapsh
   fail("this machine has ", grouped(uint64_t(std::max<int64_t>(0, available))),
        " bytes of memory available, but the plan needs ", grouped(uint64_t(bytesOf(largest))),
        " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run", " here",
-       snapshotBytes ? text(", and --async-save ", grouped(uint64_t(snapshotBytes)), " for a copy of the state") : "",
+       snapshotBytes ? text(", and copies of the state (--async-save, --buddy) ", grouped(uint64_t(snapshotBytes))) : "",
        ": use fewer ranks a machine, or compile with a smaller --batch, more --microbatches",
        remedy);
 }

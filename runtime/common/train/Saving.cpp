@@ -48,6 +48,13 @@ void Saving::open(const TokenData &data) {
     writer = std::make_unique<SnapshotWriter>(shardBytes(run.plan, run.context.rank()), run.context.unboundCores);
   else if (options.asyncSave && run.isRoot())
     writer = std::make_unique<SnapshotWriter>(checkpointBytes(run.plan), run.context.unboundCores);
+  if (!options.buddy.empty())
+    buddy = std::make_unique<Buddy>(run.context, options.buddy, goesOnFrom(options.buddy) ? run.checkpoint : "");
+}
+
+bool Saving::goesOnFrom(const std::string &folder) const {
+  return !run.checkpoint.empty() && !folder.empty() &&
+         isSameFile(canonicalPath(run.checkpoint).parent_path().string(), folder);
 }
 
 void Saving::openFolders(const TokenData &data) {
@@ -58,9 +65,9 @@ void Saving::openFolders(const TokenData &data) {
   }
   // A run that goes on from one of its tiers goes on with all of them.
   bool isOfRun = std::any_of(tiers.begin(), tiers.end(), [&](const Tier &tier) {
-    return !run.checkpoint.empty() &&
-           isSameFile(canonicalPath(run.checkpoint).parent_path().string(), tier.path);
+    return goesOnFrom(tier.path);
   });
+  isOfRun |= goesOnFrom(options.buddy);
   for (Tier &tier : tiers) {
     prepareDirectory(tier.path, "--save");
     tier.folder = std::make_unique<SaveFolder>(tier.path, run.checkpoint, isOfRun,
@@ -93,6 +100,24 @@ void Saving::takeResumed() {
     tier.position = run.state.position;
     tier.isResumed = true;
   }
+}
+
+void Saving::saveResumedFromMemory() {
+  if (goesOnFrom(run.options.buddy))
+    save();
+}
+
+void Saving::keepInMemory() {
+  if (!buddy)
+    return;
+  run.download(run.plan.variableRange());
+  buddy->keep(run.arena->variables(), run.state);
+  run.arena->forget(run.plan.variableRange().begin, run.plan.variableRange().end);
+}
+
+void Saving::forgetMemory() {
+  if (buddy)
+    buddy->clear();
 }
 
 bool Saving::isDue() const {
@@ -159,6 +184,11 @@ void Saving::saveNow(const std::vector<Tier *> &due) {
     }
 }
 
+/// Publishes the checkpoint of `state` that is written in `folder`.
+static void publish(const Run &run, SaveFolder &folder, const TrainingState &state, const FileIds &ids) {
+  publishCheckpoint(run.plan, folder, state.step, stateText(run.plan, state, ids, folder.commitsByFile()), run.options.keep);
+}
+
 void Saving::saveBeside(const std::vector<Tier *> &due) {
   ActivityScope activity(run.context.status, "copying the state for a checkpoint");
   TraceScope span(run.context.trace.get(), "copy for checkpoint", "io");
@@ -173,7 +203,7 @@ void Saving::saveBeside(const std::vector<Tier *> &due) {
     for (Tier *tier : due) {
       if (!isSharded)
         break;
-      std::string partial = tier->folder ? beginCheckpoint(run.plan, *tier->folder, state) : "";
+      std::string partial = tier->folder ? beginCheckpoint(run.plan, *tier->folder, state.step, checkpointBytes(run.plan)) : "";
       next->partials.push_back(broadcastText(*run.context.world, partial, 0));
     }
   } catch (const Error &error) {
@@ -188,11 +218,12 @@ void Saving::saveBeside(const std::vector<Tier *> &due) {
     for (size_t i = 0; i < made->tiers.size(); ++i)
       try {
         SaveFolder *folder = made->tiers[i]->folder.get();
-        CheckpointOutput output(run.plan, isSharded ? made->partials[i] : beginCheckpoint(run.plan, *folder, made->state));
+        CheckpointOutput output(run.plan, isSharded ? made->partials[i]
+                                                     : beginCheckpoint(run.plan, *folder, made->state.step, checkpointBytes(run.plan)));
         writer->write(made->files, output);
         made->ids.push_back(output.ids());
         if (!isSharded)
-          publishCheckpoint(run.plan, *folder, made->state, output.ids(), run.options.keep);
+          publish(run, *folder, made->state, output.ids());
       } catch (const std::exception &error) {
         failSaving(text(what, error.what()), made->tiers[i]->path);
       }
@@ -209,7 +240,7 @@ void Saving::publishSnapshot() {
   writer->start([this, made] {
     for (size_t i = 0; i < made->tiers.size(); ++i)
       try {
-        publishCheckpoint(run.plan, *made->tiers[i]->folder, made->state, made->ids[i], run.options.keep);
+        publish(run, *made->tiers[i]->folder, made->state, made->ids[i]);
       } catch (const std::exception &error) {
         failSaving(text("saving the checkpoint of step ", made->state.step, ": ", error.what()), made->tiers[i]->path);
       }

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_SAVING_H
 #define MESHWRIGHT_RUNTIME_COMMON_SAVING_H
 
+#include "common/checkpoint/Buddy.h"
 #include "common/checkpoint/SaveFolder.h"
 #include "common/checkpoint/SnapshotWriter.h"
 #include "common/data/TokenData.h"
@@ -36,6 +37,14 @@ public:
   bool isDue() const;
   /// Saves the state into all folders that do not have it. Collective.
   void save();
+  /// With --buddy, keeps the state in the memory of machines. Collective.
+  void keepInMemory();
+  /// Removes what --buddy has kept: the run has saved all there is, or its state is not to be trusted. Collective.
+  void forgetMemory();
+  /// Saves the state of a run that goes on from memory, which keeps it for a step or two only. Collective.
+  void saveResumedFromMemory();
+  /// What --buddy takes of machines; null without it.
+  const Buddy *memory() const { return buddy.get(); }
   /// Waits for the checkpoint that is being written. Collective.
   void finishWriting();
   /// Writes what --save-merged asks for. Collective.
@@ -86,6 +95,8 @@ private:
     std::vector<FileIds> ids = {};     ///< of this rank's files in each
   };
   const Tier *lastTier() const;
+  /// Whether the checkpoint from which the run goes on is in `folder`.
+  bool goesOnFrom(const std::string &folder) const;
   void openFolders(const TokenData &data);
   void takeResumed();
   void publishSnapshot();
@@ -101,6 +112,7 @@ private:
   /// What is written beside training: of shards, until all ranks have written theirs and rank 0 publishes them.
   std::unique_ptr<Snapshot> snapshot;
   std::unique_ptr<SnapshotWriter> writer; ///< on ranks that write, with --async-save; ends before what it writes
+  std::unique_ptr<Buddy> buddy;           ///< with --buddy
   std::string failed; ///< what an attempt on this rank failed with
 };
 

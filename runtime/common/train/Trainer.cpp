@@ -49,6 +49,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   run.loadWeights();
   peak = peakOfAll();
   context.world->barrier(); // Every rank has what it needs.
+  saving.saveResumedFromMemory();
   report.open(evaluationsOf(batches), peak > 0);
 }
 
@@ -74,6 +75,7 @@ void Trainer::checkReplicas() {
     return;
   saving.finishWriting();
   std::string checkpoint = saving.lastCheckpoint();
+  saving.forgetMemory(); // Or the next start would go on from it.
   fail("after step ", run.state.step - 1, ", ", words,
        ", where all must have the same: a device, its memory or a link has made an error that nothing else noticed. "
        "The state is not saved; ",
@@ -248,6 +250,10 @@ void Trainer::sayHello() const {
   else if (options.asyncSave)
     printf("--async-save: rank 0 has %s bytes of host memory for a copy of the state\n",
            grouped(uint64_t(checkpointBytes(plan))).c_str());
+  if (const Buddy *memory = saving.memory())
+    printf("--buddy: the state after each step is in the memory of %s, up to %s bytes of each\n",
+           memory->machines() == 1 ? "this machine alone" : text(memory->machines(), " machines, and of each one's next").c_str(),
+           grouped(uint64_t(memory->mostBytes())).c_str());
   if (context.device)
     printf("%s\n", context.device->describe().c_str());
   if (run.state.step >= options.steps && options.steps > 0)
@@ -295,6 +301,7 @@ int Trainer::runSteps() {
       checkReplicas();
     if (saving.saveDue())
       time.keepSteps();
+    saving.keepInMemory();
     time.book(TimeUse::Saving);
   }
   saving.agree(); // The last step may have left an error.
@@ -318,6 +325,7 @@ int Trainer::train() {
     checkReplicas();
   saving.save();
   saving.saveMerged();
+  saving.forgetMemory();
   time.book(TimeUse::Saving);
   report.close();
   // For good: after the barrier the other ranks may end at any time.
