@@ -112,6 +112,7 @@ def lose(name, start, machines, kills, folders, exe="exe"):
     process = subprocess.run([*map(str, command), "--steps", str(done + 2)], capture_output=True, text=True, timeout=120)
     check(process.returncode == 0, process.stderr)
     check(re.search(rf"resumed from {memory}\S*/step-{done:08}", process.stdout), process.stdout)
+    check(os.path.isdir(f"{name}-save/step-{done:08}"), "the state from memory is not saved")
     if machines > 1:
         check(re.search(r"note: --buddy: machines got [1-9]\d* files of step-", process.stderr), process.stderr)
     says = re.search(r"--buddy: the state after each step is in the memory of (.*), up to ([\d,]+) bytes of each", process.stdout)

@@ -49,6 +49,7 @@ NOT_DRAWN = {
         "adapter": "adapters of other runs, which EndToEnd/golden/lora.test has",
         "save-merged": "given where a run with adapters starts from the weights of another; EndToEnd/golden/lora.test has it",
         "stragglers": "compares times; refused where no two ranks do the same work; EndToEnd/faults/stragglers.test",
+        "buddy": "a folder in memory that outlives a run; EndToEnd/faults/buddy.test has it",
         "check-replicas": "refused on meshes where no two ranks hold the same; EndToEnd/faults/replicas.test has it on several",
         "log-norms": "norms of what checkpoints have, which are compared; EndToEnd/data/logs.test has it",
         "peak-flops": "a time is divided by it, which EndToEnd/data/logs.test has",
