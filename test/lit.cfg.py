@@ -1,4 +1,5 @@
 # lit configuration: every .mlir and .test file under test/ is a test.
+import glob
 import os
 import shutil
 import subprocess
@@ -53,6 +54,9 @@ for program in ("chromium", "mkdocs"):
 # Slurm's daemons, which ordinary users do not have on their PATH.
 if shutil.which("slurmctld", path=os.environ["PATH"] + ":/usr/sbin"):
     config.available_features.add("slurm")
+# clang's fuzzer and sanitizers.
+if glob.glob(os.path.join(os.path.dirname(config.llvm_tools), "lib/clang/*/lib/*/libclang_rt.fuzzer*.a")):
+    config.available_features.add("fuzzer")
 # XLA's compiler for processors, which judges what --target stablehlo writes. MESHWRIGHT_JAX_PYTHON
 # names a Python that has jaxlib.
 jax = shutil.which(os.environ.get("MESHWRIGHT_JAX_PYTHON", "python3"))
