@@ -9,8 +9,8 @@ A run's outcome is one of:
   wrong    it ends with status 0 and something else, or a damaged checkpoint can be seen
   hung     it does not end within 60 seconds
   crashed  it ends by a signal or without a message
-The last three fail the test. Each class and kind gets the same number of cases, evenly over its calls, with a run for every call where
-there are fewer."""
+The last three fail the test. Each class and kind gets the same number of cases, evenly over its calls; where there are fewer calls there
+is a run for each, and the others get what is left."""
 import collections
 import os
 import pathlib
@@ -85,10 +85,11 @@ kinds = [(name, kind) for name in CLASSES for kind in CLASSES[name]]
 if len(sys.argv) > 4:
     chosen = [(sys.argv[4], sys.argv[5], int(sys.argv[6]))]
 else:
-    each = max(cases // len(kinds), 1)
-    chosen = [(name, kind, number) for name, kind in kinds
-              for number in sorted({1 + i * counts[name] // each for i in range(each)} if each < counts[name]
-                                   else range(1, counts[name] + 1))]
+    chosen, left = [], cases
+    for place, (name, kind) in enumerate(sorted(kinds, key=lambda entry: counts[entry[0]])):
+        each = min(max(left // (len(kinds) - place), 1), counts[name])
+        chosen += [(name, kind, 1 + i * counts[name] // each) for i in range(each)]
+        left -= each
 table, bad = collections.Counter(), []
 for name, kind, number in chosen:
     code, said = start(FAULT_CALL=name, FAULT_KIND=kind, FAULT_AT=str(number))
