@@ -573,9 +573,10 @@ def bad_run(golden):
                  "log-probs"]  # The last of --eval-only alone: EndToEnd/golden/dpo.py has it.
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
-            refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})
+            more = {"save": "saved"} if flag == "buddy" else {}
+            refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data}, **more)
             if flag != "metrics":
-                refused("write to the same file", metrics="m.jsonl", **{flag: "./m.jsonl"})
+                refused("write to the same file", metrics="m.jsonl", **{flag: "./m.jsonl"}, **more)
     refused("would overwrite the executable", metrics="one")
     check(pathlib.Path(data).read_bytes() == before, "the data was overwritten")
 
