@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 using namespace meshwright;
