@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Checks one compile: whether the program of a rank, as dist-partition makes it,
+// Checks one compile: whether the program of a rank, at phase local or a later one of floor 2,
 // computes on all ranks together what the training graph at phase `step` computes. The check
 // shares no code with propagation, partitioning or any later pass. docs/certificate.md
 // says what it proves, what it assumes, and which ops have rules.
@@ -23,7 +23,7 @@ namespace meshwright::certify {
 /// What was proved, about which texts, and on which assumptions.
 struct Certificate {
   uint64_t globalHash = 0, localHash = 0; ///< XXH3 of the modules' text
-  std::string mesh;
+  std::string mesh, phase; ///< the phase of the program
   unsigned functions = 0, outputs = 0, variables = 0;
   unsigned localOps = 0;
   std::optional<double> seconds;

@@ -7,6 +7,11 @@
 // two indices, (g r): a device has some g and the heads of each, or, if it has one g,
 // some heads of it.
 //
+// Where keys are in parts too, as those that go around a ring, a call makes terms
+// (Parts.h): of the softmax, which merges with the results of other keys, or of
+// gradients. Which queries and keys they are of is what the offsets say, and these must
+// be where the device's queries and keys are.
+//
 //===----------------------------------------------------------------------===//
 #include "Certify/Rule.h"
 
@@ -19,6 +24,22 @@ using namespace meshwright;
 using namespace meshwright::certify;
 
 namespace {
+/// The number of the option of sinks, in the order of Call::certify.
+constexpr unsigned sinksOption = 5;
+
+/// The sinks of an expression of attention, null if it has none.
+const Expression *sinksOf(const Expression *attention) {
+  if (attention->name == unroundedName)
+    attention = attention->operands[0];
+  auto numbers = dyn_cast_or_null<ArrayAttr>(attention->attributes);
+  if (attention->name != train::AttentionOp::getOperationName() || !numbers)
+    return nullptr;
+  for (auto [index, number] : llvm::enumerate(numbers.getValue().drop_front()))
+    if (cast<IntegerAttr>(number).getInt() == sinksOption)
+      return attention->operands[3 + index];
+  return nullptr;
+}
+
 /// Index `b` of sequences, `s` of queries, `g r` of heads, `t` of keys, `d` and `e` of features,
 /// `n` of distances, `w` of a key's words.
 enum Index : unsigned { b, s, g, r, t, d, e, n, w };
@@ -37,8 +58,34 @@ public:
 private:
   LogicalResult checkSizes();
   LogicalResult checkPaddedSequences();
+  /// Finds out which queries and keys each device has, and makes of them equal parts and all keys.
+  LogicalResult readParts();
+  LogicalResult readParts(ArrayRef<std::pair<Value, int64_t>> tensors,
+                          std::optional<Pieces> &pieces);
+  /// The part of a dimension that `offset` and `stride` say is the device's.
+  LogicalResult checkPart(Value offset, StringRef of, int64_t stride,
+                          const std::vector<Span> &blocks);
+  /// Gives a result its parts, or the terms that it is.
+  void addParts(unsigned index, Distribution &type);
+  /// The terms of all keys so far.
+  LogicalResult mergeBefore(Value value, const Expression *expression, Distribution &type);
+  /// The expression of a result, from those of the operands, that a call with all keys has.
+  const Expression *express(unsigned index, ArrayRef<int64_t> shape);
   /// Whether a query does not see all keys of its sequence that there are before it.
   bool seesPart() { return spec.window || spec.chunk || op.getOptions().positions; }
+  /// The results of other keys, if there are any.
+  SmallVector<Value, 2> befores() {
+    if constexpr (std::is_same_v<OpT, train::AttentionOp>)
+      if (op.getBefore())
+        return {op.getBefore(), op.getBeforeLse()};
+    return {};
+  }
+  /// Whether results depend on the positions of queries and keys.
+  bool isByPosition() {
+    train::AttentionOptions options = op.getOptions();
+    return spec.causal || spec.window || spec.chunk || spec.dropout > 0 || options.positions ||
+           options.slopes || options.distances;
+  }
   LogicalResult add(Value value, Indices indices);
   /// Makes the two indices of heads of dimension `dim`.
   LogicalResult splitHeads(Distribution &type, int64_t dim);
@@ -51,8 +98,13 @@ private:
   llvm::DenseMap<Value, Fact> facts;
   train::AttentionSpec spec;
   Distribution q, k; ///< as they are
+  /// What a device has, if not equal parts of queries and all keys.
+  std::optional<Pieces> queryParts, keyParts;
+  Axes group; ///< along which devices have parts
+  SmallVector<unsigned> given; ///< numbers of the options behind q, k and v
   IndexRule rule;
   FactList operands; ///< whose heads are split
+  unsigned required = 0; ///< operands that are no options
 };
 } // namespace
 
@@ -96,6 +148,9 @@ template <typename OpT> LogicalResult Call<OpT>::checkPaddedSequences() {
 
 template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   train::AttentionOptions options = op.getOptions();
+  spec = op.getSpec().getValue();
+  if (failed(readParts()))
+    return failure();
   Fact query = facts[op.getQ()], key = facts[op.getK()];
   pin(query, op.getQ(), checker);
   pin(key, op.getK(), checker);
@@ -103,11 +158,6 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   k = key.type;
   if (q.rank() != 4 || k.rank() != 4)
     return checker.refuse(op) << "has no four dimensions";
-  spec = op.getSpec().getValue();
-  if (options.keyOffset || spec.keys)
-    return checker.refuse(op) << "has a part of the keys, for which there is no rule";
-  if (spec.queryStride != 1 || spec.keyStride != 1)
-    return checker.refuse(op) << "has queries or keys that are apart, for which there is no rule";
   int64_t heads = q.localExtent(2, checker.mesh), queries = q.localExtent(1, checker.mesh);
   if ((spec.heads ? spec.heads : heads) != q.logical(2))
     return checker.refuse(op) << "counts " << spec.heads << " heads where there are "
@@ -132,15 +182,167 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
     if (failed(checkOffset(options.headOffset, "heads", q.dims[2], heads)))
       return failure();
   // All queries see the same keys, and alike, where nothing depends on their positions.
-  bool isByPosition = spec.causal || spec.window || spec.chunk || spec.dropout > 0 ||
-                      options.positions || options.slopes || options.distances;
-  if (options.queryOffset || isByPosition)
+  if (!queryParts && (options.queryOffset || isByPosition()))
     if (failed(checkOffset(options.queryOffset, "queries", q.dims[1], queries)))
       return failure();
   spec.heads = q.logical(2);
   spec.queries = q.logical(1);
   spec.pairs = 0;
+  spec.keys = 0;
+  spec.queryStride = spec.keyStride = 1;
   return success();
+}
+
+template <typename OpT>
+LogicalResult Call<OpT>::readParts(ArrayRef<std::pair<Value, int64_t>> tensors,
+                                   std::optional<Pieces> &pieces) {
+  llvm::SmallDenseSet<Value> seen;
+  for (auto [value, dim] : tensors) {
+    Fact &fact = facts[value];
+    if (!seen.insert(value).second || fillOf(fact.expression))
+      continue;
+    std::string why;
+    settle(fact, checker, &why);
+    Distribution &type = fact.type;
+    if (type.rank() <= dim || type.terms || type.chunks)
+      return checker.refuse(op) << "reads " << type.str(checker.mesh)
+                                << (why.empty() ? why : ", which " + why);
+    auto own = type.piecesOf(dim, checker.mesh);
+    if (seen.size() > 1 && pieces != own)
+      return checker.refuse(op) << "reads " << type.str(checker.mesh)
+                                << ", of other queries or keys than what is beside it";
+    pieces = own;
+    type.pieces.erase(dim);
+    if (!type.pieces.empty())
+      return checker.refuse(op) << "reads pieces of another dimension than that of queries or keys: "
+                                << type.str(checker.mesh);
+  }
+  return success();
+}
+
+template <typename OpT>
+LogicalResult Call<OpT>::checkPart(Value offset, StringRef of, int64_t stride,
+                                   const std::vector<Span> &blocks) {
+  SmallVector<int64_t> first(blocks.size());
+  if (offset) {
+    const Fact &fact = facts[offset];
+    const Expression *number = fact.expression;
+    int64_t constant = 0;
+    if (number->name == numberName)
+      constant = int64_t(*fillOf(number->operands[0]));
+    else if (number->name != "zero")
+      return checker.refuse(op) << "has an offset of " << of << " that is no number of a device";
+    auto numbers = fact.offset.along(group, checker.mesh);
+    if (!numbers)
+      return checker.refuse(op) << "has an offset of " << of << " that is not one along "
+                                << checker.mesh.str(group);
+    for (auto [position, number] : llvm::enumerate(*numbers))
+      first[position] = constant + number;
+  }
+  for (auto [position, block] : llvm::enumerate(blocks))
+    if (first[position] != block.first || (block.size > 1 && stride != block.stride))
+      return checker.refuse(op) << "counts " << of << " of the device at position " << position
+                                << " along " << checker.mesh.str(group) << " from "
+                                << first[position] << " in steps of " << stride
+                                << ", where they are those from " << block.first << " in steps of "
+                                << block.stride;
+  return success();
+}
+
+template <typename OpT> LogicalResult Call<OpT>::readParts() {
+  train::AttentionOptions options = op.getOptions();
+  auto hasPieces = [&](Value value) { return facts[value].type.hasParts(); };
+  auto isBefore = [&](Value value) {
+    return llvm::is_contained(befores(), value);
+  };
+  bool hasParts = options.keyOffset || spec.keys || spec.queryStride != 1 || spec.keyStride != 1 ||
+                  llvm::any_of(op->getOperands(), hasPieces);
+  if (!hasParts)
+    return success();
+  SmallVector<std::pair<Value, int64_t>> ofQueries = {{op.getQ(), 1}};
+  if constexpr (std::is_same_v<OpT, train::AttentionGradOp>)
+    ofQueries.append({{op.getDout(), 1}, {op.getOut(), 1}, {op.getLse(), 2}});
+  std::pair<Value, int64_t> ofKeys[] = {{op.getK(), 1}, {op.getV(), 1}};
+  for (auto [query, dim] : ofQueries)
+    for (auto [key, other] : ofKeys)
+      if (query == key)
+        return checker.refuse(op) << "reads one tensor as queries and keys, in parts";
+  for (Value value : {op.getQ(), op.getK()})
+    pin(facts[value], value, checker);
+  std::optional<Pieces> queries, keys;
+  if (failed(readParts(ofQueries, queries)) || failed(readParts(ofKeys, keys)))
+    return failure();
+  for (Value value : op->getOperands())
+    if (!isBefore(value) && facts[value].type.hasParts())
+      return checker.refuse(op) << "reads " << facts[value].type.str(checker.mesh)
+                                << " as one of its options";
+  if (options.distances)
+    return checker.refuse(op) << "has distances of parts, for which there is no rule";
+  if (!queries)
+    return checker.refuse(op)
+           << "has a part of the keys, but all queries, for which there is no rule";
+  group = queries->group;
+  if (keys && keys->group != group)
+    return checker.refuse(op) << "has queries and keys that are divided along other axes, "
+                              << checker.mesh.str(group) << " and "
+                              << checker.mesh.str(keys->group);
+  const Distribution &key = facts[op.getK()].type;
+  bool countsAll = keys ? spec.keys == key.shape[1] : !spec.keys || spec.keys == key.shape[1];
+  if (bool(options.keyOffset) != bool(keys) || !countsAll || (!keys && spec.keyStride != 1))
+    return checker.refuse(op) << "counts " << spec.keys << " keys in steps of " << spec.keyStride
+                              << ", of which the device has " << key.str(checker.mesh);
+  auto queryBlocks = queries->single();
+  if (!queryBlocks)
+    return checker.refuse(op) << "has queries that are no one block";
+  if ((options.queryOffset || isByPosition()) &&
+      failed(checkPart(options.queryOffset, "queries", spec.queryStride, *queryBlocks)))
+    return failure();
+  if (keys) {
+    auto keyBlocks = keys->single();
+    if (!keyBlocks)
+      return checker.refuse(op) << "has keys that are no one block";
+    if (failed(checkPart(options.keyOffset, "keys", spec.keyStride, *keyBlocks)))
+      return failure();
+  }
+  queryParts = queries;
+  keyParts = keys;
+  for (auto [value, dim] : ofQueries)
+    if (!fillOf(facts[value].expression))
+      facts[value].type.dims[dim] = group;
+  for (auto [value, dim] : ofKeys)
+    if (!fillOf(facts[value].expression))
+      facts[value].type.dims[dim].clear();
+  return success();
+}
+
+template <typename OpT> void Call<OpT>::addParts(unsigned index, Distribution &type) {
+  if (!queryParts)
+    return;
+  constexpr bool isGradient = std::is_same_v<OpT, train::AttentionGradOp>;
+  bool ofQueries = !isGradient || index == 0, ofKeys = isGradient && (index == 1 || index == 2);
+  if (ofQueries)
+    type.setPieces(isGradient || index == 0 ? 1 : 2, *queryParts, checker.mesh);
+  else
+    llvm::erase_if(type.sum, [&](unsigned axis) { return llvm::is_contained(group, axis); });
+  if (ofKeys && keyParts)
+    type.setPieces(1, *keyParts, checker.mesh);
+  if (ofQueries && !keyParts)
+    return;
+  Terms terms;
+  terms.kind = isGradient ? Terms::sum : Terms::softmax;
+  terms.side = ofQueries ? Terms::queries : ofKeys && keyParts ? Terms::keys : Terms::none;
+  terms.group = group;
+  terms.view = {q.shape[1], k.shape[1], spec.window, op.getOptions().positions ? 0 : spec.chunk,
+                spec.causal};
+  std::vector<Span> queries = *queryParts->single();
+  for (auto [position, block] : llvm::enumerate(queries)) {
+    // A gradient of sinks is a sum over queries alone.
+    Span keys = {0, k.shape[1]};
+    if (keyParts && (ofQueries || ofKeys))
+      keys = (*keyParts->single())[position];
+    terms.of.push_back({{block, keys}});
+  }
+  type.terms = terms;
 }
 
 template <typename OpT> LogicalResult Call<OpT>::splitHeads(Distribution &type, int64_t dim) {
@@ -209,8 +411,7 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
   for (const auto &[value, indices] : tensors)
     if (failed(add(value, indices)))
       return failure();
-  Builder builder(op);
-  SmallVector<Attribute> attributes = {train::AttentionAttr::get(op.getContext(), spec)};
+  required = tensors.size();
   train::AttentionOptions options = op.getOptions();
   std::pair<Value, Indices> optional[] = {{options.ids, {b}},
                                           {options.key, {w}},
@@ -222,7 +423,7 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
   for (auto [number, option] : llvm::enumerate(optional)) {
     if (!option.first)
       continue;
-    attributes.push_back(builder.getI64IntegerAttr(number));
+    given.push_back(number);
     if (failed(add(option.first, option.second)))
       return failure();
   }
@@ -246,17 +447,74 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
     types->front().padding[headOfResult].fill = 0;
   for (auto [index, type] : llvm::enumerate(*types)) {
     mergeHeads(type, Indices(rule.results[index]));
-    made.push_back({checker.make(op, builder.getArrayAttr(attributes), expressionsOf(operands),
-                                 index, type.expressionShape()),
-                    type});
+    addParts(index, type);
+    const Expression *expression = express(index, type.expressionShape());
+    if (SmallVector<Value, 2> before = befores(); !before.empty())
+      if (failed(mergeBefore(before[index], expression, type)))
+        return failure();
+    Type element = getElementTypeOrSelf(op->getResult(index).getType());
+    if (element != expression->element)
+      expression = checker.make(op.getLoc(), unroundedName, {}, {expression}, element,
+                                expression->shape);
+    made.push_back({expression, type});
   }
+  return success();
+}
+
+template <typename OpT>
+const Expression *Call<OpT>::express(unsigned index, ArrayRef<int64_t> shape) {
+  constexpr bool isGradient = std::is_same_v<OpT, train::AttentionGradOp>;
+  Builder builder(op);
+  SmallVector<Attribute> attributes = {train::AttentionAttr::get(op.getContext(), spec)};
+  SmallVector<const Expression *> expressions = expressionsOf(operands);
+  std::map<unsigned, const Expression *> options;
+  for (auto [i, number] : llvm::enumerate(given))
+    options[number] = expressions[required + i];
+  expressions.truncate(required);
+  // The logarithms of sums say what sinks add, so no other gradient than their own depends on them.
+  if (isGradient && index < 3)
+    options.erase(sinksOption);
+  // A sink is one key of all, so the results that are merged first have it.
+  if (SmallVector<Value, 2> before = befores(); !before.empty())
+    if (const Expression *sinks = sinksOf(facts[before[index]].expression))
+      options.insert({sinksOption, sinks});
+  for (auto [number, expression] : options) {
+    attributes.push_back(builder.getI64IntegerAttr(number));
+    expressions.push_back(expression);
+  }
+  Type element = getElementTypeOrSelf(op->getResult(index).getType());
+  // Of a part of the keys results are not rounded.
+  std::array<Value, 3> like = {op.getQ(), op.getK(), op.getV()};
+  if (keyParts && (isGradient ? index < 3 : index == 0))
+    element = getElementTypeOrSelf(like[index].getType());
+  return checker.proof.expressions.get(op.getLoc(), op->getName().getStringRef(),
+                                       builder.getArrayAttr(attributes), expressions, index,
+                                       element, shape);
+}
+
+template <typename OpT>
+LogicalResult Call<OpT>::mergeBefore(Value value, const Expression *expression,
+                                     Distribution &type) {
+  if (op.getOptions().sinks)
+    return checker.refuse(op) << "has sinks, which the results before may have too";
+  const Fact &before = facts[value];
+  const Expression *found = before.expression;
+  if (found->name == unroundedName)
+    found = found->operands[0];
+  std::optional<Terms> all;
+  if (type.terms && before.type.terms)
+    all = type.terms->plus(*before.type.terms);
+  Distribution expected = type;
+  expected.terms = before.type.terms;
+  if (!all || found != expression || before.type != expected)
+    return checker.refuse(op) << "merges its results with " << before.type.str(checker.mesh)
+                              << ", which are no results of the same queries for other keys";
+  type.terms = all;
   return success();
 }
 
 static LogicalResult attention(train::AttentionOp op, Facts operands, NewFacts &results,
                                Checker &checker) {
-  if (op.getBefore())
-    return checker.refuse(op) << "has results of other keys, for which there is no rule";
   return Call(op, operands, checker)
       .certify({{op.getQ(), {b, s, g, r, d}}, {op.getK(), {b, t, g, d}}, {op.getV(), {b, t, g, e}}},
                {{b, s, g, r, e}, {b, g, r, s}}, "", results);
@@ -275,6 +533,6 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, Facts operands, Ne
 }
 
 void certify::attachAttentionRules(MLIRContext *context) {
-  attachRule<train::AttentionOp, attention, OnPadding::known>(context);
-  attachRule<train::AttentionGradOp, attentionGrad, OnPadding::known>(context);
+  attachRule<train::AttentionOp, attention, OnPadding::known, OnParts::known>(context);
+  attachRule<train::AttentionGradOp, attentionGrad, OnPadding::known, OnParts::known>(context);
 }

@@ -7,7 +7,9 @@
 
 #include "Certify/Checker.h"
 #include "Dist/Dist.h"
+#include "Dist/Programs.h"
 #include "Train/Train.h"
+#include "meshwright/Phase.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringSet.h"
@@ -308,7 +310,11 @@ FailureOr<Certificate> certify::certify(ModuleOp global, ModuleOp local) {
   if (!meshOp)
     return failure();
   Mesh mesh = meshOp.getMesh();
+  if (dist::hasPrograms(local))
+    return emitError(local.getLoc()) << "not proved: devices run several programs, for which there is no rule";
   Certificate certificate;
+  if (auto phase = local->getAttrOfType<StringAttr>(phaseAttr))
+    certificate.phase = phase.getValue();
   llvm::raw_string_ostream name(certificate.mesh);
   llvm::interleave(
       mesh.axes, name, [&](const dist::MeshAxis &axis) { name << axis.name << "=" << axis.size; },
@@ -331,7 +337,8 @@ void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
              : "values of " + std::to_string(certificate.variables) + " variables")
      << " of the global graph\n"
      << "  global graph        " << llvm::format_hex(certificate.globalHash, 18) << "\n"
-     << "  program of a rank   " << llvm::format_hex(certificate.localHash, 18) << "\n"
+     << "  program of a rank   " << llvm::format_hex(certificate.localHash, 18)
+     << (certificate.phase.empty() ? "" : " at phase " + certificate.phase) << "\n"
      << "  programs            " << certificate.functions << ", " << certificate.localOps
      << " ops checked\n";
   if (certificate.seconds)

@@ -26,7 +26,10 @@ def CertifiableOpInterface : OpInterface<"CertifiableOpInterface"> {
            "::meshwright::certify::Checker &":$checker)>,
     InterfaceMethod<
       "Whether the rule says what becomes of padding (Fact.h). Operands of others must have none.",
-      "bool", "knowsPadding", (ins), "", "return false;">];
+      "bool", "knowsPadding", (ins), "", "return false;">,
+    InterfaceMethod<
+      "Whether the rule says what becomes of pieces, terms and chunks (Parts.h). Operands of others must be none.",
+      "bool", "knowsParts", (ins), "", "return false;">];
 }
 
 #endif // MESHWRIGHT_CERTIFY_INTERFACES

@@ -98,6 +98,39 @@ void certify::pin(Fact &fact, Value value, Checker &checker) {
                                  fact.expression->element, fact.type.expressionShape());
 }
 
+void certify::settle(Fact &fact, Checker &checker, std::string *why) {
+  Distribution &type = fact.type;
+  if (!type.terms)
+    return;
+  const Terms &terms = *type.terms;
+  std::optional<Pieces> parts;
+  unsigned divided = 0;
+  for (int64_t dim = 0; dim < type.rank(); ++dim)
+    if (auto found = type.piecesOf(dim, checker.mesh);
+        found && llvm::any_of(found->group, [&](unsigned axis) {
+          return llvm::is_contained(terms.group, axis);
+        })) {
+      parts = found;
+      ++divided;
+    }
+  std::string flaw = divided == unsigned(terms.side != Terms::none)
+                         ? terms.flaw(parts)
+                         : "is divided otherwise than its terms";
+  if (!flaw.empty()) {
+    if (why)
+      *why = flaw;
+    return;
+  }
+  checker.use(terms.kind == Terms::softmax
+                  ? "the softmax over some keys and over others, merged, is that over both"
+                  : "sums over devices and microbatches may be reordered");
+  if (terms.side == Terms::none) {
+    type.sum.append(terms.group);
+    llvm::sort(type.sum);
+  }
+  type.terms.reset();
+}
+
 func::FuncOp Checker::lookup(Operation *op, FlatSymbolRefAttr name) {
   return symbols.lookupNearestSymbolFrom<func::FuncOp>(op, name);
 }
@@ -106,14 +139,13 @@ func::FuncOp Checker::lookup(Operation *op, FlatSymbolRefAttr name) {
 LogicalResult Checker::checkTypes(Operation &op, Facts results) {
   for (auto [index, fact] : llvm::enumerate(results)) {
     auto type = cast<RankedTensorType>(op.getResult(index).getType());
-    if (fact.type.rank() != type.getRank())
+    bool isStack = fact.type.chunks && !fact.type.chunks->axis;
+    if (fact.type.rank() + isStack != type.getRank())
       return refuse(&op) << "has a result of rank " << type.getRank() << ", not of rank "
                          << fact.type.rank();
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      if (!fact.type.isAny(dim) && (fact.type.shape[dim] % mesh.size(fact.type.dims[dim]) != 0 ||
-                                    fact.type.localExtent(dim, mesh) != type.getDimSize(dim)))
-        return refuse(&op) << "has a result of type " << type << ", which is no part of "
-                           << fact.type.str(mesh);
+    if (!fact.type.fits(type.getShape(), mesh))
+      return refuse(&op) << "has a result of type " << type << ", which is no part of "
+                         << fact.type.str(mesh);
   }
   return success();
 }
@@ -130,6 +162,14 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
     if (!fact.type.padding.empty() && !rule.knowsPadding())
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
                          << ", and its rule says nothing of padding";
+  if (!rule.knowsParts())
+    for (auto [index, fact] : llvm::enumerate(operands)) {
+      std::string why;
+      settle(fact, *this, &why);
+      if (fact.type.hasParts())
+        return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
+                           << (why.empty() ? why : ", which " + why) << ": it has no rule for that";
+    }
   if (failed(rule.certify(operands, results, *this)))
     return failure();
   if (results.size() != op.getNumResults())
@@ -155,6 +195,6 @@ LogicalResult Checker::run(func::FuncOp function, Facts arguments, NewFacts &res
     if (failed(evaluate(op, facts)))
       return failure();
   for (Value value : function.getBody().front().getTerminator()->getOperands())
-    results.push_back(facts.lookup(value));
+    settle(results.emplace_back(facts.lookup(value)), *this);
   return success();
 }

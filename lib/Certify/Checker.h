@@ -33,12 +33,17 @@ struct Proof {
   unsigned ops = 0;
 };
 
-/// A loop whose iterations have some rows of routing choices each, and together all.
+/// A loop whose iterations have some rows of routing choices each, or a chunk of the tokens, and
+/// together all.
 struct Rounds {
   int64_t level;
   unsigned axis;            ///< of the mesh, whose positions are the iterations
-  const Expression *number; ///< of rounds, for which rows
+  const Expression *number; ///< of rounds, for which rows; null for chunks
 };
+/// A constant, from which devices differ by an offset.
+inline constexpr llvm::StringLiteral numberName = "number";
+/// An operand before it is rounded to the element type of the global graph's value.
+inline constexpr llvm::StringLiteral unroundedName = "unrounded";
 /// What a round adds to carried value (level, index); the operand is complete over all rounds.
 inline constexpr llvm::StringLiteral accumulatedName = "accumulated";
 
@@ -103,6 +108,10 @@ bool isZero(const Expression *expression);
 /// The number that a value is in an element type, which may be infinite there; none if it is no
 /// number of it.
 std::optional<double> valueIn(llvm::APFloat value, mlir::Type element);
+
+/// Terms that are all there are of a value are that value, or partial. Others stay, and `why` says
+/// what is missing.
+void settle(Fact &fact, Checker &checker, std::string *why = nullptr);
 
 /// Gives dimensions of any extent those of the device's tensor: what reads them needs a number, and
 /// every device has the whole.

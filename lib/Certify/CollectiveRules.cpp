@@ -28,12 +28,19 @@ struct Moved {
 
   Moved(Operation *op, unsigned operand, dist::GroupAttr group, Facts operands, Checker &checker)
       : op(op), operand(operand), group(checker.without1(group.on(checker.mesh))), checker(checker),
-        fact(operands[operand]) {}
+        fact(operands[operand]) {
+    settle(fact, checker);
+  }
 
   InFlightDiagnostic refuse(StringRef what) const {
     return checker.refuse(op) << what << " " << Checker::nameOf(op, operand) << ", which is "
                               << fact.type.str(checker.mesh) << ", over "
                               << checker.mesh.str(group);
+  }
+  /// Whether dimension `dim` is one that chunks of tokens have some of, or a stack of them.
+  bool isChunked(int64_t dim) const {
+    const auto &chunks = fact.type.chunks;
+    return chunks && (!chunks->axis || dim < chunks->dims);
   }
   /// Whether only some devices of the group have the tensor.
   bool isOnRoot() const {
@@ -90,6 +97,8 @@ LogicalResult Moved::gather(int64_t dim) {
       llvm::all_of(group, [&](unsigned axis) { return fact.type.isReplicated(axis); }))
     return success();
   Axes &axes = fact.type.dims[dim];
+  if (isChunked(dim))
+    return refuse("gathers chunks of");
   if (axes.size() < group.size() || ArrayRef(axes).take_back(group.size()) != ArrayRef(group))
     return refuse("gathers") << ", which does not shard dimension " << dim << " last";
   axes.truncate(axes.size() - group.size());
@@ -100,6 +109,8 @@ LogicalResult Moved::divide(int64_t dim) {
   for (unsigned axis : group)
     if (!fact.type.isReplicated(axis))
       return refuse("takes parts of");
+  if (isChunked(dim) || fact.type.pieces.count(dim))
+    return refuse("takes parts of what are parts already:");
   if (!fact.type.isAny(dim))
     fact.type.dims[dim].append(group);
   return success();
@@ -195,6 +206,29 @@ static LogicalResult allToAll(dist::AllToAllOp op, Facts operands, NewFacts &res
   return success();
 }
 
+/// The part that each device has got, in whatever order.
+static LogicalResult permutePieces(dist::PermuteOp op, Moved &x, NewFacts &results) {
+  Distribution &type = x.fact.type;
+  std::optional<int64_t> dim;
+  for (int64_t d = 0; d < type.rank(); ++d) {
+    auto pieces = type.piecesOf(d, x.checker.mesh);
+    if (!pieces || llvm::none_of(pieces->group, [&](unsigned axis) {
+          return llvm::is_contained(x.group, axis);
+        }))
+      continue;
+    if (dim || pieces->group != x.group)
+      return x.refuse("permutes, beside parts along other axes,");
+    dim = d;
+  }
+  if (!dim || type.chunks || (type.terms && type.terms->group != x.group))
+    return x.refuse("makes no order of axes of");
+  type.setPieces(*dim, type.piecesOf(*dim, x.checker.mesh)->permuted(op.getFrom()), x.checker.mesh);
+  if (type.terms)
+    type.terms = type.terms->permuted(op.getFrom());
+  results.push_back(x.fact);
+  return success();
+}
+
 /// Parts go to other devices, which then have them in another order of axes: the one in which each
 /// device's part is the one that it got.
 static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &results,
@@ -206,6 +240,8 @@ static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &resul
   if (x.fact.offset || x.isOnRoot() || llvm::any_of(before.sum, isInGroup) ||
       llvm::any_of(before.max, isInGroup))
     return x.refuse("permutes the terms of");
+  if (!before.pieces.empty() || before.terms)
+    return permutePieces(op, x, results);
   Axes group = op.getGroup().on(mesh);
   auto fits = [&](const Distribution &after) {
     for (int64_t rank = 0; rank < mesh.size(); ++rank) {
@@ -234,28 +270,72 @@ static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &resul
     }
   } while (std::next_permutation(order.begin(), order.end()));
   x.fact.type = before;
-  return x.refuse("makes no order of axes of");
+  return permutePieces(op, x, results);
 }
 
+/// The device's own part, or that of the device `shift` ranks further.
 static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
-  if (op.getShift())
-    return checker.refuse(op) << "takes another device's part, for which there is no rule";
   Moved x(op, 0, op.getGroup(), operands, checker);
-  if (failed(x.divide(op.getDim())))
+  int64_t dim = op.getDim(), shift = op.getShift(), count = checker.mesh.size(x.group);
+  Distribution &type = x.fact.type;
+  if (shift && !type.dims[dim].empty())
+    return x.refuse("takes another device's part of what is divided:");
+  if (failed(x.divide(dim)))
     return failure();
+  if (shift && count > 1 && !type.isAny(dim)) {
+    SmallVector<int64_t> from;
+    for (int64_t p = 0; p < count; ++p)
+      from.push_back((p + shift) % count);
+    if (x.fact.offset || type.shape[dim] % count)
+      return x.refuse("takes another device's part of");
+    type.setPieces(dim, Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from),
+                   checker.mesh);
+  }
   results.push_back(x.fact);
   return success();
 }
 
+/// Parts in the order in which they came: the t-th one is that of the device t ranks further.
+static LogicalResult concat(dist::ConcatOp op, Facts operands, NewFacts &results,
+                            Checker &checker) {
+  int64_t dim = op.getDim();
+  for (unsigned t = 0; t < operands.size(); ++t) {
+    Moved x(op, t, op.getGroup(), operands, checker);
+    int64_t count = checker.mesh.size(x.group);
+    Distribution &type = x.fact.type;
+    if (x.fact.offset || type.chunks || type.terms || int64_t(operands.size()) != count)
+      return x.refuse("puts together");
+    if (!type.isAny(dim)) {
+      SmallVector<int64_t> from;
+      for (int64_t p = 0; p < count; ++p)
+        from.push_back((p + t) % count);
+      if (type.shape[dim] % count ||
+          type.piecesOf(dim, checker.mesh) !=
+              Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from))
+        return x.refuse("puts, as the part of the device ") << ", " << t << " ranks further";
+      type.pieces.erase(dim);
+      type.dims[dim].clear();
+    }
+    if (t == 0) {
+      results.push_back(x.fact);
+      continue;
+    }
+    if (x.fact.expression != results[0].expression || type != results[0].type)
+      return x.refuse("puts together parts of different tensors:");
+  }
+  return success();
+}
+
 void certify::attachCollectiveRules(MLIRContext *context) {
-  attachRule<dist::AllReduceOp, allReduce, OnPadding::known>(context);
+  attachRule<dist::AllReduceOp, allReduce, OnPadding::known, OnParts::known>(context);
   attachRule<dist::ReduceOp, reduceToRoot, OnPadding::known>(context);
   attachRule<dist::GatherOp, gatherToRoot, OnPadding::known>(context);
   attachRule<dist::BroadcastOp, ::broadcast, OnPadding::known>(context);
   attachRule<dist::ScatterOp, scatter, OnPadding::known>(context);
-  attachRule<dist::AllGatherOp, allGather, OnPadding::known>(context);
-  attachRule<dist::ReduceScatterOp, reduceScatter, OnPadding::known>(context);
-  attachRule<dist::AllToAllOp, allToAll, OnPadding::known>(context);
-  attachRule<dist::PermuteOp, permute, OnPadding::known>(context);
-  attachRule<dist::SliceOp, ::slice, OnPadding::known>(context);
+  attachRule<dist::AllGatherOp, allGather, OnPadding::known, OnParts::known>(context);
+  attachRule<dist::ReduceScatterOp, reduceScatter, OnPadding::known, OnParts::known>(context);
+  attachRule<dist::AllToAllOp, allToAll, OnPadding::known, OnParts::known>(context);
+  attachRule<dist::PermuteOp, permute, OnPadding::known, OnParts::known>(context);
+  attachRule<dist::SliceOp, ::slice, OnPadding::known, OnParts::known>(context);
+  attachRule<dist::ConcatOp, concat, OnPadding::known, OnParts::known>(context);
 }

@@ -55,8 +55,42 @@ static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results
   return false;
 }
 
+/// Terms of one value, or pieces of it with zeros around them, which together are more of it.
+static std::optional<Fact> addParts(Facts operands, Checker &checker) {
+  const Fact &x = operands[0], &y = operands[1];
+  if (x.expression != y.expression || x.offset || y.offset || !x.type.hasParts())
+    return {};
+  Fact sum = x;
+  Distribution type = y.type;
+  if (x.type.terms && y.type.terms) {
+    auto terms = x.type.terms->plus(*y.type.terms);
+    type.terms = x.type.terms;
+    if (!terms || type != x.type)
+      return {};
+    sum.type.terms = terms;
+    return sum;
+  }
+  for (auto &[dim, pieces] : x.type.pieces) {
+    auto found = y.type.pieces.find(dim);
+    if (found == y.type.pieces.end() || !pieces.hasZeros())
+      continue;
+    auto both = pieces.plus(found->second);
+    type.pieces[dim] = pieces;
+    if (!both || type != x.type)
+      return {};
+    sum.type.setPieces(dim, *both, checker.mesh);
+    checker.use("x + 0 = x");
+    return sum;
+  }
+  return {};
+}
+
 /// x + 0 = x.
 static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, Checker &checker) {
+  if (std::optional<Fact> sum = addParts(operands, checker)) {
+    results.push_back(*sum);
+    return success();
+  }
   IndexRule rule = IndexRule::elementwise("0+1", op);
   rule.keepsSign = true;
   if (failed(applyRule(rule, op, operands, results, checker)))
@@ -82,6 +116,9 @@ static LogicalResult add(train::AddOp op, Facts operands, NewFacts &results, Che
 
 static LogicalResult accumulate(train::AccumulateOp op, Facts operands, NewFacts &results,
                                 Checker &checker) {
+  FailureOr<bool> isRound = addRound(op, operands, results, checker);
+  if (failed(isRound) || *isRound)
+    return failure(failed(isRound));
   return addTerms(op, operands, results, checker);
 }
 
@@ -147,6 +184,8 @@ static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, C
     results[0].expression = checker.fill(op.getLoc(), *constant, element, operands[0].type.rank());
   else if (x->element == element)
     results[0].expression = x;
+  else if (x->name == unroundedName && x->operands[0]->element == element)
+    results[0].expression = x->operands[0];
   return success();
 }
 
@@ -207,24 +246,24 @@ static LogicalResult positive(OpT op, Facts operands, NewFacts &results, Checker
 }
 
 void certify::attachElementwiseRules(MLIRContext *context) {
-  attachRule<train::AddOp, add, OnPadding::known>(context);
-  attachRule<train::ScaleOp, scale, OnPadding::known>(context);
-  attachRule<train::CastOp, ::cast, OnPadding::known>(context);
-  attachRule<train::AccumulateOp, accumulate, OnPadding::known>(context);
-  attachRule<train::MulOp, multiply, OnPadding::known>(context);
+  attachRule<train::AddOp, add, OnPadding::known, OnParts::known>(context);
+  attachRule<train::ScaleOp, scale, OnPadding::known, OnParts::known>(context);
+  attachRule<train::CastOp, ::cast, OnPadding::known, OnParts::known>(context);
+  attachRule<train::AccumulateOp, accumulate, OnPadding::known, OnParts::known>(context);
+  attachRule<train::MulOp, multiply, OnPadding::known, OnParts::known>(context);
   attachIndices<train::GeluOp, zeroOfZero>(context);
   attachIndices<train::GeluGradOp, linearInFirst>(context);
   attachIndices<train::SiluOp, zeroOfZero>(context);
   attachIndices<train::SiluGradOp, linearInFirst>(context);
   attachIndices<train::ReluOp, zeroOfZero>(context);
   attachIndices<train::ReluGradOp, linearInFirst>(context);
-  attachRule<train::ClampOp, clamp, OnPadding::known>(context);
+  attachRule<train::ClampOp, clamp, OnPadding::known, OnParts::known>(context);
   attachIndices<train::ClampGradOp, linearInFirst>(context);
   attachIndices<train::TanhOp, zeroOfZero>(context);
   attachIndices<train::SigmoidOp, nonlinear>(context);
-  attachRule<train::ExpOp, ::exp, OnPadding::known>(context);
-  attachRule<train::LogOp, positive<train::LogOp>, OnPadding::known>(context);
-  attachRule<train::InverseRootOp, positive<train::InverseRootOp>, OnPadding::known>(context);
+  attachRule<train::ExpOp, ::exp, OnPadding::known, OnParts::known>(context);
+  attachRule<train::LogOp, positive<train::LogOp>, OnPadding::known, OnParts::known>(context);
+  attachRule<train::InverseRootOp, positive<train::InverseRootOp>, OnPadding::known, OnParts::known>(context);
   attachIndices<train::DecayOp, pairs>(context);
   attachIndices<train::UnscaleOp, byScalar>(context);
   attachIndices<train::GuardOp, twoByScalar>(context);

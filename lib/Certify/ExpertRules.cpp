@@ -386,6 +386,8 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
   if (hasRound) {
     const Fact &round = operands[0];
     auto loop = llvm::find_if(checker.rounds, [&](const Rounds &loop) {
+      if (!loop.number)
+        return false;
       auto sizes = cast<DenseI64ArrayAttr>(loop.number->attributes).asArrayRef();
       return round.expression->name == "iteration" &&
              cast<DenseI64ArrayAttr>(round.expression->attributes)[0] == loop.level &&

@@ -53,13 +53,14 @@ static std::map<int64_t, Padding> shifted(const std::map<int64_t, Padding> &padd
 }
 
 void Distribution::insertFront(int64_t extent) {
+  assert(!hasParts() && "stacks are of equal parts");
   shape.insert(shape.begin(), extent);
   dims.insert(dims.begin(), Axes());
   padding = shifted(padding, 1);
 }
 
 void Distribution::eraseFront() {
-  assert(!padding.count(0) && "slices of padding are none of the expression's");
+  assert(!padding.count(0) && !hasParts() && "slices are of elements of the expression");
   shape.erase(shape.begin());
   dims.erase(dims.begin());
   padding = shifted(padding, -1);
@@ -83,12 +84,61 @@ Distribution Distribution::replicated(ArrayRef<int64_t> shape) {
 
 bool Distribution::isReplicated(unsigned axis) const {
   return !llvm::is_contained(sum, axis) && !llvm::is_contained(max, axis) &&
-         !llvm::is_contained(root, axis) &&
+         !llvm::is_contained(root, axis) && !(chunks && chunks->axis == axis) &&
+         !(terms && llvm::is_contained(terms->group, axis)) &&
+         llvm::none_of(pieces, [&](auto &of) { return llvm::is_contained(of.second.group, axis); }) &&
          llvm::none_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
 }
 
 int64_t Distribution::localExtent(int64_t dim, const Mesh &mesh) const {
+  if (auto found = pieces.find(dim); found != pieces.end())
+    return found->second.size();
   return isAny(dim) ? anyExtent : shape[dim] / mesh.size(dims[dim]);
+}
+
+std::optional<Pieces> Distribution::piecesOf(int64_t dim, const Mesh &mesh) const {
+  if (auto found = pieces.find(dim); found != pieces.end())
+    return found->second;
+  if (dims[dim].empty() || isAny(dim))
+    return {};
+  return Pieces::ofShards(dims[dim], shape[dim], mesh);
+}
+
+void Distribution::setPieces(int64_t dim, const Pieces &given, const Mesh &mesh) {
+  pieces.erase(dim);
+  dims[dim].clear();
+  bool divides = shape[dim] % mesh.size(given.group) == 0;
+  if (divides && given == Pieces::ofShards(given.group, shape[dim], mesh))
+    dims[dim] = given.group;
+  else
+    pieces[dim] = given;
+}
+
+bool Distribution::fits(ArrayRef<int64_t> local, const Mesh &mesh) const {
+  if (rank() != int64_t(local.size()) + (chunks && !chunks->axis ? -1 : 0))
+    return false;
+  int64_t first = 0, before = 1, now = 1;
+  if (chunks) {
+    // All chunks, or one of them, of so many elements in front.
+    if (!chunks->axis) {
+      if (local[0] != chunks->count)
+        return false;
+      local = local.drop_front();
+    }
+    first = chunks->dims;
+    for (int64_t dim = 0; dim < first; ++dim) {
+      if (isAny(dim) || shape[dim] % mesh.size(dims[dim]) || (dim + 1 < first && local[dim] != 1))
+        return false;
+      before *= localExtent(dim, mesh);
+      now *= local[dim];
+    }
+    if (before != now * chunks->count)
+      return false;
+  }
+  for (int64_t dim = first; dim < rank(); ++dim)
+    if (!isAny(dim) && (shape[dim] % mesh.size(dims[dim]) || localExtent(dim, mesh) != local[dim]))
+      return false;
+  return true;
 }
 
 std::string Distribution::str(const Mesh &mesh) const {
@@ -118,10 +168,17 @@ std::string Distribution::str(const Mesh &mesh) const {
     else
       os << (value.isPositive ? "any numbers from 0 on" : "any numbers");
   }
+  for (auto &[dim, value] : pieces)
+    os << " in pieces of dimension " << dim << " along " << mesh.str(value.group);
+  if (terms)
+    os << (terms->kind == Terms::sum ? ", terms of it of some queries and keys"
+                                     : ", the softmax over some keys alone");
+  if (chunks)
+    os << " in " << chunks->count << " chunks of its first " << chunks->dims << " dimensions";
   if (rows)
     os << (rows->isIds ? " of numbers of rows" : " of rows");
   if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() &&
-      max.empty() && root.empty())
+      max.empty() && root.empty() && !hasParts())
     os << " replicated";
   return text;
 }
@@ -143,10 +200,14 @@ Offset Offset::negated() const {
   Offset result = *this;
   for (auto &term : result.terms)
     term.second = -term.second;
+  for (int64_t &number : result.table)
+    number = -number;
   return result;
 }
 
-Offset Offset::plus(const Offset &other) const {
+std::optional<Offset> Offset::plus(const Offset &other) const {
+  if (!table.empty() && !other.table.empty() && group != other.group)
+    return {};
   std::map<unsigned, int64_t> factors;
   for (const Offset *offset : {this, &other})
     for (auto [axis, factor] : offset->terms)
@@ -155,7 +216,39 @@ Offset Offset::plus(const Offset &other) const {
   for (auto [axis, factor] : factors)
     if (factor)
       result.terms.push_back({axis, factor});
+  result.group = table.empty() ? other.group : group;
+  result.table = table.empty() ? other.table : table;
+  if (!table.empty() && !other.table.empty())
+    for (auto [number, more] : llvm::zip_equal(result.table, other.table))
+      number += more;
+  if (llvm::all_of(result.table, [](int64_t number) { return number == 0; })) {
+    result.group.clear();
+    result.table.clear();
+  }
   return result;
+}
+
+std::optional<llvm::SmallVector<int64_t>> Offset::along(const Axes &along, const Mesh &mesh) const {
+  if (!table.empty() && group != along)
+    return {};
+  llvm::SmallVector<int64_t> numbers(mesh.size(along));
+  for (auto [position, number] : llvm::enumerate(numbers)) {
+    int64_t rest = position;
+    std::map<unsigned, int64_t> coordinates;
+    for (unsigned axis : llvm::reverse(along)) {
+      coordinates[axis] = rest % mesh.axes[axis].size;
+      rest /= mesh.axes[axis].size;
+    }
+    for (auto [axis, factor] : terms) {
+      auto found = coordinates.find(axis);
+      if (found == coordinates.end())
+        return {};
+      number += factor * found->second;
+    }
+    if (!table.empty())
+      number += table[position];
+  }
+  return numbers;
 }
 
 std::optional<Axes> Offset::axesOfParts(int64_t size, const Mesh &mesh) const {

@@ -7,15 +7,12 @@
 #define MESHWRIGHT_CERTIFY_FACT_H
 
 #include "Certify/Expression.h"
-#include "Dist/Sharding.h"
+#include "Certify/Parts.h"
 
 #include <map>
 #include <optional>
 
 namespace meshwright::certify {
-
-using dist::Axes;
-using dist::Mesh;
 
 /// Experts compute on rows, one for each routing choice of a token (`train.route`). In which row a
 /// choice is differs between programs: it depends on how experts are divided into blocks, on the
@@ -74,6 +71,10 @@ struct Distribution {
   Axes sum, max, root; ///< ascending
   std::optional<RoutedRows> rows;
   std::map<int64_t, Padding> padding; ///< by dimension; `shape` is with it
+  /// By dimension, instead of equal parts in order: dims[d] is empty.
+  std::map<int64_t, Pieces> pieces;
+  std::optional<Terms> terms; ///< if the tensor is not the expression, but some terms of it
+  std::optional<Chunks> chunks;
 
   static Distribution replicated(llvm::ArrayRef<int64_t> shape);
   int64_t rank() const { return shape.size(); }
@@ -82,6 +83,14 @@ struct Distribution {
   bool isReplicated(unsigned axis) const;
   /// What a device has of dimension `dim`; anyExtent if the dimension is that.
   int64_t localExtent(int64_t dim, const Mesh &mesh) const;
+  /// What a device has of a dimension that is divided over some axes, in whatever order.
+  std::optional<Pieces> piecesOf(int64_t dim, const Mesh &mesh) const;
+  /// ... is this; equal parts in order become dims[dim].
+  void setPieces(int64_t dim, const Pieces &pieces, const Mesh &mesh);
+  /// Whether the tensor is none of a sharding: most ops have no rule for it.
+  bool hasParts() const { return !pieces.empty() || terms || chunks; }
+  /// Whether the tensor of a device has this shape, but for dimensions of any extent.
+  bool fits(llvm::ArrayRef<int64_t> local, const Mesh &mesh) const;
   /// The extent of dimension `dim` without padding.
   int64_t logical(int64_t dim) const;
   /// Whether all in the padding of dimension `dim` is `value`; not if there is none.
@@ -93,7 +102,8 @@ struct Distribution {
   Shape expressionShape() const;
   bool operator==(const Distribution &other) const {
     return shape == other.shape && dims == other.dims && sum == other.sum && max == other.max &&
-           root == other.root && rows == other.rows && padding == other.padding;
+           root == other.root && rows == other.rows && padding == other.padding &&
+           pieces == other.pieces && terms == other.terms && chunks == other.chunks;
   }
   bool operator!=(const Distribution &other) const { return !(*this == other); }
   /// "64x32 sharded [{data}, {}] partial by sum over {tensor}".
@@ -101,19 +111,27 @@ struct Distribution {
 };
 
 /// A number that differs between devices: the sum over axes of a factor times the device's
-/// coordinate. Ascending in axes, without factors of 0.
+/// coordinate, and of a table by the device's position in a group. Terms are ascending in axes,
+/// without factors of 0; a table is not 0 everywhere.
 struct Offset {
   llvm::SmallVector<std::pair<unsigned, int64_t>, 2> terms;
+  Axes group = {};
+  llvm::SmallVector<int64_t> table = {};
 
   /// Where the parts of `size` begin along a dimension that `axes` divide.
   static Offset ofParts(llvm::ArrayRef<unsigned> axes, int64_t size, const Mesh &mesh);
   Offset negated() const;
-  Offset plus(const Offset &other) const;
+  /// None if both have tables, of different groups.
+  std::optional<Offset> plus(const Offset &other) const;
+  /// The number of the device at each position of a group; none if it depends on other axes.
+  std::optional<llvm::SmallVector<int64_t>> along(const Axes &group, const Mesh &mesh) const;
   /// The axes, major first, if this is where parts of `size` begin along them.
   std::optional<Axes> axesOfParts(int64_t size, const Mesh &mesh) const;
-  bool operator==(const Offset &other) const { return terms == other.terms; }
-  bool operator!=(const Offset &other) const { return terms != other.terms; }
-  explicit operator bool() const { return !terms.empty(); }
+  bool operator==(const Offset &other) const {
+    return terms == other.terms && group == other.group && table == other.table;
+  }
+  bool operator!=(const Offset &other) const { return !(*this == other); }
+  explicit operator bool() const { return !terms.empty() || !table.empty(); }
 };
 
 /// What is known about a value of a rank's program: it is a part of `expression`, held as `type`

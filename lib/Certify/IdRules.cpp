@@ -41,6 +41,8 @@ static FailureOr<FactList> withGlobalIds(Operation *op, unsigned ids, unsigned r
            << ", whose ids do not count from the first row of the device's part of "
            << Checker::nameOf(op, rows) << ", " << facts[rows].type.str(checker.mesh);
   facts[ids].offset = {};
+  if (const Expression *number = facts[ids].expression; number->name == numberName)
+    facts[ids].expression = number->operands[0];
   return facts;
 }
 
@@ -147,16 +149,27 @@ static LogicalResult embeddingGrad(train::EmbeddingGradOp op, Facts operands, Ne
 /// ids - offset, where the offset is 0 but for where the device's part begins.
 static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &results,
                               Checker &checker) {
-  if (operands[1].expression->name != "zero")
+  if (operands[1].expression->name != "zero" || operands[0].type.terms)
     return checker.refuse(op) << "has " << Checker::nameOf(op, 1)
                               << ", which is no offset of the device's part";
   if (operands[0].type.rows)
     return checker.refuse(op) << "shifts " << Checker::nameOf(op, 0)
                               << ", numbers of rows, which are no ids";
   results.push_back(operands[0]);
-  results[0].offset = operands[0].offset.plus(operands[1].offset.negated());
+  auto offset = operands[0].offset.plus(operands[1].offset.negated());
+  if (!offset)
+    return checker.refuse(op) << "shifts numbers that count from the device's own offset by another";
+  results[0].offset = *offset;
+  // A constant is one number in all places, on all devices.
+  const Expression *ids = results[0].expression;
+  if (results[0].offset && fillOf(ids))
+    results[0].expression =
+        checker.make(op.getLoc(), numberName, {}, {ids}, ids->element, ids->shape);
+  else if (!results[0].offset && ids->name == numberName)
+    results[0].expression = ids->operands[0];
   bool isFromFirst =
-      llvm::all_of(operands[1].offset.terms, [](auto term) { return term.second > 0; });
+      llvm::all_of(operands[1].offset.terms, [](auto term) { return term.second > 0; }) &&
+      llvm::all_of(operands[1].offset.table, [](int64_t number) { return number >= 0; });
   for (auto &[dim, padding] : results[0].type.padding)
     if (padding.fill != -1.0 || !isFromFirst)
       padding = {padding.logical, std::nullopt};
@@ -168,6 +181,12 @@ static LogicalResult shiftIds(train::ShiftIdsOp op, Facts operands, NewFacts &re
 static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, Checker &checker) {
   int64_t dim = op.getDim(), below = op.getBelow();
   FactList facts = {operands[0]};
+  settle(facts[0], checker);
+  if (const Distribution &type = facts[0].type;
+      type.terms || type.pieces.count(dim) ||
+      (type.chunks && (!type.chunks->axis || dim < type.chunks->dims)))
+    return checker.refuse(op) << "masks dimension " << dim << " of " << Checker::nameOf(op, 0)
+                              << ", " << type.str(checker.mesh);
   std::optional<double> given = valueIn(op.getValue(), facts[0].expression->element);
   if (!given)
     return checker.refuse(op) << "puts a value that is no number of " << op.getX().getType()
@@ -242,13 +261,20 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
 }
 
 static LogicalResult offset(dist::OffsetOp op, Facts, NewFacts &results, Checker &checker) {
-  if (op.getShift())
-    return checker.refuse(op) << "is of another device's part, for which there is no rule";
   Axes axes = checker.without1(op.getGroup().on(checker.mesh));
+  Offset offset;
+  int64_t count = checker.mesh.size(axes), size = op.getSize();
+  if (op.getShift() && count > 1) {
+    offset.group = axes;
+    for (int64_t p = 0; p < count; ++p)
+      offset.table.push_back((p + int64_t(op.getShift())) % count * size);
+  } else {
+    offset = Offset::ofParts(axes, size, checker.mesh);
+  }
   results.push_back(
       {checker.make(op.getLoc(), "zero", {}, {}, IntegerType::get(op.getContext(), 32), {}),
        {},
-       Offset::ofParts(axes, op.getSize(), checker.mesh)});
+       offset});
   return success();
 }
 
@@ -282,13 +308,13 @@ static LogicalResult tokenLoss(train::TokenLossOp op, Facts operands, NewFacts &
 static constexpr IndexText each{};
 
 void certify::attachIdRules(MLIRContext *context) {
-  attachRule<train::EmbeddingOp, embedding, OnPadding::known>(context);
-  attachRule<train::EmbeddingGradOp, embeddingGrad, OnPadding::known>(context);
-  attachRule<train::ShiftIdsOp, shiftIds, OnPadding::known>(context);
-  attachRule<train::PickOp, pick, OnPadding::known>(context);
-  attachRule<train::CrossEntropyGradOp, crossEntropyGrad, OnPadding::known>(context);
+  attachRule<train::EmbeddingOp, embedding, OnPadding::known, OnParts::known>(context);
+  attachRule<train::EmbeddingGradOp, embeddingGrad, OnPadding::known, OnParts::known>(context);
+  attachRule<train::ShiftIdsOp, shiftIds, OnPadding::known, OnParts::known>(context);
+  attachRule<train::PickOp, pick, OnPadding::known, OnParts::known>(context);
+  attachRule<train::CrossEntropyGradOp, crossEntropyGrad, OnPadding::known, OnParts::known>(context);
   attachRule<dist::OffsetOp, offset>(context);
-  attachRule<train::MaskOp, mask, OnPadding::known>(context);
-  attachRule<train::TokenLossOp, tokenLoss, OnPadding::known>(context);
+  attachRule<train::MaskOp, mask, OnPadding::known, OnParts::known>(context);
+  attachRule<train::TokenLossOp, tokenLoss, OnPadding::known, OnParts::known>(context);
   attachIndices<train::IgnoreIdOp, each>(context);
 }

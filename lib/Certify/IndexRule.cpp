@@ -97,6 +97,8 @@ public:
   LogicalResult checkRows();
   LogicalResult checkIndices();
   LogicalResult checkPartial();
+  LogicalResult checkTerms();
+  LogicalResult readChunks();
   LogicalResult checkPadding();
   LogicalResult checkRoots();
   Distributions makeResults() const;
@@ -105,6 +107,7 @@ private:
   struct Index {
     int64_t extent = anyExtent, logical = anyExtent;
     Axes axes;
+    std::optional<Pieces> pieces;
     unsigned operand = 0, dim = 0; ///< which said so
     bool isReduced = false;
   };
@@ -113,6 +116,9 @@ private:
   bool isOfRows(unsigned number) const {
     return number == block || number == sequence || number == slot;
   }
+  /// Whether the op is linear in these operands, and all others that it adds to them are 0; or else
+  /// one of the others.
+  bool isLinearIn(const std::set<unsigned> &terms, std::optional<unsigned> &complete) const;
   /// Whether all that the op computes at the padding of an index is 0.
   bool isZeroAt(unsigned number) const;
   /// What operand `o` is there: 0, or else.
@@ -128,6 +134,10 @@ private:
   std::map<unsigned, unsigned> indexOf; ///< by axis
   Axes partial;
   Axes root; ///< along which the first device alone has an operand, and so the results
+  std::optional<Terms> terms;                 ///< of operands
+  std::optional<unsigned> sideOfTerms;        ///< the index that is divided along their group
+  std::optional<Chunks> chunks;               ///< of operands
+  SmallVector<unsigned, 4> chunked;           ///< the indices of tokens that chunks have some of
   std::optional<RoutedRows> rows;             ///< of operands
   unsigned block = 0, sequence = 0, slot = 0; ///< their indices
 };
@@ -185,6 +195,13 @@ LogicalResult Application::readOperands() {
       return failure();
     for (unsigned index : tensor)
       indices[index];
+    if (const std::optional<Terms> &found = operands[o].type.terms; found && !terms) {
+      terms = found;
+      for (auto [dim, number] : llvm::enumerate(tensor))
+        if (auto pieces = operands[o].type.piecesOf(dim, checker.mesh);
+            pieces && pieces->group == found->group)
+          sideOfTerms = number;
+    }
   }
   for (auto &[number, index] : indices)
     for (auto &tensor : rule.results)
@@ -204,10 +221,19 @@ LogicalResult Application::readOperands() {
         index.extent = type.shape[dim];
         index.logical = type.logical(dim);
         index.axes = type.dims[dim];
+        if (auto found = type.pieces.find(dim); found != type.pieces.end())
+          index.pieces = found->second;
         index.operand = o;
         index.dim = dim;
         continue;
       }
+      auto found = type.pieces.find(dim);
+      if (index.pieces != (found == type.pieces.end() ? std::nullopt
+                                                      : std::optional(found->second)))
+        return checker.refuse(op) << "combines dimension " << index.dim << " of "
+                                  << Checker::nameOf(op, index.operand) << " with other pieces, dimension "
+                                  << dim << " of " << Checker::nameOf(op, o) << ", "
+                                  << type.str(checker.mesh);
       if (index.extent != type.shape[dim])
         return checker.refuse(op) << "combines dimension " << index.dim << " of "
                                   << Checker::nameOf(op, index.operand) << ", which has "
@@ -238,6 +264,17 @@ LogicalResult Application::readOperands() {
 
 LogicalResult Application::checkIndices() {
   for (auto &[number, index] : indices) {
+    if (index.pieces) {
+      bool isSummed = index.isReduced && number != sideOfTerms;
+      if (rule.whole.count(number) || isSummed || index.pieces->hasZeros())
+        return checker.refuse(op) << "reads dimension " << index.dim << " of "
+                                  << Checker::nameOf(op, index.operand) << " in pieces, "
+                                  << operands[index.operand].type.str(checker.mesh);
+      for (unsigned axis : index.pieces->group)
+        if (auto [other, isNew] = indexOf.try_emplace(axis, number); !isNew)
+          return checker.refuse(op)
+                 << "combines two dimensions that are both divided along " << str({axis});
+    }
     if (rule.whole.count(number) && !index.axes.empty())
       return checker.refuse(op) << "needs dimension " << index.dim << " of "
                                 << Checker::nameOf(op, index.operand)
@@ -247,6 +284,97 @@ LogicalResult Application::checkIndices() {
         return checker.refuse(op) << "combines two dimensions that are both sharded over "
                                   << str({axis});
   }
+  return success();
+}
+
+bool Application::isLinearIn(const std::set<unsigned> &terms,
+                             std::optional<unsigned> &complete) const {
+  for (const auto &group : rule.linear) {
+    if (!llvm::all_of(terms, [&](unsigned o) { return llvm::is_contained(group, o); }))
+      continue;
+    complete.reset();
+    for (unsigned o : group)
+      if (!terms.count(o) && !isZero(operands[o].expression))
+        complete = o;
+    if (!complete)
+      return true;
+  }
+  return false;
+}
+
+/// The op makes of terms the same terms of its result, if it is linear in them and all else is the
+/// same on all devices of their group, or divided as they are.
+LogicalResult Application::checkTerms() {
+  if (!terms)
+    return success();
+  std::set<unsigned> readers;
+  for (auto [o, fact] : llvm::enumerate(operands))
+    if (fact.type.terms)
+      readers.insert(o);
+  unsigned first = *readers.begin();
+  auto refuse = [&] {
+    std::string why;
+    Fact fact = operands[first];
+    settle(fact, checker, &why);
+    return checker.refuse(op) << "reads " << Checker::nameOf(op, first) << ", which " << why << ", ";
+  };
+  std::optional<unsigned> complete;
+  if (terms->kind != Terms::sum || rule.max || !isLinearIn(readers, complete))
+    return refuse() << "as if it were complete";
+  for (unsigned o : readers)
+    if (*operands[o].type.terms != *terms)
+      return refuse() << "beside other terms";
+  for (unsigned axis : terms->group) {
+    auto found = indexOf.find(axis);
+    std::optional<unsigned> number;
+    if (found != indexOf.end())
+      number = found->second;
+    if (number != sideOfTerms || (terms->side == Terms::none) != !number)
+      return refuse() << "beside a tensor that is divided along " << str({axis});
+    for (const Fact &fact : operands)
+      if (llvm::is_contained(fact.type.sum, axis) || llvm::is_contained(fact.type.root, axis))
+        return refuse() << "beside a tensor that is partial or on a root along " << str({axis});
+  }
+  checker.use("linear ops and sums commute with sums over devices");
+  return success();
+}
+
+/// Chunks of tokens are combined with chunks of the same tokens alone, and with what has no tokens.
+LogicalResult Application::readChunks() {
+  for (auto [o, tensor] : llvm::enumerate(rule.operands)) {
+    const std::optional<Chunks> &found = operands[o].type.chunks;
+    if (!found)
+      continue;
+    ArrayRef<unsigned> tokens = ArrayRef(tensor).take_front(found->dims);
+    if (!found->axis || (chunks && (!(*chunks == *found) || tokens != ArrayRef(chunked))))
+      return checker.refuse(op) << "combines " << Checker::nameOf(op, o) << ", "
+                                << operands[o].type.str(checker.mesh) << ", with other chunks";
+    chunks = found;
+    chunked.assign(tokens.begin(), tokens.end());
+  }
+  if (!chunks)
+    return success();
+  auto isOfTokens = [&](unsigned number) { return llvm::is_contained(chunked, number); };
+  for (auto [o, tensor] : llvm::enumerate(rule.operands))
+    for (auto [dim, number] : llvm::enumerate(tensor))
+      if (const Distribution &type = operands[o].type;
+          isOfTokens(number) && !type.isAny(dim) &&
+          (!type.chunks || int64_t(dim) >= type.chunks->dims))
+        return checker.refuse(op) << "combines " << Checker::nameOf(op, o)
+                                  << ", which has all tokens, with a chunk of them";
+  for (auto &tensor : rule.results) {
+    int64_t count = llvm::count_if(tensor, isOfTokens);
+    bool hasAll = count == chunks->dims &&
+                  ArrayRef(tensor).take_front(chunks->dims) == ArrayRef(chunked);
+    if (count != 0 && !hasAll)
+      return checker.refuse(op) << "keeps some dimensions of a chunk of tokens";
+  }
+  for (unsigned number : chunked)
+    if (rule.whole.count(number) || rule.given.count(number) || llvm::count(chunked, number) > 1)
+      return checker.refuse(op) << "works along the tokens that a chunk has some of";
+  if (auto [other, isNew] = indexOf.try_emplace(*chunks->axis, chunked[0]); !isNew)
+    return checker.refuse(op) << "combines a chunk of tokens with what is divided along "
+                              << str({*chunks->axis});
   return success();
 }
 
@@ -266,18 +394,8 @@ LogicalResult Application::checkPartial() {
       return checker.refuse(op) << "reads " << Checker::nameOf(op, first)
                                 << ", which is partial by sum over " << str({axis})
                                 << ", beside a tensor that is sharded over it";
-    bool isLinear = false;
     std::optional<unsigned> complete;
-    for (const auto &group : rule.linear) {
-      if (!llvm::all_of(partials, [&](unsigned o) { return llvm::is_contained(group, o); }))
-        continue;
-      complete.reset();
-      for (unsigned o : group)
-        if (!partials.count(o) && !isZero(operands[o].expression))
-          complete = o;
-      if ((isLinear = !complete))
-        break;
-    }
+    bool isLinear = isLinearIn(partials, complete);
     if (!isLinear && complete)
       return checker.refuse(op) << "adds " << Checker::nameOf(op, *complete)
                                 << ", which every device along " << str({axis}) << " has, to "
@@ -370,6 +488,8 @@ Distributions Application::makeResults() const {
       const Index &index = indices.at(number);
       type.shape.push_back(index.extent);
       type.dims.push_back(index.axes);
+      if (index.pieces)
+        type.pieces[type.rank() - 1] = *index.pieces;
       if (index.logical != index.extent)
         type.padding[type.rank() - 1] = {index.logical,
                                          isZeroAt(number) ? std::optional(0.0) : std::nullopt,
@@ -382,8 +502,17 @@ Distributions Application::makeResults() const {
       type.rows->blockDim = llvm::find(tensor, block) - tensor.begin();
       type.rows->slotDim = llvm::find(tensor, slot) - tensor.begin();
     }
+    if (terms) {
+      type.terms = terms;
+      if (sideOfTerms && !llvm::is_contained(tensor, *sideOfTerms))
+        type.terms->side = Terms::none;
+    }
+    if (chunks && llvm::is_contained(tensor, chunked[0]))
+      type.chunks = chunks;
+    else if (chunks)
+      (rule.max ? type.max : type.sum).push_back(*chunks->axis);
     for (auto &[number, index] : indices)
-      if (!llvm::is_contained(tensor, number))
+      if (!llvm::is_contained(tensor, number) && number != sideOfTerms)
         (rule.max ? type.max : type.sum).append(index.axes);
     llvm::sort(type.sum);
     llvm::sort(type.max);
@@ -394,9 +523,12 @@ Distributions Application::makeResults() const {
 
 FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> facts,
                                           Checker &checker) const {
+  for (Fact &fact : facts)
+    settle(fact, checker);
   Application application(*this, op, facts, checker);
   if (failed(application.readOperands()) || failed(application.checkIndices()) ||
-      failed(application.checkRows()) || failed(application.checkPartial()) ||
+      failed(application.readChunks()) || failed(application.checkRows()) ||
+      failed(application.checkPartial()) || failed(application.checkTerms()) ||
       failed(application.checkRoots()) || failed(application.checkPadding()))
     return failure();
   return application.makeResults();

@@ -22,5 +22,5 @@ static LogicalResult contract(train::ContractOp op, Facts operands, NewFacts &re
 
 void certify::attachProductRules(MLIRContext *context) {
   attachIndices<train::LinearOp, linear>(context);
-  attachRule<train::ContractOp, contract, OnPadding::known>(context);
+  attachRule<train::ContractOp, contract, OnPadding::known, OnParts::known>(context);
 }

@@ -194,17 +194,19 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
 }
 
 void certify::attachRowRules(MLIRContext *context) {
-  attachRule<train::LayerNormOp, onRows<train::LayerNormOp, layerNorm>, OnPadding::known>(context);
-  attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>,
-             OnPadding::known>(context);
-  attachRule<train::RmsNormOp, onRows<train::RmsNormOp, rmsNorm>, OnPadding::known>(context);
-  attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>, OnPadding::known>(
-      context);
-  attachRule<train::CrossEntropyOp, lossOfTokens, OnPadding::known>(context);
+  attachRule<train::LayerNormOp, onRows<train::LayerNormOp, layerNorm>, OnPadding::known,
+             OnParts::known>(context);
+  attachRule<train::LayerNormGradOp, onRows<train::LayerNormGradOp, layerNormGrad>, OnPadding::known,
+             OnParts::known>(context);
+  attachRule<train::RmsNormOp, onRows<train::RmsNormOp, rmsNorm>, OnPadding::known,
+             OnParts::known>(context);
+  attachRule<train::RmsNormGradOp, onRows<train::RmsNormGradOp, rmsNormGrad>, OnPadding::known,
+             OnParts::known>(context);
+  attachRule<train::CrossEntropyOp, lossOfTokens, OnPadding::known, OnParts::known>(context);
   attachIndices<train::FoldInOp, foldIn>(context);
   attachIndices<train::SoftmaxOp, softmax>(context);
   attachIndices<train::LogSumExpOp, logSumExp>(context);
-  attachRule<train::RopeOp, rope, OnPadding::known>(context);
+  attachRule<train::RopeOp, rope, OnPadding::known, OnParts::known>(context);
   attachRule<train::RopeTableOp, ropeTable, OnPadding::known>(context);
   attachRule<train::AlibiSlopesOp, alibiSlopes, OnPadding::known>(context);
   attachRule<train::DistanceBucketsOp, distanceBuckets>(context);

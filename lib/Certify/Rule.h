@@ -22,19 +22,24 @@ using RuleFunction = llvm::LogicalResult (*)(OpT, Facts, NewFacts &, Checker &);
 
 /// Whether a rule says what becomes of padding.
 enum class OnPadding { refused, known };
+/// Whether it says what becomes of pieces, terms and chunks (Parts.h).
+enum class OnParts { refused, known };
 
-template <typename OpT, RuleFunction<OpT> function, OnPadding padding>
-struct RuleModel : CertifiableOpInterface::ExternalModel<RuleModel<OpT, function, padding>, OpT> {
+template <typename OpT, RuleFunction<OpT> function, OnPadding padding, OnParts parts>
+struct RuleModel
+    : CertifiableOpInterface::ExternalModel<RuleModel<OpT, function, padding, parts>, OpT> {
   bool knowsPadding(mlir::Operation *) const { return padding == OnPadding::known; }
+  bool knowsParts(mlir::Operation *) const { return parts == OnParts::known; }
   llvm::LogicalResult certify(mlir::Operation *op, Facts operands, NewFacts &results,
                               Checker &checker) const {
     return function(mlir::cast<OpT>(op), operands, results, checker);
   }
 };
 
-template <typename OpT, RuleFunction<OpT> function, OnPadding padding = OnPadding::refused>
+template <typename OpT, RuleFunction<OpT> function, OnPadding padding = OnPadding::refused,
+          OnParts parts = OnParts::refused>
 void attachRule(mlir::MLIRContext *context) {
-  OpT::template attachInterface<RuleModel<OpT, function, padding>>(*context);
+  OpT::template attachInterface<RuleModel<OpT, function, padding, parts>>(*context);
 }
 
 /// Indices as IndexRule::parse reads them, or none for an element-wise op.
@@ -52,6 +57,7 @@ struct IndexText {
 template <typename OpT, const IndexText &text>
 struct IndexModel : CertifiableOpInterface::ExternalModel<IndexModel<OpT, text>, OpT> {
   bool knowsPadding(mlir::Operation *) const { return text.padding != IndexText::refused; }
+  bool knowsParts(mlir::Operation *) const { return true; }
   llvm::LogicalResult certify(mlir::Operation *op, Facts operands, NewFacts &results,
                               Checker &checker) const {
     IndexRule rule = text.indices.empty() ? IndexRule::elementwise(text.linear, op)

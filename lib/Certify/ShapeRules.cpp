@@ -79,6 +79,14 @@ static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &result
   return applyRule(rule, op, operands, results, checker);
 }
 
+/// A number of the device, padded with one that is the same on all devices.
+static constexpr StringRef paddedName = "padded number";
+
+/// Whether a device's elements of dimension `dim` are a part of it, so that their slices are.
+static bool isDivided(const Distribution &x, int64_t dim) {
+  return !x.dims[dim].empty() || x.pieces.count(dim);
+}
+
 /// A slice or a pad: dimension `dim` changes, and must be whole.
 static IndexRule changeRows(Operation *op, int64_t dim, int64_t rows, StringRef linear) {
   IndexRule rule = alike(op, linear);
@@ -103,7 +111,18 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
   }
   int64_t dim = op.getDim(), rows = op.getRows();
   FactList facts(operands);
+  settle(facts[0], checker);
   Distribution &x = facts[0].type;
+  if (facts[0].expression->name == paddedName && int64_t(op.getFrom()) > 0) {
+    results.push_back(
+        constantFact(op, cast<FloatAttr>(facts[0].expression->attributes).getValueAsDouble(), checker));
+    return success();
+  }
+  if (isDivided(x, dim) && !x.chunks && !facts[0].offset) {
+    x.setPieces(dim, x.piecesOf(dim, checker.mesh)->slice(op.getFrom(), rows), checker.mesh);
+    results.push_back(facts[0]);
+    return success();
+  }
   auto padding = x.padding.find(dim);
   if (padding != x.padding.end() && x.dims[dim].empty() &&
       int64_t(op.getFrom()) + rows <= padding->second.logical) {
@@ -132,6 +151,19 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
     return success();
   }
   FactList facts(operands);
+  settle(facts[0], checker);
+  if (facts[0].expression->name == "zero" && op.getFrom() == 0) {
+    results.push_back({checker.make(op.getLoc(), paddedName, Builder(op).getF64FloatAttr(value), {},
+                                    facts[0].expression->element, {int64_t(op.getRows())}),
+                       Distribution::replicated({int64_t(op.getRows())})});
+    return success();
+  }
+  if (Distribution &x = facts[0].type;
+      value == 0 && isDivided(x, dim) && !x.chunks && !facts[0].offset) {
+    x.setPieces(dim, x.piecesOf(dim, checker.mesh)->pad(op.getFrom(), op.getRows()), checker.mesh);
+    results.push_back(facts[0]);
+    return success();
+  }
   IndexRule rule = changeRows(op, dim, op.getRows(), value == 0 ? "0" : "");
   auto types = rule.apply(op, facts, checker);
   if (failed(types))
@@ -330,10 +362,155 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
   return made;
 }
 
-static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &results,
+//===--- reshape of parts ---------------------------------------------------===//
+
+/// The chunks of tokens that a reshape makes for a loop over them: [tokens.., ...] becomes
+/// [count, 1.., tokens / count, ...].
+static std::optional<Chunks> chunksOf(train::ReshapeOp op) {
+  auto isLoop = [](Operation *user) {
+    auto loop = dyn_cast<train::RepeatOp>(user);
+    return loop && train::roleOf(loop) == train::Role::Loss;
+  };
+  ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
+  ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
+  if (op->use_empty() || !llvm::all_of(op->getUsers(), isLoop) ||
+      after.size() != before.size() + 1)
+    return {};
+  int64_t tokens = 1;
+  for (size_t dims = 1; dims <= before.size(); ++dims) {
+    tokens *= before[dims - 1];
+    if (tokens == after[0] * after[dims] && before.drop_front(dims) == after.drop_front(dims + 1))
+      return Chunks{after[0], int64_t(dims), {}};
+    if (after[dims] != 1)
+      return {};
+  }
+  return {};
+}
+
+/// Every n-th element, if devices have a column each of [elements / n, n]; and back.
+static std::optional<Fact> reshapeStripes(train::ReshapeOp op, const Fact &x, Checker &checker) {
+  ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
+  ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
+  StringRef name = op->getName().getStringRef();
+  const Expression *source = x.expression->name == name ? x.expression->operands[0] : x.expression;
+  bool isMerged = before.size() == after.size() + 1;
+  if ((!isMerged && before.size() + 1 != after.size()) || !x.type.padding.empty() || x.type.terms ||
+      x.type.chunks || llvm::is_contained(x.type.shape, anyExtent))
+    return {};
+  ArrayRef<int64_t> split = isMerged ? before : after, merged = isMerged ? after : before;
+  for (size_t dim = 0; dim + 1 < split.size(); ++dim) {
+    bool fits = split[dim + 1] == 1 && split[dim] == merged[dim] &&
+                split.take_front(dim) == merged.take_front(dim) &&
+                split.drop_front(dim + 2) == merged.drop_front(dim + 1);
+    if (!fits)
+      continue;
+    Fact made = x;
+    Distribution &type = made.type;
+    type.pieces.clear();
+    Pieces stripes;
+    if (isMerged) {
+      stripes.group = type.dims[dim + 1];
+      int64_t count = checker.mesh.size(stripes.group);
+      if (x.expression->name != name || stripes.group.empty() || !type.dims[dim].empty() ||
+          type.shape[dim + 1] != count || !x.type.pieces.empty())
+        continue;
+      for (int64_t p = 0; p < count; ++p)
+        stripes.of.push_back({{p, type.shape[dim], count}});
+      type.shape[dim] *= count;
+      type.shape.erase(type.shape.begin() + dim + 1);
+      type.dims.erase(type.dims.begin() + dim + 1);
+      type.setPieces(dim, stripes, checker.mesh);
+    } else {
+      auto found = x.type.pieces.find(dim);
+      if (found == x.type.pieces.end() || x.type.pieces.size() != 1)
+        continue;
+      stripes.group = found->second.group;
+      int64_t count = checker.mesh.size(stripes.group), rows = split[dim];
+      for (int64_t p = 0; p < count; ++p)
+        stripes.of.push_back({{p, rows, count}});
+      if (stripes != found->second || type.shape[dim] != rows * count)
+        continue;
+      type.shape[dim] = rows;
+      type.shape.insert(type.shape.begin() + dim + 1, count);
+      type.dims.insert(type.dims.begin() + dim + 1, stripes.group);
+    }
+    Shape shape = type.expressionShape();
+    made.expression = shape == source->shape
+                          ? source
+                          : checker.make(op.getLoc(), name, {}, {source}, source->element, shape);
+    checker.proof.kernels.insert(name.str());
+    return made;
+  }
+  return {};
+}
+
+/// Of a tensor in pieces, or of terms: the dimension that is divided stays as it is. Makes of it one
+/// in equal parts.
+static LogicalResult withoutParts(train::ReshapeOp op, Fact &x, Checker &checker) {
+  for (auto &[dim, pieces] : x.type.pieces) {
+    if (x.type.padding.count(dim))
+      return checker.refuse(op) << "makes another shape of padded pieces, "
+                                << x.type.str(checker.mesh);
+    x.type.dims[dim] = pieces.group;
+    x.type.shape[dim] = pieces.size() * checker.mesh.size(pieces.group);
+  }
+  x.type.pieces.clear();
+  return success();
+}
+
+/// Gives a choice for what withoutParts made of `x` the parts of `x`; whether it has their
+/// dimensions.
+static bool withParts(Distribution &choice, const Distribution &x, const Mesh &mesh) {
+  auto find = [&](const Axes &group, int64_t extent) -> std::optional<int64_t> {
+    for (int64_t dim = 0; dim < choice.rank(); ++dim)
+      if (choice.dims[dim] == group && choice.shape[dim] == extent)
+        return dim;
+    return {};
+  };
+  if (x.terms && x.terms->side != Terms::none)
+    for (int64_t dim = 0; dim < x.rank(); ++dim)
+      if (x.dims[dim] == x.terms->group && !find(x.dims[dim], x.shape[dim]))
+        return false;
+  choice.terms = x.terms;
+  for (auto &[dim, pieces] : x.pieces) {
+    auto to = find(pieces.group, pieces.size() * mesh.size(pieces.group));
+    if (!to)
+      return false;
+    choice.shape[*to] = x.shape[dim];
+    choice.setPieces(*to, pieces, mesh);
+  }
+  return true;
+}
+
+static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results,
                              Checker &checker) {
-  if (operands[0].type.rows)
+  FactList operands(facts);
+  settle(operands[0], checker);
+  Distribution &type = operands[0].type;
+  if (type.rows)
     return reshapeRows(op, operands[0], results, checker);
+  if (type.chunks) {
+    // All chunks are the tensor.
+    if (type.chunks->axis)
+      return checker.refuse(op) << "makes another shape of a chunk, " << type.str(checker.mesh);
+    results.push_back(operands[0]);
+    results[0].type.chunks.reset();
+    return success();
+  }
+  if (auto chunks = chunksOf(op); chunks && !type.hasParts() && !fillOf(operands[0].expression)) {
+    results.push_back(operands[0]);
+    results[0].type.chunks = chunks;
+    return success();
+  }
+  if (auto stripes = reshapeStripes(op, operands[0], checker)) {
+    results.push_back(*stripes);
+    return success();
+  }
+  if (operands[0].expression->name == "zero" && op.getType().getRank() == 1) {
+    results.push_back(operands[0]);
+    results[0].type = Distribution::replicated({1});
+    return success();
+  }
   if (std::optional<double> constant = fillOf(operands[0].expression)) {
     results.push_back(constantFact(op, *constant, checker));
     results[0].type.sum = operands[0].type.sum;
@@ -346,8 +523,13 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
   StringRef name = op->getName().getStringRef();
   std::optional<Fact> first;
+  const Distribution parts = type;
+  if (failed(withoutParts(op, operands[0], checker)))
+    return failure();
   for (const Fact &x : withExtents(op, operands[0], checker)) {
     Distributions choices = Reshapes(x.type, before, after, checker.mesh).get();
+    llvm::erase_if(choices,
+                   [&](Distribution &choice) { return !withParts(choice, parts, checker.mesh); });
     const Expression *source = x.expression;
     if (source->name == name) {
       source = source->operands[0];
@@ -381,10 +563,10 @@ static LogicalResult reshape(train::ReshapeOp op, Facts operands, NewFacts &resu
 
 void certify::attachShapeRules(MLIRContext *context) {
   attachRule<train::FillOp, ::fill>(context);
-  attachRule<train::BroadcastOp, broadcast, OnPadding::known>(context);
-  attachRule<train::ReduceOp, reduce, OnPadding::known>(context);
-  attachRule<train::SliceOp, slice, OnPadding::known>(context);
-  attachRule<train::PadOp, pad, OnPadding::known>(context);
-  attachRule<train::ReshapeOp, reshape, OnPadding::known>(context);
+  attachRule<train::BroadcastOp, broadcast, OnPadding::known, OnParts::known>(context);
+  attachRule<train::ReduceOp, reduce, OnPadding::known, OnParts::known>(context);
+  attachRule<train::SliceOp, slice, OnPadding::known, OnParts::known>(context);
+  attachRule<train::PadOp, pad, OnPadding::known, OnParts::known>(context);
+  attachRule<train::ReshapeOp, reshape, OnPadding::known, OnParts::known>(context);
   attachIndices<train::TransposeBlocksOp, transposed>(context);
 }

@@ -15,7 +15,7 @@
 //
 // A loop over rounds adds something to its carried values in each of them. Its iterations
 // are the positions along an axis of their own, over which the tensors of rows in its
-// body are sharded, and what it adds is partial.
+// body are sharded, and what it adds is partial. So is a loop over chunks of tokens.
 //
 //===----------------------------------------------------------------------===//
 #include "Certify/Rule.h"
@@ -91,6 +91,13 @@ private:
   /// Of a number of rounds: that there are enough of them for all rows.
   FailureOr<Rounds> readRounds(const Fact &times);
   LogicalResult sumRounds(FactList &produced, NewFacts &results);
+  /// Whether an iteration has a chunk of each sliced tensor.
+  bool isOverChunks() const {
+    return llvm::any_of(each, [](const Fact &fact) { return fact.type.chunks.has_value(); });
+  }
+  /// Whether carried values are sums over iterations.
+  bool isSum() const { return times || isOverChunks(); }
+  LogicalResult checkChunks();
   Attribute numbers(ArrayRef<int64_t> values) {
     return DenseI64ArrayAttr::get(op.getContext(), values);
   }
@@ -213,6 +220,11 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   llvm::append_range(arguments, carried);
   for (auto [index, whole] : llvm::enumerate(each)) {
     Fact slice = whole;
+    if (whole.type.chunks) {
+      slice.type.chunks->axis = checker.rounds.back().axis;
+      arguments.push_back(slice);
+      continue;
+    }
     if (whole.type.rank() == 0 || !whole.type.dims[0].empty() || whole.offset ||
         whole.type.padding.count(0) ||
         (whole.type.rows && whole.type.rows->blockDim &&
@@ -232,7 +244,14 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   }
   llvm::append_range(arguments, shared);
   llvm::SaveAndRestore nested(checker.depth, checker.depth + 1);
-  return checker.run(callee, arguments, produced);
+  if (failed(checker.run(callee, arguments, produced)))
+    return failure();
+  for (auto [index, fact] : llvm::enumerate(produced))
+    if (fact.type.terms || !fact.type.pieces.empty() ||
+        (fact.type.chunks && (!isOverChunks() || index < carried.size())))
+      return checker.refuse(op) << "has a body that returns " << fact.type.str(checker.mesh)
+                                << " as result " << index;
+  return success();
 }
 
 void Loop::fitConstant(Fact &next, const Fact &before) {
@@ -288,7 +307,7 @@ LogicalResult Loop::chooseTypes() {
     type = fact.type;
     for (auto &[dim, padding] : type.padding)
       padding.weaken(paddingOf(initial[index], dim, padding));
-    if (times)
+    if (isSum())
       llvm::erase(type.sum, checker.rounds.back().axis);
   }
   // Zeros are also the terms of a sum, and a constant fits any extent; all else must be as it was.
@@ -329,12 +348,14 @@ LogicalResult Loop::certify(NewFacts &results) {
   if (microbatches && microbatches->type != Distribution::replicated({}))
     return checker.refuse(op) << "runs over a number of microbatches that devices need not have alike, "
                               << microbatches->type.str(checker.mesh);
-  if (!times)
+  if (!isSum())
     return op.getCount() == 1 ? runOnce(results) : prove(results);
-  auto rounds = readRounds(*times);
-  if (failed(rounds))
+  FailureOr<Rounds> rounds = Rounds{level, unsigned(checker.mesh.axes.size()), nullptr};
+  if (isOverChunks() && failed(checkChunks()))
     return failure();
-  checker.mesh.axes.push_back({"rounds", int64_t(op.getCount())});
+  if (!isOverChunks() && failed(rounds = readRounds(*times)))
+    return failure();
+  checker.mesh.axes.push_back({isOverChunks() ? "chunks" : "rounds", int64_t(op.getCount())});
   checker.rounds.push_back(*rounds);
   LogicalResult proved = prove(results);
   checker.rounds.pop_back();
@@ -400,7 +421,7 @@ LogicalResult Loop::prove(NewFacts &results) {
     for (auto [before, after] : llvm::zip(carried, produced))
       fitConstant(after, before);
   } while (weakenPadding(produced));
-  if (times) {
+  if (isSum()) {
     // What every iteration returns as it got it is what the loop began with.
     for (auto [index, fact] : llvm::enumerate(initial))
       if (produced[index].expression == carried[index].expression) {
@@ -419,7 +440,7 @@ LogicalResult Loop::prove(NewFacts &results) {
                                 << before.type.str(checker.mesh) << ", but its body returns "
                                 << after.type.str(checker.mesh);
   }
-  if (times)
+  if (isSum())
     return sumRounds(produced, results);
   SmallVector<const Expression *> operands = expressionsOf(initial);
   llvm::append_range(operands, expressionsOf(Facts(produced).take_front(carried.size())));
@@ -477,7 +498,8 @@ static bool dependsOn(int64_t level, const Expression *x,
                       llvm::SmallPtrSetImpl<const Expression *> &seen) {
   if (!seen.insert(x).second)
     return false;
-  if ((x->name == argumentName || x->name == eachName || x->name == iterationName) &&
+  if ((x->name == argumentName || x->name == eachName || x->name == iterationName ||
+       x->name == accumulatedName) &&
       cast<DenseI64ArrayAttr>(x->attributes)[0] == level)
     return true;
   if (isClosed(x, level))
@@ -505,10 +527,34 @@ FailureOr<Rounds> Loop::readRounds(const Fact &number) {
   return Rounds{level, unsigned(checker.mesh.axes.size()), rounds};
 }
 
+/// All iterations together have all tokens, and each of them the same chunk of all tensors.
+LogicalResult Loop::checkChunks() {
+  if (times || microbatches || op.getIndexed())
+    return checker.refuse(op) << "runs over chunks of tokens, which have no number";
+  const Chunks &first = *llvm::find_if(each, [](auto &fact) { return fact.type.chunks; })->type.chunks;
+  for (auto [index, fact] : llvm::enumerate(each))
+    if (!fact.type.chunks || !(*fact.type.chunks == first) || first.count != int64_t(op.getCount()))
+      return checker.refuse(op) << "takes slices of " << Checker::nameOf(op, initial.size() + index)
+                                << ", " << fact.type.str(checker.mesh)
+                                << ", beside chunks of tokens in " << int64_t(op.getCount())
+                                << " iterations";
+  checker.use("all chunks of tokens together are all tokens");
+  return success();
+}
+
 /// The carried values are what they were and what all rounds add to them.
 LogicalResult Loop::sumRounds(FactList &produced, NewFacts &results) {
   for (auto [index, fact] : llvm::enumerate(produced)) {
     const Expression *sum = fact.expression;
+    if (index >= initial.size()) {
+      llvm::SmallPtrSet<const Expression *, 16> seen;
+      if (!fact.type.chunks || dependsOn(level, sum, seen))
+        return checker.refuse(op) << "stacks " << fact.type.str(checker.mesh)
+                                  << ", which is no chunk of tokens";
+      results.push_back(fact);
+      results.back().type.chunks->axis.reset();
+      continue;
+    }
     if (unchanged.count(index)) {
       results.push_back(fact);
       continue;
@@ -527,17 +573,29 @@ LogicalResult Loop::sumRounds(FactList &produced, NewFacts &results) {
   return success();
 }
 
-static LogicalResult repeat(train::RepeatOp op, Facts operands, NewFacts &results,
+static LogicalResult repeat(train::RepeatOp op, Facts given, NewFacts &results,
                             Checker &checker) {
+  FactList operands(given);
+  size_t begin = op.getCarry().size(), end = begin + op.getEach().size();
+  for (auto [index, fact] : llvm::enumerate(operands)) {
+    std::string why;
+    settle(fact, checker, &why);
+    bool isSliced = index >= begin && index < end;
+    if (fact.type.hasParts() && !(isSliced && fact.type.chunks && !fact.type.chunks->axis))
+      return checker.refuse(op) << "reads " << Checker::nameOf(op, index) << ", "
+                                << fact.type.str(checker.mesh)
+                                << (why.empty() ? why : ", which " + why)
+                                << ": it has no rule for that";
+  }
   return Loop(op, operands, checker).certify(results);
 }
 
 void certify::attachStructureRules(MLIRContext *context) {
   attachRule<train::GetOp, get, OnPadding::known>(context);
   attachRule<train::SetOp, set, OnPadding::known>(context);
-  attachRule<train::RepeatOp, repeat, OnPadding::known>(context);
+  attachRule<train::RepeatOp, repeat, OnPadding::known, OnParts::known>(context);
 }
 
 void certify::attachCallRule(MLIRContext *context) {
-  attachRule<func::CallOp, call, OnPadding::known>(context);
+  attachRule<func::CallOp, call, OnPadding::known, OnParts::known>(context);
 }

@@ -6,6 +6,7 @@
 #include "CertifyCommand.h"
 
 #include "DiagnosticCollector.h"
+#include "Dist/Programs.h"
 #include "ModuleText.h"
 #include "meshwright/Certify.h"
 #include "meshwright/EmbeddedIr.h"
@@ -23,40 +24,54 @@ using llvm::Expected;
 
 namespace meshwright {
 
-/// The pass that makes the program of a rank.
-static constexpr StringRef partition = "dist-partition";
-
 namespace {
 /// Keeps the global graph when the passes have reached phase step, and checks the program of a rank
-/// against it when dist-partition has made it.
+/// against it at phase local, and at the last phase of floor 2 that the compile reaches, if devices
+/// then still run one program. The proof of the later one counts.
 class CertifyPhases : public PassInstrumentation {
 public:
-  CertifyPhases(ModuleOp module, llvm::raw_ostream &log, std::string *kept) : log(log), kept(kept) {
+  CertifyPhases(ModuleOp module, Phase to, llvm::raw_ostream &log, std::string *kept)
+      : last(std::min(to, Phase::schedule)), log(log), kept(kept) {
     keepGlobal(module);
   }
   /// With a global graph that is at hand.
   CertifyPhases(OwningOpRef<ModuleOp> global, llvm::raw_ostream &log)
       : log(log), global(std::move(global)), isKept(true) {}
 
-  void runAfterPass(Pass *pass, Operation *op) override {
+  void runAfterPass(Pass *, Operation *op) override {
     auto module = dyn_cast<ModuleOp>(op);
     if (!module || module->getParentOp())
       return;
     keepGlobal(module);
-    if (pass->getArgument() != partition || !global)
+    Expected<Phase> phase = phaseOf(module);
+    if (!phase) {
+      llvm::consumeError(phase.takeError());
       return;
-    if (auto certificate = certify::certify(*global, module); succeeded(certificate)) {
-      certify::print(*certificate, log);
-      if (kept) {
-        llvm::raw_string_ostream os(*kept);
-        certificate->seconds.reset();
-        certify::print(*certificate, os);
-      }
     }
-    global = {};
+    if (!global || *phase == reached)
+      return;
+    reached = *phase;
+    if (reached == Phase::local || (reached == last && !dist::hasPrograms(module))) {
+      auto made = certify::certify(*global, module);
+      if (failed(made))
+        global = {};
+      else
+        certificate = *made;
+    }
+    if (reached == last && certificate && global)
+      report();
   }
 
 private:
+  void report() {
+    certify::print(*certificate, log);
+    if (kept) {
+      llvm::raw_string_ostream os(*kept);
+      certificate->seconds.reset();
+      certify::print(*certificate, os);
+    }
+    global = {};
+  }
   void keepGlobal(ModuleOp module) {
     auto phase = module->getAttrOfType<StringAttr>(phaseAttr);
     if (!isKept && phase && phase.getValue() == nameOf(Phase::step)) {
@@ -65,6 +80,8 @@ private:
     }
   }
 
+  Phase last = Phase::local, reached = Phase::train;
+  std::optional<certify::Certificate> certificate;
   llvm::raw_ostream &log;
   std::string *kept = nullptr;
   OwningOpRef<ModuleOp> global;
@@ -72,9 +89,9 @@ private:
 };
 } // namespace
 
-void certifyPhases(PassManager &manager, ModuleOp module, llvm::raw_ostream &log,
+void certifyPhases(PassManager &manager, ModuleOp module, Phase to, llvm::raw_ostream &log,
                    std::string *kept) {
-  manager.addInstrumentation(std::make_unique<CertifyPhases>(module, log, kept));
+  manager.addInstrumentation(std::make_unique<CertifyPhases>(module, to, log, kept));
 }
 
 /// The IR of a phase that an executable carries.
@@ -105,9 +122,20 @@ static std::string hashesOf(StringRef certificate) {
   return found.empty() ? "no hashes" : found;
 }
 
-/// An executable carries the graph and its shardings: partitioning makes the ranks' program of them
-/// again, which is the one that the executable was made of. A certificate that it carries must be of
-/// the same modules.
+/// Prints what was proved, which must be of the modules that a certificate names.
+static Error compareHashes(StringRef file, StringRef carried, StringRef proved,
+                           llvm::raw_ostream &os) {
+  if (!carried.empty() && hashesOf(carried) != hashesOf(proved))
+    return createStringError("'" + file + "' carries a certificate of " + hashesOf(carried) +
+                             ", but its IR, which is proved, is " + hashesOf(proved) +
+                             "; compile the model again with --certify");
+  os << proved;
+  return Error::success();
+}
+
+/// An executable that was certified carries the graph and the program of a rank. Others carry the graph's
+/// shardings, of which the passes make the program at phase local again. A certificate that it carries must
+/// be of the same modules.
 static Error certifyExecutable(StringRef file, MLIRContext &context, llvm::raw_ostream &os) {
   Expected<PhaseTexts> texts = readEmbeddedIr(file);
   if (!texts)
@@ -115,31 +143,34 @@ static Error certifyExecutable(StringRef file, MLIRContext &context, llvm::raw_o
   auto global = readCarried(*texts, Phase::step, file, context);
   if (!global)
     return global.takeError();
-  auto sharded = readCarried(*texts, Phase::dist, file, context);
-  if (!sharded)
-    return sharded.takeError();
   Expected<std::string> carried = readCertificate(file);
   if (!carried)
     return carried.takeError();
+  std::string proved;
+  llvm::raw_string_ostream log(proved);
+  Phase last = texts->rbegin()->first;
+  auto program = readCarried(*texts, last < Phase::local ? Phase::dist : last, file, context);
+  if (!program)
+    return program.takeError();
+  DiagnosticCollector diagnostics(context);
+  if (last >= Phase::local) {
+    auto certificate = certify::certify(**global, **program);
+    if (failed(certificate))
+      return diagnostics.take("not proved");
+    certify::print(*certificate, log);
+    return compareHashes(file, *carried, proved, os);
+  }
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, CompileOptions(), Phase::dist, Phase::local))
     return error;
-  std::string proved;
-  llvm::raw_string_ostream log(proved);
   manager.addInstrumentation(std::make_unique<CertifyPhases>(std::move(*global), log));
-  DiagnosticCollector diagnostics(context);
-  if (failed(manager.run(**sharded)) || diagnostics.hasErrors())
+  if (failed(manager.run(**program)) || diagnostics.hasErrors())
     return diagnostics.take("not proved");
-  if (!carried->empty() && hashesOf(*carried) != hashesOf(proved))
-    return createStringError("'" + file + "' carries a certificate of " + hashesOf(*carried) +
-                             ", but its IR, which is proved, is " + hashesOf(proved) +
-                             "; compile the model again with --certify");
-  os << proved;
-  return Error::success();
+  return compareHashes(file, *carried, proved, os);
 }
 
-/// A file of IR at a phase; `dumped`: or as --dump-ir wrote it after a pass.
-static Expected<OwningOpRef<ModuleOp>> readPhase(StringRef path, Phase wanted, StringRef dumped,
+/// A file of IR at one of the phases from `first` to `last`.
+static Expected<OwningOpRef<ModuleOp>> readPhase(StringRef path, Phase first, Phase last,
                                                  MLIRContext &context) {
   DiagnosticCollector diagnostics(context);
   OwningOpRef<ModuleOp> module = readModule(path, context);
@@ -148,20 +179,23 @@ static Expected<OwningOpRef<ModuleOp>> readPhase(StringRef path, Phase wanted, S
   Expected<Phase> phase = phaseOf(*module);
   if (!phase)
     return phase.takeError();
+  // --dump-ir writes programs as dist-partition makes them, between phases.
   auto after = (*module)->getAttrOfType<StringAttr>(dumpedAfterAttr);
-  if (after ? after.getValue() != dumped : *phase != wanted)
-    return createStringError("'" + path + "' is not IR at phase " + nameOf(wanted) +
-                             "; `meshwright compile --emit " + nameOf(wanted) + "` writes it");
+  bool isPartitioned = after && after.getValue() == "dist-partition" && first == Phase::local;
+  if (after ? !isPartitioned : *phase < first || *phase > last)
+    return createStringError("'" + path + "' is not IR at phase " + nameOf(first) +
+                             (first == last ? "" : llvm::Twine(" to ") + nameOf(last)) +
+                             "; `meshwright compile --emit " + nameOf(first) + "` writes it");
   return module;
 }
 
 Error certifyFiles(llvm::ArrayRef<std::string> files, MLIRContext &context, llvm::raw_ostream &os) {
   if (files.size() == 1)
     return certifyExecutable(files[0], context, os);
-  auto global = readPhase(files[0], Phase::step, "", context);
+  auto global = readPhase(files[0], Phase::step, Phase::step, context);
   if (!global)
     return global.takeError();
-  auto local = readPhase(files[1], Phase::local, partition, context);
+  auto local = readPhase(files[1], Phase::local, Phase::schedule, context);
   if (!local)
     return local.takeError();
   DiagnosticCollector diagnostics(context);

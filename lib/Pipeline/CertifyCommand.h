@@ -6,20 +6,22 @@
 #ifndef MESHWRIGHT_PIPELINE_CERTIFYCOMMAND_H
 #define MESHWRIGHT_PIPELINE_CERTIFYCOMMAND_H
 
+#include "meshwright/Phase.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
 
 namespace meshwright {
 
-/// Proves, when one of the passes that `manager` runs on `module` has made a rank's program, that
-/// all ranks compute with it what the module did at phase step. The certificate goes to `log` and,
+/// Proves, when the passes that `manager` runs on `module` have made a rank's program, that all
+/// ranks compute with it what the module did at phase step: at phase local, and at phase schedule, or
+/// `to` before it, if devices run one program there. The certificate goes to `log` and,
 /// without the time that it took, to `kept`, which may be null; without a proof there is an error.
-void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, llvm::raw_ostream &log,
-                   std::string *kept);
+void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, Phase to,
+                   llvm::raw_ostream &log, std::string *kept);
 
-/// `meshwright certify GLOBAL LOCAL`, or of an executable, whose program is made again from the
-/// sharded IR that it carries.
+/// `meshwright certify GLOBAL LOCAL`, or of an executable.
 llvm::Error certifyFiles(llvm::ArrayRef<std::string> files, mlir::MLIRContext &context,
                          llvm::raw_ostream &os);
 

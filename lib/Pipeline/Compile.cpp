@@ -317,7 +317,11 @@ namespace {
 /// Prints the module when it has reached one of the phases that readers ask for.
 class RecordPhases : public PassInstrumentation {
 public:
-  RecordPhases(ModuleOp module, PhaseTexts &texts) : texts(texts) { record(module); }
+  /// `certifies`: also the program that a certificate is of.
+  RecordPhases(ModuleOp module, bool certifies, PhaseTexts &texts)
+      : certifies(certifies), texts(texts) {
+    record(module);
+  }
 
   void runAfterPass(Pass *pass, Operation *op) override {
     if (auto module = dyn_cast<ModuleOp>(op); module && !op->getParentOp() && pass->getArgument() == "meshwright-phase")
@@ -327,7 +331,11 @@ public:
 private:
   void record(ModuleOp module) {
     Expected<Phase> phase = phaseOf(module);
-    bool isWanted = phase && *phase <= Phase::dist;
+    bool isProved = phase && certifies &&
+                    (*phase == Phase::local || (*phase == Phase::schedule && !dist::hasPrograms(module)));
+    bool isWanted = phase && (*phase <= Phase::dist || isProved);
+    if (isProved)
+      texts.erase(Phase::local);
     if (isWanted) {
       std::string &text = texts[*phase];
       text.clear();
@@ -337,6 +345,7 @@ private:
     llvm::consumeError(phase.takeError());
   }
 
+  bool certifies;
   PhaseTexts &texts;
 };
 } // namespace
@@ -423,9 +432,9 @@ Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions 
     if (Error error = dumpIrTo(manager, options.dumpIr, module))
       return std::move(error);
   if (options.certify)
-    certifyPhases(manager, module, log, record ? &record->certificate : nullptr);
+    certifyPhases(manager, module, to, log, record ? &record->certificate : nullptr);
   if (record)
-    manager.addInstrumentation(std::make_unique<RecordPhases>(module, record->texts));
+    manager.addInstrumentation(std::make_unique<RecordPhases>(module, options.certify, record->texts));
   DiagnosticCollector diagnostics(context, &log);
   if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");

@@ -29,10 +29,10 @@ TEST(Offset, OfPartsIsTheDevicesPosition) {
 
 TEST(Offset, AddsAndNegates) {
   Offset a = Offset::ofParts({0, 2}, 6, mesh), b = Offset::ofParts({1}, 6, mesh);
-  EXPECT_EQ(a.plus(b).plus(a.negated()), b);
-  EXPECT_FALSE(a.plus(a.negated()));
+  EXPECT_EQ(a.plus(b)->plus(a.negated()), b);
+  EXPECT_FALSE(*a.plus(a.negated()));
   // Six devices that each begin six elements behind another, but not along {0, 1}.
-  EXPECT_FALSE(a.plus(b).axesOfParts(6, mesh));
+  EXPECT_FALSE(a.plus(b)->axesOfParts(6, mesh));
 }
 
 TEST(Distribution, SaysWhatADeviceHas) {

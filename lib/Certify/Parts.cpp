@@ -1,0 +1,287 @@
+//===- Parts.cpp - parts of a tensor that are not equal ones in order --------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Parts.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include <algorithm>
+
+using llvm::ArrayRef;
+using namespace meshwright::certify;
+
+//===--- pieces -------------------------------------------------------------===//
+
+/// Appends a block, to the last one if it goes on there.
+static void append(Spans &blocks, const Span &block) {
+  if (block.size == 0)
+    return;
+  if (!blocks.empty()) {
+    Span &last = blocks.back();
+    if (last.isZeros() && block.isZeros()) {
+      last.size += block.size;
+      return;
+    }
+    if (!last.isZeros() && !block.isZeros()) {
+      int64_t stride = last.size > 1    ? last.stride
+                       : block.size > 1 ? block.stride
+                                        : block.first - last.first;
+      if (stride > 0 && block.first == last.first + last.size * stride &&
+          (block.size == 1 || block.stride == stride)) {
+        last = {last.first, last.size + block.size, stride};
+        return;
+      }
+    }
+  }
+  blocks.push_back(block);
+}
+
+Pieces Pieces::ofShards(const Axes &group, int64_t extent, const Mesh &mesh) {
+  Pieces pieces{group, {}};
+  int64_t devices = mesh.size(group), size = extent / devices;
+  for (int64_t p = 0; p < devices; ++p)
+    pieces.of.push_back({{p * size, size}});
+  return pieces;
+}
+
+int64_t Pieces::size() const {
+  int64_t size = 0;
+  for (const Span &block : of.front())
+    size += block.size;
+  return size;
+}
+
+bool Pieces::hasZeros() const {
+  return llvm::any_of(of, [](const Spans &blocks) {
+    return llvm::any_of(blocks, [](const Span &block) { return block.isZeros(); });
+  });
+}
+
+std::optional<std::vector<Span>> Pieces::single() const {
+  std::vector<Span> blocks;
+  for (const Spans &own : of) {
+    if (own.size() != 1 || own[0].isZeros())
+      return {};
+    blocks.push_back(own[0]);
+  }
+  return blocks;
+}
+
+Pieces Pieces::slice(int64_t from, int64_t rows) const {
+  Pieces result{group, {}};
+  for (const Spans &blocks : of) {
+    Spans &made = result.of.emplace_back();
+    int64_t begin = 0;
+    for (const Span &block : blocks) {
+      int64_t first = std::max(from, begin), end = std::min(from + rows, begin + block.size);
+      if (first < end)
+        append(made, {block.isZeros() ? -1 : block.first + (first - begin) * block.stride,
+                      end - first, block.stride});
+      begin += block.size;
+    }
+  }
+  return result;
+}
+
+Pieces Pieces::pad(int64_t from, int64_t rows) const {
+  Pieces result{group, {}};
+  int64_t own = size();
+  for (const Spans &blocks : of) {
+    Spans &made = result.of.emplace_back();
+    append(made, {-1, from});
+    for (const Span &block : blocks)
+      append(made, block);
+    append(made, {-1, rows - from - own});
+  }
+  return result;
+}
+
+std::optional<Pieces> Pieces::plus(const Pieces &other) const {
+  if (group != other.group || size() != other.size())
+    return {};
+  Pieces result{group, {}};
+  for (auto [mine, others] : llvm::zip_equal(of, other.of)) {
+    Spans &made = result.of.emplace_back();
+    size_t i = 0, j = 0;
+    int64_t inLeft = 0, inRight = 0; // elements of the blocks that are behind us
+    while (i < mine.size() && j < others.size()) {
+      const Span &left = mine[i], &right = others[j];
+      if (!left.isZeros() && !right.isZeros())
+        return {};
+      int64_t count = std::min(left.size - inLeft, right.size - inRight);
+      const Span &block = left.isZeros() ? right : left;
+      int64_t done = left.isZeros() ? inRight : inLeft;
+      append(made,
+             {block.isZeros() ? -1 : block.first + done * block.stride, count, block.stride});
+      inLeft += count;
+      inRight += count;
+      if (inLeft == left.size) {
+        ++i;
+        inLeft = 0;
+      }
+      if (inRight == right.size) {
+        ++j;
+        inRight = 0;
+      }
+    }
+  }
+  return result;
+}
+
+Pieces Pieces::permuted(ArrayRef<int64_t> from) const {
+  Pieces result{group, {}};
+  for (int64_t device : from)
+    result.of.push_back(of[device]);
+  return result;
+}
+
+//===--- pairs of queries and keys ------------------------------------------===//
+
+bool View::sees(const Span &queries, const Span &keys) const {
+  for (int64_t i = 0; i < queries.size; ++i) {
+    int64_t query = queries.first + i * queries.stride, first = 0, last = this->keys - 1;
+    if (causal)
+      last = std::min(last, query);
+    if (window) {
+      first = std::max(first, query - window + 1);
+      if (!causal)
+        last = std::min(last, query + window - 1);
+    }
+    if (chunk) {
+      first = std::max(first, query / chunk * chunk);
+      last = std::min(last, query / chunk * chunk + chunk - 1);
+    }
+    // The first key of the block that is not before `first`.
+    int64_t index = std::max<int64_t>(0, (first - keys.first + keys.stride - 1) / keys.stride);
+    if (first <= keys.first)
+      index = 0;
+    if (index < keys.size && keys.first + index * keys.stride <= last)
+      return true;
+  }
+  return false;
+}
+
+std::optional<Terms> Terms::plus(const Terms &other) const {
+  if (kind != other.kind || side != other.side || group != other.group || !(view == other.view))
+    return {};
+  Terms result = *this;
+  for (auto [pairs, more] : llvm::zip_equal(result.of, other.of))
+    pairs.append(more);
+  return result;
+}
+
+Terms Terms::permuted(ArrayRef<int64_t> from) const {
+  Terms result = *this;
+  result.of.clear();
+  for (int64_t device : from)
+    result.of.push_back(of[device]);
+  return result;
+}
+
+namespace {
+/// How often each index of a dimension is in some blocks.
+class Counts {
+public:
+  explicit Counts(int64_t extent) : counts(extent) {}
+  /// Whether all indices of the block are in the dimension.
+  bool add(const Span &block) {
+    for (int64_t i = 0; i < block.size; ++i) {
+      int64_t index = block.first + i * block.stride;
+      if (index < 0 || index >= int64_t(counts.size()))
+        return false;
+      ++counts[index];
+    }
+    return true;
+  }
+  /// The first index that is there twice, or -1.
+  int64_t twice() const {
+    auto found = llvm::find_if(counts, [](int count) { return count > 1; });
+    return found == counts.end() ? -1 : found - counts.begin();
+  }
+  int operator[](int64_t index) const { return counts[index]; }
+  /// The intervals of indices of `domain` that are in no block.
+  Spans missing(const Span &domain) const {
+    Spans blocks;
+    for (int64_t i = 0; i < domain.size; ++i) {
+      int64_t index = domain.first + i * domain.stride;
+      if (counts[index] == 0)
+        append(blocks, {index, 1});
+    }
+    return blocks;
+  }
+
+private:
+  std::vector<int> counts;
+};
+} // namespace
+
+static std::string str(const Span &block) {
+  std::string text = std::to_string(block.first);
+  if (block.size == 1)
+    return text;
+  text += " to " + std::to_string(block.first + (block.size - 1) * block.stride);
+  return block.stride == 1 ? text : text + " in steps of " + std::to_string(block.stride);
+}
+
+/// What is missing, or there twice, of the pairs of a query and a key that sees it.
+static std::string flawOf(ArrayRef<Terms::Pair> pairs, const Span &queries, const Span &keys,
+                          const View &view) {
+  std::vector<std::pair<Span, Spans>> byQueries;
+  for (const Terms::Pair &pair : pairs) {
+    auto found = llvm::find_if(byQueries, [&](auto &of) { return of.first == pair.queries; });
+    if (found == byQueries.end())
+      byQueries.push_back({pair.queries, {pair.keys}});
+    else
+      found->second.push_back(pair.keys);
+  }
+  Counts ofQueries(view.queries);
+  for (auto &[block, others] : byQueries)
+    if (!ofQueries.add(block))
+      return "has queries that are none";
+  if (int64_t query = ofQueries.twice(); query >= 0)
+    return "has query " + std::to_string(query) + " in two blocks of queries";
+  for (auto &[block, blocks] : byQueries) {
+    Counts ofKeys(view.keys);
+    for (const Span &own : blocks)
+      if (!ofKeys.add(own))
+        return "has keys that are none";
+    if (int64_t key = ofKeys.twice(); key >= 0)
+      return "has key " + std::to_string(key) + " twice for queries " + str(block);
+    for (const Span &gap : ofKeys.missing(keys))
+      if (view.sees(block, gap))
+        return "lacks keys " + str(gap) + " for queries " + str(block);
+  }
+  for (const Span &gap : ofQueries.missing(queries))
+    if (view.sees(gap, keys))
+      return "lacks queries " + str(gap) + " for keys " + str(keys);
+  return "";
+}
+
+std::string Terms::flaw(const std::optional<Pieces> &parts) const {
+  Span allQueries = {0, view.queries}, allKeys = {0, view.keys};
+  if (side == none) {
+    Pairs all;
+    for (const Pairs &pairs : of)
+      all.append(pairs);
+    return flawOf(all, allQueries, allKeys, view);
+  }
+  std::optional<std::vector<Span>> blocks;
+  if (parts && parts->group == group)
+    blocks = parts->single();
+  if (!blocks)
+    return "is divided otherwise than its terms";
+  for (auto [pairs, block] : llvm::zip_equal(of, *blocks)) {
+    for (const Pair &pair : pairs)
+      if ((side == queries ? pair.queries : pair.keys) != block)
+        return "has terms of " + str(side == queries ? pair.queries : pair.keys) + " beside those of " +
+               str(block);
+    std::string flaw = flawOf(pairs, side == queries ? block : allQueries,
+                              side == keys ? block : allKeys, view);
+    if (!flaw.empty())
+      return flaw;
+  }
+  return "";
+}

@@ -1,0 +1,126 @@
+//===- Parts.h - parts of a tensor that are not equal ones in order ----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Between a few ops of a program devices have other parts of a tensor than those of a
+// sharding: the part that has come to them in a ring, a chunk of a part, or every n-th
+// element. And attention of some keys gives terms: of the sum that a gradient is, or of
+// the softmax. These are tables by the position of a device in its group, so that no
+// formula of the passes that make such programs is needed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CERTIFY_PARTS_H
+#define MESHWRIGHT_CERTIFY_PARTS_H
+
+#include "Dist/Sharding.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshwright::certify {
+
+using dist::Axes;
+using dist::Mesh;
+
+/// The indices first, first + stride, .. of a dimension; zeros, at none of its indices, where
+/// `first` is below 0.
+struct Span {
+  int64_t first, size, stride = 1;
+  bool isZeros() const { return first < 0; }
+  bool operator==(const Span &other) const {
+    return first == other.first && size == other.size && (stride == other.stride || size == 1);
+  }
+  bool operator!=(const Span &other) const { return !(*this == other); }
+};
+using Spans = llvm::SmallVector<Span, 2>;
+
+/// Which indices of a dimension a device has, one block after the other, by its position along the
+/// axes of `group`, major first. All devices have as many.
+struct Pieces {
+  Axes group;
+  std::vector<Spans> of;
+
+  /// Those of a dimension that is sharded over `group` in equal parts, in order.
+  static Pieces ofShards(const Axes &group, int64_t extent, const Mesh &mesh);
+  /// How many a device has.
+  int64_t size() const;
+  bool hasZeros() const;
+  /// The span of each device, if each has one, which is not zeros.
+  std::optional<std::vector<Span>> single() const;
+  /// Of what each device has, `rows` from `from` on.
+  Pieces slice(int64_t from, int64_t rows) const;
+  /// What each device has with zeros around it: `rows` in all, its own from `from` on.
+  Pieces pad(int64_t from, int64_t rows) const;
+  /// The sum with a tensor of the same elements, where in each place one of both is zeros.
+  std::optional<Pieces> plus(const Pieces &other) const;
+  /// What the devices have after device p has got what device from[p] has.
+  Pieces permuted(llvm::ArrayRef<int64_t> from) const;
+
+  bool operator==(const Pieces &other) const { return group == other.group && of == other.of; }
+  bool operator!=(const Pieces &other) const { return !(*this == other); }
+};
+
+/// Which keys a query of attention may see: no fewer than it does, whatever data says.
+struct View {
+  int64_t queries = 0, keys = 0, window = 0, chunk = 0;
+  bool causal = false;
+
+  /// Whether a query of one block may see a key of the other.
+  bool sees(const Span &queries, const Span &keys) const;
+  bool operator==(const View &other) const {
+    return queries == other.queries && keys == other.keys && window == other.window &&
+           chunk == other.chunk && causal == other.causal;
+  }
+};
+
+/// The value is not its expression, but the terms of it that belong to some pairs of a query and a
+/// key. A pair is all queries of a block with all keys of another.
+struct Terms {
+  struct Pair {
+    Span queries, keys;
+    bool operator==(const Pair &other) const {
+      return queries == other.queries && keys == other.keys;
+    }
+  };
+  using Pairs = llvm::SmallVector<Pair, 4>;
+  enum Kind {
+    sum,    ///< of a gradient
+    softmax ///< the mean of values over some keys, or the logarithm of their part of the denominator
+  };
+  /// Of what the device has elements: the dimension that is divided over `group`.
+  enum Side { queries, keys, none };
+
+  Kind kind = sum;
+  Side side = none;
+  Axes group;
+  View view;
+  std::vector<Pairs> of; ///< by position along `group`
+
+  /// The terms of both; none if these are not terms of one value.
+  std::optional<Terms> plus(const Terms &other) const;
+  Terms permuted(llvm::ArrayRef<int64_t> from) const;
+  /// What is missing, or there twice, of all terms of `parts`, or with `side` none of all devices
+  /// together; empty if nothing.
+  std::string flaw(const std::optional<Pieces> &parts) const;
+  bool operator==(const Terms &other) const {
+    return kind == other.kind && side == other.side && group == other.group && view == other.view &&
+           of == other.of;
+  }
+  bool operator!=(const Terms &other) const { return !(*this == other); }
+};
+
+/// The elements of the first `dims` dimensions that a device has, in row-major order, are divided
+/// into `count` equal chunks, each of which has all its elements in the last of these dimensions.
+/// The tensor is all chunks, stacked, or the one whose number is the position along `axis`.
+struct Chunks {
+  int64_t count, dims;
+  std::optional<unsigned> axis; ///< none if all are stacked
+  bool operator==(const Chunks &other) const {
+    return count == other.count && dims == other.dims && axis == other.axis;
+  }
+};
+
+} // namespace meshwright::certify
+
+#endif // MESHWRIGHT_CERTIFY_PARTS_H
