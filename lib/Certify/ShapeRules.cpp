@@ -502,10 +502,6 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
     results[0].type.chunks = chunks;
     return success();
   }
-  if (auto stripes = reshapeStripes(op, operands[0], checker)) {
-    results.push_back(*stripes);
-    return success();
-  }
   if (operands[0].expression->name == "zero" && op.getType().getRank() == 1) {
     results.push_back(operands[0]);
     results[0].type = Distribution::replicated({1});
@@ -522,7 +518,7 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
   StringRef name = op->getName().getStringRef();
-  std::optional<Fact> first;
+  std::optional<Fact> first, stripes = reshapeStripes(op, operands[0], checker);
   const Distribution parts = type;
   if (failed(withoutParts(op, operands[0], checker)))
     return failure();
@@ -549,6 +545,10 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
       results.push_back(*first);
       return success();
     }
+  }
+  if (stripes) {
+    results.push_back(*stripes);
+    return success();
   }
   if (!first)
     return checker.refuse(op) << "makes " << op.getType() << " of " << Checker::nameOf(op, 0)

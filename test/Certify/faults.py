@@ -40,10 +40,18 @@ STRATEGIES = {
     "padded-zero1-dropout": "--mesh data=2,tensor=3 --zero 1 --sequence-parallel --dropout 0.1",
     "padded-uneven": "--mesh tensor=4 --microbatches 2",
     "padded-zero3": "--mesh data=4 --zero 3",
+    "ring": "--mesh data=2,context=4 --context-balance none --zero 1",
+    "ring-zigzag-dropout": "--mesh context=4 --dropout 0.1",
+    "ring-striped": "--mesh context=4 --context-balance striped",
+    "ring-latents": "--mesh context=4 --context-balance none",
+    "ring-hybrid": "--mesh context=2x2 --context-parallel hybrid",
+    "balanced-queries": "--mesh context=4 --context-parallel gather",
+    "loss-chunks": "--mesh data=2,tensor=2 --loss-parts 4",
 }
 # Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
 MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3"),
-          "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-odd", "bloom"), "padded-zero3": ("gpt2-odd", "olmoe")}
+          "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-odd", "bloom"), "padded-zero3": ("gpt2-odd", "olmoe"),
+          "ring": ("llama", "gpt-oss"), "ring-latents": ("deepseek-v2", "deepseek-v2")}
 NAME = r"%[\w.$-]+"
 # What is not linear, so that a sum must be complete before it.
 NONLINEAR = ("log", "exp", "gelu", "silu", "add")
@@ -159,6 +167,37 @@ class Program:
                 yield "padding", self.replaced(at, "    " + statement.replace(" rows", " from 1 rows", 1))
         if found := re.search(r" heads (\d+) queries", statement):
             yield "padding", self.replaced(at, "    " + statement.replace(found[0], f" heads {int(found[1]) + 1} queries", 1))
+        if found := re.match(rf"{NAME} = dist\.permute ({NAME}(?:#\d+)?) from \[(.*?)\]", statement):
+            yield "not moved", self.renamed(at, result, found[1])
+            ranks = [int(r) for r in found[2].split(", ")]
+            if (other := [ranks.index(p) for p in range(len(ranks))]) != ranks:
+                yield "direction", self.replaced(at, "    " + statement.replace(f"[{found[2]}]", str(other)))
+            yield "direction", self.replaced(at, "    " + statement.replace(f"[{found[2]}]", str(ranks[1:] + ranks[:1])))
+        if found := re.match(rf"({NAME}), ({NAME}) = train\.attention .* before\(({NAME}), ({NAME})\)", statement):
+            without = self.renamed(at, found[1], found[3]).splitlines()
+            use = re.compile(re.escape(found[2]) + r"(?![\w.$#:-])")
+            yield "step", "\n".join(use.sub(lambda _: found[4], s) if at <= i < self.ends[at] - 1 else s for i, s in enumerate(without)) + "\n"
+            shorter = statement.replace(f" before({found[3]}, {found[4]})", "", 1)
+            yield "step", self.replaced(at, "    " + re.sub(r", tensor<\S+, tensor<\S+\) -> ", ") -> ", shorter, count=1))
+        if found := re.match(rf"{NAME}(?:, {NAME})* = train\.attention(?:_grad)? (?:{NAME}, )*?({NAME}), ({NAME}), .* query_offset ({NAME}) key_offset ({NAME})", statement):
+            yield "positions", self.replaced(at, "    " + statement.replace(f"key_offset {found[4]}", f"key_offset {found[3]}", 1))
+            yield "positions", self.replaced(at, "    " + statement.replace(f"query_offset {found[3]}", f"query_offset {found[4]}", 1))
+        if found := re.match(rf"{NAME}(?:, {NAME})* = train\.attention(_grad)? ({NAME}(?:#\d+)?(?:, {NAME}(?:#\d+)?)*)", statement):
+            # The keys of another step: what the op reads, moved once more, or before it was moved.
+            operands = found[2].split(", ")
+            key = operands[2 if found[1] else 1]
+            others = []
+            for s in self.statements[at - 60 : at]:
+                if moved := re.match(rf"\s+({NAME}) = dist\.permute ({NAME}(?:#\d+)?) from", s):
+                    others += [moved[2]] if moved[1] == key else [moved[1]] if moved[2] == key else []
+            for other in others:
+                yield "stale", self.replaced(at, "    " + statement.replace(f" {key},", f" {other},", 1))
+        if found := re.search(r" (?:key|query)_stride (\d+)", statement):
+            yield "positions", self.replaced(at, "    " + statement.replace(found[0], found[0].replace(found[1], "1"), 1))
+        if found := re.match(rf"{NAME} = train\.add ({NAME}(?:#\d+)?), ({NAME}(?:#\d+)?) : \((.*), (.*)\) -> (.*)", statement):
+            if found[3] == found[4] == found[5]:
+                yield "term", self.renamed(at, result, found[1])
+                yield "term", self.renamed(at, result, found[2])
         if " causal" in statement:
             yield "mask", self.replaced(at, "    " + statement.replace(" causal", "", 1))
         if "train.repeat" in statement and " reverse" in statement:
