@@ -25,6 +25,7 @@ struct Certificate {
   uint64_t globalHash = 0, localHash = 0; ///< XXH3 of the modules' text
   std::string mesh, phase; ///< the phase of the program
   unsigned functions = 0, outputs = 0, variables = 0;
+  unsigned programs = 1; ///< of a pipeline's stages
   unsigned localOps = 0;
   std::optional<double> seconds;
   std::set<std::string> kernels;  ///< ops whose own definition is assumed on one device

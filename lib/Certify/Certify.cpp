@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Certify.h"
 
-#include "Certify/Checker.h"
+#include "Certify/Stages.h"
 #include "Dist/Dist.h"
-#include "Dist/Programs.h"
 #include "Train/Train.h"
 #include "meshwright/Phase.h"
 
@@ -26,30 +25,35 @@ namespace {
 /// One check of two modules.
 class Certifier {
 public:
-  Certifier(ModuleOp global, ModuleOp local, const Mesh &mesh)
-      : before(proof, global, Mesh()), after(proof, local, mesh), global(global), local(local) {}
+  Certifier(ModuleOp global, ModuleOp local)
+      : before(proof, global, Mesh()), global(global), local(local) {}
 
-  LogicalResult run(Certificate &certificate);
+  LogicalResult run(const Mesh &mesh, Certificate &certificate);
 
 private:
   LogicalResult readVariables();
-  LogicalResult readInputs(func::FuncOp of, func::FuncOp by, SmallVectorImpl<Fact> &expected,
-                           SmallVectorImpl<Fact> &found);
-  LogicalResult compareResults(func::FuncOp of, func::FuncOp by, Facts expected, Facts found);
-  LogicalResult compareState(func::FuncOp of, func::FuncOp by);
+  LogicalResult readVariables(Checker &after);
+  LogicalResult readInputs(func::FuncOp of, func::FuncOp by, Checker &after,
+                           SmallVectorImpl<Fact> &expected, SmallVectorImpl<Fact> &found);
+  LogicalResult compareResults(func::FuncOp of, func::FuncOp by, Checker &after, Facts expected,
+                               Facts found);
+  LogicalResult compareState(func::FuncOp of, func::FuncOp by, Checker &after);
+  LogicalResult compareFunction(func::FuncOp of, Certificate &certificate);
   /// Says where the two programs first differ.
   InFlightDiagnostic differ(Operation *at, const llvm::Twine &what, const Expression *expected,
                             const Expression *found);
 
   /// How the program holds a value of type `type`, by the attribute `dist.global`, and of variables
   /// that are padded with zeros `dist.logical`.
-  FailureOr<Distribution> held(Operation *op, Type local, Attribute global, Type expected,
-                               Attribute logical = {});
+  FailureOr<Distribution> held(Operation *op, Checker &after, Type local, Attribute global,
+                               Type expected, Attribute logical = {});
 
   Proof proof;
-  Checker before, after;
+  Checker before;
+  Programs programs;
   ModuleOp global, local;
-  llvm::MapVector<StringRef, Fact> initialBefore, initialAfter;
+  llvm::MapVector<StringRef, Fact> initialBefore;
+  std::map<const Checker *, llvm::MapVector<StringRef, Fact>> initialAfter; ///< of each program
   unsigned firstOfLocal = 0;
 };
 } // namespace
@@ -61,8 +65,8 @@ static uint64_t hashOf(ModuleOp module) {
   return llvm::xxh3_64bits(text);
 }
 
-FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attribute,
-                                        Type expected, Attribute logical) {
+FailureOr<Distribution> Certifier::held(Operation *op, Checker &after, Type type,
+                                        Attribute attribute, Type expected, Attribute logical) {
   auto global = RankedTensorType();
   if (auto typed = dyn_cast_or_null<TypeAttr>(attribute))
     global = dyn_cast<RankedTensorType>(typed.getValue());
@@ -103,6 +107,9 @@ FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attr
       axes = after.without1(dim);
       after.sharding.insert(axes.begin(), axes.end());
     }
+    if (after.fixed && on.uses(*after.fixed))
+      return emitError(op->getLoc()) << "not proved: dist.global is divided along "
+                                     << after.mesh.str({*after.fixed}) << ", in a stage's program";
   }
   for (int64_t dim = 0; dim < result.rank(); ++dim)
     if (result.shape[dim] % after.mesh.size(result.dims[dim]) ||
@@ -111,13 +118,23 @@ FailureOr<Distribution> Certifier::held(Operation *op, Type type, Attribute attr
   return result;
 }
 
+/// Each variable of the global graph must be one of a program, and several stages may have it.
 LogicalResult Certifier::readVariables() {
+  for (auto &program : programs.all)
+    if (failed(readVariables(*program)))
+      return failure();
+  unsigned count = llvm::range_size(global.getOps<train::VariableOp>());
+  if (count != initialBefore.size())
+    return emitError(local.getLoc()) << "not proved: the global graph has " << count
+                                     << " variables, the program " << initialBefore.size();
+  return success();
+}
+
+LogicalResult Certifier::readVariables(Checker &after) {
   llvm::StringMap<train::VariableOp> variables;
   for (auto variable : global.getOps<train::VariableOp>())
     variables[variable.getSymName()] = variable;
-  unsigned count = 0;
-  for (auto variable : local.getOps<train::VariableOp>()) {
-    ++count;
+  for (auto variable : after.module.getOps<train::VariableOp>()) {
     auto found = variables.find(variable.getSymName());
     if (found == variables.end())
       return after.refuse(variable)
@@ -131,7 +148,7 @@ LogicalResult Certifier::readVariables() {
       return after.refuse(variable)
              << "@" << variable.getSymName() << " starts otherwise than in the global graph";
     auto type =
-        held(variable, variable.getTensorType(), variable->getAttr(dist::DistDialect::globalAttr),
+        held(variable, after, variable.getTensorType(), variable->getAttr(dist::DistDialect::globalAttr),
              original.getTensorType(), variable->getAttr(dist::DistDialect::logicalAttr));
     if (failed(type))
       return failure();
@@ -142,11 +159,8 @@ LogicalResult Certifier::readVariables() {
                     original.getTensorType().getElementType(), original.getTensorType().getShape());
     initialBefore[original.getSymName()] = {expression,
                                             Distribution::replicated(expression->shape)};
-    initialAfter[variable.getSymName()] = {expression, *type};
+    initialAfter[&after][variable.getSymName()] = {expression, *type};
   }
-  if (count != variables.size())
-    return emitError(local.getLoc()) << "not proved: the global graph has " << variables.size()
-                                     << " variables, the program " << count;
   return success();
 }
 
@@ -180,8 +194,8 @@ InFlightDiagnostic Certifier::differ(Operation *at, const llvm::Twine &what,
                                  << expected->name;
 }
 
-LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Facts expected,
-                                        Facts found) {
+LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Checker &program,
+                                        Facts expected, Facts found) {
   Operation *end = by.getBody().front().getTerminator();
   for (unsigned index = 0; index < found.size(); ++index) {
     StringRef name = train::outputName(by, index);
@@ -189,17 +203,17 @@ LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Facts 
                         " of @" + by.getSymName())
                            .str();
     auto type =
-        held(by, by.getResultTypes()[index], by.getResultAttr(index, dist::DistDialect::globalAttr),
+        held(by, program, by.getResultTypes()[index], by.getResultAttr(index, dist::DistDialect::globalAttr),
              of.getResultTypes()[index]);
     if (failed(type))
       return failure();
     Fact before = expected[index], after = found[index];
     pin(before, of.getBody().front().getTerminator()->getOperand(index), this->before);
-    pin(after, end->getOperand(index), this->after);
+    pin(after, end->getOperand(index), program);
     if (after.offset || after.type != *type)
       return emitError(end->getLoc())
-             << "not proved: " << what << " is " << after.type.str(this->after.mesh)
-             << ", but should be " << type->str(this->after.mesh);
+             << "not proved: " << what << " is " << after.type.str(program.mesh)
+             << ", but should be " << type->str(program.mesh);
     if (before.expression != after.expression)
       return differ(end, what, before.expression, after.expression);
   }
@@ -216,7 +230,7 @@ static train::SetOp lastWrite(func::FuncOp function, StringRef name) {
   return last;
 }
 
-LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by) {
+LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by, Checker &after) {
   for (auto &[name, fact] : after.state) {
     Fact expected = before.state.lookup(name), found = fact;
     train::SetOp write = lastWrite(by, name), original = lastWrite(of, name);
@@ -226,7 +240,7 @@ LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by) {
       pin(expected, original.getValue(), before);
     Operation *at = write ? write.getOperation() : by.getOperation();
     std::string what = ("@" + name + " after @" + by.getSymName()).str();
-    const Distribution &type = initialAfter.find(name)->second.type;
+    const Distribution &type = initialAfter[&after].find(name)->second.type;
     if (found.offset || found.type != type)
       return emitError(at->getLoc())
              << "not proved: " << what << " is " << found.type.str(after.mesh)
@@ -237,7 +251,7 @@ LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by) {
   return success();
 }
 
-LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by,
+LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by, Checker &after,
                                     SmallVectorImpl<Fact> &expected, SmallVectorImpl<Fact> &found) {
   if (of.getNumArguments() != by.getNumArguments() || of.getNumResults() != by.getNumResults())
     return emitError(by.getLoc())
@@ -256,7 +270,7 @@ LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by,
     const Expression *input =
         before.make(of.getArgument(index).getLoc(), "input", Builder(of).getI64IntegerAttr(index),
                     {}, type.getElementType(), type.getShape());
-    auto part = held(by, by.getArgumentTypes()[index],
+    auto part = held(by, after, by.getArgumentTypes()[index],
                      by.getArgAttr(index, dist::DistDialect::globalAttr), type);
     if (failed(part))
       return failure();
@@ -266,39 +280,60 @@ LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by,
   return success();
 }
 
+LogicalResult Certifier::compareFunction(func::FuncOp of, Certificate &certificate) {
+  FactList inputs, expected;
+  std::vector<FactList> parts, found;
+  SmallVector<func::FuncOp> functions;
+  for (auto &program : programs.all) {
+    auto by = SymbolTable(program->module).lookup<func::FuncOp>(of.getSymName());
+    if (!by)
+      return emitError(program->module.getLoc())
+             << "not proved: the program has no @" << of.getSymName();
+    functions.push_back(by);
+    inputs.clear();
+    if (failed(readInputs(of, by, *program, inputs, parts.emplace_back())))
+      return failure();
+    program->state = initialAfter[program.get()];
+  }
+  before.state = initialBefore;
+  if (failed(before.run(of, inputs, expected)))
+    return failure();
+  firstOfLocal = proof.expressions.size();
+  proof.ops = 0;
+  if (failed(programs.run(of.getSymName(), parts, found)))
+    return failure();
+  for (auto [program, by, results] : llvm::zip_equal(programs.all, functions, found))
+    if (failed(compareResults(of, by, *program, expected, results)) ||
+        failed(compareState(of, by, *program)))
+      return failure();
+  ++certificate.functions;
+  certificate.outputs += expected.size();
+  certificate.localOps += proof.ops;
+  return success();
+}
+
 /// Programs are the functions that are not private: a step, and an evaluation.
-LogicalResult Certifier::run(Certificate &certificate) {
+LogicalResult Certifier::run(const Mesh &mesh, Certificate &certificate) {
+  auto found = Programs::of(local, mesh, proof);
+  if (failed(found))
+    return failure();
+  programs = std::move(*found);
+  before.unrolls = programs.all.size() > 1;
   if (failed(readVariables()))
     return failure();
-  SymbolTable globals(global), locals(local);
-  for (auto of : global.getOps<func::FuncOp>()) {
-    if (of.isPrivate())
-      continue;
-    auto by = locals.lookup<func::FuncOp>(of.getSymName());
-    if (!by)
-      return emitError(local.getLoc()) << "not proved: the program has no @" << of.getSymName();
-    FactList inputs, parts, expected, found;
-    if (failed(readInputs(of, by, inputs, parts)))
+  SymbolTable globals(global);
+  for (auto of : global.getOps<func::FuncOp>())
+    if (!of.isPrivate() && failed(compareFunction(of, certificate)))
       return failure();
-    before.state = initialBefore;
-    after.state = initialAfter;
-    if (failed(before.run(of, inputs, expected)))
-      return failure();
-    firstOfLocal = proof.expressions.size();
-    proof.ops = 0;
-    if (failed(after.run(by, parts, found)) || failed(compareResults(of, by, expected, found)) ||
-        failed(compareState(of, by)))
-      return failure();
-    ++certificate.functions;
-    certificate.outputs += found.size();
-    certificate.localOps += proof.ops;
-  }
-  for (auto by : local.getOps<func::FuncOp>())
-    if (!by.isPrivate() && !globals.lookup<func::FuncOp>(by.getSymName()))
-      return emitError(by.getLoc()) << "not proved: the global graph has no @" << by.getSymName();
+  for (auto &program : programs.all)
+    for (auto by : program->module.getOps<func::FuncOp>())
+      if (!by.isPrivate() && !globals.lookup<func::FuncOp>(by.getSymName()))
+        return emitError(by.getLoc())
+               << "not proved: the global graph has no @" << by.getSymName();
   if (!certificate.functions)
     return emitError(global.getLoc()) << "not proved: the global graph has no program";
-  certificate.variables = after.state.size();
+  certificate.programs = programs.all.size();
+  certificate.variables = initialBefore.size();
   certificate.kernels = proof.kernels;
   certificate.rewrites = proof.rewrites;
   return success();
@@ -310,8 +345,6 @@ FailureOr<Certificate> certify::certify(ModuleOp global, ModuleOp local) {
   if (!meshOp)
     return failure();
   Mesh mesh = meshOp.getMesh();
-  if (dist::hasPrograms(local))
-    return emitError(local.getLoc()) << "not proved: devices run several programs, for which there is no rule";
   Certificate certificate;
   if (auto phase = local->getAttrOfType<StringAttr>(phaseAttr))
     certificate.phase = phase.getValue();
@@ -321,7 +354,7 @@ FailureOr<Certificate> certify::certify(ModuleOp global, ModuleOp local) {
       ",");
   certificate.globalHash = hashOf(global);
   certificate.localHash = hashOf(local);
-  if (failed(Certifier(global, local, mesh).run(certificate)))
+  if (failed(Certifier(global, local).run(mesh, certificate)))
     return failure();
   certificate.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -339,7 +372,9 @@ void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
      << "  global graph        " << llvm::format_hex(certificate.globalHash, 18) << "\n"
      << "  program of a rank   " << llvm::format_hex(certificate.localHash, 18)
      << (certificate.phase.empty() ? "" : " at phase " + certificate.phase) << "\n"
-     << "  programs            " << certificate.functions << ", " << certificate.localOps
+     << "  programs            " << certificate.functions
+     << (certificate.programs > 1 ? " of " + std::to_string(certificate.programs) + " stages" : "")
+     << ", " << certificate.localOps
      << " ops checked\n";
   if (certificate.seconds)
     os << "  seconds             " << llvm::format("%.3f", *certificate.seconds) << "\n";

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Certify/Checker.h"
 
+#include "Dist/Dist.h"
+
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -42,6 +44,32 @@ std::optional<double> certify::valueIn(llvm::APFloat value, Type element) {
       llvm::APFloat::opOK)
     return {};
   return double(integer.getSExtValue());
+}
+
+static constexpr StringRef sumName = "sum";
+
+bool certify::isSum(const Expression *expression) { return expression->name == sumName; }
+
+/// The terms of a sum, and of sums in it.
+static void addTerms(const Expression *x, SmallVectorImpl<const Expression *> &terms) {
+  bool isAdd = x->name == "train.add" && llvm::all_of(x->operands, [&](auto *operand) {
+                 return operand->shape == x->shape && operand->element == x->element;
+               });
+  if (!isAdd && !isSum(x)) {
+    terms.push_back(x);
+    return;
+  }
+  for (const Expression *operand : x->operands)
+    addTerms(operand, terms);
+}
+
+const Expression *Checker::sum(Location location, Operands of, Type element,
+                               ArrayRef<int64_t> shape) {
+  SmallVector<const Expression *> terms;
+  for (const Expression *x : of)
+    addTerms(x, terms);
+  llvm::sort(terms, [](auto *a, auto *b) { return a->number < b->number; });
+  return make(location, sumName, {}, terms, element, shape);
 }
 
 const Expression *Checker::fill(Location location, double value, Type element, int64_t rank) {
@@ -154,6 +182,9 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
   auto rule = dyn_cast<CertifiableOpInterface>(op);
   if (!rule)
     return refuse(&op) << "has no rule";
+  if (auto group = op.getAttrOfType<dist::GroupAttr>("group");
+      group && fixed && llvm::is_contained(group.on(mesh), *fixed))
+    return refuse(&op) << "works along " << mesh.str({*fixed}) << ", inside of a stage's program";
   FactList operands, results;
   for (Value operand : op.getOperands())
     operands.push_back(facts.lookup(operand));
@@ -175,6 +206,10 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
   if (results.size() != op.getNumResults())
     return refuse(&op) << "has a rule for " << results.size() << " of its " << op.getNumResults()
                        << " results";
+  return assign(op, results, facts);
+}
+
+LogicalResult Checker::assign(Operation &op, Facts results, llvm::DenseMap<Value, Fact> &facts) {
   if (failed(checkTypes(op, results)))
     return failure();
   for (auto [result, fact] : llvm::zip(op.getResults(), results))

@@ -65,6 +65,10 @@ public:
   std::set<unsigned> sharding;
   /// Extents with padding that variables and inputs have, and without.
   std::set<std::pair<int64_t, int64_t>> padded;
+  /// The axis along which the devices of this program have one coordinate: of a pipeline stage.
+  std::optional<unsigned> fixed;
+  /// Whether loops over microbatches are written out, as schedules of stages have them.
+  bool unrolls = false;
   /// The loops over rounds around the op.
   llvm::SmallVector<Rounds, 1> rounds;
 
@@ -82,6 +86,9 @@ public:
                          unsigned result, llvm::ArrayRef<int64_t> shape);
   const Expression *make(mlir::Location location, llvm::StringRef name, mlir::Attribute attributes,
                          Operands operands, mlir::Type element, llvm::ArrayRef<int64_t> shape);
+  /// A sum, whatever the order and the grouping of its terms.
+  const Expression *sum(mlir::Location location, Operands terms, mlir::Type element,
+                        llvm::ArrayRef<int64_t> shape);
   /// A constant of any extents.
   const Expression *fill(mlir::Location location, double value, mlir::Type element, int64_t rank);
 
@@ -93,13 +100,21 @@ public:
   /// "operand 1 (%x)" in messages.
   static std::string nameOf(mlir::Operation *op, unsigned operand);
 
-private:
+  /// Runs an op.
   llvm::LogicalResult evaluate(mlir::Operation &op, llvm::DenseMap<mlir::Value, Fact> &facts);
+  /// Gives the results of an op their facts, which must fit its types.
+  llvm::LogicalResult assign(mlir::Operation &op, Facts results,
+                             llvm::DenseMap<mlir::Value, Fact> &facts);
+
+private:
   llvm::LogicalResult checkTypes(mlir::Operation &op, Facts results);
 
   mlir::SymbolTableCollection symbols;
   llvm::SmallPtrSet<mlir::Operation *, 8> running;
 };
+
+/// Whether an expression is a sum of Checker::sum.
+bool isSum(const Expression *expression);
 
 /// The value of a constant, if it is one.
 std::optional<double> fillOf(const Expression *expression);

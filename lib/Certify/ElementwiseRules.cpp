@@ -102,8 +102,18 @@ static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, 
       continue;
     results[0].expression = other.expression;
     checker.use("x + 0 = x");
-    break;
+    return success();
   }
+  // What microbatches and stages add up may come in any order.
+  auto isLike = [&](const Fact &term) {
+    return term.expression->shape == results[0].expression->shape;
+  };
+  if (llvm::all_of(operands, isLike) &&
+      (isa<train::AccumulateOp>(op) || isSum(operands[0].expression) ||
+       isSum(operands[1].expression)))
+    results[0].expression =
+        checker.sum(op->getLoc(), expressionsOf(operands), results[0].expression->element,
+                    results[0].expression->shape);
   return success();
 }
 

@@ -28,7 +28,12 @@ static LogicalResult squareSum(train::SquareSumOp op, Facts operands, NewFacts &
 /// The root of a sum of scalars.
 static LogicalResult globalNorm(train::GlobalNormOp op, Facts operands, NewFacts &results,
                                 Checker &checker) {
-  return applyRule(IndexRule::elementwise("", op), op, operands, results, checker);
+  if (failed(applyRule(IndexRule::elementwise("", op), op, operands, results, checker)))
+    return failure();
+  const Expression *sum =
+      checker.sum(op.getLoc(), expressionsOf(operands), results[0].expression->element, {});
+  results[0].expression = checker.make(op, {sum}, 0, {});
+  return success();
 }
 
 /// Element by element; scalars apply to all elements. A parameter that is 0 has no step with a

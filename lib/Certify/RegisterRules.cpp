@@ -27,6 +27,7 @@ void certify::registerRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, train::TrainDialect *, dist::DistDialect *) {
     attachIdRules(context);
     attachCollectiveRules(context);
+    attachTakeRule(context);
   });
   registry.addExtension(
       +[](MLIRContext *context, func::FuncDialect *) { attachCallRule(context); });

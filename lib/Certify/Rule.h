@@ -79,6 +79,7 @@ llvm::LogicalResult ignorePadding(mlir::Operation *op, unsigned targets, Facts o
 // The rules of each group of ops; registerRules calls them all.
 void attachStructureRules(mlir::MLIRContext *context);
 void attachCallRule(mlir::MLIRContext *context);
+void attachTakeRule(mlir::MLIRContext *context);
 void attachElementwiseRules(mlir::MLIRContext *context);
 void attachShapeRules(mlir::MLIRContext *context);
 void attachProductRules(mlir::MLIRContext *context);

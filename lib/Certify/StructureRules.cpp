@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "Certify/Rule.h"
 
+#include "Dist/Dist.h"
 #include "Train/Train.h"
 
 #include "mlir/IR/Builders.h"
@@ -98,6 +99,8 @@ private:
   /// Whether carried values are sums over iterations.
   bool isSum() const { return times || isOverChunks(); }
   LogicalResult checkChunks();
+  /// Of microbatches, one after the other.
+  LogicalResult unroll(NewFacts &results);
   Attribute numbers(ArrayRef<int64_t> values) {
     return DenseI64ArrayAttr::get(op.getContext(), values);
   }
@@ -208,6 +211,62 @@ static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t
   return checker.make(location, eachName,
                       DenseI64ArrayAttr::get(checker.module.getContext(), level), {stack},
                       stack->element, shape);
+}
+
+/// Entry `number` of a stack.
+static FailureOr<Fact> entryOf(Operation *op, unsigned operand, const Fact &stack, int64_t number,
+                               Checker &checker) {
+  const Distribution &type = stack.type;
+  if (type.rank() == 0 || !type.dims[0].empty() || type.padding.count(0) || type.rows ||
+      type.hasParts() || stack.offset)
+    return checker.refuse(op) << "takes an entry of " << Checker::nameOf(op, operand) << ", which is "
+                              << type.str(checker.mesh);
+  Fact entry = stack;
+  entry.type.eraseFront();
+  Shape shape = entry.type.expressionShape();
+  if (std::optional<double> constant = fillOf(stack.expression))
+    entry.expression = checker.fill(op->getLoc(), *constant, stack.expression->element, shape.size());
+  else if (stack.expression->shape[0] == 1)
+    entry.expression = reshaped(stack.expression, shape, checker);
+  else
+    entry.expression = checker.make(op->getLoc(), "entry", Builder(op).getI64IntegerAttr(number),
+                                    {stack.expression}, stack.expression->element, shape);
+  return entry;
+}
+
+LogicalResult Loop::unroll(NewFacts &results) {
+  FactList carried(initial);
+  for (int64_t i = 0, count = int64_t(op.getCount()); i < count; ++i) {
+    int64_t number = op.getReverse() ? count - 1 - i : i;
+    FactList arguments, produced;
+    if (op.getIndexed())
+      arguments.push_back(
+          {checker.fill(op.getLoc(), number, IntegerType::get(op.getContext(), 32), 0), {}});
+    llvm::append_range(arguments, carried);
+    for (auto [index, whole] : llvm::enumerate(each)) {
+      auto slice = entryOf(op, initial.size() + index, whole, number, checker);
+      if (failed(slice))
+        return failure();
+      arguments.push_back(*slice);
+    }
+    llvm::append_range(arguments, shared);
+    if (failed(checker.run(callee, arguments, produced)))
+      return failure();
+    if (produced.size() > carried.size())
+      return checker.refuse(op) << "stacks results of microbatches, for which there is no rule";
+    carried = produced;
+  }
+  results.append(carried);
+  return success();
+}
+
+/// The entry of a stack that is the same one on all devices.
+static LogicalResult take(dist::TakeOp op, Facts operands, NewFacts &results, Checker &checker) {
+  auto entry = entryOf(op, 0, operands[0], int64_t(op.getAt()), checker);
+  if (failed(entry))
+    return failure();
+  results.push_back(*entry);
+  return success();
 }
 
 LogicalResult Loop::run(Facts carried, NewFacts &produced) {
@@ -348,6 +407,8 @@ LogicalResult Loop::certify(NewFacts &results) {
   if (microbatches && microbatches->type != Distribution::replicated({}))
     return checker.refuse(op) << "runs over a number of microbatches that devices need not have alike, "
                               << microbatches->type.str(checker.mesh);
+  if (checker.unrolls && train::roleOf(op) == train::Role::Microbatch && !isSum() && !microbatches)
+    return unroll(results);
   if (!isSum())
     return op.getCount() == 1 ? runOnce(results) : prove(results);
   FailureOr<Rounds> rounds = Rounds{level, unsigned(checker.mesh.axes.size()), nullptr};
@@ -594,6 +655,10 @@ void certify::attachStructureRules(MLIRContext *context) {
   attachRule<train::GetOp, get, OnPadding::known>(context);
   attachRule<train::SetOp, set, OnPadding::known>(context);
   attachRule<train::RepeatOp, repeat, OnPadding::known, OnParts::known>(context);
+}
+
+void certify::attachTakeRule(MLIRContext *context) {
+  attachRule<dist::TakeOp, take, OnPadding::known>(context);
 }
 
 void certify::attachCallRule(MLIRContext *context) {

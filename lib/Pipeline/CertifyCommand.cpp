@@ -24,10 +24,16 @@ using llvm::Expected;
 
 namespace meshwright {
 
+bool hasServers(ModuleOp module) {
+  return dist::hasPrograms(module) &&
+         llvm::any_of(dist::programsOf(module),
+                      [](ModuleOp program) { return !program->hasAttr(dist::heldAttr); });
+}
+
 namespace {
 /// Keeps the global graph when the passes have reached phase step, and checks the program of a rank
-/// against it at phase local, and at the last phase of floor 2 that the compile reaches, if devices
-/// then still run one program. The proof of the later one counts.
+/// against it at phase local, and at the last phase of floor 2 that the compile reaches, but for
+/// parameter servers, which then have programs of their own. The proof of the later one counts.
 class CertifyPhases : public PassInstrumentation {
 public:
   CertifyPhases(ModuleOp module, Phase to, llvm::raw_ostream &log, std::string *kept)
@@ -51,7 +57,7 @@ public:
     if (!global || *phase == reached)
       return;
     reached = *phase;
-    if (reached == Phase::local || (reached == last && !dist::hasPrograms(module))) {
+    if (reached == Phase::local || (reached == last && !hasServers(module))) {
       auto made = certify::certify(*global, module);
       if (failed(made))
         global = {};

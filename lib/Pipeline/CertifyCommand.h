@@ -14,9 +14,12 @@
 
 namespace meshwright {
 
+/// Whether devices run programs that are no stages of a pipeline, for which there is no proof.
+bool hasServers(mlir::ModuleOp module);
+
 /// Proves, when the passes that `manager` runs on `module` have made a rank's program, that all
 /// ranks compute with it what the module did at phase step: at phase local, and at phase schedule, or
-/// `to` before it, if devices run one program there. The certificate goes to `log` and,
+/// `to` before it, unless there are servers. The certificate goes to `log` and,
 /// without the time that it took, to `kept`, which may be null; without a proof there is an error.
 void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, Phase to,
                    llvm::raw_ostream &log, std::string *kept);

@@ -332,7 +332,7 @@ private:
   void record(ModuleOp module) {
     Expected<Phase> phase = phaseOf(module);
     bool isProved = phase && certifies &&
-                    (*phase == Phase::local || (*phase == Phase::schedule && !dist::hasPrograms(module)));
+                    (*phase == Phase::local || (*phase == Phase::schedule && !hasServers(module)));
     bool isWanted = phase && (*phase <= Phase::dist || isProved);
     if (isProved)
       texts.erase(Phase::local);

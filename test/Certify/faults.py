@@ -44,6 +44,7 @@ STRATEGIES = {
     "ring-zigzag-dropout": "--mesh context=4 --dropout 0.1",
     "ring-striped": "--mesh context=4 --context-balance striped",
     "ring-latents": "--mesh context=4 --context-balance none",
+    "ring-sinks": "--mesh context=4",
     "ring-hybrid": "--mesh context=2x2 --context-parallel hybrid",
     "balanced-queries": "--mesh context=4 --context-parallel gather",
     "loss-chunks": "--mesh data=2,tensor=2 --loss-parts 4",
@@ -51,7 +52,7 @@ STRATEGIES = {
 # Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
 MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3"),
           "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-odd", "bloom"), "padded-zero3": ("gpt2-odd", "olmoe"),
-          "ring": ("llama", "gpt-oss"), "ring-latents": ("deepseek-v2", "deepseek-v2")}
+          "ring-sinks": ("gpt-oss",), "ring-latents": ("deepseek-v2",)}
 NAME = r"%[\w.$-]+"
 # What is not linear, so that a sum must be complete before it.
 NONLINEAR = ("log", "exp", "gelu", "silu", "add")
@@ -256,7 +257,7 @@ def main():
         if args.strategies and not any(word in name for word in args.strategies.split(",")):
             continue
         models = MODELS.get(name, ("gpt2", "llama"))
-        for model in models if args.all else (models[number % 2],):
+        for model in models if args.all else (models[number % len(models)],):
             if name in MODELS:
                 config = args.work / model / "config.json"
                 config.parent.mkdir(exist_ok=True)

@@ -1,0 +1,238 @@
+//===- Stages.cpp - programs of pipeline stages, run together ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Certify/Stages.h"
+
+#include "Dist/Dist.h"
+#include "Dist/Programs.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::certify;
+
+FailureOr<Programs> Programs::of(ModuleOp module, const Mesh &mesh, Proof &proof) {
+  Programs programs;
+  if (!dist::hasPrograms(module)) {
+    programs.all.push_back(std::make_unique<Checker>(proof, module, mesh));
+    return programs;
+  }
+  std::map<int64_t, ModuleOp> byCoordinate;
+  for (ModuleOp program : dist::programsOf(module)) {
+    auto coordinates = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr);
+    int number = coordinates && coordinates.size() == 1
+                     ? mesh.find(coordinates.begin()->getName().getValue())
+                     : -1;
+    SmallVector<int64_t> at;
+    if (number >= 0)
+      at = dist::coordinatesOf(coordinates.begin()->getValue());
+    if (at.size() != 1 || (programs.axis && *programs.axis != unsigned(number)) ||
+        !byCoordinate.insert({at[0], program}).second)
+      return emitError(program.getLoc())
+             << "not proved: @" << program.getName().value_or("")
+             << " is no program of one stage, and for others there is no rule";
+    programs.axis = number;
+  }
+  int64_t count = 0;
+  for (auto [coordinate, program] : byCoordinate) {
+    dist::MeshOp own = dist::lookupMesh(program);
+    if (coordinate != count++ || !own || own.getMesh().axes.size() != mesh.axes.size())
+      return emitError(program.getLoc()) << "not proved: @" << program.getName().value_or("")
+                                         << " is no stage of the mesh";
+    programs.all.push_back(std::make_unique<Checker>(proof, program, own.getMesh()));
+    programs.all.back()->fixed = programs.axis;
+  }
+  if (count != mesh.axes[*programs.axis].size)
+    return emitError(module.getLoc()) << "not proved: there are " << count << " stages on "
+                                      << mesh.axes[*programs.axis].size << " coordinates";
+  return programs;
+}
+
+/// Whether an op communicates along the axis of stages.
+static dist::GroupAttr groupAlong(std::optional<unsigned> axis, Operation &op,
+                                  const Mesh &mesh) {
+  auto group = op.getAttrOfType<dist::GroupAttr>("group");
+  return group && axis && llvm::is_contained(group.on(mesh), *axis) ? group : dist::GroupAttr();
+}
+
+FailureOr<Fact> Programs::leaving(unsigned number, unsigned operand) {
+  Stage &stage = stages[number];
+  Operation *op = &*stage.at;
+  Fact fact = stage.facts.lookup(op->getOperand(operand));
+  settle(fact, *stage.checker);
+  if (fact.offset || fact.type.hasParts() || fact.type.rows || !fact.type.root.empty())
+    return stage.checker->refuse(op) << "sends " << Checker::nameOf(op, operand) << ", "
+                                     << fact.type.str(stage.checker->mesh) << ", to another stage";
+  return fact;
+}
+
+LogicalResult Programs::send(unsigned number) {
+  Stage &stage = stages[number];
+  auto op = cast<dist::SendOp>(*stage.at);
+  auto fact = leaving(number, 0);
+  if (failed(fact))
+    return failure();
+  if (op.getGroup().on(stage.checker->mesh) != Axes{*axis} || op.getTo() >= stages.size() ||
+      op.getTo() == number)
+    return stage.checker->refuse(op) << "sends to no other stage";
+  messages[{op.getChannel(), number, op.getTo()}].push_back(*fact);
+  return success();
+}
+
+FailureOr<bool> Programs::receive(unsigned number) {
+  Stage &stage = stages[number];
+  auto op = cast<dist::RecvOp>(*stage.at);
+  if (op.getGroup().on(stage.checker->mesh) != Axes{*axis})
+    return stage.checker->refuse(op) << "receives from no stage";
+  auto &queue = messages[{op.getChannel(), op.getFrom(), number}];
+  if (queue.empty())
+    return false;
+  FactList fact = {queue.front()};
+  queue.pop_front();
+  if (failed(stage.checker->assign(*op, fact, stage.facts)))
+    return failure();
+  return true;
+}
+
+FailureOr<bool> Programs::advance(unsigned number) {
+  Stage &stage = stages[number];
+  bool isSomething = false;
+  for (; !stage.isDone(); ++stage.at, isSomething = true) {
+    Operation &op = *stage.at;
+    if (isa<dist::RecvOp>(op)) {
+      auto received = receive(number);
+      if (failed(received))
+        return failure();
+      if (!*received)
+        break;
+    } else if (isa<dist::SendOp>(op)) {
+      if (failed(send(number)))
+        return failure();
+    } else if (groupAlong(axis, op, stage.checker->mesh)) {
+      break;
+    } else if (failed(stage.checker->evaluate(op, stage.facts))) {
+      return failure();
+    }
+  }
+  return isSomething;
+}
+
+/// The sum of what the stages have, and of the terms of the devices of each.
+LogicalResult Programs::meetInSum(unsigned operand, SmallVectorImpl<Fact> &results) {
+  std::optional<Fact> sum;
+  SmallVector<const Expression *> terms;
+  for (unsigned number = 0; number < stages.size(); ++number) {
+    Stage &stage = stages[number];
+    auto op = cast<dist::AllReduceOp>(*stage.at);
+    auto fact = leaving(number, operand);
+    if (failed(fact))
+      return failure();
+    if (isZero(fact->expression))
+      continue;
+    for (unsigned other : stage.checker->without1(op.getGroup().on(stage.checker->mesh)))
+      if (other != *axis) {
+        if (!llvm::is_contained(fact->type.sum, other))
+          return stage.checker->refuse(op) << "adds what are no terms of a sum, "
+                                           << fact->type.str(stage.checker->mesh);
+        llvm::erase(fact->type.sum, other);
+      }
+    if (sum && (sum->type != fact->type || sum->expression->element != fact->expression->element))
+      return stage.checker->refuse(op) << "adds " << fact->type.str(stage.checker->mesh)
+                                       << " to what is held otherwise on another stage, "
+                                       << sum->type.str(stage.checker->mesh);
+    sum = *fact;
+    terms.push_back(fact->expression);
+  }
+  Stage &first = stages[0];
+  if (!sum) {
+    sum = first.facts.lookup(first.at->getOperand(operand));
+  } else {
+    sum->expression = first.checker->sum(first.at->getLoc(), terms, sum->expression->element,
+                                         sum->type.expressionShape());
+    first.checker->use("sums over devices and microbatches may be reordered");
+  }
+  results.push_back(*sum);
+  return success();
+}
+
+LogicalResult Programs::meet() {
+  for (Stage &stage : stages) {
+    Operation &op = *stage.at;
+    auto group = stage.isDone() ? dist::GroupAttr() : groupAlong(axis, op, stage.checker->mesh);
+    if (!group || isa<dist::RecvOp>(op))
+      return stage.checker->refuse(&op)
+             << (stage.isDone() ? "ends while other stages wait"
+                                : "waits for a value that no stage sends, or for other stages");
+    Operation &first = *stages[0].at;
+    if (op.getName() != first.getName() || op.getNumOperands() != first.getNumOperands() ||
+        op.getPropertiesAsAttribute() != first.getPropertiesAsAttribute())
+      return stage.checker->refuse(&op) << "meets another op of another stage, "
+                                        << first.getName().getStringRef();
+  }
+  FactList results;
+  Operation &first = *stages[0].at;
+  if (auto op = dyn_cast<dist::AllReduceOp>(first); op && op.getKind() == train::ReduceKind::Sum) {
+    for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+      if (failed(meetInSum(operand, results)))
+        return failure();
+  } else if (auto op = dyn_cast<dist::BroadcastOp>(first);
+             op && op.getGroup().on(stages[0].checker->mesh) == Axes{*axis} &&
+             op.getRoot() < stages.size()) {
+    auto fact = leaving(op.getRoot(), 0);
+    if (failed(fact))
+      return failure();
+    results.push_back(*fact);
+  } else {
+    return stages[0].checker->refuse(&first) << "works along stages, for which there is no rule";
+  }
+  for (Stage &stage : stages) {
+    if (failed(stage.checker->assign(*stage.at, results, stage.facts)))
+      return failure();
+    ++stage.at;
+  }
+  return success();
+}
+
+LogicalResult Programs::run(StringRef name, ArrayRef<FactList> inputs,
+                            std::vector<FactList> &results) {
+  stages.clear();
+  messages.clear();
+  for (auto [checker, facts] : llvm::zip_equal(all, inputs)) {
+    auto function = SymbolTable(checker->module).lookup<func::FuncOp>(name);
+    if (!axis) {
+      results.emplace_back();
+      return checker->run(function, facts, results.back());
+    }
+    if (function.isExternal() || !function.getBody().hasOneBlock())
+      return checker->refuse(function) << "@" << name << " has no body of one block";
+    Stage stage{checker.get(), function, function.getBody().front().begin(),
+                llvm::DenseMap<Value, Fact>()};
+    for (auto [argument, fact] : llvm::zip_equal(function.getArguments(), facts))
+      stage.facts[argument] = fact;
+    stages.push_back(std::move(stage));
+  }
+  while (llvm::any_of(stages, [](const Stage &stage) { return !stage.isDone(); })) {
+    bool isSomething = false;
+    for (unsigned stage = 0; stage < stages.size(); ++stage) {
+      auto advanced = advance(stage);
+      if (failed(advanced))
+        return failure();
+      isSomething |= *advanced;
+    }
+    if (!isSomething && failed(meet()))
+      return failure();
+  }
+  for (auto &[key, queue] : messages)
+    if (!queue.empty())
+      return emitError(stages[std::get<1>(key)].function.getLoc())
+             << "not proved: stage " << std::get<1>(key) << " sends " << queue.size()
+             << " values to stage " << std::get<2>(key) << " on channel " << std::get<0>(key)
+             << " that nobody receives";
+  for (Stage &stage : stages) {
+    FactList &made = results.emplace_back();
+    for (Value value : stage.at->getOperands())
+      settle(made.emplace_back(stage.facts.lookup(value)), *stage.checker);
+  }
+  return success();
+}
