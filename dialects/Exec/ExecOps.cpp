@@ -319,6 +319,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     for (auto [i, pair] : llvm::enumerate(llvm::zip(have, want))) {
       auto [type, tensor] = pair;
       auto shaped = cast<ShapedType>(tensor);
+      // A kernel does not know whether its memory is on the device (`exec-offload`).
+      if (auto memory = dyn_cast<MemRefType>(type))
+        type = inSpace(memory, MemorySpace::Device);
       Type wanted = inMemory
                         ? Type(MemRefType::get(shaped.getShape(), shaped.getElementType()))
                         : Type(RankedTensorType::get(shaped.getShape(), shaped.getElementType()));

@@ -274,8 +274,10 @@ std::string optionText(const NamePatterns &names);
 
 /// The memory that is kept on the host.
 struct Offload {
-  bool optimizer = false, activations = false;
-  bool any() const { return optimizer || activations; }
+  bool optimizer = false, activations = false, parameters = false;
+  bool any() const { return optimizer || activations || parameters; }
+  /// Whether updates go through variables slice by slice.
+  bool slicesUpdates() const { return optimizer || parameters; }
 };
 llvm::Error parseOption(llvm::StringRef text, Offload &offload);
 std::string optionText(const Offload &offload);

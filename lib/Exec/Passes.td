@@ -25,9 +25,13 @@ def ExecSliceCollectives : PhasePass<"exec-slice-collectives", "exec"> {
     into a repeat over its first dimension: the parts of one slice are contiguous, or need
     the memory of one slice to become so. A slice has at least `min-bytes`, so that the
     latency of a collective does not matter; smaller slices stay together.
+
+    With `sums` an `all_reduce` is sliced, too: of gradients in host memory
+    (`exec-offload`) a device then holds a slice at a time.
   }];
   let options = [
     Option<"minBytes", "min-bytes", "int64_t", "1 << 20", "bytes of the smallest slices">,
+    Option<"sums", "sums", "bool", "false", "whether an all_reduce is sliced">,
   ];
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
@@ -317,6 +321,14 @@ def ExecOffload : PhasePass<"exec-offload", "exec"> {
       tasks of a pipeline do, it is memory of the caller on the host, and the callees copy it.
       Stacks inside of an iteration that reads such a stack, of recomputed layers, stay on the
       device.
+    - `parameters`: parameters of layers, and the stacks of their gradients. A layer's slot is copied
+      to the device one iteration before the one that reads it, in the forward and again in the
+      backward, with a double buffer. A layer's gradients leave as residuals do, and are copied back first if
+      they are accumulated. Updates go through both as through states. A kernel that goes through
+      all layers element by element, such as the sum of squares for the norm of gradients, works in the
+      host's memory, so that sums keep their order. Any other op that uses all layers at once, such as
+      a collective, gets a copy of them. Parameters outside of layers, such as embeddings, and their gradients stay on
+      the device: they are used as a whole.
 
     An `exec.wait` stands before each op that may not run before a copy has ended, and between
     two copies with one async token. Copies are exact: results have the same bits.
@@ -324,6 +336,7 @@ def ExecOffload : PhasePass<"exec-offload", "exec"> {
   let options = [
     Option<"optimizer", "optimizer", "bool", "false", "move the optimizer's states">,
     Option<"activations", "activations", "bool", "false", "move the residuals of layers">,
+    Option<"parameters", "parameters", "bool", "false", "move the parameters of layers and their gradients">,
   ];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -509,7 +522,7 @@ def ExecVerify : PhasePass<"exec-verify", "exec"> {
     While an asynchronous collective runs, only other communication may write its operands or
     touch its results, and none may run when the program ends. Copies between host and device are
     ordered among those of one direction, so a copy in the other direction or communication may
-    not touch such memory either. Only copies and calls use memory of the host. If the device has a
+    not touch such memory either. Only copies, calls and launches use memory of the host. If the device has a
     copy of such memory, the older of the two is not read, and changes that a program makes in a
     copy of a variable or of an `inouts` are copied back.
 

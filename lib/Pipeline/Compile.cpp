@@ -275,10 +275,14 @@ static Expected<std::vector<RematPolicy>> rematOf(const CompileOptions &options,
 
 /// Whether something of each kind that --offload names is on the host, in any program.
 static Error checkOffloaded(const Offload &offload, ModuleOp module) {
-  bool states = false, stacks = false;
+  bool states = false, stacks = false, layers = false;
   module.walk([&](exec::BufferOp buffer) {
-    if (exec::spaceOf(buffer.getType()) == MemorySpace::Host)
-      (buffer.getVariable() ? states : stacks) = true;
+    if (exec::spaceOf(buffer.getType()) != MemorySpace::Host)
+      return;
+    exec::Category category = buffer.getCategory();
+    states |= category == exec::Category::Optimizer;
+    stacks |= category == exec::Category::Activation;
+    layers |= category == exec::Category::Parameter;
   });
   if (offload.optimizer && !states) {
     auto keep = make_filter_range(train::optimizers(), [](auto *row) { return !row->states.empty(); });
@@ -291,6 +295,10 @@ static Error checkOffloaded(const Offload &offload, ModuleOp module) {
     return createStringError("--offload " + optionText(offload) +
                              ": no layer saves activations that could be offloaded; leave "
                              "activations out");
+  if (offload.parameters && !layers)
+    return createStringError("--offload " + optionText(offload) +
+                             ": no layer has parameters that could be offloaded; leave "
+                             "parameters out");
   return Error::success();
 }
 

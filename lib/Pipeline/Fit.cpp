@@ -56,10 +56,12 @@ public:
     Probe best = probe(first);
     if (!best.refused.empty())
       return createStringError(best.refused);
-    if (!best.fits)
+    if (!best.fits) {
+      std::string more = moreOnHost();
       return createStringError(llvm::formatv(
-          "no {0} fits: {1}, the smallest, needs {2}, more than the {3:N0} of --memory-limit", name,
-          best.value, best.str(), int64_t(budgets[MemorySpace::Device].count)));
+          "no {0} fits: {1}, the smallest, needs {2}, more than the {3:N0} of --memory-limit{4}", name,
+          best.value, best.str(), int64_t(budgets[MemorySpace::Device].count), more));
+    }
     Probe next = findLargest(best);
     compareOffload(best, next);
     return Error::success();
@@ -88,24 +90,54 @@ private:
     return next;
   }
 
-  /// Says what keeping the optimizer's states on the host changes: of what fits with --offload,
-  /// whether it does without; of what does not fit without, the largest that does with it.
+  /// What may be kept on the host, without --offload or in addition to it: what needs fewest copies first.
+  std::vector<Offload> offloads() const {
+    std::vector<Offload> list;
+    Offload more = options.offload;
+    bool states = !options.optimizer->states.empty() || options.precision != MixedPrecision::f32;
+    if (!more.optimizer && states) {
+      more.optimizer = true;
+      list.push_back(more);
+    }
+    if (!more.parameters) {
+      more.parameters = true;
+      list.push_back(more);
+    }
+    return list;
+  }
+
+  /// How to fit the smallest value, which does not without that.
+  std::string moreOnHost() {
+    for (Offload offload : offloads()) {
+      options.offload = offload;
+      prefix = "with --offload " + optionText(offload) + ": ";
+      if (Probe changed = probe(first); changed.fits)
+        return "; --offload " + optionText(offload) + " makes it fit";
+    }
+    return "";
+  }
+
+  /// Says what --offload changes: of what fits with it, whether it does without; of what does not fit
+  /// without, the largest that does with it.
   void compareOffload(const Probe &best, const Probe &next) {
     Offload given = options.offload;
-    const Probe &of = given.any() ? best : next;
-    if (!of.refused.empty() || (!given.any() && options.optimizer->states.empty()))
-      return;
-    options.offload = {/*optimizer=*/!given.any()};
-    std::string with =
-        given.any() ? "without --offload " + optionText(given) : "with --offload optimizer";
     if (given.any()) {
+      options.offload = {};
+      prefix = "without --offload " + optionText(given) + ": ";
       options.given.erase("offload-buffer");
       options.given.erase("offload");
+      probe(best.value / unit);
+      return;
     }
-    prefix = with + ": ";
-    Probe changed = probe(of.value / unit);
-    if (changed.fits && !given.any())
-      findLargest(changed);
+    Probe tooMuch = next;
+    for (Offload offload : offloads()) {
+      if (!tooMuch.refused.empty())
+        return;
+      options.offload = offload;
+      prefix = "with --offload " + optionText(offload) + ": ";
+      if (Probe changed = probe(tooMuch.value / unit); changed.fits)
+        tooMuch = findLargest(changed);
+    }
   }
 
   /// Compiles with `count` units.

@@ -16,7 +16,9 @@ namespace meshwright {
 //===--- where flags have an effect -------------------------------------------===//
 
 static std::string unlessStatesOnHost(const CompileOptions &o) {
-  return o.offload.optimizer ? "" : "it applies to --offload optimizer, which is not given";
+  return o.offload.slicesUpdates()
+             ? ""
+             : "it applies to --offload optimizer and parameters, of which none is given";
 }
 
 static std::string unlessMoments(const CompileOptions &o) {

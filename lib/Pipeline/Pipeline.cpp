@@ -285,7 +285,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistSplitServers());
 
   order.phase(Phase::schedule);
-  bool pairs = overlaps && !o.replay && !o.offload.activations;
+  bool pairs = overlaps && !o.replay && !o.offload.activations && !o.offload.parameters;
   order.add(dist::createDistSchedule({o.schedule, pairs}));
   // Before buckets, but after collectives of sums have become one.
   order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0}), loops, "--collective-matmul");
@@ -297,11 +297,11 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.phase(Phase::exec);
   order.add(exec::createAssignTarget(target.getName(), o.targetFlags));
   order.eachProgram = true;
-  order.add(exec::createExecSliceCollectives());
+  order.add(exec::createExecSliceCollectives({/*minBytes=*/1 << 20, /*sums=*/o.offload.parameters}));
   order.add(exec::createExecContiguousCollectives());
   order.add(exec::createExecFuseAccumulate());
   order.add(exec::createExecFuseEpilogues());
-  order.add(exec::createExecSliceUpdates({int64_t(o.offloadBuffer.count)}), o.offload.optimizer,
+  order.add(exec::createExecSliceUpdates({int64_t(o.offloadBuffer.count)}), o.offload.slicesUpdates(),
             "--offload");
   order.add(exec::createExecFormKernels());
   order.add(exec::createExecDecomposeKernels());
@@ -313,7 +313,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(exec::createExecAssignValueIds(), o.replay, "--replay");
   order.add(exec::createExecChooseLibraries());
   order.add(exec::createExecBufferize());
-  order.add(exec::createExecOffload({o.offload.optimizer, o.offload.activations}), o.offload.any(),
+  order.add(exec::createExecOffload({o.offload.optimizer, o.offload.activations, o.offload.parameters}), o.offload.any(),
             "--offload");
   order.add(exec::createExecHalveMasters(), o.masters == MasterStorage::halves && !o.replay,
             "--masters");

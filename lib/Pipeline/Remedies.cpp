@@ -40,12 +40,13 @@ static std::vector<Remedy> remediesFor(const CompileOptions &options) {
           [&](CompileOptions &o) { o.microbatches = more; });
   if (options.zero < 3 && options.mesh.size(options.mesh.named("data")) > 1)
     add("--zero 3", [](CompileOptions &o) { o.zero = 3; });
-  Offload states = options.offload, both;
-  states.optimizer = both.optimizer = both.activations = true;
-  if (!options.offload.optimizer)
-    add("--offload " + optionText(states), [&](CompileOptions &o) { o.offload = states; });
-  if (!options.offload.activations)
-    add("--offload " + optionText(both), [&](CompileOptions &o) { o.offload = both; });
+  Offload offload = options.offload;
+  for (bool Offload::*more : {&Offload::optimizer, &Offload::activations, &Offload::parameters}) {
+    if (offload.*more)
+      continue;
+    offload.*more = true;
+    add("--offload " + optionText(offload), [&](CompileOptions &o) { o.offload = offload; });
+  }
   if (options.mesh.named("tensor").empty())
     add("--mesh " + (options.mesh.axes.empty() ? "" : optionText(options.mesh) + ",") +
             "tensor=2, with twice the ranks",

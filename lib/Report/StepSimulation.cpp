@@ -124,6 +124,8 @@ struct Cost {
   bool isLaunched = false;
   /// Of adding up gradients after a product that has not, in the system of the profile.
   double accumulates = 0;
+  /// How much longer a kernel takes whose memory is in an offload space.
+  double copies = 0;
 };
 
 class Simulation {
@@ -350,6 +352,37 @@ static double longest(const Runner &runner, llvm::function_ref<double(const cost
   return seconds;
 }
 
+/// The link between a device and an offload space.
+static const cost::Link &linkOf(const cost::Device &device, MemorySpace space) {
+  static constexpr cost::Link cost::Device::*links[] = {
+#define MW_OFFLOAD_SPACE(Space, name, text, bytes, memory, budget, budgetFlag, variable, fetched,  \
+                         stored, link, ...)                                                        \
+  &cost::Device::link,
+#include "meshwright/runtime/MemorySpaces.def"
+  };
+  return device.*links[int(space) - 1];
+}
+
+/// How long what `op` reads and writes in offload spaces takes over their links, which work in both
+/// directions at once.
+static double secondsOverLinks(const cost::Device &device, Operation *op) {
+  double seconds = 0;
+  auto launch = dyn_cast<exec::LaunchOp>(op);
+  for (MemorySpace space : offloadSpaces) {
+    auto bytes = [&](ValueRange memory) {
+      double sum = 0;
+      for (Type type : memory.getTypes())
+        if (exec::spaceOf(type) == space)
+          sum += double(exec::bytesOf(type));
+      return sum;
+    };
+    double most = launch ? std::max(bytes(launch.getInputs()), bytes(launch.getOutputs())) : 0;
+    if (most > 0)
+      seconds = std::max(seconds, linkOf(device, space).seconds(most));
+  }
+  return seconds;
+}
+
 Cost Simulation::costOf(const Runner &runner, Operation *op) {
   auto [entry, isNew] = costs.try_emplace(op);
   if (!isNew)
@@ -375,6 +408,9 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
       return device.memory.seconds(bytesPerElement * call.accumulated);
     });
   }
+  cost.copies = std::max(0., longest(runner, [&](const cost::Device &device) {
+                           return secondsOverLinks(device, op);
+                         }) - cost.seconds);
   return costs[op] = cost;
 }
 
@@ -484,17 +520,6 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
   tell(number, SimulatedEvent::Communicating, op.getName().stripDialect(), op, begin, end, show);
 }
 
-/// The link between a device and an offload space.
-static const cost::Link &linkOf(const cost::Device &device, MemorySpace space) {
-  static constexpr cost::Link cost::Device::*links[] = {
-#define MW_OFFLOAD_SPACE(Space, name, text, bytes, memory, budget, budgetFlag, variable, fetched,  \
-                         stored, link, ...)                                                        \
-  &cost::Device::link,
-#include "meshwright/runtime/MemorySpaces.def"
-  };
-  return device.*links[int(space) - 1];
-}
-
 void Simulation::copy(int64_t number, Operation &op) {
   Runner &runner = runners[number];
   // exec.finish_sends is no copy: it takes as long as one of no bytes.
@@ -597,8 +622,9 @@ void Simulation::runOp(int64_t number, Operation &op, bool show) {
   dispatch(runner, profile.dispatch);
   runner.parts.*cost.part += cost.seconds;
   runner.parts.kernels += cost.accumulates;
+  runner.parts.copies += cost.copies;
   runner.parts.launches += launch;
-  runner.clocks.now += cost.seconds + cost.accumulates + launch;
+  runner.clocks.now += cost.seconds + cost.accumulates + cost.copies + launch;
   auto kernel = dyn_cast<exec::LaunchOp>(op);
   tell(number, SimulatedEvent::Computing, kernel ? kernel.getKernel() : op.getName().stripDialect(),
        op, begin, runner.clocks.now, show);

@@ -252,11 +252,12 @@ Error parseOption(StringRef text, Offload &offload) {
   for (StringRef what : llvm::split(text, ',')) {
     bool *kept = what == "optimizer"     ? &offload.optimizer
                  : what == "activations" ? &offload.activations
+                 : what == "parameters"  ? &offload.parameters
                                          : nullptr;
     if (!kept)
       return createStringError("'" + text + "': '" + what +
-                               "' cannot be kept on the host; optimizer, activations and "
-                               "optimizer,activations can");
+                               "' cannot be kept on the host; optimizer, activations, parameters "
+                               "and several of these, separated by commas, can");
     if (*kept)
       return createStringError("'" + text + "' names " + what + " twice; name it once");
     *kept = true;
@@ -265,9 +266,14 @@ Error parseOption(StringRef text, Offload &offload) {
 }
 
 std::string optionText(const Offload &offload) {
-  return std::string(offload.optimizer ? "optimizer" : "") +
-         (offload.optimizer && offload.activations ? "," : "") +
-         (offload.activations ? "activations" : "");
+  std::vector<StringRef> kept;
+  if (offload.optimizer)
+    kept.push_back("optimizer");
+  if (offload.activations)
+    kept.push_back("activations");
+  if (offload.parameters)
+    kept.push_back("parameters");
+  return llvm::join(kept, ",");
 }
 
 } // namespace meshwright

@@ -413,11 +413,18 @@ TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
       masks += mask->getParentOfType<func::FuncOp>().getSymName().starts_with("update.part");
     });
     ASSERT_TRUE(succeeded(formKernels(*after)));
-    how.offload = {/*optimizer=*/seed % 3 != 1, /*activations=*/seed % 3 != 2};
+    how.offload = {/*optimizer=*/seed % 3 != 1, /*activations=*/seed % 3 != 2,
+                   /*parameters=*/seed % 4 < 2};
     ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-verify", how))) << text(*before);
     after->walk([&](CopyOp copy) {
       copies += queueOf(copy).has_value();
       loops += queueOf(copy) && copy->getParentOfType<LoopOp>();
+    });
+    after->walk([&](LaunchOp launch) {
+      inPlace += llvm::any_of(launch->getOperandTypes(), isOffloaded);
+    });
+    after->walk([&](BufferOp buffer) {
+      layers += buffer.getCategory() == Category::Parameter && isOffloaded(buffer.getType());
     });
     after->walk(
         [&](CallOp call) { changed += llvm::any_of(call.getUpdated().getTypes(), isOffloaded); });
@@ -426,6 +433,8 @@ TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
   EXPECT_GE(copies, 200u);
   EXPECT_GE(loops, 100u);
   EXPECT_GE(masks, 20u);
+  EXPECT_GE(inPlace, 20u);
+  EXPECT_GE(layers, 20u);
   EXPECT_GE(changed, 5u);
 }
 

@@ -419,3 +419,47 @@ module attributes {exec.arena_bytes = 448 : i64} {
     exec.wait 0
   }
 }
+
+// -----
+
+// A kernel may read the host's memory, once a copy to it has ended, and not where the device has a newer copy.
+module attributes {exec.arena_bytes = 192 : i64, exec.host_bytes = 64 : i64} {
+  func.func private @double(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+    %0 = arith.addf %x, %x : tensor<16xf32>
+    return %0 : tensor<16xf32>
+  }
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %here = exec.buffer "here" gradient offset 128 : memref<16xf32>
+    %g = exec.buffer "g" gradient offset 0 : memref<16xf32, "host">
+    exec.copy %x to %g {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+    exec.launch @double ins(%g : memref<16xf32, "host">) outs(%g : memref<16xf32, "host">)
+    exec.copy %g to %here {exec.async_token = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    exec.wait 1
+    // expected-note @below {{the copy is changed here}}
+    exec.launch @double ins(%here : memref<16xf32>) outs(%here : memref<16xf32>)
+    // expected-error @below {{reads 'g' on the host, of which a changed copy was not copied back}}
+    exec.launch @double ins(%g : memref<16xf32, "host">) outs(%y : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64, exec.host_bytes = 64 : i64} {
+  func.func private @double(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+    %0 = arith.addf %x, %x : tensor<16xf32>
+    return %0 : tensor<16xf32>
+  }
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %g = exec.buffer "g" gradient offset 0 : memref<16xf32, "host">
+    // expected-note @below {{it is started here}}
+    exec.copy %x to %g {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32, "host">
+    // expected-error @below {{touches memory of copy 0, which may still run}}
+    exec.launch @double ins(%g : memref<16xf32, "host">) outs(%y : memref<16xf32>)
+    exec.wait 0
+  }
+}

@@ -32,6 +32,14 @@ static dist::ReduceScatterOp createSlice(OpBuilder &b, dist::ReduceScatterOp op,
                                        op.getGroup());
 }
 
+static dist::AllReduceOp createSlice(OpBuilder &b, dist::AllReduceOp op, Value x) {
+  return dist::AllReduceOp::create(b, op.getLoc(), sliceOf(x), op.getKind(), x, op.getGroup());
+}
+
+/// Whether shards of the first tensor are along another dimension than the one that is sliced.
+static bool mayBeSliced(dist::AllReduceOp) { return true; }
+template <typename Op> static bool mayBeSliced(Op op) { return op.getDims()[0] != 0; }
+
 namespace {
 struct ExecSliceCollectives : exec::impl::ExecSliceCollectivesBase<ExecSliceCollectives> {
   using ExecSliceCollectivesBase::ExecSliceCollectivesBase;
@@ -43,14 +51,18 @@ struct ExecSliceCollectives : exec::impl::ExecSliceCollectivesBase<ExecSliceColl
         rewrite(gather, symbols);
       else if (auto scatter = dyn_cast<dist::ReduceScatterOp>(op))
         rewrite(scatter, symbols);
+      else if (auto sum = dyn_cast<dist::AllReduceOp>(op); sum && sums)
+        rewrite(sum, symbols);
     });
   }
 
 private:
   template <typename Op> void rewrite(Op op, SymbolTable &symbols) {
-    if (op.getXs().size() != 1 || op.getDims()[0] == 0)
+    if (op.getXs().size() != 1 || !mayBeSliced(op))
       return;
     Value x = op.getXs()[0], y = op.getYs()[0];
+    if (cast<RankedTensorType>(x.getType()).getRank() == 0)
+      return;
     int64_t slices = cast<RankedTensorType>(x.getType()).getDimSize(0);
     int64_t largest = std::max(bytesOf(x.getType()), bytesOf(y.getType()));
     if (slices == 1 || largest / slices < minBytes)

@@ -212,6 +212,25 @@ void Mover::moveWhole(ArrayRef<OpOperand *> uses) {
   }
 }
 
+/// Whether `use` is of a kernel that goes through its operands element by element, as a sum of squares
+/// does. It takes as long in memory of the host as a copy of that would.
+static bool isInOrder(OpOperand *use) {
+  auto launch = dyn_cast<LaunchOp>(use->getOwner());
+  if (!launch)
+    return false;
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
+  auto templates = kernel->getAttrOfType<ArrayAttr>(templateAttr);
+  return templates && llvm::all_of(templates.getAsRange<StringAttr>(), [](StringAttr name) {
+           return llvm::is_contained({"elementwise", "partials", "scalars"}, name.getValue());
+         });
+}
+
+/// Lets the op of `use` work in the memory of `root`.
+static void useOnHost(OpOperand *use, Value root) {
+  for (Value part = use->get(); part != root; part = part.getDefiningOp()->getOperand(0))
+    part.setType(onHost(cast<MemRefType>(part.getType())));
+}
+
 static bool isUsedInParts(Value memory) {
   return llvm::any_of(memory.getUsers(), [&](Operation *user) {
     if (!isa<SlotOp, ViewOp, WindowOp>(user))
@@ -249,6 +268,11 @@ static void eraseUnused(Value memory) {
 void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, int64_t &number) {
   Mover mover(root, category, number);
   root.setType(onHost(cast<MemRefType>(root.getType())));
+  bool isOfLayers = category == Category::Parameter || category == Category::Gradient;
+  bool inPlace = isOfLayers && llvm::all_of(uses.whole, isInOrder);
+  if (inPlace)
+    for (OpOperand *use : std::exchange(uses.whole, {}))
+      useOnHost(use, root);
   for (ArrayRef<OpOperand *> rest = uses.whole; !rest.empty();) {
     size_t count = usesOfOneCopy(root, rest, uses);
     mover.moveWhole(rest.take_front(count));
@@ -256,7 +280,7 @@ void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, 
   }
   for (auto &[loop, slots] : uses.loops) {
     bool fetch = slots.fetches(), store = slots.writes();
-    if (kept == Kept::Scratch)
+    if (kept == Kept::Scratch || (kept == Kept::UntilUpdate && train::roleOf(loop) == train::Role::Update))
       store &= !fetch;
     if (kept == Kept::Always) // What is written in part keeps the rest.
       fetch |= llvm::any_of(slots.slots, [](SlotOp slot) { return isUsedInParts(slot.getSlice()); });

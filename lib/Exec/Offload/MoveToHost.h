@@ -41,13 +41,15 @@ private:
 enum class Kept {
   Always, ///< a variable: its contents must survive the program
   Handed, ///< a stack: a loop that does not read a slot first writes the whole slot
-  Scratch ///< a stack whose only reader may overwrite it: nobody reads it afterwards
+  Scratch, ///< a stack whose only reader may overwrite it: nobody reads it afterwards
+  UntilUpdate ///< a gradient: a stack that nobody reads after the loop of an update
 };
 
 /// Moves `root`, which only the ops in `uses` use, to the host. These ops get buffers of category
 /// `category` instead, with asynchronous copies from and to `root`. Async tokens are numbered from
 /// `number` on; `number` becomes the next free one. Waits are inserted between copies with one
-/// token; `insertWaits` has to insert all others.
+/// token; `insertWaits` has to insert all others. Of parameters and gradients no buffer is as large as all
+/// layers if kernels alone use all of them, in order: these kernels read and write the host's memory.
 void moveToHost(mlir::Value root, HostUses &uses, Kept kept, Category category, int64_t &number);
 
 } // namespace meshwright::exec

@@ -34,12 +34,24 @@ static unsigned depthOf(Operation *op) {
 
 static constexpr CopyEngine fromHost{MemorySpace::Host, false}, toHost{MemorySpace::Host, true};
 
+/// Whether a loop is over layers.
+static bool isOverLayers(LoopOp loop) {
+  using train::Role;
+  std::optional<Role> role = train::roleOf(loop);
+  return role == Role::Forward || role == Role::Backward || role == Role::Weight;
+}
+
 namespace {
-/// Stacks that are one: what callers give and callees have as argument.
-struct Stack {
+/// Memory that is one: what callers give and callees have as argument, and a variable in all programs.
+struct Linked {
   SmallVector<Value> roots;
   llvm::SmallVector<LoopOp> writers, readers;
   bool fits = true;
+
+  void add(Value root) {
+    if (!llvm::is_contained(roots, root))
+      roots.push_back(root);
+  }
 };
 
 struct ExecOffload : exec::impl::ExecOffloadBase<ExecOffload> {
@@ -50,6 +62,8 @@ struct ExecOffload : exec::impl::ExecOffloadBase<ExecOffload> {
       numbers[program] = freeAsyncToken(program);
     if (optimizer && failed(moveStates()))
       return signalPassFailure();
+    if (parameters)
+      moveLayers();
     if (activations)
       moveStacks();
     for (auto program : getOperation().getOps<ProgramOp>()) {
@@ -66,10 +80,13 @@ struct ExecOffload : exec::impl::ExecOffloadBase<ExecOffload> {
 
 private:
   LogicalResult moveStates();
+  void moveLayers();
   void moveStacks();
   void separateUpdates(ProgramOp program);
-  Stack stackOf(Value root);
-  void examine(Value root, Stack &stack);
+  void link(Value root, ArrayRef<OpOperand *> calls, Linked &memory);
+  Linked layersOf(BufferOp buffer);
+  Linked stackOf(Value root);
+  void examine(Value root, Linked &stack);
 
   llvm::DenseMap<ProgramOp, int64_t> numbers; ///< the next of each program
 };
@@ -120,10 +137,89 @@ void ExecOffload::separateUpdates(ProgramOp program) {
   }
 }
 
+//===--- what callers and callees share -------------------------------------===//
+
+/// Adds what is the same memory as `root` in other programs; of these `calls` get it.
+void ExecOffload::link(Value root, ArrayRef<OpOperand *> calls, Linked &memory) {
+  for (OpOperand *use : calls) {
+    // Callees get it as it is, and as nothing but an argument.
+    auto call = cast<CallOp>(use->getOwner());
+    auto callee = SymbolTable::lookupNearestSymbolFrom<ProgramOp>(call, call.getCalleeAttr());
+    unsigned number = use->getOperandNumber();
+    memory.fits &= use->get() == root && number < callee.getBlock().getNumArguments();
+    if (!memory.fits)
+      return;
+    memory.add(callee.getBlock().getArgument(number));
+  }
+  if (auto buffer = root.getDefiningOp<BufferOp>()) {
+    if (!buffer.getVariable())
+      return;
+    for (auto program : getOperation().getOps<ProgramOp>())
+      for (auto other : program.getBlock().getOps<BufferOp>())
+        if (other.getVariableAttr() == buffer.getVariableAttr())
+          memory.add(other);
+    return;
+  }
+  // As all of its callers.
+  unsigned number = cast<BlockArgument>(root).getArgNumber();
+  getOperation().walk([&](CallOp call) {
+    if (call.getCallee() == programOf(root).getSymName())
+      memory.add(call->getOperand(number));
+  });
+}
+
+//===--- parameters of layers and their gradients ---------------------------===//
+
+/// All memory that is one with `buffer`, if loops over layers use that layer by layer.
+Linked ExecOffload::layersOf(BufferOp buffer) {
+  Linked layers;
+  bool isOfLayers = false;
+  layers.add(buffer);
+  for (size_t i = 0; i < layers.roots.size() && layers.fits; ++i) {
+    Value root = layers.roots[i];
+    auto own = root.getDefiningOp<BufferOp>();
+    // Of a program that is called, only what its callers give can be on the host; and a caller may
+    // give part of something else.
+    layers.fits &= own ? own.getCategory() == buffer.getCategory() && !programOf(root).isPrivate()
+                       : isa<BlockArgument>(root);
+    if (!layers.fits)
+      break;
+    HostUses uses(root, ProgramLiveness(programOf(root)));
+    isOfLayers |= llvm::any_of(uses.loops, [&](auto &entry) { return isOverLayers(entry.first); });
+    link(root, uses.calls, layers);
+  }
+  layers.fits &= isOfLayers;
+  return layers;
+}
+
+void ExecOffload::moveLayers() {
+  SmallVector<std::pair<Category, Linked>> all;
+  llvm::DenseSet<Value> seen;
+  for (auto program : getOperation().getOps<ProgramOp>())
+    for (auto buffer : program.getBlock().getOps<BufferOp>()) {
+      Category category = buffer.getCategory();
+      bool isMoved = buffer.getVariable() ? category == Category::Parameter
+                                          : category == Category::Gradient && !buffer.isPersistent();
+      if (!isMoved || seen.contains(buffer.getMemory()))
+        continue;
+      Linked layers = layersOf(buffer);
+      seen.insert(layers.roots.begin(), layers.roots.end());
+      if (layers.fits)
+        all.push_back({category, std::move(layers)});
+    }
+  for (auto &[category, layers] : all)
+    for (Value root : layers.roots) {
+      ProgramOp program = programOf(root);
+      HostUses uses(root, ProgramLiveness(program));
+      moveToHost(root, uses, category == Category::Parameter ? Kept::Always : Kept::UntilUpdate,
+                 category, numbers[program]);
+    }
+}
+
 //===--- what layers keep ---------------------------------------------------===//
 
 /// Adds what the program of `root` does with it.
-void ExecOffload::examine(Value root, Stack &stack) {
+void ExecOffload::examine(Value root, Linked &stack) {
   ProgramOp program = programOf(root);
   auto buffer = root.getDefiningOp<BufferOp>();
   if (!program || (!buffer && !program.isPrivate()) ||
@@ -142,33 +238,11 @@ void ExecOffload::examine(Value root, Stack &stack) {
                   });
     (slots.fetches() ? stack.readers : stack.writers).push_back(loop);
   }
-  for (OpOperand *use : uses.calls) {
-    // Callees get it as it is, and as nothing but an argument.
-    auto call = cast<CallOp>(use->getOwner());
-    auto callee = SymbolTable::lookupNearestSymbolFrom<ProgramOp>(call, call.getCalleeAttr());
-    unsigned number = use->getOperandNumber();
-    stack.fits &= use->get() == root && number < callee.getBlock().getNumArguments();
-    if (!stack.fits)
-      return;
-    BlockArgument argument = callee.getBlock().getArgument(number);
-    if (!llvm::is_contained(stack.roots, argument))
-      stack.roots.push_back(argument);
-  }
-  if (buffer)
-    return;
-  // As all of its callers.
-  unsigned number = cast<BlockArgument>(root).getArgNumber();
-  getOperation().walk([&](CallOp call) {
-    if (call.getCallee() != program.getSymName())
-      return;
-    Value given = call->getOperand(number);
-    if (!llvm::is_contained(stack.roots, given))
-      stack.roots.push_back(given);
-  });
+  link(root, uses.calls, stack);
 }
 
-Stack ExecOffload::stackOf(Value root) {
-  Stack stack;
+Linked ExecOffload::stackOf(Value root) {
+  Linked stack;
   stack.roots.push_back(root);
   for (size_t i = 0; i < stack.roots.size() && stack.fits; ++i)
     examine(stack.roots[i], stack);
@@ -177,23 +251,23 @@ Stack ExecOffload::stackOf(Value root) {
 }
 
 void ExecOffload::moveStacks() {
-  SmallVector<Stack> stacks;
+  SmallVector<Linked> stacks;
   llvm::DenseSet<Value> seen;
   for (auto program : getOperation().getOps<ProgramOp>())
     for (auto buffer : program.getBlock().getOps<BufferOp>())
       if (buffer.getCategory() == Category::Activation && !seen.contains(buffer.getMemory())) {
-        Stack stack = stackOf(buffer.getMemory());
+        Linked stack = stackOf(buffer.getMemory());
         seen.insert(stack.roots.begin(), stack.roots.end());
         if (stack.fits)
           stacks.push_back(std::move(stack));
       }
   // Outer loops first: what lives inside of an iteration that fetches is computed from what it
   // fetches, and used soon.
-  llvm::stable_sort(stacks, [](const Stack &a, const Stack &b) {
+  llvm::stable_sort(stacks, [](const Linked &a, const Linked &b) {
     return depthOf(a.writers.front()) < depthOf(b.writers.front());
   });
   llvm::DenseSet<Operation *> fetching;
-  for (Stack &stack : stacks) {
+  for (Linked &stack : stacks) {
     bool inside = llvm::any_of(stack.writers, [&](LoopOp loop) {
       for (auto outer = loop->getParentOfType<LoopOp>(); outer;
            outer = outer->getParentOfType<LoopOp>())

@@ -33,15 +33,20 @@ LogicalResult DeviceCopies::visit(const ProgramReader &reader, Operation *op,
 
 LogicalResult DeviceCopies::read(const ProgramReader &reader, Operation *op,
                                  const Access &part) const {
+  auto refuse = [&](Operation *changed) {
+    InFlightDiagnostic error = op->emitOpError("reads ")
+                               << reader.roots[part.root].name() << " on "
+                               << reader.roots[part.root].spaceText()
+                               << ", of which a changed copy was not copied back";
+    error.attachNote(changed->getLoc()) << "the copy is changed here";
+    return failure();
+  };
   for (const Lost &other : lost)
-    if (overlap(other.origin, part)) {
-      InFlightDiagnostic error = op->emitOpError("reads ")
-                                 << reader.roots[part.root].name() << " on "
-                                 << reader.roots[part.root].spaceText()
-                                 << ", of which a changed copy was not copied back";
-      error.attachNote(other.changed->getLoc()) << "the copy is changed here";
-      return failure();
-    }
+    if (overlap(other.origin, part))
+      return refuse(other.changed);
+  for (const Copy &copy : copies)
+    if (copy.changed && overlap(copy.origin, part))
+      return refuse(copy.changed);
   for (const Copy &copy : copies)
     if (copy.outdated && overlap(copy.device, part)) {
       InFlightDiagnostic error = op->emitOpError("reads a copy of ")

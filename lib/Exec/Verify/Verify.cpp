@@ -71,7 +71,7 @@ LogicalResult ProgramVerifier::checkOps() {
         op->emitOpError("uses ") << type << "; programs hold memory only, see exec-bufferize";
         return WalkResult::interrupt();
       }
-    if (!isa<SlotOp, ViewOp, WindowOp, CallOp, CopyOp>(op))
+    if (!isa<SlotOp, ViewOp, WindowOp, CallOp, CopyOp, LaunchOp>(op))
       for (Value operand : op->getOperands())
         if (isOffloaded(operand.getType())) {
           op->emitOpError("uses ") << operand.getType() << " of "

@@ -11,6 +11,7 @@
 #define MESHWRIGHT_LIB_PIPELINE_CONVERT_CONVERTER_H
 
 #include "Settings.h"
+#include "meshwright/OptionValues.h"
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/JSON.h"

@@ -16,8 +16,6 @@ namespace meshwright::convert {
 
 static constexpr Rule rules[] = {
     {"steps_per_print", Rule::Run, "log-every"},
-    {"zero_optimization.offload_param.device", Rule::Nearest,
-     "parameters stay on devices, where --zero 3 shards them; --offload optimizer keeps optimizer states on the host"},
     {"zero_optimization.offload_optimizer.ratio", Rule::Nearest, "all of the optimizer's states go to the host"},
     {"zero_optimization.offload_param.* zero_optimization.offload_optimizer.*", Rule::Ignore,
      "buffers for copies; --offload-buffer is Meshwright's"},
@@ -26,7 +24,6 @@ static constexpr Rule rules[] = {
     {"zero_optimization.zero_quantized_weights zero_optimization.zero_quantized_nontrainable_weights "
      "zero_optimization.zero_quantized_gradients",
      Rule::Nearest, "communication is in --precision and --grad-dtype, unquantized"},
-    {"zero_optimization.cpu_offload_params", Rule::Nearest, "parameters stay on devices"},
     {"zero_optimization.overlap_comm", Rule::Ignore, "--overlap auto overlaps communication on GPUs"},
     {"zero_optimization.*", Rule::Ignore, "buckets and thresholds; collectives are planned layer by layer"},
     {"fp16.* bf16.* bfloat16.* amp.opt_level amp.loss_scale", Rule::Ignore, "about a precision that is not enabled"},
@@ -138,9 +135,15 @@ static void readOffload(Converter &c) {
   bool activations = c.isOn("activation_checkpointing.cpu_checkpointing");
   if (device == "nvme")
     c.remark(Fate::Nearest, key, "--offload optimizer keeps the states in host memory; they are not written to NVMe");
-  if (!device.empty() || activations)
-    c.flag("offload", std::string(device.empty() ? "" : "optimizer") + (!device.empty() && activations ? "," : "") +
-                          (activations ? "activations" : ""));
+  static constexpr StringLiteral parametersKey = "zero_optimization.offload_param.device";
+  std::string parameters =
+      c.choice(parametersKey, c.isOn("zero_optimization.cpu_offload_params") ? "cpu" : "", devices);
+  if (parameters == "nvme")
+    c.remark(Fate::Nearest, parametersKey,
+             "--offload parameters keeps those of layers in host memory; they are not written to NVMe");
+  Offload offload{!device.empty(), activations, !parameters.empty()};
+  if (offload.any())
+    c.flag("offload", optionText(offload));
   if (activations)
     c.remark(Fate::Nearest, "activation_checkpointing.cpu_checkpointing",
              "--offload activations moves saved activations of layers to the host; add --remat full to save only "

@@ -195,9 +195,7 @@ static void readOptimizer(Converter &c) {
     if (c.has(key) && c.choice(key, "f32", widths) != "f32")
       c.remark(Fate::Nearest, key, "f32; master weights store only the 16 bits that bf16 weights lack");
   if (c.isOn("optimizer-cpu-offload") || c.isOn("cpu-offloading")) {
-    bool states = c.isOn("optimizer-cpu-offload"), activations = c.isOn("cpu-offloading");
-    c.flag("offload", std::string(states ? "optimizer" : "") + (states && activations ? "," : "") +
-                          (activations ? "activations" : ""));
+    c.flag("offload", optionText(Offload{c.isOn("optimizer-cpu-offload"), c.isOn("cpu-offloading")}));
   }
 }
 

@@ -24,7 +24,7 @@ static constexpr Rule rules[] = {
     {"model.converters", Rule::Nearest, "no 8-bit types; bf16 comes nearest"},
     {"model.print_after_conversion quantize.* float8.* mx.*", Rule::Ignore, "about model.converters"},
     {"training.enable_cpu_offload", Rule::Nearest,
-     "parameters and gradients stay on the device; --offload optimizer keeps the optimizer's states on the host"},
+     "--offload optimizer,parameters keeps layers' parameters, their gradients and all states on the host"},
     {"training.dataset training.dataset_path training.dataloader.*", Rule::Ignore,
      "the executable's --data names tokenized files"},
     {"training.gc_freq training.gc_debug", Rule::Ignore, "there is no garbage collector"},
@@ -231,9 +231,9 @@ void convertTorchtitan(Converter &c) {
   OptimizerNumbers optimizer;
   optimizer.name = c.choice("optimizer.name", "adamw", optimizers);
   if (c.isOn("training.enable_cpu_offload")) {
-    c.flag("offload", "optimizer");
+    c.flag("offload", "optimizer,parameters");
     c.remark(Fate::Nearest, "training.enable_cpu_offload",
-             "the optimizer's states alone go to the host: parameters and gradients stay on the device");
+             "parameters of layers, their gradients and the optimizer's states go to the host; embeddings stay on the device");
   }
 
   readRates(c);

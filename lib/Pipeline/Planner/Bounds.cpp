@@ -246,7 +246,8 @@ double Bounds::bytes(const Layout &layout) const {
   const ModelFacts &model = problem.model;
   const CompileOptions &options = problem.options;
   bool narrow = isNarrow(problem);
-  double weight = narrow ? 2 : 4;
+  // Embeddings stay, which need not be large.
+  double weight = options.offload.parameters ? 0 : narrow ? 2 : 4;
   if (!options.seeds.empty()) // They may shard weights over every axis.
     return model.parameters * weight / double(layout.devices());
   double moment = options.momentsDtype == MomentType::bf16 ? 2 : 4;
@@ -262,7 +263,7 @@ double Bounds::bytes(const Layout &layout) const {
   // come from ZeRO 1 on, and narrow ones take the place of their weights.
   bool isSummed = layout.microbatches > 1;
   double gradient = options.gradDtype == GradientType::bf16 ? 2 : 4;
-  if (!isSummed && narrow)
+  if ((!isSummed && narrow) || options.offload.parameters)
     gradient = 0;
   // A stage may have less than its share, but then another has more.
   double stage = double(layout.tensor * layout.pipe);

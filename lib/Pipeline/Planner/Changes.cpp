@@ -55,9 +55,12 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
   if (given.optimizer->hasNarrowStates() && given.momentsDtype == MomentType::f32)
     add("--moments-dtype bf16", layout,
         [](CompileOptions &o) { o.momentsDtype = MomentType::bf16; });
-  for (Offload offload : {Offload{true, false}, Offload{false, true}, Offload{true, true}}) {
+  // Of the optimizer, activations and parameters.
+  for (Offload offload : {Offload{true, false, false}, Offload{false, true, false}, Offload{true, true, false},
+                          Offload{true, false, true}, Offload{true, true, true}}) {
     offload.optimizer |= given.offload.optimizer;
     offload.activations |= given.offload.activations;
+    offload.parameters |= given.offload.parameters;
     if (optionText(offload) != optionText(given.offload))
       add("--offload " + optionText(offload), layout, [&](CompileOptions &o) {
         o.offload = offload;

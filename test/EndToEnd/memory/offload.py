@@ -40,7 +40,8 @@ for number, text in enumerate(sys.argv[3:]):
     options = dict(golden.size, **strategy(text))
     ranks = ranks_of(options["mesh"])
     plain = {key: value for key, value in options.items() if not key.startswith("offload")}
-    if options.get("precision") == "bf16" and "optimizer" in options["offload"]:
+    kept = options["offload"].split(",")
+    if options.get("precision") == "bf16" and {"optimizer", "parameters"} & set(kept):
         plain["masters"] = "whole"  # as they are on the host
     compile(golden.config, "without", **plain)
     compile(golden.config, "with", **options)
@@ -58,13 +59,19 @@ for number, text in enumerate(sys.argv[3:]):
     before, after = plan_of("without"), plan_of("with")
     check_copies(after, "trace.json", steps=4)
     check("host_bytes" not in before, f"{text}: something is on the host without --offload")
-    kept = options["offload"].split(",")
+    # Parameters outside of layers stay on the device.
+    states = [v for v in after["variables"] if v["role"] != "parameter"]
+    parameters = [v for v in after["variables"] if v["role"] == "parameter"]
+    for what, on_host in (("optimizer", states), ("parameters", [v for v in parameters if v.get("stacked")])):
+        check({bool(v.get("on_host")) for v in on_host} <= {what in kept}, f"{text}: {what} are in the wrong memory")
+        check(what not in kept or on_host, f"{text}: nothing is of {what}")
+    check(not any(v.get("on_host") for v in parameters if not v.get("stacked")), f"{text}: embeddings are on the host")
     if "optimizer" in kept:
-        states = [v for v in after["variables"] if v["role"] != "parameter"]
-        check(states and all(v.get("on_host") for v in states), f"{text}: states are in the arena")
         check(bytes_of(after, "optimizer") > 0, f"{text}: no states on the host")
-        check(not any(v.get("on_host") for v in after["variables"] if v["role"] == "parameter"),
-              f"{text}: parameters are on the host")
+    if "parameters" in kept:
+        check(bytes_of(after, "parameter") > 0, f"{text}: no parameters on the host")
+        # Those of bf16 may have the memory of their parameters.
+        check(bytes_of(after, "gradient") > 0 or options.get("grad-dtype") == "bf16", f"{text}: no gradients on the host")
     if "activations" in kept:
         check(bytes_of(after, "activation") > 0, f"{text}: no activations on the host")
     print(f"{text}: equal; arena {before['arena_bytes']:,} becomes {after['arena_bytes']:,} and "

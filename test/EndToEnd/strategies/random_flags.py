@@ -222,14 +222,15 @@ def memory_limit(d):
 
 
 def offload(d):
-    what = d.pick([None, None, "optimizer", "activations", "optimizer,activations"])
+    what = d.pick([None, None, "optimizer", "activations", "optimizer,activations", "parameters", "optimizer,parameters",
+                   "optimizer,activations,parameters"])
     keeps = d["optimizer"] != "sgd" or d.is_set("precision", "bf16", "fp16", "fp8")
-    return what if keeps or what == "activations" else None
+    return what if keeps or "optimizer" not in (what or "") else None
 
 
 def offload_buffer(d):
     sizes = [None, "128B", "256B", "1KiB", "4KiB", "64KiB", "1MiB"]
-    return of_optimizer(d)(sizes) if "optimizer" in (d["offload"] or "") else None
+    return of_optimizer(d)(sizes) if {"optimizer", "parameters"} & set((d["offload"] or "").split(",")) else None
 
 
 AVERAGING = "schedule-free-adamw"  # Its parameters are averages.
