@@ -1,4 +1,4 @@
-// RUN: meshwright-opt %s --exec-decompose-kernels --exec-schedule-kernels --exec-offload=parameters=true --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-decompose-kernels --exec-offload=parameters=true --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
 
 // A layer's parameters arrive one layer ahead, upwards and downwards, and its gradient leaves. The sum of all squares reads the host's
 // memory, the update goes through both. What is no layer's stays on the device, and so do a gradient that no layer makes and states.
@@ -6,11 +6,11 @@
 train.variable @w : tensor<5x16xf32> stacked init <"normal", 0.02>
 train.variable @e : tensor<16xf32> init <"normal", 0.02>
 train.variable @w.momentum : tensor<5x16xf32> stacked state "momentum" of @w
-func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} {
+func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.inplace = [[0, 0], [1, 0]], exec.workspace = 0 : i64} {
   %0 = train.add %x, %y : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return %0 : tensor<16xf32>
 }
-func.func private @squares(%x: tensor<5x16xf32>) -> tensor<f32> attributes {exec.kernel} {
+func.func private @squares(%x: tensor<5x16xf32>) -> tensor<f32> attributes {exec.kernel, exec.template = ["partials", "scalars"], exec.iterations = array<i64: 1, 1>, exec.chunks = array<i64: 1, 1>, exec.inplace = [], exec.workspace = 64 : i64} {
   %0 = train.square_sum %x : (tensor<5x16xf32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
@@ -23,6 +23,7 @@ exec.program @step {
   %m = exec.buffer "m" optimizer variable @w.momentum : memref<5x16xf32>
   %g = exec.buffer "g" gradient : memref<5x16xf32>
   %ge = exec.buffer "ge" gradient : memref<16xf32>
+  %sums = exec.buffer "sums" workspace : memref<64xi8>
   exec.launch @add ins(%x, %e : memref<16xf32>, memref<16xf32>) outs(%y : memref<16xf32>)
   exec.loop %i = 5 attributes {train.role = #train.role<forward>} {
     %wi = exec.slot %w[%i] : memref<5x16xf32> -> memref<16xf32>
@@ -34,7 +35,7 @@ exec.program @step {
     exec.launch @add ins(%x, %wi : memref<16xf32>, memref<16xf32>) outs(%gi : memref<16xf32>)
   }
   exec.launch @add ins(%y, %e : memref<16xf32>, memref<16xf32>) outs(%ge : memref<16xf32>)
-  exec.launch @squares ins(%g : memref<5x16xf32>) outs(%n : memref<f32>)
+  exec.launch @squares ins(%g : memref<5x16xf32>) outs(%n : memref<f32>) workspace(%sums : memref<64xi8>)
   exec.loop %i = 5 attributes {train.role = #train.role<update>} {
     %wi = exec.slot %w[%i] : memref<5x16xf32> -> memref<16xf32>
     %mi = exec.slot %m[%i] : memref<5x16xf32> -> memref<16xf32>
@@ -46,3 +47,95 @@ exec.program @step {
   exec.launch @add ins(%ge, %e : memref<16xf32>, memref<16xf32>) outs(%e : memref<16xf32>)
 }
 // CHECK-LABEL: exec.program @step
+// CHECK-DAG: %[[W:.*]] = exec.buffer "w" parameter variable @w {{.*}} : memref<5x16xf32, "host">
+// CHECK-DAG: %[[E:.*]] = exec.buffer "e" parameter variable @e offset {{[0-9]+}} : memref<16xf32>
+// CHECK-DAG: exec.buffer "m" optimizer variable @w.momentum offset {{[0-9]+}} : memref<5x16xf32>
+// CHECK-DAG: %[[G:.*]] = exec.buffer "g" gradient offset {{[0-9]+}} : memref<5x16xf32, "host">
+// CHECK-DAG: exec.buffer "ge" gradient offset {{[0-9]+}} : memref<16xf32>
+// CHECK-DAG: %[[UP:.*]] = exec.buffer "offload.0" parameter {{.*}} : memref<2x16xf32>
+// CHECK-DAG: %[[DOWN:.*]] = exec.buffer "offload.1" parameter {{.*}} : memref<2x16xf32>
+// CHECK-DAG: %[[UPDATED:.*]] = exec.buffer "offload.2" parameter {{.*}} : memref<3x16xf32>
+// CHECK-DAG: %[[MADE:.*]] = exec.buffer "offload.4" gradient {{.*}} : memref<2x16xf32>
+// CHECK-DAG: %[[READ:.*]] = exec.buffer "offload.5" gradient {{.*}} : memref<2x16xf32>
+// CHECK: %[[FIRST:.*]] = exec.view %[[W]] : memref<5x16xf32, "host"> -> memref<16xf32, "host">
+// CHECK: %[[PLACE:.*]] = exec.view %[[UP]]
+// CHECK: exec.copy %[[FIRST]] to %[[PLACE]] {exec.async_token = 0 : i64}
+// CHECK: exec.loop %[[I:.*]] = 5 attributes {train.role = #train.role<forward>} {
+// CHECK-NEXT: exec.wait 0
+// CHECK-NEXT: exec.when %[[I]] from 0 to 4 {
+// CHECK: %[[NEXT:.*]] = exec.slot %[[W]]
+// CHECK: %[[OTHER:.*]] = exec.slot %[[UP]]
+// CHECK: exec.copy %[[NEXT]] to %[[OTHER]] {exec.async_token = 0 : i64}
+// CHECK: }
+// CHECK: %[[MINE:.*]] = exec.slot %[[UP]]
+// CHECK: exec.launch @add ins(%{{.*}}, %[[MINE]] :
+// CHECK: %[[LAST:.*]] = exec.view %[[W]] from 64
+// CHECK: exec.copy %[[LAST]] to %{{.*}} {exec.async_token = 1 : i64}
+// CHECK: exec.loop %[[J:.*]] = 5 reverse attributes {train.role = #train.role<backward>} {
+// CHECK-NEXT: exec.wait 1
+// CHECK-NEXT: exec.when %[[J]] from 1 to 5 {
+// CHECK: exec.slot %[[DOWN]]
+// CHECK: }
+// CHECK: %[[MADEHERE:.*]] = exec.slot %[[MADE]]
+// CHECK: exec.launch @add {{.*}} outs(%[[MADEHERE]] :
+// CHECK: exec.wait 4
+// CHECK: %[[LEFT:.*]] = exec.slot %[[G]][%[[J]]]
+// CHECK: exec.copy %[[MADEHERE]] to %[[LEFT]] {exec.async_token = 4 : i64}
+// All gradients have left before their squares are added up.
+// CHECK: exec.wait 4
+// CHECK: exec.launch @squares ins(%[[G]] : memref<5x16xf32, "host">)
+// CHECK: exec.loop %[[K:.*]] = 5 attributes {train.role = #train.role<update>} {
+// What is left of gradients behind an update stays on the device; parameters go back.
+// CHECK: %[[NEW:.*]] = exec.slot %[[UPDATED]]
+// CHECK: exec.launch @add {{.*}} outs(%[[NEW]] :
+// CHECK: exec.wait 3
+// CHECK: %[[BACK:.*]] = exec.slot %[[W]][%[[K]]]
+// CHECK: exec.copy %[[NEW]] to %[[BACK]] {exec.async_token = 3 : i64}
+// CHECK-NOT: to memref<16xf32, "host">
+// CHECK: exec.wait 3
+
+// -----
+
+// What a collective and a kernel use of all layers gets one copy of all; both programs have the variable on the host. A kernel that
+// goes through rows is not in order, and a loop that is not over layers moves nothing.
+// CHECK: exec.host_memory = {parameter = 320 : i64}
+dist.mesh @mesh ["data" = 2]
+train.variable @w : tensor<5x16xf32> stacked init <"normal", 0.02>
+train.variable @table : tensor<5x16xf32> init <"normal", 0.02>
+func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.inplace = [[0, 0], [1, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %y : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+// CHECK-LABEL: exec.program @step
+exec.program @step {
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  // CHECK-DAG: %[[W:.*]] = exec.buffer "w" parameter variable @w {{.*}} : memref<5x16xf32, "host">
+  // CHECK-DAG: exec.buffer "table" parameter variable @table offset {{[0-9]+}} : memref<5x16xf32>
+  %w = exec.buffer "w" parameter variable @w : memref<5x16xf32>
+  %t = exec.buffer "table" parameter variable @table : memref<5x16xf32>
+  exec.loop %i = 5 {
+    %ti = exec.slot %t[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @add ins(%ti, %ti : memref<16xf32>, memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+  exec.loop %i = 5 attributes {train.role = #train.role<forward>} {
+    %wi = exec.slot %w[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @add ins(%y, %wi : memref<16xf32>, memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+  // CHECK: exec.copy %[[W]] to %[[ALL:.*]] {exec.async_token = [[FETCH:[0-9]+]] : i64}
+  // CHECK: exec.wait [[FETCH]]
+  // CHECK: exec.all_reduce sum %[[ALL]] to %[[ALL]]
+  // CHECK: exec.copy %[[ALL]] to %[[W]] {exec.async_token = [[STORE:[0-9]+]] : i64}
+  // CHECK: exec.wait [[STORE]]
+  exec.all_reduce sum %w to %w over ["data"] : memref<5x16xf32> to memref<5x16xf32>
+}
+// CHECK-LABEL: exec.program @eval
+exec.program @eval {
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  // CHECK: exec.buffer "w" parameter variable @w {{.*}} : memref<5x16xf32, "host">
+  %w = exec.buffer "w" parameter variable @w : memref<5x16xf32>
+  // CHECK: exec.copy
+  // CHECK: exec.wait
+  // CHECK: exec.launch @add
+  %first = exec.view %w : memref<5x16xf32> -> memref<16xf32>
+  exec.launch @add ins(%first, %first : memref<16xf32>, memref<16xf32>) outs(%y : memref<16xf32>)
+}

@@ -33,7 +33,7 @@ static dist::ReduceScatterOp createSlice(OpBuilder &b, dist::ReduceScatterOp op,
 }
 
 static dist::AllReduceOp createSlice(OpBuilder &b, dist::AllReduceOp op, Value x) {
-  return dist::AllReduceOp::create(b, op.getLoc(), sliceOf(x), op.getKind(), x, op.getGroup());
+  return dist::AllReduceOp::create(b, op.getLoc(), x.getType(), op.getKind(), x, op.getGroup());
 }
 
 /// Whether shards of the first tensor are along another dimension than the one that is sliced.
