@@ -99,6 +99,7 @@ struct LayerValues {
   Value inputs = {};            ///< of each layer of a run, of the token itself
   Value firsts = {};            ///< 1 where a document begins, else 0, where sequences have several
   Value valid = {};             ///< 1 for tokens, 0 for what pads a call that generates
+  Value begins = {};            ///< as `firsts`, for recurrences that ask for it, also where sequences are one document
 };
 
 /// Builds one layer.
@@ -410,8 +411,9 @@ Value LayerBuilder::build(Value cos, Value sin) {
   if (recurs) {
     share(of.firsts, "document_starts");
     share(of.valid, "valid");
+    share(of.begins, "sequence_starts");
   }
-  Value a = recurs ? buildRecurrence(g, m, kind, h, of.firsts, of.valid) : attention(h, cos, sin);
+  Value a = recurs ? buildRecurrence(g, m, kind, h, of.firsts, of.valid, of.begins) : attention(h, cos, sin);
   if (recurs && m.family.recurrence.beside) {
     Value attended = attention(g.scale(h, m.factors.attentionInput), cos, sin);
     a = g.add(g.scale(a, m.factors.mixerOutput), g.scale(attended, m.factors.attentionOutput));
@@ -582,6 +584,8 @@ static Value buildTemperatures(ModelGraph &g, const Model &m) {
 static Value buildFirsts(ModelGraph &g) {
   g.part("document_starts");
   FullPrecision full(g.builder);
+  if (!g.positions)
+    return g.redistribute(g.pad(g.fill(1, {g.rows, 1}), 1, 0, g.sequence));
   Value table = g.pad(g.fill(1, {1, 1}), 0, 0, g.positionCount());
   return g.redistribute(g.reshape(g.positionRows(table, g.sequence), {g.rows, g.sequence}));
 }
@@ -638,6 +642,8 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     of.valid = buildValid(g);
   else if (g.positions && f.recurrence.any())
     of.firsts = buildFirsts(g);
+  if (f.recurrence.mixer == Mixer::RealGated)
+    of.begins = of.firsts ? of.firsts : buildFirsts(g);
   Value inputs;
   if (m.inputWidth)
     inputs = buildInputs(g, m, ids, x);

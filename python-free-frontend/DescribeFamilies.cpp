@@ -152,6 +152,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     for (const auto &key :
          {f.experts.count, f.experts.chosen, f.experts.denseFirst, f.experts.every})
       experts.add(key);
+    experts.add(f.experts.offset);
     experts.add(f.experts.last);
     experts.add(f.experts.inner);
     experts.add(f.experts.sharedInner);
@@ -184,9 +185,13 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     recurrence.add(r.activation);
     recurrence.addName(r.limit);
     recurrence.add(r.leastStep);
-    for (StringRef key : {r.list, r.listAlias, r.pattern, r.attends})
+    recurrence.addName(r.object);
+    recurrence.add(r.rank);
+    recurrence.add(r.partEps);
+    for (StringRef key : {r.list, r.listAlias, r.pattern, r.attends, r.cycle})
       recurrence.addName(key);
     recurrence.add(r.every);
+    recurrence.add(r.offset);
   }
   if (f.latent.used) {
     KeyList latent(os, "latent attention");

@@ -35,10 +35,14 @@ struct ExpertReader {
     return first;
   }
   int64_t size(const Key<std::optional<int64_t>> &key, int64_t otherwise) {
+    if (!key.alias.empty())
+      config.alias(key.name, key.alias);
     return key.name.empty() ? otherwise
                             : config.optionalSize(key.name, key.otherwise).value_or(otherwise);
   }
   bool flag(const Key<bool> &key) {
+    if (!key.alias.empty())
+      config.alias(key.name, key.alias);
     return key.name.empty() ? key.otherwise : config.flag(key.name, key.otherwise);
   }
 
@@ -77,9 +81,15 @@ std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
   if (!names.every.name.empty())
     every = config.size(names.every.name, names.every.otherwise);
   int64_t last = names.last.name.empty() ? -1 : config.index(names.last.name, names.last.otherwise);
+  int64_t remainder = every - 1;
+  if (!names.offset.name.empty())
+    remainder = config.count(names.offset.name, names.offset.otherwise);
+  if (remainder >= every && !config.failed())
+    config.error(names.offset.name) << "\"" << names.offset.name << "\" = " << remainder << " must be less than "
+                                    << names.every.name << " = " << every << ", of which it is a remainder";
   auto dense = names.dense.empty() ? std::nullopt : config.counts(names.dense);
   for (int64_t i = 0; i < listed; ++i)
-    sparse[i] = experts > 0 && i >= first && (last < 0 || i <= last) && (i + 1) % every == 0 &&
+    sparse[i] = experts > 0 && i >= first && (last < 0 || i <= last) && i % every == remainder &&
                 !(dense && llvm::is_contained(*dense, i));
   return sparse;
 }
@@ -281,6 +291,8 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
   // Where a list may leave layers without experts, none at all is another way to say so.
   int64_t experts = names.dense.empty() && !names.mayLack ? config.size(names.count.name, names.count.otherwise)
                                         : reader.count(names.count);
+  if (names.oneIsNone && experts == 1)
+    experts = 0;
   std::vector<bool> sparse = reader.layers(listed, experts);
   for (int64_t i = 0; i < m.layers; ++i)
     m.kinds[i].sparse = sparse[i % listed];

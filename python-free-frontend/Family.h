@@ -87,6 +87,8 @@ struct Experts {
   StringRef sparse = {};        ///< the key that lists those that have some, if it is there
   StringRef kinds = {};         ///< the key that lists "dense" or "sparse" for each layer, if it is there
   Key<int64_t> every = {};      ///< those that are no multiple of this, from 1, have none
+  Key<int64_t> offset = {};     ///< or, with a name, those that have not this remainder, from 0
+  bool oneIsNone = false;       ///< a count of 1 says that layers have an MLP
   Key<int64_t> last = {};       ///< those after this have none; -1: all may have some
 
   Key<int64_t> chosen = {}; ///< experts of a token; without a name the family has no experts
@@ -146,6 +148,9 @@ enum class Mixer {
   Attention,
   StateSpace,  ///< Mamba-2, a recurrence with a scalar decay for each head (Dao and Gu 2024)
   Delta,       ///< the gated delta rule (Yang, Kautz and Hatamizadeh 2024)
+  ElementDelta, ///< the same with decays of each element of keys (Kimi Team 2025)
+  RealGated,   ///< RG-LRU, a recurrence of single elements (De et al. 2024)
+  Selective,   ///< Mamba-1, whose channels have some states each, with decays of their own (Gu and Dao 2023)
   Convolution, ///< a short convolution between two gates, as in LFM2
   None,        ///< the layer is an MLP, or experts, alone
 };
@@ -173,6 +178,7 @@ struct Recurrence {
   /// Or each has one; without names they have not.
   struct {
     StringRef q = {}, k = {}, v = {}, z = {}, b = {}, a = {}, convolutionQ = {}, convolutionK = {}, convolutionV = {}, norm = {}, o = {};
+    StringRef zFirst = {}, aFirst = {}; ///< narrow products before those
   } parts = {};
   double normEps = 0;      ///< of the norm of heads; 0: that of others
   Key<bool> negative = {}; ///< gates of the delta rule are twice as large, so that states may change their sign
@@ -181,12 +187,21 @@ struct Recurrence {
     StringRef attention = {}, mlp = {};
   } norms = {};
 
+  Key<int64_t> rank = {};    ///< of the product that makes steps; "auto", as 0, is a sixteenth of the hidden size
+  bool normsParts = false;   ///< B, C and what makes steps are normalized
+  Key<double> partEps = {};  ///< without weights, with this; without a name: with weights, with that of other norms
+
+  /// The key of an object that says sizes in their place, if it is there: num_heads, head_dim and short_conv_kernel_size, and
+  /// in kda_layers and full_attn_layers which layers there are, from 1.
+  StringRef object = {};
   StringRef list = {}, listAlias = {}; ///< the key that lists layers
   bool needsList = false;              ///< it must be there
   StringRef pattern = {};              ///< or is a text with a letter for each: M, *, E and -
   StringRef attends = {};              ///< or lists the numbers of those with attention
   bool allAttend = true;               ///< all do where that list is absent, or none does
+  StringRef cycle = {};                ///< or lists layers that are repeated: recurrent and attention
   Key<int64_t> every = {};             ///< or says that multiples, from 1, have attention
+  Key<int64_t> offset = {};            ///< or, with a name, those that have this remainder, from 0
   bool alone = false; ///< layers have a mixer or an MLP, not both, and one norm
   bool feedsForward = true; ///< false: no layer has an MLP
   bool beside = false; ///< layers attend too: both read the norm, and their sum is added to the stream
@@ -449,6 +464,7 @@ struct Family {
   Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
   Temperature temperature;
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)
+  bool embeddingScaleIsBF16 = false; ///< which is rounded
   Key<bool> scaleEmbedding = {}; ///< or so if true
   Sinusoids sinusoids;          ///< in place of a table of positions
   StringRef logitBias = {};     ///< a buffer that is added to logits

@@ -233,11 +233,13 @@ Value meshwright::frontend::buildLatentAttention(LayerGraph &g, const Model &m,
                      headRows(m, l.plainDim, l.valueDim));
   v = g.reshape(v, {b.rows, b.sequence, m.heads, l.valueDim});
   g.part(m.family.names.rotary);
-  q = g.rope(q, cos, sin);
-  // What turns has the first frequencies.
   shared = g.reshape(shared, {b.rows, b.sequence, 1, l.turnedDim});
-  shared =
-      g.rope(shared, g.firstColumns(cos, l.turnedDim / 2), g.firstColumns(sin, l.turnedDim / 2));
+  if (kind.table >= 0) {
+    q = g.rope(q, cos, sin);
+    // What turns has the first frequencies.
+    shared =
+        g.rope(shared, g.firstColumns(cos, l.turnedDim / 2), g.firstColumns(sin, l.turnedDim / 2));
+  }
   k = b.keys(k, shared);
   g.part(m.family.names.attention);
   Value a = g.attention(q, k, v, {}, specOf(m, kind));

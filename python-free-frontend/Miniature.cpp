@@ -64,6 +64,8 @@ static void shrinkRecurrence(Sizes &sizes, const Recurrence &keys, int64_t heads
   constexpr int64_t shortChunk = 8, small = 8;
   sizes.limit(keys.chunk, shortChunk);
   sizes.limit(keys.keyDim, small);
+  if (sizes.get(keys.inner) && keys.headDim.name.empty())
+    return sizes.set(keys.inner, hidden);
   if (sizes.get(keys.inner)) {
     sizes.limit(keys.headDim, small);
     return sizes.set(keys.inner, sizes.get(keys.heads) * std::max<int64_t>(sizes.get(keys.headDim), 1));

@@ -33,6 +33,8 @@ struct RopeTable {
 /// Linear recurrences and short convolutions of one model.
 struct RecurrenceSizes {
   int64_t heads = 0, headDim = 0, keyHeads = 0, keyDim = 0, kernel = 0, chunk = 0;
+  int64_t rank = 0;   ///< of the product that makes steps
+  double partEps = 0; ///< of the norms of B, C and what makes steps
   bool bias = false, convBias = false, outputBias = false;
   bool normed = true, normedFirst = false; ///< what is gated is normalized, before it is gated
   double gateFactor = 1;                   ///< of the gates of the delta rule
@@ -193,8 +195,9 @@ std::optional<int64_t> listedLayers(Config &config, const Recurrence &keys);
 /// `firsts`: 1 where a document begins, else 0, [rows, sequence]; null where sequences are one.
 /// `valid`: 1 for tokens and 0 for what pads a call that goes on from what calls before it have read; null where
 /// sequences are read at once.
+/// `begins`: as `firsts`, but also where sequences are one; for RG-LRU alone.
 mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h, mlir::Value firsts,
-                            mlir::Value valid);
+                            mlir::Value valid, mlir::Value begins);
 
 /// Latent attention of a layer that reads h.
 mlir::Value buildLatentAttention(class LayerGraph &g, const Model &m, const LayerKind &kind,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Model.h"
 
+#include "llvm/ADT/APFloat.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
@@ -70,6 +71,14 @@ static void readLayerFactors(Config &config, Model &m) {
   };
   list(keys.mixer, m.factors.mixer);
   list(keys.mlp, m.factors.mlp);
+}
+
+static double roundedToBF16(double value) {
+  llvm::APFloat number(value);
+  bool loses = false;
+  number.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  return number.convertToDouble();
 }
 
 static double readCap(Config &config, const Key<std::optional<double>> &key) {
@@ -453,6 +462,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.postNorms = readFlag(config, f.usePostNorms);
   m.headNorm = readFlag(config, f.useHeadNorm) ? f.headNorm : HeadNorm::None;
   m.embeddingFactor = f.embeddingScaled ? std::sqrt(double(m.hidden)) : 1.0;
+  if (f.embeddingScaleIsBF16)
+    m.embeddingFactor = roundedToBF16(m.embeddingFactor);
   if (!f.scaleEmbedding.name.empty() && readFlag(config, f.scaleEmbedding))
     m.embeddingFactor = std::sqrt(double(m.hidden));
   m.embeddingFactor *= readFactor(config, f.embeddingFactor);
@@ -504,7 +515,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   checkHeads(config, m, ownHeadDim);
   if (f.rotary.used)
     readRotary(config, m, options.sequence);
-  if (f.latent.used && !config.failed())
+  if (f.latent.used && f.rotary.used && !config.failed())
     for (LayerKind &kind : m.kinds)
       kind.scoreScale *= m.tables[0].latentScale;
 

@@ -428,7 +428,187 @@ static Family falconH1() {
   return f;
 }
 
+/// Some layers have RG-LRU, others attention to a window.
+static Family recurrentGemma() {
+  Family f;
+  f.name = "recurrent_gemma";
+  f.vocabulary.otherwise = 256000;
+  f.positions = {{}, int64_t(1) << 30}; // a recurrence has no end, nor have windows
+  f.hidden.otherwise = 2560;
+  f.layers.otherwise = 26;
+  f.heads.otherwise = 10;
+  f.headDim = {};
+  f.inner = {"intermediate_size", 7680};
+  f.innerIsOfBoth = true;
+  f.padding.otherwise = 0;
+  f.activation = {"hidden_activation", "gelu_pytorch_tanh"};
+  f.std = {{}, 0.05};
+  f.normPlusOne = true;
+  f.qkvBias = {"attention_bias", false};
+  f.outputBias = f.mlpBias = {{}, true};
+  f.rotary.part = {"partial_rotary_factor", 0.5};
+  f.kinds.window = {"attention_window_size", 2048};
+  f.logitCap = {"logits_soft_cap", 30.0};
+  f.embeddingScaled = f.embeddingScaleIsBF16 = true;
+  f.tied.otherwise = true;
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::RealGated;
+  r.inner = {"lru_width", std::nullopt};
+  r.kernel = {"conv1d_width", 4};
+  r.bias = r.convBias = {{}, true};
+  r.part = "temporal_block";
+  r.cycle = "block_types";
+  f.finalNorm = "final_norm";
+  f.names.attentionNorm = "temporal_pre_norm";
+  f.names.mlpNorm = "channel_pre_norm";
+  f.names.attention = "temporal_block";
+  f.names.rotary = "temporal_block.rotary_emb";
+  f.names.q = "temporal_block.q_proj";
+  f.names.k = "temporal_block.k_proj";
+  f.names.v = "temporal_block.v_proj";
+  f.names.o = "temporal_block.o_proj";
+  f.names.gate = "mlp_block.gate_proj";
+  f.names.up = "mlp_block.up_proj";
+  f.names.down = "mlp_block.down_proj";
+  f.names.activation = "mlp_block.act_fn";
+  // How initial values are drawn, and what transformers does not read: heads divide the hidden size, and embeddings are scaled.
+  f.ignored = {"w_init_variance_scale", "final_w_init_variance_scale", "head_dim", "embeddings_scale_by_sqrt_dim"};
+  return f;
+}
+
+/// Mamba-1: each channel has decays of its own.
+static Family mamba() {
+  Family f = mamba2();
+  f.name = "mamba";
+  f.vocabulary.otherwise = 50280;
+  f.hidden.otherwise = 768;
+  f.layers.otherwise = 32;
+  f.padding = {"pad_token_id", 0};
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::Selective;
+  r.heads = r.headDim = r.keyHeads = r.chunk = {};
+  r.keyDim = {"state_size", 16};
+  r.rank = {"time_step_rank", 0};
+  r.limit = {};
+  // What transformers does not read, how initial steps are drawn, and how PyTorch computes the scan.
+  f.ignored = {"intermediate_size", "residual_in_fp32", "time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme",
+               "time_step_scale", "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "d_inner", "d_model", "n_layer", "ssm_cfg",
+               "fused_add_norm", "pad_vocab_size_multiple"};
+  return f;
+}
+
+/// What makes steps, B and C is normalized.
+static Family falconMamba() {
+  Family f = mamba();
+  f.name = "falcon_mamba";
+  f.recurrence.normsParts = true;
+  f.recurrence.partEps = {"mixer_rms_eps", 1e-6};
+  return f;
+}
+
+/// Mamba-1 with some layers of attention, which has no positions, and some of experts.
+static Family jamba() {
+  Family f = llama();
+  f.name = "jamba";
+  f.vocabulary.otherwise = 65536;
+  f.positions.otherwise = 262144;
+  f.kvHeads.otherwise = 8;
+  f.headDim = {};
+  f.inner.otherwise = 14336;
+  f.padding.otherwise = 0;
+  f.qkvBias = f.outputBias = f.mlpBias = {};
+  f.rotary.used = false;
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::Selective;
+  r.keyDim = {"mamba_d_state", 16};
+  r.kernel = {"mamba_d_conv", 4};
+  r.expand = {"mamba_expand", 2};
+  r.rank = {"mamba_dt_rank", 0};
+  r.bias = {"mamba_proj_bias", false};
+  r.convBias = {"mamba_conv_bias", true};
+  r.normsParts = true;
+  r.part = "mamba";
+  r.every = {"attn_layer_period", 8};
+  r.offset = {"attn_layer_offset", 4};
+  Experts &e = f.experts;
+  e.count = {"num_experts", 16, "num_local_experts"};
+  e.oneIsNone = true;
+  e.chosen = {"num_experts_per_tok", 2};
+  e.every = {"expert_layer_period", 2};
+  e.offset = {"expert_layer_offset", 1};
+  e.normalized = {{}, false};
+  e.balanced = {"output_router_logits", false};
+  e.balance = {"router_aux_loss_coef", 0.001};
+  e.router = "feed_forward.router";
+  e.gate = "feed_forward.experts.{expert}.gate_proj";
+  e.up = "feed_forward.experts.{expert}.up_proj";
+  e.down = "feed_forward.experts.{expert}.down_proj";
+  f.finalNorm = "final_layernorm";
+  f.names.mlpNorm = "pre_ff_layernorm";
+  f.names.gate = "feed_forward.gate_proj";
+  f.names.up = "feed_forward.up_proj";
+  f.names.down = "feed_forward.down_proj";
+  f.names.activation = "feed_forward.act_fn";
+  // How PyTorch computes the scan, and what transformers does not read: it normalizes in any case, and has no windows.
+  f.ignored = {"use_mamba_kernels", "use_mambapy", "use_associative_scan", "mamba_inner_layernorms", "sliding_window", "n_ctx", "num_logits_to_keep",
+               "calc_logits_for_entire_prompt"};
+  return f;
+}
+
+/// Kimi Delta Attention, with some layers of latent attention, which has no positions, and experts as DeepSeek's.
+static Family kimiLinear() {
+  Family f = deepseekV3();
+  f.name = "kimi_linear";
+  f.vocabulary.otherwise = 163840;
+  f.positions = {"model_max_length", 1048576, "max_position_embeddings"};
+  f.hidden.otherwise = 2304;
+  f.layers.otherwise = 27;
+  f.heads.otherwise = 32;
+  f.inner.otherwise = 9216;
+  f.padding.otherwise = 163839;
+  f.eps.otherwise = 1e-5;
+  f.rotary = {};
+  f.rotary.used = false;
+  f.latent.queryRank.otherwise = std::nullopt;
+  f.latent.interleaved = {{}, false};
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::ElementDelta;
+  r.heads = {"linear_num_heads", 32};
+  r.headDim = {"linear_head_dim", 128};
+  r.kernel = {"linear_conv_kernel_dim", 4};
+  r.chunk = {{}, 64};
+  r.part = "self_attn";
+  r.parts = {"q_proj", "k_proj", "v_proj", "g_b_proj", "b_proj", "f_b_proj", "q_conv1d", "k_conv1d", "v_conv1d", "o_norm", "o_proj", "g_a_proj", "f_a_proj"};
+  r.object = "linear_attn_config";
+  r.list = "layer_types";
+  r.needsList = true;
+  Experts &e = f.experts;
+  e.count = {"num_experts", 256, "num_local_experts"};
+  e.chosen = {"num_experts_per_token", 8, "num_experts_per_tok"};
+  e.inner.otherwise = 1024;
+  e.normalized = {"moe_renormalize", true, "norm_topk_prob"};
+  e.factor.otherwise = 2.446;
+  e.groups = {"num_expert_group", 1, "n_group"};
+  e.chosenGroups.otherwise = 1;
+  e.denseFirst.otherwise = 1;
+  e.kinds = "mlp_layer_types";
+  e.sharedCount = {"num_shared_experts", 1, "n_shared_experts"};
+  e.router = "block_sparse_moe.gate";
+  e.choiceBias = "block_sparse_moe.gate.e_score_correction_bias";
+  e.gate = "block_sparse_moe.experts.{expert}.w1";
+  e.up = "block_sparse_moe.experts.{expert}.w3";
+  e.down = "block_sparse_moe.experts.{expert}.w2";
+  e.shared = "block_sparse_moe.shared_experts";
+  // Groups are used where there are several, and attention does not turn.
+  f.ignored.insert(f.ignored.end(), {"use_grouped_topk", "rope_theta", "rope_scaling", "rope_parameters", "qk_head_dim", "linear_attn_config"});
+  f.fixed = {{"moe_router_activation_func", {"\"sigmoid\""}, "scores are other ones"},
+             {"moe_layer_freq", {"1"}, "some layers have no experts"},
+             {"mla_use_nope", {"true"}, "positions turn"}};
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::recurrentFamilies() {
   return {mamba2(),     graniteMoeHybrid(), nemotronH(), qwen3Next(), qwen35Text(),
-          qwen35MoeText(), qwen35Moe(), lfm2(),      lfm2Moe(),   bamba(),     falconH1(), olmoHybrid(), lfm3()};
+          qwen35MoeText(), qwen35Moe(), lfm2(),      lfm2Moe(),   bamba(),     falconH1(), olmoHybrid(), lfm3(),
+          recurrentGemma(), mamba(),       falconMamba(), jamba(),     kimiLinear()};
 }

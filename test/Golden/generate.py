@@ -78,6 +78,8 @@ def make_model(config_path):
     if config.model_type == "phimoe":  # It draws experts where it trains.
         model.eval()
         model.train = lambda mode=True: model
+    if config.model_type == "recurrent_gemma":  # It rounds sqrt(hidden_size) to bf16, whatever the model's type.
+        model.model.normalizer = model.model.normalizer.double()
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         assert value.dtype in (torch.double, torch.int64, torch.bool), name
     return model
@@ -105,6 +107,9 @@ def as_saved(model, values):
         saved = remote.renamed(saved, model.config, keys["model_type"])
     if model.config.model_type == "olmo_hybrid":
         saved = of_release(model.config, saved)
+    if model.config.model_type == "kimi_linear":  # It reads MLPs of layers without experts by their own name, and saves them by that of experts.
+        dense = [f"block_sparse_moe.{part}_proj" for part in ("gate", "up", "down")]
+        saved = {n.replace("block_sparse_moe", "mlp") if any(f".{part}." in n for part in dense) else n: t for n, t in saved.items()}
     if model.config.model_type == "qwen3_vl_moe":  # transformers reads experts either way; releases have [experts, in, out].
         saved = {n: t.transpose(1, 2) if ".mlp.experts." in n else t for n, t in saved.items()}
     return saved
@@ -136,16 +141,20 @@ def initial_weights(model, seed):
     """Values large enough that every part of the model shows in the loss."""
     generator = torch.Generator().manual_seed(seed)
     # What these norms multiply by is 1 + weight.
-    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text") else 1
+    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron", "recurrent_gemma", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text") else 1
     weights = {}
     for name, parameter in [*model.named_parameters(), *saved_buffers(model)]:
         noise = torch.randn(parameter.shape, generator=generator, dtype=FLOAT32)
-        if parameter.dim() > 1:
+        if name.endswith("A_log") and parameter.dim() > 1:  # decays from slow to fast
+            value = noise
+        elif parameter.dim() > 1:
             value = noise * (1.0 / math.sqrt(parameter.shape[-1]))
             if "embed" in name or "wte" in name or "wpe" in name:
                 value = noise * 0.3
         elif name.endswith("act_fn.eps"):  # xIELU's, which is below 0
             value = parameter.detach().clone()
+        elif name.endswith("recurrent_param"):  # decays that are close to 1, and that are not
+            value = noise - 3
         elif name.endswith("bias"):  # of routers, too, which choose by it
             value = noise * 0.2
         else:

@@ -671,6 +671,51 @@ def mamba2(d):
             "tie_word_embeddings": d.pick(FLAG), **bounds(d)}
 
 
+def recurrent_gemma(d):
+    # No norm follows layers' parts.
+    config = dict(d.sizes(apart=False, activation="hidden_activation"), attention_window_size=d.pick([1, 5, 40]), conv1d_width=d.pick([1, 3, 4]),
+                  attention_bias=d.pick(FLAG), logits_soft_cap=d.pick([0.5, 30.0]), tie_word_embeddings=d.pick(FLAG), **d.padding())
+    for key in "max_position_embeddings", "initializer_range":
+        config.pop(key, None)
+    config["intermediate_size"] = 2 * d.pick([3, 13, 20])
+    config |= d.maybe(lru_width=[2 * d.heads, 5 * d.heads], block_types=[["recurrent"], ["attention", "recurrent"], ["recurrent", "recurrent", "attention"]])
+    return config | {"rope_theta": d.pick([100.0, 10000.0]), "init_std": None} | d.turned()
+
+
+def mamba(d):
+    return {"hidden_size": d.pick([8, 12, 15]), "expand": d.pick([1, 2, 3]), "num_hidden_layers": d.layers, "state_size": d.pick([1, 3, 8]),
+            "time_step_rank": d.pick(["auto", 2, 5]), "conv_kernel": d.pick([2, 3, 4]), "use_bias": d.pick(FLAG), "use_conv_bias": d.pick(FLAG),
+            "layer_norm_epsilon": d.pick([1e-5, 1e-3]), "tie_word_embeddings": d.pick(FLAG), **d.padding()}
+
+
+def falcon_mamba(d):
+    # Norms of few numbers divide by almost nothing.
+    return dict(mamba(d), state_size=d.pick([3, 8]), time_step_rank=d.pick([3, 5]), mixer_rms_eps=d.pick([1e-3, 1e-2]))
+
+
+def jamba(d):
+    config = dict(d.sizes(apart=False), hidden_act="silu", mamba_d_state=d.pick([3, 8]), mamba_dt_rank=d.pick([3, 5]), mamba_d_conv=d.pick([2, 4]),
+                  mamba_expand=d.pick([1, 2]), mamba_conv_bias=d.pick(FLAG), mamba_proj_bias=d.pick(FLAG), rms_norm_eps=d.pick([1e-4, 1e-3]),
+                  num_experts=d.pick([1, 2, 4]), tie_word_embeddings=d.pick(FLAG), **d.padding())
+    for kind in "attn", "expert":
+        period = d.pick([1, 2, 3])
+        config |= {f"{kind}_layer_period": period, f"{kind}_layer_offset": d.pick(range(period))}
+    return config | {"num_experts_per_tok": d.pick([1, 2]) if config["num_experts"] > 1 else 1}
+
+
+def kimi_linear(d):
+    experts, groups = d.pick([(2, 1), (4, 1), (4, 2), (6, 3)])
+    plain, turned = 2 * d.pick([1, 3, 4]), 2 * d.pick([1, 2])
+    config = dict(d.sizes(apart=False, groups=False), hidden_act="silu", q_lora_rank=d.pick([None, 6]), kv_lora_rank=d.pick([5, 8]), qk_nope_head_dim=plain,
+                  qk_rope_head_dim=turned, v_head_dim=d.pick([3, 8]), num_key_value_heads=d.heads, moe_intermediate_size=d.pick([3, 10]),
+                  num_experts=experts, num_experts_per_token=d.pick([1, 2]), num_expert_group=groups, topk_group=d.pick([groups, 1]) if experts > 2 else 1,
+                  moe_renormalize=d.pick(FLAG), routed_scaling_factor=d.pick([1.0, 2.5]), num_shared_experts=d.pick([1, 2]),
+                  first_k_dense_replace=d.pick([0, 1, 2]), **d.padding())
+    attend = [i for i in range(1, d.layers + 1) if d.pick(FLAG)]
+    sizes = {"num_heads": d.pick([1, 2, 3, 4]), "head_dim": d.pick([4, 6, 8]), "short_conv_kernel_size": d.pick([2, 4])}
+    return config | {"linear_attn_config": {"full_attn_layers": attend, "kda_layers": [i for i in range(1, d.layers + 1) if i not in attend], **sizes}}
+
+
 def granitemoehybrid(d):
     config = granitemoeshared(d) if d.pick(FLAG) else dict(granite(d), num_local_experts=0, num_experts_per_tok=0)
     hidden = config["hidden_size"]
@@ -854,7 +899,7 @@ FAMILIES = DECODERS | ENCODERS
 # Of which random strategies draw some beside the others.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
              "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "lfm2_moe": lfm2_moe, "bamba": bamba, "falcon_h1": falcon_h1,
-             "lfm3": lfm3}
+             "lfm3": lfm3, "recurrent_gemma": recurrent_gemma, "mamba": mamba, "falcon_mamba": falcon_mamba, "jamba": jamba, "kimi_linear": kimi_linear}
 # Not for every strategy: what layers take of tokens crosses stages, which zero-bubble schedules refuse.
 APART = {"gemma4_text": gemma4}
 # Not drawn, but golden models: text parts of larger models, families that transformers lacks or trains by chance, and olmo_hybrid,
@@ -866,7 +911,7 @@ PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart,
           "mbart": bart, "plbart": bart, "blenderbot-small": bart, "m2m_100": m2m_100}
 # Whose routers' scores are sigmoids, and whose routers have a bias by which they choose.
 SIGMOIDS = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2", "dots1", "exaone_moe", "solar_open",
-            "glm4_moe_lite", "hy_v3", "sarvam_moe", "sarvam_mla", "axk1", "afmoe", "laguna", "mimo_v2_flash"}
+            "glm4_moe_lite", "hy_v3", "sarvam_moe", "sarvam_mla", "axk1", "afmoe", "laguna", "mimo_v2_flash", "kimi_linear"}
 BIASED = SIGMOIDS - {"llama4_text"} | {"ernie4_5_moe"}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
@@ -896,6 +941,9 @@ def has_routers(config):
     """Whether some layer has experts."""
     if "moe_layers" in config:
         return len(config["moe_layers"]) > 0
+    if "expert_layer_period" in config:
+        period, offset = config["expert_layer_period"], config["expert_layer_offset"]
+        return experts_of(config) > 1 and any(i % period == offset for i in range(config["num_hidden_layers"]))
     if "mlp_layer_types" in config:
         return "sparse" in config["mlp_layer_types"]
     dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step") or config.get("interleave_moe_layer_step", 1)
