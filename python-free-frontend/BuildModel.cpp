@@ -99,6 +99,7 @@ struct LayerValues {
   Value inputs = {};            ///< of each layer of a run, of the token itself
   Value firsts = {};            ///< 1 where a document begins, else 0, where sequences have several
   Value valid = {};             ///< 1 for tokens, 0 for what pads a call that generates
+  Value rates = {};             ///< of heads with lightning attention, of each layer of a run
   Value begins = {};            ///< as `firsts`, for recurrences that ask for it, also where sequences are one document
 };
 
@@ -413,10 +414,20 @@ Value LayerBuilder::build(Value cos, Value sin) {
     share(of.valid, "valid");
     share(of.begins, "sequence_starts");
   }
-  Value a = recurs ? buildRecurrence(g, m, kind, h, of.firsts, of.valid, of.begins) : attention(h, cos, sin);
+  RecurrenceInputs inputs{of.firsts, of.valid, of.begins};
+  if (recurs && of.rates)
+    inputs.rates = g.each(of.rates, "rates");
+  Value a = recurs ? buildRecurrence(g, m, kind, h, inputs) : attention(h, cos, sin);
   if (recurs && m.family.recurrence.beside) {
     Value attended = attention(g.scale(h, m.factors.attentionInput), cos, sin);
     a = g.add(g.scale(a, m.factors.mixerOutput), g.scale(attended, m.factors.attentionOutput));
+  }
+  if (m.family.normedResiduals.used) {
+    auto join = [&](Value stream, Value part, const std::array<double, 2> &factors) {
+      return g.add(g.scale(stream, factors[0]), g.scale(part, factors[1]));
+    };
+    h = norm(norms.mlp, join(h, a, recurs ? m.residuals.mixer : m.residuals.attention), hidden);
+    return join(h, mlp(h), m.residuals.mlp);
   }
   a = norm(norms.attentionPost, a, hidden);
   if (!kind.feedsForward)
@@ -596,6 +607,24 @@ static Value buildValid(ModelGraph &g) {
   return g.reshape(g.positionRows(g.fill(1, {g.positionCount(), 1}), g.sequence), {g.rows, g.sequence});
 }
 
+/// What states of heads with lightning attention decay by in the layers of `run`, as logarithms, [count, heads]: as the slopes
+/// of linear biases (Press et al. 2022) for any number of heads, and less in later layers.
+static Value buildRates(ModelGraph &g, const Model &m, LayerRun run) {
+  g.part("rates");
+  FullPrecision full(g.builder);
+  auto countedFromOne = [&](int64_t count) -> Value {
+    Value zeros = g.fill(0, {count});
+    Value triangle = train::DecayOp::create(g.builder, g.where(), zeros, zeros, /*strict=*/false);
+    return train::ReduceOp::create(g.builder, g.where(), train::ReduceKind::Sum, triangle, ArrayRef<int64_t>{1});
+  };
+  int64_t heads = m.recurrence.heads;
+  Value slopes = g.scale(countedFromOne(heads), -8 * std::log(2.0) / double(heads));
+  slopes = train::ExpOp::create(g.builder, g.where(), slopes);
+  double step = -1 / (double(m.layers - 1) + 1e-5);
+  Value factors = g.add(g.scale(countedFromOne(run.count), step), g.fill(1 + 1e-5 + step * double(run.first - 1), {run.count}));
+  return g.mul(g.broadcast(slopes, {run.count, heads}, {0}), g.broadcast(factors, {run.count, heads}, {1}));
+}
+
 /// What an encoder's logits are made of.
 static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
   const Transform &transform = m.family.transform;
@@ -670,6 +699,7 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
       own.turned = m.tables[size_t(kind.table)].turned;
     if (inputs)
       of.inputs = inputsOf(g, m, inputs, run);
+    of.rates = kind.mixer == Mixer::Lightning ? buildRates(g, m, run) : Value();
     auto &[keys, values] = stored[size_t(std::max(kind.table, 0))];
     if (kind.reuses)
       std::tie(of.keys, of.values) = std::pair(keys, values);

@@ -113,6 +113,9 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     const LayerFactors &factors = f.factors;
     for (const auto &key : {factors.attentionInput, factors.keys, factors.attentionOutput, factors.mixerInput, factors.mixerOutput})
       kinds.add(key);
+    const NormedResiduals &residuals = f.normedResiduals;
+    for (const auto &key : {residuals.attentionStream, residuals.attention, residuals.mixerStream, residuals.mixer, residuals.mlpStream, residuals.mlp})
+      kinds.add(key);
     kinds.addName(factors.mixer);
     kinds.addName(factors.mlp);
     kinds.add(f.temperature.used);

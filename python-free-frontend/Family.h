@@ -149,6 +149,7 @@ enum class Mixer {
   StateSpace,  ///< Mamba-2, a recurrence with a scalar decay for each head (Dao and Gu 2024)
   Delta,       ///< the gated delta rule (Yang, Kautz and Hatamizadeh 2024)
   ElementDelta, ///< the same with decays of each element of keys (Kimi Team 2025)
+  Lightning, ///< a recurrence with a fixed decay for each head, which differs by layer (Qin et al. 2024)
   RealGated,   ///< RG-LRU, a recurrence of single elements (De et al. 2024)
   Selective,   ///< Mamba-1, whose channels have some states each, with decays of their own (Gu and Dao 2023)
   Convolution, ///< a short convolution between two gates, as in LFM2
@@ -215,6 +216,12 @@ struct LayerFactors {
   Key<double> mixerInput = {}, mixerOutput = {}; ///< of a recurrence
   StringRef mixer = {};                          ///< a list: gate, x, B, C and steps
   StringRef mlp = {};                            ///< a list: gate, output
+};
+
+/// The stream goes on from what norms give, s norm(x) + f part(norm(x)), where s and f are these.
+struct NormedResiduals {
+  bool used = false;
+  Key<double> attentionStream = {}, attention = {}, mixerStream = {}, mixer = {}, mlpStream = {}, mlp = {};
 };
 
 /// Which layers have rotary positions.
@@ -444,6 +451,7 @@ struct Family {
   Latent latent;
   Recurrence recurrence;
   LayerFactors factors;
+  NormedResiduals normedResiduals;
   MixedHeads mixed;
   LayerInputs inputs;
   bool normsValues = false; ///< values are normalized too, without a weight

@@ -99,6 +99,11 @@ struct LayerMultipliers {
   std::array<double, 2> mlp = {1, 1};            ///< gate, output
 };
 
+/// Of the stream and of what is added to it, where the stream goes on from norms.
+struct ResidualFactors {
+  std::array<double, 2> attention = {1, 1}, mixer = {1, 1}, mlp = {1, 1};
+};
+
 struct Model {
   const Family &family;
   std::string base = family.base.str(); ///< what the names of tensors begin with
@@ -120,6 +125,7 @@ struct Model {
   HeadNorm headNorm = HeadNorm::None;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
   LayerMultipliers factors = {};
+  ResidualFactors residuals = {};
   double scoreCap = 0, logitCap = 0, clip = 0; ///< 0: none
   /// Queries of layers that do not turn, or of all, are scaled by so much more at each multiple of `everyPosition`.
   int64_t everyPosition = 0; ///< 0: they are not
@@ -191,13 +197,17 @@ void readRecurrence(Config &config, Model &m, int64_t listed, const ModelOptions
 /// How many layers the keys of recurrences list; nothing where they are absent.
 std::optional<int64_t> listedLayers(Config &config, const Recurrence &keys);
 
-/// What a layer that reads h, [rows, sequence, hidden], has in place of attention.
+/// What a recurrence reads beside a layer's input.
 /// `firsts`: 1 where a document begins, else 0, [rows, sequence]; null where sequences are one.
 /// `valid`: 1 for tokens and 0 for what pads a call that goes on from what calls before it have read; null where
 /// sequences are read at once.
-/// `begins`: as `firsts`, but also where sequences are one; for RG-LRU alone.
-mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h, mlir::Value firsts,
-                            mlir::Value valid, mlir::Value begins);
+/// `begins`: as `firsts`, but also where sequences are one; for RG-LRU alone. `rates`: of the layer's heads; for lightning
+/// attention alone.
+struct RecurrenceInputs {
+  mlir::Value firsts = {}, valid = {}, begins = {}, rates = {};
+};
+/// What a layer that reads h, [rows, sequence, hidden], has in place of attention.
+mlir::Value buildRecurrence(class LayerGraph &g, const Model &m, const LayerKind &kind, mlir::Value h, const RecurrenceInputs &inputs);
 
 /// Latent attention of a layer that reads h.
 mlir::Value buildLatentAttention(class LayerGraph &g, const Model &m, const LayerKind &kind,

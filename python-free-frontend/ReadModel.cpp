@@ -73,6 +73,13 @@ static void readLayerFactors(Config &config, Model &m) {
   list(keys.mlp, m.factors.mlp);
 }
 
+static void readNormedResiduals(Config &config, Model &m) {
+  const NormedResiduals &keys = m.family.normedResiduals;
+  m.residuals.attention = {readFactor(config, keys.attentionStream), readFactor(config, keys.attention)};
+  m.residuals.mixer = {readFactor(config, keys.mixerStream), readFactor(config, keys.mixer)};
+  m.residuals.mlp = {readFactor(config, keys.mlpStream), readFactor(config, keys.mlp)};
+}
+
 static double roundedToBF16(double value) {
   llvm::APFloat number(value);
   bool loses = false;
@@ -472,6 +479,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     m.residualFactor *= *depth / std::sqrt(double(m.layers));
   m.logitFactor = readFactor(config, f.logitFactor) / readFactor(config, f.logitDivisor);
   readLayerFactors(config, m);
+  readNormedResiduals(config, m);
   if (!f.scaledLogits.empty() && config.flag(f.scaledLogits, m.tied))
     m.logitFactor /= std::sqrt(double(m.hidden));
   if (!f.relative.table.empty()) {

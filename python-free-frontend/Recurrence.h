@@ -191,6 +191,8 @@ struct RecurrenceBuilder {
   Value realGated(Value h);
   Value selective(Value h);
   Value convolution(Value h);
+  /// `rates`: what states of each head decay by, as logarithms, [heads].
+  Value lightning(Value h, Value rates);
 };
 
 } // namespace meshwright::frontend

@@ -162,6 +162,11 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
     readElements(s, m);
     return s;
   }
+  if (keys.mixer == Mixer::Lightning) {
+    s.heads = s.keyHeads = m.heads;
+    s.headDim = s.keyDim = m.headDim;
+    return s;
+  }
   if (keys.mixer == Mixer::ElementDelta) {
     Config &from = object ? *object : config;
     s.heads = s.keyHeads = from.size(object ? "num_heads" : keys.heads.name, keys.heads.otherwise);

@@ -480,6 +480,7 @@ static Family recurrentGemma() {
 static Family mamba() {
   Family f = mamba2();
   f.name = "mamba";
+  f.tied.otherwise = true;
   f.vocabulary.otherwise = 50280;
   f.hidden.otherwise = 768;
   f.layers.otherwise = 32;
@@ -607,8 +608,27 @@ static Family kimiLinear() {
   return f;
 }
 
+/// Lightning attention and softmax attention, with experts, between norms that the stream goes on from.
+static Family minimax() {
+  Family f = mixtral();
+  f.name = "minimax";
+  f.hidden.otherwise = 4096;
+  f.headDim = {"head_dim", std::nullopt};
+  f.normedResiduals = {true, {"full_attn_alpha_factor", 1}, {"full_attn_beta_factor", 1}, {"linear_attn_alpha_factor", 1}, {"linear_attn_beta_factor", 1},
+                       {"mlp_alpha_factor", 1}, {"mlp_beta_factor", 1}};
+  f.experts.count.alias = "num_experts";
+  Recurrence &r = f.recurrence;
+  r.mixer = Mixer::Lightning;
+  r.chunk = {"block_size", 256};
+  r.normEps = 1e-6;
+  r.part = "self_attn";
+  r.list = "layer_types";
+  r.needsList = true;
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::recurrentFamilies() {
   return {mamba2(),     graniteMoeHybrid(), nemotronH(), qwen3Next(), qwen35Text(),
           qwen35MoeText(), qwen35Moe(), lfm2(),      lfm2Moe(),   bamba(),     falconH1(), olmoHybrid(), lfm3(),
-          recurrentGemma(), mamba(),       falconMamba(), jamba(),     kimiLinear()};
+          recurrentGemma(), mamba(),       falconMamba(), jamba(),     kimiLinear(), minimax()};
 }

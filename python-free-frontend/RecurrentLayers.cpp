@@ -221,6 +221,29 @@ Value RecurrenceBuilder::stateSpace(Value h) {
   return output("out_proj", s.normedFirst ? gate(y) : y);
 }
 
+Value RecurrenceBuilder::lightning(Value h, Value rates) {
+  int64_t d = s.headDim, inner = s.heads * d;
+  setChunk(valid ? sequence : std::min(s.chunk, sequence));
+  auto projected = [&](StringRef part, int64_t which) {
+    FileRows where{which * d, 3 * inner, 3 * d, {0, d, 1}};
+    Value y = g.redistribute(project(part, "qkv_proj", h, where, inner, false));
+    return g.reshape(g.activation(s.activation, y), {rows, sequence, s.heads, d});
+  };
+  Value q = projected("q_proj", 0), k = projected("k_proj", 1), v = projected("v_proj", 2), a;
+  {
+    g.part(name("rates"));
+    FullPrecision full(g.builder);
+    a = chunked(ofTokens(g.scale(g.broadcast(rates, {rows, sequence, s.heads}, {0, 1}), -1)));
+  }
+  g.part(name("scan"));
+  Value y = g.redistribute(whole(scan(chunked(q), chunked(k), chunked(ofTokens(v)), a)));
+  std::string norm = name("norm"), weight = norm + ".weight";
+  g.part(norm);
+  y = g.norm(NormKind::RMS, g.reshape(y, {rows, sequence, inner}), g.weight({weight, {inner}, 0, 1.0}), {}, keys.normEps, false);
+  Value gate = project("output_gate", "output_gate", h, {}, inner, false);
+  return output("out_proj", g.mul(y, make<SigmoidOp>(gate)));
+}
+
 Value RecurrenceBuilder::convolution(Value h) {
   int64_t width = m.hidden;
   Value b = project("in_proj_B", "in_proj", h, {0, 3 * width}, width, s.bias);
@@ -230,10 +253,10 @@ Value RecurrenceBuilder::convolution(Value h) {
   return output("out_proj", g.mul(c, x));
 }
 
-Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h, Value firsts, Value valid,
-                                            Value begins) {
+Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const LayerKind &kind, Value h,
+                                            const RecurrenceInputs &inputs) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(h.getType()).getShape();
-  RecurrenceBuilder b{g, m, shape[0], shape[1], firsts, valid, begins};
+  RecurrenceBuilder b{g, m, shape[0], shape[1], inputs.firsts, inputs.valid, inputs.begins};
   switch (kind.mixer) {
   case Mixer::StateSpace:
     return b.stateSpace(h);
@@ -242,6 +265,8 @@ Value meshwright::frontend::buildRecurrence(LayerGraph &g, const Model &m, const
     return b.delta(h);
   case Mixer::Convolution:
     return b.convolution(h);
+  case Mixer::Lightning:
+    return b.lightning(h, inputs.rates);
   case Mixer::RealGated:
     return b.realGated(h);
   case Mixer::Selective:

@@ -11,7 +11,7 @@ llvm::ArrayRef<Refusal> meshwright::frontend::refusals() {
   static constexpr Refusal table[] = {
       {"albert", "all layers share one set of weights"},
       {"axk2", "norms are gated by products with the stream"},
-      {"bailing_hybrid", "some layers have lightning attention"},
+      {"bailing_hybrid", "the decay of the delta rule is bounded, or some layers have lightning attention in groups of heads that are normalized"},
       {"dbrx", "experts lie one below the other in tensors of two dimensions"},
       {"deberta", "scores have terms of positions apart from those of tokens"},
       {"deberta-v2", "scores have terms of positions apart from those of tokens"},
@@ -25,7 +25,6 @@ llvm::ArrayRef<Refusal> meshwright::frontend::refusals() {
       {"jetmoe", "attention has experts"},
       {"longcat_flash", "layers have two attentions each, and some experts give what they read"},
       {"longformer", "tokens see windows and some global tokens"},
-      {"minimax", "some layers have lightning attention"},
       {"minimax_m3_vl_text", "an indexer selects blocks of keys"},
       {"nemotron-nas", "each layer has sizes of its own, and some have no attention or no MLP"},
       {"phi3small", "attention is block-sparse"},

@@ -42,6 +42,8 @@ transformers.utils.logging.disable_progress_bar()
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parent / "Inputs" / "golden-more"
+# Buffers of minimax that follow from the configuration, which transformers makes where a file lacks them.
+DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 RUN = {"steps": 5, "lr": 1e-3, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8,
        "grad_clip": 1.0, "optimizer": "adamw", "tokens": "u8", "data": "corpus.txt"}
 
@@ -103,6 +105,7 @@ def as_saved(model, values):
         for (_, tensor), value in zip(tensors, kept):
             tensor.copy_(value)
         saved = load_file(pathlib.Path(folder) / "model.safetensors")
+    saved = {name: tensor for name, tensor in saved.items() if not name.endswith(DECAYS)}
     if keys := getattr(model, "remote", None):
         saved = remote.renamed(saved, model.config, keys["model_type"])
     if model.config.model_type == "olmo_hybrid":
@@ -134,7 +137,7 @@ def of_release(config, saved):
 
 def saved_buffers(model):
     """Buffers that files hold beside the parameters."""
-    return [(n, b) for n, b in model.named_buffers() if n in model.state_dict()]
+    return [(n, b) for n, b in model.named_buffers() if n in model.state_dict() and not n.endswith(DECAYS)]
 
 
 def initial_weights(model, seed):

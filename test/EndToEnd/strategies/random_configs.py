@@ -716,6 +716,14 @@ def kimi_linear(d):
     return config | {"linear_attn_config": {"full_attn_layers": attend, "kda_layers": [i for i in range(1, d.layers + 1) if i not in attend], **sizes}}
 
 
+def minimax(d):
+    config = dict(d.sizes(), hidden_act="silu", num_local_experts=d.pick([2, 4]), num_experts_per_tok=d.pick([1, 2]), block_size=d.pick([1, 4, 8, 256]),
+                  rms_norm_eps=d.pick([1e-4, 1e-3]), tie_word_embeddings=d.pick(FLAG), **d.rotary())
+    factors = [f"{part}_{which}_factor" for part in ("full_attn", "linear_attn", "mlp") for which in ("alpha", "beta")]
+    config |= d.maybe(**{factor: [0.7, 1.0, 1.8] for factor in factors})
+    return config | {"layer_types": [d.pick(["linear_attention", "full_attention"]) for _ in range(d.layers)]}
+
+
 def granitemoehybrid(d):
     config = granitemoeshared(d) if d.pick(FLAG) else dict(granite(d), num_local_experts=0, num_experts_per_tok=0)
     hidden = config["hidden_size"]
@@ -899,7 +907,8 @@ FAMILIES = DECODERS | ENCODERS
 # Of which random strategies draw some beside the others.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
              "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "lfm2_moe": lfm2_moe, "bamba": bamba, "falcon_h1": falcon_h1,
-             "lfm3": lfm3, "recurrent_gemma": recurrent_gemma, "mamba": mamba, "falcon_mamba": falcon_mamba, "jamba": jamba, "kimi_linear": kimi_linear}
+             "lfm3": lfm3, "recurrent_gemma": recurrent_gemma, "mamba": mamba, "falcon_mamba": falcon_mamba, "jamba": jamba, "kimi_linear": kimi_linear,
+             "minimax": minimax}
 # Not for every strategy: what layers take of tokens crosses stages, which zero-bubble schedules refuse.
 APART = {"gemma4_text": gemma4}
 # Not drawn, but golden models: text parts of larger models, families that transformers lacks or trains by chance, and olmo_hybrid,
