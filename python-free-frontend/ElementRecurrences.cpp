@@ -21,7 +21,8 @@ using namespace meshwright::train;
 
 //===--- the scan -----------------------------------------------------------===//
 
-Value RecurrenceBuilder::linearScan(Value a, Value x, int64_t dim) {
+Value RecurrenceBuilder::linearScan(Value a, Value x) {
+  constexpr int64_t dim = 1;
   SmallVector<int64_t> shape(shapeOf(x));
   int64_t count = shape[dim], pairs = llvm::divideCeil(count, 2);
   if (count == 1)
@@ -40,7 +41,7 @@ Value RecurrenceBuilder::linearScan(Value a, Value x, int64_t dim) {
   auto [a0, a1] = split(a);
   auto [x0, x1] = split(x);
   Value ofBoth = pairs > 1 ? g.mul(a0, a1) : Value();
-  Value second = linearScan(ofBoth, g.add(g.mul(a1, x0), x1), dim), first = x0;
+  Value second = linearScan(ofBoth, g.add(g.mul(a1, x0), x1)), first = x0;
   if (pairs > 1) {
     Value before = g.pad(slice(second, dim, 0, pairs - 1), dim, 1, pairs);
     first = g.add(g.mul(a0, before), x0);
@@ -49,14 +50,14 @@ Value RecurrenceBuilder::linearScan(Value a, Value x, int64_t dim) {
   return slice(g.reshape(g.add(join(first, 0), join(second, 1)), joined), dim, 0, count);
 }
 
-Value RecurrenceBuilder::linearScanOn(Value a, Value x, int64_t dim, ArrayRef<int64_t> shape) {
+Value RecurrenceBuilder::linearScanOn(Value a, Value x, ArrayRef<int64_t> shape) {
   if (!valid)
-    return linearScan(a, x, dim);
+    return linearScan(a, x);
   // The first position decays what is left; what pads the call leaves it as it is.
-  Value left = g.state(name("state"), shape), first = slice(a, dim, 0, 1);
+  Value left = g.state(name("state"), shape), first = slice(a, 1, 0, 1);
   Value decayed = g.mul(first, g.reshape(left, shapeOf(first)));
-  Value y = linearScan(a, g.add(x, g.pad(decayed, dim, 0, sequence)), dim);
-  g.keep(g.reshape(slice(y, dim, sequence - 1, 1), shape));
+  Value y = linearScan(a, g.add(x, g.pad(decayed, 1, 0, sequence)));
+  g.keep(g.reshape(slice(y, 1, sequence - 1, 1), shape));
   return y;
 }
 
@@ -64,29 +65,27 @@ Value RecurrenceBuilder::linearScanOn(Value a, Value x, int64_t dim, ArrayRef<in
 
 Value RecurrenceBuilder::realGated(Value h) {
   // After Griffin (De et al. 2024): gates are products of the heads' blocks with what passes through the recurrence.
-  int64_t heads = s.heads, width = s.headDim, inner = heads * width, tokens = rows * sequence;
+  int64_t heads = s.heads, width = s.headDim, inner = heads * width;
   Value y = project("linear_y", "linear_y", h, {}, inner, s.bias);
   y = g.activation(m.activation, y);
   Value x = g.redistribute(project("linear_x", "linear_x", h, {}, inner, s.bias));
   x = convolve("conv_1d", "conv_1d", x, {});
-  g.part(name("heads"));
-  x = make<TransposeBlocksOp>(g.reshape(x, {tokens, heads, width}));
-  SmallVector<int64_t> all{heads, tokens, width};
+  SmallVector<int64_t> all{rows, sequence, heads, width};
+  x = g.reshape(x, all);
   auto gate = [&](StringRef part) {
     std::string weight = name("rg_lru." + part + "_weight"), bias = name("rg_lru." + part + "_bias");
     g.part(name("rg_lru." + part));
-    Value y = contract("h t i, h i o -> h t o", x, g.weight({weight, {heads, width, width}, m.std}));
-    return g.add(y, g.broadcast(g.weight({bias, {heads, width}}), all, {1}));
+    Value y = contract("b s h i, h i o -> b s h o", x, g.weight({weight, {heads, width, width}, m.std}));
+    return g.add(y, g.weight({bias, {heads, width}}));
   };
   Value inputs = gate("input_gate"), recurrent = gate("recurrent_gate");
   // Initially 0.98, of what transformers draws from 0.9 to 0.999.
   Value rate = parameter("rg_lru.recurrent_param", {inner}, std::log(1 / 0.98 - 1));
   g.part(name("steps"));
   FullPrecision full(g.builder);
-  auto ofPositions = [&](Value factor) { return g.broadcast(g.reshape(factor, {tokens}), all, {0, 2}); };
+  auto ofPositions = [&](Value factor) { return g.broadcast(factor, all, {2, 3}); };
   auto without = [&](Value flags) { return g.add(g.scale(flags, -1), g.fill(1, shapeOf(flags))); };
-  rate = g.broadcast(g.reshape(softplus(rate), {heads, width}), all, {1});
-  Value log = g.scale(g.mul(make<SigmoidOp>(recurrent), rate), -8);
+  Value log = g.scale(g.mul(make<SigmoidOp>(recurrent), g.reshape(softplus(rate), {heads, width})), -8);
   if (valid)
     log = g.mul(log, ofPositions(valid));
   Value a = exp(log);
@@ -101,10 +100,8 @@ Value RecurrenceBuilder::realGated(Value h) {
   if (firsts)
     a = g.mul(a, ofPositions(without(firsts)));
   g.part(name("scan"));
-  auto apart = [&](Value value) { return g.reshape(value, {heads, rows, sequence, width}); };
-  x = linearScanOn(apart(a), apart(x), 2, {heads, width});
+  x = linearScanOn(a, x, {heads, width});
   full.end();
-  x = make<TransposeBlocksOp>(g.reshape(x, all));
   x = g.redistribute(g.reshape(x, {rows, sequence, inner}));
   return output("linear_out", g.mul(x, y));
 }
@@ -142,7 +139,7 @@ Value RecurrenceBuilder::selective(Value h) {
       a = g.mul(a, g.broadcast(g.add(g.scale(firsts, -1), g.fill(1, shapeOf(firsts))), all, {2, 3}));
     g.part(name("scan"));
     Value added = g.mul(g.broadcast(g.mul(step, x), all, {3}), g.broadcast(b, all, {2}));
-    Value state = linearScanOn(a, added, 1, {inner, states});
+    Value state = linearScanOn(a, added, {inner, states});
     y = make<ReduceOp>(ReduceKind::Sum, g.mul(state, g.broadcast(c, all, {2})), ArrayRef<int64_t>{3});
   }
   y = g.redistribute(g.add(y, g.mul(x, skip)));

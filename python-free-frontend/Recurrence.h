@@ -180,11 +180,10 @@ struct RecurrenceBuilder {
     return g.add(g.fill(1, {size, size}), g.scale(triangle(size, !strict), -1));
   }
 
-  /// The recurrence h_t = a_t h_(t-1) + x_t of each element, of which x has one for each position of dimension `dim`.
-  Value linearScan(Value a, Value x, int64_t dim);
-  /// That of a and x, of which the calls before that `valid` speaks of have left h, with `shape`, without the dimension
-  /// of sequences and `dim`; it comes behind that of sequences.
-  Value linearScanOn(Value a, Value x, int64_t dim, ArrayRef<int64_t> shape);
+  /// The recurrence h_t = a_t h_(t-1) + x_t of each element, over dimension 1.
+  Value linearScan(Value a, Value x);
+  /// That which goes on from what the calls before have left, of `shape`, where there were any.
+  Value linearScanOn(Value a, Value x, ArrayRef<int64_t> shape);
 
   Value stateSpace(Value h);
   Value delta(Value h);
