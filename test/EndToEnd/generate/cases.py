@@ -18,6 +18,10 @@ CASES = {
     # Those that would say one token, or a few, over and over, whatever their states are: what recurrences add weighs more.
     **{name: {"inputs": f"golden-more/{name}", "config": LONG, "tokens": 60, "scaled": (r"\.out_proj\.weight$", 8)}
        for name in ("granite4", "nemotron-h", "falcon-h1", "qwen3-5-moe")},
+    # Recurrences with decays of elements, and with fixed ones.
+    **{name: {"inputs": f"golden-more/{name}", "config": config, "tokens": 60, "scaled": (r"\.(out_proj|linear_out|o_proj)\.weight$", 4)}
+       for name, config in (("recurrent-gemma", {}), ("mamba", {}), ("falcon-mamba", {}), ("jamba", LONG), ("kimi-linear", {"model_max_length": 320}),
+                            ("minimax", LONG))},
     # As many as the model has positions.
     "gpt2": {"inputs": "golden/gpt2-tiny", "config": {}, "tokens": 20},
     **{name: {"inputs": f"golden-more/{name}", "config": {}, "tokens": 20}
@@ -27,7 +31,7 @@ CASES = {
 }
 # Recurrences continue these too, by 20 tokens: fewer than a convolution sees, and fewer than a decoder reads at once.
 SHORT = (b"O", b"Oh no")
-RECURRENT = ("mamba2", "qwen3-next", "lfm2")
+RECURRENT = ("mamba2", "qwen3-next", "lfm2", "recurrent-gemma", "mamba", "kimi-linear")
 # What beam search continues the prompt with, too, by 20 tokens.
 BEAMS = ("gpt2", "mistral-window", "deepseek-v3", "mamba2", "qwen3-next")
 
