@@ -49,52 +49,75 @@ Value RecurrenceBuilder::invert(Value x) {
   return inverse;
 }
 
-Value RecurrenceBuilder::decayedProducts(Value x, Value y, Value a, bool strict) {
-  SmallVector<int64_t> shape(shapeOf(x));
+RecurrenceBuilder::ElementDecays RecurrenceBuilder::elementDecays(Value q, Value k, Value a) {
+  SmallVector<int64_t> shape(shapeOf(k));
   int64_t keyDim = shape.back();
   auto with = [&](std::initializer_list<int64_t> last) {
     SmallVector<int64_t> result(ArrayRef<int64_t>(shape).take_front(3));
     result.append(last);
     return result;
   };
-  Value all = g.fill(0, with({chunk, 1, 1}));
-  if (!strict)
-    all = g.reshape(make<ReduceOp>(ReduceKind::Sum, g.mul(x, y), ArrayRef<int64_t>{4}), with({chunk, 1, 1}));
+  ElementDecays d;
+  d.upTo = a;
+  d.behind = g.fill(0, shape);
+  d.keys = g.fill(0, with({chunk, 1, 1}));
+  d.queries = g.reshape(make<ReduceOp>(ReduceKind::Sum, g.mul(k, q), ArrayRef<int64_t>{4}), with({chunk, 1, 1}));
   for (int64_t size = 1; size < chunk; size *= 2) {
     int64_t blocks = chunk / (2 * size);
-    auto half = [&](Value value, int64_t which) { return row(g.reshape(value, with({blocks, 2, size, keyDim})), 4, which); };
-    Value toEnd = contract("h b n m u k, u t -> h b n m t k", half(a, 0), triangle(size, true));
-    Value fromStart = contract("h b n m u k, t u -> h b n m t k", half(a, 1), triangle(size));
-    Value between = contract("h b n m u k, h b n m t k -> h b n m u t", g.mul(half(x, 0), exp(toEnd)), g.mul(half(y, 1), exp(fromStart)));
-    auto place = [&](Value block, int64_t u, int64_t t) { return g.pad(g.pad(block, 4, u, 2 * size), 5, t, 2 * size); };
-    Value own = g.reshape(all, with({blocks, 2, size, size}));
-    all = g.add(g.add(place(row(own, 4, 0), 0, 0), place(row(own, 4, 1), size, size)), place(between, 0, size));
+    auto halves = [&](Value value) {
+      value = g.reshape(value, with({blocks, 2, size, keyDim}));
+      return std::pair(row(value, 4, 0), row(value, 4, 1));
+    };
+    auto [upTo0, upTo1] = halves(d.upTo);
+    auto [behind0, behind1] = halves(d.behind);
+    auto [keys0, keys1] = halves(k);
+    Value earlier = g.mul(keys0, exp(behind0)), queries1 = halves(q).second, later = exp(upTo1);
+    auto join = [&](Value products, Value with1) {
+      Value between = contract("h b n m u k, h b n m t k -> h b n m u t", earlier, g.mul(with1, later));
+      auto place = [&](Value block, int64_t u, int64_t t) { return g.pad(g.pad(block, 4, u, 2 * size), 5, t, 2 * size); };
+      Value own = g.reshape(products, with({blocks, 2, size, size}));
+      return g.add(g.add(place(row(own, 4, 0), 0, 0), place(row(own, 4, 1), size, size)), place(between, 0, size));
+    };
+    d.keys = join(d.keys, keys1);
+    d.queries = join(d.queries, queries1);
+    auto joinSums = [&](Value first, Value second) {
+      auto place = [&](Value half, int64_t at) { return g.pad(g.reshape(half, with({blocks, 1, size, keyDim})), 4, at, 2); };
+      return g.add(place(first, 0), place(second, 1));
+    };
+    auto ofAllPositions = [&](Value sum) { return g.broadcast(row(sum, 4, size - 1), shapeOf(sum), {4}); };
+    d.behind = joinSums(g.add(behind0, ofAllPositions(upTo1)), behind1);
+    d.upTo = joinSums(upTo0, g.add(upTo1, ofAllPositions(upTo0)));
   }
-  return g.reshape(all, with({chunk, chunk}));
+  for (Value *products : {&d.keys, &d.queries})
+    *products = g.reshape(*products, with({chunk, chunk}));
+  for (Value *sums : {&d.upTo, &d.behind})
+    *sums = g.reshape(*sums, shape);
+  return d;
 }
 
 Value RecurrenceBuilder::deltaScan(Value q, Value k, Value v, Value a, Value beta) {
   FullPrecision full(g.builder);
   Documents own = documents();
-  Value sum = sums(a), last = row(sum, 3, chunk - 1);
   bool ofElements = shapeOf(a).size() > 4;
-  Value toEnd = ofAll(exp(behind(a)), own.toEnd);
-  Value fromStart = ofAll(exp(sum), own.fromStart), retained = ofAll(exp(last), own.across);
-  // The values that each position adds: without the state before the chunk, and what they lose of it.
-  Value alike, scores;
+  // Products of keys with later ones and with queries, with the decays between them, and sums of log decays.
+  Value alike, scores, sum, rest;
   if (ofElements) {
     q = perHead(q);
     k = perHead(k);
-    alike = ofAll(decayedProducts(k, k, a, true), own.inside);
-    scores = ofAll(decayedProducts(k, q, a, false), own.inside);
+    ElementDecays d = elementDecays(q, k, a);
+    std::tie(alike, scores, sum, rest) = std::tuple(ofAll(d.keys, own.inside), ofAll(d.queries, own.inside), d.upTo, d.behind);
   } else {
     Value decays = ofAll(products(a), own.inside);
     alike = perHead(contract("g b n u k, g b n t k -> g b n u t", k, k));
     alike = g.mul(alike, g.mul(decays, upper(chunk, true)));
     scores = g.mul(perHead(contract("g b n u k, g b n t k -> g b n u t", k, q)), decays);
+    sum = sums(a);
+    rest = behind(a);
     q = perHead(q);
     k = perHead(k);
   }
+  Value toEnd = ofAll(exp(rest), own.toEnd), fromStart = ofAll(exp(sum), own.fromStart);
+  Value retained = ofAll(exp(row(sum, 3, chunk - 1)), own.across);
   Value system = g.mul(alike, spread(beta, alike, 3));
   Value inverse = chunk > 1 ? invert(system) : g.add(system, g.fill(1, shapeOf(system)));
   Value added = contract("h b n u t, h b n u v -> h b n t v", inverse, weigh(v, beta));
@@ -197,18 +220,19 @@ Value RecurrenceBuilder::delta(Value h) {
     int64_t each = ofElements ? s.keyDim : 1;
     Value bias = parameter("dt_bias", {s.heads * each}, ofElements ? std::log(std::expm1(0.01)) : 1);
     SmallVector<int64_t> ofLog{s.heads}, all{rows, sequence, s.heads};
-    if (ofElements)
+    if (parts.logsAreRows)
       ofLog = {1, 1, s.heads, 1};
     Value log = parameter("A_log", ofLog, std::log(8.0));
     g.part(name("steps"));
     FullPrecision full(g.builder);
-    Value rate = g.scale(exp(g.reshape(log, {s.heads})), -1), steps = softplus(g.add(dt, bias));
+    Value rate = exp(g.reshape(log, {s.heads})), steps = g.add(dt, bias);
     if (ofElements) {
       all.push_back(each);
       steps = g.reshape(steps, all);
       rate = g.broadcast(rate, all, {0, 1, 3});
     }
-    a = chunked(ofTokens(g.mul(steps, rate)));
+    steps = s.decayBound < 0 ? g.scale(make<SigmoidOp>(g.mul(steps, rate)), s.decayBound) : g.mul(softplus(steps), g.scale(rate, -1));
+    a = chunked(ofTokens(steps));
     beta = chunked(ofTokens(g.scale(make<SigmoidOp>(beta), s.gateFactor)));
   }
   g.part(name("scan"));

@@ -183,8 +183,9 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     for (const auto &key : {r.heads, r.headDim, r.keyHeads, r.keyDim, r.kernel, r.chunk, r.expand})
       recurrence.add(key);
     recurrence.add(r.inner);
-    for (const auto &key : {r.bias, r.convBias, r.outputBias, r.normed, r.normedFirst, r.negative, r.scaledOutput})
+    for (const auto &key : {r.bias, r.convBias, r.outputBias, r.normed, r.normedFirst, r.negative, r.scaledOutput, r.bounded})
       recurrence.add(key);
+    recurrence.add(r.bound);
     recurrence.add(r.activation);
     recurrence.addName(r.limit);
     recurrence.add(r.leastStep);

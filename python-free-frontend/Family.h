@@ -180,8 +180,12 @@ struct Recurrence {
   struct {
     StringRef q = {}, k = {}, v = {}, z = {}, b = {}, a = {}, convolutionQ = {}, convolutionK = {}, convolutionV = {}, norm = {}, o = {};
     StringRef zFirst = {}, aFirst = {}; ///< narrow products before those
+    bool logsAreRows = false; ///< A_log is [1, 1, heads, 1] in files, not [heads]
   } parts = {};
   double normEps = 0;      ///< of the norm of heads; 0: that of others
+  /// Decays of elements are bounded, if true: their logarithms are this bound times a sigmoid.
+  Key<bool> bounded = {};
+  Key<double> bound = {};
   Key<bool> negative = {}; ///< gates of the delta rule are twice as large, so that states may change their sign
   /// Norms of layers with one, in place of the family's; without names: those.
   struct {

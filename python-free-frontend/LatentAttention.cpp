@@ -144,6 +144,8 @@ struct LatentBuilder {
   const LatentSizes &l = m.latent;
   int64_t rows, sequence;
 
+  /// The name of a part.
+  std::string own(StringRef part) { return (m.family.names.attention + "." + part).str(); }
   /// x times the weight of `name`, which is read from `tensor`, with a bias if it has one.
   Value linear(StringRef name, Value x, int64_t in, int64_t out, StringRef tensor, bool biased,
                const FileRows &rows = {}, std::optional<double> std = std::nullopt) {
@@ -166,7 +168,7 @@ struct LatentBuilder {
   /// 0 for each element of x, made of parameters that would select keys: so they are read, decayed and saved.
   Value unused(Value x) {
     auto weight = [&](StringRef name, ArrayRef<int64_t> shape, double std, double value) {
-      std::string whole = ("self_attn.indexer." + name).str();
+      std::string whole = own(("indexer." + name).str());
       g.part(whole);
       return g.weight({whole, SmallVector<int64_t>(shape), std, value});
     };
@@ -174,7 +176,7 @@ struct LatentBuilder {
                      weight("wk.weight", {l.indexDim, m.hidden}, m.std, 0),
                      weight("k_norm.weight", {l.indexDim}, 0, 1), weight("k_norm.bias", {l.indexDim}, 0, 0),
                      weight("weights_proj.weight", {l.indexHeads, m.hidden}, m.std, 0)};
-    g.part("self_attn.indexer");
+    g.part(own("indexer"));
     Value none;
     for (Value part : parts) {
       Value row = g.scale(g.sum(g.firstRows(part, 1)), 0);
@@ -187,13 +189,13 @@ struct LatentBuilder {
     int64_t all = m.heads * m.headDim;
     Value q;
     if (l.queryRank) {
-      StringRef first = "self_attn.q_a_proj";
+      std::string first = own("q_a_proj");
       Value latent = linear(first, h, m.hidden, l.queryRank, first, l.bias);
-      latent = norm("self_attn.q_a_layernorm", latent, l.queryRank);
-      q = linear("self_attn.q_b_proj", latent, l.queryRank, all, "self_attn.q_b_proj", false,
+      latent = norm(own("q_a_layernorm"), latent, l.queryRank);
+      q = linear(own("q_b_proj"), latent, l.queryRank, all, own("q_b_proj"), false,
                  queryRows(m));
     } else {
-      q = linear("self_attn.q_proj", h, m.hidden, all, "self_attn.q_proj", false, queryRows(m));
+      q = linear(own("q_proj"), h, m.hidden, all, own("q_proj"), false, queryRows(m));
     }
     return g.reshape(q, {rows, sequence, m.heads, m.headDim});
   }
@@ -203,7 +205,7 @@ struct LatentBuilder {
   Value keys(Value own, Value shared) {
     int64_t plain = l.plainDim / 2, turned = l.turnedDim / 2, piece = std::gcd(plain, turned);
     int64_t pieces = (plain + turned) / piece;
-    g.part("self_attn.keys");
+    g.part(own("keys"));
     own = g.reshape(own, {rows, sequence, m.heads, 2, plain / piece, piece});
     own = g.pad(own, 4, turned / piece, pieces);
     shared = g.reshape(shared, {rows, sequence, 2, turned / piece, piece});
@@ -221,15 +223,15 @@ Value meshwright::frontend::buildLatentAttention(LayerGraph &g, const Model &m,
   ArrayRef<int64_t> shape = cast<RankedTensorType>(h.getType()).getShape();
   LatentBuilder b{g, m, m.latent, shape[0], shape[1]};
   Value q = b.queries(h);
-  StringRef first = "self_attn.kv_a_proj_with_mqa", second = "self_attn.kv_b_proj";
+  std::string first = b.own("kv_a_proj_with_mqa"), second = b.own("kv_b_proj");
   Value shared =
-      b.linear("self_attn.k_rope_proj", h, m.hidden, l.turnedDim, first, l.bias, sharedKeyRows(l));
-  Value latent = b.linear("self_attn.kv_a_proj", h, m.hidden, l.keyRank, first, l.bias,
+      b.linear(b.own("k_rope_proj"), h, m.hidden, l.turnedDim, first, l.bias, sharedKeyRows(l));
+  Value latent = b.linear(b.own("kv_a_proj"), h, m.hidden, l.keyRank, first, l.bias,
                           {0, l.keyRank + l.turnedDim});
-  latent = b.norm("self_attn.kv_a_layernorm", latent, l.keyRank);
-  Value k = b.linear("self_attn.k_b_proj", latent, l.keyRank, m.heads * l.plainDim, second, false,
+  latent = b.norm(b.own("kv_a_layernorm"), latent, l.keyRank);
+  Value k = b.linear(b.own("k_b_proj"), latent, l.keyRank, m.heads * l.plainDim, second, false,
                      headRows(m, 0, l.plainDim));
-  Value v = b.linear("self_attn.v_b_proj", latent, l.keyRank, m.heads * l.valueDim, second, false,
+  Value v = b.linear(b.own("v_b_proj"), latent, l.keyRank, m.heads * l.valueDim, second, false,
                      headRows(m, l.plainDim, l.valueDim));
   v = g.reshape(v, {b.rows, b.sequence, m.heads, l.valueDim});
   g.part(m.family.names.rotary);
@@ -243,6 +245,12 @@ Value meshwright::frontend::buildLatentAttention(LayerGraph &g, const Model &m,
   k = b.keys(k, shared);
   g.part(m.family.names.attention);
   Value a = g.attention(q, k, v, {}, specOf(m, kind));
+  if (m.gatesHeads) {
+    StringRef part = m.family.headGate.part;
+    Value gate = b.linear(part, h, m.hidden, m.heads, part, false);
+    gate = train::SigmoidOp::create(g.builder, g.where(), gate);
+    a = g.mul(a, g.broadcast(gate, {b.rows, b.sequence, m.heads, l.valueDim}, {3}));
+  }
   a = g.reshape(a, {b.rows, b.sequence, m.heads * l.valueDim});
   StringRef o = m.family.names.o;
   if (kind.indexed)

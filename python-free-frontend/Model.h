@@ -33,6 +33,7 @@ struct RopeTable {
 /// Linear recurrences and short convolutions of one model.
 struct RecurrenceSizes {
   int64_t heads = 0, headDim = 0, keyHeads = 0, keyDim = 0, kernel = 0, chunk = 0;
+  double decayBound = 0; ///< of log decays of elements; 0: none
   int64_t rank = 0;   ///< of the product that makes steps
   double partEps = 0; ///< of the norms of B, C and what makes steps
   bool bias = false, convBias = false, outputBias = false;

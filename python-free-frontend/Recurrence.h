@@ -134,14 +134,10 @@ struct RecurrenceBuilder {
   /// The inputs of the convolution `name`, behind those of the calls before that it sees.
   Value behindTail(StringRef name, Value x);
 
-  /// Sums of x, [heads, rows, chunks, chunk], up to and with each position of a chunk; x may have elements of keys too.
-  Value sums(Value x) {
-    return contract(shapeOf(x).size() > 4 ? "h b n u k, t u -> h b n t k" : "h b n u, t u -> h b n t", x, triangle(chunk));
-  }
+  /// Sums of x, [heads, rows, chunks, chunk], up to and with each position of a chunk.
+  Value sums(Value x) { return contract("h b n u, t u -> h b n t", x, triangle(chunk)); }
   /// And behind it.
-  Value behind(Value x) {
-    return contract(shapeOf(x).size() > 4 ? "h b n u k, u t -> h b n t k" : "h b n u, u t -> h b n t", x, triangle(chunk, true));
-  }
+  Value behind(Value x) { return contract("h b n u, u t -> h b n t", x, triangle(chunk, true)); }
   /// What of a state is retained within a document, and nothing across the beginning of one: factors of decays. A document
   /// that begins is a log decay of -1024, whose exponential is 0; sums of them are exact, and apart from those of other decays,
   /// which would lose digits beside them. All are null where sequences are one document.
@@ -164,9 +160,13 @@ struct RecurrenceBuilder {
   Value scan(Value q, Value k, Value v, Value a);
   /// That of the gated delta rule; beta as a, of which each element of a key may have its own.
   Value deltaScan(Value q, Value k, Value v, Value a, Value beta);
-  /// Products of each position's x with each later position's y, [.., u, t], 0 where u > t, each element times the
-  /// decays after u up to t, of log decays a, all [heads, rows, chunks, chunk, keys]. `strict`: without those of one position.
-  Value decayedProducts(Value x, Value y, Value a, bool strict);
+  /// What the delta rule needs of decays of elements of keys.
+  struct ElementDecays {
+    Value upTo, behind;  ///< sums of log decays in a chunk, up to and with each position, and behind it, as a
+    Value keys, queries; ///< products of each position's key with a later one's key, or with its own and later ones' queries, [.., u, t]
+  };
+  /// Of q, k and log decays a, all [heads, rows, chunks, chunk, keys].
+  ElementDecays elementDecays(Value q, Value k, Value a);
   /// The inverse of 1 + x, where x is 0 on and below the diagonal of its last two dimensions.
   Value invert(Value x);
   /// A triangle of ones, [size, size], with or without the diagonal.

@@ -31,6 +31,8 @@ struct RecurrenceReader {
   /// What layers have, of which the file lists `listed`; an MLP beside it is not meant.
   std::vector<Mixer> mixers(const Model &m, int64_t listed, std::vector<bool> &sparse);
   RecurrenceSizes sizes(const Model &m);
+  /// A number below 0.
+  double readBound();
   /// Those of recurrences of single elements.
   void readElements(RecurrenceSizes &s, const Model &m);
 };
@@ -169,9 +171,11 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
   }
   if (keys.mixer == Mixer::ElementDelta) {
     Config &from = object ? *object : config;
-    s.heads = s.keyHeads = from.size(object ? "num_heads" : keys.heads.name, keys.heads.otherwise);
+    s.heads = s.keyHeads = keys.heads.name.empty() ? m.heads : from.size(object ? "num_heads" : keys.heads.name, keys.heads.otherwise);
     s.headDim = s.keyDim = from.size(object ? "head_dim" : keys.headDim.name, keys.headDim.otherwise);
     s.kernel = from.size(object ? "short_conv_kernel_size" : keys.kernel.name, keys.kernel.otherwise, 64);
+    if (flag(keys.bounded) && !keys.bound.name.empty())
+      s.decayBound = readBound();
     return s;
   }
   s.heads = size(keys.heads);
@@ -211,6 +215,14 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
     error << "; change one of them";
   }
   return s;
+}
+
+double RecurrenceReader::readBound() {
+  const llvm::json::Value *value = config.json(keys.bound.name);
+  std::optional<double> number = value ? value->getAsNumber() : keys.bound.otherwise;
+  if (!number || *number >= 0)
+    config.error(keys.bound.name) << "\"" << keys.bound.name << "\" must be a number below 0, the least logarithm of a decay";
+  return number.value_or(keys.bound.otherwise);
 }
 
 void RecurrenceReader::readElements(RecurrenceSizes &s, const Model &m) {

@@ -579,7 +579,7 @@ static Family kimiLinear() {
   r.kernel = {"linear_conv_kernel_dim", 4};
   r.chunk = {{}, 64};
   r.part = "self_attn";
-  r.parts = {"q_proj", "k_proj", "v_proj", "g_b_proj", "b_proj", "f_b_proj", "q_conv1d", "k_conv1d", "v_conv1d", "o_norm", "o_proj", "g_a_proj", "f_a_proj"};
+  r.parts = {"q_proj", "k_proj", "v_proj", "g_b_proj", "b_proj", "f_b_proj", "q_conv1d", "k_conv1d", "v_conv1d", "o_norm", "o_proj", "g_a_proj", "f_a_proj", true};
   r.object = "linear_attn_config";
   r.list = "layer_types";
   r.needsList = true;
@@ -627,8 +627,62 @@ static Family minimax() {
   return f;
 }
 
+/// Kimi Delta Attention with bounded decays, and latent attention with gates of heads, as in Ling 3.
+static Family bailingHybrid() {
+  Family f = kimiLinear();
+  f.name = "bailing_hybrid";
+  f.vocabulary.otherwise = 157184;
+  f.positions = {"max_position_embeddings", 262144, "model_max_length"};
+  f.hidden.otherwise = 2560;
+  f.layers.otherwise = 42;
+  f.inner.otherwise = 6144;
+  f.padding.otherwise = 156892;
+  f.eps.otherwise = 1e-6;
+  f.rotary = {};
+  f.rotary.theta.otherwise = 6e6;
+  f.rotary.width = f.latent.turnedDim;
+  f.latent.interleaved = {{}, true};
+  f.headGate.part = "attention.g_proj";
+  Recurrence &r = f.recurrence;
+  r.heads = {};
+  r.headDim = {"head_dim", 128};
+  r.kernel = {"short_conv_kernel_size", 4};
+  r.bounded = {"kda_safe_gate", true};
+  r.bound = {"kda_lower_bound", -5.0};
+  r.part = "attention";
+  r.parts = {"q_proj", "k_proj", "v_proj", "g_proj", "b_proj", "f_proj", "q_conv1d", "k_conv1d", "v_conv1d", "o_norm", "dense"};
+  r.object = {};
+  r.needsList = false;
+  r.every = {"layer_group_size", 6};
+  Experts &e = f.experts;
+  e.count.otherwise = 512;
+  e.chosen = {"num_experts_per_tok", 8, "num_experts_per_token"};
+  e.inner.otherwise = 768;
+  e.normalized = {"norm_topk_prob", true, "moe_renormalize"};
+  e.factor.otherwise = 2.5;
+  e.groups = {"n_group", 8, "num_expert_group"};
+  e.chosenGroups.otherwise = 4;
+  e.denseFirst.otherwise = 2;
+  e.sharedCount = {"num_shared_experts", 1, "n_shared_experts"};
+  e.router = "mlp.gate";
+  e.choiceBias = "mlp.gate.expert_bias";
+  e.gate = "mlp.experts.{expert}.gate_proj";
+  e.up = "mlp.experts.{expert}.up_proj";
+  e.down = "mlp.experts.{expert}.down_proj";
+  e.shared = "mlp.shared_experts";
+  f.embedding = "word_embeddings";
+  f.names.attention = "attention";
+  f.names.rotary = "attention.rotary_emb";
+  f.names.o = "attention.dense";
+  // Layers that predict further tokens, and their loss, are beside the model.
+  f.ignored = {"num_nextn_predict_layers", "num_mtp_layers", "mtp_loss_scaling_factor", "output_router_logits", "pretraining_tp", "qk_head_dim",
+               "linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim"};
+  f.fixed = {};
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::recurrentFamilies() {
   return {mamba2(),     graniteMoeHybrid(), nemotronH(), qwen3Next(), qwen35Text(),
           qwen35MoeText(), qwen35Moe(), lfm2(),      lfm2Moe(),   bamba(),     falconH1(), olmoHybrid(), lfm3(),
-          recurrentGemma(), mamba(),       falconMamba(), jamba(),     kimiLinear(), minimax()};
+          recurrentGemma(), mamba(),       falconMamba(), jamba(),     kimiLinear(), bailingHybrid(), minimax()};
 }

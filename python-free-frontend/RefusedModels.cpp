@@ -11,7 +11,6 @@ llvm::ArrayRef<Refusal> meshwright::frontend::refusals() {
   static constexpr Refusal table[] = {
       {"albert", "all layers share one set of weights"},
       {"axk2", "norms are gated by products with the stream"},
-      {"bailing_hybrid", "the decay of the delta rule is bounded, or some layers have lightning attention in groups of heads that are normalized"},
       {"dbrx", "experts lie one below the other in tensors of two dimensions"},
       {"deberta", "scores have terms of positions apart from those of tokens"},
       {"deberta-v2", "scores have terms of positions apart from those of tokens"},
