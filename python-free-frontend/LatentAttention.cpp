@@ -205,7 +205,7 @@ struct LatentBuilder {
   Value keys(Value own, Value shared) {
     int64_t plain = l.plainDim / 2, turned = l.turnedDim / 2, piece = std::gcd(plain, turned);
     int64_t pieces = (plain + turned) / piece;
-    g.part(own("keys"));
+    g.part(this->own("keys"));
     own = g.reshape(own, {rows, sequence, m.heads, 2, plain / piece, piece});
     own = g.pad(own, 4, turned / piece, pieces);
     shared = g.reshape(shared, {rows, sequence, 2, turned / piece, piece});

@@ -601,7 +601,7 @@ static Family kimiLinear() {
   e.down = "block_sparse_moe.experts.{expert}.w2";
   e.shared = "block_sparse_moe.shared_experts";
   // Groups are used where there are several, and attention does not turn.
-  f.ignored.insert(f.ignored.end(), {"use_grouped_topk", "rope_theta", "rope_scaling", "rope_parameters", "qk_head_dim", "linear_attn_config"});
+  f.ignored.insert(f.ignored.end(), {"use_grouped_topk", "rope_theta", "rope_scaling", "rope_parameters", "qk_head_dim"});
   f.fixed = {{"moe_router_activation_func", {"\"sigmoid\""}, "scores are other ones"},
              {"moe_layer_freq", {"1"}, "some layers have no experts"},
              {"mla_use_nope", {"true"}, "positions turn"}};
