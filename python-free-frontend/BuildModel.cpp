@@ -42,9 +42,21 @@ static void addHead(SmallVectorImpl<int64_t> &runs, const Model &m, int64_t base
   }
 }
 
+/// Rows of `heads` heads of which `group` at once and as many from the second half of all follow each other.
+static FileRows pairedRows(const Model &m, int64_t heads, int64_t group) {
+  int64_t d = m.headDim, all = heads * d;
+  FileRows rows{0, all, all};
+  for (int64_t first = 0; first < heads / 2; first += group)
+    for (int64_t half : {0, 1})
+      rows.runs.append({(first + half * heads / 2) * d, group * d, 1});
+  return rows;
+}
+
 /// Where the queries (part 0), keys (1) or values (2) lie.
 static FileRows rowsOf(const Model &m, int part) {
   int64_t d = m.headDim, group = m.heads / m.kvHeads;
+  if (m.family.differential.used)
+    return pairedRows(m, part == 0 ? m.heads : m.kvHeads, part == 0 ? group : 1);
   int64_t sizes[] = {m.heads * d, m.kvHeads * d, m.kvHeads * d};
   int64_t all = sizes[0] + sizes[1] + sizes[2];
   bool permuted = part < 2 && isPermuted(m);
@@ -97,6 +109,7 @@ struct LayerValues {
   int64_t stateCount = 0;  ///< of a sequence
   Value keys = {}, values = {}; ///< of an earlier layer
   Value inputs = {};            ///< of each layer of a run, of the token itself
+  Value starts = {};            ///< of each layer of a run, of the number that the second of two attentions is multiplied by
   Value firsts = {};            ///< 1 where a document begins, else 0, where sequences have several
   Value valid = {};             ///< 1 for tokens, 0 for what pads a call that generates
   Value rates = {};             ///< of heads with lightning attention, of each layer of a run
@@ -178,6 +191,8 @@ struct LayerBuilder {
   }
 
   Value attention(Value h, Value cos, Value sin);
+  /// What pairs of heads give, as one head of twice the width.
+  Value difference(Value a);
   /// What heads give, [rows, sequence, heads, width], times a function of h.
   Value gateHeads(Value a, Value h);
   /// Attention of a decoder to what an encoder gives.
@@ -194,10 +209,14 @@ struct LayerBuilder {
     return g.add(x, g.dropout(g.scale(h, m.residualFactor), dropout));
   }
   Value build(Value cos, Value sin);
+  /// A layer of two attentions and two MLPs, with experts beside the second of each.
+  Value buildTwice(Value cos, Value sin);
 };
 } // namespace
 
 Value LayerBuilder::attention(Value h, Value cos, Value sin) {
+  if (kind.matrixAttends)
+    return linear("self_attn.linear_attn", h, m.hidden, m.hidden, m.outputBias, m.projectionStd);
   if (m.family.latent.used)
     return buildLatentAttention(g, m, kind, h, cos, sin);
   int64_t d = m.headDim, dims[] = {d, d, m.valueDim}, queries = m.heads * m.valueDim;
@@ -252,6 +271,14 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     qkv[2] = g.norm(m.family.norm, qkv[2], {}, {}, m.eps, false);
   }
   qkv[2] = g.scale(qkv[2], m.valueFactor);
+  if (m.family.differential.used) {
+    // Both attentions of a pair have the values of two heads.
+    int64_t pairs = m.kvHeads / 2;
+    g.part(names.v);
+    qkv[2] = g.reshape(qkv[2], {rows, sequence, pairs, 2 * d});
+    qkv[2] = g.broadcast(qkv[2], {rows, sequence, pairs, 2, 2 * d}, {3});
+    qkv[2] = g.reshape(qkv[2], {rows, sequence, m.kvHeads, 2 * d});
+  }
   if (kind.stores) {
     g.setLastSum(1, qkv[1]);
     g.setLastSum(0, qkv[2]);
@@ -263,6 +290,8 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
   Value a = g.attention(qkv[0], qkv[1], qkv[2],
                         {of.slopes, sinks, of.distances, of.states ? Value() : of.lengths},
                         specOf(m, kind));
+  if (m.family.differential.used)
+    a = difference(a);
   if (m.gatesHeads)
     a = gateHeads(a, h);
   a = g.reshape(a, {rows, sequence, queries});
@@ -271,7 +300,35 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     Value gate = linear(names.gateOfHeads, h, m.hidden, queries, m.qkvBias, m.std, names.q, where);
     a = g.mul(a, train::SigmoidOp::create(g.builder, g.where(), gate));
   }
-  return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
+  a = linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
+  return kind.lastBias ? g.add(a, g.weight({m.family.lastOutputBias, {m.hidden}})) : a;
+}
+
+Value LayerBuilder::difference(Value a) {
+  // From [.., pairs of key heads, first or second attention, heads of a group, width].
+  int64_t pairs = m.kvHeads / 2, group = m.heads / m.kvHeads, width = 2 * m.headDim;
+  g.part("self_attn.lambda");
+  a = g.reshape(a, {rows, sequence, pairs, 2, group * width});
+  SmallVector<int64_t> shape{rows, sequence, pairs, 1, group * width};
+  Value first = g.slice(a, 3, 0, 1), second = g.slice(a, 3, 1, 1);
+  // The number is exp(q1 k1) - exp(q2 k2) + its start, which differs by layer.
+  std::optional<FullPrecision> full(g.builder);
+  auto vectors = [&](StringRef number) {
+    auto vector = [&](StringRef name) {
+      std::string weight = ("self_attn.lambda_" + name + number).str();
+      return g.weight({weight, {m.headDim}, m.lambdaStd});
+    };
+    Value product = g.mul(vector("q"), vector("k"));
+    return train::ExpOp::create(g.builder, g.where(), g.sum(product)).getResult();
+  };
+  Value one = vectors("1"), two = vectors("2"), start = g.reshape(g.each(of.starts, "lambda_init"), {});
+  Value lambda = g.add(g.add(one, g.scale(two, -1)), start), rest = g.add(g.fill(1, {}), g.scale(start, -1));
+  full.reset();
+  SmallVector<int64_t> all{0, 1, 2, 3, 4};
+  a = g.add(first, g.scale(g.mul(second, g.broadcast(lambda, shape, all)), -1));
+  a = g.reshape(a, {rows, sequence, m.heads / 2, width});
+  a = g.norm(NormKind::RMS, a, {}, {}, m.eps, false);
+  return g.mul(a, g.broadcast(rest, {rows, sequence, m.heads / 2, width}, {0, 1, 2, 3}));
 }
 
 Value LayerBuilder::gateHeads(Value a, Value h) {
@@ -361,8 +418,10 @@ Value LayerBuilder::xielu(Value x) {
 }
 
 Value LayerBuilder::mlp(Value h) {
-  if (kind.sparse && !m.family.experts.beside)
+  if (kind.sparse && !m.family.experts.beside && !m.family.twice)
     return buildExperts(g, m, rows, sequence, h);
+  if (kind.matrixFeeds)
+    return linear("mlp.linear_mlp", h, m.hidden, m.hidden, false, m.projectionStd);
   int64_t inner = m.inner;
   if (!m.gated) {
     h = linear(names.plainUp.empty() ? names.up : names.plainUp, h, m.hidden, inner, m.mlpBias, m.std);
@@ -371,10 +430,14 @@ Value LayerBuilder::mlp(Value h) {
   } else {
     bool fused = !names.gateUp.empty();
     FileRows first{0, fused ? 2 * inner : 0}, second{fused ? inner : 0, fused ? 2 * inner : 0};
+    if (m.family.gateUpInTurns) {
+      first = {0, 2 * inner, 2 * inner, {0, inner, 2}};
+      second = {1, 2 * inner, 2 * inner, {0, inner, 2}};
+    }
     Value gate = linear(names.gate, h, m.hidden, inner, m.mlpBias, m.std, names.gateUp, first);
     Value up = linear(names.up, h, m.hidden, inner, m.mlpBias, m.std, names.gateUp, second);
     g.part(names.activation);
-    h = g.mul(g.activation(m.activation, g.scale(gate, m.factors.mlp[0])), up);
+    h = g.gated(m.activation, g.scale(gate, m.factors.mlp[0]), up, m.gate);
   }
   h = g.dropout(h, m.innerDropout);
   return g.scale(linear(names.down, h, inner, m.hidden, m.mlpBias, m.projectionStd), m.factors.mlp[1]);
@@ -396,6 +459,14 @@ Value LayerBuilder::build(Value cos, Value sin) {
   share(of.states, "source_states");
   if (kind.table < 0 || m.tempersTurned)
     share(of.temperatures, "temperatures");
+  if (m.family.relative.ofLayers) {
+    std::string table = (m.family.relative.table + ".weight").str();
+    g.part(m.family.relative.table);
+    Value rows = g.weight({table, {m.buckets, m.heads}, m.std / std::sqrt(double(m.hidden))});
+    of.distances = g.distances(rows, sequence, m.maxDistance, !m.family.encoder);
+  }
+  if (m.family.twice)
+    return buildTwice(cos, sin);
   Value x = g.input();
   if (!m.normFirst) {
     x = residual(x, attention(x, cos, sin), m.residualDropout);
@@ -405,6 +476,8 @@ Value LayerBuilder::build(Value cos, Value sin) {
     return norm(names.mlpNorm, residual(x, mlp(x), m.mlpDropout), hidden);
   }
   Norms norms = this->norms();
+  if (kind.mixer == Mixer::None && !m.family.recurrence.alone)
+    return residual(x, mlp(norm(norms.mlp, x, hidden)), m.mlpDropout);
   Value h = kind.normed ? norm(norms.attention, x, hidden) : x;
   if (kind.mixer == Mixer::None)
     return residual(x, mlp(h), m.mlpDropout);
@@ -460,6 +533,22 @@ Value LayerBuilder::build(Value cos, Value sin) {
   return g.mul(x, g.broadcast(g.reshape(g.weight(scale), {}), {rows, sequence, hidden}, {0, 1, 2}));
 }
 
+Value LayerBuilder::buildTwice(Value cos, Value sin) {
+  Value x = g.input(), ofExperts;
+  for (int64_t half : {0, 1}) {
+    g.half = half;
+    x = residual(x, attention(norm(names.attentionNorm, x, m.hidden), cos, sin), m.residualDropout);
+    Value h = norm(names.mlpNorm, x, m.hidden);
+    if (half == 0) {
+      g.half = std::nullopt;
+      ofExperts = buildExperts(g, m, rows, sequence, h);
+      g.half = half;
+    }
+    x = residual(x, mlp(h), m.mlpDropout);
+  }
+  return g.add(x, ofExperts);
+}
+
 Value LayerBuilder::ofToken(Value x) {
   int64_t width = m.inputWidth;
   Value inputs = g.each(of.inputs, "inputs");
@@ -504,7 +593,7 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table, Value i
   if (!table)
     table = weight(f.embedding, m.vocabulary + f.moreRows, m.embeddingWidth);
   Value x = g.scale(g.embedding(table, ids, m.padding), m.embeddingFactor);
-  bool projected = m.embeddingWidth != m.hidden;
+  bool projected = m.embeddingWidth != m.hidden || f.projectsAlways;
   int64_t width = f.projectsLast ? m.embeddingWidth : m.hidden;
   if (projected && !f.projectsLast)
     x = g.linear(x, weight(f.projectIn, m.hidden, m.embeddingWidth));
@@ -564,6 +653,18 @@ static Value inputsOf(ModelGraph &g, const Model &m, Value inputs, LayerRun run)
     one = g.reshape(one, {1, shape[0], shape[1], width});
     if (run.count > 1)
       one = g.pad(one, 0, i, run.count);
+    stack = stack ? g.add(stack, one) : one;
+  }
+  return stack;
+}
+
+/// Where the number begins that the second of two attentions is multiplied by, of each layer of `run`, [count, 1].
+static Value buildStarts(ModelGraph &g, LayerRun run) {
+  g.part("lambda_init");
+  FullPrecision full(g.builder);
+  Value stack;
+  for (int64_t i = 0; i < run.count; ++i) {
+    Value one = g.pad(g.fill(0.8 - 0.6 * std::exp(-0.3 * double(run.first + i)), {1, 1}), 0, i, run.count);
     stack = stack ? g.add(stack, one) : one;
   }
   return stack;
@@ -643,7 +744,8 @@ static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
 static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, int64_t sequence,
                         LayerValues of, MutableArrayRef<Value> sums) {
   const Family &f = m.family;
-  std::string tensor = (m.base + f.layerPrefix + ".{layer}").str();
+  std::string tensor = (m.base + f.layerPrefix + (f.sharesLayers ? "" : ".{layer}")).str();
+  g.sharesLayers = f.sharesLayers;
   if (g.source)
     g.beginStack(of.states ? "decoder" : "encoder", tensor,
                  of.states ? "decoder_layer" : "encoder_layer");
@@ -658,11 +760,11 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     g.part("alibi");
     of.slopes = g.alibiSlopes(m.heads, f.alibi);
   }
-  if (m.buckets) {
+  if (m.buckets && !f.relative.ofLayers) {
     g.part((m.base + f.relative.table).str());
     std::string name = (m.base + f.relative.table + ".weight").str();
     Weight rows{name, {m.buckets, m.heads}, m.std / std::sqrt(double(m.hidden))};
-    of.distances = g.distances(rows, sequence, m.maxDistance, !f.encoder);
+    of.distances = g.distances(g.weight(rows), sequence, m.maxDistance, !f.encoder);
   }
   if (m.everyPosition)
     of.temperatures = buildTemperatures(g, m);
@@ -695,11 +797,15 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     own.inner = kind.inner ? kind.inner : m.inner;
     if (kind.headDim)
       own.headDim = own.valueDim = kind.headDim;
+    own.experts.gate.limit = kind.limit ? kind.limit : m.experts.gate.limit;
+    own.gate.limit = kind.mlpLimit ? kind.mlpLimit : m.gate.limit;
     if (kind.table >= 0)
       own.turned = m.tables[size_t(kind.table)].turned;
     if (inputs)
       of.inputs = inputsOf(g, m, inputs, run);
     of.rates = kind.mixer == Mixer::Lightning ? buildRates(g, m, run) : Value();
+    if (f.differential.used)
+      of.starts = buildStarts(g, run);
     auto &[keys, values] = stored[size_t(std::max(kind.table, 0))];
     if (kind.reuses)
       std::tie(of.keys, of.values) = std::pair(keys, values);

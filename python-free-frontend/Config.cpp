@@ -156,12 +156,24 @@ InFlightDiagnostic Config::error(StringRef key) {
 }
 
 bool Config::has(StringRef key) const {
-  const llvm::json::Value *value = members->get(key);
+  const llvm::json::Value *value = lookup(key);
   return value && value->kind() != llvm::json::Value::Null;
 }
 
+const llvm::json::Value *Config::lookup(StringRef key) const {
+  const llvm::json::Object *object = members;
+  while (object) {
+    if (const llvm::json::Value *value = object->get(key))
+      return value;
+    auto [first, rest] = key.split('.');
+    object = rest.empty() ? nullptr : object->getObject(first);
+    key = rest;
+  }
+  return nullptr;
+}
+
 void Config::alias(StringRef key, StringRef alias) {
-  const llvm::json::Value *one = members->get(key), *other = members->get(alias);
+  const llvm::json::Value *one = lookup(key), *other = lookup(alias);
   if (one && other && *one != *other) {
     error(alias) << "\"" << alias << "\" is another name of \"" << key
                  << "\", but their values differ; keep one";
@@ -184,11 +196,11 @@ const llvm::json::Value *Config::find(StringRef key) {
   StringRef name = key;
   if (auto alias = aliases.find(key); alias != aliases.end()) {
     used.insert(alias->second);
-    if (!members->get(key))
+    if (!lookup(key))
       name = alias->second;
   }
   StringRef number = nonFinite(name);
-  if (const llvm::json::Value *value = number.empty() ? members->get(name) : nullptr)
+  if (const llvm::json::Value *value = number.empty() ? lookup(name) : nullptr)
     return value;
   if (auto value = assumed.find(key.str()); value != assumed.end())
     return &value->second;
@@ -284,6 +296,22 @@ std::optional<std::vector<int64_t>> Config::counts(StringRef key) {
   return {};
 }
 
+std::optional<std::vector<int64_t>> Config::listedCounts(StringRef key) {
+  const llvm::json::Value *value = find(key);
+  std::optional<StringRef> text = value ? value->getAsString() : std::nullopt;
+  if (!text)
+    return counts(key);
+  std::vector<int64_t> numbers;
+  SmallVector<StringRef> words;
+  text->split(words, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef word : words)
+    if (word.trim().getAsInteger(10, numbers.emplace_back()) || numbers.back() < 0) {
+      mismatch(key, *value, "an array of integers from 0, or a text of these with commas between");
+      return {};
+    }
+  return numbers;
+}
+
 std::vector<double> Config::positives(StringRef key, size_t size) {
   const llvm::json::Value *value = find(key);
   std::vector<double> numbers;
@@ -300,7 +328,7 @@ std::vector<double> Config::positives(StringRef key, size_t size) {
 
 std::pair<double, double> Config::range(StringRef key, std::pair<double, double> otherwise) {
   used.insert(key);
-  const llvm::json::Value *value = members->get(key);
+  const llvm::json::Value *value = lookup(key);
   if (!value || value->kind() == llvm::json::Value::Null)
     return otherwise;
   StringRef number = nonFinite(key);
@@ -420,19 +448,41 @@ static bool switchesNothingOn(StringRef key, const llvm::json::Value &value) {
 }
 
 void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<FixedKey> fixed) {
+  // Of objects of which keys are known, the keys inside.
+  std::vector<std::string> keys;
+  auto isOpened = [&](StringRef object) {
+    auto isInside = [&](StringRef key) { return key.consume_front(object) && key.starts_with("."); };
+    return llvm::any_of(used.keys(), isInside) || llvm::any_of(ignored, isInside) ||
+           llvm::any_of(fixed, [&](const FixedKey &rule) { return isInside(rule.key); });
+  };
+  auto collect = [&](auto &self, const llvm::json::Object &object, const std::string &before) -> void {
+    for (const auto &[name, value] : object) {
+      std::string key = before + StringRef(name).str();
+      if (!isOpened(key) || value.kind() == llvm::json::Value::Null)
+        keys.push_back(key);
+      else if (const llvm::json::Object *inside = value.getAsObject())
+        self(self, *inside, key + ".");
+      else
+        mismatch(key, value, "an object");
+    }
+  };
+  collect(collect, *members, "");
   // In the order of the file, so that messages are too.
-  SmallVector<StringRef> keys;
-  for (const auto &member : *members)
-    keys.push_back(member.first);
-  llvm::sort(keys, [&](StringRef a, StringRef b) {
-    return state->positions.lookup(prefix + a.str()) < state->positions.lookup(prefix + b.str());
+  llvm::sort(keys, [&](const std::string &a, const std::string &b) {
+    return state->positions.lookup(prefix + a) < state->positions.lookup(prefix + b);
   });
   for (StringRef key : keys) {
-    if (used.contains(key) || llvm::is_contained(ignored, key))
+    // What all objects may have is known by its name inside, too.
+    StringRef name = key.rsplit('.').second.empty() ? key : key.rsplit('.').second;
+    if (used.contains(key) || llvm::is_contained(ignored, key) || llvm::is_contained(ignored, name))
       continue;
-    const llvm::json::Value &value = *members->get(key);
-    const FixedKey *rule =
-        llvm::find_if(fixed, [&](const FixedKey &candidate) { return candidate.key == key; });
+    const llvm::json::Value &value = *lookup(key);
+    auto ruleOf = [&](StringRef key) {
+      return llvm::find_if(fixed, [&](const FixedKey &candidate) { return candidate.key == key; });
+    };
+    const FixedKey *rule = ruleOf(key);
+    if (rule == fixed.end())
+      rule = ruleOf(name);
     StringRef number = nonFinite(key);
     if (rule != fixed.end()) {
       bool fits = number.empty() && llvm::any_of(rule->allowed, [&](StringRef text) {
@@ -449,7 +499,7 @@ void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<Fixe
     // A misspelt key is the likeliest unknown one.
     std::string near = nearestName(
         key, llvm::map_to_vector(used, [](const auto &entry) { return entry.getKey().str(); }));
-    if (near.empty() && number.empty() && switchesNothingOn(key, value))
+    if (near.empty() && number.empty() && switchesNothingOn(name, value))
       continue;
     InFlightDiagnostic diagnostic = error(key);
     diagnostic << "key \"" << prefix << key << "\" is not known for " << family

@@ -31,7 +31,8 @@ struct FixedKey {
 };
 
 /// Reads one JSON object. Each getter marks its key as used; `finish` makes an
-/// error of every key that no table knows. Errors are diagnostics at the key's
+/// error of every key that no table knows. A key with dots is one of an object inside:
+/// "attn_config.clip_qkv". Errors are diagnostics at the key's
 /// line and column; after one, getters return their default and `failed` is
 /// true, so that all of a file's errors are seen at once.
 class Config {
@@ -53,6 +54,8 @@ public:
                 std::optional<int64_t> otherwise = std::nullopt);
   /// The integers from 0 of an array; nothing where the key is absent or null.
   std::optional<std::vector<int64_t>> counts(llvm::StringRef key);
+  /// ... or of a text that has them with commas between.
+  std::optional<std::vector<int64_t>> listedCounts(llvm::StringRef key);
   /// The numbers above 0 of an array, of which there must be `size`.
   std::vector<double> positives(llvm::StringRef key, size_t size);
   /// Two numbers of at least 0 that do not decrease, of which the second may be Infinity, also as
@@ -110,6 +113,8 @@ private:
   Config(std::shared_ptr<State> state, const llvm::json::Object *members, std::string prefix)
       : state(std::move(state)), members(members), prefix(std::move(prefix)) {}
 
+  /// The value of `key`, of which dots lead into objects; null if absent.
+  const llvm::json::Value *lookup(llvm::StringRef key) const;
   /// The value of `key` or of its alias, marked as used; null if absent.
   const llvm::json::Value *find(llvm::StringRef key);
   /// Infinity, -Infinity or NaN if the value of `key` is that or has it in a list; else empty.

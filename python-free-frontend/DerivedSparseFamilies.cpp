@@ -364,17 +364,20 @@ static Family mimoV2Flash() {
   f.valueDim = {"v_head_dim", 128};
   f.valueFactor = {"attention_value_scale", 0.707};
   f.inner.otherwise = 16384;
-  f.eps.otherwise = 1e-5;
+  f.eps = {"rms_norm_eps", 1e-5, "layernorm_epsilon"};
   f.outputBias = f.mlpBias = {};
   f.sinks = "self_attn.attention_sink_bias";
   f.sinksInWindows = true;
   f.windowedKvHeads = 2;
+  f.windowedKvHeadsKey = "swa_num_key_value_heads";
   f.rotary.theta.otherwise = 5e6;
   f.rotary.windowTheta = {"swa_rope_theta", 10000.0};
   f.rotary.byLayerType = true;
   f.rotary.part = {"partial_rotary_factor", 0.334};
   f.rotary.windowPart = f.rotary.partOfType = 0.334;
   f.kinds.window = {"sliding_window", 129};
+  f.kinds.before = "sliding_window_size";
+  f.kinds.marks = "hybrid_layer_pattern";
   f.kinds.fullLayers = {{}, 1};
   f.kinds.fullEvery = {{}, 6};
   f.kinds.listed = true;
@@ -382,9 +385,17 @@ static Family mimoV2Flash() {
   Experts &e = f.experts;
   e.kinds = "mlp_layer_types";
   e.denseFirst = {{}, 1};
+  e.marks = "moe_layer_freq";
   e.groups.otherwise = e.chosenGroups.otherwise = 1;
   e.factor.otherwise = 1;
   e.sharedCount = {};
+  f.ignored.push_back("attention_chunk_size"); // of generation
+  // The names of released files, which transformers does not read all.
+  llvm::erase_if(f.fixed, [](const FixedKey &rule) { return rule.key == "moe_layer_freq"; });
+  f.fixed.push_back({"topk_method", {"\"noaux_tc\""}, "experts are chosen otherwise"});
+  f.fixed.push_back({"add_swa_attention_sink_bias", {"true"}, "layers with a window have no sinks"});
+  f.fixed.push_back({"add_full_attention_sink_bias", {"false"}, "all layers have sinks"});
+  f.repeats = {{"swa_num_attention_heads", "num_attention_heads"}, {"swa_head_dim", "head_dim"}, {"swa_v_head_dim", "v_head_dim"}};
   return f;
 }
 

@@ -79,6 +79,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     for (const auto &key : {f.kvHeads, f.headDim, f.inner, f.embeddingWidth})
       sizes.add(key);
     sizes.add(f.types);
+    sizes.add(f.innerMultiple);
+    sizes.addName(f.blocks);
   }
   if (f.source) {
     KeyList encoder(os, "sizes of the encoder");
@@ -105,6 +107,12 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     for (const auto &key :
          {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias, f.transform.bias,
           f.useNormBias, f.normAffine, f.normFirst, f.usePostNorms, f.headGate.used, f.useHeadNorm, f.scaled, f.scaledByLayer})
+      kinds.add(key);
+    kinds.add(f.scoreByWidth);
+    kinds.add(f.scoreMultiplier);
+    kinds.add(f.gateLimit);
+    kinds.add(f.differential.std);
+    for (const auto &key : {f.blockSparse.block, f.blockSparse.local, f.blockSparse.denseEvery})
       kinds.add(key);
     for (const auto &key : {f.scoreScale, f.scoreCap, f.logitCap, f.scoreFactor, f.clip})
       kinds.add(key);
@@ -133,7 +141,10 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     kinds.add(f.adjustedInner.multiple);
     if (f.kinds.listed)
       kinds.addName("layer_types");
-    kinds.addName(f.kinds.repeated);
+    for (StringRef key : {f.kinds.repeated, f.kinds.marks, f.kinds.before, f.kinds.further, f.windowedKvHeadsKey})
+      kinds.addName(key);
+    for (StringRef key : f.windowedHeads)
+      kinds.addName(key);
     kinds.add(f.kinds.first);
     kinds.add(f.kinds.firstEvery);
     kinds.addName(f.headsByLayer);
@@ -173,6 +184,9 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.addName(f.experts.dense);
     experts.addName(f.experts.sparse);
     experts.addName(f.experts.kinds);
+    for (StringRef key : {f.experts.marks, f.experts.normOrder, f.experts.limits, f.experts.mlpLimits})
+      experts.addName(key);
+    experts.add(f.experts.identities);
     experts.add(f.experts.jitter);
     experts.add(f.experts.denseInner);
     experts.addName(f.experts.scores);
@@ -226,6 +240,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     rotary.addName(f.rotary.type);
     rotary.addName(f.rotary.layers);
     rotary.addName(f.rotary.thetas);
+    rotary.addName(f.rotary.parts);
     rotary.addName(f.rotary.denseToo);
     rotary.add(f.rotary.unturnedEvery);
     rotary.add(f.rotary.ratio);
@@ -244,15 +259,15 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     KeyList fixed(os, "one value only");
     for (const FixedKey &key : f.fixed)
       fixed.addText(key.key.str() + " " + llvm::join(key.allowed, " or "));
-    for (const FixedKey &key : f.attentionFixed)
-      fixed.addText((f.attentionObject + "." + key.key).str() + " " +
-                    llvm::join(key.allowed, " or "));
+  }
+  {
+    KeyList repeats(os, "repeat others");
+    for (auto [key, of] : f.repeats)
+      repeats.addText((key + " of " + of).str());
   }
   KeyList ignored(os, "ignored");
   for (StringRef key : f.ignored)
     ignored.addName(key);
-  for (StringRef key : f.attentionIgnored)
-    ignored.addText((f.attentionObject + "." + key).str());
 }
 
 void meshwright::describeFamilies(llvm::raw_ostream &os) {

@@ -108,6 +108,19 @@ static Family mt5() {
   return f;
 }
 
+/// Each layer has a table of relative positions.
+static Family umt5() {
+  Family f = mt5();
+  Family encoder = *f.source;
+  for (Family *part : {&f, &encoder}) {
+    part->name = "umt5";
+    part->relative.table = "layer.0.SelfAttention.relative_attention_bias";
+    part->relative.ofLayers = true;
+  }
+  f.source = std::make_shared<Family>(encoder);
+  return f;
+}
+
 /// What both stacks of BART and its relatives have in common. `stack` is "encoder" or "decoder".
 static Family bartStack(StringRef name, bool isEncoder) {
   Family f;
@@ -282,5 +295,5 @@ static Family pegasus() {
 }
 
 std::vector<Family> meshwright::frontend::encoderDecoderFamilies() {
-  return {t5(), mt5(), bart(), blenderbot(), marian(), pegasus(), mbart(), plbart(), blenderbotSmall(), m2m100()};
+  return {t5(), mt5(), umt5(), bart(), blenderbot(), marian(), pegasus(), mbart(), plbart(), blenderbotSmall(), m2m100()};
 }

@@ -146,6 +146,46 @@ static Family electra() {
   return f;
 }
 
+/// Layers are one, and embeddings are narrower.
+static Family albert() {
+  Family f = bert();
+  f.name = "albert";
+  f.vocabulary.otherwise = 30000;
+  f.positions.otherwise = 512;
+  f.hidden.otherwise = 4096;
+  f.heads.otherwise = 64;
+  f.inner.otherwise = 16384;
+  f.activation.otherwise = "gelu_new";
+  f.attentionDropout.otherwise = f.embeddingDropout.otherwise = f.residualDropout.otherwise = 0.0;
+  f.dropsMlp = false;
+  f.sharesLayers = true;
+  f.embeddingWidth = {"embedding_size", 128};
+  f.projectsLast = f.projectsAlways = true;
+  f.projectIn = "encoder.embedding_hidden_mapping_in";
+  f.base = "albert.";
+  f.layerPrefix = "encoder.albert_layer_groups.0.albert_layers.0";
+  f.transform.dense = "predictions.dense";
+  f.transform.function = "predictions.activation";
+  f.transform.norm = "predictions.LayerNorm";
+  f.transform.activation = {"hidden_act", "gelu_new"};
+  f.head = "predictions";
+  f.names.attention = "attention";
+  f.names.q = "attention.query";
+  f.names.k = "attention.key";
+  f.names.v = "attention.value";
+  f.names.o = "attention.dense";
+  f.names.attentionNorm = "attention.LayerNorm";
+  f.names.up = "ffn";
+  f.names.activation = "activation";
+  f.names.down = "ffn_output";
+  f.names.mlpNorm = "full_layer_layer_norm";
+  // Heads for whole sequences, and what no version has read.
+  f.ignored = {"classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
+  f.fixed.push_back({"num_hidden_groups", {"1"}, "some layers differ"});
+  f.fixed.push_back({"inner_group_num", {"1"}, "a layer is several"});
+  return f;
+}
+
 static Family ernie() {
   Family f = bert();
   f.name = "ernie";
@@ -246,5 +286,5 @@ static Family modernBert() {
 }
 
 std::vector<Family> meshwright::frontend::encoderFamilies() {
-  return {bert(), roberta(), likeRoberta("xlm-roberta"), likeRoberta("camembert"), distilBert(), electra(), ernie(), mpnet(), modernBert()};
+  return {bert(), roberta(), likeRoberta("xlm-roberta"), likeRoberta("camembert"), distilBert(), electra(), albert(), ernie(), mpnet(), modernBert()};
 }

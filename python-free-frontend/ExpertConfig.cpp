@@ -16,7 +16,8 @@ namespace {
 /// The values of keys, or the family's where a field has no name.
 struct ExpertReader {
   Config &config;
-  const Experts &names;
+  const Family &family;
+  const Experts &names = family.experts;
 
   int64_t count(const Key<int64_t> &key) {
     if (!key.alias.empty())
@@ -58,18 +59,23 @@ std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
   int64_t first = count(names.denseFirst), every = 1;
   std::vector<bool> sparse(listed);
   if (!names.sparse.empty())
-    if (auto list = config.counts(names.sparse)) {
+    if (auto list = config.listedCounts(names.sparse)) {
       config.ignore(names.every.name);
       for (int64_t i = 0; i < listed; ++i)
         sparse[i] = llvm::is_contained(*list, i);
+      return sparse;
+    }
+  if (!names.marks.empty())
+    if (auto list = config.counts(names.marks); list && fitsLayers(config, family, names.marks, list->size(), listed)) {
+      for (int64_t i = 0; i < listed; ++i)
+        sparse[i] = (*list)[i] != 0;
       return sparse;
     }
   if (!names.kinds.empty())
     if (auto list = config.texts(names.kinds)) {
       if (!names.denseFirst.name.empty())
         config.ignore(names.denseFirst.name);
-      if (int64_t(list->size()) != listed)
-        config.error(names.kinds) << "\"" << names.kinds << "\" lists " << list->size() << " layers of " << listed;
+      fitsLayers(config, family, names.kinds, list->size(), listed);
       for (int64_t i = 0; i < listed && !config.failed(); ++i) {
         sparse[i] = (*list)[i] == "sparse";
         if (!sparse[i] && (*list)[i] != "dense")
@@ -126,6 +132,13 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
   sizes.sharedInner = proportional(names.sharedInner, sizes.sharedInner);
   sizes.sharedInner += sizes.inner * count(names.sharedCount);
   sizes.normalized = flag(names.normalized);
+  if (const llvm::json::Value *order = names.normOrder.empty() ? nullptr : config.json(names.normOrder)) {
+    sizes.normalized = !order->getAsNull();
+    if (sizes.normalized && order->getAsNumber() != 1.0)
+      config.error(names.normOrder) << "\"" << names.normOrder << "\": weights of experts are divided by their sum (1) or not (null); "
+                                    << "norms of other orders are not supported";
+  }
+  sizes.identities = count(names.identities);
   if (!names.leastSum.name.empty())
     sizes.leastSum = config.positive(names.leastSum.name, names.leastSum.otherwise);
   if (!names.jitter.name.empty())
@@ -134,11 +147,9 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
     config.error(names.chosen.name) << names.chosen.name << " is " << sizes.chosen
                                     << ", but routers of this family choose 2 experts";
   if (!names.factor.name.empty())
-    sizes.factor = config.positive(names.factor.name, names.factor.otherwise);
-  if (!names.limit.name.empty()) {
-    sizes.limit = config.positive(names.limit.name, names.limit.otherwise);
-    sizes.gain = config.positive(names.gain.name, names.gain.otherwise);
-  }
+    sizes.factor = config.optionalPositive(names.factor.name, names.factor.otherwise).value_or(1);
+  if (!names.limit.name.empty())
+    sizes.gate = {config.positive(names.limit.name, names.limit.otherwise), config.positive(names.gain.name, names.gain.otherwise)};
   readGroups(sizes);
   sizes.sigmoid = names.sigmoid;
   if (!names.scores.empty()) {
@@ -191,7 +202,9 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
     config.error(names.chosenGroups.name)
         << names.chosenGroups.name << " = " << sizes.chosenGroups << " is more than the "
         << sizes.groups << " groups (" << names.groups.name << ")";
-  else if (sizes.chosen > open)
+  else if (sizes.identities && sizes.groups > 1)
+    config.error(names.groups.name) << "experts that give what they read are in no group; use 1 group";
+  else if (sizes.chosen > open + sizes.identities)
     config.error(names.chosen.name)
         << names.chosen.name << " = " << sizes.chosen << " is more than the " << open
         << " experts that a token chooses from (" << names.count.name
@@ -287,7 +300,7 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
     config.alias(names.count.name, names.count.alias);
   if (!names.chosen.alias.empty())
     config.alias(names.chosen.name, names.chosen.alias);
-  ExpertReader reader{config, names};
+  ExpertReader reader{config, m.family};
   // Where a list may leave layers without experts, none at all is another way to say so.
   int64_t experts = names.dense.empty() && !names.mayLack ? config.size(names.count.name, names.count.otherwise)
                                         : reader.count(names.count);
@@ -296,6 +309,24 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
   std::vector<bool> sparse = reader.layers(listed, experts);
   for (int64_t i = 0; i < m.layers; ++i)
     m.kinds[i].sparse = sparse[i % listed];
+  auto readLimits = [&](StringRef key, double LayerKind::*limit) {
+    const llvm::json::Value *value = key.empty() ? nullptr : config.json(key);
+    if (!value || value->getAsNull())
+      return;
+    const llvm::json::Array *list = value->getAsArray();
+    if (!fitsLayers(config, m.family, key, list ? list->size() : 0, listed))
+      return;
+    for (int64_t i = 0; i < m.layers; ++i) {
+      const llvm::json::Value &one = (*list)[size_t(i % listed)];
+      m.kinds[i].*limit = one.getAsNumber().value_or(one.getAsNull() ? 0.0 : -1.0);
+      if (m.kinds[i].*limit < 0 && !config.failed())
+        config.error(key) << "\"" << key << "\" must list numbers above 0, or null or 0 for layers without a limit";
+    }
+  };
+  readLimits(names.limits, &LayerKind::limit);
+  readLimits(names.mlpLimits, &LayerKind::mlpLimit);
+  for (LayerKind &kind : m.kinds)
+    kind.limit = kind.sparse ? kind.limit : 0;
   if (!names.denseInner.name.empty())
     if (auto inner = config.optionalSize(names.denseInner.name, names.denseInner.otherwise))
       for (LayerKind &kind : m.kinds)

@@ -104,6 +104,18 @@ std::pair<Value, Value> ExpertBuilder::matrices(StringRef name, int64_t in, int6
   const Experts &names = m.family.experts;
   if (names.storage == ExpertStorage::Apart)
     return {variable((name + ".weight").str(), {e.count, out, in}, std), Value()};
+  if (names.storage == ExpertStorage::Stacked || names.storage == ExpertStorage::Below) {
+    std::string variable = (name + ".weight").str();
+    Weight matrix{variable, {e.count, out, in}, std, 0, (name + names.suffix).str()};
+    matrix.experts = e.chosen;
+    if (names.storage == ExpertStorage::Below) {
+      // Rows of all are inner elements, so that of down is [in, out].
+      matrix.tensor += "{rows}";
+      matrix.transpose = !part;
+      matrix.rows.full = e.count * e.inner;
+    }
+    return {g.weight(matrix), Value()};
+  }
   std::string tensor = ((part ? names.gateUp : name) + names.suffix).str();
   std::string ofMatrix = (name + ".weight").str(), ofBias = (name + ".bias").str();
   FileRows rows;
@@ -120,15 +132,7 @@ std::pair<Value, Value> ExpertBuilder::matrices(StringRef name, int64_t in, int6
 }
 
 Value ExpertBuilder::activate(Value gate, Value up) {
-  if (!gate)
-    return g.activation(m.activation, up);
-  if (e.limit == 0)
-    return g.mul(g.activation(m.activation, gate), up);
-  Builder &b = g.builder;
-  gate = make<ClampOp>(gate, b.getF64FloatAttr(-INFINITY), b.getF64FloatAttr(e.limit));
-  up = make<ClampOp>(up, b.getF64FloatAttr(-e.limit), b.getF64FloatAttr(e.limit));
-  Value glu = g.mul(gate, make<SigmoidOp>(g.scale(gate, e.gain)));
-  return g.add(g.mul(up, glu), glu);
+  return gate ? g.gated(m.activation, gate, up, e.gate) : g.activation(m.activation, up);
 }
 
 Value ExpertBuilder::logits(Value h) {
@@ -139,10 +143,10 @@ Value ExpertBuilder::logits(Value h) {
     h = g.scale(g.norm(NormKind::RMS, h, scale, {}, m.eps, false), 1 / std::sqrt(double(m.hidden)));
   }
   Value weight =
-      variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std, names.fullRouter);
+      variable((names.router + ".weight").str(), {e.all(), m.hidden}, m.std, names.fullRouter);
   Value bias;
   if (names.routerBias)
-    bias = variable((names.router + ".bias").str(), {e.count}, m.std, names.fullRouter);
+    bias = variable((names.router + ".bias").str(), {e.all()}, m.std, names.fullRouter);
   std::optional<FullPrecision> full;
   if (names.fullRouter)
     full.emplace(g.builder);
@@ -155,21 +159,21 @@ Value ExpertBuilder::scores(Value logits) {
 
 Value ExpertBuilder::choiceBias() {
   StringRef name = m.family.experts.choiceBias;
-  Weight bias{name, {1, e.count}};
+  Weight bias{name, {1, e.all()}};
   bias.full = true;
   // Nothing but counts of tokens may change it.
   bias.frozen = e.biasRate == 0;
   bias.balanceRate = e.biasRate;
   if (m.family.experts.choiceBiasIsRow)
-    return g.reshape(g.weight(bias), {e.count});
-  bias.shape = {e.count};
+    return g.reshape(g.weight(bias), {e.all()});
+  bias.shape = {e.all()};
   return g.weight(bias);
 }
 
 Value ExpertBuilder::choose(Value scores) {
   const Experts &names = m.family.experts;
   if (!names.choiceBias.empty())
-    scores = g.add(scores, repeat(choiceBias(), {b, s, e.count}, {0, 1}));
+    scores = g.add(scores, repeat(choiceBias(), {b, s, e.all()}, {0, 1}));
   if (e.groups == 1)
     return make<TopKOp>(scores, e.chosen);
   int64_t size = e.count / e.groups;
@@ -202,7 +206,7 @@ Value ExpertBuilder::weights(Value scores, Value mask) {
       total = make<ClampOp>(total, g.builder.getF64FloatAttr(e.leastSum),
                             g.builder.getF64FloatAttr(INFINITY));
     Value root = make<InverseRootOp>(total, g.builder.getF64FloatAttr(least));
-    chosen = g.mul(chosen, repeat(g.mul(root, root), {b, s, e.count}, 2));
+    chosen = g.mul(chosen, repeat(g.mul(root, root), {b, s, e.all()}, 2));
   }
   return g.scale(chosen, e.factor);
 }
@@ -237,7 +241,7 @@ void ExpertBuilder::balance(Value scores, Value mask) {
       mask = make<TopKOp>(scores, e.chosen);
     if (e.sigmoid) {
       Value root = make<InverseRootOp>(sum(scores, 2), g.builder.getF64FloatAttr(1e-20));
-      scores = g.mul(scores, repeat(g.mul(root, root), {b, s, e.count}, 2));
+      scores = g.mul(scores, repeat(g.mul(root, root), {b, s, e.all()}, 2));
     }
   }
   // transformers counts what a token would choose without the bias.
@@ -313,14 +317,15 @@ Value ExpertBuilder::build(Value h, Value routed) {
   int64_t x = e.blocks, capacity = 0;
   // An expert that takes all tokens of a sequence drops none.
   if (e.capacity)
-    capacity = shareOf(*e.capacity, k * s, e.count, s);
+    capacity = shareOf(*e.capacity, k * s, e.all(), s);
   if (capacity == s)
     capacity = 0;
   int64_t slots = mostRowsOfBlock(s, k, e.count / x, capacity);
   // What a capacity drops depends on the whole sequence.
   bool apart = e.contextParts > 1 && s % e.sequenceParts == 0 && !capacity;
   int64_t pieces = apart ? e.contextParts : 1, piece = apart ? s / pieces : 0;
-  auto route = make<RouteOp>(mask, k, x, slots, capacity, piece);
+  // What experts give that have no matrices is no row.
+  auto route = make<RouteOp>(e.identities ? g.slice(mask, 2, 0, e.count) : mask, k, x, slots, capacity, piece);
   Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots, double(k * s), piece};
   if (capacity)
     all.filled = std::min(all.filled, double(capacity * e.count));
@@ -330,6 +335,11 @@ Value ExpertBuilder::build(Value h, Value routed) {
     Weight scale{names.expertScale, {e.count}, 0, 1};
     scale.full = true;
     weightsOf = g.mul(weightsOf, repeat(g.weight(scale), {b, s, e.count}, {0, 1}));
+  }
+  Value ofIdentities;
+  if (e.identities) {
+    ofIdentities = repeat(sum(g.slice(weightsOf, 2, e.count, e.identities), 2), {b, s, m.hidden}, 2);
+    weightsOf = g.slice(weightsOf, 2, 0, e.count);
   }
   Value spread = repeat(weightsOf, {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
@@ -359,6 +369,8 @@ Value ExpertBuilder::build(Value h, Value routed) {
                  : x > 1 && e.parts > 1
                      ? ofRound({}, h, ofChoice, all, experts, slotsOfPart(slots))
                      : products(h, ofChoice, all, experts);
+  if (ofIdentities)
+    result = g.add(result, g.mul(h, ofIdentities));
   if (e.sharedInner)
     result = g.scale(g.add(result, shared(h)), e.averaged ? 0.5 : 1);
   if (names.postNorm.empty())
@@ -485,7 +497,7 @@ Value ExpertBuilder::shared(Value h) {
     gate = linear(names.shared + ".gate_proj", h, m.hidden, inner, m.mlpBias, m.std, names.sharedGateUp, first);
   Value up = linear(names.shared + ".up_proj", h, m.hidden, inner, m.mlpBias, m.std,
                     names.sharedGateUp, second);
-  Value wide = gate ? g.mul(g.activation(m.activation, gate), up) : g.activation(m.activation, up);
+  Value wide = gate ? g.gated(m.activation, gate, up, m.gate) : g.activation(m.activation, up);
   Value y = linear(names.shared + ".down_proj", wide, inner, m.hidden, m.mlpBias, m.projectionStd, names.sharedDown);
   if (names.sharedGate.empty())
     return y;
@@ -507,8 +519,8 @@ SmallVector<Value, 3> meshwright::frontend::routerSums(ModelGraph &g, const Mode
     sums.push_back(g.fill(0, {}));
   else if (m.experts.balance != 0)
     sums.assign(2, g.fill(0, m.experts.scope == AuxScope::sequence
-                                 ? ArrayRef<int64_t>{g.rows, m.experts.count}
-                                 : ArrayRef<int64_t>{m.experts.count}));
+                                 ? ArrayRef<int64_t>{g.rows, m.experts.all()}
+                                 : ArrayRef<int64_t>{m.experts.all()}));
   if (m.experts.zLoss != 0)
     sums.push_back(g.fill(0, {}));
   return sums;
@@ -540,7 +552,7 @@ Value meshwright::frontend::routerLoss(ModelGraph &g, const Model &m, ArrayRef<V
       product =
           ReduceOp::create(g.builder, g.where(), ReduceKind::Sum, g.mul(sums[1], chosen), dims);
     }
-    double factor = m.experts.balance * double(m.experts.count) / (tokens * choices * parts);
+    double factor = m.experts.balance * double(m.experts.all()) / (tokens * choices * parts);
     loss = g.ofStep(g.scale(product, factor));
     if (m.experts.counted) // Both factors of a product are sums over the batch.
       loss = g.ofStep(loss);

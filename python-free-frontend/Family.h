@@ -18,7 +18,7 @@ namespace meshwright::frontend {
 
 using llvm::StringRef;
 
-/// A key of config.json and its value where it is absent. Without a key the value is the family's.
+/// A key of config.json, with dots that of an object in it, and its value where it is absent. Without a key the value is the family's.
 template <typename T> struct Key {
   StringRef name;
   T otherwise = {};
@@ -27,6 +27,12 @@ template <typename T> struct Key {
 
 /// The activation that has parameters.
 inline constexpr llvm::StringLiteral xieluName = "xielu";
+
+/// What bounds the two parts of a gated MLP. With a gain they are clamped, gate above and up on both sides, and the function is
+/// gate sigmoid(gain gate) (up + 1). Without one the activation of gate is clamped above, up on both sides, by `limit`.
+struct GateLimits {
+  double limit = 0, gain = 0; ///< 0: none
+};
 
 enum class NormKind { RMS, Layer };
 
@@ -53,6 +59,8 @@ enum class ExpertStorage {
   Apart,   ///< in a tensor for each
   Halves,  ///< those of all experts in one, gate and up in one: gate, then up
   InTurns, ///< row by row in turns
+  Stacked, ///< those of all experts in one, gate and up apart
+  Below,   ///< so, one below the other in a tensor of two dimensions
 };
 
 /// Which layers see a window, and what else differs by layer.
@@ -65,6 +73,9 @@ struct LayerKinds {
   int64_t fullFrom = 1;               ///< where the first layer has this number
   bool acrossBoth = false;            ///< the size is that of both sides together
   bool listed = false;                ///< "layer_types" lists the layers
+  StringRef marks = {};    ///< without that list: the key that lists 1 for layers that have one, 0 for others
+  StringRef before = {};   ///< the key of how many keys before a query's own are seen, in place of the window
+  StringRef further = {};  ///< the key of how many layers that are not trained end the lists
   StringRef repeated = {}; ///< or this key, as pairs of types and how many times these follow each other
   bool unturned = false;              ///< without a list: those have one that do not turn
   bool turned = false;                ///< or those that do
@@ -86,6 +97,7 @@ struct Experts {
   StringRef dense = {};         ///< the key that lists layers that have none
   StringRef sparse = {};        ///< the key that lists those that have some, if it is there
   StringRef kinds = {};         ///< the key that lists "dense" or "sparse" for each layer, if it is there
+  StringRef marks = {};         ///< or the key that lists 1 or 0 for each layer
   Key<int64_t> every = {};      ///< those that are no multiple of this, from 1, have none
   Key<int64_t> offset = {};     ///< or, with a name, those that have not this remainder, from 0
   bool oneIsNone = false;       ///< a count of 1 says that layers have an MLP
@@ -95,6 +107,8 @@ struct Experts {
   Key<std::optional<int64_t>> inner = {}; ///< absent: that of the MLP
   Key<std::optional<int64_t>> denseInner = {}; ///< of the MLP of layers that have none; absent: that of others
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
+  /// Or the key of the order of the norm that the weights of a token's experts are divided by: 1, or null for none.
+  StringRef normOrder = {};
   Key<double> leastSum = {}; ///< of what scores are divided by for that; without a name: any
   double addedToSum = 0;     ///< or what is added to it
   Key<double> factor = {{}, 1.0};         ///< of the weights, behind that
@@ -105,6 +119,7 @@ struct Experts {
   /// others. The weight of each is a softmax over the logits that are not smaller than its own by more than
   /// 2 * this share; without a name routers are others.
   Key<double> jitter = {};
+  Key<int64_t> identities = {}; ///< how many more may be chosen that give what they read
   bool mayLack = false;     ///< a count of 0 says that no layer has some
   bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
@@ -139,6 +154,9 @@ struct Experts {
   bool bias = false, routerBias = false;
   /// Instead of the activation: gate sigmoid(gain gate) (up + 1), with gate and up clamped.
   Key<double> limit = {}, gain = {};
+  /// The keys that list for each layer what the activation of gate is clamped above by, and up on both sides: of experts,
+  /// and of MLPs. 0 and null: nothing.
+  StringRef limits = {}, mlpLimits = {};
 
   bool any() const { return !chosen.name.empty(); }
 };
@@ -257,6 +275,8 @@ struct Rotary {
   bool alpha = false;    ///< "dynamic" may have "alpha", which makes theta larger for all lengths
   Key<double> ratio = {}; ///< what theta is multiplied by
   StringRef thetas = {};  ///< the key that lists the theta of each layer, of which 0 turns nothing
+  bool thetaByLayer = false; ///< the key of theta may list that of each layer, which layers of a type have in common
+  StringRef parts = {};      ///< the key that lists so the part of a head that turns
   double partOfType = 0; ///< objects of layer types say the part that turns, which is this where they do not; 0: all have `part`
   double windowPart = 0; ///< and this where layers with a window have no such object
   bool backwards = false;  ///< pairs turn the other way
@@ -320,7 +340,21 @@ struct Latent {
   Key<std::optional<int64_t>> valueDim = {"v_head_dim", 128}; ///< null: hidden / heads
   Key<bool> bias = {"attention_bias", false}; ///< of products that make latents and the output
   Key<bool> interleaved = {{}, true};
+  bool scaled = false; ///< latents are multiplied by sqrt(hidden / their size)
   Indexer indexer = {};
+};
+
+/// Attention as the difference of two with the same keys and values, the second times a number that is learned (Ye et al. 2024,
+/// arXiv 2410.05258): heads in pairs, the first halves of which are the first attention.
+struct Differential {
+  bool used = false;
+  Key<double> std = {}; ///< of the vectors that the number is made of
+};
+
+/// Attention that sees all keys in the same or the last blocks before, and some of earlier ones, as Phi-3-small has it: sequences
+/// of no more than the former are supported, in which it sees all. Multiples of `denseEvery` see all keys.
+struct BlockSparse {
+  Key<int64_t> block = {}, local = {}, denseEvery = {}; ///< without names there is none
 };
 
 /// Queries of layers that do not turn, times 1 + factor ln(1 + n) where n times as many positions
@@ -364,6 +398,7 @@ struct LayerNames {
 struct RelativePositions {
   StringRef table = {}; ///< in files; without a name there are none
   Key<int64_t> buckets = {}, maxDistance = {};
+  bool ofLayers = false; ///< each layer has a table of its own, by its name in the layer
 };
 
 /// Some configurations say not the MLP's inner size, but one that theirs is made of: two thirds of it,
@@ -406,6 +441,7 @@ struct Family {
   Key<std::optional<int64_t>> kvHeads = {"num_key_value_heads", std::nullopt}; ///< absent: heads
   Key<std::optional<int64_t>> headDim = {"head_dim", std::nullopt}; ///< absent: hidden / heads
   Key<std::optional<int64_t>> inner = {"intermediate_size", 11008}; ///< absent: 4 hidden
+  Key<int64_t> innerMultiple = {}; ///< or it is so many times hidden
   bool innerIsOfBoth = false; ///< it is the size of gate and up together
   AdjustedInner adjustedInner;
 
@@ -437,7 +473,12 @@ struct Family {
   Key<bool> qkvBias = {}, outputBias = {}, mlpBias = {}, headBias = {};
   HeadNorm headNorm = HeadNorm::None;
   Key<bool> useHeadNorm = {{}, true};
+  StringRef lastOutputBias = {}; ///< the bias of what attention of the last layer gives
   bool gated = true;
+  bool gateUpInTurns = false; ///< the tensor of both has their rows in turns
+  /// Instead of the activation, as for experts.
+  Key<std::optional<double>> gateLimit = {};
+  double gateGain = 0;
   StringRef feedForward = {}; ///< the key that says gate and activation: "relu", "gated-gelu"
   RelativePositions relative;
   /// Behind each head of queries in their tensor is one whose sigmoid scales what the head gives.
@@ -447,12 +488,22 @@ struct Family {
   bool sinksInWindows = false;    ///< only layers with a window have it
   StringRef headsByLayer = {};    ///< the key that lists how many heads of queries each layer has
   int64_t windowedKvHeads = 1;    ///< layers with a window have so many times as many heads of keys
+  StringRef windowedKvHeadsKey = {}; ///< or the number that this key says
+  /// Keys of the number of heads of queries of layers with a window.
+  std::vector<StringRef> windowedHeads = {};
+  /// The key that lists what each layer has: groups of heads or no attention, the size of its MLP or none, or matrices
+  /// in place of them.
+  StringRef blocks = {};
+  bool twice = false; ///< layers have two attentions and two MLPs one after the other; experts read what the first MLP reads
+  bool sharesLayers = false; ///< all layers are one, computed again and again
   Key<std::optional<int64_t>> valueDim = {};  ///< of a head of values; absent: that of keys
   Key<std::optional<double>> valueFactor = {}; ///< what values are multiplied by; absent: 1
   Rotary rotary;
   LayerKinds kinds;
   Experts experts;
   Latent latent;
+  Differential differential;
+  BlockSparse blockSparse;
   Recurrence recurrence;
   LayerFactors factors;
   NormedResiduals normedResiduals;
@@ -462,17 +513,15 @@ struct Family {
   StringRef layerScale = {}; ///< the buffer that what a layer gives is multiplied by
   double alibi = 0; ///< the largest exponent of slopes of linear biases; 0: there are none
 
-  /// The object that has the keys of dropout and scores, if it is not the configuration.
-  StringRef attentionObject = {};
-  std::vector<StringRef> attentionIgnored = {};
-  std::vector<FixedKey> attentionFixed = {};
-
   /// Scores are divided by the root of this; absent: of the head's size.
   Key<std::optional<double>> scoreScale = {};
   Key<std::optional<double>> scoreFactor = {};             ///< or multiplied by this
   Key<std::optional<double>> scoreCap = {}, logitCap = {}; ///< absent: none
   Key<std::optional<double>> clip = {}; ///< of queries, keys and values; absent: none
   Key<bool> scaled = {{}, true};                           ///< or not scaled if false
+  /// Or, if the first is true, by the head's size, and multiplied by the second.
+  Key<bool> scoreByWidth = {};
+  Key<double> scoreMultiplier = {};
   Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
   Temperature temperature;
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)
@@ -489,6 +538,7 @@ struct Family {
   Key<std::optional<double>> depthFactor = {};
   Key<std::optional<int64_t>> logitWidth = {};
   Key<std::optional<int64_t>> embeddingWidth = {}; ///< absent: hidden; else it is projected
+  bool projectsAlways = false; ///< also where it is hidden
   bool projectsLast = false; ///< positions, segments and the norm have that width too, and what is projected has a bias
   bool embeddingNormFirst = false; ///< positions are added behind the norm of embeddings
 
@@ -509,6 +559,7 @@ struct Family {
 
   std::vector<StringRef> ignored = {};
   std::vector<FixedKey> fixed = {};
+  std::vector<std::pair<StringRef, StringRef>> repeats = {}; ///< keys that must say what other keys say
 };
 
 std::vector<Family> gptFamilies();
@@ -516,6 +567,7 @@ std::vector<Family> llamaFamilies();
 std::vector<Family> gemmaFamilies();
 std::vector<Family> sparseFamilies();
 std::vector<Family> derivedSparseFamilies();
+std::vector<Family> otherSparseFamilies();
 std::vector<Family> multimodalFamilies();
 std::vector<Family> remoteCodeFamilies();
 std::vector<Family> encoderFamilies();

@@ -177,6 +177,7 @@ ArrayRef<Family> meshwright::frontend::families() {
     llvm::append_range(all, gemmaFamilies());
     llvm::append_range(all, sparseFamilies());
     llvm::append_range(all, derivedSparseFamilies());
+    llvm::append_range(all, otherSparseFamilies());
     llvm::append_range(all, multimodalFamilies());
     llvm::append_range(all, remoteCodeFamilies());
     llvm::append_range(all, recurrentFamilies());

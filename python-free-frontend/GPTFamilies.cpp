@@ -326,6 +326,24 @@ Family meshwright::frontend::gptNeoX() {
   return f;
 }
 
+static Family gptNeoXJapanese() {
+  Family f = gptNeoX();
+  f.name = "gpt_neox_japanese";
+  f.vocabulary.otherwise = 32000;
+  f.hidden.otherwise = 2560;
+  f.layers.otherwise = f.heads.otherwise = 32;
+  f.inner = {};
+  f.innerMultiple = {"intermediate_multiple_size", 4};
+  f.attentionDropout.otherwise = 0.1;
+  f.embeddingDropout = {};
+  f.parallel = f.qkvBias = f.outputBias = f.mlpBias = {};
+  f.rotary.part.otherwise = 1;
+  f.tied.otherwise = true;
+  f.base = "gpt_neox_japanese.";
+  f.lastOutputBias = "attention.dense_bias";
+  return f;
+}
+
 /// Falcon 7B: attention and MLP read one norm, and all heads share a key and a value.
 static Family falcon() {
   Family f = gptNeoX();
@@ -553,13 +571,12 @@ static Family mpt() {
   f.layers = {"n_layers", 24, "num_hidden_layers"};
   f.heads = {"n_heads", 16, "num_attention_heads"};
   f.activation.otherwise = "gelu";
-  f.attentionDropout = f.residualDropout = {"attn_pdrop", 0.0};
+  f.attentionDropout = f.residualDropout = {"attn_config.attn_pdrop", 0.0};
   f.normBias = false;
   f.qkv = QKVStorage::Thirds;
   f.qkvBias = f.outputBias = f.mlpBias = {};
-  f.scoreFactor = {"softmax_scale", std::nullopt};
-  f.clip = {"clip_qkv", std::nullopt};
-  f.attentionObject = "attn_config";
+  f.scoreFactor = {"attn_config.softmax_scale", std::nullopt};
+  f.clip = {"attn_config.clip_qkv", std::nullopt};
   f.layerPrefix = "blocks";
   f.embedding = "wte";
   f.embeddingNorm = {};
@@ -577,28 +594,26 @@ static Family mpt() {
   f.names.down = "ffn.down_proj";
   f.names.activation = "ffn.act";
   // transformers has no learned positions and drops no more than attn_config says.
-  f.ignored = {"pad_token_id", "learned_pos_emb", "emb_pdrop", "resid_pdrop",
-               "init_config",  "init_device",     "verbose",   "tokenizer_name"};
+  f.ignored = {"pad_token_id", "learned_pos_emb", "emb_pdrop", "resid_pdrop", "init_config", "init_device",
+               "verbose", "tokenizer_name", "attn_config.attn_impl", "attn_config.model_type"};
   f.fixed = {
       {"expansion_ratio", {"4"}, "the MLP has another size"},
       {"logit_scale", {"null"}, "logits are scaled"},
       {"no_bias", {"true"}, "layers have biases"},
       {"embedding_fraction", {"1.0", "1"}, "gradients of the embedding are scaled"},
-      {"norm_type", {"\"low_precision_layernorm\"", "\"layernorm\""}, "norms are other ones"}};
-  f.attentionIgnored = {"attn_impl", "model_type"};
-  f.attentionFixed = {
-      {"attn_type", {"\"multihead_attention\""}, "all heads share a key and a value"},
-      {"prefix_lm", {"false"}, "tokens see what follows them"},
-      {"qk_ln", {"false"}, "queries and keys are normalized"},
-      {"attn_uses_sequence_id", {"false"}, "tokens see their own sequence alone"},
-      {"alibi", {"true"}, "scores have no biases"},
+      {"norm_type", {"\"low_precision_layernorm\"", "\"layernorm\""}, "norms are other ones"},
+      {"attn_config.attn_type", {"\"multihead_attention\""}, "all heads share a key and a value"},
+      {"attn_config.prefix_lm", {"false"}, "tokens see what follows them"},
+      {"attn_config.qk_ln", {"false"}, "queries and keys are normalized"},
+      {"attn_config.attn_uses_sequence_id", {"false"}, "tokens see their own sequence alone"},
+      {"attn_config.alibi", {"true"}, "scores have no biases"},
       // transformers computes slopes with 8 whatever it says.
-      {"alibi_bias_max", {"8"}, "slopes are other ones"}};
+      {"attn_config.alibi_bias_max", {"8"}, "slopes are other ones"}};
   return f;
 }
 
 std::vector<Family> meshwright::frontend::gptFamilies() {
   return {gpt2(),   gptBigcode(), opt(), biogpt(),    gptj(),       gptNeoX(),
           falcon(), falconNew(),  phi(), persimmon(), starcoder2(), nemotron(),
-          bloom(),  mpt(), openaiGpt(), salesforceCodegen(), gptNeo(), xglm()};
+          bloom(),  mpt(), openaiGpt(), salesforceCodegen(), gptNeo(), xglm(), gptNeoXJapanese()};
 }

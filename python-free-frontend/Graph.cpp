@@ -135,6 +135,17 @@ Value FunctionGraph::activation(StringRef name, Value x) {
   return {};
 }
 
+Value FunctionGraph::gated(StringRef name, Value gate, Value up, const GateLimits &limits) {
+  FloatAttr most = builder.getF64FloatAttr(limits.limit), none = builder.getF64FloatAttr(-INFINITY);
+  auto bounded = [&](Value x) -> Value { return limits.limit ? ClampOp::create(builder, location, x, none, most).getResult() : x; };
+  if (limits.gain == 0)
+    return mul(bounded(activation(name, gate)), clamp(up, limits.limit));
+  gate = bounded(gate);
+  up = clamp(up, limits.limit);
+  Value glu = mul(gate, SigmoidOp::create(builder, location, scale(gate, limits.gain)));
+  return add(mul(up, glu), glu);
+}
+
 Value FunctionGraph::clamp(Value x, double limit) {
   if (limit == 0)
     return x;
@@ -189,8 +200,18 @@ std::string LayerGraph::prefix() const {
   return model->prefix + "." + (onlyRun ? "" : std::to_string(run.first) + ".");
 }
 
-Value LayerGraph::weight(const Weight &weight) {
+Value LayerGraph::weight(const Weight &given) {
+  Weight weight = given;
+  auto numbered = [&](StringRef name) {
+    auto [first, rest] = name.split('.');
+    return half && !rest.empty() ? (first + "." + Twine(*half) + "." + rest).str() : name.str();
+  };
+  std::string name = numbered(given.name);
+  weight.name = name;
+  weight.tensor = numbered(given.tensor);
   std::string tensor = model->layerTensor + ".";
+  if (model->sharesLayers)
+    return shared(model->declare(weight, prefix(), tensor, 0), name);
   // A run that does not begin with layer 0 numbers its tensors from its first.
   if (run.first > 0) {
     size_t position = tensor.find("{layer}");
@@ -461,13 +482,12 @@ Value ModelGraph::sinusoids(int64_t sequence, int64_t width, int64_t first, bool
   return positionRows(table, sequence, first);
 }
 
-Value ModelGraph::distances(const Weight &table, int64_t sequence, int64_t maxDistance, bool causal) {
-  Value rows = weight(table);
-  Value buckets = DistanceBucketsOp::create(
-      builder, location, integers(builder.getContext(), {2 * sequence - 1}),
-      uint64_t(table.shape.front()), uint64_t(maxDistance), uint64_t(sequence), uint64_t(sequence),
-      causal);
-  return embedding(rows, buckets);
+Value FunctionGraph::distances(Value table, int64_t sequence, int64_t maxDistance, bool causal) {
+  int64_t buckets = cast<RankedTensorType>(table.getType()).getDimSize(0);
+  Value ids = DistanceBucketsOp::create(
+      builder, location, integers(builder.getContext(), {2 * sequence - 1}), uint64_t(buckets),
+      uint64_t(maxDistance), uint64_t(sequence), uint64_t(sequence), causal);
+  return embedding(table, ids);
 }
 
 std::pair<Value, Value> ModelGraph::preferenceLoss(Value logits) {

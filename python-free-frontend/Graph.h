@@ -110,12 +110,16 @@ public:
   Value positionRows(Value table, int64_t sequence, int64_t first = 0);
   /// x from index `from` of dimension `dim` on, among zeros.
   Value pad(Value x, int64_t dim, int64_t from, int64_t rows);
+  /// What attention adds to scores by distance, of which `table` has a row for each bucket.
+  Value distances(Value table, int64_t sequence, int64_t maxDistance, bool causal);
   /// x repeated along `dims`, dimensions of `shape` that it does not have.
   Value broadcast(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> dims);
   Value reshape(Value x, ArrayRef<int64_t> shape);
   Value rope(Value x, Value cos, Value sin);
   /// The activation that transformers calls `name`; null if there is none.
   Value activation(StringRef name, Value x);
+  /// What a gated MLP makes of its first two products.
+  Value gated(StringRef activation, Value gate, Value up, const GateLimits &limits);
   /// x between -limit and limit; x itself where `limit` is 0.
   Value clamp(Value x, double limit);
   /// cap tanh(x / cap); x itself where `cap` is 0.
@@ -142,8 +146,10 @@ protected:
 class LayerGraph : public FunctionGraph {
 public:
   Value input();
-  /// The layer's slice of a new stacked variable.
+  /// The layer's slice of a new stacked variable, or a variable that all layers share.
   Value weight(const Weight &weight);
+  /// From here on names of weights have this number behind their first part, as in self_attn.1.q_proj.weight.
+  std::optional<int> half = std::nullopt;
   /// A value of @loss that all layers see, there called `name`.
   Value shared(Value outer, StringRef name);
   /// The layer's slice of a value that has one for each layer of the run in its first dimension.
@@ -198,6 +204,8 @@ public:
   /// That a sequence may have, of which the program may read a part at once.
   int64_t positionCount() const { return options.sequence; }
 
+  bool sharesLayers = false; ///< weights of layers are one for all
+
   /// Layers from here on are another stack's: names of their variables begin with `prefix`, those of
   /// their tensors with `layerTensor`, with `{layer}` in it, and their functions' with `function`.
   void beginStack(StringRef prefix, StringRef layerTensor, StringRef function = "layer");
@@ -207,8 +215,6 @@ public:
   /// Rows of sines, then cosines, of positions (Vaswani et al. 2017), which are not trained.
   /// `first`: the number of the first position. `toEnd`: the last frequency is 1/10000.
   Value sinusoids(int64_t sequence, int64_t width, int64_t first = 0, bool toEnd = false);
-  /// What attention adds to scores by distance, of which `table` has a row for each bucket.
-  Value distances(const Weight &table, int64_t sequence, int64_t maxDistance, bool causal);
   /// Cosines and sines of the tokens' positions, times `scale`: a table, or one for each sequence.
   std::pair<Value, Value> ropeTable(ArrayRef<double> frequencies, double scale);
   /// Slopes of linear biases, one for each head.

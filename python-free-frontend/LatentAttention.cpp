@@ -14,6 +14,7 @@
 #include "Graph.h"
 #include "Model.h"
 
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -229,6 +230,8 @@ Value meshwright::frontend::buildLatentAttention(LayerGraph &g, const Model &m,
   Value latent = b.linear(b.own("kv_a_proj"), h, m.hidden, l.keyRank, first, l.bias,
                           {0, l.keyRank + l.turnedDim});
   latent = b.norm(b.own("kv_a_layernorm"), latent, l.keyRank);
+  if (m.family.latent.scaled)
+    latent = g.scale(latent, std::sqrt(double(m.hidden) / double(l.keyRank)));
   Value k = b.linear(b.own("k_b_proj"), latent, l.keyRank, m.heads * l.plainDim, second, false,
                      headRows(m, 0, l.plainDim));
   Value v = b.linear(b.own("v_b_proj"), latent, l.keyRank, m.heads * l.valueDim, second, false,

@@ -5,9 +5,23 @@
 //===----------------------------------------------------------------------===//
 #include "Model.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
+
+bool meshwright::frontend::fitsLayers(Config &config, const Family &family, StringRef key, size_t entries, int64_t listed) {
+  StringRef more = family.kinds.further;
+  int64_t further = more.empty() ? 0 : config.count(more, 0), count = int64_t(entries);
+  if (count == listed || count == listed + further)
+    return true;
+  auto error = config.error(key);
+  error << "\"" << key << "\" lists " << count << " layers, but " << family.layers.name << " is " << listed;
+  if (further)
+    error << " and " << more << " is " << further;
+  return false;
+}
 
 /// The types of layers in a list of pairs, of types and how many times these follow each other.
 static std::optional<std::vector<std::string>> readRepeated(Config &config, StringRef key) {
@@ -40,11 +54,8 @@ static void readLayerTypes(Config &config, const Family &family, int64_t listed,
   auto types = family.kinds.repeated.empty() ? config.texts(key) : readRepeated(config, key);
   if (!types || config.failed())
     return;
-  if (int64_t(types->size()) != listed) {
-    config.error(key) << "\"" << key << "\" lists " << types->size() << " layers, but "
-                                << family.layers.name << " is " << listed;
+  if (!fitsLayers(config, family, key, types->size(), listed))
     return;
-  }
   for (size_t i = 0; i < windows.windowed.size(); ++i) {
     StringRef type = (*types)[i % size_t(listed)];
     // Types of recurrences are checked where those are read.
@@ -75,6 +86,9 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
       config.ignore(kinds.window.name);
     else
       windows.size = config.optionalSize(kinds.window.name, kinds.window.otherwise);
+    // What a query sees before its own key, and that.
+    if (auto before = kinds.before.empty() ? std::nullopt : config.optionalSize(kinds.before))
+      windows.size = *before + 1;
     int64_t full =
         kinds.fullLayers.name.empty() ? kinds.fullLayers.otherwise : config.count(kinds.fullLayers.name, kinds.fullLayers.otherwise);
     int64_t end = layers;
@@ -90,6 +104,10 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
     for (int64_t i = full; windows.size && i < end; ++i)
       windows.windowed[i] = i < first ? (i + 1) % firstEvery != 0 : every == 0 || (i - first + kinds.fullFrom) % every != 0;
   }
+  if (auto marks = kinds.marks.empty() ? std::nullopt : config.counts(kinds.marks);
+      marks && fitsLayers(config, family, kinds.marks, marks->size(), listed))
+    for (int64_t i = 0; i < layers; ++i)
+      windows.windowed[i] = (*marks)[size_t(i % listed)] != 0;
   if (kinds.listed || !kinds.repeated.empty())
     readLayerTypes(config, family, listed, windows);
   if (kinds.lastFull)
@@ -180,6 +198,36 @@ static void readHeads(Config &config, Model &m, int64_t listed) {
   }
 }
 
+/// Gives layers with a window the number of heads of queries that a key of theirs says.
+static void readWindowedHeads(Config &config, Model &m, const Windows &windows) {
+  int64_t heads = m.heads;
+  for (StringRef key : m.family.windowedHeads) {
+    heads = config.optionalSize(key).value_or(heads);
+    if (heads % m.kvHeads && !config.failed())
+      config.error(key) << "\"" << key << "\": " << heads << " heads cannot be divided among " << m.family.kvHeads.name << " = "
+                        << m.kvHeads << "; change one of them";
+  }
+  if (m.family.windowedHeads.empty())
+    return;
+  for (size_t i = 0; i < m.kinds.size(); ++i)
+    m.kinds[i].heads = windows.windowed[i] && heads != m.heads ? heads : 0;
+  // transformers repeats it there, layer by layer.
+  constexpr StringRef key = "per_layer_config";
+  const llvm::json::Value *value = config.json(key);
+  const llvm::json::Object *list = value ? value->getAsObject() : nullptr;
+  bool fits = !value || value->getAsNull() || list;
+  for (const auto &[name, each] : list ? *list : llvm::json::Object()) {
+    int64_t layer;
+    const llvm::json::Object *sizes = each.getAsObject();
+    bool isLayer = !StringRef(name).getAsInteger(10, layer) && layer >= 0 && sizes;
+    fits = fits && isLayer && (layer >= m.layers || windows.windowed[size_t(layer)]) && sizes->size() == 1 &&
+           sizes->getInteger("num_attention_heads") == heads;
+  }
+  if (!fits && !config.failed())
+    config.error(key) << "\"" << key << "\" must repeat \"num_attention_heads\" = " << heads
+                      << " of layers with a window, and nothing else; change it or leave it out";
+}
+
 void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, int64_t sequence,
                                      double scoreScale, bool scaledByLayer) {
   Windows windows = readWindows(config, m.family, listed, m.layers);
@@ -190,6 +238,9 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
       windows.windowed[i] = turned[i] == kinds.turned;
   const Rotary &rotary = m.family.rotary;
   int64_t size = windows.size.value_or(0);
+  int64_t windowedKvHeads = m.kvHeads * m.family.windowedKvHeads;
+  if (StringRef key = m.family.windowedKvHeadsKey; !key.empty())
+    windowedKvHeads = config.size(key, windowedKvHeads);
   // Half of it on each side, and the query's own key.
   if (kinds.acrossBoth)
     size = size / 2 + 1;
@@ -201,7 +252,7 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
     kind.normed = i > 0 || m.family.normsFirstLayer;
     kind.sinks = !m.family.sinks.empty() && (windows.windowed[i] || !m.family.sinksInWindows);
     if (windows.windowed[i] && m.family.windowedKvHeads > 1)
-      kind.kvHeads = m.kvHeads * m.family.windowedKvHeads;
+      kind.kvHeads = windowedKvHeads == m.kvHeads ? 0 : windowedKvHeads;
     if (kind.kvHeads && m.heads % kind.kvHeads && !config.failed())
       config.error(m.family.kvHeads.name) << m.family.heads.name << " = " << m.heads << " cannot be divided among the "
                                           << kind.kvHeads << " heads of keys of layers with a window, " << m.family.windowedKvHeads
@@ -209,8 +260,11 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
     kind.table = turned[i] ? rotary.byLayerType && windows.windowed[i] : -1;
     kind.scoreScale = scoreScale / double(scaledByLayer ? i + 1 : 1);
   }
+  if (m.family.lastOutputBias.size())
+    m.kinds.back().lastBias = true;
   readThetas(config, m, listed);
   readHeads(config, m, listed);
+  readWindowedHeads(config, m, windows);
 }
 
 /// Reads "per_layer_config", in which transformers lists what differs by layer instead of the keys of layers without a window:
@@ -254,6 +308,76 @@ static bool readLayerList(Config &config, const Model &m, int64_t &headDim, std:
     config.error(key) << "\"" << key << "\" must give all layers of full attention, and no others, the same \"head_dim\" and "
                          "\"num_key_value_heads\"";
   return true;
+}
+
+namespace {
+/// One part of one entry of the list of blocks.
+struct BlockPart {
+  Config &config;
+  StringRef key, part;
+  const llvm::json::Object &object;
+
+  bool flag(StringRef name) { return object.getBoolean(name).value_or(false); }
+  std::optional<double> number(StringRef name) {
+    std::optional<double> found = object.getNumber(name);
+    return found && *found > 0 ? found : std::nullopt;
+  }
+  InFlightDiagnostic error() { return config.error(key) << "\"" << key << "\": \"" << part << "\" "; }
+  /// Refuses what would change attention or the MLP and is none of `known`.
+  void check(ArrayRef<StringRef> known) {
+    for (const auto &[name, value] : object) {
+      bool isOff = value.getAsNull() || value.getAsBoolean() == false;
+      if (!isOff && !llvm::is_contained(known, StringRef(name)) && !config.failed())
+        error() << "has \"" << StringRef(name) << "\", which is not supported; null or false is";
+    }
+  }
+};
+} // namespace
+
+void meshwright::frontend::readBlocks(Config &config, Model &m, int64_t listed) {
+  StringRef key = m.family.blocks;
+  const llvm::json::Value *value = config.json(key);
+  const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
+  if (!list || int64_t(list->size()) != listed) {
+    config.error(key) << "\"" << key << "\" must list an object for each of the " << listed << " layers ("
+                      << m.family.layers.name << ")";
+    return;
+  }
+  static const llvm::json::Object none;
+  for (int64_t i = 0; i < m.layers && !config.failed(); ++i) {
+    const llvm::json::Object *block = (*list)[size_t(i % listed)].getAsObject();
+    auto partOf = [&](StringRef name) {
+      const llvm::json::Object *object = block ? block->getObject(name) : nullptr;
+      if (!object && !config.failed())
+        config.error(key) << "\"" << key << "\": each entry needs an object \"" << name << "\"";
+      return BlockPart{config, key, name, object ? *object : none};
+    };
+    LayerKind &kind = m.kinds[i];
+    BlockPart attention = partOf("attention"), mlp = partOf("ffn");
+    attention.check({"no_op", "replace_with_linear", "n_heads_in_group"});
+    mlp.check({"no_op", "replace_with_linear", "ffn_mult", "intermediate_size"});
+    kind.matrixAttends = attention.flag("replace_with_linear");
+    kind.matrixFeeds = mlp.flag("replace_with_linear");
+    kind.feedsForward = !mlp.flag("no_op");
+    if (attention.flag("no_op"))
+      kind.mixer = Mixer::None;
+    // Nothing is left of it.
+    kind.skipped = kind.mixer == Mixer::None && !kind.feedsForward;
+    bool attends = kind.mixer == Mixer::Attention && !kind.matrixAttends;
+    if (!attends)
+      kind.table = -1;
+    std::optional<double> group = attention.number("n_heads_in_group");
+    if (attends && (!group || m.heads % int64_t(*group)) && !config.failed())
+      attention.error() << "needs \"n_heads_in_group\", which divides the " << m.heads << " heads (" << m.family.heads.name << ")";
+    else if (attends)
+      kind.kvHeads = m.heads / int64_t(*group);
+    std::optional<double> multiple = mlp.number("ffn_mult"), size = mlp.number("intermediate_size");
+    bool isMlp = kind.feedsForward && !kind.matrixFeeds;
+    if (isMlp && !multiple && !size && !config.failed())
+      mlp.error() << "needs \"ffn_mult\" or \"intermediate_size\"";
+    else if (isMlp)
+      kind.inner = size ? int64_t(*size) : int64_t(llvm::alignTo(uint64_t(2 * *multiple * double(m.hidden) / 3), 256));
+  }
 }
 
 void meshwright::frontend::readMixed(Config &config, Model &m) {

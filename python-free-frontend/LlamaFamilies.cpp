@@ -588,9 +588,25 @@ static Family graniteSwa() {
   return f;
 }
 
+/// Attention is the difference of two (Ye et al. 2024, arXiv 2410.05258).
+static Family diffLlama() {
+  Family f = llama();
+  f.name = "diffllama";
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 16;
+  f.inner.otherwise = 8192;
+  f.attentionDropout = {};
+  f.eps.otherwise = 1e-5;
+  f.mlpBias = {};
+  f.differential.used = true;
+  f.differential.std = {"lambda_std_dev", 0.1};
+  f.fixed = {{"attention_dropout", {"0.0", "0", "null"}, "transformers computes no dropout of a difference"}};
+  return f;
+}
+
 std::vector<Family> meshwright::frontend::llamaFamilies() {
   return {llama(),  mistral(), ministral(), qwen2(),   qwen3(),   phi3(),     olmo(), olmo2(),
           olmo3(),  exaone4(), granite(),   minicpm(), smollm3(), stablelm(), glm(),  glm4(),
           cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45(), apertus(), ministral3(), hunyuan(), mimo(),
-          cwm(),    internlm3(), iquestcoder(), jais2(), nanochat(), graniteSwa(), hyperclovax(true), hyperclovax(false)};
+          cwm(),    internlm3(), iquestcoder(), jais2(), nanochat(), diffLlama(), graniteSwa(), hyperclovax(true), hyperclovax(false)};
 }

@@ -28,8 +28,14 @@ public:
   int64_t get(const Key<int64_t> &key) const { return find(key.name, key.alias).value_or(key.otherwise); }
 
   template <typename T> void set(const Key<T> &key, int64_t size) {
-    if (!key.name.empty())
-      config[config.get(key.name) || key.alias.empty() || !config.get(key.alias) ? key.name : key.alias] = size;
+    if (key.name.empty())
+      return;
+    auto place = [&](StringRef name) { return placeOf(config, name); };
+    auto [object, name] = place(key.name);
+    if (auto [other, alias] = place(key.alias); other && other->get(alias) && !(object && object->get(name)))
+      std::tie(object, name) = std::pair(other, alias);
+    if (object)
+      (*object)[name] = size;
   }
   /// Makes a size at most `most`.
   template <typename T> void limit(const Key<T> &key, int64_t most) {
@@ -38,14 +44,26 @@ public:
   }
 
 private:
+  /// Where a key lies: dots lead into objects, of which there may be none.
+  static std::pair<llvm::json::Object *, StringRef> placeOf(llvm::json::Object &config, StringRef key) {
+    llvm::json::Object *object = &config;
+    while (object && key.contains('.')) {
+      auto [first, rest] = key.split('.');
+      object = object->getObject(first);
+      key = rest;
+    }
+    return {key.empty() ? nullptr : object, key};
+  }
   std::optional<int64_t> find(StringRef name, StringRef alias) const {
     std::optional<int64_t> found;
-    if (!name.empty())
-      found = config.getInteger(name);
-    return found || alias.empty() ? found : config.getInteger(alias);
+    for (StringRef key : {name, alias})
+      if (auto [object, last] = placeOf(config, key); object && !found)
+        found = object->getInteger(last);
+    return found;
   }
   bool isNull(StringRef name) const {
-    const llvm::json::Value *value = name.empty() ? nullptr : config.get(name);
+    auto [object, last] = placeOf(config, name);
+    const llvm::json::Value *value = object ? object->get(last) : nullptr;
     return value && value->getAsNull();
   }
 

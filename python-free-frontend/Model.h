@@ -58,12 +58,17 @@ struct LayerKind {
   int64_t heads = 0, headDim = 0, kvHeads = 0, inner = 0; ///< instead of the model's; 0: those
   bool valuesAreKeys = false;
   bool sinks = false; ///< scores have one more, of the family's tensor
+  bool lastBias = false; ///< what attention gives has the bias that the last layer alone has
+  bool matrixAttends = false, matrixFeeds = false; ///< a matrix is in place of attention, or of the MLP
+  double limit = 0, mlpLimit = 0; ///< what experts and MLPs are bounded by; 0: nothing
   bool stores = false, reuses = false; ///< keys and values that later layers use, or that an earlier one has
   bool operator==(const LayerKind &other) const {
     return mask == other.mask && table == other.table && scoreScale == other.scoreScale &&
            sparse == other.sparse && normed == other.normed && indexed == other.indexed &&
            skipped == other.skipped && mixer == other.mixer && feedsForward == other.feedsForward &&
            heads == other.heads && headDim == other.headDim && kvHeads == other.kvHeads && inner == other.inner &&
+           lastBias == other.lastBias && matrixAttends == other.matrixAttends && matrixFeeds == other.matrixFeeds &&
+           limit == other.limit && mlpLimit == other.mlpLimit &&
            valuesAreKeys == other.valuesAreKeys && sinks == other.sinks && stores == other.stores && reuses == other.reuses;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
@@ -72,6 +77,8 @@ struct LayerKind {
 /// The experts of sparse layers.
 struct ExpertSizes {
   int64_t count = 0, chosen = 0, inner = 0, sharedInner = 0;
+  int64_t identities = 0; ///< more that may be chosen, which give what they read
+  int64_t all() const { return count + identities; }
   int64_t groups = 1, chosenGroups = 1;
   int64_t blocks = 1; ///< parts of equally many experts, for as many devices
   std::optional<double> capacity = {}; ///< tokens that an expert takes, as a multiple of its share
@@ -83,7 +90,7 @@ struct ExpertSizes {
   bool sigmoid = false;  ///< scores are sigmoids, not a softmax
   bool averaged = false; ///< with the MLP beside them
   double jitter = 0; ///< of SparseMixer's routers; 0: they are others
-  double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used
+  GateLimits gate;   ///< of their own
   double balance = 0; ///< how much of the routers' loss of the batch is in the loss
   AuxLoss balanceKind = AuxLoss::hf; ///< hf, switch, gshard or sequence
   AuxScope scope = AuxScope::batch;  ///< whose statistics it has
@@ -114,6 +121,8 @@ struct Model {
   double valueFactor = 1;
   bool gatesHeads = false, gatesElements = false; ///< each head whole, or its elements
   bool postNorms = true;                          ///< what attention and the MLP give is normalized
+  GateLimits gate;                                ///< of MLPs
+  double lambdaStd = 0;                           ///< of the vectors of differential attention
   std::vector<double> thetas = {}; ///< of layers that turn, each once, where layers have their own
   int64_t positionOffset = 0, types = 0;
   std::string activation = {}, transformActivation = {};
@@ -184,6 +193,13 @@ LatentSizes readLatent(Config &config, const Model &model, int64_t sequence);
 /// Scales queries by temperature from position `every` on, of which `key` speaks; reports more multiples of it in
 /// a sequence than are supported.
 void useTemperature(Config &config, StringRef key, Model &model, int64_t every, int64_t sequence);
+
+/// What each layer has of attention and of an MLP, where a list says so.
+void readBlocks(Config &config, Model &m, int64_t listed);
+
+/// The number of a list's entries that are about layers that are trained: of `entries`, those of `listed` layers, behind which
+/// there may be as many as `further` says; reports another number of entries.
+bool fitsLayers(Config &config, const Family &family, StringRef key, size_t entries, int64_t listed);
 
 /// Heads and MLPs of layers that differ in them.
 void readMixed(Config &config, Model &model);

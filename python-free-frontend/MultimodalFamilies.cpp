@@ -151,6 +151,7 @@ StringRef meshwright::frontend::textFamilyOf(StringRef whole) {
       {"qwen2_5_vl", "qwen2_5_vl_text"}, {"qwen2_vl", "qwen2_vl_text"},
       {"qwen3_5", "qwen3_5_text"},       {"qwen3_5_moe", "qwen3_5_moe"},
       {"qwen3_vl", "qwen3_vl_text"},     {"qwen3_vl_moe", "qwen3_vl_moe_text"},
+      {"step3p7", "step3p5"},
       {"video_llava", "llama"},          {"vipllava", "llama"},
       {"voxtral", "llama"}};
   for (auto [name, text] : parts)

@@ -348,6 +348,30 @@ static void readSource(Config &config, Model &m, ModelOptions &options) {
                                    << m.source->positions << " or less";
 }
 
+/// Block-sparse attention sees all keys of no more blocks than are local.
+static void checkBlockSparse(Config &config, const BlockSparse &keys, int64_t sequence) {
+  if (keys.block.name.empty())
+    return;
+  int64_t block = readSize(config, keys.block), local = readSize(config, keys.local);
+  const llvm::json::Value *every = config.json(keys.denseEvery.name);
+  bool isDense = every && every->getAsInteger() == 1;
+  if (!config.failed() && !isDense && sequence > block * local)
+    config.error(keys.local.name) << "\"" << keys.local.name << "\": block-sparse attention sees all keys of " << local
+                                  << " blocks of " << block << ", and some of the others of a sequence of " << sequence
+                                  << ", which is not supported; use --seq " << block * local
+                                  << " or less, where it sees all";
+}
+
+/// Reports keys that say something else than those that they repeat.
+static void checkRepeats(Config &config, const Family &f) {
+  for (auto [key, of] : f.repeats) {
+    const llvm::json::Value *again = config.json(key), *value = config.json(of);
+    if (again && !again->getAsNull() && value && *again != *value && !config.failed())
+      config.error(key) << "\"" << key << "\" differs from \"" << of << "\", which " << f.name
+                        << " needs it to repeat; write the same";
+  }
+}
+
 /// Whether gates are of elements, not of heads.
 static bool readElementGate(Config &config, const HeadGate &gate) {
   const llvm::json::Value *value = gate.kind.empty() ? nullptr : config.json(gate.kind);
@@ -412,6 +436,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.embeddingWidth =
       proportional(f.embeddingWidth.name, readOptional(config, f.embeddingWidth)).value_or(m.hidden);
   m.inner = proportional(f.inner.name, readOptional(config, f.inner)).value_or(4 * m.hidden);
+  if (!f.innerMultiple.name.empty())
+    m.inner = readSize(config, f.innerMultiple) * m.hidden;
   if (f.innerIsOfBoth && m.inner % 2)
     config.error(f.inner.name) << "\"" << f.inner.name << "\" counts gate and up together, so it must be even, found "
                                << m.inner;
@@ -426,13 +452,9 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     readFeedForward(config, m);
   if (f.geluIsTanh && m.activation == "gelu")
     m.activation = "gelu_pytorch_tanh";
-  std::optional<Config> object;
-  if (!f.attentionObject.empty())
-    object = config.object(f.attentionObject);
-  Config &attention = object ? *object : config;
-  m.attentionDropout = readDropout(attention, f.attentionDropout, options);
+  m.attentionDropout = readDropout(config, f.attentionDropout, options);
   m.embeddingDropout = readDropout(config, f.embeddingDropout, options);
-  double residual = readDropout(attention, f.residualDropout, options);
+  double residual = readDropout(config, f.residualDropout, options);
   m.residualDropout = f.dropsAttention ? residual : 0;
   m.mlpDropout = f.dropsMlp ? residual : 0;
   m.innerDropout = readDropout(config, f.innerDropout, options);
@@ -443,13 +465,14 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.projectionStd = f.scaledProjections ? m.std / std::sqrt(2.0 * double(m.layers)) : m.std;
   bool scaled = readFlag(config, f.scaled), scaledByLayer = readFlag(config, f.scaledByLayer);
   double scoreScale = scaled ? 1.0 / std::sqrt(double(m.headDim)) : 1.0;
-  if (!f.scoreScale.name.empty())
-    scoreScale = 1.0 / std::sqrt(config.positive(f.scoreScale.name, *f.scoreScale.otherwise));
-  scoreScale = readOptional(attention, f.scoreFactor).value_or(scoreScale);
+  if (std::optional<double> size = readOptional(config, f.scoreScale))
+    scoreScale = 1.0 / std::sqrt(*size);
+  double multiplier = readFactor(config, f.scoreMultiplier);
+  if (readFlag(config, f.scoreByWidth))
+    scoreScale = multiplier / double(m.headDim);
+  scoreScale = readOptional(config, f.scoreFactor).value_or(scoreScale);
   scoreScale *= readFactor(config, f.factors.keys);
-  m.clip = readCap(attention, f.clip);
-  if (object)
-    finish(*object, f.name, f.attentionIgnored, f.attentionFixed);
+  m.clip = readCap(config, f.clip);
   m.tied = readFlag(config, f.tied);
   m.parallel = readFlag(config, f.parallel);
   m.qkvBias = readFlag(config, f.qkvBias);
@@ -501,6 +524,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
   if (!f.mixed.headDim.name.empty())
     readMixed(config, m);
+  if (!f.blocks.empty())
+    readBlocks(config, m, listed);
   if (!f.inputs.width.name.empty()) {
     m.inputWidth = config.count(f.inputs.width.name, f.inputs.width.otherwise);
     m.inputVocabulary = config.size(f.inputs.vocabulary.name, f.inputs.vocabulary.otherwise);
@@ -526,6 +551,20 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   if (f.latent.used && f.rotary.used && !config.failed())
     for (LayerKind &kind : m.kinds)
       kind.scoreScale *= m.tables[0].latentScale;
+  // A latent that is multiplied multiplies queries.
+  if (f.latent.scaled && m.latent.queryRank)
+    for (LayerKind &kind : m.kinds)
+      kind.scoreScale *= std::sqrt(double(m.hidden) / double(m.latent.queryRank));
+  if (std::optional<double> limit = readOptional(config, f.gateLimit))
+    m.gate = {*limit, f.gateGain};
+  if (f.differential.used) {
+    m.lambdaStd = config.positive(f.differential.std.name, f.differential.std.otherwise);
+    if (m.kvHeads % 2 && !config.failed())
+      config.error(f.kvHeads.name) << f.kvHeads.name << " = " << m.kvHeads
+                                   << ": the difference of two attentions is of pairs of heads; use an even number";
+  }
+  checkBlockSparse(config, f.blockSparse, options.sequence);
+  checkRepeats(config, f);
 
   // What other programs write of what this family always has, or never.
   std::vector<FixedKey> fixed = f.fixed;

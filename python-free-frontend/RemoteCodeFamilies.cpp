@@ -175,6 +175,73 @@ static Family chatglm() {
   return f;
 }
 
+/// Phi-3-small, whose layers are those of muP, for sequences of which block-sparse attention sees all.
+static Family phi3Small() {
+  Family f = llama();
+  f.name = "phi3small";
+  f.vocabulary.otherwise = 100352;
+  f.positions.otherwise = 8192;
+  f.kvHeads.otherwise = 8;
+  f.headDim = {};
+  f.inner = {"ff_intermediate_size", 14336, "intermediate_size"};
+  f.activation = {{}, "silu"};
+  f.attentionDropout = {"attention_dropout_prob", 0.0};
+  f.embeddingDropout = {"embedding_dropout_prob", 0.1};
+  f.residualDropout = {"ffn_dropout_prob", 0.1};
+  f.dropsAttention = false;
+  f.norm = NormKind::Layer;
+  f.eps = {"layer_norm_epsilon", 1e-5};
+  f.normBias = true;
+  f.qkv = QKVStorage::ByGroup;
+  f.qkvBias = f.outputBias = f.mlpBias = {{}, true};
+  f.gateUpInTurns = true;
+  f.gateLimit = {"gegelu_limit", 20.0};
+  f.gateGain = 1.702;
+  f.scoreByWidth = {"mup_use_scaling", true};
+  f.scoreMultiplier = {"mup_attn_multiplier", 1.0};
+  f.embeddingFactor = {"mup_embedding_multiplier", 10.0};
+  f.logitDivisor = {"mup_width_multiplier", 8.0};
+  f.rotary.theta = {"rope_embedding_base", 1e6};
+  f.rotary.onlyLong = f.rotary.mscales = true;
+  f.blockSparse.block = {"blocksparse_block_size", 64};
+  f.blockSparse.local = {"blocksparse_num_local_blocks", 16};
+  f.blockSparse.denseEvery = {"dense_attention_every_n_layers", 2};
+  f.tied.otherwise = true;
+  f.finalNorm = "final_layernorm";
+  f.names.q = "self_attn.query";
+  f.names.k = "self_attn.key";
+  f.names.v = "self_attn.value";
+  f.names.qkv = "self_attn.query_key_value";
+  f.names.o = "self_attn.dense";
+  f.names.gateUp = "mlp.up_proj";
+  f.names.gate = "mlp.gate";
+  f.names.up = "mlp.up";
+  // Keys of other blocks than those that all sequences see; tokens that are never predicted.
+  f.ignored = {"blocksparse_homo_head_pattern", "blocksparse_vert_stride", "blocksparse_triton_kernel_block_size", "dummy_token_indices",
+               "ff_dim_multiplier", "pad_sequence_to_multiple_of_64", "reorder_and_upcast_attn"};
+  f.fixed = {{"hidden_act", {"\"gegelu\""}, "MLPs have another activation"},
+             {"attention_bias", {"false"}, "queries, keys and values have biases of their own"},
+             {"rope_position_scale", {"1.0", "1"}, "positions are scaled"}};
+  return f;
+}
+
+/// NVIDIA's Puzzle models (Bercovich et al. 2024): llamas of which each layer has what a search has left of it.
+static Family nemotronNas() {
+  Family f = llama();
+  f.name = "nemotron-nas";
+  f.vocabulary.otherwise = 128256;
+  f.positions.otherwise = 131072;
+  f.kvHeads = {};
+  f.headDim = {};
+  f.inner = {};
+  f.eps.otherwise = 1e-5;
+  f.rotary.theta.otherwise = 500000.0;
+  f.blocks = "block_configs";
+  // null in all files, since blocks say both.
+  f.fixed = {{"num_key_value_heads", {"null"}, "blocks say it"}, {"intermediate_size", {"null"}, "blocks say it"}};
+  return f;
+}
+
 //===--- Baichuan -----------------------------------------------------------===//
 
 /// What tells the four apart: only the small ones say how many positions there are, and only the second
@@ -209,6 +276,7 @@ static Family baichuan(bool large, bool second) {
 std::vector<Family> meshwright::frontend::remoteCodeFamilies() {
   std::vector<Family> all = {internlm2(),           exaone(),
                              xverse(),              qwen(),
+                             phi3Small(),           nemotronNas(),
                              chatglm(),             baichuan(false, false),
                              baichuan(false, true), baichuan(true, false),
                              baichuan(true, true)};

@@ -270,6 +270,24 @@ static void checkAgain(Config &config, const Model &m, StringRef again, StringRe
                       << " takes that value from \"" << key << "\"; write it there too";
 }
 
+/// The number that a list has for all layers with this table, which are of one type; nothing without a list.
+static std::optional<double> ofType(Config &config, const Model &m, StringRef key, int table) {
+  const llvm::json::Value *value = key.empty() ? nullptr : config.json(key);
+  const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
+  std::optional<double> common;
+  for (size_t i = 0; list && i < std::min(list->size(), m.kinds.size()); ++i) {
+    if (m.kinds[i].table != table)
+      continue;
+    std::optional<double> one = (*list)[i].getAsNumber();
+    if (!one || *one <= 0 || common.value_or(*one) != *one) {
+      config.error(key) << "\"" << key << "\" must list a number above 0 for each layer, the same for all of one type";
+      return std::nullopt;
+    }
+    common = one;
+  }
+  return common;
+}
+
 /// How many elements of a head turn: the family's part or number of them. `scaling` may say it too.
 static int64_t readTurned(Config &config, Config *scaling, const Model &m) {
   const Rotary &rotary = m.family.rotary;
@@ -286,6 +304,8 @@ static int64_t readTurned(Config &config, Config *scaling, const Model &m) {
                               << "\"; write one of them";
     return width;
   }
+  if (auto part = ofType(config, m, rotary.parts, 0))
+    return int64_t(double(m.headDim) * *part);
   if (rotary.partOfType > 0 && scaling)
     return int64_t(double(m.headDim) * scaling->positive("partial_rotary_factor", rotary.partOfType));
   if (rotary.part.name.empty())
@@ -346,7 +366,11 @@ static void ignoreFlatParameters(Config &parameters, const Model &m, double thet
 void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence) {
   const Rotary &rotary = m.family.rotary;
   const llvm::json::Value *ofAll = rotary.optional ? config.json(rotary.theta.name) : nullptr;
-  double theta = rotary.theta.name.empty() || (ofAll && ofAll->getAsNull())
+  if (!rotary.theta.alias.empty())
+    config.alias(rotary.theta.name, rotary.theta.alias);
+  const llvm::json::Value *listed = rotary.thetaByLayer ? config.json(rotary.theta.name) : nullptr;
+  bool isListed = listed && listed->getAsArray();
+  double theta = rotary.theta.name.empty() || isListed || (ofAll && ofAll->getAsNull())
                      ? rotary.theta.otherwise
                      : config.positive(rotary.theta.name, rotary.theta.otherwise);
   checkAgain(config, m, rotary.thetaAgain, rotary.theta.name, theta);
@@ -355,6 +379,12 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
   double windowTheta = rotary.windowTheta.name.empty()
                            ? rotary.windowTheta.otherwise
                            : config.positive(rotary.windowTheta.name, rotary.windowTheta.otherwise);
+  if (isListed) {
+    theta = ofType(config, m, rotary.theta.name, 0).value_or(theta);
+    windowTheta = ofType(config, m, rotary.theta.name, 1).value_or(theta);
+  } else if (rotary.thetaByLayer) {
+    windowTheta = theta;
+  }
   if (!rotary.original.name.empty())
     m.originalPositions = config.optionalSize(rotary.original.name, rotary.original.otherwise);
   std::optional<Config> scaling, parameters;
@@ -424,7 +454,10 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
   m.turned = turned;
   if (rotary.byLayerType) {
     if (rotary.partOfType > 0) {
-      double part = windowed ? windowed->positive("partial_rotary_factor", rotary.partOfType) : rotary.windowPart;
+      // Without an object of theirs layers with a window have the part that the configuration says, if it does.
+      double said = rotary.part.name.empty() ? rotary.windowPart : config.positive(rotary.part.name, rotary.windowPart);
+      double part = windowed ? windowed->positive("partial_rotary_factor", rotary.partOfType)
+                             : ofType(config, m, rotary.parts, 1).value_or(said);
       m.turned = int64_t(double(m.headDim) * part);
       checkTurned(config, m);
       if (config.failed())

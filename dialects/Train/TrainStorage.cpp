@@ -111,14 +111,17 @@ LogicalResult StorageVerifier::findRows(unsigned i) {
   ArrayRef<int64_t> runs;
   if (storage.getRuns())
     runs = storage.getRuns().asArrayRef();
-  int64_t last = -1;
-  forEachStoredRows(storage.getOffset(), storage.getPeriod(), runs, 0, shape[storage.getDim()],
-                    [&](const StoredRows &part) {
-                      last = std::max(last, part.fileRow + (part.count - 1) * part.step);
-                      for (int64_t row = 0; row < part.count; ++row)
-                        if (int64_t at = part.fileRow + row * part.step; at < storage.getFull())
-                          own.set(at);
-                    });
+  int64_t last = -1, size = shape[storage.getDim()];
+  bool isBelow = numberMark(storage.getTensor().str()) == rowsMark;
+  int64_t numbers = isBelow ? type.getDimSize(variable.getStacked()) : 1;
+  for (int64_t number = 0; number < numbers; ++number)
+    forEachStoredRows(storage.getOffset() + number * size, storage.getPeriod(), runs, 0, size,
+                      [&](const StoredRows &part) {
+                        last = std::max(last, part.fileRow + (part.count - 1) * part.step);
+                        for (int64_t row = 0; row < part.count; ++row)
+                          if (int64_t at = part.fileRow + row * part.step; at < storage.getFull())
+                            own.set(at);
+                      });
   if (last >= storage.getFull())
     return variable.emitOpError("is stored in tensor '")
            << storage.getTensor() << "' up to row " << last << ", but that has "

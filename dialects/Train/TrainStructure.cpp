@@ -98,6 +98,8 @@ LogicalResult VariableOp::verify() {
   StringRef mark = getStorage() ? numberMark(getStorage()->getTensor()).value_or("") : "";
   if (mark == "{expert}" && !getExperts())
     return emitOpError("has a tensor for each expert, so it needs 'experts'");
+  if (mark == StringRef(rowsMark) && !getExperts())
+    return emitOpError("has rows of a tensor for each expert, so it needs 'experts'");
   if (mark == "{head}" && getExperts())
     return emitOpError("has a tensor for each head, but its first dimension counts experts");
   if (getCounts() > type.getRank())

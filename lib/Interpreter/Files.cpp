@@ -182,7 +182,8 @@ static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> shape
   slice.fileShape = slice.box;
   if (storage.getFull() > 0) {
     slice.fileShape[storage.getDim()] = storage.getFull();
-    slice.offset[storage.getDim()] = storage.getOffset();
+    slice.offset[storage.getDim()] = storage.getOffset() + rowsAbove(storage.getTensor().str(), number, shape[variable.getStacked()],
+                                                                     slice.box[storage.getDim()]);
   }
   return slice;
 }

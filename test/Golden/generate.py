@@ -90,7 +90,7 @@ def make_model(config_path):
 def class_of(config):
     if hasattr(config, "text_config"):
         return AutoModelForImageTextToText
-    return AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "modernbert", "distilbert", "electra", "ernie", "mpnet") else AutoModelForCausalLM
+    return AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "modernbert", "distilbert", "electra", "ernie", "mpnet", "albert") else AutoModelForCausalLM
 
 
 def as_saved(model, values):
@@ -144,7 +144,7 @@ def initial_weights(model, seed):
     """Values large enough that every part of the model shows in the loss."""
     generator = torch.Generator().manual_seed(seed)
     # What these norms multiply by is 1 + weight.
-    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron", "recurrent_gemma", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text") else 1
+    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron", "recurrent_gemma", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "step3p7") else 1
     weights = {}
     for name, parameter in [*model.named_parameters(), *saved_buffers(model)]:
         noise = torch.randn(parameter.shape, generator=generator, dtype=FLOAT32)
@@ -287,8 +287,10 @@ def layer_losses(config, logits, run):
 def router_loss(config, output, run):
     """The mean of what transformers computes for the parts of the batch that have statistics of their own."""
     parts = parts_of(run)
-    experts = getattr(config, "num_experts", None) or config.num_local_experts
-    losses = [load_balancing_loss_func(logits, experts, config.num_experts_per_tok)
+    inner = getattr(config, "ffn_config", None)  # dbrx's
+    experts = inner.moe_num_experts if inner else getattr(config, "num_experts", None) or config.num_local_experts
+    chosen = inner.moe_top_k if inner else config.num_experts_per_tok
+    losses = [load_balancing_loss_func(logits, experts, chosen)
               for logits in zip(*(layer.chunk(parts) for layer in output.router_logits))]
     assert parts > 1 or losses[0] == output.aux_loss
     return sum(losses) / parts

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes golden runs of encoder-decoder models in float64, with transformers: pairs.py OUT
+"""Makes golden runs of encoder-decoder models in float64, with transformers: pairs.py OUT [NAME...]
 
 Pairs are documents of random lengths, some longer than what a model reads, of source.txt and target.txt in OUT/NAME. Needs torch and
 transformers; run by hand (test/Inputs/golden-more has bart, blenderbot, marian and the four after them as 5.24 computes them).
@@ -31,6 +31,7 @@ MODELS = {
     "blenderbot-small": {"model_type": "blenderbot-small", **SIZES, "decoder_start_token_id": 1},
     "m2m-100": {"model_type": "m2m_100", **SIZES, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "pad_token_id": 1, "decoder_start_token_id": 2},
     "t5-plain": {"model_type": "t5", **T5, "feed_forward_proj": "relu"},
+    "umt5": {"model_type": "umt5", **T5, "pad_token_id": 0},
 }
 
 
@@ -104,7 +105,7 @@ def train(model, pairs, out):
     return {"loss": losses, "grad_norm": norms}
 
 
-for name, config in MODELS.items():
+for name, config in ((name, config) for name, config in MODELS.items() if name in (sys.argv[2:] or MODELS)):
     out = pathlib.Path(sys.argv[1]) / name
     out.mkdir(parents=True, exist_ok=True)
     model = make_model(config)

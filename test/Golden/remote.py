@@ -3,6 +3,7 @@
 After the Python code that publishers keep beside their models. `judge_of` gives the configuration of such a model, `patch`
 makes it compute what else the family does, and `renamed` gives its tensors the names and shapes that files of the family have.
 """
+import copy
 import re
 
 import torch
@@ -48,7 +49,20 @@ def baichuan(keys):
     return dict(config, max_position_embeddings=keys.get("max_position_embeddings", keys.get("model_max_length")))
 
 
-JUDGES = {family.__name__: family for family in (internlm2, exaone, xverse, qwen, chatglm, baichuan)}
+def phi3small(keys):
+    names = {"ff_intermediate_size": "intermediate_size", "layer_norm_epsilon": "rms_norm_eps", "rope_embedding_base": "rope_theta",
+             "hidden_act": None}
+    names |= {key: None for key in keys if key.startswith(("mup_", "blocksparse_", "gegelu_")) or key.endswith("_dropout_prob")}
+    config = llama_like(keys, **names)
+    return dict({"rope_theta": 1e6}, **config, attention_bias=True, mlp_bias=True, tie_word_embeddings=True)
+
+
+def nemotron_nas(keys):
+    config = llama_like(keys, block_configs=None, intermediate_size=None, num_key_value_heads=None)
+    return dict({"rope_theta": 500000.0, "rms_norm_eps": 1e-5}, **config, intermediate_size=4, num_key_value_heads=keys["num_attention_heads"])
+
+
+JUDGES = {family.__name__: family for family in (internlm2, exaone, xverse, qwen, chatglm, baichuan, phi3small)} | {"nemotron-nas": nemotron_nas}
 
 
 def judge_of(keys):
@@ -65,8 +79,87 @@ def alibi(heads, length):
     return mask.masked_fill(distance > 0, float("-inf"))[None]
 
 
+class GatedMlp(torch.nn.Module):
+    """Phi-3-small's MLP, of which one matrix has the rows of gate and up in turns."""
+
+    def __init__(self, hidden, inner, limit):
+        super().__init__()
+        self.up_proj, self.down_proj, self.limit = torch.nn.Linear(hidden, 2 * inner), torch.nn.Linear(inner, hidden), limit
+
+    def forward(self, x):
+        both = self.up_proj(x)
+        gate, up = both[..., ::2].clamp(max=self.limit), both[..., 1::2].clamp(-self.limit, self.limit)
+        return self.down_proj(gate * torch.sigmoid(1.702 * gate) * (up + 1))
+
+
+def patch_phi3small(model, keys):
+    """LayerNorms, and factors of muP; sequences are so short that attention sees all keys."""
+    config = model.config
+    eps = keys.get("layer_norm_epsilon", 1e-5)
+    for layer in model.model.layers:
+        layer.mlp = GatedMlp(config.hidden_size, config.intermediate_size, keys["gegelu_limit"])
+        layer.input_layernorm, layer.post_attention_layernorm = (torch.nn.LayerNorm(config.hidden_size, eps) for _ in range(2))
+        layer.self_attn.scaling = keys["mup_attn_multiplier"] / layer.self_attn.head_dim
+    model.model.norm = torch.nn.LayerNorm(config.hidden_size, eps)
+    embed, head = model.model.embed_tokens, model.lm_head
+    embed.forward = lambda ids: torch.nn.functional.embedding(ids, embed.weight, embed.padding_idx) * keys["mup_embedding_multiplier"]
+    head.forward = lambda x: torch.nn.functional.linear(x, head.weight) / keys["mup_width_multiplier"]
+
+
+class Matrix(torch.nn.Module):
+    """One matrix in place of attention or of an MLP."""
+
+    def __init__(self, name, hidden, pair):
+        super().__init__()
+        self.pair = pair
+        setattr(self, name, torch.nn.Linear(hidden, hidden, bias=False))
+
+    def forward(self, x=None, hidden_states=None, **_):
+        (matrix,) = self.children()
+        y = matrix(hidden_states if x is None else x)
+        return (y, None) if self.pair else y
+
+
+class Nothing(torch.nn.Module):
+    def __init__(self, pair):
+        super().__init__()
+        self.pair = pair
+
+    def forward(self, x=None, hidden_states=None, **_):
+        y = torch.zeros_like(hidden_states if x is None else x)
+        return (y, None) if self.pair else y
+
+
+def patch_nemotron_nas(model, keys):
+    """Layers have what their blocks say, of which nothing has no norm before it."""
+    hidden = model.config.hidden_size
+    for layer, block in zip(model.model.layers, keys["block_configs"]):
+        attention, mlp = block["attention"], block["ffn"]
+        if attention.get("no_op"):
+            layer.self_attn, layer.input_layernorm = Nothing(True), torch.nn.Identity()
+        elif attention.get("replace_with_linear"):
+            layer.self_attn = Matrix("linear_attn", hidden, True)
+        else:
+            config = copy.deepcopy(model.config)
+            config.num_key_value_heads = config.num_attention_heads // attention["n_heads_in_group"]
+            layer.self_attn = type(layer.self_attn)(config, layer.self_attn.layer_idx)
+        if mlp.get("no_op"):
+            layer.mlp, layer.post_attention_layernorm = Nothing(False), torch.nn.Identity()
+        elif mlp.get("replace_with_linear"):
+            layer.mlp = Matrix("linear_mlp", hidden, False)
+        else:
+            config = copy.deepcopy(model.config)
+            config.intermediate_size = -(-int(2 * mlp["ffn_mult"] * hidden / 3) // 256) * 256
+            layer.mlp = type(layer.mlp)(config)
+
+
 def patch(model, keys):
-    """Baichuan's: rows of the second generation's head have length 1, and the large ones have linear biases of scores."""
+    """What a family does that no configuration of the judge says. Baichuan's: rows of the second generation's head have length 1,
+    and the large ones have linear biases of scores."""
+    if keys["model_type"] == "phi3small":
+        patch_phi3small(model, keys)
+    if keys["model_type"] == "nemotron-nas":
+        patch_nemotron_nas(model, keys)
     if "z_loss_weight" in keys:
         head = model.lm_head
         head.forward = lambda x: torch.nn.functional.linear(x, torch.nn.functional.normalize(head.weight))
@@ -96,6 +189,8 @@ NAMES = {
                 "self_attn.qkv": "self_attention.query_key_value", "self_attn.o_proj": "self_attention.dense",
                 "mlp.gate_up_proj": "mlp.dense_h_to_4h", "mlp.down_proj": "mlp.dense_4h_to_h"},
     "baichuan": {"self_attn.qkv": "self_attn.W_pack"},
+    "phi3small": {"self_attn.qkv": "self_attn.query_key_value", "self_attn.o_proj": "self_attn.dense", "model.norm": "model.final_layernorm"},
+    "nemotron-nas": {},
 }
 
 
@@ -114,7 +209,7 @@ def renamed(tensors, config, family):
     if any("qkv" in name for name in names):
         for name in [name for name in tensors if ".q_proj." in name]:
             parts = [tensors.pop(name.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
-            tensors[name.replace("q_proj", "qkv")] = joined(parts, config, family == "internlm2")
+            tensors[name.replace("q_proj", "qkv")] = joined(parts, config, family in ("internlm2", "phi3small"))
     for name, tensor in tensors.items():
         # The longest of the names, so that a part's is not taken for the whole's.
         for old in sorted(names, key=len, reverse=True):

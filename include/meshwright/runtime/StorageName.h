@@ -40,11 +40,14 @@ inline std::optional<std::string> layerTensorName(std::string_view pattern, int6
   return name += pattern.substr(end + 1);
 }
 
+/// Behind a name of which all numbers of a layer are one tensor, the rows of each below those of the one before.
+inline constexpr std::string_view rowsMark = "{rows}";
+
 /// Where a tensor's number among a layer's stands in `pattern`: the mark `{expert}` or `{head}`,
-/// where each expert or each head has a tensor of its own. They are counted along the first
+/// where each expert or each head has a tensor of its own, or `{rows}`. They are counted along the first
 /// dimension behind that of the layers.
 inline std::optional<std::string_view> numberMark(std::string_view pattern) {
-  for (std::string_view mark : {"{expert}", "{head}"})
+  for (std::string_view mark : {std::string_view("{expert}"), std::string_view("{head}"), rowsMark})
     if (size_t begin = pattern.find(mark); begin != std::string_view::npos)
       return pattern.substr(begin, mark.size());
   return std::nullopt;
@@ -57,8 +60,14 @@ inline std::string numberedTensorName(std::string_view pattern, int64_t number) 
     return std::string(pattern);
   size_t begin = size_t(mark->data() - pattern.data());
   std::string name(pattern.substr(0, begin));
-  name += std::to_string(number);
+  if (*mark != rowsMark)
+    name += std::to_string(number);
   return name += pattern.substr(begin + mark->size());
+}
+
+/// How many rows of its tensor lie above those of tensor `number`, which has `size`, one of `each` of a layer.
+inline int64_t rowsAbove(std::string_view pattern, int64_t number, int64_t each, int64_t size) {
+  return numberMark(pattern) == rowsMark ? number % each * size : 0;
 }
 
 } // namespace meshwright

@@ -34,7 +34,7 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
     int64_t count = elementsIn(variable.shape) / std::max<int64_t>(variable.tensors(), 1);
     for (int64_t number = 0; number < variable.tensors(); ++number) {
       std::string name = tensorName(variable, number, kind);
-      int64_t begin = variable.storage.slice ? variable.storage.slice->begin : -1;
+      int64_t begin = variable.storage.slice ? variable.storage.slice->begin + rowsAbove(variable, number) : -1;
       auto first = taken.find({name, begin});
       if (isLower && (first == taken.end() || first->second->name != variable.of ||
                       first->second->program != variable.program))
@@ -133,7 +133,7 @@ static std::vector<Source> sourcesOf(MwContext &context, const VariableAddresses
             variable->type, const_cast<char *>(data), {strides.begin() + skip, strides.end()}};
       }
       source.parts = storedParts(*variable, {box.begin.begin() + skip, box.begin.end()},
-                                 {box.extent.begin() + skip, box.extent.end()});
+                                 {box.extent.begin() + skip, box.extent.end()}, number);
       sources.push_back(std::move(source));
     }
   return sources;

@@ -85,7 +85,7 @@ static std::vector<Box> boxesOf(const Plan &plan, const FileTensor &tensor, int6
       continue;
     size_t skip = variable->numbered;
     for (const StoredPart &part : storedParts(*variable, {box.begin.begin() + skip, box.begin.end()},
-                                              {box.extent.begin() + skip, box.extent.end()})) {
+                                              {box.extent.begin() + skip, box.extent.end()}, number)) {
       std::vector<Range> side;
       std::vector<Rows> rows = rowsOf(part, tensor.shape);
       for (size_t d = 0; d < rows.size(); ++d)

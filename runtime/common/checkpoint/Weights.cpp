@@ -236,7 +236,7 @@ static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int6
 static std::array<uint32_t, 2> keyOf(const Piece &piece, uint64_t seed) {
   std::string name = piece.name;
   if (const auto &slice = piece.variable->storage.slice)
-    name += text("[", slice->dim, ":", slice->begin, "]");
+    name += text("[", slice->dim, ":", slice->begin + rowsAbove(*piece.variable, piece.number), "]");
   return initialKey(seed, name);
 }
 
@@ -413,7 +413,7 @@ static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
     copyTo(*piece.variable, part.extent, {tensor->type, from, part.fileStrides},
            {type, piece.data + first * bytesOf(type), piece.localStrides});
   };
-  for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent)) {
+  for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent, piece.number)) {
     if (tensor->chunks.empty())
       read(part, tensor->data);
     else if (elementsIn(part.extent) > 0)

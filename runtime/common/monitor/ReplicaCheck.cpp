@@ -32,7 +32,7 @@ static std::string keyOf(const Plan &plan, const Variable &variable, int64_t num
   };
   const auto &slice = variable.storage.slice;
   return text(tensorName(variable, number), "|", nameOf(variable.type), variable.storage.transpose, "|",
-              slice ? slice->begin : -1, "|", after(variable.shape), after(variable.localShape), after(box.begin),
+              slice ? slice->begin + rowsAbove(variable, number) : -1, "|", after(variable.shape), after(variable.localShape), after(box.begin),
               after(box.extent));
 }
 

@@ -384,6 +384,9 @@ static void separate(Variable &state, const Variable &parameter, const MeanDims 
     return;
   int64_t first = slice->begin + (slice->period ? slice->runs->front() : 0);
   state.storage.tensor += "." + std::to_string(first);
+  // Those of experts whose rows are in one tensor would have one name.
+  if (size_t mark = state.storage.tensor.find(rowsMark); mark != std::string::npos)
+    state.storage.tensor.replace(mark, rowsMark.size(), ".{expert}");
   state.storage.slice.reset();
 }
 

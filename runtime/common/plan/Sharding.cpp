@@ -76,10 +76,17 @@ StorageLayout meshwright::storageLayout(const Variable &variable) {
   return layout;
 }
 
+int64_t meshwright::rowsAbove(const Variable &variable, int64_t number) {
+  const auto &slice = variable.storage.slice;
+  return slice ? rowsAbove(variable.storage.tensor, number, variable.shape[variable.stacked], slice->size) : 0;
+}
+
 std::vector<StoredPart> meshwright::storedParts(const Variable &variable,
                                                 const std::vector<int64_t> &begin,
-                                                const std::vector<int64_t> &extent) {
+                                                const std::vector<int64_t> &extent, int64_t number) {
   StorageLayout layout = storageLayout(variable);
+  if (int64_t rows = rowsAbove(variable, number))
+    layout.offset += rows * denseStrides(layout.fileShape)[size_t(variable.storage.slice->dim)];
   std::vector<int64_t> zero(begin.size());
   int64_t offset = layout.offset;
   for (size_t d = 0; d < begin.size(); ++d)

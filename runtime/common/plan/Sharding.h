@@ -62,9 +62,12 @@ struct StoredPart {
   std::vector<int64_t> fileStrides;
 };
 
-/// The parts of the box at `begin` of size `extent`, in coordinates of the layer.
+/// How many rows of its file tensor lie above those of tensor `number` of a variable.
+int64_t rowsAbove(const Variable &variable, int64_t number);
+
+/// The parts of the box at `begin` of size `extent`, in coordinates of tensor `number`.
 std::vector<StoredPart> storedParts(const Variable &variable, const std::vector<int64_t> &begin,
-                                    const std::vector<int64_t> &extent);
+                                    const std::vector<int64_t> &extent, int64_t number = 0);
 
 /// The dimension of `part` that lies along a dimension of its file tensor with this size and this stride; the number of
 /// dimensions if the part has one index there.
