@@ -192,8 +192,9 @@ std::string Adapter::refusal(const Module &candidate) {
 bool Adapter::isSpecial(const Module &candidate) {
   std::optional<int64_t> vocabulary = moduleSize(module, vocabularyAttr);
   return llvm::any_of(candidate.weights, [&](VariableOp weight) {
+    // A layer's MLP may be as wide as the vocabulary is long.
     return weight->hasAttr(fullPrecisionAttr) ||
-           weight.getTensorType().getDimSize(weight.getStacked()) == vocabulary;
+           (!weight.getStacked() && weight.getTensorType().getDimSize(0) == vocabulary);
   });
 }
 
@@ -558,9 +559,14 @@ std::string Adapter::config() {
   llvm::json::Array saved;
   for (const std::string &name : lora.saved)
     saved.push_back(name);
+  llvm::json::Value task = "CAUSAL_LM";
+  if (moduleSize(module, maskTokenAttr))
+    task = nullptr;
+  else if (inputNamed(loss, "source"))
+    task = "SEQ_2_SEQ_LM";
   llvm::json::Object object{
       {"peft_type", "LORA"},
-      {"task_type", moduleSize(module, maskTokenAttr) ? nullptr : llvm::json::Value("CAUSAL_LM")},
+      {"task_type", std::move(task)},
       {"base_model_name_or_path", nullptr},
       {"r", lora.rank},
       {"lora_alpha", lora.alpha},

@@ -3,6 +3,8 @@
 // RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=2,targets=up,dropout=0.25" | FileCheck %s --check-prefix=DROPOUT
 // RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=4,targets=up,dora,modules_to_save=embed" | FileCheck %s --check-prefix=DORA
 // RUN: meshwright-opt %s --train-adapt="lora=r=2,alpha=4,targets=up,dora,modules_to_save=embed" --train-autodiff --train-accumulate --train-build-optimizer --canonicalize --train-verify | FileCheck %s --check-prefix=UPDATES
+// A layer's matrix with as many rows as the vocabulary is no head.
+// RUN: sed 's/tensor<16x4xf32>/tensor<4x4xf32>/g; s/train.vocabulary = 16/train.vocabulary = 4/' %s | meshwright-opt - --train-adapt="lora=r=2,alpha=8,targets=all-linear" | FileCheck %s --check-prefix=WIDE
 // DEFINE: %{lora} =
 // DEFINE: %{refused} = not meshwright-opt %s --train-adapt="lora=%{lora}" 2>&1 | FileCheck %s --check-prefix
 // REDEFINE: %{lora} = r=2,alpha=2,targets=q_proj
@@ -104,6 +106,7 @@ module attributes {train.microbatches = 1 : i64, train.vocabulary = 16 : i64} {
 // LARGE: '4611686018427387904' of r must be a whole number from 1 to
 // COMMA: 'v_proj' is none of r=, alpha=, targets=, dropout=, modules_to_save=, rslora and dora
 // TWICE: gives targets twice; targets are separated by +
+// WIDE: target_modules\22: [\0A    \22up\22\0A  ]
 // ALONE: all-linear has all the others; write it alone
 // DROPPED: has dropout beside dora, with which a weight has one product more; leave one of both out
 // BOTH: error: --lora: modules_to_save 'up': model.h.2.up.weight has an adapter already

@@ -33,7 +33,7 @@ def ranks_share(flag, value):
     if flag == "freeze":
         return 0
     config = json.loads(golden.config.read_text())
-    return 3 * int(re.search(r"\br=(\d+)", value)[1]) / config.get("hidden_size", config.get("n_embd"))
+    return 3 * int(re.search(r"\br=(\d+)", value)[1]) / next(config[name] for name in ("hidden_size", "n_embd", "d_model") if name in config)
 
 
 for kind in kinds:
