@@ -404,7 +404,7 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
   cost.isLaunched = cost.seconds > 0;
   if (profile.separateAccumulation) {
     constexpr double bytesPerElement = 2 + 4 + 4; // the gradient, and the sum read and written
-    cost.accumulates = profile.kernels * longest(runner, [&](const cost::Device &device) {
+    cost.accumulates = longest(runner, [&](const cost::Device &device) {
       return device.memory.seconds(bytesPerElement * call.accumulated);
     });
   }

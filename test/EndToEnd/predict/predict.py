@@ -178,12 +178,18 @@ own, other = predict()["breakdown"], predict(profile="p.toml")["breakdown"]
 near(other["products"], 2 * own["products"], "products of a profile")
 near(other["kernels"], 3 * own["kernels"], "kernels of a profile")
 near(other["launches"], 2 * own["launches"], "launches of a profile")
+near(other["optimizer"], own["optimizer"], "kernels that update are not among the others")
 
 
 def predict_as(keys, **options):
     pathlib.Path("p.toml").write_text(f'name = "p"\nsource = "a test"\n{keys}\n')
     return predict(profile="p.toml", **options)
 
+
+near(predict_as("optimizer = 3")["breakdown"]["optimizer"], 3 * own["optimizer"], "the optimizer of a profile")
+# 8 x 16 tokens have 256 logits each; forward and backward are one kernel of ours.
+plain, loss = predict()["breakdown"]["kernels"], predict_as("logits = {forward = 1e6, backward = 2e6}")["breakdown"]["kernels"]
+near(loss - plain, 8 * 16 * 256 * 3e6 / 1e12, "bytes of logits", 1e-3)
 
 # A host that launches faster than the device computes is hidden; a slower one decides how long the step takes.
 cluster()
@@ -252,6 +258,15 @@ check(more > 0, "parameters twice")
 near(most, 2 * more, "parameters three times")
 check(not predict_as("memory.parameter = 1e6")["fits"], "parameters that do not fit")
 
+# Gradients that are not read are those of a layer's matrices, 12 x 64 x 64 elements, and of a head whose gradient is larger than the logits in f32.
+arena = predict()["arena_bytes"]
+near(predict_as("unused_gradients = 2")["arena_bytes"] - arena, 2 * 12 * 64 * 64, "gradients of a layer that nobody reads")
+near(predict_as("unused_gradients = 100")["arena_bytes"] - arena, 100 * (12 * 64 * 64 + 256 * 64) - 4 * 8 * 16 * 256, "... and of the head")
+# Shards of reduced gradients take no memory where they are in the gradients' own.
+wide = dict(of="wide.json", mesh="data=2", zero=1, seq=16, batch=8, microbatches=2)
+check(predict_as("gradients_in_place = true", **wide)["arena_bytes"] < predict(**wide)["arena_bytes"], "gradients reduced in place")
+near(predict_as("gradients_in_place = true")["arena_bytes"], arena, "gradients of one device")
+
 # The text says the same; --report has a trace of that time.
 said = call(["meshwright", "predict", config, "--cluster", "c.toml", "--batch", 8, "--seq", 16])
 number, unit = said.split("step ")[1].split()[:2]
@@ -272,6 +287,7 @@ pathlib.Path("functions.toml").write_text(pathlib.Path("c.toml").read_text().rep
 pathlib.Path("q.toml").write_text('name = "q"\nsource = "a test"\nproduct = 2\n')
 pathlib.Path("flag.toml").write_text('name = "q"\nsource = "a test"\nsynchronous_messages = 1\n')
 pathlib.Path("memory.toml").write_text('name = "q"\nsource = "a test"\nmemory.activations = 2\n')
+pathlib.Path("logits.toml").write_text('name = "q"\nsource = "a test"\nlogits = 52\n')
 pathlib.Path("list.toml").write_text('name = "q"\nsource = "a test"\nbatched_collectives = ["tensor", 1]\n')
 for words, why in (
         (["--cluster", "small.toml", "--mesh", "data=4"], "the mesh has 4 devices, but test only 2"),
@@ -285,6 +301,7 @@ for words, why in (
         (["--cluster", "c.toml", "--profile", "q.toml"], "unknown key 'product'"),
         (["--cluster", "c.toml", "--profile", "flag.toml"], "line 3: 'synchronous_messages' must be true or false"),
         (["--cluster", "c.toml", "--profile", "memory.toml"], "line 3: unknown key 'activations'"),
+        (["--cluster", "c.toml", "--profile", "logits.toml"], "line 3: 'logits' must be a table with bytes of forward and backward"),
         (["--cluster", "c.toml", "--profile", "list.toml"], "line 3: 'batched_collectives' must be a list of texts"),
         (["--cluster", "c.toml", "--profile", "nanotorn"], "did you mean nanotron"),
         (["--cluster", "c.toml", "-o", "x"], "predict writes nothing"),

@@ -32,7 +32,7 @@ using std::string;
 //===--- traces ---------------------------------------------------------------===//
 
 enum NodeType { Compute = 4, Send = 5, Receive = 6, Collective = 7 };
-enum CollectiveType { AllReduce = 0, AllGather = 2, AllToAll = 6, ReduceScatter = 7 };
+enum CollectiveType { AllReduce = 0, Reduce = 1, AllGather = 2, Broadcast = 5, AllToAll = 6, ReduceScatter = 7 };
 
 struct Node {
   uint64_t type = 0, micros = 0;
@@ -275,6 +275,13 @@ static void collective(const Node &node, const std::vector<int> &members, int ra
     return gather(bytes, false, key);
   case ReduceScatter:
     return gather(bytes / size, true, key);
+  case Reduce:
+  case Broadcast: // of single numbers: from member to member
+    if (mine > 0)
+      arrivalOf(key + std::to_string(mine)).acquire();
+    if (mine + 1 < size)
+      send(rank, members[mine + 1], bytes, key + std::to_string(mine + 1));
+    return;
   case AllToAll: {
     std::vector<std::function<void()>> parts;
     for (int distance = 1; distance < size; ++distance) {

@@ -49,12 +49,12 @@ for what, (levels, platform), model, row, rate in (
         ("ring all-reduce of the program's own messages", full, "dense.json", "data=16+collective-algorithm=ring+overlap=off", 1e10),
         ("all-reduce by halving and doubling", full, "dense.json", "data=16+collective-algorithm=halving-doubling+overlap=off", 1e10),
         ("all-gathers and reduce-scatters", full, "dense.json", "data=16+zero=3", 1e10),
-        ("all-to-all of experts", full, mixture, "expert=4+overlap=off", 1e9),
+        ("all-to-all of experts", full, mixture, "expert=4+overlap=off", 4e9),
         ("1F1B", full, "dense.json", "pipe=4,data=4/8+overlap=off", 1e9),
         ("1F1B whose messages share links up", thin, "dense.json", "pipe=2,data=8/4+overlap=off", 1e9),
         ("ring all-reduces along two dimensions of a torus", torus(4, 4), "dense.json", "data=4,tensor=4+overlap=off", 1e10),
-        ("all-gathers and reduce-scatters along both dimensions at once", torus(4, 4), "dense.json", "data=16+zero=3", 1e10),
-        ("all-to-all of experts in a torus", torus(4, 4), mixture, "data=4,expert=4+overlap=off", 1e9),
+        ("all-gathers and reduce-scatters along both dimensions at once", torus(4, 4), "dense.json", "data=16+zero=3", 5e10),
+        ("all-to-all of experts in a torus", torus(4, 4), mixture, "data=4,expert=4+overlap=off", 4e9),
         ("interleaved 1F1B whose messages share links of a torus", torus(4, 4), "dense.json", "pipe=2,data=8/4+schedule=interleaved:2+overlap=off", 1e9)):
     pathlib.Path("c.toml").write_text('name = "test"\n' + DEVICE.format(rate=rate) + levels)
     options = {"batch": 64, "seq": 16, **strategy(row)}
