@@ -98,7 +98,8 @@ GroupLayout Cluster::layoutOf(llvm::ArrayRef<int64_t> ranks) const {
 
 MessageWay Cluster::wayOf(llvm::ArrayRef<std::pair<int64_t, int64_t>> messages) const {
   MessageWay slowest;
-  slowest.hops = slowest.sharing = 0;
+  slowest.hops = slowest.sharing = 0; // of no message
+  slowest.link = levels.front().link;
   llvm::SmallVector<std::pair<int64_t, int64_t>> inTorus;
   for (auto message : messages) {
     auto [from, to] = message;
