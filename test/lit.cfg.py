@@ -43,7 +43,7 @@ if os.path.exists(os.path.join(config.meshwright_build, "runtime", "libmeshwrigh
 if os.path.exists(os.path.join(config.meshwright_build, "runtime", "with_cudnn")):
     config.available_features.add("cudnn-runtime")
 # SimGrid's simulator of networks, where it was installed when this was configured.
-judge = os.path.join(config.meshwright_build, "test", "simgrid-judge")
+judge = os.path.join(config.meshwright_build, "bin", "simgrid-judge")
 if os.path.exists(judge):
     config.available_features.add("simgrid")
     config.substitutions.append(("%simgrid", judge))
