@@ -113,6 +113,7 @@ def fuzz(target):
 if __name__ == "__main__":
     call(["cmake", "-S", here, "-B", build / "fuzz", "-G", "Ninja", "-DCMAKE_CXX_COMPILER=clang++-22",
           *(["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else [])])
-    call(["ninja", "-C", build / "fuzz"])
-    for name in sys.argv[4:] or TARGETS:
+    names = sys.argv[4:] or list(TARGETS)
+    call(["ninja", "-C", build / "fuzz", *(f"fuzz_{name}" for name in names)])
+    for name in names:
         fuzz(name)
