@@ -296,9 +296,10 @@ LogicalResult Certifier::compareFunction(func::FuncOp of, Certificate &certifica
     program->state = initialAfter[program.get()];
   }
   before.state = initialBefore;
+  proof.globals = 0;
   if (failed(before.run(of, inputs, expected)))
     return failure();
-  firstOfLocal = proof.expressions.size();
+  proof.globals = firstOfLocal = proof.expressions.size();
   proof.ops = 0;
   if (failed(programs.run(of.getSymName(), parts, found)))
     return failure();
@@ -386,7 +387,7 @@ void certify::print(const Certificate &certificate, llvm::raw_ostream &os) {
      << (certificate.kernels.count("train.update") ? "  an optimizer's eps is above 0\n" : "")
      << "  ranks begin with the parts of inputs and variables that dist.global says, and padding "
         "of 0\n"
-     << "  later passes, code generation and the runtime keep what the program computes\n"
+     << "  passes behind this phase, code generation and the runtime keep what the program computes\n"
      << "  on one device, each op computes its definition (tested, docs/ops-train.md):";
   unsigned column = 200;
   for (StringRef kernel : certificate.kernels) {

@@ -46,6 +46,15 @@ std::optional<double> certify::valueIn(llvm::APFloat value, Type element) {
   return double(integer.getSExtValue());
 }
 
+bool Checker::hasLike(StringRef name, const Expression *operand, ArrayRef<int64_t> shape) {
+  std::tuple key(name, std::vector<int64_t>(operand->shape.begin(), operand->shape.end()),
+                 shape.vec());
+  if (proof.globals)
+    return operand->number >= proof.globals && proof.shapes.count(key);
+  proof.shapes.insert(key);
+  return false;
+}
+
 static constexpr StringRef sumName = "sum";
 
 bool certify::isSum(const Expression *expression) { return expression->name == sumName; }
@@ -193,6 +202,9 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
     if (!fact.type.padding.empty() && !rule.knowsPadding())
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
                          << ", and its rule says nothing of padding";
+  for (auto [index, fact] : llvm::enumerate(operands))
+    if (fact.type.messages && !isa<dist::ExchangeOp>(op))
+      return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh);
   if (!rule.knowsParts())
     for (auto [index, fact] : llvm::enumerate(operands)) {
       std::string why;

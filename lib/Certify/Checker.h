@@ -30,6 +30,11 @@ using NewFacts = llvm::SmallVectorImpl<Fact>;
 struct Proof {
   Expressions expressions;
   std::set<std::string> kernels, rewrites;
+  /// The shapes that reshapes and pads of the global graph have before and after them. What is made of
+  /// a value that the graph does not have is read as the graph's own op of these shapes, so that the
+  /// value is what an error names.
+  std::set<std::tuple<llvm::StringRef, std::vector<int64_t>, std::vector<int64_t>>> shapes;
+  unsigned globals = 0; ///< how many expressions the global graph has; 0 while it runs
   unsigned ops = 0;
 };
 
@@ -86,6 +91,8 @@ public:
                          unsigned result, llvm::ArrayRef<int64_t> shape);
   const Expression *make(mlir::Location location, llvm::StringRef name, mlir::Attribute attributes,
                          Operands operands, mlir::Type element, llvm::ArrayRef<int64_t> shape);
+  /// Whether the global graph has an op of these shapes, of another value; notes those that it has.
+  bool hasLike(llvm::StringRef name, const Expression *operand, llvm::ArrayRef<int64_t> shape);
   /// A sum, whatever the order and the grouping of its terms.
   const Expression *sum(mlir::Location location, Operands terms, mlir::Type element,
                         llvm::ArrayRef<int64_t> shape);

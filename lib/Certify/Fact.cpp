@@ -85,6 +85,7 @@ Distribution Distribution::replicated(ArrayRef<int64_t> shape) {
 bool Distribution::isReplicated(unsigned axis) const {
   return !llvm::is_contained(sum, axis) && !llvm::is_contained(max, axis) &&
          !llvm::is_contained(root, axis) && !(chunks && chunks->axis == axis) &&
+         !(messages && llvm::is_contained(messages->group, axis)) &&
          !(terms && llvm::is_contained(terms->group, axis)) &&
          llvm::none_of(pieces, [&](auto &of) { return llvm::is_contained(of.second.group, axis); }) &&
          llvm::none_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
@@ -175,6 +176,8 @@ std::string Distribution::str(const Mesh &mesh) const {
                                      : ", the softmax over some keys alone");
   if (chunks)
     os << " in " << chunks->count << " chunks of its first " << chunks->dims << " dimensions";
+  if (messages)
+    os << ", a sum over " << mesh.str(messages->group) << " that lacks messages";
   if (rows)
     os << (rows->isIds ? " of numbers of rows" : " of rows");
   if (llvm::none_of(dims, [](const Axes &axes) { return !axes.empty(); }) && sum.empty() &&

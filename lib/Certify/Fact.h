@@ -75,6 +75,7 @@ struct Distribution {
   std::map<int64_t, Pieces> pieces;
   std::optional<Terms> terms; ///< if the tensor is not the expression, but some terms of it
   std::optional<Chunks> chunks;
+  std::optional<Messages> messages;
 
   static Distribution replicated(llvm::ArrayRef<int64_t> shape);
   int64_t rank() const { return shape.size(); }
@@ -88,7 +89,7 @@ struct Distribution {
   /// ... is this; equal parts in order become dims[dim].
   void setPieces(int64_t dim, const Pieces &pieces, const Mesh &mesh);
   /// Whether the tensor is none of a sharding: most ops have no rule for it.
-  bool hasParts() const { return !pieces.empty() || terms || chunks; }
+  bool hasParts() const { return !pieces.empty() || terms || chunks || messages; }
   /// Whether the tensor of a device has this shape, but for dimensions of any extent.
   bool fits(llvm::ArrayRef<int64_t> local, const Mesh &mesh) const;
   /// The extent of dimension `dim` without padding.
@@ -103,7 +104,8 @@ struct Distribution {
   bool operator==(const Distribution &other) const {
     return shape == other.shape && dims == other.dims && sum == other.sum && max == other.max &&
            root == other.root && rows == other.rows && padding == other.padding &&
-           pieces == other.pieces && terms == other.terms && chunks == other.chunks;
+           pieces == other.pieces && terms == other.terms && chunks == other.chunks &&
+           messages == other.messages;
   }
   bool operator!=(const Distribution &other) const { return !(*this == other); }
   /// "64x32 sharded [{data}, {}] partial by sum over {tensor}".

@@ -14,6 +14,8 @@
 
 #include "Dist/Sharding.h"
 
+#include "llvm/ADT/BitVector.h"
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -118,6 +120,19 @@ struct Chunks {
   std::optional<unsigned> axis; ///< none if all are stacked
   bool operator==(const Chunks &other) const {
     return count == other.count && dims == other.dims && axis == other.axis;
+  }
+};
+
+/// A sum or a maximum over devices that is under way in messages. Each device has all elements in
+/// pieces, in row-major order, and in each of them the terms of some devices.
+struct Messages {
+  Axes group;
+  bool isMax;
+  int64_t pieces;
+  std::vector<std::vector<llvm::BitVector>> terms; ///< by device and piece
+  bool operator==(const Messages &other) const {
+    return group == other.group && isMax == other.isMax && pieces == other.pieces &&
+           terms == other.terms;
   }
 };
 

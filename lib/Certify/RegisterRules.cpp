@@ -28,6 +28,7 @@ void certify::registerRules(DialectRegistry &registry) {
     attachIdRules(context);
     attachCollectiveRules(context);
     attachTakeRule(context);
+    attachExchangeRule(context);
   });
   registry.addExtension(
       +[](MLIRContext *context, func::FuncDialect *) { attachCallRule(context); });

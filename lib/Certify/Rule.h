@@ -80,6 +80,7 @@ llvm::LogicalResult ignorePadding(mlir::Operation *op, unsigned targets, Facts o
 void attachStructureRules(mlir::MLIRContext *context);
 void attachCallRule(mlir::MLIRContext *context);
 void attachTakeRule(mlir::MLIRContext *context);
+void attachExchangeRule(mlir::MLIRContext *context);
 void attachElementwiseRules(mlir::MLIRContext *context);
 void attachShapeRules(mlir::MLIRContext *context);
 void attachProductRules(mlir::MLIRContext *context);

@@ -172,8 +172,10 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
   bool isInGraph = checker.proof.expressions.find(
       op.getLoc(), op->getName().getStringRef(), op->getPropertiesAsAttribute(),
       expressionsOf(facts), 0, facts[0].expression->element, type.expressionShape());
+  bool isLike = checker.hasLike(op->getName().getStringRef(), facts[0].expression,
+                                type.expressionShape());
   // Rows behind the others that the global graph does not have are padding.
-  if (op.getFrom() != 0 || isInGraph || checker.mesh.axes.empty())
+  if (op.getFrom() != 0 || isInGraph || isLike || checker.mesh.axes.empty())
     return applyRule(rule, op, operands, results, checker);
   type.padding[dim] = {facts[0].type.shape[dim], value, false};
   checker.padded.insert({type.shape[dim], facts[0].type.shape[dim]});
@@ -537,7 +539,8 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
           shape == source->shape ? source
                                  : checker.proof.expressions.find(op.getLoc(), name, {}, {source},
                                                                   0, source->element, shape);
-      if (!first || known)
+      bool isLike = checker.hasLike(name, source, shape);
+      if (!first || known || isLike)
         first = {known ? known : source, choice};
       if (!known)
         continue;

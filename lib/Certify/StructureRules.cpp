@@ -116,22 +116,20 @@ private:
   std::set<unsigned> unchanged; ///< carried values of a loop over rounds
 };
 
-/// What an iteration of another loop computed, as an expression of the iteration with the same
-/// number of this one.
+/// What an iteration of a loop computes, as an expression of the iteration with the same number of
+/// any loop.
 class StackSlice {
 public:
-  StackSlice(const Expression *stack, Checker &checker) : checker(checker), stack(stack) {}
-  const Expression *get() { return replace(stack->operands[1]); }
+  StackSlice(const Expression *loop, Checker &checker) : checker(checker), loop(loop) {}
+  const Expression *replace(const Expression *x);
 
 private:
   const Expression *make(const Expression *like, Attribute attributes, Operands operands) {
     return checker.proof.expressions.get(like->location, like->name, attributes, operands,
                                          like->result, like->element, like->shape);
   }
-  const Expression *replace(const Expression *x);
-
   Checker &checker;
-  const Expression *stack;
+  const Expression *loop;
   llvm::DenseMap<const Expression *, const Expression *> replaced;
 };
 } // namespace
@@ -140,12 +138,10 @@ static constexpr StringRef loopName = "loop", stackName = "stack", eachName = "e
                            argumentName = "argument", iterationName = "iteration",
                            firstName = "first iteration";
 
-/// What a loop stacks of `value`, one of its body's.
+/// What a loop stacks of `value`, one of its body's. Its carried values at the iterations are stacks of
+/// their own: with slices of those, any loop makes the same stack, so that a loop may be two loops.
 static const Expression *stackOf(const Expression *loop, const Expression *value,
-                                 ArrayRef<int64_t> shape, Checker &checker) {
-  return checker.proof.expressions.get(value->location, stackName, {}, {loop, value}, 0,
-                                       value->element, shape);
-}
+                                 ArrayRef<int64_t> shape, Checker &checker);
 
 /// The level of a loop's body and the number of its iterations.
 static std::pair<int64_t, int64_t> bodyOf(const Expression *loop) {
@@ -166,7 +162,7 @@ const Expression *StackSlice::replace(const Expression *x) {
   auto [found, isNew] = replaced.try_emplace(x, x);
   if (!isNew)
     return found->second;
-  const Expression *loop = stack->operands[0], *result = x;
+  const Expression *result = x;
   int64_t level = bodyOf(loop).first;
   if (x->name == argumentName) {
     if (cast<DenseI64ArrayAttr>(x->attributes)[0] == level) {
@@ -184,6 +180,21 @@ const Expression *StackSlice::replace(const Expression *x) {
       result = make(x, x->attributes, operands);
   }
   return replaced[x] = result;
+}
+
+static const Expression *stackOf(const Expression *loop, const Expression *value,
+                                 ArrayRef<int64_t> shape, Checker &checker) {
+  auto [level, count] = bodyOf(loop);
+  bool isCarried = value->name == argumentName &&
+                   cast<DenseI64ArrayAttr>(value->attributes)[0] == level;
+  if (!isCarried) {
+    value = StackSlice(loop, checker).replace(value);
+    loop = checker.make(value->location, loopName,
+                        DenseI64ArrayAttr::get(checker.module.getContext(), {level, count, 0, 0}),
+                        {}, NoneType::get(checker.module.getContext()), {});
+  }
+  return checker.proof.expressions.get(value->location, stackName, {}, {loop, value}, 0,
+                                       value->element, shape);
 }
 
 /// With a dimension of one element more or less in front.
@@ -206,7 +217,7 @@ static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t
     return reshaped(stack, shape, checker);
   if (stack->name == stackName && bodyOf(stack->operands[0]) == std::pair(level, count)) {
     checker.use("a value that is kept for the backward is equal to one that is recomputed");
-    return StackSlice(stack, checker).get();
+    return StackSlice(stack->operands[0], checker).replace(stack->operands[1]);
   }
   return checker.make(location, eachName,
                       DenseI64ArrayAttr::get(checker.module.getContext(), level), {stack},
@@ -306,7 +317,7 @@ LogicalResult Loop::run(Facts carried, NewFacts &produced) {
   if (failed(checker.run(callee, arguments, produced)))
     return failure();
   for (auto [index, fact] : llvm::enumerate(produced))
-    if (fact.type.terms || !fact.type.pieces.empty() ||
+    if (fact.type.terms || !fact.type.pieces.empty() || fact.type.messages ||
         (fact.type.chunks && (!isOverChunks() || index < carried.size())))
       return checker.refuse(op) << "has a body that returns " << fact.type.str(checker.mesh)
                                 << " as result " << index;

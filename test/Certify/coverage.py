@@ -38,10 +38,13 @@ STRATEGIES = {
     "context ring": "--mesh data=2,context=2 --context-parallel ring",
     "context ulysses": "--mesh data=2,context=2 --context-parallel ulysses --zero 1",
     "context gather": "--mesh data=2,context=2 --context-parallel gather",
+    "context striped": "--mesh context=4 --context-balance striped",
     "expert": "--mesh data=2,expert=2 --zero 1",
     "expert tensor": "--mesh expert=2,tensor=2 --sequence-parallel",
     "pipeline": "--mesh pipe=2,data=2 --microbatches 4 --zero 1",
     "pipeline tensor": "--mesh pipe=2,tensor=2 --microbatches 4 --sequence-parallel",
+    "pipeline zb-h1": "--mesh pipe=2,data=2 --microbatches 4 --schedule zb-h1",
+    "recomputed": "--mesh data=2 --zero 1 --remat full",
     "parameter server": "--mesh data=2 --data-sync parameter-server",
 }
 
@@ -91,7 +94,7 @@ def main():
             if flag in run:
                 sizes += ["--" + flag.replace("_", "-"), str(run[flag])]
         flags = STRATEGIES[strategy].split()
-        done = subprocess.run(["meshwright", "compile", path, *flags, *sizes, "--certify", "--emit", "local", "-o", "/dev/null"],
+        done = subprocess.run(["meshwright", "compile", path, *flags, *sizes, "--certify", "--emit", "schedule", "-o", "/dev/null"],
                               capture_output=True, text=True)
         if done.returncode == 0 and "proved: on mesh" in done.stdout:
             return "proved", ""

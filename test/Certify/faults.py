@@ -4,7 +4,7 @@
   faults.py WORK [--all] [--of N] [--certify COMMAND] [--strategies A,B] [--list]
 
 WORK is a folder for files. Without --all N faults (default 12) are drawn from those of all strategies, each of one model;
-with it all kinds of faults are planted at several places of each strategy and model. A fault is an edit of the text of a program at phase local that the
+with it all kinds of faults are planted at several places of each strategy and model. A fault is an edit of the text of a program at phase local, or schedule, that the
 verifier accepts: what the verifier refuses is no fault of this test, and is counted. So is an edit with which the
 interpreter computes the same, such as an operand in place of another of equal value. `--list` prints each fault with the
 reason of its refusal.
@@ -48,7 +48,13 @@ STRATEGIES = {
     "ring-hybrid": "--mesh context=2x2 --context-parallel hybrid",
     "balanced-queries": "--mesh context=4 --context-parallel gather",
     "loss-chunks": "--mesh data=2,tensor=2 --loss-parts 4",
+    "stages-zero1": "--mesh pipe=2,data=2 --zero 1 --microbatches 4",
+    "stages-split-weights": "--mesh pipe=2,tensor=2 --schedule zb-h1 --microbatches 4 --sequence-parallel",
+    "recomputed": "--mesh data=2,context=2 --remat full --zero 3",
+    "messages": "--mesh data=4 --collective-algorithm ring",
 }
+# The phase of a strategy's programs, if not local.
+PHASES = {"stages-zero1": "schedule", "stages-split-weights": "schedule", "recomputed": "schedule", "messages": "schedule"}
 # Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
 MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3"),
           "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-odd", "bloom"), "padded-zero3": ("gpt2-odd", "olmoe"),
@@ -71,7 +77,7 @@ class Program:
         self.ends = {}  # by statement: where its function ends
         end = len(self.statements)
         for i in range(len(self.statements) - 1, -1, -1):
-            if self.statements[i] == "  }":
+            if self.statements[i] in ("  }", "    }"):
                 end = i
             self.ends[i] = end
         mesh = re.search(r"dist\.mesh @\w+ \[(.*)\]", text)
@@ -193,6 +199,35 @@ class Program:
                     others += [moved[2]] if moved[1] == key else [moved[1]] if moved[2] == key else []
             for other in others:
                 yield "stale", self.replaced(at, "    " + statement.replace(f" {key},", f" {other},", 1))
+        if found := re.match(rf"{NAME} = dist\.take {NAME} at (\d+) : \(tensor<(\d+)x", statement):
+            other = (int(found[1]) + 1) % int(found[2])
+            yield "microbatch", self.replaced(at, "    " + statement.replace(f" at {found[1]} ", f" at {other} ", 1))
+        if found := re.match(rf"dist\.send ({NAME}(?:#\d+)?) to \d+ channel (\d+) over", statement):
+            yield "message", self.replaced(at)
+            for later in range(at + 1, self.ends[at]):
+                other = re.match(rf"\s+dist\.send ({NAME}(?:#\d+)?) to \d+ channel {found[2]} over", self.statements[later])
+                if other and other[1] != found[1]:
+                    # The values of two messages, where both are known before the first one.
+                    yield "stale", self.replaced(later, self.statements[later].replace(other[1], found[1], 1))
+                    break
+        if found := re.match(rf"{NAME} = dist\.recv from \d+ channel (\d+) over .* : (\S+)$", statement):
+            for before in range(at - 1, max(0, at - 200), -1):
+                other = re.match(rf"\s+({NAME}) = dist\.recv from \d+ channel {found[1]} over .* : {re.escape(found[2])}$", self.statements[before])
+                if other:
+                    use = re.compile(re.escape(result) + r"(?![\w.$#:-])")
+                    behind = [use.sub(lambda _: other[1], s) for s in self.statements[at + 1 : self.ends[at]]]
+                    yield "stale", "\n".join(self.statements[: at + 1] + behind + self.statements[self.ends[at] :]) + "\n"
+                    break
+        if found := re.match(rf"{NAME} = dist\.broadcast {NAME}(?:#\d+)? root 1 ", statement):
+            yield "root", self.replaced(at, "    " + statement.replace(" root 1 ", " root 0 ", 1))
+        if found := re.match(rf"({NAME})(?::\d+)? = dist\.exchange .*pieces (\d+) .* send \[(.*?)\]", statement):
+            for listed in re.findall(r" (?:send|receive|to|from) \[(.*?)\]", statement)[:4]:
+                ranks = listed.split(", ")
+                yield "message", self.replaced(at, "    " + statement.replace(f"[{listed}]", f"[{', '.join(ranks[1:] + ranks[:1])}]", 1))
+            if " reducing sum " in statement:
+                yield "message", self.replaced(at, "    " + statement.replace(" reducing sum ", " ", 1))
+            else:
+                yield "message", self.replaced(at, "    " + statement.replace(" exchange ", " exchange reducing sum ", 1).replace("dist.exchange ", "dist.exchange reducing sum ", 1))
         if found := re.search(r" (?:key|query)_stride (\d+)", statement):
             yield "positions", self.replaced(at, "    " + statement.replace(found[0], found[0].replace(found[1], "1"), 1))
         if found := re.match(rf"{NAME} = train\.add ({NAME}(?:#\d+)?), ({NAME}(?:#\d+)?) : \((.*), (.*)\) -> (.*)", statement):
@@ -265,10 +300,11 @@ def main():
             else:
                 config = GOLDEN / f"{model}-tiny/config.json"
             files = {}
-            for phase in ("step", "local"):
-                files[phase] = args.work / f"{name}-{model}-{phase}.mlir"
+            for phase in ("step", PHASES.get(name, "local")):
+                kind = "step" if phase == "step" else "local"
+                files[kind] = args.work / f"{name}-{model}-{kind}.mlir"
                 made = run(["meshwright", "compile", config, *flags.split(), "--batch", "8", "--seq", "16", "--emit", phase,
-                            "-o", files[phase]])
+                            "-o", files[kind]])
                 if made.returncode:
                     sys.exit(f"{name}: {made.stderr}")
             whole = run([*args.certify.split(), files["step"], files["local"]])
