@@ -91,13 +91,13 @@ static Error proveProgram(llvm::ArrayRef<std::string> args) {
   static constexpr const char *certifyUsage =
       "usage: meshwright certify GLOBAL.mlir LOCAL.mlir\n"
       "       meshwright certify EXE\n"
-      "  Proves that all ranks together compute with the program LOCAL.mlir, of --emit local or of\n"
+      "  Proves that all ranks together compute with LOCAL.mlir, of --emit local, stages or schedule or of\n"
       "  --dump-ir after dist-partition, what the training graph GLOBAL.mlir, of --emit step, computes:\n"
-      "  each output and each variable's next value. The checker shares no code with propagation and\n"
-      "  partitioning. Prints what was proved and what is assumed; without a proof it names the op and\n"
-      "  the reason, and exits with 1.\n"
-      "  Of an executable it proves what partitioning makes of the sharded IR that EXE carries, against\n"
-      "  the training graph that it carries.\n"
+      "  each output and each variable's next value. The checker shares no code with the passes. Prints\n"
+      "  what was proved and what is assumed; without a proof it names the op and the reason, and exits\n"
+      "  with 1.\n"
+      "  Of an executable that was compiled with --certify it proves the program that EXE carries, of\n"
+      "  another one what partitioning makes of the sharded IR that it carries.\n"
       "  `meshwright compile --certify` does the same while it compiles.\n";
   for (const std::string &arg : args) {
     if (arg == "-h" || arg == "--help")
