@@ -695,7 +695,7 @@ def falcon_mamba(d):
 
 def jamba(d):
     config = dict(d.sizes(apart=False), hidden_act="silu", mamba_d_state=d.pick([3, 8]), mamba_dt_rank=d.pick([3, 5]), mamba_d_conv=d.pick([2, 4]),
-                  mamba_expand=d.pick([1, 2]), mamba_conv_bias=d.pick(FLAG), mamba_proj_bias=d.pick(FLAG), rms_norm_eps=d.pick([1e-4, 1e-3]),
+                  mamba_expand=d.pick([1, 2]), mamba_conv_bias=d.pick(FLAG), mamba_proj_bias=d.pick(FLAG), rms_norm_eps=d.pick([1e-2, 0.1]),
                   num_experts=d.pick([1, 2, 4]), tie_word_embeddings=d.pick(FLAG), **d.padding())
     for kind in "attn", "expert":
         period = d.pick([1, 2, 3])
@@ -710,10 +710,19 @@ def kimi_linear(d):
                   qk_rope_head_dim=turned, v_head_dim=d.pick([3, 8]), num_key_value_heads=d.heads, moe_intermediate_size=d.pick([3, 10]),
                   num_experts=experts, num_experts_per_token=d.pick([1, 2]), num_expert_group=groups, topk_group=d.pick([groups, 1]) if experts > 2 else 1,
                   moe_renormalize=d.pick(FLAG), routed_scaling_factor=d.pick([1.0, 2.5]), num_shared_experts=d.pick([1, 2]),
-                  first_k_dense_replace=d.pick([0, 1, 2]), **d.padding())
+                  first_k_dense_replace=d.pick([0, 1, 2]), rms_norm_eps=d.pick([1e-2, 0.1]), **d.padding())
     attend = [i for i in range(1, d.layers + 1) if d.pick(FLAG)]
     sizes = {"num_heads": d.pick([1, 2, 3, 4]), "head_dim": d.pick([4, 6, 8]), "short_conv_kernel_size": d.pick([2, 4])}
     return config | {"linear_attn_config": {"full_attn_layers": attend, "kda_layers": [i for i in range(1, d.layers + 1) if i not in attend], **sizes}}
+
+
+def bailing_hybrid(d):
+    config = kimi_linear(d)
+    renamed = {"num_experts_per_token": "num_experts_per_tok", "num_expert_group": "n_group", "moe_renormalize": "norm_topk_prob"}
+    config = {renamed.get(key, key): value for key, value in config.items() if key != "linear_attn_config"}
+    config |= d.pick([{"layer_group_size": d.pick([1, 2, 3])}, {"layer_types": [d.pick(["linear_attention", "full_attention"]) for _ in range(d.layers)]}])
+    return config | {"head_dim": d.pick([4, 6, 8]), "short_conv_kernel_size": d.pick([2, 4]), "kda_safe_gate": d.pick(FLAG), "kda_lower_bound": d.pick([-5.0, -0.5]),
+                     "rope_theta": d.pick([100.0, 10000.0])}
 
 
 def minimax(d):
@@ -907,7 +916,7 @@ FAMILIES = DECODERS | ENCODERS
 # Of which random strategies draw some beside the others.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
              "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "lfm2_moe": lfm2_moe, "bamba": bamba, "falcon_h1": falcon_h1,
-             "lfm3": lfm3, "recurrent_gemma": recurrent_gemma, "mamba": mamba, "falcon_mamba": falcon_mamba, "jamba": jamba, "kimi_linear": kimi_linear,
+             "lfm3": lfm3, "recurrent_gemma": recurrent_gemma, "mamba": mamba, "falcon_mamba": falcon_mamba, "jamba": jamba, "kimi_linear": kimi_linear, "bailing_hybrid": bailing_hybrid,
              "minimax": minimax}
 # Not for every strategy: what layers take of tokens crosses stages, which zero-bubble schedules refuse.
 APART = {"gemma4_text": gemma4}
@@ -920,7 +929,7 @@ PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart,
           "mbart": bart, "plbart": bart, "blenderbot-small": bart, "m2m_100": m2m_100}
 # Whose routers' scores are sigmoids, and whose routers have a bias by which they choose.
 SIGMOIDS = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2", "dots1", "exaone_moe", "solar_open",
-            "glm4_moe_lite", "hy_v3", "sarvam_moe", "sarvam_mla", "axk1", "afmoe", "laguna", "mimo_v2_flash", "kimi_linear"}
+            "glm4_moe_lite", "hy_v3", "sarvam_moe", "sarvam_mla", "axk1", "afmoe", "laguna", "mimo_v2_flash", "kimi_linear", "bailing_hybrid"}
 BIASED = SIGMOIDS - {"llama4_text"} | {"ernie4_5_moe"}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
