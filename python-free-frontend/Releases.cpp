@@ -11,6 +11,7 @@ using namespace meshwright::frontend;
 
 llvm::ArrayRef<StringRef> meshwright::frontend::releasesOf(StringRef family) {
   static const std::pair<StringRef, std::vector<StringRef>> table[] = {
+      {"albert", {"albert/albert-base-v2"}},
       {"apertus", {"swiss-ai/Apertus-8B-2509"}},
       {"baichuan", {"baichuan-inc/Baichuan-13B-Base", "baichuan-inc/Baichuan2-7B-Base"}},
       {"bert", {"google-bert/bert-base-uncased"}},
@@ -19,6 +20,7 @@ llvm::ArrayRef<StringRef> meshwright::frontend::releasesOf(StringRef family) {
       {"chatglm", {"THUDM/chatglm3-6b"}},
       {"cohere", {"CohereLabs/c4ai-command-r-v01"}},
       {"cohere2", {"CohereLabs/c4ai-command-r7b-12-2024"}},
+      {"dbrx", {"databricks/dbrx-base"}},
       {"deepseek_v2", {"deepseek-ai/DeepSeek-V2-Lite"}},
       {"deepseek_v3", {"deepseek-ai/DeepSeek-V3", "moonshotai/Kimi-K2-Instruct"}},
       {"deepseek_v32", {"deepseek-ai/DeepSeek-V3.2"}},
@@ -53,6 +55,7 @@ llvm::ArrayRef<StringRef> meshwright::frontend::releasesOf(StringRef family) {
       {"llama4_text", {"meta-llama/Llama-4-Scout-17B-16E-Instruct"}},
       {"mamba", {"state-spaces/mamba-2.8b-hf"}},
       {"mamba2", {"mistralai/Mamba-Codestral-7B-v0.1"}},
+      {"mimo_v2_flash", {"XiaomiMiMo/MiMo-V2-Flash"}},
       {"minicpm", {"openbmb/MiniCPM-2B-sft-bf16"}},
       {"minicpm3", {"openbmb/MiniCPM3-4B"}},
       {"minimax_m2", {"MiniMaxAI/MiniMax-M2"}},
@@ -90,6 +93,7 @@ llvm::ArrayRef<StringRef> meshwright::frontend::releasesOf(StringRef family) {
       {"smollm3", {"HuggingFaceTB/SmolLM3-3B"}},
       {"stablelm", {"stabilityai/stablelm-3b-4e1t"}},
       {"starcoder2", {"bigcode/starcoder2-3b"}},
+      {"step3p5", {"stepfun-ai/Step-3.5-Flash"}},
   };
   for (const auto &[name, releases] : table)
     if (name == family)

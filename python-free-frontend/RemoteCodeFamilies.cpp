@@ -218,9 +218,10 @@ static Family phi3Small() {
   f.names.up = "mlp.up";
   // Keys of other blocks than those that all sequences see; tokens that are never predicted.
   f.ignored = {"blocksparse_homo_head_pattern", "blocksparse_vert_stride", "blocksparse_triton_kernel_block_size", "dummy_token_indices",
-               "ff_dim_multiplier", "pad_sequence_to_multiple_of_64", "reorder_and_upcast_attn"};
+               "gegelu_pad_to_256", "pad_sequence_to_multiple_of_64", "reorder_and_upcast_attn"};
   f.fixed = {{"hidden_act", {"\"gegelu\""}, "MLPs have another activation"},
              {"attention_bias", {"false"}, "queries, keys and values have biases of their own"},
+             {"ff_dim_multiplier", {"null"}, "the MLP's size is made of another"},
              {"rope_position_scale", {"1.0", "1"}, "positions are scaled"}};
   return f;
 }

@@ -30,7 +30,7 @@ for file in files:
     task = ["--mlm", "0.15", "--mask-id", "0"] if "ForMaskedLM" in file.read_text() else []
     text = subprocess.run(["meshwright-import", file, "--batch", "1", "--seq", "8", *task], check=True, capture_output=True, text=True).stdout
     # A bias of choices is a buffer for transformers, or frozen; so are the constants of xIELU.
-    shapes = re.findall(r"train\.variable @(?!\S*(?:e_score_correction_bias|expert_bias|act_fn\.beta|act_fn\.eps) )\S+ : tensor<([0-9x]+)xf32>", text)
+    shapes = re.findall(r"train\.variable @(?!\S*(?:e_score_correction_bias|expert_bias|router_bias|act_fn\.beta|act_fn\.eps) )\S+ : tensor<([0-9x]+)xf32>", text)
     count = sum(math.prod(map(int, shape.split("x"))) for shape in shapes)
     print(file.name, count)
     wrong += count != int(wanted[file.name])

@@ -113,6 +113,9 @@ def as_saved(model, values):
     if model.config.model_type == "kimi_linear":  # It reads MLPs of layers without experts by their own name, and saves them by that of experts.
         dense = [f"block_sparse_moe.{part}_proj" for part in ("gate", "up", "down")]
         saved = {n.replace("block_sparse_moe", "mlp") if any(f".{part}." in n for part in dense) else n: t for n, t in saved.items()}
+    if model.config.model_type == "longcat_flash":  # It has rows for experts without matrices, which releases have not.
+        experts = model.config.n_routed_experts
+        saved = {n: t for n, t in saved.items() if ".experts." not in n or int(n.split(".experts.")[1].split(".")[0]) < experts}
     if model.config.model_type == "qwen3_vl_moe":  # transformers reads experts either way; releases have [experts, in, out].
         saved = {n: t.transpose(1, 2) if ".mlp.experts." in n else t for n, t in saved.items()}
     return saved

@@ -365,6 +365,11 @@ func.func @pad(%x: tensor<4x6xf32>) {
 
 // -----
 
+// expected-error @+1 {{has rows of a tensor for each expert, so it needs 'experts'}}
+train.variable @w : tensor<2x4x3xf32> init <"constant", 1.0> storage <"w{rows}", full = 8>
+
+// -----
+
 // expected-error @+1 {{has a tensor for each expert, so it needs 'experts'}}
 train.variable @w : tensor<8x4xf32> stacked init <"constant", 1.0> storage <"w.{layer}.{expert}">
 

@@ -591,6 +591,36 @@ def cohere2_moe(d):
     return config | d.pick([{"first_k_dense_replace": d.pick(range(d.layers + 1)), "sliding_window_pattern": d.pick([2, 4])}, listed])
 
 
+def dbrx(d):
+    """Keys in two objects."""
+    count = d.pick([1, 2, 3, 5])
+    return {"d_model": d.heads * d.head, "n_heads": d.heads, "n_layers": d.layers, "max_seq_len": 64, "resid_pdrop": 0.0, "emb_pdrop": 0.0,
+            "rope_theta": (theta := d.pick([100.0, 10000.0])), **d.padding(),
+            "attn_config": {"kv_n_heads": d.kv, "clip_qkv": d.pick(CLIPS), "attn_pdrop": 0.0, "rope_theta": theta},
+            "ffn_config": {"ffn_hidden_size": d.pick(WIDER), "moe_num_experts": count, "moe_top_k": d.pick([n for n in (1, 2, 3) if n <= count]),
+                           "moe_normalize_expert_weights": d.pick([None, 1.0]), "ffn_act_fn": {"name": d.pick(ACTIVATIONS)}}}
+
+
+def longcat_flash(d):
+    config = {key: value for key, value in latent(d).items() if key != "num_hidden_layers"}
+    return config | {"num_layers": d.layers, "q_lora_rank": d.pick([8, 12]), "head_dim": d.head, "ffn_hidden_size": config.pop("intermediate_size"),
+                     "expert_ffn_hidden_size": d.pick([1, 10]), "n_routed_experts": d.pick([2, 4]), "zero_expert_num": d.pick([1, 3]),
+                     "moe_topk": d.pick([1, 2, 3]), "routed_scaling_factor": d.pick([1.0, 6.0])}
+
+
+def diffllama(d):
+    """Heads of keys in pairs. Where both attentions are much the same, a norm with a small epsilon hides what the second is multiplied by."""
+    heads, share = d.kv, d.pick([1, 2, 3])
+    config = dict(d.sizes(apart=False), **d.rotary(), **d.padding(), attention_bias=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG))
+    return config | {"num_key_value_heads": 2 * heads, "num_attention_heads": 2 * heads * share, "hidden_size": 2 * heads * share * d.head, "rms_norm_eps": d.pick([0.1, 0.3])}
+
+
+def gpt_neox_japanese(d):
+    config = {key: value for key, value in d.sizes(apart=False, groups=False, norm="layer_norm_eps").items() if key != "intermediate_size"}
+    return dict(config, intermediate_multiple_size=d.pick([1, 3]), hidden_dropout=0.0, tie_word_embeddings=d.pick(FLAG),
+                **d.rotary(d.turned("rotary_pct"), "rotary_emb_base"))
+
+
 def flex_olmo(d):
     return dict(olmo2(d), **experts(d, "intermediate_size"))
 
@@ -847,6 +877,10 @@ def mpnet(d):
     return {key: value for key, value in roberta(d).items() if key != "type_vocab_size"}
 
 
+def albert(d):
+    return dict(bert(d), embedding_size=d.pick([10, d.heads * d.head]))
+
+
 def electra(d):
     return dict(bert(d), embedding_size=d.pick([10, d.heads * d.head]))
 
@@ -894,7 +928,7 @@ def m2m_100(d):
     return config | {"d_model": 2 * config["d_model"], "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0}
 
 
-ENCODERS = {"bert": bert, "distilbert": distilbert, "electra": electra, "ernie": bert, "mpnet": mpnet, "roberta": roberta, "xlm-roberta": roberta, "camembert": roberta, "modernbert": modernbert}
+ENCODERS = {"bert": bert, "distilbert": distilbert, "electra": electra, "albert": albert, "ernie": bert, "mpnet": mpnet, "roberta": roberta, "xlm-roberta": roberta, "camembert": roberta, "modernbert": modernbert}
 DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": biogpt, "gptj": gptj, "gpt_neox": gpt_neox,
             "falcon": falcon, "phi": phi, "persimmon": persimmon, "starcoder2": starcoder2, "nemotron": nemotron, "llama": llama,
             "mistral": mistral, "ministral": ministral, "qwen2": qwen2, "qwen3": qwen3, "qwen2_moe": qwen2_moe,
@@ -911,7 +945,8 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu, "hy_v3": hy_v3,
             "codegen": codegen, "gpt_neo": gpt_neo, "xglm": xglm, "nanochat": nanochat, "granite_swa": granite_swa,
             "granitemoe_swa": granitemoe_swa, "sarvam_moe": sarvam_moe, "sarvam_mla": deepseek_v3, "axk1": axk1, "afmoe": afmoe,
-            "laguna": laguna, "mimo_v2_flash": mimo_v2_flash, "cohere2_moe": cohere2_moe}
+            "laguna": laguna, "mimo_v2_flash": mimo_v2_flash, "cohere2_moe": cohere2_moe, "dbrx": dbrx, "longcat_flash": longcat_flash,
+            "diffllama": diffllama, "gpt_neox_japanese": gpt_neox_japanese}
 FAMILIES = DECODERS | ENCODERS
 # Of which random strategies draw some beside the others.
 RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h": nemotron_h, "qwen3_next": qwen3_next, "lfm2": lfm2,
@@ -922,15 +957,15 @@ RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h
 APART = {"gemma4_text": gemma4}
 # Not drawn, but golden models: text parts of larger models, families that transformers lacks or trains by chance, and olmo_hybrid,
 # whose small models turn roundings to 32 bits into the fourth digit of a gradient's norm.
-UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "llava", "llava_llama", "mimo", "mllama_text_model", "olmo_hybrid", "phi3_v", "phimoe", "qwen",
+UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "nemotron-nas", "phi3small", "step3p5", "llava", "llava_llama", "mimo", "mllama_text_model", "olmo_hybrid", "phi3_v", "phimoe", "qwen",
            "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_5_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
 # Of a source and a target.
-PAIRED = {"t5": t5, "mt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart,
+PAIRED = {"t5": t5, "mt5": t5, "umt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart,
           "mbart": bart, "plbart": bart, "blenderbot-small": bart, "m2m_100": m2m_100}
 # Whose routers' scores are sigmoids, and whose routers have a bias by which they choose.
 SIGMOIDS = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2", "dots1", "exaone_moe", "solar_open",
             "glm4_moe_lite", "hy_v3", "sarvam_moe", "sarvam_mla", "axk1", "afmoe", "laguna", "mimo_v2_flash", "kimi_linear", "bailing_hybrid"}
-BIASED = SIGMOIDS - {"llama4_text"} | {"ernie4_5_moe"}
+BIASED = SIGMOIDS - {"llama4_text"} | {"ernie4_5_moe", "longcat_flash"}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
 
@@ -950,8 +985,13 @@ def task_of(config):
     return {"mlm": 0.3, "mask_id": 3} if config["model_type"] in ENCODERS else {}
 
 
+def layers_of(config):
+    return next((config[key] for key in ("num_hidden_layers", "num_layers", "n_layers") if config.get(key)), 0)
+
+
 def experts_of(config):
     keys = "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"
+    config = config | config.get("ffn_config", {})
     return next((config[key] for key in keys if config.get(key)), 0)
 
 
@@ -966,7 +1006,7 @@ def has_routers(config):
         return "sparse" in config["mlp_layer_types"]
     dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step") or config.get("interleave_moe_layer_step", 1)
     every = config.get("moe_layer_interval") or every
-    first, last, layers = config.get("first_k_dense_replace", config.get("num_dense_layers", 0)), config.get("moe_layer_end_index", -1), config.get("num_hidden_layers", 0)
+    first, last, layers = config.get("first_k_dense_replace", config.get("num_dense_layers", 0)), config.get("moe_layer_end_index", -1), layers_of(config)
     first = config.get("moe_layer_start_index", first)
     return experts_of(config) > 0 and any(
         first <= i <= (last if last >= 0 else layers - 1) and (i + 1) % every == 0 and i not in dense for i in range(layers))
