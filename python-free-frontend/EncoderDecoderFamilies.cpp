@@ -118,6 +118,7 @@ static Family umt5() {
     part->relative.ofLayers = true;
   }
   f.source = std::make_shared<Family>(encoder);
+  f.scaledLogits = "scale_decoder_outputs";
   return f;
 }
 
