@@ -13,6 +13,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <memory>
 
 using namespace llvm;
 
@@ -205,7 +206,7 @@ void writeMesh(const CompiledPlan &plan, raw_ostream &os) {
   if (plan.expected)
     columns.push_back("goes over");
   columns.push_back("#a rank sends along it alone");
-  Table table(os, columns);
+  auto table = std::make_unique<Table>(os, columns);
   int64_t stride = ranksOf(plan);
   for (const plan::MeshAxis &axis : axes) {
     stride /= axis.size;
@@ -221,8 +222,9 @@ void writeMesh(const CompiledPlan &plan, raw_ostream &os) {
     }
     auto bytes = sent.find(axis.name);
     cells.push_back(bytes == sent.end() ? "" : sized(double(bytes->second)));
-    table.htmlRow(cells);
+    table->htmlRow(cells);
   }
+  table.reset(); // It ends inside of what is around it.
   os << "</div>";
 }
 

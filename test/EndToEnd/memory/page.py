@@ -47,6 +47,13 @@ def use(browser, page):
         check(name == largest and abs(float(number) * scale / live[largest] - 1) < 1e-2, f"most at the peak is {largest}, {live[largest]}, said is {at}")
         check(behind != at or peak + 1 == entry["ops"], "the arrow key does nothing")
         check(cursor.startswith("M"), f"the cursor is {cursor}")
+    check(browser.evaluate('document.querySelectorAll("h2[id]:not(main > h2)").length') == 0, "a section is inside of another")
+    # Legends name what is drawn, and nothing else; what an axis of time has is drawn with a title.
+    legends = browser.evaluate("""[...document.querySelectorAll("svg.memory, svg.timeline")].map(picture => {
+      const kinds = query => [...new Set([...picture.querySelectorAll(query)].map(e => e.getAttribute("class").split(" ")[0]))].sort().join();
+      return picture.matches(".memory") ? [kinds("rect"), kinds("path:has(title)")] : [kinds("[data-legend] rect"), kinds("g:not([data-legend]) rect")];
+    })""")
+    check(legends and all(named == drawn and drawn for named, drawn in legends), f"legends name and pictures have {legends}")
     sorted_ = browser.evaluate("""(() => {
       const table = document.querySelector("#shardings ~ .wide > table"), heads = table.rows[0].cells, i = heads.length - 1;
       const read = () => [...table.rows].slice(1).map(row => +row.cells[i].querySelector("span").title.replace(/[^0-9]/g, ""));
