@@ -27,7 +27,7 @@ nav{margin:1em 0 0;font-size:.9em;display:flex;flex-wrap:wrap;gap:0 1.2em}
 .meter .used{background:var(--mark)}.meter .over{background:#d55e00}
 .meter .parameter{background:#0072b2}.meter .optimizer{background:#d55e00}.meter .activation{background:#009e73}.meter .gradient{background:#cc79a7}
 .meter .temporary{background:#e69f00}.meter .workspace{background:#56b4e9}.meter .other{background:#8c959f}
-table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}
+table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .6em;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}
 th[aria-sort]{cursor:pointer}th[aria-sort=ascending]::after{content:" ▴"}th[aria-sort=descending]::after{content:" ▾"}
 .facts th{font-weight:600}.wide{overflow-x:auto}td span{white-space:nowrap}.wide table{min-width:52em}.axes table{min-width:34em}td details{margin:0}
 .s{--r:1;--c:1;display:inline-block;width:2.6em;height:1.5em;border:1px solid var(--soft);vertical-align:middle;background:linear-gradient(var(--mark) 0 0) 0 0/calc(100%/var(--c)) calc(100%/var(--r)) no-repeat,repeating-linear-gradient(90deg,#0000 0 calc(100%/var(--c) - 1px),var(--soft) 0 calc(100%/var(--c))),repeating-linear-gradient(#0000 0 calc(100%/var(--r) - 1px),var(--soft) 0 calc(100%/var(--r)))}
