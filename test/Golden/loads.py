@@ -41,6 +41,8 @@ def load(name, work):
         experts_implementation="eager")
     torch.float = torch.float32 = torch.double
     model.double()  # Some routers ask for float32 when they are made.
+    # transformers makes these, which follow from the configuration.
+    info["missing_keys"] = {name for name in info["missing_keys"] if not name.endswith(generate.DECAYS)}
     faults = {what: names for what, names in info.items() if names}
     tokens = generate.tokens_of(run, directory.parent)
     x, y = generate.batch_of(run, tokens, 5, model.config.get_text_config().vocab_size)
