@@ -185,6 +185,11 @@ Linked ExecOffload::layersOf(BufferOp buffer) {
     if (!layers.fits)
       break;
     HostUses uses(root, ProgramLiveness(programOf(root)));
+    // A copy of all layers that is written in parts would keep the rest, of which a gradient has none yet.
+    if (buffer.getCategory() == Category::Gradient)
+      layers.fits &= llvm::none_of(uses.whole, [&](OpOperand *use) {
+        return bytesOf(use->get().getType()) < bytesOf(root.getType());
+      });
     isOfLayers |= llvm::any_of(uses.loops, [&](auto &entry) { return isOverLayers(entry.first); });
     link(root, uses.calls, layers);
   }
