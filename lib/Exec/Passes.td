@@ -327,7 +327,7 @@ def ExecOffload : PhasePass<"exec-offload", "exec"> {
       they are accumulated. Updates go through both as through states. A kernel that goes through
       all layers element by element, such as the sum of squares for the norm of gradients, works in the
       host's memory, so that sums keep their order. Any other op that uses all layers at once, such as
-      a collective, gets a copy of them. Parameters outside of layers, such as embeddings, and their gradients stay on
+      a collective, gets a copy of them; a gradient that such ops use in parts stays on the device. Parameters outside of layers, such as embeddings, and their gradients stay on
       the device: they are used as a whole.
 
     An `exec.wait` stands before each op that may not run before a copy has ended, and between
