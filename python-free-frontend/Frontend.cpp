@@ -491,8 +491,9 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
     remarkFactors(path, model, own, context);
     base = std::move(read->second);
   }
-  // As transformers 5 writes the text part of a larger model. Files in other spellings are read and written by theirs.
-  if (!described->whole.empty() && model.base == "model.")
+  // As transformers 5 writes the text part of a larger model, which for Step-3.7 is as it writes a model of text alone.
+  // Files in other spellings are read and written by theirs.
+  if (!described->whole.empty() && described->whole != "step3p7" && model.base == "model.")
     model.base = "model.language_model.";
   ImportedModule module = buildModel(model, config.contents(), chosen, context);
   if (failed(module))

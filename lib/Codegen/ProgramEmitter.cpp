@@ -365,9 +365,7 @@ LLVM::LLVMFuncOp ProgramEmitter::declare(StringRef program, size_t arguments) {
 
 LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
   unsigned most = 7; // addresses in one array; those of a product with nulls
-  unsigned ops = 0;
   program.walk([&](Operation *op) {
-    ++ops;
     if (isa<exec::LaunchOp, exec::AttentionOp, exec::AttentionGradOp>(op))
       most = std::max(most, op->getNumOperands());
   });
@@ -375,12 +373,6 @@ LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
   function = declare(program.getSymName(), 2 + arguments.size());
   if (program.isPrivate() || !suffix.empty())
     function.setLinkage(LLVM::Linkage::Internal);
-  // Of a large program, which is calls one after the other, optimization takes more than linear time and gains nothing.
-  constexpr unsigned large = 2000;
-  if (ops > large) {
-    function.setOptimizeNone(true);
-    function.setNoInline(true);
-  }
   Block *entry = function.addEntryBlock(b);
   context = entry->getArgument(0);
   arena = entry->getArgument(1);
