@@ -220,7 +220,7 @@ static LogicalResult permutePieces(dist::PermuteOp op, Moved &x, NewFacts &resul
       return x.refuse("permutes, beside parts along other axes,");
     dim = d;
   }
-  if (!dim || type.chunks || (type.terms && type.terms->group != x.group))
+  if (!dim || type.chunks || type.rows || (type.terms && type.terms->group != x.group))
     return x.refuse("makes no order of axes of");
   type.setPieces(*dim, type.piecesOf(*dim, x.checker.mesh)->permuted(op.getFrom()), x.checker.mesh);
   if (type.terms)
@@ -278,7 +278,7 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
   Moved x(op, 0, op.getGroup(), operands, checker);
   int64_t dim = op.getDim(), shift = op.getShift(), count = checker.mesh.size(x.group);
   Distribution &type = x.fact.type;
-  if (shift && !type.dims[dim].empty())
+  if (shift && (!type.dims[dim].empty() || type.rows))
     return x.refuse("takes another device's part of what is divided:");
   if (failed(x.divide(dim)))
     return failure();
@@ -303,7 +303,8 @@ static LogicalResult concat(dist::ConcatOp op, Facts operands, NewFacts &results
     Moved x(op, t, op.getGroup(), operands, checker);
     int64_t count = checker.mesh.size(x.group);
     Distribution &type = x.fact.type;
-    if (x.fact.offset || type.chunks || type.terms || int64_t(operands.size()) != count)
+    if (x.fact.offset || type.chunks || type.terms || type.rows ||
+        int64_t(operands.size()) != count)
       return x.refuse("puts together");
     if (!type.isAny(dim)) {
       SmallVector<int64_t> from;

@@ -84,7 +84,7 @@ static constexpr StringRef paddedName = "padded number";
 
 /// Whether a device's elements of dimension `dim` are a part of it, so that their slices are.
 static bool isDivided(const Distribution &x, int64_t dim) {
-  return !x.dims[dim].empty() || x.pieces.count(dim);
+  return (!x.dims[dim].empty() || x.pieces.count(dim)) && !x.rows;
 }
 
 /// A slice or a pad: dimension `dim` changes, and must be whole.

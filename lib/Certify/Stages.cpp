@@ -37,7 +37,10 @@ FailureOr<Programs> Programs::of(ModuleOp module, const Mesh &mesh, Proof &proof
   int64_t count = 0;
   for (auto [coordinate, program] : byCoordinate) {
     dist::MeshOp own = dist::lookupMesh(program);
-    if (coordinate != count++ || !own || own.getMesh().axes.size() != mesh.axes.size())
+    auto isLike = [](const dist::MeshAxis &a, const dist::MeshAxis &b) {
+      return a.name == b.name && a.size == b.size;
+    };
+    if (coordinate != count++ || !own || !llvm::equal(own.getMesh().axes, mesh.axes, isLike))
       return emitError(program.getLoc()) << "not proved: @" << program.getName().value_or("")
                                          << " is no stage of the mesh";
     programs.all.push_back(std::make_unique<Checker>(proof, program, own.getMesh()));
