@@ -212,9 +212,7 @@ void Mover::moveWhole(ArrayRef<OpOperand *> uses) {
   }
 }
 
-/// Whether `use` is of a kernel that goes through its operands element by element, as a sum of squares
-/// does. It takes as long in memory of the host as a copy of that would.
-static bool isInOrder(OpOperand *use) {
+bool exec::isInOrder(OpOperand *use) {
   auto launch = dyn_cast<LaunchOp>(use->getOwner());
   if (!launch)
     return false;

@@ -37,6 +37,10 @@ private:
   void collectWhole(mlir::Value part);
 };
 
+/// Whether `use` is of a kernel that goes through its operands element by element, as a sum of squares
+/// does. It takes as long in memory of the host as a copy of that would.
+bool isInOrder(mlir::OpOperand *use);
+
 /// How a program uses memory, which decides which copies are needed.
 enum class Kept {
   Always, ///< a variable: its contents must survive the program

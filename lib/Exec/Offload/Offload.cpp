@@ -190,6 +190,8 @@ Linked ExecOffload::layersOf(BufferOp buffer) {
       layers.fits &= llvm::none_of(uses.whole, [&](OpOperand *use) {
         return bytesOf(use->get().getType()) < bytesOf(root.getType());
       });
+    // A copy of all layers would not have what a called program changes between its uses.
+    layers.fits &= uses.calls.empty() || llvm::all_of(uses.whole, isInOrder);
     isOfLayers |= llvm::any_of(uses.loops, [&](auto &entry) { return isOverLayers(entry.first); });
     link(root, uses.calls, layers);
   }
