@@ -63,10 +63,11 @@ static std::pair<double, double> matricesOf(ModuleOp program) {
     auto type = cast<MemRefType>(buffer.getType());
     auto elements = double(type.getNumElements());
     if (variable && variable.getStacked() && type.getRank() > 2) {
-      // "model.layers.{layer+4}.mlp.up_proj.weight" of several chunks is one matrix.
-      StringRef name = variable.getStorageAttr() ? StringRef(variable.getStorageAttr().getTensor())
-                                                 : variable.getSymName();
-      if (known.insert(name.contains('}') ? name.split('}').second : name).second)
+      // "model.layers.{layer+4}.mlp.up_proj.weight" of several chunks is one matrix; parts of a tensor are several.
+      std::string name = variable.getSymName().str();
+      if (train::StorageAttr storage = variable.getStorageAttr())
+        name = (StringRef(storage.getTensor()).split('}').second + Twine(storage.getOffset())).str();
+      if (known.insert(name).second)
         layer += elements / double(type.getDimSize(0));
     } else if (type.getRank() == 2 && read.contains(*buffer.getVariable())) {
       head = std::max(head, elements);

@@ -261,7 +261,7 @@ check(not predict_as("memory.parameter = 1e6")["fits"], "parameters that do not 
 # Gradients that are not read are those of a layer's matrices, 12 x 64 x 64 elements, and of a head whose gradient is larger than the logits in f32.
 arena = predict()["arena_bytes"]
 near(predict_as("unused_gradients = 2")["arena_bytes"] - arena, 2 * 12 * 64 * 64, "gradients of a layer that nobody reads")
-near(predict_as("unused_gradients = 100")["arena_bytes"] - arena, 100 * (12 * 64 * 64 + 256 * 64) - 4 * 8 * 16 * 256, "... and of the head")
+near(predict_as("unused_gradients = 100")["arena_bytes"] - arena, 100 * (12 * 64 * 64 + 256 * 64) - 4 * 8 * 16 * 256, "... and of the head", 1e-6)
 # Shards of reduced gradients take no memory where they are in the gradients' own.
 wide = dict(of="wide.json", mesh="data=2", zero=1, seq=16, batch=8, microbatches=2)
 check(predict_as("gradients_in_place = true", **wide)["arena_bytes"] < predict(**wide)["arena_bytes"], "gradients reduced in place")
