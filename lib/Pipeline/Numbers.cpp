@@ -84,6 +84,8 @@ static Expected<std::string> modelText(const CompileOptions &options, ModuleOp c
     one.batchRamp = false; // Which batches a step has is said when it runs.
     one.batch = one.leastBatch();
     one.sequence = train::moduleSize(compiled, train::sequenceAttr).value_or(0);
+  } else {
+    one.target = options.target; // IR past phase schedule is written for one.
   }
   auto module = loadModel(one, *compiled.getContext(), llvm::nulls());
   if (!module)
