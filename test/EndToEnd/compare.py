@@ -49,6 +49,10 @@ def losses(metrics, golden, loss_tolerance="1e-5", norm_tolerance="5e-5"):
     return worst["loss"] <= float(loss_tolerance) and worst["grad_norm"] <= float(norm_tolerance)
 
 
+# The rate of a step of SGD that shows gradients, beside which weights are small: the step rounds their sum to float32.
+GRADIENT_LR = 1e6
+
+
 def gradient_error(before, after, golden, lr):
     """The largest error of a tensor's gradient in one step of SGD, and that tensor. A gradient that is the rounding error
     of a float64 run is none: that of keys' biases, where keys do not turn. It is measured by the largest gradient."""

@@ -12,7 +12,7 @@ import argparse
 import filecmp
 import math
 
-from compare import gradient_error, largest, read_safetensors
+from compare import GRADIENT_LR, gradient_error, largest, read_safetensors
 from harness import Golden, check, check_traffic, compile, distance, fresh, ranks_of, strategy, train
 
 
@@ -75,8 +75,8 @@ def compare(golden, name, repeat=False, mpi=False, gradients=False, traffic=Fals
 
     if gradients:
         compile(golden.config, "sgd", **dict(size, optimizer="sgd"))
-        train("./sgd", ranks, save="sgd-weights", init=golden.weights, lr=100, grad_clip=0, steps=1, **golden.data)
-        error, where = gradient_error(golden.weights, "sgd-weights/latest/model.safetensors", golden.gradients, 100)
+        train("./sgd", ranks, save="sgd-weights", init=golden.weights, lr=GRADIENT_LR, grad_clip=0, steps=1, **golden.data)
+        error, where = gradient_error(golden.weights, "sgd-weights/latest/model.safetensors", golden.gradients, GRADIENT_LR)
         print(f", gradients {error:.1e} at {where}", end="")
         check(error <= 2e-5, f"{name}: the gradient of {where} is off by {error:.2e}")
     print(flush=True)

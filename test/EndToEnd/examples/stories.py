@@ -41,7 +41,7 @@ for name in sys.argv[2:]:
     for kind, text in blocks(folder / "README.md"):
         if kind == "sh" or kind == "python" and has_transformers:
             command = ["bash", "-euo", "pipefail", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
-            done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500)
+            done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2500)
             check(done.returncode == 0, f"{name}:\n{text}\nexited with {done.returncode}:\n{done.stdout}")
             said = done.stdout
             print(said, flush=True)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from compare import gradient_error, largest, read_safetensors
+from compare import GRADIENT_LR, gradient_error, largest, read_safetensors
 from harness import INPUTS, Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
 
 files = "--files" in sys.argv
@@ -53,9 +53,9 @@ for item in meshes:
         check(worst <= 2e-5, f"the norm of an adapter at the end is off by {worst:.2e}")
         compile(base / "config.json", "sgd", **dict(size, optimizer="sgd"))
         without = {name: value for name, value in given.items() if name in ("data", "tokens", "init", "adapter")}
-        train("./sgd", ranks, save="sgd-saved", **dict(without, lr=100, grad_clip=0, steps=1))
+        train("./sgd", ranks, save="sgd-saved", **dict(without, lr=GRADIENT_LR, grad_clip=0, steps=1))
         error, where = gradient_error(golden.directory / "adapter_model.safetensors",
-                                      "sgd-saved/latest/adapter_model.safetensors", golden.gradients, 100)
+                                      "sgd-saved/latest/adapter_model.safetensors", golden.gradients, GRADIENT_LR)
         print(f", gradients {error:.1e} at {where}", end="")
         check(error <= 2e-5, f"the gradient of {where} is off by {error:.2e}")
     print(flush=True)

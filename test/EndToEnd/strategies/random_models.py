@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from compare import gradient_error
+from compare import GRADIENT_LR, gradient_error
 from harness import INPUTS, call, check, compile, distance, flags, fresh, ranks_of, train
 from random_configs import APART, FAMILIES, PAIRED, RECURRENT, UNDRAWN, random_config, task_of
 
@@ -71,8 +71,8 @@ def try_seed(seed):
     want = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     loss, norm = distance(have, want), distance(have, want, "grad_norm")
     compile("config.json", "sgd", mesh=mesh, microbatches=microbatches, optimizer="sgd", **size)
-    train("./sgd", ranks, save="sgd-weights", init=weights, lr=100, grad_clip=0, steps=1, **data)
-    error, where = gradient_error(weights, "sgd-weights/latest/model.safetensors", "gradients.safetensors", 100)
+    train("./sgd", ranks, save="sgd-weights", init=weights, lr=GRADIENT_LR, grad_clip=0, steps=1, **data)
+    error, where = gradient_error(weights, "sgd-weights/latest/model.safetensors", "gradients.safetensors", GRADIENT_LR)
     print(f"{name}\n  loss {loss:.1e}, grad_norm {norm:.1e}, gradients {error:.1e} at {where}")
     sys.stdout.flush()
     return loss <= 1e-5 and norm <= 5e-5 and error <= 1e-4
