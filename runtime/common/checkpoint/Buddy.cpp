@@ -13,6 +13,8 @@
 #include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <unistd.h>
@@ -20,7 +22,8 @@
 using namespace meshwright;
 namespace fs = std::filesystem;
 
-Buddy::Buddy(MwContext &context, const std::string &path, const std::string &resumed) : context(context), path(path) {
+Buddy::Buddy(MwContext &context, const std::string &path, const std::vector<std::string> &saved, const std::string &resumed)
+    : context(context), path(path) {
   prepareMemoryFolder(path, "--buddy");
   all = machinesOf(gatherText(*context.world, folderIdentity(path)));
   if (machines() > 1)
@@ -28,14 +31,16 @@ Buddy::Buddy(MwContext &context, const std::string &path, const std::string &res
   if (!resumed.empty())
     kept.push_back(fs::path(resumed).filename());
   if (all.isLeader(context.rank())) {
-    folder = std::make_unique<SaveFolder>(path, resumed, /*isOfRun=*/true);
+    folder = std::make_unique<SaveFolder>(path, resumed, /*isOfRun=*/true, SaveFolder::ByRename, "--buddy");
+    checkOwner(path, saved);
     std::error_code ignored;
     std::vector<std::string> others;
     for (const fs::directory_entry &entry : fs::directory_iterator(path, ignored))
       if (std::string name = entry.path().filename(); name.rfind("step-", 0) == 0 && (kept.empty() || name != kept.front()))
         others.push_back(name);
     for (const std::string &name : others)
-      folder->remove(name);
+      remove(name);
+    writeOwner(path, saved.front());
     // One state is there already.
     int64_t bytes = bytesOn(size_t(all.of[size_t(context.rank())]));
     checkSpace(path, kept.empty() ? bytes : bytes / 2, "--buddy: the state after two steps");
@@ -90,8 +95,7 @@ void Buddy::keep(const VariableAddresses &addresses, const TrainingState &state)
     // All machines have the one after it.
     if (kept.size() > 1) {
       if (folder)
-        if (std::error_code error = folder->remove(kept.front()))
-          fail("cannot remove ", path, "/", kept.front(), ": ", error.message());
+        remove(kept.front());
       kept.pop_front();
     }
     int64_t bytes = folder ? bytesOn(size_t(all.of[size_t(context.rank())])) / 2 : 0;
@@ -103,12 +107,16 @@ void Buddy::keep(const VariableAddresses &addresses, const TrainingState &state)
     if (machines() > 1)
       copyToBuddies(partial, files);
     FileIds ids = gatherIds(world, output.ids());
-    // Rank 0 knows what the run reads and computes.
-    std::string text = broadcastText(world, context.rank() == 0 ? stateText(plan, state, ids, /*isCommitted=*/false) : "", 0);
+    // Rank 0 knows what the run reads and computes, and when.
+    int64_t now = fs::file_time_type::clock::now().time_since_epoch().count();
+    std::string said = context.rank() == 0 ? std::to_string(now) + '\0' + stateText(plan, state, ids, /*isCommitted=*/false) : "";
+    said = broadcastText(world, said, 0);
+    fs::file_time_type time{fs::file_time_type::duration(std::strtoll(said.c_str(), nullptr, 10))};
     if (folder)
-      publishCheckpoint(plan, *folder, state.step, text, /*keep=*/0);
+      publishCheckpoint(plan, *folder, state.step, said.substr(said.find('\0') + 1), time, /*keep=*/0);
   } catch (const Error &error) {
-    fail("--buddy: keeping the state after step ", state.step - 1, " in memory: ", error.what());
+    std::string left = kept.empty() ? "" : text("; the state before that step is in ", path, "/", kept.back());
+    fail("--buddy: keeping the state after step ", state.step - 1, " in memory: ", error.what(), left);
   }
   world.barrier();
   std::string name = checkpointName(state.step);
@@ -116,12 +124,23 @@ void Buddy::keep(const VariableAddresses &addresses, const TrainingState &state)
   kept.push_back(name);
 }
 
+Buddy::~Buddy() {
+  if (folder && kept.empty())
+    removeOwner(path);
+}
+
+void Buddy::remove(const std::string &name) {
+  if (std::error_code error = folder->remove(name))
+    fail("cannot remove ", path, "/", name, ": ", error.message());
+}
+
 void Buddy::clear() {
   context.world->barrier(); // What the run has instead is there.
-  if (folder)
+  if (folder) {
     for (const std::string &name : kept)
-      folder->remove(name);
-  if (folder)
+      if (std::error_code error = folder->remove(name))
+        fprintf(stderr, "note: --buddy: cannot remove %s/%s: %s\n", path.c_str(), name.c_str(), error.message().c_str());
     unlink((path + "/" + latestName).c_str());
+  }
   kept.clear();
 }

@@ -23,9 +23,10 @@ namespace meshwright {
 
 class Buddy {
 public:
-  /// Takes the folder `path` of each machine. `resumed` is the state there from which the run goes on, or empty; others are
-  /// removed. Collective.
-  Buddy(MwContext &context, const std::string &path, const std::string &resumed);
+  /// Takes the folder `path` of each machine for the run that saves in `saved`. `resumed` is the state there from which the run
+  /// goes on, or empty; others are removed. Collective.
+  Buddy(MwContext &context, const std::string &path, const std::vector<std::string> &saved, const std::string &resumed);
+  ~Buddy();
 
   /// Keeps `state` and all tensors, after every rank has found its values finite. Collective.
   void keep(const VariableAddresses &addresses, const TrainingState &state);
@@ -38,6 +39,7 @@ public:
 
 private:
   int64_t bytesOn(size_t machine) const;
+  void remove(const std::string &name);
   void copyToBuddies(const std::string &partial, const std::vector<CheckpointFile> &files);
 
   MwContext &context;

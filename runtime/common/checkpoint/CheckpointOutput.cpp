@@ -226,7 +226,7 @@ void CheckpointOutput::endFile() {
 }
 
 void meshwright::publishCheckpoint(const Plan &plan, SaveFolder &folder, int64_t step, const std::string &state,
-                                   int64_t keep) {
+                                   fs::file_time_type time, int64_t keep) {
   std::string name = checkpointName(step), partial = folder.partialName(name);
   std::vector<std::string> models = {partial};
   if (keepsAverages(plan))
@@ -237,6 +237,9 @@ void meshwright::publishCheckpoint(const Plan &plan, SaveFolder &folder, int64_t
       writeText(model + "/" + adapterConfigFile, *plan.adapterConfig);
   }
   writeText(partial + "/state.json", state);
+  // A store that does not take it has its own.
+  std::error_code ignored;
+  fs::last_write_time(partial + "/state.json", time, ignored);
   folder.publish(name, keep);
 }
 
@@ -267,6 +270,7 @@ void meshwright::writeTensors(MwContext &context, const VariableAddresses &addre
 void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &addresses,
                                 SaveFolder *folder, int64_t keep, const TrainingState &state, bool isSharded) {
   ActivityScope activity(context.status, "saving a checkpoint");
+  auto time = fs::file_time_type::clock::now();
   TraceScope span(context.trace.get(), "checkpoint", "io");
   try {
     checkState(context, addresses);
@@ -279,7 +283,8 @@ void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &add
     writeTensors(context, addresses, checkpointFiles(context, isSharded), output ? &*output : nullptr);
     FileIds ids = isSharded ? gatherIds(*context.world, output->ids()) : output ? output->ids() : FileIds();
     if (folder)
-      publishCheckpoint(context.plan, *folder, state.step, stateText(context.plan, state, ids, folder->commitsByFile()), keep);
+      publishCheckpoint(context.plan, *folder, state.step, stateText(context.plan, state, ids, folder->commitsByFile()), time,
+                        keep);
   } catch (const Error &error) {
     fail("saving the checkpoint of step ", state.step, ": ", error.what());
   }

@@ -16,6 +16,7 @@
 #include "common/checkpoint/SafeTensors.h"
 #include "common/communication/RankGroup.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -51,8 +52,9 @@ using FileIds = std::map<std::string, std::string>;
 std::string stateText(const Plan &plan, const TrainingState &state, const FileIds &ids, bool isCommitted);
 
 /// Writes what is no tensor, `state` as state.json, and gives the checkpoint after `step` steps its name. Keeps `keep` of
-/// them.
-void publishCheckpoint(const Plan &plan, SaveFolder &folder, int64_t step, const std::string &state, int64_t keep);
+/// them. `time` is when the run had that state, which may be long before now: by that time --resume auto finds the newest.
+void publishCheckpoint(const Plan &plan, SaveFolder &folder, int64_t step, const std::string &state,
+                       std::filesystem::file_time_type time, int64_t keep);
 
 /// The ids of all ranks together. Collective.
 FileIds gatherIds(RankGroup &world, const FileIds &ids);

@@ -11,6 +11,8 @@
 #include "common/checkpoint/SaveFolder.h"
 #include "common/communication/RankText.h"
 #include "common/monitor/Error.h"
+#include "meshwright/runtime/FileArguments.h"
+#include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -26,6 +28,7 @@
 #include <sstream>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <tuple>
 #include <unistd.h>
 
 using namespace meshwright;
@@ -33,6 +36,8 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 static constexpr char stateFile[] = "state.json";
+/// In the folder: where the run saves whose states are there.
+static constexpr char ownerFile[] = ".run";
 /// Bytes of a file that are sent at once.
 static constexpr int64_t pieceBytes = int64_t(16) << 20;
 
@@ -79,7 +84,10 @@ std::string meshwright::folderIdentity(const std::string &folder) {
   struct stat status = {};
   if (stat(folder.c_str(), &status) != 0)
     fail("--buddy ", folder, ": cannot look at the folder: ", errnoText(errno), ": name another one");
-  return text(name, " ", uint64_t(status.st_dev), " ", uint64_t(status.st_ino));
+  // Hosts may have the same name, and a first tmpfs each.
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return text(name, " ", boot, " ", uint64_t(status.st_dev), " ", uint64_t(status.st_ino));
 }
 
 void meshwright::prepareMemoryFolder(const std::string &folder, const char *flag) {
@@ -98,6 +106,47 @@ Communicator &meshwright::peersOf(RankGroup &world) {
     fail("--buddy: ranks of several machines that meet without MPI can send to rank 0 alone: start them under mpirun, or "
          "give --save DIR:K with a small K");
   return *peers;
+}
+
+//===--- whose states these are ---------------------------------------------------===//
+
+static bool isState(const fs::directory_entry &entry) { return entry.path().filename().string().rfind("step-", 0) == 0; }
+
+void meshwright::checkOwner(const std::string &folder, const std::vector<std::string> &saved) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error || std::none_of(fs::begin(entries), fs::end(entries), isState))
+    return;
+  std::string owner;
+  if (!std::getline(std::ifstream(folder + "/" + ownerFile), owner))
+    fail("--buddy ", folder, ": the checkpoints there are not --buddy's: name a folder of its own");
+  auto isOwner = [&](const std::string &path) { return canonicalPath(path) == owner; };
+  if (std::none_of(saved.begin(), saved.end(), isOwner))
+    fail("--buddy ", folder, ": a state is there of the run that saves in ", owner, ": name another folder, or go on with that run, or ",
+         "remove the folder");
+}
+
+void meshwright::writeOwner(const std::string &folder, const std::string &saved) {
+  std::string path = folder + "/" + ownerFile;
+  OutputFile file(path + ".part");
+  file.write(canonicalPath(saved).string() + "\n");
+  file.rename(path);
+  file.close();
+}
+
+void meshwright::removeOwner(const std::string &folder) { unlink((folder + "/" + ownerFile).c_str()); }
+
+MemoryTaken meshwright::takenIn(const std::string &folder, const std::string &resumed) {
+  MemoryTaken taken;
+  std::error_code error;
+  for (const fs::directory_entry &state : fs::directory_iterator(folder, error)) {
+    if (state.is_symlink(error) || !state.is_directory(error))
+      continue;
+    for (const fs::directory_entry &file : fs::recursive_directory_iterator(state.path(), error))
+      if (file.is_regular_file(error))
+        (!resumed.empty() && isSameFile(state.path(), resumed) ? taken.resumed : taken.others) += int64_t(file.file_size(error));
+  }
+  return taken;
 }
 
 //===--- files -------------------------------------------------------------------===//
@@ -144,7 +193,7 @@ namespace {
 struct Left {
   std::string name;            ///< "step-00000012"
   std::string state;           ///< the checksum of state.json
-  int64_t time = 0;            ///< at which that was written, in nanoseconds
+  int64_t time = 0;            ///< at which the run had it, in nanoseconds; the same on all machines
   std::set<std::string> files; ///< their paths within it
 };
 
@@ -179,9 +228,9 @@ static std::vector<Left> leftIn(const std::string &folder) {
   std::vector<Left> all;
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
-    std::string name = entry.path().filename();
-    if (name.rfind("step-", 0) != 0)
+    if (!isState(entry))
       continue;
+    std::string name = entry.path().filename();
     Left left{name, "", 0, {}};
     std::string state = contentsOf(entry.path() / stateFile);
     if (!wholeState(state))
@@ -226,18 +275,19 @@ static std::vector<Left> unpack(const std::string &words) {
 /// there is none.
 static std::optional<Found> newestWhole(RankGroup &world, const Machines &machines, const std::string &folder,
                                         const std::vector<std::vector<Left>> &left) {
-  // By step, the last one first. States of one step that are not the same are of several runs.
-  std::map<std::pair<std::string, std::string>, Found, std::greater<>> states;
+  // The last one first. After a run has gone back, and of other runs, steps say nothing.
+  std::map<std::tuple<int64_t, std::string, std::string>, Found, std::greater<>> states;
   for (size_t machine = 0; machine < left.size(); ++machine)
     for (const Left &here : left[machine]) {
-      Found &found = states[{here.name, here.state}];
+      Found &found = states[{here.time, here.name, here.state}];
       found.on.resize(left.size());
       found.on[machine] = &here;
       found.files.insert(here.files.begin(), here.files.end());
     }
   for (const auto &[key, found] : states) {
     int reader = machines.leader(found.first());
-    std::string text = broadcastText(world, world.rank() == reader ? contentsOf(folder + "/" + key.first + "/" + stateFile) : "", reader);
+    std::string path = folder + "/" + found.any().name + "/" + stateFile;
+    std::string text = broadcastText(world, world.rank() == reader ? contentsOf(path) : "", reader);
     std::optional<Json> json = wholeState(text);
     if (!json)
       continue;
@@ -284,7 +334,8 @@ static int64_t complete(Communicator &world, const Machines &machines, const std
   return sent;
 }
 
-void meshwright::mergeMemory(RankGroup &world, const std::string &folder, const std::function<void(const std::string &)> &note) {
+void meshwright::mergeMemory(RankGroup &world, const std::string &folder, const std::string &saved,
+                             const std::function<void(const std::string &)> &note) {
   if (!folder.empty())
     prepareMemoryFolder(folder, "--buddy");
   std::vector<std::string> identities = gatherText(world, folder.empty() ? "" : folderIdentity(folder));
@@ -302,8 +353,10 @@ void meshwright::mergeMemory(RankGroup &world, const std::string &folder, const 
   bool leads = machines.isLeader(world.rank());
   // No other run may be writing there.
   std::optional<SaveFolder> locked;
-  if (leads)
-    locked.emplace(folder, "", /*isOfRun=*/true);
+  if (leads) {
+    locked.emplace(folder, "", /*isOfRun=*/true, SaveFolder::ByRename, "--buddy");
+    writeOwner(folder, saved);
+  }
   std::vector<std::string> said = gatherText(world, leads ? pack(leftIn(folder)) : "");
   std::vector<std::vector<Left>> left;
   for (const std::vector<int> &ranks : machines.ranks)
@@ -314,13 +367,25 @@ void meshwright::mergeMemory(RankGroup &world, const std::string &folder, const 
     for (const Left &state : here)
       if (!found)
         name = std::max(name, state.name);
+  auto removeWhere = [&](auto isRemoved) {
+    for (const Left &here : left[size_t(machines.of[size_t(world.rank())])])
+      if (isRemoved(here))
+        if (std::error_code error = locked->remove(here.name))
+          fail("--buddy: cannot remove ", folder, "/", here.name, ": ", error.message());
+  };
+  // Another state after as many steps is in the place of what this machine gets.
+  if (leads && found)
+    removeWhere([&](const Left &here) { return here.name == name && here.state != found->any().state; });
   if (int64_t sent = found ? complete(peers, machines, folder, *found) : 0)
     note(text("--buddy: machines got ", sent, " files of ", name, " from each other's memory"));
   else if (!found && !name.empty())
     note(text("--buddy: the machines do not have all parts of ", name, " in memory, since more than one was lost"));
   world.barrier();
-  if (leads)
-    for (const Left &here : left[size_t(machines.of[size_t(world.rank())])])
-      if (!found || here.name != name)
-        locked->remove(here.name);
+  if (!leads)
+    return;
+  removeWhere([&](const Left &here) { return !found || here.name != name; });
+  if (found)
+    locked->keepLatest(name);
+  else
+    unlink((folder + "/" + latestName).c_str());
 }

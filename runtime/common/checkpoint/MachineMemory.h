@@ -44,14 +44,29 @@ void prepareMemoryFolder(const std::string &folder, const char *flag);
 /// The members of `world` as ones that send to each other; an Error where they cannot.
 Communicator &peersOf(RankGroup &world);
 
+/// Refuses a `folder` with states that --buddy has not kept, or has for a run that saves in none of the folders `saved`: that run
+/// may be started again.
+void checkOwner(const std::string &folder, const std::vector<std::string> &saved);
+/// Makes the run that saves in `saved` the one whose states are in `folder`.
+void writeOwner(const std::string &folder, const std::string &saved);
+/// Says that the states in `folder` are nobody's.
+void removeOwner(const std::string &folder);
+
+/// The bytes of the state at `resumed` if it is in `folder`, and of the other states there, which a start removes.
+struct MemoryTaken {
+  int64_t resumed = 0, others = 0;
+};
+MemoryTaken takenIn(const std::string &folder, const std::string &resumed);
+
 /// Sends the file at `path` to `to`, which receives it as a file of its own.
 void sendFile(Communicator &world, const std::string &path, int to);
 void receiveFile(Communicator &world, const std::string &path, int from);
 
 /// Completes the newest state of which the machines have all parts together, on each of them, and removes the others, where
-/// machines have parts alone. `folder` is empty on ranks that do not resume from memory, which must be all or none.
-/// `note` gets a sentence that says what has been done. Collective.
-void mergeMemory(RankGroup &world, const std::string &folder, const std::function<void(const std::string &)> &note);
+/// machines have parts alone. `folder` is empty on ranks that do not resume from memory, which must be all or none; `saved` is
+/// where the run saves. `note` gets a sentence that says what has been done. Collective.
+void mergeMemory(RankGroup &world, const std::string &folder, const std::string &saved,
+                 const std::function<void(const std::string &)> &note);
 
 } // namespace meshwright
 

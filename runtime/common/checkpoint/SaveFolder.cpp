@@ -49,8 +49,8 @@ static std::string contentsOf(const std::string &path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-SaveFolder::SaveFolder(std::string path, const std::string &resumed, bool isOfRun, Commit commit)
-    : directory(std::move(path)), commit(commit), suffix(text("-", hostName(), "-", getpid())) {
+SaveFolder::SaveFolder(std::string path, const std::string &resumed, bool isOfRun, Commit commit, const char *flag)
+    : directory(std::move(path)), flag(flag), commit(commit), suffix(text("-", hostName(), "-", getpid())) {
   lock();
   findOthers(resumed, isOfRun);
   // Without locks another run may be writing there.
@@ -122,21 +122,21 @@ void SaveFolder::lock() {
       close(file);
     file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (file < 0)
-      fail("--save: cannot open ", path, ": ", errnoText(errno),
+      fail(flag, ": cannot open ", path, ": ", errnoText(errno),
            ": name a path that you may write to");
     if (flock(file, LOCK_EX | LOCK_NB) == 0)
       continue;
     if (int code = errno; code != EWOULDBLOCK) {
       fprintf(stderr,
-              "note: --save %s: its file system has no locks (%s): start no other run "
+              "note: %s %s: its file system has no locks (%s): start no other run "
               "that saves there\n",
-              directory.c_str(), errnoText(code).c_str());
+              flag, directory.c_str(), errnoText(code).c_str());
       return;
     }
     char owner[512] = {};
     if (pread(file, owner, sizeof(owner) - 1, 0) <= 0)
       snprintf(owner, sizeof(owner), "another process");
-    fail("--save ", directory, ": ", owner,
+    fail(flag, " ", directory, ": ", owner,
          " saves there: wait for its end, or name another folder");
   } while (!isStillThere(file, path));
   isLocked = true;
@@ -146,7 +146,7 @@ void SaveFolder::lock() {
   strftime(date, sizeof(date), "%F %T", localtime(&now));
   std::string owner = text("process ", getpid(), " on ", hostName(), ", since ", date);
   if (ftruncate(file, 0) != 0 || pwrite(file, owner.data(), owner.size(), 0) < 0)
-    fail("--save: cannot write ", path, ": ", errnoText(errno),
+    fail(flag, ": cannot write ", path, ": ", errnoText(errno),
          ": free space there or name another path");
 }
 
@@ -185,12 +185,12 @@ std::string SaveFolder::begin(const std::string &name) {
     if (error = withdraw(partial); !error)
       fs::remove_all(partial, error);
     if (error)
-      fail("--save: cannot remove ", partial, ", which an earlier run wrote: ", error.message(),
+      fail(flag, ": cannot remove ", partial, ", which an earlier run wrote: ", error.message(),
            ": remove it, or check the directory's permissions");
   }
   fs::create_directory(partial, error);
   if (error)
-    fail("--save: cannot make the directory ", partial, ": ", error.message(),
+    fail(flag, ": cannot make the directory ", partial, ": ", error.message(),
          ": free space there or name another path");
   addFailureCleanup(partial);
   if (commitsByFile())
@@ -200,7 +200,7 @@ std::string SaveFolder::begin(const std::string &name) {
 
 /// Gives the finished directory `partial` its name. One of the same step, left by an
 /// earlier run, is exchanged for it, so that there is a whole one at every moment.
-static void renameInto(const std::string &partial, const std::string &path) {
+static void renameInto(const char *flag, const std::string &partial, const std::string &path) {
   if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
     return;
   int code = errno;
@@ -219,7 +219,7 @@ static void renameInto(const std::string &partial, const std::string &path) {
       return;
     code = errno;
   }
-  fail("--save: cannot rename ", partial, " to ", path, ": ", errnoText(code),
+  fail(flag, ": cannot rename ", partial, " to ", path, ": ", errnoText(code),
        ": remove what is in its place, or check the directory's permissions");
 }
 
@@ -237,10 +237,10 @@ void SaveFolder::pointLatest(const std::string &name) const {
   fs::remove(link, error);
   fs::create_symlink(name, link, error);
   if (error)
-    fail("--save: cannot make the link ", link, ": ", error.message(),
+    fail(flag, ": cannot make the link ", link, ": ", error.message(),
          ": use a file system with symbolic links");
   if (rename(link.c_str(), latest.c_str()) != 0)
-    fail("--save: cannot replace ", latest, ": ", errnoText(errno),
+    fail(flag, ": cannot replace ", latest, ": ", errnoText(errno),
          ": remove what is in its place");
 }
 
@@ -283,7 +283,7 @@ void SaveFolder::publish(const std::string &name, int64_t keep) {
   } else {
     dropFailureCleanup(partial);
     try {
-      renameInto(partial, directory + "/" + name);
+      renameInto(flag, partial, directory + "/" + name);
     } catch (const Error &) {
       addFailureCleanup(partial);
       throw;

@@ -29,9 +29,11 @@ public:
   /// was killed while saving has left there. An Error that names the run that holds the lock.
   /// `resumed` is the checkpoint from which the run goes on, or empty. If it is one of the
   /// folder's, so are those that its run wrote; all others are another run's, which the file
-  /// ".others" keeps for the next start. If `isOfRun`, the run that it goes on from saved here too.
+  /// ".others" keeps for the next start. If `isOfRun`, the run that it goes on from saved here too. `flag` names the folder in
+  /// errors.
   enum Commit { ByRename, ByFile };
-  SaveFolder(std::string directory, const std::string &resumed, bool isOfRun = false, Commit commit = ByRename);
+  SaveFolder(std::string directory, const std::string &resumed, bool isOfRun = false, Commit commit = ByRename,
+             const char *flag = "--save");
   ~SaveFolder();
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
@@ -66,6 +68,7 @@ private:
   void removeLeftOvers() const;
 
   std::string directory;
+  const char *flag;
   Commit commit;
   std::string suffix; ///< of this run's partial names
   std::set<std::string> othersHere, ours; ///< names of checkpoints

@@ -472,7 +472,7 @@ static constexpr RunFlag flags[] = {
          "machine (/dev/shm), and a rank of the next machine gets a copy. --resume auto goes on from there after a "
          "rank or a machine is lost, so that one step is lost at most. Takes the bytes of two checkpoints on all machines "
          "together, or of four if there are several"}
-        .file(FileUse::OutputFolder, ".lock .others latest step-*")
+        .file(FileUse::OutputFolder, ".lock .others .run latest step-*")
         .with("--save")
         .unless(unlessOfItsOwn)
         .onRanks(AcrossRanks::Given),

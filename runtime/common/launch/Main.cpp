@@ -67,13 +67,21 @@ static int trainRank(const Options &options, std::unique_ptr<RankGroup> world, i
   }
 }
 
-/// How many states --buddy keeps, where all parts are on one machine.
-static int64_t statesInMemory(const Options &options) { return options.buddy.empty() ? 0 : 2; }
+/// What --buddy takes of this machine for states of `bytes` each, besides what is there already: two are there while one is
+/// written.
+static int64_t moreInMemory(const Options &options, int64_t bytes) {
+  if (options.buddy.empty())
+    return 0;
+  MemoryTaken taken = takenIn(options.buddy, options.resume);
+  return std::max<int64_t>(0, (taken.resumed ? 1 : 2) * bytes - taken.others);
+}
 
 static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
   int ranks = int(options.ranks ? options.ranks : 1);
   checkRankCount(plan, Launch(), ranks, program);
-  checkMemory(plan, ranks, (options.asyncSave + statesInMemory(options)) * checkpointBytes(plan));
+  // Counting bytes takes time of each layer's tensors.
+  int64_t kept = options.asyncSave || !options.buddy.empty() ? checkpointBytes(plan) : 0;
+  checkMemory(plan, ranks, options.asyncSave * kept + moreInMemory(options, kept));
   int threads = threadsPerRank(ranks);
   checkThreads(ranks, threads);
   std::vector<CoreList> cores = sharesOfCores(ranks, threads);
@@ -114,10 +122,11 @@ public:
     monitor.setLostPeer(meeting.lostPeer);
   }
 
-  /// With what --buddy has left in `folder` on each machine; empty if the run does not go on from there. All ranks call it once.
-  void merge(const std::string &folder) {
+  /// With what --buddy has left in `folder` on each machine for the run that saves in `saved`; empty if the run does not go on
+  /// from there. All ranks call it once.
+  void merge(const std::string &folder, const std::string &saved) {
     ActivityScope activity(status, "bringing together what machines have in memory");
-    mergeMemory(*meeting.world, folder, [&](const std::string &words) {
+    mergeMemory(*meeting.world, folder, saved, [&](const std::string &words) {
       if (meeting.world->rank() == 0)
         fprintf(stderr, "note: %s\n", words.c_str());
     });
@@ -135,15 +144,19 @@ int Process::train(const Plan &plan, const Options &options) {
   std::unique_ptr<RankGroup> world = std::move(meeting.world);
   Neighbours neighbours = findNeighbours(*world);
   // Rank 0 copies the state, or each rank its part.
-  int64_t copied = 0;
-  if (std::vector<int> here = sameOnMachine(*world, ""); options.asyncSave && writesShards(options, plan))
+  int64_t copied = 0, kept = 0;
+  std::vector<int> here = sameOnMachine(*world, "");
+  if (options.asyncSave && writesShards(options, plan))
     for (int rank : here)
       copied += shardBytes(plan, rank);
   else if (options.asyncSave && here.front() == 0)
     copied = checkpointBytes(plan);
-  for (int rank : sameOnMachine(*world, ""))
-    copied += statesInMemory(options) * shardBytes(plan, rank);
-  checkMemory(plan, neighbours.onMachine, copied);
+  if (!options.buddy.empty())
+    for (int rank : here)
+      kept += shardBytes(plan, rank);
+  if (int(here.size()) < world->size())
+    kept *= 2; // And about as much of the machine before.
+  checkMemory(plan, neighbours.onMachine, copied + moreInMemory(options, kept));
   world->barrier(); // Nobody takes memory before all have looked.
   int threads = threadsPerRank(neighbours.onCores);
   checkThreads(1, threads);
@@ -182,11 +195,14 @@ static int run(int argc, char **argv) {
           argc, argv, options, /*printHelp=*/launch.rank == 0, describe,
           [](const std::string &resume) { return readState(findCheckpoint(resume)).flags; },
           [&](const Options &given) {
+            if (given.buddy.empty())
+              return;
+            checkOwner(given.buddy, given.save);
             // What a rank finds to resume may be on other machines.
-            if (given.buddy.empty() || areThreads(given))
+            if (areThreads(given))
               return;
             process.emplace(plan, given, launch, program);
-            process->merge(given.buddy);
+            process->merge(given.buddy, given.save.front());
           }))
     return 0;
   if (meshwright_processor)
@@ -203,7 +219,7 @@ static int run(int argc, char **argv) {
     return runThreads(plan, options, program);
   if (!process) {
     process.emplace(plan, options, launch, program);
-    process->merge("");
+    process->merge("", "");
   }
   return process->train(plan, options);
 }

@@ -86,6 +86,7 @@ void Recovery::goBack(const StepMetrics &result) {
     stop(result, text("the run has gone back to ", checkpoint, " ", mostReturns, " times: "));
   warn(text(trouble(result), ": going back to ", checkpoint,
             " and continuing with the data after this batch"));
+  saving.forgetMemory(); // Or a start would go on from a step that this run no longer has.
   run.goBackTo(checkpoint);
   batches.forgetFilled();
   report.goBackTo(run.state.step);

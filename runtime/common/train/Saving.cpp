@@ -49,7 +49,7 @@ void Saving::open(const TokenData &data) {
   else if (options.asyncSave && run.isRoot())
     writer = std::make_unique<SnapshotWriter>(checkpointBytes(run.plan), run.context.unboundCores);
   if (!options.buddy.empty())
-    buddy = std::make_unique<Buddy>(run.context, options.buddy, goesOnFrom(options.buddy) ? run.checkpoint : "");
+    buddy = std::make_unique<Buddy>(run.context, options.buddy, options.save, goesOnFrom(options.buddy) ? run.checkpoint : "");
 }
 
 bool Saving::goesOnFrom(const std::string &folder) const {
@@ -185,8 +185,9 @@ void Saving::saveNow(const std::vector<Tier *> &due) {
 }
 
 /// Publishes the checkpoint of `state` that is written in `folder`.
-static void publish(const Run &run, SaveFolder &folder, const TrainingState &state, const FileIds &ids) {
-  publishCheckpoint(run.plan, folder, state.step, stateText(run.plan, state, ids, folder.commitsByFile()), run.options.keep);
+static void publish(const Run &run, SaveFolder &folder, const TrainingState &state, const FileIds &ids,
+                    std::filesystem::file_time_type time) {
+  publishCheckpoint(run.plan, folder, state.step, stateText(run.plan, state, ids, folder.commitsByFile()), time, run.options.keep);
 }
 
 void Saving::saveBeside(const std::vector<Tier *> &due) {
@@ -223,7 +224,7 @@ void Saving::saveBeside(const std::vector<Tier *> &due) {
         writer->write(made->files, output);
         made->ids.push_back(output.ids());
         if (!isSharded)
-          publish(run, *folder, made->state, output.ids());
+          publish(run, *folder, made->state, output.ids(), made->time);
       } catch (const std::exception &error) {
         failSaving(text(what, error.what()), made->tiers[i]->path);
       }
@@ -240,7 +241,7 @@ void Saving::publishSnapshot() {
   writer->start([this, made] {
     for (size_t i = 0; i < made->tiers.size(); ++i)
       try {
-        publish(run, *made->tiers[i]->folder, made->state, made->ids[i]);
+        publish(run, *made->tiers[i]->folder, made->state, made->ids[i], made->time);
       } catch (const std::exception &error) {
         failSaving(text("saving the checkpoint of step ", made->state.step, ": ", error.what()), made->tiers[i]->path);
       }

@@ -92,6 +92,7 @@ private:
     TrainingState state;
     std::vector<CheckpointFile> files;
     std::vector<std::string> partials; ///< where its files are written
+    std::filesystem::file_time_type time = std::filesystem::file_time_type::clock::now(); ///< of the state
     std::vector<FileIds> ids = {};     ///< of this rank's files in each
   };
   const Tier *lastTier() const;

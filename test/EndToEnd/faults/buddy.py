@@ -60,6 +60,70 @@ def refusals():
     shutil.rmtree(memory)
 
 
+def of_others():
+    """States of a run that saves elsewhere, and checkpoints of --save, stay: a run that is given their folder says so."""
+    once = ["./exe", "--ranks", 3, *flags(dict(golden.data, metrics="one.jsonl", save="one-save"))]
+    run_until([*once, "--buddy", memory], "one.jsonl", 0)
+    left = states(memory)
+    check(left, "no state is left")
+    home = os.path.abspath("one-save")
+    for more in ({}, {"resume": "auto"}):
+        refused(f"--buddy {memory}: a state is there of the run that saves in {home}", buddy=memory, save="another", **more)
+    check(states(memory) == left, "the state of another run is gone")
+    # Its own run goes on, also with another folder before it, and leaves nothing.
+    done = int(left[-1].split("-")[1])
+    says = call([*once[:3], *flags(dict(golden.data, steps=done + 1, resume="auto", buddy=memory, save="another"))] + ["--save", "one-save"])
+    check(f"resumed from {memory}/{left[-1]}" in says and not os.listdir(memory), f"{says}{os.listdir(memory)}")
+    shutil.copytree("one-save", memory, symlinks=True, dirs_exist_ok=True)
+    left = states(memory)
+    for more in ({}, {"resume": "auto"}):
+        refused(f"--buddy {memory}: the checkpoints there are not --buddy's", buddy=memory, save="another", **more)
+    check(states(memory) == left and left, "checkpoints are gone")
+    shutil.rmtree(memory)
+    print("states of others: refused, and still there")
+
+
+def in_use():
+    """The second of two runs with one folder says so, and the first one goes on."""
+    first = subprocess.Popen(["./exe", "--ranks", "3", *map(str, flags(dict(golden.data, steps=10**7, save="first", buddy=memory)))], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 90
+    try:
+        while not states(memory):
+            check(time.monotonic() < deadline and first.poll() is None, "no state")
+            time.sleep(0.005)
+        refused(f"--buddy {memory}: process {first.pid} on ", buddy=memory, save="second")
+        was = states(memory)
+        while states(memory) == was:
+            check(time.monotonic() < deadline and first.poll() is None, "the first run does not go on")
+            time.sleep(0.005)
+        first.send_signal(signal.SIGTERM)
+        check(first.wait(timeout=60) == 143 and not os.listdir(memory), "a run that is stopped leaves its state")
+    finally:
+        first.kill()
+        first.wait()
+    print("two runs with one folder: refused")
+
+
+def no_space():
+    """Where there is no room for a state the run ends with one error, and no state is seen. A limit on the size of files stands
+    for a tmpfs that is full."""
+    limited = ["bash", "-c", 'ulimit -f 16; exec "$@"', "bash", "./exe", "--ranks", "3", *flags(dict(golden.data, steps=3, save="full", buddy=memory))]
+    done = subprocess.run([*map(str, limited)], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and "--buddy: keeping the state after step 0 in memory: cannot write" in done.stderr and done.stderr.count("error:") == 1, done.stderr)
+    check(not states(memory), f"a state is left: {os.listdir(memory)}")
+    shutil.rmtree(memory)
+    print("no space: one error")
+
+
+def time_of_states():
+    """A checkpoint that is written beside training has the time of its state: --resume auto must not take it for newer than the state in
+    memory after a later step."""
+    call(["./exe", "--ranks", 3, *flags(dict(golden.data, steps=2, save="beside:1", async_save=True))])
+    for path in map(pathlib.Path, ("beside/step-00000001", "beside/step-00000002")):
+        state, tensors = ((path / name).stat().st_mtime_ns for name in ("state.json", "optimizer.safetensors"))
+        check(state < tensors, f"{path}: its state is {(state - tensors) / 1e6} ms newer than its tensors")
+
+
 def whole(steps, exe="exe"):
     """The rows of a run that loses nothing."""
     train(f"./{exe}", 3, metrics="whole.jsonl", steps=steps, **golden.data)
@@ -184,6 +248,10 @@ try:
     checkpoint = int(re.search(r"^checkpoint +([\d,]+) bytes", printed, re.M)[1].replace(",", ""))
     check(re.search(rf"^buddy +--buddy keeps {2 * checkpoint:,} bytes.* or {4 * checkpoint:,} bytes", printed, re.M), printed)
     refusals()
+    of_others()
+    in_use()
+    no_space()
+    time_of_states()
     threads = memory / "threads"
     lose("threads", ["./exe", "--ranks", 3, "--buddy", threads], 1, KILLS, [threads])
     processes = memory / "processes"

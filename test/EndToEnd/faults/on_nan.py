@@ -7,6 +7,7 @@ The model is examples/parallel-block.mlir with a head of its own, in which the e
 overflows. Runs that meet such batches are compared, bit by bit, with runs on data without them.
 """
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -141,13 +142,17 @@ def goes_back(name, ranks):
 
 def ends(name, ranks):
     """Neither goes on for ever."""
+    memory = pathlib.Path(f"/dev/shm/meshwright-on-nan-{os.getpid()}")
     write("data", batches(30, bad=range(5, 30)))
     said, code = run(ranks, data="data", steps=30, on_nan="skip", save="hopeless")
     check(code == 1 and said.count("the step changes nothing") == 10 and "error: step 15: " in said and
           "the state after 15 steps is saved" in said, f"{name}: {code}\n{said}")
-    said, code = run(ranks, data="data", steps=30, on_nan="rollback", save="again", save_every=4)
+    said, code = run(ranks, data="data", steps=30, on_nan="rollback", save="again", save_every=4, buddy=memory)
+    left = [path.name for path in memory.glob("step-*")]
+    shutil.rmtree(memory)
     check(code == 1 and said.count("going back to again/step-00000004") == 3 and "has gone back to again/step-00000004 3 times" in said,
           f"{name}: {code}\n{said}")
+    check(not left, f"{name}: states are in memory of steps after the one to which the run has gone back: {left}")
     said, code = run(ranks, data="data", steps=30, on_nan="rollback", save="early", save_every=20)
     check(code == 1 and "there is no checkpoint yet to go back to" in said, f"{name}: {code}\n{said}")
 
