@@ -91,9 +91,15 @@ LogicalResult LogSumExpOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
 
 SmallVector<Value> LogSumExpOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX());
-  Expr most = x.overLast(ReduceKind::Max);
-  Expr sum = exp(x - most.to(x.v, true)).overLast();
-  return {(most + apply<math::LogOp>(sum)).v};
+  Expr most = x.overLast(ReduceKind::Max), wide = most.to(x.v, true);
+  // The largest element adds 1 to the sum, which stays apart: a softplus, the logarithm of exp(x) + exp(0), is small where x is
+  // far below 0, and would have no more digits than 1 + exp(x) leaves it.
+  Expr isMost = equal(x, wide);
+  Expr others = select(isMost, x.constant(0), exp(x - wide)).overLast();
+  Expr equals = select(isMost, x.constant(1), x.constant(0)).overLast();
+  Expr rest = others + (equals + -1.0), sum = rest + 1.0;
+  // log(1 + rest) by the sum as it was rounded, and what rounding left out of it.
+  return {(most + (apply<math::LogOp>(sum) + (rest - (sum + -1.0)) / sum)).v};
 }
 
 SmallVector<Value> TallyOp::decompose(OpBuilder &b) {
