@@ -369,6 +369,8 @@ int main(int argc, char **argv) {
   for (const char *option : {"network/model:CM02", "network/TCP-gamma:0", "network/crosstraffic:0",
                              "network/bandwidth-factor:1", "network/latency-factor:1"})
     sg4::Engine::set_config(option);
+  // In KiB. Each node of a trace has a stack, and allocators that fill memory would take minutes to fill 8 MiB for each.
+  sg4::Engine::set_config("contexts/stack-size:64");
   string folder = argv[1];
   build({argv + 3, argv + argc});
   auto groups = readGroups(folder + "/groups.json");
