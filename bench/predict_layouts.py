@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How near `meshwright predict` is to published layouts: predict_layouts.py ROWS.csv [--profile P] [--cluster C] [--limit N] [--seed S] [--jobs J] [--json FILE]
+"""How near `meshwright predict` is to published layouts: predict_layouts.py ROWS.csv [--profile P] [--cluster C] [--limit N] [--failed N] [--seed S] [--jobs J] [--json FILE]
+predict_layouts.py ROWS.csv --profile FILE --fit products,network --groups 3B:16,1B:128
 
 ROWS.csv has a column for each of model, gpus, dp, tp, pp, mbs, accum, zero, status, tok_s_gpu, mfu, memory_gb and note, as the chart data of Hugging
 Face's ultra-scale playbook does: Llama models of 1B to 80B on H100, sequences of 4,096 tokens, 256 a step.
@@ -8,7 +9,12 @@ Face's ultra-scale playbook does: Llama models of 1B to 80B on H100, sequences o
 - Orders are judged within a model and number of GPUs: of these rows, and of all rows that ran.
 - Memory is judged on rows that ran and did not crash, which must fit, and on rows that failed without a note, which must not.
 
---limit takes N of all rows at random. Layouts that the compiler refuses are counted and named. --json writes every row with its prediction."""
+--limit takes N of all rows at random, --failed N of those that failed, --groups those of models on numbers of GPUs. Layouts that
+the compiler refuses are counted and named. --json writes every row with its prediction.
+
+--fit fits constants of the profile, which must be a file, to the step times of the rows: the logarithm of prediction over
+measurement is minimized by iteratively reweighted least squares (Huber's weights, with 5% as the limit), with differences for
+derivatives. It predicts each row once for each constant and once more, in each of --rounds, and prints the profile with what it found."""
 import argparse
 import collections
 import concurrent.futures
@@ -17,8 +23,10 @@ import json
 import math
 import pathlib
 import random
+import re
 import statistics
 import subprocess
+import sys
 import tempfile
 
 parser = argparse.ArgumentParser()
@@ -26,6 +34,10 @@ parser.add_argument("rows")
 parser.add_argument("--profile", default="nanotron")
 parser.add_argument("--cluster", default="dgx-h100")
 parser.add_argument("--limit", type=int, default=10**9)
+parser.add_argument("--failed", type=int, default=10**9)
+parser.add_argument("--groups")
+parser.add_argument("--fit")
+parser.add_argument("--rounds", type=int, default=2)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--jobs", type=int, default=1)
 parser.add_argument("--json")
@@ -70,12 +82,12 @@ def nanotron_cuts(row):
     return [min(begin, layers - stages + 1 + i) for i, begin in enumerate(begins)]
 
 
-def predict(row):
+def predict(row, profile=options.profile):
     mesh = ",".join(f"{axis}={row[key]}" for axis, key in (("pipe", "pp"), ("data", "dp"), ("tensor", "tp")) if int(row[key]) > 1)
-    command = ["meshwright", "predict", work / f"{row['model']}.json", "--cluster", options.cluster, "--profile", options.profile, "--json",
+    command = ["meshwright", "predict", work / f"{row['model']}.json", "--cluster", options.cluster, "--profile", profile, "--json",
                "--precision", "bf16", "--batch", TOKENS // SEQ, "--seq", SEQ, "--microbatches", row["accum"]]
     command += ["--mesh", mesh] if mesh else []
-    command += ["--cuts", ",".join(map(str, nanotron_cuts(row)))] if options.profile == "nanotron" and 1 < int(row["pp"]) <= SHAPES[row["model"]][0] else []
+    command += ["--cuts", ",".join(map(str, nanotron_cuts(row)))] if pathlib.Path(options.profile).stem == "nanotron" and 1 < int(row["pp"]) <= SHAPES[row["model"]][0] else []
     command += ["--zero", row["zero"]] if int(row["dp"]) > 1 else []
     command += ["--sequence-parallel"] if int(row["tp"]) > 1 else []
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
@@ -94,6 +106,55 @@ def correlation(rows):
     return statistics.correlation(ranks([row["measured_s"] for row in rows]), ranks([row["predicted_s"] for row in rows]))
 
 
+def solve(rows):
+    """The solution of linear equations, each a row of coefficients and the right-hand side."""
+    rows = [list(row) for row in rows]
+    for i in range(len(rows)):
+        rows[i:] = sorted(rows[i:], key=lambda row: -abs(row[i]))
+        for other in range(len(rows)):
+            if other != i:
+                rows[other] = [a - b * rows[other][i] / rows[i][i] for a, b in zip(rows[other], rows[i])]
+    return [row[-1] / row[i] for i, row in enumerate(rows)]
+
+
+def fit(rows, keys):
+    said = pathlib.Path(options.profile).read_text()
+    values = [float(re.search(rf"^{key} = ([0-9.e+-]+)", said, re.M)[1]) for key in keys]
+
+    def with_values(values):
+        text = said
+        for key, value in zip(keys, values):
+            text = re.sub(rf"^({key} = )[0-9.e+-]+", rf"\g<1>{value:.4g}", text, flags=re.M)
+        return text
+
+    def errors(values):
+        profile = work / "profile.toml"
+        profile.write_text(with_values(values))
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as executor:
+            steps = [prediction["step_s"] for prediction in executor.map(lambda row: predict(row, profile), rows)]
+        return [math.log(step * int(row["gpus"]) * float(row["tok_s_gpu"]) / TOKENS) for row, step in zip(rows, steps)]
+
+    def show(errors):
+        print(f"{len(rows)} steps: mean error {statistics.mean(abs(math.exp(e) - 1) for e in errors):.2%}, bias {statistics.mean(errors):+.2%}; "
+              + ", ".join(f"{key} = {value:.4g}" for key, value in zip(keys, values)), flush=True)
+
+    at = errors(values)
+    show(at)
+    for _ in range(options.rounds):
+        moved = [errors([value * 1.05 if i == key else value for i, value in enumerate(values)]) for key in range(len(keys))]
+        slopes = [[(b - a) / math.log(1.05) for a, b in zip(at, with_more)] for with_more in moved]
+        step = [0] * len(keys)
+        for _ in range(50):
+            left = [a + sum(d * s[row] for d, s in zip(step, slopes)) for row, a in enumerate(at)]
+            weights = [min(1, 0.05 / max(abs(e), 1e-9)) for e in left]
+            step = solve([[sum(w * a * b for w, a, b in zip(weights, slopes[i], column)) for column in slopes]
+                          + [-sum(w * a * e for w, a, e in zip(weights, slopes[i], at))] for i in range(len(keys))])
+        values = [v * math.exp(d) for v, d in zip(values, step)]
+        at = errors(values)
+        show(at)
+    print(with_values(values))
+
+
 def text(value, form=".3f"):
     return "-" if value is None else format(value, form)
 
@@ -101,7 +162,13 @@ def text(value, form=".3f"):
 with open(options.rows) as file:
     rows = [row for row in csv.DictReader(line for line in file if not line.startswith("#")) if ran(row) or lacked_memory(row)]
 random.Random(options.seed).shuffle(rows)
-rows = rows[:options.limit]
+if options.groups:
+    rows = [row for row in rows if f"{row['model']}:{row['gpus']}" in options.groups.split(",")]
+failed = set(map(id, [row for row in rows if lacked_memory(row)][options.failed:]))
+rows = [row for row in rows if id(row) not in failed][:options.limit]
+if options.fit:
+    fit([row for row in rows if is_timed(row)], options.fit.split(","))
+    sys.exit()
 with concurrent.futures.ThreadPoolExecutor(options.jobs) as executor:
     for row, prediction in zip(rows, executor.map(predict, rows)):
         row["refused"] = prediction.get("refused")
