@@ -67,6 +67,8 @@ private:
                           const std::vector<Span> &blocks);
   /// Gives a result its parts, or the terms that it is.
   void addParts(unsigned index, Distribution &type);
+  /// The results before must be those of one call, or the softmax that weighs one is not the other's.
+  LogicalResult checkBefore();
   /// The terms of all keys so far.
   LogicalResult mergeBefore(Value value, const Expression *expression, Distribution &type);
   /// The expression of a result, from those of the operands, that a call with all keys has.
@@ -438,7 +440,7 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
   if (rule.results.size() != op->getNumResults())
     return checker.refuse(op) << "has results that its rule does not know";
   auto types = rule.apply(op, operands, checker);
-  if (failed(types))
+  if (failed(types) || failed(checkBefore()))
     return failure();
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   // What a head makes is 0 where its values are.
@@ -490,6 +492,17 @@ const Expression *Call<OpT>::express(unsigned index, ArrayRef<int64_t> shape) {
   return checker.proof.expressions.get(op.getLoc(), op->getName().getStringRef(),
                                        builder.getArrayAttr(attributes), expressions, index,
                                        element, shape);
+}
+
+template <typename OpT> LogicalResult Call<OpT>::checkBefore() {
+  SmallVector<Value, 2> before = befores();
+  if (before.empty())
+    return success();
+  const Fact &out = facts[before[0]], &lse = facts[before[1]];
+  if (out.type.terms != lse.type.terms || sinksOf(out.expression) != sinksOf(lse.expression))
+    return checker.refuse(op) << "merges its results with " << out.type.str(checker.mesh)
+                              << ", and the logarithms of other sums";
+  return success();
 }
 
 template <typename OpT>

@@ -93,12 +93,12 @@ LogicalResult Moved::reduce(train::ReduceKind kind) {
 LogicalResult Moved::gather(int64_t dim) {
   if (fact.offset)
     return refuse("gathers numbers that count from the device's own offset:");
+  if (isChunked(dim))
+    return refuse("gathers chunks of");
   if (fact.type.isAny(dim) &&
       llvm::all_of(group, [&](unsigned axis) { return fact.type.isReplicated(axis); }))
     return success();
   Axes &axes = fact.type.dims[dim];
-  if (isChunked(dim))
-    return refuse("gathers chunks of");
   if (axes.size() < group.size() || ArrayRef(axes).take_back(group.size()) != ArrayRef(group))
     return refuse("gathers") << ", which does not shard dimension " << dim << " last";
   axes.truncate(axes.size() - group.size());
@@ -278,7 +278,7 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
   Moved x(op, 0, op.getGroup(), operands, checker);
   int64_t dim = op.getDim(), shift = op.getShift(), count = checker.mesh.size(x.group);
   Distribution &type = x.fact.type;
-  if (shift && (!type.dims[dim].empty() || type.rows))
+  if (shift && (x.isChunked(dim) || !type.dims[dim].empty() || type.rows))
     return x.refuse("takes another device's part of what is divided:");
   if (failed(x.divide(dim)))
     return failure();

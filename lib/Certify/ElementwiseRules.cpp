@@ -63,9 +63,10 @@ static std::optional<Fact> addParts(Facts operands, Checker &checker) {
   Fact sum = x;
   Distribution type = y.type;
   if (x.type.terms && y.type.terms) {
+    // Means over some keys and over others have weights: attention merges these.
     auto terms = x.type.terms->plus(*y.type.terms);
     type.terms = x.type.terms;
-    if (!terms || type != x.type)
+    if (!terms || type != x.type || terms->kind != Terms::sum)
       return {};
     sum.type.terms = terms;
     return sum;

@@ -32,6 +32,10 @@ static FailureOr<FactList> withGlobalIds(Operation *op, unsigned ids, unsigned r
                                          Facts operands, Checker &checker) {
   FactList facts(operands);
   pin(facts[rows], op->getOperand(rows), checker);
+  if (facts[rows].type.pieces.count(dim))
+    return checker.refuse(op) << "selects rows by their numbers from pieces, "
+                              << Checker::nameOf(op, rows) << ", which is "
+                              << facts[rows].type.str(checker.mesh);
   const Axes &axes = facts[rows].type.dims[dim];
   Offset expected =
       Offset::ofParts(axes, extentOf(op->getOperand(rows), dim), checker.mesh).negated();

@@ -136,6 +136,7 @@ private:
   Axes root; ///< along which the first device alone has an operand, and so the results
   std::optional<Terms> terms;                 ///< of operands
   std::optional<unsigned> sideOfTerms;        ///< the index that is divided along their group
+  std::optional<Pieces> partsOfTerms;         ///< ... as it is
   std::optional<Chunks> chunks;               ///< of operands
   SmallVector<unsigned, 4> chunked;           ///< the indices of tokens that chunks have some of
   std::optional<RoutedRows> rows;             ///< of operands
@@ -199,8 +200,10 @@ LogicalResult Application::readOperands() {
       terms = found;
       for (auto [dim, number] : llvm::enumerate(tensor))
         if (auto pieces = operands[o].type.piecesOf(dim, checker.mesh);
-            pieces && pieces->group == found->group)
+            pieces && pieces->group == found->group) {
           sideOfTerms = number;
+          partsOfTerms = pieces;
+        }
     }
   }
   for (auto &[number, index] : indices)
@@ -302,6 +305,16 @@ bool Application::isLinearIn(const std::set<unsigned> &terms,
   return false;
 }
 
+/// Whether what devices have are the blocks of queries, or of keys, that their terms are of.
+static bool haveBlocksOf(const Terms &terms, const Pieces &parts) {
+  auto blocks = parts.single();
+  return blocks && llvm::all_of(llvm::zip_equal(terms.of, *blocks), [&](auto pair) {
+           return llvm::all_of(std::get<0>(pair), [&](const Terms::Pair &own) {
+             return (terms.side == Terms::queries ? own.queries : own.keys) == std::get<1>(pair);
+           });
+         });
+}
+
 /// The op makes of terms the same terms of its result, if it is linear in them and all else is the
 /// same on all devices of their group, or divided as they are.
 LogicalResult Application::checkTerms() {
@@ -324,6 +337,11 @@ LogicalResult Application::checkTerms() {
   for (unsigned o : readers)
     if (*operands[o].type.terms != *terms)
       return refuse() << "beside other terms";
+  // What is summed over must be all that the terms are of: nothing shows it later.
+  if (sideOfTerms && indices[*sideOfTerms].isReduced && !haveBlocksOf(*terms, *partsOfTerms))
+    return checker.refuse(op) << "adds up " << Checker::nameOf(op, first) << ", "
+                              << operands[first].type.str(checker.mesh)
+                              << ", which has not all of the queries or keys that its terms are of";
   for (unsigned axis : terms->group) {
     auto found = indexOf.find(axis);
     std::optional<unsigned> number;

@@ -87,6 +87,9 @@ static bool isDivided(const Distribution &x, int64_t dim) {
   return (!x.dims[dim].empty() || x.pieces.count(dim)) && !x.rows;
 }
 
+/// Whether a tensor is chunks of tokens, one after the other: its dimensions are others then.
+static bool isStack(const Distribution &x) { return x.chunks && !x.chunks->axis; }
+
 /// A slice or a pad: dimension `dim` changes, and must be whole.
 static IndexRule changeRows(Operation *op, int64_t dim, int64_t rows, StringRef linear) {
   IndexRule rule = alike(op, linear);
@@ -113,7 +116,9 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
   FactList facts(operands);
   settle(facts[0], checker);
   Distribution &x = facts[0].type;
-  if (facts[0].expression->name == paddedName && int64_t(op.getFrom()) > 0) {
+  if (isStack(x))
+    return checker.refuse(op) << "takes a part of " << x.str(checker.mesh) << ", stacked";
+  if (facts[0].expression->name == paddedName && int64_t(op.getFrom()) > 0 && !x.hasParts()) {
     results.push_back(
         constantFact(op, cast<FloatAttr>(facts[0].expression->attributes).getValueAsDouble(), checker));
     return success();
@@ -152,6 +157,8 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
   }
   FactList facts(operands);
   settle(facts[0], checker);
+  if (isStack(facts[0].type))
+    return checker.refuse(op) << "pads " << facts[0].type.str(checker.mesh) << ", stacked";
   if (facts[0].expression->name == "zero" && op.getFrom() == 0) {
     results.push_back({checker.make(op.getLoc(), paddedName, Builder(op).getF64FloatAttr(value), {},
                                     facts[0].expression->element, {int64_t(op.getRows())}),

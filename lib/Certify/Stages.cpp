@@ -79,7 +79,7 @@ LogicalResult Programs::send(unsigned number) {
   if (op.getGroup().on(stage.checker->mesh) != Axes{*axis} || op.getTo() >= stages.size() ||
       op.getTo() == number)
     return stage.checker->refuse(op) << "sends to no other stage";
-  messages[{op.getChannel(), number, op.getTo()}].push_back(*fact);
+  messages[{op.getChannel(), number, op.getTo()}].push_back({op.getX().getType(), *fact});
   return success();
 }
 
@@ -91,7 +91,10 @@ FailureOr<bool> Programs::receive(unsigned number) {
   auto &queue = messages[{op.getChannel(), op.getFrom(), number}];
   if (queue.empty())
     return false;
-  FactList fact = {queue.front()};
+  if (queue.front().type != op.getType())
+    return stage.checker->refuse(op) << "receives " << op.getType() << ", where stage "
+                                     << int64_t(op.getFrom()) << " sends " << queue.front().type;
+  FactList fact = {queue.front().fact};
   queue.pop_front();
   if (failed(stage.checker->assign(*op, fact, stage.facts)))
     return failure();
@@ -140,6 +143,13 @@ LogicalResult Programs::meetInSum(unsigned operand, SmallVectorImpl<Fact> &resul
                                            << fact->type.str(stage.checker->mesh);
         llvm::erase(fact->type.sum, other);
       }
+    // The sum of the maxima is not the maximum of the sums, and that of what is in padding is no longer that.
+    bool hasFill = llvm::any_of(fact->type.padding, [](auto &entry) {
+      return entry.second.fill.value_or(0) != 0;
+    });
+    if (!fact->type.max.empty() || hasFill)
+      return stage.checker->refuse(op) << "adds " << fact->type.str(stage.checker->mesh)
+                                       << ", for which there is no rule";
     if (sum && (sum->type != fact->type || sum->expression->element != fact->expression->element))
       return stage.checker->refuse(op) << "adds " << fact->type.str(stage.checker->mesh)
                                        << " to what is held otherwise on another stage, "
@@ -169,7 +179,8 @@ LogicalResult Programs::meet() {
                                 : "waits for a value that no stage sends, or for other stages");
     Operation &first = *stages[0].at;
     if (op.getName() != first.getName() || op.getNumOperands() != first.getNumOperands() ||
-        op.getPropertiesAsAttribute() != first.getPropertiesAsAttribute())
+        op.getPropertiesAsAttribute() != first.getPropertiesAsAttribute() ||
+        !llvm::equal(op.getOperandTypes(), first.getOperandTypes()))
       return stage.checker->refuse(&op) << "meets another op of another stage, "
                                         << first.getName().getStringRef();
   }

@@ -53,8 +53,12 @@ private:
 
   std::optional<unsigned> axis; ///< along which programs differ
   std::vector<Stage> stages;
+  struct Message {
+    mlir::Type type; ///< of the sender's tensor
+    Fact fact;
+  };
   /// By channel, sender and receiver: what is under way.
-  std::map<std::tuple<int64_t, unsigned, unsigned>, std::deque<Fact>> messages;
+  std::map<std::tuple<int64_t, unsigned, unsigned>, std::deque<Message>> messages;
 };
 
 } // namespace meshwright::certify
