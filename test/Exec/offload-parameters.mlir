@@ -138,3 +138,44 @@ exec.program @eval {
   %first = exec.view %w : memref<5x16xf32> -> memref<16xf32>
   exec.launch @add ins(%first, %first : memref<16xf32>, memref<16xf32>) outs(%y : memref<16xf32>)
 }
+
+// -----
+
+// What the first loop of an update leaves in the gradient's memory goes back for the second one, which leaves nothing.
+train.variable @w : tensor<5x16xf32> stacked init <"normal", 0.02>
+func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.inplace = [[0, 0], [1, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %y : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+// CHECK-LABEL: exec.program @step
+// CHECK: %[[G:.*]] = exec.buffer "g" gradient offset {{[0-9]+}} : memref<5x16xf32, "host">
+// CHECK: exec.loop %[[B:.*]] = 5 reverse
+// CHECK: exec.slot %[[G]][%[[B]]]
+// CHECK: exec.loop %[[I:.*]] = 5 attributes {train.role = #train.role<update>}
+// CHECK: exec.launch @add ins(%[[LEFT:[^ ,]*]], %{{.*}}) outs(%[[LEFT]] :
+// CHECK: %[[BACK:.*]] = exec.slot %[[G]][%[[I]]]
+// CHECK: exec.copy %[[LEFT]] to %[[BACK]] {{.*}} : memref<16xf32> to memref<16xf32, "host">
+// CHECK: exec.loop %{{.*}} = 5 attributes {train.role = #train.role<update>}
+// CHECK: exec.launch @add ins(%{{.*}}) outs(%[[W:.*]] :
+// CHECK: exec.copy %[[W]] to %{{.*}} : memref<16xf32> to memref<16xf32, "host">
+// CHECK-NOT: to memref<16xf32, "host">
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %w = exec.buffer "w" parameter variable @w : memref<5x16xf32>
+  %g = exec.buffer "g" gradient : memref<5x16xf32>
+  exec.loop %i = 5 reverse attributes {train.role = #train.role<backward>} {
+    %wi = exec.slot %w[%i] : memref<5x16xf32> -> memref<16xf32>
+    %gi = exec.slot %g[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @add ins(%x, %wi : memref<16xf32>, memref<16xf32>) outs(%gi : memref<16xf32>)
+  }
+  exec.loop %i = 5 attributes {train.role = #train.role<update>} {
+    %gi = exec.slot %g[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @add ins(%gi, %x : memref<16xf32>, memref<16xf32>) outs(%gi : memref<16xf32>)
+  }
+  exec.loop %i = 5 attributes {train.role = #train.role<update>} {
+    %wi = exec.slot %w[%i] : memref<5x16xf32> -> memref<16xf32>
+    %gi = exec.slot %g[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @add ins(%gi, %gi : memref<16xf32>, memref<16xf32>) outs(%gi : memref<16xf32>)
+    exec.launch @add ins(%wi, %gi : memref<16xf32>, memref<16xf32>) outs(%wi : memref<16xf32>)
+  }
+}

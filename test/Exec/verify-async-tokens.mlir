@@ -201,6 +201,31 @@ module attributes {exec.arena_bytes = 192 : i64, exec.host_bytes = 1280 : i64} {
 
 // -----
 
+// It is copied back to another place: the loop's own slot is the next one's.
+module attributes {exec.arena_bytes = 192 : i64, exec.host_bytes = 192 : i64} {
+  exec.program @step {
+    %in = exec.buffer "in" input input "in" offset 128 : memref<16xf32>
+    %kept = exec.buffer "kept" activation offset 0 : memref<3x16xf32, "host">
+    %x = exec.buffer "x" activation offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %0 = exec.view %kept : memref<3x16xf32, "host"> -> memref<16xf32, "host">
+    %1 = exec.view %kept from 16 : memref<3x16xf32, "host"> -> memref<16xf32, "host">
+    exec.copy %in to %0 {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+    exec.copy %0 to %x {exec.async_token = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    exec.wait 1
+    // expected-note @below {{the copy is changed here}}
+    exec.copy %in to %x : memref<16xf32> to memref<16xf32>
+    exec.copy %x to %1 {exec.async_token = 2 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 2
+    // expected-error @below {{reads 'kept' on the host, of which a changed copy was not copied back}}
+    exec.copy %0 to %y {exec.async_token = 3 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    exec.wait 3
+  }
+}
+
+// -----
+
 // A copy that was made too early.
 module attributes {exec.arena_bytes = 256 : i64, exec.host_bytes = 64 : i64} {
   exec.program @step {

@@ -36,8 +36,25 @@ static dist::AllReduceOp createSlice(OpBuilder &b, dist::AllReduceOp op, Value x
   return dist::AllReduceOp::create(b, op.getLoc(), x.getType(), op.getKind(), x, op.getGroup());
 }
 
+/// Whether `x` is a stack that layers' backward has made, summed over microbatches or by tasks of a pipeline: of
+/// gradients. Slices of activations would be sequences of a batch, each of which needs as much latency as all.
+static bool isGradientOfLayers(Value x) {
+  Operation *made = x.getDefiningOp();
+  while (made && made->getNumOperands() == 1 && isa<train::KernelOpInterface>(made)) {
+    x = made->getOperand(0);
+    made = x.getDefiningOp();
+  }
+  if (isa_and_nonnull<func::CallOp>(made))
+    return true;
+  auto repeat = dyn_cast_or_null<train::RepeatOp>(made);
+  std::optional<train::Role> role = repeat ? train::roleOf(repeat) : std::nullopt;
+  bool isStack = repeat && cast<OpResult>(x).getResultNumber() >= repeat.getCarry().size();
+  return role == train::Role::Microbatch ||
+         (isStack && (role == train::Role::Backward || role == train::Role::Weight));
+}
+
+static bool mayBeSliced(dist::AllReduceOp op) { return isGradientOfLayers(op.getXs()[0]); }
 /// Whether shards of the first tensor are along another dimension than the one that is sliced.
-static bool mayBeSliced(dist::AllReduceOp) { return true; }
 template <typename Op> static bool mayBeSliced(Op op) { return op.getDims()[0] != 0; }
 
 namespace {

@@ -263,8 +263,22 @@ static void eraseUnused(Value memory) {
     }
 }
 
+/// Whether anything behind `loop` may read `root`, such as a second loop of an update whose first one has left a
+/// direction in the memory of the gradient.
+static bool isReadBehind(LoopOp loop, Value root, HostUses &uses, ArrayRef<Operation *> others) {
+  Block &top = *root.getParentBlock();
+  Operation *here = top.findAncestorOpInBlock(*loop);
+  auto isBehind = [&](Operation *op) { return here->isBeforeInBlock(top.findAncestorOpInBlock(*op)); };
+  return llvm::any_of(others, isBehind) || llvm::any_of(uses.loops, [&](auto &entry) {
+           return entry.second.fetches() && isBehind(entry.first);
+         });
+}
+
 void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, int64_t &number) {
   Mover mover(root, category, number);
+  SmallVector<Operation *> others;
+  for (OpOperand *use : llvm::concat<OpOperand *>(uses.whole, uses.calls))
+    others.push_back(use->getOwner());
   root.setType(onHost(cast<MemRefType>(root.getType())));
   bool isOfLayers = category == Category::Parameter || category == Category::Gradient;
   bool inPlace = isOfLayers && llvm::all_of(uses.whole, isInOrder);
@@ -278,7 +292,8 @@ void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, 
   }
   for (auto &[loop, slots] : uses.loops) {
     bool fetch = slots.fetches(), store = slots.writes();
-    if (kept == Kept::Scratch || (kept == Kept::UntilUpdate && train::roleOf(loop) == train::Role::Update))
+    bool isUpdate = kept == Kept::UntilUpdate && train::roleOf(loop) == train::Role::Update;
+    if (kept == Kept::Scratch || (isUpdate && !isReadBehind(loop, root, uses, others)))
       store &= !fetch;
     if (kept == Kept::Always) // What is written in part keeps the rest.
       fetch |= llvm::any_of(slots.slots, [](SlotOp slot) { return isUsedInParts(slot.getSlice()); });

@@ -46,7 +46,7 @@ enum class Kept {
   Always, ///< a variable: its contents must survive the program
   Handed, ///< a stack: a loop that does not read a slot first writes the whole slot
   Scratch, ///< a stack whose only reader may overwrite it: nobody reads it afterwards
-  UntilUpdate ///< a gradient: a stack that nobody reads after the loop of an update
+  UntilUpdate ///< a gradient: what an update's loop writes over it is kept if something behind it reads that
 };
 
 /// Moves `root`, which only the ops in `uses` use, to the host. These ops get buffers of category

@@ -93,9 +93,16 @@ void DeviceCopies::fetch(const Access &origin, const Access &device) {
 
 void DeviceCopies::store(Operation *op, const Access &device, const Access &origin) {
   overwriteOrigin(op, origin);
-  for (Copy &copy : copies)
-    if (overlap(copy.device, device) && copy.origin.root == origin.root)
-      copy.changed = copy.outdated = nullptr;
+  for (Copy &copy : copies) {
+    // What goes to another place leaves the change where it is.
+    bool goesBack = copy.origin.root == origin.root &&
+                    origin.begin - device.begin == copy.origin.begin - copy.device.begin;
+    if (!goesBack || !overlap(copy.device, device))
+      continue;
+    copy.outdated = nullptr;
+    if (covers(device, copy.device))
+      copy.changed = nullptr;
+  }
 }
 
 /// What outlasts the program: variables, and what a caller has said it wants changed.
