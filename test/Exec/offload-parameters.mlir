@@ -156,7 +156,8 @@ func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32>
 // CHECK: %[[BACK:.*]] = exec.slot %[[G]][%[[I]]]
 // CHECK: exec.copy %[[LEFT]] to %[[BACK]] {{.*}} : memref<16xf32> to memref<16xf32, "host">
 // CHECK: exec.loop %{{.*}} = 5 attributes {train.role = #train.role<update>}
-// CHECK: exec.launch @add ins(%{{.*}}) outs(%[[W:.*]] :
+// CHECK: exec.launch @add ins(%[[D:[^ ,]*]], %[[D]] :
+// CHECK: exec.launch @add ins(%[[W:[^ ,]*]], %[[D]] : {{.*}} outs(%[[W]] :
 // CHECK: exec.copy %[[W]] to %{{.*}} : memref<16xf32> to memref<16xf32, "host">
 // CHECK-NOT: to memref<16xf32, "host">
 exec.program @step {
