@@ -518,6 +518,11 @@ struct Allocations : ptx::Memories {
     if (after != memories.begin())
       if (auto &[begin, memory] = *--after; address < begin + memory.bytes)
         return {begin, begin + memory.bytes};
+    // With unified addressing, kernels read and write pinned memory of the host at its own address.
+    auto behind = pinned.upper_bound(address);
+    if (behind != pinned.begin())
+      if (auto &[begin, bytes] = *--behind; address < begin + bytes)
+        return {begin, begin + bytes};
     throw std::runtime_error("address " + std::to_string(address) + " was not allocated");
   }
 };
