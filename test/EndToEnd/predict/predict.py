@@ -265,8 +265,10 @@ arena = predict()["arena_bytes"]
 near(predict_as("unused_gradients = 2")["arena_bytes"] - arena, 2 * 12 * 64 * 64, "gradients of a layer that nobody reads")
 near(predict_as("unused_gradients = 100")["arena_bytes"] - arena, 100 * (12 * 64 * 64 + 256 * 64) - 4 * 8 * 16 * 256, "... and of the head")
 # Shards of reduced gradients take no memory where they are in the gradients' own.
-wide = dict(of="wide.json", mesh="data=2", zero=1, seq=16, batch=8, microbatches=2)
-check(predict_as("gradients_in_place = true", **wide)["arena_bytes"] < predict(**wide)["arena_bytes"], "gradients reduced in place")
+json.dump({"model_type": "llama", "num_hidden_layers": 12, "hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
+           "vocab_size": 128256, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}, open("llama.json", "w"))
+large = dict(of="llama.json", mesh="data=2,tensor=4", zero=1, sequence_parallel=True, seq=4096, batch=8, microbatches=4, precision="bf16", masters="whole", residuals="written")
+check(predict_as("gradients_in_place = true", **large)["arena_bytes"] < predict(**large)["arena_bytes"], "gradients reduced in place")
 near(predict_as("gradients_in_place = true")["arena_bytes"], arena, "gradients of one device")
 
 # The text says the same; --report has a trace of that time.
