@@ -568,7 +568,8 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, u
     if (!function.entry.addresses[i])
       continue;
     auto address = *(CUdeviceptr *)arguments[i];
-    checkRange(name, address, 2);
+    if (!isPinned(name, address, 2))
+      checkRange(name, address, 2);
     if (!function.code)
       accesses.push_back({Access::Use, address, 2});
   }
