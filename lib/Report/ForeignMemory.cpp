@@ -20,8 +20,7 @@ using namespace meshwright;
 static double savedInPlace(const exec::MemoryProfile &step) {
   std::optional<int64_t> first;
   for (auto [number, op] : llvm::enumerate(step.at)) {
-    if (op && isa<exec::MemoryCollectiveOpInterface>(op) &&
-        op->getName().stripDialect() == "reduce_scatter" && !op->getParentOfType<exec::LoopOp>() &&
+    if (isa_and_nonnull<exec::ReduceScatterOp>(op) && !op->getParentOfType<exec::LoopOp>() &&
         op->getParentOfType<exec::ProgramOp>().getSymName() == "step") {
       first = number;
       break;
