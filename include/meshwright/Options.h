@@ -31,6 +31,13 @@
 
 namespace meshwright {
 
+/// As far as which phase --certify proves programs.
+enum class Certify { none, local, schedule };
+inline Names namesOf(Certify) {
+  static constexpr llvm::StringLiteral names[] = {"none", "local", "schedule"};
+  return names;
+}
+
 /// The values of the flags of `meshwright compile`, as Options.def lists them, and what
 /// else a command line or a recipe says. Counts are global unless a field says otherwise.
 struct CompileOptions {
@@ -89,6 +96,7 @@ struct Flag {
   std::optional<Phase> decided = std::nullopt;
   FileUse use = FileUse::None; ///< of a flag whose value is a FILE or DIR
   const char *writes = "";     ///< as of FileArgument
+  const char *without = "";     ///< the value that the flag has if none follows; empty: one must
   enum Form { Text, Integer, Switch, List } form = Text;
   bool ofPasses = false;                ///< whether passes read it
   const exec::Target *target = nullptr; ///< whose flag it is; null: the compiler's
@@ -103,6 +111,12 @@ struct Flag {
   /// The value as one would write it; empty where none is set.
   std::string text(const CompileOptions &options) const { return get(*this, options); }
 
+  /// A value follows after "=" alone.
+  Flag bare(const char *value) const {
+    Flag flag = *this;
+    flag.without = value;
+    return flag;
+  }
   Flag unless(std::string (*why)(const CompileOptions &)) const {
     Flag flag = *this;
     flag.idle = why;

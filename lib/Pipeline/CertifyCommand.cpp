@@ -59,10 +59,14 @@ public:
     reached = *phase;
     if (reached == Phase::local || (reached == last && !hasServers(module))) {
       auto made = certify::certify(*global, module);
-      if (failed(made))
-        global = {};
-      else
+      if (succeeded(made)) {
         certificate = *made;
+      } else {
+        if (certificate)
+          module.getContext()->getDiagEngine().emit(module.getLoc(), DiagnosticSeverity::Note)
+              << "the program that dist-partition made, at phase local, is proved; --certify=local proves that alone";
+        global = {};
+      }
     }
     if (reached == last && certificate && global)
       report();

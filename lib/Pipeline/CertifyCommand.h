@@ -18,8 +18,8 @@ namespace meshwright {
 bool hasServers(mlir::ModuleOp module);
 
 /// Proves, when the passes that `manager` runs on `module` have made a rank's program, that all
-/// ranks compute with it what the module did at phase step: at phase local, and at phase schedule, or
-/// `to` before it, unless there are servers. The certificate goes to `log` and,
+/// ranks compute with it what the module did at phase step: at phase local, and at phase `to`, at most
+/// schedule, unless there are servers. The certificate goes to `log` and,
 /// without the time that it took, to `kept`, which may be null; without a proof there is an error.
 void certifyPhases(mlir::PassManager &manager, mlir::ModuleOp module, Phase to,
                    llvm::raw_ostream &log, std::string *kept);

@@ -325,9 +325,9 @@ namespace {
 /// Prints the module when it has reached one of the phases that readers ask for.
 class RecordPhases : public PassInstrumentation {
 public:
-  /// `certifies`: also the program that a certificate is of.
-  RecordPhases(ModuleOp module, bool certifies, PhaseTexts &texts)
-      : certifies(certifies), texts(texts) {
+  /// With `certify`, also the program that a certificate is of.
+  RecordPhases(ModuleOp module, Certify certify, PhaseTexts &texts)
+      : certify(certify), texts(texts) {
     record(module);
   }
 
@@ -339,8 +339,9 @@ public:
 private:
   void record(ModuleOp module) {
     Expected<Phase> phase = phaseOf(module);
-    bool isProved = phase && certifies &&
-                    (*phase == Phase::local || (*phase == Phase::schedule && !hasServers(module)));
+    bool isProved = phase && certify != Certify::none &&
+                    (*phase == Phase::local || (*phase == Phase::schedule && certify == Certify::schedule &&
+                                                !hasServers(module)));
     bool isWanted = phase && (*phase <= Phase::dist || isProved);
     if (isProved)
       texts.erase(Phase::local);
@@ -353,7 +354,7 @@ private:
     llvm::consumeError(phase.takeError());
   }
 
-  bool certifies;
+  Certify certify;
   PhaseTexts &texts;
 };
 } // namespace
@@ -398,7 +399,8 @@ Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions 
   if (*from > to)
     return createStringError("'" + options.model + "' is already at phase " + nameOf(*from) +
                              ", past --emit " + options.emit);
-  if (options.certify && (*from > Phase::step || to < Phase::local))
+  bool certifies = options.certify != Certify::none;
+  if (certifies && (*from > Phase::step || to < Phase::local))
     return createStringError("--certify compares the training graph with a rank's program: it needs a model, or IR "
                              "at phase train or step, and --emit local or a later phase");
   if (Error error = checkInsertedPasses(options, *from, to))
@@ -439,8 +441,8 @@ Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions 
   if (!options.dumpIr.empty())
     if (Error error = dumpIrTo(manager, options.dumpIr, module))
       return std::move(error);
-  if (options.certify)
-    certifyPhases(manager, module, to, log, record ? &record->certificate : nullptr);
+  if (certifies)
+    certifyPhases(manager, module, options.certify == Certify::local ? Phase::local : to, log, record ? &record->certificate : nullptr);
   if (record)
     manager.addInstrumentation(std::make_unique<RecordPhases>(module, options.certify, record->texts));
   DiagnosticCollector diagnostics(context, &log);

@@ -44,7 +44,8 @@ static std::string brief(StringRef help) {
 static std::vector<Completed> compilerFlags() {
   std::vector<Completed> flags;
   for (const Flag &flag : compileFlags())
-    flags.push_back({flag.name, flag.value, brief(flag.help), flag.choices, flag.use});
+    // The next word is no value of a flag that may have none.
+    flags.push_back({flag.name, *flag.without ? "" : flag.value, brief(flag.help), flag.choices, flag.use});
   return flags;
 }
 

@@ -137,6 +137,8 @@ static Expected<std::vector<std::string>> textsOf(const Flag &flag, const toml::
   if (flag.form == Flag::Switch)
     return node.is_boolean() ? Expected<Values>(Values{*node.value<bool>() ? "true" : "false"})
                              : createStringError(Twine("must be true or false") + quotes);
+  if (*flag.without && node.is_boolean())
+    return Values{*node.value<bool>() ? flag.without : flag.choices.front()};
   if (flag.form == Flag::Integer)
     return node.is_integer() ? Expected<Values>(Values{std::to_string(*node.value<int64_t>())})
                              : createStringError(Twine("must be an integer") + quotes);
@@ -278,6 +280,10 @@ static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &
       option->capture_default_str();
   }
   std::vector<std::string> reversed(args.rbegin(), args.rend());
+  for (const Flag &flag : compileFlags())
+    for (std::string &word : reversed)
+      if (*flag.without && word == std::string("--") + flag.name)
+        word += std::string("=") + flag.without;
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp &) {

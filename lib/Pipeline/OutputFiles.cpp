@@ -69,7 +69,7 @@ Error refuseOutput(CompileOptions &options, StringRef command) {
     if (!writes && !asserts && !certifies && flag.name != StringRef("emit"))
       continue;
     if (options.given.count(flag.name) && !options.fromRecipe.count(flag.name))
-      return createStringError(llvm::Twine("--") + flag.name + " " + flag.text(options) +
+      return createStringError(llvm::Twine("--") + flag.name + (*flag.without ? "=" : " ") + flag.text(options) +
                                " changes nothing: " + command +
                                (asserts && command == "fit"
                                     ? " holds plans to --memory-limit alone"
@@ -79,7 +79,7 @@ Error refuseOutput(CompileOptions &options, StringRef command) {
   }
   options.dumpIr.clear();
   options.report.clear();
-  options.certify = false;
+  options.certify = Certify::none;
   options.emit = "exec";
   return Error::success();
 }

@@ -68,7 +68,7 @@ std::string describeRemedies(const CompileOptions &options, const NothingFits &r
         options.remat.budget.text.empty() ? options.memoryLimit : options.remat.budget;
     remedy.options.explainSharding.clear();
     remedy.options.dumpIr.clear();
-    remedy.options.certify = false;
+    remedy.options.certify = Certify::none;
     llvm::raw_null_ostream log;
     auto module = compileTo(Phase::exec, remedy.options, context, log);
     llvm::Expected<CompiledPlan> plan = module ? buildPlan(**module) : module.takeError();
