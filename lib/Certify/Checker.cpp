@@ -6,6 +6,7 @@
 #include "Certify/Checker.h"
 
 #include "Dist/Dist.h"
+#include "Train/Train.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/APSInt.h"
@@ -203,7 +204,9 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
                          << ", and its rule says nothing of padding";
   for (auto [index, fact] : llvm::enumerate(operands))
-    if (fact.type.messages && !isa<dist::ExchangeOp>(op))
+    if ((fact.type.messages && !isa<dist::ExchangeOp>(op)) ||
+        (fact.type.summands && !isa<train::AddOp, dist::PermuteOp>(op)) ||
+        (fact.type.isDiagonal() && !isa<train::ContractionOpInterface>(op)))
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh);
   if (!rule.knowsParts())
     for (auto [index, fact] : llvm::enumerate(operands)) {

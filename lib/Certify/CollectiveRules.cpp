@@ -220,9 +220,15 @@ static LogicalResult permutePieces(dist::PermuteOp op, Moved &x, NewFacts &resul
       return x.refuse("permutes, beside parts along other axes,");
     dim = d;
   }
-  if (!dim || type.chunks || type.rows || (type.terms && type.terms->group != x.group))
+  if ((!dim && !type.summands) || type.chunks || type.rows ||
+      (type.terms && type.terms->group != x.group) ||
+      (type.summands && type.summands->group != x.group))
     return x.refuse("makes no order of axes of");
-  type.setPieces(*dim, type.piecesOf(*dim, x.checker.mesh)->permuted(op.getFrom()), x.checker.mesh);
+  if (dim)
+    type.setPieces(*dim, type.piecesOf(*dim, x.checker.mesh)->permuted(op.getFrom()),
+                   x.checker.mesh);
+  if (type.summands)
+    type.summands = type.summands->permuted(op.getFrom());
   if (type.terms)
     type.terms = type.terms->permuted(op.getFrom());
   results.push_back(x.fact);
@@ -240,7 +246,7 @@ static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &resul
   if (x.fact.offset || x.isOnRoot() || llvm::any_of(before.sum, isInGroup) ||
       llvm::any_of(before.max, isInGroup))
     return x.refuse("permutes the terms of");
-  if (!before.pieces.empty() || before.terms)
+  if (!before.pieces.empty() || before.terms || before.summands)
     return permutePieces(op, x, results);
   Axes group = op.getGroup().on(mesh);
   auto fits = [&](const Distribution &after) {
@@ -280,15 +286,27 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
   Distribution &type = x.fact.type;
   if (shift && (x.isChunked(dim) || !type.dims[dim].empty() || type.rows))
     return x.refuse("takes another device's part of what is divided:");
-  if (failed(x.divide(dim)))
-    return failure();
-  if (shift && count > 1 && !type.isAny(dim)) {
+  auto from = [&] {
     SmallVector<int64_t> from;
     for (int64_t p = 0; p < count; ++p)
       from.push_back((p + shift) % count);
+    return from;
+  };
+  // Of a tensor that is divided along the group in another dimension, for a product of its parts.
+  bool isDivided = llvm::any_of(
+      type.dims, [&](const Axes &axes) { return ArrayRef(axes) == ArrayRef(x.group); });
+  if (isDivided && count > 1 && type.dims[dim].empty() && !type.hasParts() && !type.rows &&
+      !type.isAny(dim) && !type.padding.count(dim) && !x.fact.offset && type.shape[dim] % count == 0) {
+    type.pieces[dim] = Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from());
+    results.push_back(x.fact);
+    return success();
+  }
+  if (failed(x.divide(dim)))
+    return failure();
+  if (shift && count > 1 && !type.isAny(dim)) {
     if (x.fact.offset || type.shape[dim] % count)
       return x.refuse("takes another device's part of");
-    type.setPieces(dim, Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from),
+    type.setPieces(dim, Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from()),
                    checker.mesh);
   }
   results.push_back(x.fact);

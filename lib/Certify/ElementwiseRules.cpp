@@ -118,7 +118,61 @@ static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, 
   return success();
 }
 
+/// A sum over an index of which each device has a block, as the terms of `like`.
+static void divideSum(Fact &fact, const Summands &like, Checker &checker) {
+  for (const SummedIndex &summed : fact.summed) {
+    bool isPartial = llvm::all_of(
+        like.group, [&](unsigned axis) { return llvm::is_contained(fact.type.sum, axis); });
+    int64_t count = checker.mesh.size(summed.axes);
+    if (summed.of != fact.expression || summed.axes != like.group || !isPartial || fact.type.summands)
+      continue;
+    llvm::erase_if(fact.type.sum,
+                   [&](unsigned axis) { return llvm::is_contained(like.group, axis); });
+    Summands own{like.group, termOf(fact.expression, summed.index, count, checker), count};
+    for (int64_t position = 0; position < count; ++position)
+      own.of.emplace_back(count).set(position);
+    fact.type.summands = own;
+  }
+}
+
+/// Some terms of a value and others of it, or the same terms of two values.
+static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &results,
+                                 Checker &checker) {
+  FactList facts(operands);
+  const Summands like = *(facts[0].type.summands ? facts[0] : facts[1]).type.summands;
+  for (auto [index, fact] : llvm::enumerate(facts)) {
+    divideSum(fact, like, checker);
+    if (!fact.type.summands)
+      return checker.refuse(op) << "adds " << Checker::nameOf(op, index) << ", "
+                                << fact.type.str(checker.mesh)
+                                << ", to some terms of a sum, beside all others of them";
+  }
+  Summands x = *facts[0].type.summands, y = *facts[1].type.summands;
+  for (Fact &fact : facts)
+    fact.type.summands.reset();
+  if (facts[0].expression == facts[1].expression) {
+    auto both = x.plus(y);
+    if (!both || facts[0].type != facts[1].type || facts[0].offset || facts[1].offset)
+      return checker.refuse(op) << "adds terms of a sum to others that are not of the same elements and sum, "
+                                   "or are there already";
+    checker.use("sums over devices and microbatches may be reordered");
+    if (!both->isComplete())
+      facts[0].type.summands = both;
+    results.push_back({facts[0].expression, facts[0].type});
+    return success();
+  }
+  if (x.group != y.group || x.count != y.count || x.of != y.of)
+    return checker.refuse(op) << "adds terms of a sum to other ones of another sum";
+  if (failed(addTerms(op, facts, results, checker)))
+    return failure();
+  x.term = checker.make(op, {x.term, y.term}, 0, results[0].expression->shape);
+  results[0].type.summands = x;
+  return success();
+}
+
 static LogicalResult add(train::AddOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (llvm::any_of(operands, [](const Fact &fact) { return fact.type.summands.has_value(); }))
+    return addSummands(op, operands, results, checker);
   FailureOr<bool> isRound = addRound(op, operands, results, checker);
   if (failed(isRound) || *isRound)
     return failure(failed(isRound));

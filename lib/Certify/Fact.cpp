@@ -87,6 +87,7 @@ bool Distribution::isReplicated(unsigned axis) const {
          !llvm::is_contained(root, axis) && !(chunks && chunks->axis == axis) &&
          !(messages && llvm::is_contained(messages->group, axis)) &&
          !(terms && llvm::is_contained(terms->group, axis)) &&
+         !(summands && llvm::is_contained(summands->group, axis)) &&
          llvm::none_of(pieces, [&](auto &of) { return llvm::is_contained(of.second.group, axis); }) &&
          llvm::none_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
 }
@@ -113,6 +114,17 @@ void Distribution::setPieces(int64_t dim, const Pieces &given, const Mesh &mesh)
     dims[dim] = given.group;
   else
     pieces[dim] = given;
+}
+
+bool Distribution::isDiagonal() const {
+  return llvm::any_of(pieces, [&](auto &entry) {
+    return llvm::any_of(entry.second.group, [&](unsigned axis) {
+      return llvm::any_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); }) ||
+             llvm::any_of(pieces, [&](auto &other) {
+               return other.first != entry.first && llvm::is_contained(other.second.group, axis);
+             });
+    });
+  });
 }
 
 bool Distribution::fits(ArrayRef<int64_t> local, const Mesh &mesh) const {
@@ -174,6 +186,8 @@ std::string Distribution::str(const Mesh &mesh) const {
   if (terms)
     os << (terms->kind == Terms::sum ? ", terms of it of some queries and keys"
                                      : ", the softmax over some keys alone");
+  if (summands)
+    os << ", some of " << summands->count << " terms of a sum along " << mesh.str(summands->group);
   if (chunks)
     os << " in " << chunks->count << " chunks of its first " << chunks->dims << " dimensions";
   if (messages)

@@ -74,6 +74,7 @@ struct Distribution {
   /// By dimension, instead of equal parts in order: dims[d] is empty.
   std::map<int64_t, Pieces> pieces;
   std::optional<Terms> terms; ///< if the tensor is not the expression, but some terms of it
+  std::optional<Summands> summands; ///< ... of a sum
   std::optional<Chunks> chunks;
   std::optional<Messages> messages;
 
@@ -89,7 +90,12 @@ struct Distribution {
   /// ... is this; equal parts in order become dims[dim].
   void setPieces(int64_t dim, const Pieces &pieces, const Mesh &mesh);
   /// Whether the tensor is none of a sharding: most ops have no rule for it.
-  bool hasParts() const { return !pieces.empty() || terms || chunks || messages; }
+  bool hasParts() const {
+    return !pieces.empty() || terms || summands || chunks || messages;
+  }
+  /// Whether two dimensions are divided along one axis, the second one in pieces: products alone
+  /// have rules for that.
+  bool isDiagonal() const;
   /// Whether the tensor of a device has this shape, but for dimensions of any extent.
   bool fits(llvm::ArrayRef<int64_t> local, const Mesh &mesh) const;
   /// The extent of dimension `dim` without padding.
@@ -104,8 +110,8 @@ struct Distribution {
   bool operator==(const Distribution &other) const {
     return shape == other.shape && dims == other.dims && sum == other.sum && max == other.max &&
            root == other.root && rows == other.rows && padding == other.padding &&
-           pieces == other.pieces && terms == other.terms && chunks == other.chunks &&
-           messages == other.messages;
+           pieces == other.pieces && terms == other.terms && summands == other.summands &&
+           chunks == other.chunks && messages == other.messages;
   }
   bool operator!=(const Distribution &other) const { return !(*this == other); }
   /// "64x32 sharded [{data}, {}] partial by sum over {tensor}".
@@ -136,12 +142,21 @@ struct Offset {
   explicit operator bool() const { return !terms.empty() || !table.empty(); }
 };
 
+/// Why a value is partial by sum along `axes`: its expression `of` is an op that sums over an index,
+/// of which each device along them has a block, in order.
+struct SummedIndex {
+  const Expression *of;
+  unsigned index;
+  Axes axes;
+};
+
 /// What is known about a value of a rank's program: it is a part of `expression`, held as `type`
 /// says. If there is an offset, integers are those of the expression plus it.
 struct Fact {
   const Expression *expression = nullptr;
   Distribution type;
   Offset offset = {};
+  llvm::SmallVector<SummedIndex, 0> summed = {};
 };
 
 using FactList = llvm::SmallVector<Fact, 4>;

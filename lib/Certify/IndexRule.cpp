@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Certify/IndexRule.h"
 
+#include "Train/Train.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -95,6 +97,10 @@ public:
   LogicalResult readOperands();
   LogicalResult readRows(unsigned o, ArrayRef<unsigned> tensor);
   LogicalResult checkRows();
+  /// Of a sum of products: chooses an index that is summed over, and is divided along the axes along
+  /// which a dimension of the result is divided, or in other pieces than equal parts in order. So
+  /// devices have terms of the result, which the rule of no other op knows.
+  void chooseSummed();
   LogicalResult checkIndices();
   LogicalResult checkPartial();
   LogicalResult checkTerms();
@@ -102,6 +108,14 @@ public:
   LogicalResult checkPadding();
   LogicalResult checkRoots();
   Distributions makeResults() const;
+  std::optional<unsigned> summed; ///< the index that summands are of
+  std::map<unsigned, Axes> divided() const {
+    std::map<unsigned, Axes> result;
+    for (auto &[number, index] : indices)
+      if (index.isReduced && !index.axes.empty() && number != summed)
+        result[number] = index.axes;
+    return result;
+  }
 
 private:
   struct Index {
@@ -112,6 +126,14 @@ private:
     bool isReduced = false;
   };
   std::string str(ArrayRef<unsigned> axes) const { return checker.mesh.str(axes); }
+  /// Divides index `number` along an axis; false if another one is, which is not that of summands.
+  bool take(unsigned axis, unsigned number) {
+    auto [found, isNew] = indexOf.try_emplace(axis, number);
+    if (isNew || found->second != summed || indices[number].isReduced)
+      return isNew;
+    found->second = number;
+    return true;
+  }
   /// Whether an index is one of the three along which rows of choices are numbered.
   bool isOfRows(unsigned number) const {
     return number == block || number == sequence || number == slot;
@@ -137,6 +159,7 @@ private:
   std::optional<Terms> terms;                 ///< of operands
   std::optional<unsigned> sideOfTerms;        ///< the index that is divided along their group
   std::optional<Pieces> partsOfTerms;         ///< ... as it is
+  std::optional<Summands> summands;           ///< of results
   std::optional<Chunks> chunks;               ///< of operands
   SmallVector<unsigned, 4> chunked;           ///< the indices of tokens that chunks have some of
   std::optional<RoutedRows> rows;             ///< of operands
@@ -265,8 +288,41 @@ LogicalResult Application::readOperands() {
   return success();
 }
 
-LogicalResult Application::checkIndices() {
+void Application::chooseSummed() {
+  bool isPlain = llvm::all_of(operands, [](const Fact &fact) {
+    return !fact.type.terms && !fact.type.chunks && !fact.type.rows;
+  });
+  if (!isPlain || rule.max || rule.results.size() != 1 ||
+      !isa<train::ContractionOpInterface>(op))
+    return;
+  auto axesOf = [](const Index &index) { return index.pieces ? index.pieces->group : index.axes; };
   for (auto &[number, index] : indices) {
+    Axes axes = axesOf(index);
+    bool isShared = llvm::any_of(indices, [&](const auto &other) {
+      return !other.second.isReduced && llvm::any_of(axesOf(other.second), [&](unsigned axis) {
+        return llvm::is_contained(axes, axis);
+      });
+    });
+    if (!index.isReduced || axes.empty() || rule.whole.count(number) ||
+        index.logical != index.extent || (!index.pieces && !isShared))
+      continue;
+    summands = Summands::ofBlocks(
+        index.pieces.value_or(Pieces::ofShards(index.axes, index.extent, checker.mesh)),
+        index.extent);
+    if (!summands)
+      continue;
+    summed = number;
+    return;
+  }
+}
+
+LogicalResult Application::checkIndices() {
+  if (summed)
+    for (unsigned axis : summands->group)
+      indexOf[axis] = *summed;
+  for (auto &[number, index] : indices) {
+    if (number == summed)
+      continue;
     if (index.pieces) {
       bool isSummed = index.isReduced && number != sideOfTerms;
       if (rule.whole.count(number) || isSummed || index.pieces->hasZeros())
@@ -274,7 +330,7 @@ LogicalResult Application::checkIndices() {
                                   << Checker::nameOf(op, index.operand) << " in pieces, "
                                   << operands[index.operand].type.str(checker.mesh);
       for (unsigned axis : index.pieces->group)
-        if (auto [other, isNew] = indexOf.try_emplace(axis, number); !isNew)
+        if (!take(axis, number))
           return checker.refuse(op)
                  << "combines two dimensions that are both divided along " << str({axis});
     }
@@ -283,7 +339,7 @@ LogicalResult Application::checkIndices() {
                                 << Checker::nameOf(op, index.operand)
                                 << " whole, which is sharded over " << str(index.axes);
     for (unsigned axis : index.axes)
-      if (auto [other, isNew] = indexOf.try_emplace(axis, number); !isNew)
+      if (!take(axis, number))
         return checker.refuse(op) << "combines two dimensions that are both sharded over "
                                   << str({axis});
   }
@@ -507,7 +563,7 @@ Distributions Application::makeResults() const {
       type.shape.push_back(index.extent);
       type.dims.push_back(index.axes);
       if (index.pieces)
-        type.pieces[type.rank() - 1] = *index.pieces;
+        type.setPieces(type.rank() - 1, *index.pieces, checker.mesh);
       if (index.logical != index.extent)
         type.padding[type.rank() - 1] = {index.logical,
                                          isZeroAt(number) ? std::optional(0.0) : std::nullopt,
@@ -525,12 +581,13 @@ Distributions Application::makeResults() const {
       if (sideOfTerms && !llvm::is_contained(tensor, *sideOfTerms))
         type.terms->side = Terms::none;
     }
+    type.summands = summands;
     if (chunks && llvm::is_contained(tensor, chunked[0]))
       type.chunks = chunks;
     else if (chunks)
       (rule.max ? type.max : type.sum).push_back(*chunks->axis);
     for (auto &[number, index] : indices)
-      if (!llvm::is_contained(tensor, number) && number != sideOfTerms)
+      if (!llvm::is_contained(tensor, number) && number != sideOfTerms && number != summed)
         (rule.max ? type.max : type.sum).append(index.axes);
     llvm::sort(type.sum);
     llvm::sort(type.max);
@@ -540,16 +597,35 @@ Distributions Application::makeResults() const {
 }
 
 FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> facts,
-                                          Checker &checker) const {
-  for (Fact &fact : facts)
+                                          Checker &checker, Summed *found) const {
+  for (Fact &fact : facts) {
     settle(fact, checker);
+    // Equal parts in order may be known as pieces, where another dimension is divided, too.
+    for (const auto &[dim, pieces] : std::map(fact.type.pieces))
+      fact.type.setPieces(dim, pieces, checker.mesh);
+  }
   Application application(*this, op, facts, checker);
-  if (failed(application.readOperands()) || failed(application.checkIndices()) ||
+  if (failed(application.readOperands()))
+    return failure();
+  if (found)
+    application.chooseSummed();
+  if (failed(application.checkIndices()) ||
       failed(application.readChunks()) || failed(application.checkRows()) ||
       failed(application.checkPartial()) || failed(application.checkTerms()) ||
       failed(application.checkRoots()) || failed(application.checkPadding()))
     return failure();
+  if (found) {
+    found->index = application.summed.value_or(0);
+    found->indices = application.divided();
+  }
   return application.makeResults();
+}
+
+const Expression *certify::termOf(const Expression *of, unsigned index, int64_t count,
+                                  Checker &checker) {
+  return checker.make(of->location, "term",
+                      DenseI64ArrayAttr::get(checker.module.getContext(), {index, count}), {of},
+                      of->element, of->shape);
 }
 
 SmallVector<const Expression *> certify::expressionsOf(Facts facts) {
@@ -580,7 +656,8 @@ LogicalResult certify::applyToKnown(IndexRule rule, unsigned index, Operation *o
 LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts operands,
                                  NewFacts &results, Checker &checker, Attribute attributes) {
   FactList facts(operands);
-  FailureOr<Distributions> types = rule.apply(op, facts, checker);
+  IndexRule::Summed summed;
+  FailureOr<Distributions> types = rule.apply(op, facts, checker, &summed);
   if (failed(types))
     return failure();
   if (!attributes)
@@ -603,5 +680,12 @@ LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts ope
   for (auto [index, type] : llvm::enumerate(*types))
     results.push_back(
         {checker.make(op, attributes, expressionsOf(facts), index, type.expressionShape()), type});
+  if (!isa<train::ContractionOpInterface>(op))
+    return success();
+  Fact &result = results.back();
+  if (std::optional<Summands> &summands = result.type.summands)
+    summands->term = termOf(result.expression, summed.index, summands->count, checker);
+  for (auto &[index, axes] : summed.indices)
+    result.summed.push_back({result.expression, index, axes});
   return success();
 }

@@ -55,8 +55,24 @@ struct IndexRule {
 
   /// What the results are, for operands that may be pinned.
   llvm::FailureOr<Distributions> apply(mlir::Operation *op, llvm::MutableArrayRef<Fact> operands,
-                                       Checker &checker) const;
+                                       Checker &checker) const {
+    return apply(op, operands, checker, nullptr);
+  }
+
+private:
+  friend llvm::LogicalResult applyRule(const IndexRule &, mlir::Operation *, Facts, NewFacts &, Checker &,
+                                       mlir::Attribute);
+  /// The indices that the first result is a sum over, of which devices have a block each.
+  struct Summed {
+    std::map<unsigned, Axes> indices;
+    unsigned index = 0; ///< that of the summands, if the result has some
+  };
+  llvm::FailureOr<Distributions> apply(mlir::Operation *op, llvm::MutableArrayRef<Fact> operands,
+                                       Checker &checker, Summed *summed) const;
 };
+
+/// The terms of a sum `of` over an index: the op of one block of it.
+const Expression *termOf(const Expression *of, unsigned index, int64_t count, Checker &checker);
 
 /// Applies the rule and makes expressions of the op with its own attributes.
 llvm::LogicalResult applyRule(const IndexRule &rule, mlir::Operation *op, Facts operands,

@@ -285,3 +285,43 @@ std::string Terms::flaw(const std::optional<Pieces> &parts) const {
   }
   return "";
 }
+
+//===--- terms of a sum -----------------------------------------------------===//
+
+std::optional<Summands> Summands::ofBlocks(const Pieces &blocks, int64_t extent) {
+  auto spans = blocks.single();
+  int64_t size = spans ? spans->front().size : 0;
+  if (size == 0 || extent % size)
+    return {};
+  Summands summands{blocks.group, nullptr, extent / size};
+  for (const Span &span : *spans) {
+    if (span.size != size || span.first % size || span.first + size > extent ||
+        (size > 1 && span.stride != 1))
+      return {};
+    summands.of.emplace_back(summands.count).set(span.first / size);
+  }
+  return summands;
+}
+
+std::optional<Summands> Summands::plus(const Summands &other) const {
+  if (group != other.group || term != other.term || count != other.count)
+    return {};
+  Summands result = *this;
+  for (auto [own, more] : llvm::zip_equal(result.of, other.of)) {
+    if (own.anyCommon(more))
+      return {};
+    own |= more;
+  }
+  return result;
+}
+
+Summands Summands::permuted(ArrayRef<int64_t> from) const {
+  Summands result = *this;
+  for (auto [own, device] : llvm::zip_equal(result.of, from))
+    own = of[device];
+  return result;
+}
+
+bool Summands::isComplete() const {
+  return llvm::all_of(of, [](const llvm::BitVector &terms) { return terms.all(); });
+}

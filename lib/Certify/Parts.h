@@ -24,6 +24,7 @@ namespace meshwright::certify {
 
 using dist::Axes;
 using dist::Mesh;
+struct Expression;
 
 /// The indices first, first + stride, .. of a dimension; zeros, at none of its indices, where
 /// `first` is below 0.
@@ -110,6 +111,28 @@ struct Terms {
            of == other.of;
   }
   bool operator!=(const Terms &other) const { return !(*this == other); }
+};
+
+/// The value is the sum of `count` terms, and a device has the sum of some of them, by its position
+/// along `group`. What the terms are is an expression of a term's number, so that the terms of two
+/// tensors are the same ones where these are equal.
+struct Summands {
+  Axes group;
+  const Expression *term = nullptr;
+  int64_t count = 0;
+  std::vector<llvm::BitVector> of = {};
+
+  /// Of a sum over an index that is divided into blocks, of which each device has one: none if these
+  /// are no equal blocks.
+  static std::optional<Summands> ofBlocks(const Pieces &blocks, int64_t extent);
+  /// The terms of both; none if a device would have one twice, or if these are not terms of one value.
+  std::optional<Summands> plus(const Summands &other) const;
+  Summands permuted(llvm::ArrayRef<int64_t> from) const;
+  /// Whether each device has all of them.
+  bool isComplete() const;
+  bool operator==(const Summands &other) const {
+    return group == other.group && term == other.term && count == other.count && of == other.of;
+  }
 };
 
 /// The elements of the first `dims` dimensions that a device has, in row-major order, are divided

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Certify/Loops.h"
 #include "Certify/Rule.h"
 
 #include "Train/Train.h"
@@ -491,6 +492,28 @@ static bool withParts(Distribution &choice, const Distribution &x, const Mesh &m
   return true;
 }
 
+/// The first dimension as two, or two as one, which no axis divides: all others stay as they are.
+static std::optional<Fact> reshapeFront(train::ReshapeOp op, const Fact &x, Checker &checker) {
+  ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
+  ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
+  bool isMerged = before.size() > after.size();
+  ArrayRef<int64_t> split = isMerged ? before : after, merged = isMerged ? after : before;
+  if (split.size() != merged.size() + 1 || split.size() < 2 || merged[0] != split[0] * split[1] ||
+      split.drop_front(2) != merged.drop_front() || x.type.hasParts() ||
+      llvm::is_contained(x.type.shape, anyExtent))
+    return {};
+  Fact made = x;
+  for (ArrayRef<int64_t> old = before.take_front(isMerged ? 2 : 1); int64_t extent : old) {
+    if (!made.type.dims[0].empty() || made.type.padding.count(0) || made.type.shape[0] != extent)
+      return {};
+    made.type.eraseFront();
+  }
+  for (int64_t extent : llvm::reverse(after.take_front(isMerged ? 1 : 2)))
+    made.type.insertFront(extent);
+  made.expression = reshaped(x.expression, made.type.expressionShape(), checker);
+  return made;
+}
+
 static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results,
                              Checker &checker) {
   FactList operands(facts);
@@ -527,7 +550,9 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
   StringRef name = op->getName().getStringRef();
-  std::optional<Fact> first, stripes = reshapeStripes(op, operands[0], checker);
+  std::optional<Fact> first, stripes = reshapeStripes(op, operands[0], checker),
+                             front = reshapeFront(op, operands[0], checker);
+  bool hasLike = false;
   const Distribution parts = type;
   if (failed(withoutParts(op, operands[0], checker)))
     return failure();
@@ -547,6 +572,7 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
                                  : checker.proof.expressions.find(op.getLoc(), name, {}, {source},
                                                                   0, source->element, shape);
       bool isLike = checker.hasLike(name, source, shape);
+      hasLike |= isLike;
       if (!first || known || isLike)
         first = {known ? known : source, choice};
       if (!known)
@@ -555,6 +581,11 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
       results.push_back(*first);
       return success();
     }
+  }
+  if (front && !hasLike) {
+    checker.proof.kernels.insert(name.str());
+    results.push_back(*front);
+    return success();
   }
   if (stripes) {
     results.push_back(*stripes);

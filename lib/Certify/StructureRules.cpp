@@ -11,13 +11,16 @@
 // is that expression, with the carried values of that iteration: whether a program keeps
 // a value for the backward or recomputes it makes no difference.
 //
-// A loop of one iteration is its body.
+// A loop of one iteration is its body, and one over groups of iterations is a loop over all of
+// them (Groups.h).
 //
 // A loop over rounds adds something to its carried values in each of them. Its iterations
 // are the positions along an axis of their own, over which the tensors of rows in its
 // body are sharded, and what it adds is partial. So is a loop over chunks of tokens.
 //
 //===----------------------------------------------------------------------===//
+#include "Certify/Groups.h"
+#include "Certify/Loops.h"
 #include "Certify/Rule.h"
 
 #include "Dist/Dist.h"
@@ -70,11 +73,17 @@ public:
         shared(operands.slice(initial.size() + each.size(), op.getShared().size())) {
     if (op.getTimes())
       (train::isOverMicrobatches(op) ? microbatches : times) = operands.back();
+    if (callee && !isOverChunks())
+      groups = Groups::of(op, callee);
   }
 
   LogicalResult certify(NewFacts &results);
 
 private:
+  /// How many iterations there are, of all groups.
+  int64_t count() { return groups ? groups->count() : int64_t(op.getCount()); }
+  /// What an iteration takes of sliced operand `index`.
+  FailureOr<Fact> slice(unsigned index);
   /// Runs the body on carried values; pushes what it returns.
   LogicalResult run(Facts carried, NewFacts &produced);
   /// A constant that follows a value that is none is held as that is: parts of a constant are that
@@ -86,6 +95,11 @@ private:
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
   LogicalResult prove(NewFacts &results);
+  /// What the loop stacks of result `index` of its body.
+  FailureOr<Fact> stackResult(unsigned index, const Fact &fact, const Expression *loop,
+                              Facts carried);
+  /// A stack of a value at all iterations.
+  Fact stackOfAll(const Fact &fact, const Expression *loop);
   Fact unchangedFact(const Fact &before, const Distribution &type);
   /// Of one iteration: its body.
   LogicalResult runOnce(NewFacts &results);
@@ -110,119 +124,13 @@ private:
   int64_t level;
   func::FuncOp callee;
   Facts initial, each, shared;
+  std::optional<Groups> groups;     ///< of iterations, if the loop is over them
   std::optional<Fact> times;        ///< of rounds
   std::optional<Fact> microbatches; ///< how many a step has, if that is its input
   Distributions types;
   std::set<unsigned> unchanged; ///< carried values of a loop over rounds
 };
-
-/// What an iteration of a loop computes, as an expression of the iteration with the same number of
-/// any loop.
-class StackSlice {
-public:
-  StackSlice(const Expression *loop, Checker &checker) : checker(checker), loop(loop) {}
-  const Expression *replace(const Expression *x);
-
-private:
-  const Expression *make(const Expression *like, Attribute attributes, Operands operands) {
-    return checker.proof.expressions.get(like->location, like->name, attributes, operands,
-                                         like->result, like->element, like->shape);
-  }
-  Checker &checker;
-  const Expression *loop;
-  llvm::DenseMap<const Expression *, const Expression *> replaced;
-};
 } // namespace
-
-static constexpr StringRef loopName = "loop", stackName = "stack", eachName = "each",
-                           argumentName = "argument", iterationName = "iteration",
-                           firstName = "first iteration";
-
-/// What a loop stacks of `value`, one of its body's. Its carried values at the iterations are stacks of
-/// their own: with slices of those, any loop makes the same stack, so that a loop may be two loops.
-static const Expression *stackOf(const Expression *loop, const Expression *value,
-                                 ArrayRef<int64_t> shape, Checker &checker);
-
-/// The level of a loop's body and the number of its iterations.
-static std::pair<int64_t, int64_t> bodyOf(const Expression *loop) {
-  ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>(loop->attributes).asArrayRef();
-  return {numbers[0], numbers[1]};
-}
-
-/// Whether nothing in an expression belongs to a body at `level` that is around it: a loop at this
-/// level or outside of it has bodies of its own, as what it stacks is in, and slices are of what is
-/// computed before.
-static bool isClosed(const Expression *x, int64_t level) {
-  const Expression *loop = x->name == stackName ? x->operands[0] : x;
-  return (loop->name == loopName && bodyOf(loop).first <= level) ||
-         (x->name == eachName && cast<DenseI64ArrayAttr>(x->attributes)[0] == level);
-}
-
-const Expression *StackSlice::replace(const Expression *x) {
-  auto [found, isNew] = replaced.try_emplace(x, x);
-  if (!isNew)
-    return found->second;
-  const Expression *result = x;
-  int64_t level = bodyOf(loop).first;
-  if (x->name == argumentName) {
-    if (cast<DenseI64ArrayAttr>(x->attributes)[0] == level) {
-      Shape shape = x->shape;
-      shape.insert(shape.begin(), bodyOf(loop).second);
-      result = checker.proof.expressions.get(
-          x->location, eachName, DenseI64ArrayAttr::get(checker.module.getContext(), level),
-          {stackOf(loop, x, shape, checker)}, 0, x->element, x->shape);
-    }
-  } else if (!isClosed(x, level)) {
-    SmallVector<const Expression *> operands;
-    for (const Expression *operand : x->operands)
-      operands.push_back(replace(operand));
-    if (ArrayRef(operands) != ArrayRef(x->operands))
-      result = make(x, x->attributes, operands);
-  }
-  return replaced[x] = result;
-}
-
-static const Expression *stackOf(const Expression *loop, const Expression *value,
-                                 ArrayRef<int64_t> shape, Checker &checker) {
-  auto [level, count] = bodyOf(loop);
-  bool isCarried = value->name == argumentName &&
-                   cast<DenseI64ArrayAttr>(value->attributes)[0] == level;
-  if (!isCarried) {
-    value = StackSlice(loop, checker).replace(value);
-    loop = checker.make(value->location, loopName,
-                        DenseI64ArrayAttr::get(checker.module.getContext(), {level, count, 0, 0}),
-                        {}, NoneType::get(checker.module.getContext()), {});
-  }
-  return checker.proof.expressions.get(value->location, stackName, {}, {loop, value}, 0,
-                                       value->element, shape);
-}
-
-/// With a dimension of one element more or less in front.
-static const Expression *reshaped(const Expression *x, ArrayRef<int64_t> shape, Checker &checker) {
-  if (std::optional<double> constant = fillOf(x))
-    return checker.fill(x->location, *constant, x->element, shape.size());
-  StringRef name = train::ReshapeOp::getOperationName();
-  const Expression *source = x->name == name ? x->operands[0] : x;
-  return source->shape == shape
-             ? source
-             : checker.make(x->location, name, {}, {source}, source->element, shape);
-}
-
-/// The part that iteration i, at level `level`, takes of a stack.
-static const Expression *sliceOf(const Expression *stack, int64_t level, int64_t count,
-                                 ArrayRef<int64_t> shape, Location location, Checker &checker) {
-  if (std::optional<double> constant = fillOf(stack))
-    return checker.fill(location, *constant, stack->element, shape.size());
-  if (count == 1)
-    return reshaped(stack, shape, checker);
-  if (stack->name == stackName && bodyOf(stack->operands[0]) == std::pair(level, count)) {
-    checker.use("a value that is kept for the backward is equal to one that is recomputed");
-    return StackSlice(stack->operands[0], checker).replace(stack->operands[1]);
-  }
-  return checker.make(location, eachName,
-                      DenseI64ArrayAttr::get(checker.module.getContext(), level), {stack},
-                      stack->element, shape);
-}
 
 /// Entry `number` of a stack.
 static FailureOr<Fact> entryOf(Operation *op, unsigned operand, const Fact &stack, int64_t number,
@@ -280,44 +188,65 @@ static LogicalResult take(dist::TakeOp op, Facts operands, NewFacts &results, Ch
   return success();
 }
 
+FailureOr<Fact> Loop::slice(unsigned index) {
+  Fact whole = each[index];
+  if (whole.type.chunks) {
+    whole.type.chunks->axis = checker.rounds.back().axis;
+    return whole;
+  }
+  if (groups && groups->isCheckpoint(index))
+    return whole;
+  auto refuse = [&] {
+    return checker.refuse(op) << "takes slices of " << Checker::nameOf(op, initial.size() + index)
+                              << ", which is " << whole.type.str(checker.mesh);
+  };
+  if (groups) {
+    auto merged = groups->merged(whole, checker);
+    if (!merged)
+      return refuse();
+    whole = *merged;
+  }
+  if (whole.type.rank() == 0 || !whole.type.dims[0].empty() || whole.offset ||
+      whole.type.padding.count(0) ||
+      (whole.type.rows && whole.type.rows->blockDim &&
+       std::min(*whole.type.rows->blockDim, *whole.type.rows->slotDim) == 0))
+    return refuse();
+  Fact slice = whole;
+  slice.type.eraseFront();
+  if (slice.type.rows) {
+    slice.type.rows = slice.type.rows->shifted(-1);
+    const Expression *&routing = slice.type.rows->routing;
+    routing = sliceOf(routing, level, count(), ArrayRef(routing->shape).drop_front(), op.getLoc(),
+                      checker);
+  }
+  slice.expression = sliceOf(whole.expression, level, count(), slice.type.expressionShape(),
+                             op.getLoc(), checker);
+  return slice;
+}
+
 LogicalResult Loop::run(Facts carried, NewFacts &produced) {
-  FactList arguments;
+  FactList arguments, slices;
+  for (unsigned index = 0; index < each.size(); ++index) {
+    auto fact = slice(index);
+    if (failed(fact))
+      return failure();
+    slices.push_back(*fact);
+  }
+  llvm::SaveAndRestore nested(checker.depth, checker.depth + 1);
+  if (groups)
+    return groups->run(level, carried, slices, shared, produced, checker);
   if (op.getIndexed())
     arguments.push_back(
         {checker.make(op.getLoc(), op.getCount() == 1 ? firstName : iterationName, numbers(level),
                       {}, IntegerType::get(op.getContext(), 32), {}),
          {}});
   llvm::append_range(arguments, carried);
-  for (auto [index, whole] : llvm::enumerate(each)) {
-    Fact slice = whole;
-    if (whole.type.chunks) {
-      slice.type.chunks->axis = checker.rounds.back().axis;
-      arguments.push_back(slice);
-      continue;
-    }
-    if (whole.type.rank() == 0 || !whole.type.dims[0].empty() || whole.offset ||
-        whole.type.padding.count(0) ||
-        (whole.type.rows && whole.type.rows->blockDim &&
-         std::min(*whole.type.rows->blockDim, *whole.type.rows->slotDim) == 0))
-      return checker.refuse(op) << "takes slices of " << Checker::nameOf(op, initial.size() + index)
-                                << ", which is " << whole.type.str(checker.mesh);
-    slice.type.eraseFront();
-    if (slice.type.rows) {
-      slice.type.rows = slice.type.rows->shifted(-1);
-      const Expression *&routing = slice.type.rows->routing;
-      routing = sliceOf(routing, level, op.getCount(), ArrayRef(routing->shape).drop_front(),
-                        op.getLoc(), checker);
-    }
-    slice.expression = sliceOf(whole.expression, level, op.getCount(), slice.type.expressionShape(),
-                               op.getLoc(), checker);
-    arguments.push_back(slice);
-  }
+  llvm::append_range(arguments, slices);
   llvm::append_range(arguments, shared);
-  llvm::SaveAndRestore nested(checker.depth, checker.depth + 1);
   if (failed(checker.run(callee, arguments, produced)))
     return failure();
   for (auto [index, fact] : llvm::enumerate(produced))
-    if (fact.type.terms || !fact.type.pieces.empty() || fact.type.messages ||
+    if (fact.type.terms || fact.type.summands || !fact.type.pieces.empty() || fact.type.messages ||
         (fact.type.chunks && (!isOverChunks() || index < carried.size())))
       return checker.refuse(op) << "has a body that returns " << fact.type.str(checker.mesh)
                                 << " as result " << index;
@@ -421,7 +350,7 @@ LogicalResult Loop::certify(NewFacts &results) {
   if (checker.unrolls && train::roleOf(op) == train::Role::Microbatch && !isSum() && !microbatches)
     return unroll(results);
   if (!isSum())
-    return op.getCount() == 1 ? runOnce(results) : prove(results);
+    return count() == 1 ? runOnce(results) : prove(results);
   FailureOr<Rounds> rounds = Rounds{level, unsigned(checker.mesh.axes.size()), nullptr};
   if (isOverChunks() && failed(checkChunks()))
     return failure();
@@ -519,64 +448,69 @@ LogicalResult Loop::prove(NewFacts &results) {
   if (microbatches)
     operands.push_back(microbatches->expression);
   const Expression *loop = checker.make(
-      op.getLoc(), loopName,
-      numbers({level, int64_t(op.getCount()), op.getReverse(), int64_t(carried.size())}), operands,
-      NoneType::get(op.getContext()), {});
+      op.getLoc(), loopName, numbers({level, count(), op.getReverse(), int64_t(carried.size())}),
+      operands, NoneType::get(op.getContext()), {});
+  if (groups)
+    checker.use("a loop over groups of iterations is a loop over all of them");
   for (auto [index, fact] : llvm::enumerate(produced)) {
-    Distribution type = fact.type;
     if (index >= carried.size()) {
-      if (fact.offset)
-        return checker.refuse(op) << "stacks numbers that count from the device's own offset";
-      if (std::optional<double> constant = fillOf(fact.expression)) {
-        type.insertFront(anyExtent);
-        results.push_back(
-            {checker.fill(op.getLoc(), *constant, fact.expression->element, type.rank()), type});
-        continue;
-      }
-      // All slices of a tensor are that tensor.
-      if (fact.expression->name == eachName && fact.expression->attributes == numbers(level)) {
-        const Expression *whole = fact.expression->operands[0];
-        type.insertFront(whole->shape[0]);
-        if (!type.rows && type.expressionShape() == whole->shape) {
-          results.push_back({whole, type});
-          continue;
-        }
-        type = fact.type;
-      }
-      type.insertFront(op.getCount());
-      if (type.rows) {
-        const Expression *routing = type.rows->routing;
-        Shape shape = routing->shape;
-        shape.insert(shape.begin(), op.getCount());
-        type.rows = type.rows->shifted(1);
-        type.rows->routing = stackOf(loop, routing, shape, checker);
-      }
-      results.push_back({stackOf(loop, fact.expression, type.expressionShape(), checker), type});
+      auto stack = stackResult(index, fact, loop, carried);
+      if (failed(stack))
+        return failure();
+      results.push_back(*stack);
       continue;
     }
     if (fact.expression == carried[index].expression) {
-      results.push_back(unchangedFact(initial[index], type));
+      results.push_back(unchangedFact(initial[index], fact.type));
       continue;
     }
     results.push_back({checker.make(op.getLoc(), "after loop", numbers(int64_t(index)), {loop},
-                                    fact.expression->element, type.expressionShape()),
-                       type});
+                                    fact.expression->element, fact.type.expressionShape()),
+                       fact.type});
   }
   return success();
 }
 
-/// Whether an expression differs between iterations of the loop at `level`.
-static bool dependsOn(int64_t level, const Expression *x,
-                      llvm::SmallPtrSetImpl<const Expression *> &seen) {
-  if (!seen.insert(x).second)
-    return false;
-  if ((x->name == argumentName || x->name == eachName || x->name == iterationName ||
-       x->name == accumulatedName) &&
-      cast<DenseI64ArrayAttr>(x->attributes)[0] == level)
-    return true;
-  if (isClosed(x, level))
-    return false;
-  return llvm::any_of(x->operands, [&](auto *operand) { return dependsOn(level, operand, seen); });
+FailureOr<Fact> Loop::stackResult(unsigned index, const Fact &fact, const Expression *loop,
+                                  Facts carried) {
+  if (fact.offset)
+    return checker.refuse(op) << "stacks numbers that count from the device's own offset";
+  if (groups) {
+    if (auto start = groups->startOf(index)) {
+      if (carried[*start].type.rows)
+        return checker.refuse(op) << "stacks carried value " << *start << ", "
+                                  << carried[*start].type.str(checker.mesh)
+                                  << ", where groups begin";
+      return groups->starts(loop, carried[*start], checker);
+    }
+    return groups->divided(stackOfAll(fact, loop), checker);
+  }
+  return stackOfAll(fact, loop);
+}
+
+Fact Loop::stackOfAll(const Fact &fact, const Expression *loop) {
+  Distribution type = fact.type;
+  if (std::optional<double> constant = fillOf(fact.expression)) {
+    type.insertFront(anyExtent);
+    return {checker.fill(op.getLoc(), *constant, fact.expression->element, type.rank()), type};
+  }
+  // All slices of a tensor are that tensor.
+  if (fact.expression->name == eachName && fact.expression->attributes == numbers(level)) {
+    const Expression *whole = fact.expression->operands[0];
+    type.insertFront(whole->shape[0]);
+    if (!type.rows && type.expressionShape() == whole->shape)
+      return {whole, type};
+    type = fact.type;
+  }
+  type.insertFront(count());
+  if (type.rows) {
+    const Expression *routing = type.rows->routing;
+    Shape shape = routing->shape;
+    shape.insert(shape.begin(), count());
+    type.rows = type.rows->shifted(1);
+    type.rows->routing = stackOf(loop, routing, shape, checker);
+  }
+  return {stackOf(loop, fact.expression, type.expressionShape(), checker), type};
 }
 
 FailureOr<Rounds> Loop::readRounds(const Fact &number) {
@@ -619,8 +553,7 @@ LogicalResult Loop::sumRounds(FactList &produced, NewFacts &results) {
   for (auto [index, fact] : llvm::enumerate(produced)) {
     const Expression *sum = fact.expression;
     if (index >= initial.size()) {
-      llvm::SmallPtrSet<const Expression *, 16> seen;
-      if (!fact.type.chunks || dependsOn(level, sum, seen))
+      if (!fact.type.chunks || dependsOn(level, sum))
         return checker.refuse(op) << "stacks " << fact.type.str(checker.mesh)
                                   << ", which is no chunk of tokens";
       results.push_back(fact);
@@ -632,9 +565,8 @@ LogicalResult Loop::sumRounds(FactList &produced, NewFacts &results) {
       continue;
     }
     Attribute carried = numbers({level, int64_t(index)});
-    llvm::SmallPtrSet<const Expression *, 16> seen;
     if (sum->name != accumulatedName || sum->attributes != carried ||
-        dependsOn(level, sum->operands[0], seen))
+        dependsOn(level, sum->operands[0]))
       return checker.refuse(op) << "makes something else of carried value " << index
                                 << " than it and the sum of what rounds add, by " << sum->name;
     if (!isZero(initial[index].expression))

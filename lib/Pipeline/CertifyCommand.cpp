@@ -58,15 +58,19 @@ public:
       return;
     reached = *phase;
     if (reached == Phase::local || (reached == last && !hasServers(module))) {
+      // An error says what is proved already.
+      ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+        if (certificate && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          diagnostic.attachNote()
+              << "the program that dist-partition made, at phase local, is proved; "
+                 "--certify=local proves that alone";
+        return failure();
+      });
       auto made = certify::certify(*global, module);
-      if (succeeded(made)) {
+      if (succeeded(made))
         certificate = *made;
-      } else {
-        if (certificate)
-          module.getContext()->getDiagEngine().emit(module.getLoc(), DiagnosticSeverity::Note)
-              << "the program that dist-partition made, at phase local, is proved; --certify=local proves that alone";
+      else
         global = {};
-      }
     }
     if (reached == last && certificate && global)
       report();
