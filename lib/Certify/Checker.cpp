@@ -206,7 +206,7 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
   for (auto [index, fact] : llvm::enumerate(operands))
     if ((fact.type.messages && !isa<dist::ExchangeOp>(op)) ||
         (fact.type.summands && !isa<train::AddOp, dist::PermuteOp>(op)) ||
-        (fact.type.isDiagonal() && !isa<train::ContractionOpInterface>(op)))
+        (fact.type.isDiagonal() && !isa<train::ContractionOpInterface, dist::ConcatOp>(op)))
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh);
   if (!rule.knowsParts())
     for (auto [index, fact] : llvm::enumerate(operands)) {

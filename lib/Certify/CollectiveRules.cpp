@@ -216,7 +216,9 @@ static LogicalResult permutePieces(dist::PermuteOp op, Moved &x, NewFacts &resul
           return llvm::is_contained(x.group, axis);
         }))
       continue;
-    if (dim || pieces->group != x.group)
+    bool hasAll = llvm::all_of(
+        x.group, [&](unsigned axis) { return llvm::is_contained(pieces->group, axis); });
+    if (dim || !hasAll)
       return x.refuse("permutes, beside parts along other axes,");
     dim = d;
   }
@@ -225,8 +227,10 @@ static LogicalResult permutePieces(dist::PermuteOp op, Moved &x, NewFacts &resul
       (type.summands && type.summands->group != x.group))
     return x.refuse("makes no order of axes of");
   if (dim)
-    type.setPieces(*dim, type.piecesOf(*dim, x.checker.mesh)->permuted(op.getFrom()),
-                   x.checker.mesh);
+    type.setPieces(
+        *dim,
+        type.piecesOf(*dim, x.checker.mesh)->permuted(op.getFrom(), x.group, x.checker.mesh),
+        x.checker.mesh);
   if (type.summands)
     type.summands = type.summands->permuted(op.getFrom());
   if (type.terms)
@@ -279,41 +283,59 @@ static LogicalResult permute(dist::PermuteOp op, Facts operands, NewFacts &resul
   return permutePieces(op, x, results);
 }
 
+/// Of parts that come one after the other, the t-th one is that of the device t ranks further.
+static SmallVector<int64_t> ranksFurther(int64_t shift, int64_t count) {
+  SmallVector<int64_t> from;
+  for (int64_t p = 0; p < count; ++p)
+    from.push_back((p + shift) % count);
+  return from;
+}
+
 /// The device's own part, or that of the device `shift` ranks further.
 static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
   Moved x(op, 0, op.getGroup(), operands, checker);
   int64_t dim = op.getDim(), shift = op.getShift(), count = checker.mesh.size(x.group);
   Distribution &type = x.fact.type;
-  if (shift && (x.isChunked(dim) || !type.dims[dim].empty() || type.rows))
-    return x.refuse("takes another device's part of what is divided:");
-  auto from = [&] {
-    SmallVector<int64_t> from;
-    for (int64_t p = 0; p < count; ++p)
-      from.push_back((p + shift) % count);
-    return from;
-  };
-  // Of a tensor that is divided along the group in another dimension, for a product of its parts.
-  bool isDivided = llvm::any_of(
-      type.dims, [&](const Axes &axes) { return ArrayRef(axes) == ArrayRef(x.group); });
-  if (isDivided && count > 1 && type.dims[dim].empty() && !type.hasParts() && !type.rows &&
-      !type.isAny(dim) && !type.padding.count(dim) && !x.fact.offset && type.shape[dim] % count == 0) {
-    type.pieces[dim] = Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from());
+  auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
+  // A tensor that is divided along the group in another dimension has parts for a product of them.
+  bool isDiagonal = llvm::any_of(type.dims, [&](const Axes &axes) {
+    return &axes != &type.dims[dim] && llvm::any_of(axes, isInGroup);
+  });
+  if (!isDiagonal && (!shift || type.isAny(dim) || type.dims[dim].empty())) {
+    if (shift && (x.isChunked(dim) || type.rows))
+      return x.refuse("takes another device's part of what is divided:");
+    if (failed(x.divide(dim)))
+      return failure();
+    if (shift && count > 1 && !type.isAny(dim)) {
+      if (x.fact.offset || type.shape[dim] % count)
+        return x.refuse("takes another device's part of");
+      type.setPieces(dim,
+                     Pieces::ofShards(x.group, type.shape[dim], checker.mesh)
+                         .permuted(ranksFurther(shift, count)),
+                     checker.mesh);
+    }
     results.push_back(x.fact);
     return success();
   }
-  if (failed(x.divide(dim)))
-    return failure();
-  if (shift && count > 1 && !type.isAny(dim)) {
-    if (x.fact.offset || type.shape[dim] % count)
-      return x.refuse("takes another device's part of");
-    type.setPieces(dim, Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from()),
-                   checker.mesh);
-  }
+  Axes all = type.dims[dim];
+  all.append(x.group);
+  if (llvm::any_of(type.dims[dim], isInGroup) || llvm::any_of(type.sum, isInGroup) ||
+      llvm::any_of(type.max, isInGroup) || x.isOnRoot() || type.hasParts() || type.rows ||
+      x.fact.offset || type.isAny(dim) || type.padding.count(dim) ||
+      type.shape[dim] % checker.mesh.size(all))
+    return x.refuse("takes another device's part of what is divided:");
+  Pieces pieces = Pieces::ofShards(all, type.shape[dim], checker.mesh)
+                      .permuted(ranksFurther(shift, count), x.group, checker.mesh);
+  type.dims[dim].clear();
+  if (isDiagonal)
+    type.pieces[dim] = pieces;
+  else
+    type.setPieces(dim, pieces, checker.mesh);
   results.push_back(x.fact);
   return success();
 }
 
-/// Parts in the order in which they came: the t-th one is that of the device t ranks further.
+/// Parts in the order in which they came.
 static LogicalResult concat(dist::ConcatOp op, Facts operands, NewFacts &results,
                             Checker &checker) {
   int64_t dim = op.getDim();
@@ -324,16 +346,21 @@ static LogicalResult concat(dist::ConcatOp op, Facts operands, NewFacts &results
     if (x.fact.offset || type.chunks || type.terms || type.rows ||
         int64_t(operands.size()) != count)
       return x.refuse("puts together");
-    if (!type.isAny(dim)) {
-      SmallVector<int64_t> from;
-      for (int64_t p = 0; p < count; ++p)
-        from.push_back((p + t) % count);
-      if (type.shape[dim] % count ||
-          type.piecesOf(dim, checker.mesh) !=
-              Pieces::ofShards(x.group, type.shape[dim], checker.mesh).permuted(from))
+    if (!type.isAny(dim) && count > 1) {
+      auto parts = type.piecesOf(dim, checker.mesh);
+      size_t last = x.group.size();
+      if (!parts || parts->group.size() < last ||
+          ArrayRef(parts->group).take_back(last) != ArrayRef(x.group) ||
+          type.shape[dim] % checker.mesh.size(parts->group) ||
+          *parts != Pieces::ofShards(parts->group, type.shape[dim], checker.mesh)
+                        .permuted(ranksFurther(t, count), x.group, checker.mesh))
         return x.refuse("puts, as the part of the device ") << ", " << t << " ranks further";
       type.pieces.erase(dim);
-      type.dims[dim].clear();
+      type.dims[dim].assign(parts->group.begin(), parts->group.end() - last);
+      // What is in order, and was in pieces because two dimensions were divided.
+      if (!type.isDiagonal())
+        for (const auto &[other, pieces] : std::map(type.pieces))
+          type.setPieces(other, pieces, checker.mesh);
     }
     if (t == 0) {
       results.push_back(x.fact);

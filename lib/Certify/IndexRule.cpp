@@ -97,10 +97,10 @@ public:
   LogicalResult readOperands();
   LogicalResult readRows(unsigned o, ArrayRef<unsigned> tensor);
   LogicalResult checkRows();
-  /// Of a sum of products: chooses an index that is summed over, and is divided along the axes along
-  /// which a dimension of the result is divided, or in other pieces than equal parts in order. So
-  /// devices have terms of the result, which the rule of no other op knows.
-  void chooseSummed();
+  /// Of a sum of products: two indices may be divided along one axis. If one of them is summed over,
+  /// or in other pieces than equal parts in order, devices have terms of the result, which the rules
+  /// of few other ops know.
+  void divideProduct();
   LogicalResult checkIndices();
   LogicalResult checkPartial();
   LogicalResult checkTerms();
@@ -126,12 +126,17 @@ private:
     bool isReduced = false;
   };
   std::string str(ArrayRef<unsigned> axes) const { return checker.mesh.str(axes); }
-  /// Divides index `number` along an axis; false if another one is, which is not that of summands.
+  /// Divides index `number` along an axis; false if another one is, and both may not be.
   bool take(unsigned axis, unsigned number) {
     auto [found, isNew] = indexOf.try_emplace(axis, number);
-    if (isNew || found->second != summed || indices[number].isReduced)
-      return isNew;
-    found->second = number;
+    if (isNew)
+      return true;
+    bool isOfSummands = found->second == summed;
+    if (!isProduct || indices[number].isReduced ||
+        (!isOfSummands && indices[found->second].isReduced) || !shared.insert(axis).second)
+      return false;
+    if (!isOfSummands)
+      diagonal.insert(number);
     return true;
   }
   /// Whether an index is one of the three along which rows of choices are numbered.
@@ -159,6 +164,9 @@ private:
   std::optional<Terms> terms;                 ///< of operands
   std::optional<unsigned> sideOfTerms;        ///< the index that is divided along their group
   std::optional<Pieces> partsOfTerms;         ///< ... as it is
+  bool isProduct = false;                     ///< of which two indices may be divided along an axis
+  std::set<unsigned> shared;                  ///< the axes along which two are
+  std::set<unsigned> diagonal;                ///< the second one of two that results have
   std::optional<Summands> summands;           ///< of results
   std::optional<Chunks> chunks;               ///< of operands
   SmallVector<unsigned, 4> chunked;           ///< the indices of tokens that chunks have some of
@@ -288,13 +296,14 @@ LogicalResult Application::readOperands() {
   return success();
 }
 
-void Application::chooseSummed() {
+void Application::divideProduct() {
   bool isPlain = llvm::all_of(operands, [](const Fact &fact) {
     return !fact.type.terms && !fact.type.chunks && !fact.type.rows;
   });
   if (!isPlain || rule.max || rule.results.size() != 1 ||
       !isa<train::ContractionOpInterface>(op))
     return;
+  isProduct = true;
   auto axesOf = [](const Index &index) { return index.pieces ? index.pieces->group : index.axes; };
   for (auto &[number, index] : indices) {
     Axes axes = axesOf(index);
@@ -564,6 +573,11 @@ Distributions Application::makeResults() const {
       type.dims.push_back(index.axes);
       if (index.pieces)
         type.setPieces(type.rank() - 1, *index.pieces, checker.mesh);
+      if (diagonal.count(number)) {
+        type.pieces[type.rank() - 1] =
+            index.pieces.value_or(Pieces::ofShards(index.axes, index.extent, checker.mesh));
+        type.dims.back().clear();
+      }
       if (index.logical != index.extent)
         type.padding[type.rank() - 1] = {index.logical,
                                          isZeroAt(number) ? std::optional(0.0) : std::nullopt,
@@ -608,7 +622,7 @@ FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> f
   if (failed(application.readOperands()))
     return failure();
   if (found)
-    application.chooseSummed();
+    application.divideProduct();
   if (failed(application.checkIndices()) ||
       failed(application.readChunks()) || failed(application.checkRows()) ||
       failed(application.checkPartial()) || failed(application.checkTerms()) ||

@@ -9,6 +9,7 @@
 #include "llvm/ADT/Twine.h"
 
 #include <algorithm>
+#include <map>
 
 using llvm::ArrayRef;
 using namespace meshwright::certify;
@@ -135,6 +136,29 @@ Pieces Pieces::permuted(ArrayRef<int64_t> from) const {
   Pieces result{group, {}};
   for (int64_t device : from)
     result.of.push_back(of[device]);
+  return result;
+}
+
+Pieces Pieces::permuted(ArrayRef<int64_t> from, const Axes &along, const Mesh &mesh) const {
+  Pieces result{group, {}};
+  for (int64_t position = 0, count = of.size(); position < count; ++position) {
+    std::map<unsigned, int64_t> coordinates;
+    int64_t rest = position, own = 0, sender = 0;
+    for (unsigned axis : llvm::reverse(group)) {
+      coordinates[axis] = rest % mesh.axes[axis].size;
+      rest /= mesh.axes[axis].size;
+    }
+    for (unsigned axis : along)
+      own = own * mesh.axes[axis].size + coordinates.at(axis);
+    rest = from[own];
+    for (unsigned axis : llvm::reverse(along)) {
+      coordinates[axis] = rest % mesh.axes[axis].size;
+      rest /= mesh.axes[axis].size;
+    }
+    for (unsigned axis : group)
+      sender = sender * mesh.axes[axis].size + coordinates.at(axis);
+    result.of.push_back(of[sender]);
+  }
   return result;
 }
 

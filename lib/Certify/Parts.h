@@ -59,6 +59,8 @@ struct Pieces {
   std::optional<Pieces> plus(const Pieces &other) const;
   /// What the devices have after device p has got what device from[p] has.
   Pieces permuted(llvm::ArrayRef<int64_t> from) const;
+  /// ... along some axes of the group, in each group of devices along them.
+  Pieces permuted(llvm::ArrayRef<int64_t> from, const Axes &along, const Mesh &mesh) const;
 
   bool operator==(const Pieces &other) const { return group == other.group && of == other.of; }
   bool operator!=(const Pieces &other) const { return !(*this == other); }
