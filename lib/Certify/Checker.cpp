@@ -11,6 +11,7 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -104,6 +105,13 @@ const Expression *Checker::make(Operation *op, Operands operands, unsigned resul
                                 ArrayRef<int64_t> shape) {
   // What is no property of the op are passes' notes, which do not change what it computes.
   return make(op, op->getPropertiesAsAttribute(), operands, result, shape);
+}
+
+const Expression *Checker::termsOf(Value x, const Expression *of) {
+  auto [found, isNew] = partials.try_emplace({thisRun, x}, proof.partials);
+  proof.partials += isNew;
+  return make(x.getLoc(), "term of device", Builder(module.getContext()).getI64IntegerAttr(found->second),
+              {of}, of->element, of->shape);
 }
 
 InFlightDiagnostic Checker::refuse(Operation *op) {
@@ -238,6 +246,7 @@ LogicalResult Checker::run(func::FuncOp function, Facts arguments, NewFacts &res
   if (!running.insert(function).second)
     return refuse(function) << "@" << function.getSymName() << " calls itself";
   llvm::scope_exit ended([&] { running.erase(function); });
+  llvm::SaveAndRestore run(thisRun, ++runs);
   llvm::DenseMap<Value, Fact> facts;
   for (auto [argument, fact] : llvm::zip_equal(function.getArguments(), arguments))
     facts[argument] = fact;

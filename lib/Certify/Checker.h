@@ -34,6 +34,7 @@ struct Proof {
   /// a value that the graph does not have is read as the graph's own op of these shapes, so that the
   /// value is what an error names.
   std::set<std::tuple<llvm::StringRef, std::vector<int64_t>, std::vector<int64_t>>> shapes;
+  unsigned partials = 0; ///< how many values have had a number of their own, by Checker::termsOf
   unsigned globals = 0; ///< how many expressions the global graph has; 0 while it runs
   unsigned ops = 0;
 };
@@ -99,6 +100,10 @@ public:
   /// A constant of any extents.
   const Expression *fill(mlir::Location location, double value, mlir::Type element, int64_t rank);
 
+  /// The terms of which `x` is the sum, one of each device, whatever they are: the same ones for a value
+  /// of this run of its function alone.
+  const Expression *termsOf(mlir::Value x, const Expression *of);
+
   /// Says that a rewrite was used.
   void use(llvm::StringRef rewrite) { proof.rewrites.insert(rewrite.str()); }
 
@@ -118,6 +123,8 @@ private:
 
   mlir::SymbolTableCollection symbols;
   llvm::SmallPtrSet<mlir::Operation *, 8> running;
+  unsigned runs = 0, thisRun = 0;
+  llvm::DenseMap<std::pair<unsigned, mlir::Value>, unsigned> partials;
 };
 
 /// Whether an expression is a sum of Checker::sum.

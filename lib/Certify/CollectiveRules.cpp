@@ -291,12 +291,38 @@ static SmallVector<int64_t> ranksFurther(int64_t shift, int64_t count) {
   return from;
 }
 
+/// A part of a sum of what the devices have is the sum of their parts.
+static LogicalResult sliceTerms(dist::SliceOp op, Moved &x, NewFacts &results) {
+  const Mesh &mesh = x.checker.mesh;
+  Distribution &type = x.fact.type;
+  int64_t dim = op.getDim(), count = mesh.size(x.group);
+  Axes all = type.dims[dim];
+  all.append(x.group);
+  auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
+  if (type.hasParts() || type.rows || x.fact.offset || type.isAny(dim) || x.isOnRoot() ||
+      llvm::any_of(type.max, isInGroup) || type.shape[dim] % mesh.size(all))
+    return x.refuse("takes parts of");
+  llvm::erase_if(type.sum, isInGroup);
+  type.summands = Summands::ofDevices(x.group, mesh);
+  type.summands->term = x.checker.termsOf(op.getX(), x.fact.expression);
+  type.setPieces(dim,
+                 Pieces::ofShards(all, type.shape[dim], mesh)
+                     .permuted(ranksFurther(op.getShift(), count), x.group, mesh),
+                 mesh);
+  results.push_back(x.fact);
+  return success();
+}
+
 /// The device's own part, or that of the device `shift` ranks further.
 static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
   Moved x(op, 0, op.getGroup(), operands, checker);
   int64_t dim = op.getDim(), shift = op.getShift(), count = checker.mesh.size(x.group);
   Distribution &type = x.fact.type;
   auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
+  if (count > 1 && llvm::all_of(x.group, [&](unsigned axis) {
+        return llvm::is_contained(type.sum, axis);
+      }))
+    return sliceTerms(op, x, results);
   // A tensor that is divided along the group in another dimension has parts for a product of them.
   bool isDiagonal = llvm::any_of(type.dims, [&](const Axes &axes) {
     return &axes != &type.dims[dim] && llvm::any_of(axes, isInGroup);
@@ -321,8 +347,7 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
   all.append(x.group);
   if (llvm::any_of(type.dims[dim], isInGroup) || llvm::any_of(type.sum, isInGroup) ||
       llvm::any_of(type.max, isInGroup) || x.isOnRoot() || type.hasParts() || type.rows ||
-      x.fact.offset || type.isAny(dim) || type.padding.count(dim) ||
-      type.shape[dim] % checker.mesh.size(all))
+      x.fact.offset || type.isAny(dim) || type.shape[dim] % checker.mesh.size(all))
     return x.refuse("takes another device's part of what is divided:");
   Pieces pieces = Pieces::ofShards(all, type.shape[dim], checker.mesh)
                       .permuted(ranksFurther(shift, count), x.group, checker.mesh);

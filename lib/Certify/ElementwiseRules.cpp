@@ -118,20 +118,20 @@ static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, 
   return success();
 }
 
-/// A sum over an index of which each device has a block, as the terms of `like`.
-static void divideSum(Fact &fact, const Summands &like, Checker &checker) {
+/// A sum over an index of which each device has a block, as terms along `group`.
+static void divideSum(Fact &fact, const Axes &group, Checker &checker) {
   for (const SummedIndex &summed : fact.summed) {
+    Axes along;
+    for (unsigned axis : summed.axes)
+      if (llvm::is_contained(group, axis))
+        along.push_back(axis);
     bool isPartial = llvm::all_of(
-        like.group, [&](unsigned axis) { return llvm::is_contained(fact.type.sum, axis); });
-    int64_t count = checker.mesh.size(summed.axes);
-    if (summed.of != fact.expression || summed.axes != like.group || !isPartial || fact.type.summands)
+        group, [&](unsigned axis) { return llvm::is_contained(fact.type.sum, axis); });
+    if (summed.of != fact.expression || along != group || !isPartial || fact.type.summands)
       continue;
-    llvm::erase_if(fact.type.sum,
-                   [&](unsigned axis) { return llvm::is_contained(like.group, axis); });
-    Summands own{like.group, termOf(fact.expression, summed.index, count, checker), count};
-    for (int64_t position = 0; position < count; ++position)
-      own.of.emplace_back(count).set(position);
-    fact.type.summands = own;
+    llvm::erase_if(fact.type.sum, [&](unsigned axis) { return llvm::is_contained(group, axis); });
+    fact.type.summands = Summands::ofDevices(group, checker.mesh);
+    fact.type.summands->term = termOf(summed, group, checker);
   }
 }
 
@@ -139,10 +139,13 @@ static void divideSum(Fact &fact, const Summands &like, Checker &checker) {
 static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &results,
                                  Checker &checker) {
   FactList facts(operands);
-  const Summands like = *(facts[0].type.summands ? facts[0] : facts[1]).type.summands;
+  const Axes group = (facts[0].type.summands ? facts[0] : facts[1]).type.summands->group;
   for (auto [index, fact] : llvm::enumerate(facts)) {
-    divideSum(fact, like, checker);
-    if (!fact.type.summands)
+    divideSum(fact, group, checker);
+    bool isFilled = llvm::any_of(fact.type.padding, [](auto &entry) {
+      return entry.second.fill.value_or(0) != 0;
+    });
+    if (!fact.type.summands || isFilled)
       return checker.refuse(op) << "adds " << Checker::nameOf(op, index) << ", "
                                 << fact.type.str(checker.mesh)
                                 << ", to some terms of a sum, beside all others of them";

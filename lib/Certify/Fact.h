@@ -147,6 +147,7 @@ struct Offset {
 struct SummedIndex {
   const Expression *of;
   unsigned index;
+  int64_t extent;
   Axes axes;
 };
 

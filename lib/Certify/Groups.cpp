@@ -25,7 +25,7 @@ std::optional<Groups> Groups::of(train::RepeatOp outer, func::FuncOp body) {
 /// Arguments of the body are, in order, carried values, slices and shared values.
 bool Groups::read() {
   unsigned carries = outer.getCarry().size(), slices = outer.getEach().size();
-  if (carries == 0 || outer.getTimes() || outer.getIndexed() || body.isExternal() ||
+  if (outer.getTimes() || outer.getIndexed() || body.isExternal() ||
       !body.getBody().hasOneBlock())
     return false;
   Block &block = body.getBody().front();
@@ -48,7 +48,8 @@ bool Groups::read() {
         (size && size != int64_t(loop.getCount())))
       return false;
     size = loop.getCount();
-    bool isMain = llvm::equal(loop.getCarry(), block.getArguments().take_front(carries));
+    bool isMain =
+        carries && llvm::equal(loop.getCarry(), block.getArguments().take_front(carries));
     if (isMain && (main || loop.getReverse() != outer.getReverse()))
       return false;
     if (isMain)
@@ -69,10 +70,8 @@ bool Groups::read() {
       if (auto argument = argumentOf(value); !argument || *argument < carries + slices)
         return false;
   }
-  if (!main)
-    return false;
   ValueRange returned = block.getTerminator()->getOperands();
-  if (!llvm::equal(returned.take_front(carries), main.getCarried()))
+  if (carries && (!main || !llvm::equal(returned.take_front(carries), main.getCarried())))
     return false;
   for (Value value : returned.drop_front(carries)) {
     auto argument = argumentOf(value);

@@ -3,9 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A loop over groups of layers is a loop whose body is loops over the layers of a group.
-// One of these has the carried values of the loop around it, so that both together are one
-// loop over all layers, in whose iterations the others run, too. Those begin, if they carry
-// values, with what another loop over all layers had carried to the group (a checkpoint).
+// One of these has the carried values of the loop around it, if there are some, so that both
+// together are one loop over all layers, in whose iterations the others run, too. Those
+// begin, if they carry values, with what another loop over all layers had carried to the group (a checkpoint).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_CERTIFY_GROUPS_H

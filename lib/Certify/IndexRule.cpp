@@ -108,14 +108,8 @@ public:
   LogicalResult checkPadding();
   LogicalResult checkRoots();
   Distributions makeResults() const;
-  std::optional<unsigned> summed; ///< the index that summands are of
-  std::map<unsigned, Axes> divided() const {
-    std::map<unsigned, Axes> result;
-    for (auto &[number, index] : indices)
-      if (index.isReduced && !index.axes.empty() && number != summed)
-        result[number] = index.axes;
-    return result;
-  }
+  /// Says what the result is a sum over.
+  void describe(SmallVectorImpl<SummedIndex> &sums, SummedIndex &ofSummands) const;
 
 private:
   struct Index {
@@ -167,6 +161,7 @@ private:
   bool isProduct = false;                     ///< of which two indices may be divided along an axis
   std::set<unsigned> shared;                  ///< the axes along which two are
   std::set<unsigned> diagonal;                ///< the second one of two that results have
+  std::optional<unsigned> summed;             ///< the index that summands are of
   std::optional<Summands> summands;           ///< of results
   std::optional<Chunks> chunks;               ///< of operands
   SmallVector<unsigned, 4> chunked;           ///< the indices of tokens that chunks have some of
@@ -306,28 +301,40 @@ void Application::divideProduct() {
   isProduct = true;
   auto axesOf = [](const Index &index) { return index.pieces ? index.pieces->group : index.axes; };
   for (auto &[number, index] : indices) {
-    Axes axes = axesOf(index);
-    bool isShared = llvm::any_of(indices, [&](const auto &other) {
-      return !other.second.isReduced && llvm::any_of(axesOf(other.second), [&](unsigned axis) {
-        return llvm::is_contained(axes, axis);
-      });
-    });
-    if (!index.isReduced || axes.empty() || rule.whole.count(number) ||
-        index.logical != index.extent || (!index.pieces && !isShared))
+    Axes along;
+    for (unsigned axis : axesOf(index))
+      if (index.pieces || llvm::any_of(indices, [&](const auto &other) {
+            return !other.second.isReduced && llvm::is_contained(axesOf(other.second), axis);
+          }))
+        along.push_back(axis);
+    if (!index.isReduced || along.empty() || rule.whole.count(number))
       continue;
-    summands = Summands::ofBlocks(
-        index.pieces.value_or(Pieces::ofShards(index.axes, index.extent, checker.mesh)),
-        index.extent);
-    if (!summands)
+    // Along its other axes the result is partial as any is.
+    if (index.pieces)
+      summands = Summands::ofBlocks(*index.pieces, index.extent);
+    else
+      summands = Summands::ofDevices(along, checker.mesh);
+    if (!summands || summands->count != checker.mesh.size(along)) {
+      summands.reset();
       continue;
+    }
     summed = number;
     return;
   }
 }
 
+void Application::describe(SmallVectorImpl<SummedIndex> &sums, SummedIndex &ofSummands) const {
+  for (auto &[number, index] : indices) {
+    if (number == summed)
+      ofSummands = {nullptr, number, index.extent, index.pieces ? index.pieces->group : index.axes};
+    else if (isProduct && index.isReduced && !index.axes.empty())
+      sums.push_back({nullptr, number, index.extent, index.axes});
+  }
+}
+
 LogicalResult Application::checkIndices() {
   if (summed)
-    for (unsigned axis : summands->group)
+    for (unsigned axis : indices[*summed].pieces ? summands->group : indices[*summed].axes)
       indexOf[axis] = *summed;
   for (auto &[number, index] : indices) {
     if (number == summed)
@@ -601,8 +608,10 @@ Distributions Application::makeResults() const {
     else if (chunks)
       (rule.max ? type.max : type.sum).push_back(*chunks->axis);
     for (auto &[number, index] : indices)
-      if (!llvm::is_contained(tensor, number) && number != sideOfTerms && number != summed)
-        (rule.max ? type.max : type.sum).append(index.axes);
+      if (!llvm::is_contained(tensor, number) && number != sideOfTerms)
+        for (unsigned axis : index.axes)
+          if (number != summed || !llvm::is_contained(summands->group, axis))
+            (rule.max ? type.max : type.sum).push_back(axis);
     llvm::sort(type.sum);
     llvm::sort(type.max);
     results.push_back(type);
@@ -628,18 +637,20 @@ FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> f
       failed(application.checkPartial()) || failed(application.checkTerms()) ||
       failed(application.checkRoots()) || failed(application.checkPadding()))
     return failure();
-  if (found) {
-    found->index = application.summed.value_or(0);
-    found->indices = application.divided();
-  }
+  if (found)
+    application.describe(found->indices, found->summands);
   return application.makeResults();
 }
 
-const Expression *certify::termOf(const Expression *of, unsigned index, int64_t count,
-                                  Checker &checker) {
-  return checker.make(of->location, "term",
-                      DenseI64ArrayAttr::get(checker.module.getContext(), {index, count}), {of},
-                      of->element, of->shape);
+const Expression *certify::termOf(const SummedIndex &summed, const Axes &along, Checker &checker) {
+  SmallVector<int64_t> numbers = {summed.index, summed.extent};
+  for (unsigned axis : summed.axes) {
+    numbers.push_back(checker.mesh.axes[axis].size);
+    numbers.push_back(llvm::is_contained(along, axis));
+  }
+  return checker.make(summed.of->location, "term",
+                      DenseI64ArrayAttr::get(checker.module.getContext(), numbers), {summed.of},
+                      summed.of->element, summed.of->shape);
 }
 
 SmallVector<const Expression *> certify::expressionsOf(Facts facts) {
@@ -697,9 +708,12 @@ LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts ope
   if (!isa<train::ContractionOpInterface>(op))
     return success();
   Fact &result = results.back();
+  summed.summands.of = result.expression;
   if (std::optional<Summands> &summands = result.type.summands)
-    summands->term = termOf(result.expression, summed.index, summands->count, checker);
-  for (auto &[index, axes] : summed.indices)
-    result.summed.push_back({result.expression, index, axes});
+    summands->term = termOf(summed.summands, summands->group, checker);
+  for (SummedIndex &index : summed.indices) {
+    index.of = result.expression;
+    result.summed.push_back(index);
+  }
   return success();
 }

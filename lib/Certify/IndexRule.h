@@ -62,17 +62,17 @@ struct IndexRule {
 private:
   friend llvm::LogicalResult applyRule(const IndexRule &, mlir::Operation *, Facts, NewFacts &, Checker &,
                                        mlir::Attribute);
-  /// The indices that the first result is a sum over, of which devices have a block each.
+  /// The indices that the result is a sum over, of which devices have a block each. `of` is made later.
   struct Summed {
-    std::map<unsigned, Axes> indices;
-    unsigned index = 0; ///< that of the summands, if the result has some
+    llvm::SmallVector<SummedIndex, 1> indices;
+    SummedIndex summands = {}; ///< that of the terms that devices have, if they have some
   };
   llvm::FailureOr<Distributions> apply(mlir::Operation *op, llvm::MutableArrayRef<Fact> operands,
                                        Checker &checker, Summed *summed) const;
 };
 
-/// The terms of a sum `of` over an index: the op of one block of it.
-const Expression *termOf(const Expression *of, unsigned index, int64_t count, Checker &checker);
+/// The terms of a sum over an index that is divided into blocks, by the position along some of its axes.
+const Expression *termOf(const SummedIndex &summed, const Axes &along, Checker &checker);
 
 /// Applies the rule and makes expressions of the op with its own attributes.
 llvm::LogicalResult applyRule(const IndexRule &rule, mlir::Operation *op, Facts operands,

@@ -327,6 +327,13 @@ std::optional<Summands> Summands::ofBlocks(const Pieces &blocks, int64_t extent)
   return summands;
 }
 
+Summands Summands::ofDevices(const Axes &group, const Mesh &mesh) {
+  Summands summands{group, nullptr, mesh.size(group)};
+  for (int64_t position = 0; position < summands.count; ++position)
+    summands.of.emplace_back(summands.count).set(position);
+  return summands;
+}
+
 std::optional<Summands> Summands::plus(const Summands &other) const {
   if (group != other.group || term != other.term || count != other.count)
     return {};

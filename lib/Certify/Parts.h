@@ -127,6 +127,8 @@ struct Summands {
   /// Of a sum over an index that is divided into blocks, of which each device has one: none if these
   /// are no equal blocks.
   static std::optional<Summands> ofBlocks(const Pieces &blocks, int64_t extent);
+  /// Of which each device has its own.
+  static Summands ofDevices(const Axes &group, const Mesh &mesh);
   /// The terms of both; none if a device would have one twice, or if these are not terms of one value.
   std::optional<Summands> plus(const Summands &other) const;
   Summands permuted(llvm::ArrayRef<int64_t> from) const;

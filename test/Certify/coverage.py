@@ -45,6 +45,8 @@ STRATEGIES = {
     "pipeline tensor": "--mesh pipe=2,tensor=2 --microbatches 4 --sequence-parallel",
     "pipeline zb-h1": "--mesh pipe=2,data=2 --microbatches 4 --schedule zb-h1",
     "recomputed": "--mesh data=2 --zero 1 --remat full",
+    "recomputed groups": "--mesh data=2,tensor=2 --sequence-parallel --remat every:2",
+    "products in steps": "--mesh data=2,tensor=2 --sequence-parallel --zero 1 --collective-matmul on",
     "parameter server": "--mesh data=2 --data-sync parameter-server",
 }
 

@@ -13,6 +13,7 @@ import argparse
 import collections
 import concurrent.futures
 import json
+import math
 import pathlib
 import random
 import re
@@ -52,9 +53,12 @@ STRATEGIES = {
     "stages-split-weights": "--mesh pipe=2,tensor=2 --schedule zb-h1 --microbatches 4 --sequence-parallel",
     "recomputed": "--mesh data=2,context=2 --remat full --zero 3",
     "messages": "--mesh data=4 --collective-algorithm ring",
+    "recomputed-groups": "--mesh data=2,tensor=2 --sequence-parallel --zero 1 --remat every:2",
+    "products-in-steps": "--mesh data=2,tensor=3 --sequence-parallel --zero 3 --collective-matmul on",
 }
 # The phase of a strategy's programs, if not local.
-PHASES = {"stages-zero1": "schedule", "stages-split-weights": "schedule", "recomputed": "schedule", "messages": "schedule"}
+PHASES = {"stages-zero1": "schedule", "stages-split-weights": "schedule", "recomputed": "schedule", "messages": "schedule",
+          "recomputed-groups": "schedule", "products-in-steps": "schedule"}
 # Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
 MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3"),
           "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-odd", "bloom"), "padded-zero3": ("gpt2-odd", "olmoe"),
@@ -130,6 +134,17 @@ class Program:
             yield from self.moved(at, statement, result, x)
         if found := re.match(rf"{NAME} = dist\.reduce_scatter sum (.*)", statement):
             yield "not reduced", self.replaced(at, f"    {result} = dist.slice {found[1]}")
+        if found := re.match(rf"{NAME} = dist\.slice ({NAME}(?:#\d+)? dim \d+) (?:shift (\d+) )?over <@mesh \{{(.*?)\}}>", statement):
+            other = (int(found[2] or 0) + 1) % math.prod(self.axes[axis] for axis in found[3].split(", "))
+            shifted = f"{found[1]} shift {other} over <" if other else f"{found[1]} over <"
+            yield "part", self.replaced(at, "    " + re.sub(rf"{re.escape(found[1])} .*?over <", lambda _: shifted, statement, count=1))
+        if found := re.match(rf"{NAME} = dist\.concat ({NAME}(?:#\d+)?), ({NAME}(?:#\d+)?)", statement):
+            yield "part", self.replaced(at, "    " + statement.replace(f"{found[1]}, {found[2]}", f"{found[2]}, {found[1]}", 1))
+        if found := re.match(rf".* = train\.repeat @\S+ x \d+ (?:reverse )?carry\(({NAME})\).* : \((tensor<\S+>), ", statement):
+            start = max(i for i in range(at) if self.statements[i].lstrip().startswith("func.func"))
+            function = " ".join(self.statements[start:at])
+            others = [x for x in re.findall(rf"({NAME}): {re.escape(found[2])}", function) if x != found[1]]
+            yield from (("start", self.replaced(at, "    " + statement.replace(f"carry({found[1]})", f"carry({x})", 1))) for x in others)
         if found := re.match(rf"{NAME} = dist\.slice (.*)", statement):
             yield "copies added", self.replaced(at, f"    {result} = dist.reduce_scatter sum {found[1]}")
         if found := re.match(rf"{NAME} = dist\.(?:reduce sum|broadcast) ({NAME}(?:#\d+)?) root 0", statement):
