@@ -212,7 +212,7 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
                          << ", and its rule says nothing of padding";
   for (auto [index, fact] : llvm::enumerate(operands))
-    if ((fact.type.messages && !isa<dist::ExchangeOp>(op)) ||
+    if ((fact.type.messages && !isa<dist::ExchangeOp, train::ReduceOp>(op)) ||
         (fact.type.summands && !isa<train::AddOp, dist::PermuteOp>(op)) ||
         (fact.type.isDiagonal() && !isa<train::ContractionOpInterface, dist::ConcatOp>(op)))
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh);

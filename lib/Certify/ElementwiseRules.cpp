@@ -157,7 +157,9 @@ static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &result
     auto both = x.plus(y);
     if (!both || facts[0].type != facts[1].type || facts[0].offset || facts[1].offset)
       return checker.refuse(op) << "adds terms of a sum to others that are not of the same elements and sum, "
-                                   "or are there already";
+                                   "or are there already: "
+                               << facts[0].type.str(checker.mesh) << ", and "
+                               << facts[1].type.str(checker.mesh);
     checker.use("sums over devices and microbatches may be reordered");
     if (!both->isComplete())
       facts[0].type.summands = both;

@@ -50,7 +50,10 @@ static LogicalResult exchange(dist::ExchangeOp op, Facts operands, NewFacts &res
     Fact fact = operand;
     settle(fact, checker);
     bool isReplacing = !op.getKind();
-    bool isMax = op.getKind() == train::ReduceKind::Max;
+    // What is sent to be added up later, all terms of a device at once, is a sum or a maximum already.
+    const Axes &maxima = fact.type.max;
+    bool isMax = isReplacing ? !group.empty() && llvm::is_contained(maxima, group[0])
+                             : op.getKind() == train::ReduceKind::Max;
     if (isZero(fact.expression)) {
       results.push_back(fact);
       continue;
@@ -58,9 +61,6 @@ static LogicalResult exchange(dist::ExchangeOp op, Facts operands, NewFacts &res
     if (fact.offset || !fact.type.root.empty() || fact.type.rows ||
         (fact.type.hasParts() && !fact.type.messages))
       return checker.refuse(op) << "sends " << fact.type.str(checker.mesh);
-    if (!fact.type.messages && isReplacing)
-      return checker.refuse(op) << "replaces what is no sum in messages: "
-                                << fact.type.str(checker.mesh);
     if (!fact.type.messages && failed(begin(op, index, fact, group, isMax, checker)))
       return failure();
     const Messages before = *fact.type.messages;

@@ -95,6 +95,8 @@ public:
       : rule(rule), op(op), operands(operands), checker(checker) {}
 
   LogicalResult readOperands();
+  /// As pin, of the dimensions that are whole or reduced alone.
+  void pinRows(Fact &fact, Value value, ArrayRef<unsigned> tensor);
   LogicalResult readRows(unsigned o, ArrayRef<unsigned> tensor);
   LogicalResult checkRows();
   /// Of a sum of products: two indices may be divided along one axis. If one of them is summed over,
@@ -208,6 +210,19 @@ LogicalResult Application::checkRows() {
   return success();
 }
 
+void Application::pinRows(Fact &fact, Value value, ArrayRef<unsigned> tensor) {
+  ArrayRef<int64_t> local = cast<RankedTensorType>(value.getType()).getShape();
+  bool isPinned = false;
+  for (auto [dim, number] : llvm::enumerate(tensor))
+    if (fact.type.isAny(dim) && (indices[number].isReduced || rule.whole.count(number))) {
+      fact.type.shape[dim] = local[dim];
+      isPinned = true;
+    }
+  if (isPinned)
+    fact.expression = checker.make(value.getLoc(), "of extents", {}, {fact.expression},
+                                   fact.expression->element, fact.type.expressionShape());
+}
+
 LogicalResult Application::readOperands() {
   if (rule.operands.size() != operands.size() || rule.results.size() != op->getNumResults())
     return checker.refuse(op) << "has operands or results that its rule does not know";
@@ -236,10 +251,8 @@ LogicalResult Application::readOperands() {
     for (auto &tensor : rule.results)
       index.isReduced |= !llvm::is_contained(tensor, number);
   for (auto [o, tensor] : llvm::enumerate(rule.operands))
-    for (unsigned number : tensor)
-      if (indices[number].isReduced || rule.whole.count(number))
-        if (o < op->getNumOperands())
-          pin(operands[o], op->getOperand(o), checker);
+    if (o < op->getNumOperands())
+      pinRows(operands[o], op->getOperand(o), tensor);
   for (auto [o, tensor] : llvm::enumerate(rule.operands))
     for (auto [dim, number] : llvm::enumerate(tensor)) {
       const Distribution &type = operands[o].type;

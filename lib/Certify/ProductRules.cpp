@@ -13,11 +13,46 @@ using namespace meshwright::certify;
 
 static constexpr IndexText linear{"... i, o i -> ... o", "0 1"};
 
+/// Whether a contraction is that of train.linear.
+static bool isLinear(StringRef rule) {
+  auto namesOf = [](StringRef text) {
+    SmallVector<StringRef> names;
+    text.split(names, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    return names;
+  };
+  auto [before, after] = rule.split("->");
+  auto [left, right] = before.split(',');
+  SmallVector<StringRef> x = namesOf(left), weight = namesOf(right), y = namesOf(after);
+  if (x.empty() || weight.size() != 2 || weight[1] != x.back())
+    return false;
+  x.back() = weight[0];
+  return x == y;
+}
+
+/// Gives the result of a contraction the expression of train.linear, with which products in steps
+/// begin.
+static void renameToLinear(Fact &result, Checker &checker) {
+  const Expression *old = result.expression;
+  result.expression =
+      checker.make(old->location, train::LinearOp::getOperationName(), Attribute(), old->operands,
+                   old->element, old->shape);
+  for (SummedIndex &summed : result.summed)
+    summed.of = result.expression;
+  if (std::optional<Summands> &summands = result.type.summands)
+    summands->term =
+        checker.make(old->location, summands->term->name, summands->term->attributes,
+                     {result.expression}, old->element, old->shape);
+}
+
 static LogicalResult contract(train::ContractOp op, Facts operands, NewFacts &results,
                               Checker &checker) {
   if (op.getInit())
     return checker.refuse(op) << "has an accumulator, which programs at phase local do not have";
-  return applyRule(IndexRule::parse(op.getRule(), "0 1", op), op, operands, results, checker);
+  if (failed(applyRule(IndexRule::parse(op.getRule(), "0 1", op), op, operands, results, checker)))
+    return failure();
+  if (isLinear(op.getRule()) && !fillOf(results[0].expression))
+    renameToLinear(results[0], checker);
+  return success();
 }
 
 void certify::attachProductRules(MLIRContext *context) {

@@ -58,11 +58,57 @@ static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &
     else
       rule.operands[0].push_back(dim);
   }
-  return applyRule(rule, op, operands, results, checker);
+  // Copies of a maximum are the maxima of copies.
+  FactList facts(operands);
+  settle(facts[0], checker);
+  Axes maxima = facts[0].type.max;
+  facts[0].type.max.clear();
+  if (failed(applyRule(rule, op, facts, results, checker)))
+    return failure();
+  results[0].type.max = maxima;
+  return success();
+}
+
+/// The sum, or the maximum, of what messages have brought: copies of a tensor, in each of which are the
+/// terms of some devices.
+static LogicalResult reduceMessages(train::ReduceOp op, const Fact &x, NewFacts &results,
+                                    Checker &checker) {
+  const Messages &messages = *x.type.messages;
+  const Expression *copies = x.expression;
+  bool isMax = op.getKind() == train::ReduceKind::Max;
+  auto attributes = dyn_cast_or_null<DictionaryAttr>(copies->attributes);
+  bool areCopies = copies->name == train::BroadcastOp::getOperationName() && attributes &&
+                   attributes.get("dims") == DenseI64ArrayAttr::get(op.getContext(), {0}) &&
+                   op.getDims() == ArrayRef<int64_t>{0} &&
+                   messages.pieces == op.getX().getType().getDimSize(0);
+  if (!areCopies || isMax != messages.isMax)
+    return checker.refuse(op) << "reads " << Checker::nameOf(op, 0) << ", "
+                              << x.type.str(checker.mesh);
+  for (auto [device, copiesOf] : llvm::enumerate(messages.terms)) {
+    llvm::BitVector all(copiesOf.front().size());
+    for (const llvm::BitVector &terms : copiesOf) {
+      if (!isMax && all.anyCommon(terms))
+        return checker.refuse(op) << "adds, on the device at position " << device
+                                  << ", the terms of a device twice";
+      all |= terms;
+    }
+    if (!all.all())
+      return checker.refuse(op) << "lacks, on the device at position " << device
+                                << ", the terms of a device";
+  }
+  checker.use(isMax ? "maxima may be reordered"
+                    : "sums over devices and microbatches may be reordered");
+  Fact sum{copies->operands[0], x.type};
+  sum.type.messages.reset();
+  sum.type.eraseFront();
+  results.push_back(sum);
+  return success();
 }
 
 static LogicalResult reduce(train::ReduceOp op, Facts operands, NewFacts &results,
                             Checker &checker) {
+  if (operands[0].type.messages)
+    return reduceMessages(op, operands[0], results, checker);
   IndexRule rule;
   rule.max = op.getKind() == train::ReduceKind::Max;
   if (rule.max)

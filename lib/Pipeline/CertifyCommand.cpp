@@ -58,13 +58,11 @@ public:
       return;
     reached = *phase;
     if (reached == Phase::local || (reached == last && !hasServers(module))) {
-      // An error says what is proved already.
       ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
         if (certificate && diagnostic.getSeverity() == DiagnosticSeverity::Error)
-          diagnostic.attachNote()
-              << "the program that dist-partition made, at phase local, is proved; "
-                 "--certify=local proves that alone";
-        return failure();
+          diagnostic << "; the program that dist-partition made, at phase local, is proved, and "
+                        "--certify=local proves that alone";
+        return failure(); // the handlers around this one print it
       });
       auto made = certify::certify(*global, module);
       if (succeeded(made))
