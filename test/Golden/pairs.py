@@ -4,6 +4,7 @@
 Pairs are documents of random lengths, some longer than what a model reads, of source.txt and target.txt in OUT/NAME. Needs torch and
 transformers; run by hand (test/Inputs/golden-more has bart, blenderbot, marian and the four after them as 5.24 computes them).
 """
+import contextlib
 import json
 import pathlib
 import random
@@ -14,6 +15,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
+FLOAT32 = torch.float32
 SOURCE, TARGET, BATCH, STEPS = 24, 16, 8, 5
 CORPUS = pathlib.Path(__file__).resolve().parent.parent / "Inputs" / "golden" / "corpus.txt"
 SIZES = {"vocab_size": 256, "d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
@@ -49,15 +51,25 @@ def make_model(config):
     return model
 
 
-def use_exact_sines(model):
-    """Positions of float64, where transformers computes them as float32."""
-    single, torch.Tensor.float = torch.Tensor.float, torch.Tensor.double
+@contextlib.contextmanager
+def in_float64():
+    """What asks for float32 meanwhile, as norms of T5 and tables of positions do whatever the model's type, gets float64."""
+    names = torch.float, torch.float32, torch.Tensor.float
+    torch.float = torch.float32 = torch.double
+    torch.Tensor.float = torch.Tensor.double
     torch.set_default_dtype(torch.double)
+    try:
+        yield
+    finally:
+        torch.float, torch.float32, torch.Tensor.float = names
+        torch.set_default_dtype(FLOAT32)
+
+
+def use_exact_sines(model):
+    """Positions of float64, which the model has as float32 when it is made."""
     for module in model.modules():
         if hasattr(module, "make_weights"):
             module.weights = module.get_embedding(len(module.weights), module.embedding_dim, module.padding_idx)
-    torch.set_default_dtype(torch.float32)
-    torch.Tensor.float = single
 
 
 def make_pairs(out):
@@ -98,7 +110,7 @@ def train(model, pairs, out):
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
         loss.backward()
         if step == 0:
-            save_file({name: p.grad.float().clone() for name, p in model.named_parameters() if p.grad is not None}, out / "grads0.safetensors")
+            save_file({name: p.grad.to(FLOAT32) for name, p in model.named_parameters() if p.grad is not None}, out / "grads0.safetensors")
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
         losses.append(loss.item())
         optimizer.step()
@@ -115,7 +127,8 @@ for name, config in ((name, config) for name, config in MODELS.items() if name i
            "eps": 1e-8, "grad_clip": 1.0, "optimizer": "adamw", "tokens": "u8", "data": f"{name}/target.txt", "source": f"{name}/source.txt",
            "documents": f"{name}/targets.bin", "source_documents": f"{name}/sources.bin"}
     model.double()
-    use_exact_sines(model)
-    answers = train(model, make_pairs(out), out)
+    with in_float64():
+        use_exact_sines(model)
+        answers = train(model, make_pairs(out), out)
     (out / "golden.json").write_text(json.dumps({"run": run, **answers}, indent=1) + "\n")
     print(name, answers["loss"][-1])
