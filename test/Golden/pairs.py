@@ -117,8 +117,8 @@ def train(model, pairs, out):
     return {"loss": losses, "grad_norm": norms}
 
 
-for name, config in ((name, config) for name, config in MODELS.items() if name in (sys.argv[2:] or MODELS)):
-    out = pathlib.Path(sys.argv[1]) / name
+def generate(name, config, folder):
+    out = folder / name
     out.mkdir(parents=True, exist_ok=True)
     model = make_model(config)
     model.save_pretrained(out)
@@ -132,3 +132,8 @@ for name, config in ((name, config) for name, config in MODELS.items() if name i
         answers = train(model, make_pairs(out), out)
     (out / "golden.json").write_text(json.dumps({"run": run, **answers}, indent=1) + "\n")
     print(name, answers["loss"][-1])
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:] or MODELS:
+        generate(name, MODELS[name], pathlib.Path(sys.argv[1]))
