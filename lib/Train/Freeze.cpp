@@ -17,10 +17,11 @@ namespace meshwright::train {
 
 static constexpr StringLiteral flag = "--freeze";
 
+static bool isFrozen(VariableOp variable) { return variable->hasAttr(frozenAttr); }
+
 /// Whether gradients would change it, if it is not frozen.
 static bool isTrained(VariableOp variable) {
-  return variable.isParameter() && !variable->hasAttr(frozenAttr) &&
-         !variable->hasAttr(balanceRateAttr) &&
+  return variable.isParameter() && !isFrozen(variable) && !variable->hasAttr(balanceRateAttr) &&
          isa<FloatType>(variable.getTensorType().getElementType());
 }
 
@@ -34,6 +35,11 @@ struct TrainFreeze : train::impl::TrainFreezeBase<TrainFreeze> {
       FailureOr<SmallVector<VariableOp>> matching = parametersMatching(module, pattern, flag);
       if (failed(matching) || (matching->empty() && failed(emitNoMatch(module, pattern, flag))))
         return signalPassFailure();
+      if (llvm::all_of(*matching, isFrozen)) {
+        emitPatternError(module, pattern, flag)
+            << "matches parameters only that are frozen without it; leave it out";
+        return signalPassFailure();
+      }
       for (VariableOp variable : *matching)
         variable->setAttr(frozenAttr, UnitAttr::get(&getContext()));
     }
