@@ -9,12 +9,15 @@ Face's ultra-scale playbook does: Llama models of 1B to 80B on H100, sequences o
 - Orders are judged within a model and number of GPUs: of these rows, and of all rows that ran.
 - Memory is judged on rows that ran and did not crash, which must fit, and on rows that failed without a note, which must not.
 
---limit takes N of all rows at random, --failed N of those that failed, --groups those of models on numbers of GPUs. Layouts that
+--limit takes N of all rows at random, --failed N of those that failed, --groups those of models on numbers of GPUs, --timed those whose times are judged. Layouts that
 the compiler refuses are counted and named. --json writes every row with its prediction.
 
 --fit fits constants of the profile, which must be a file, to the step times of the rows: the logarithm of prediction over
 measurement is minimized by iteratively reweighted least squares (Huber's weights, with 5% as the limit), with differences for
-derivatives. It predicts each row once for each constant and once more, in each of --rounds, and prints the profile with what it found."""
+derivatives. It simulates each row once for each constant and once more, in each of --rounds, and prints the profile with what it found.
+
+--ir keeps compiled programs in a folder and reads those that are there: a prediction with another profile then only simulates. The folder is valid
+for one build of the compiler and one cluster."""
 import argparse
 import collections
 import concurrent.futures
@@ -36,16 +39,20 @@ parser.add_argument("--cluster", default="dgx-h100")
 parser.add_argument("--limit", type=int, default=10**9)
 parser.add_argument("--failed", type=int, default=10**9)
 parser.add_argument("--groups")
+parser.add_argument("--timed", action="store_true")
 parser.add_argument("--fit")
 parser.add_argument("--rounds", type=int, default=2)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--jobs", type=int, default=1)
 parser.add_argument("--json")
+parser.add_argument("--ir", type=pathlib.Path)
 options = parser.parse_args()
 
 SHAPES = {"1B": (16, 2048, 32, 8192, True), "3B": (28, 3072, 32, 8192, True), "8B": (32, 4096, 32, 14336, False), "80B": (80, 8192, 64, 28672, False)}
 TOKENS, SEQ, VOCABULARY = 1048576, 4096, 131072
 work = pathlib.Path(tempfile.mkdtemp())
+programs = options.ir or work / "ir"
+programs.mkdir(parents=True, exist_ok=True)
 for name, (layers, hidden, heads, ffn, tied) in SHAPES.items():
     json.dump({"model_type": "llama", "num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads, "num_key_value_heads": heads,
                "intermediate_size": ffn, "vocab_size": VOCABULARY, "tie_word_embeddings": tied, "max_position_embeddings": SEQ, "rms_norm_eps": 1e-5,
@@ -69,29 +76,49 @@ def name_of(row):
 
 
 def nanotron_cuts(row):
-    """The first layers of nanotron's stages after the first (build_model in src/nanotron/models/base.py): a stage ends with the first layer with which all so far weigh more than its share, where the head
-    weighs as much as its matrix. Its last stages may have no layer; ours have one at least."""
+    """The first layers of stages after the first as nanotron has them (build_model in src/nanotron/models/base.py): a stage ends with the first of its layers, or with the head, by which all so far
+    weigh more than its share, where the head weighs as much as its matrix. Stages after the head have the loss at most; as ours have a layer each, those before the head give them some. That a layer ends its
+    stage if all so far weigh exactly its share, which the code reads otherwise, is our reading of the rows of 1B, where the head weighs as much as four layers; the row of 8B on 32 stages, too,
+    has such a tie, and fits the code."""
     layers, hidden, _, ffn, _ = SHAPES[row["model"]]
     stages, layer, head = int(row["pp"]), 4 * hidden**2 + 3 * hidden * ffn, VOCABULARY * hidden
-    begins, weight = [], 0
+    begins = []
     for number in range(layers):
-        weight += layer
-        if len(begins) < stages - 1 and weight > (layers * layer + head) * (len(begins) + 1) / stages:
+        if len(begins) < stages - 1 and (number + 1) * layer * stages >= (layers * layer + head) * (len(begins) + 1):
             begins.append(number + 1)
-    begins += [layers] * (stages - 1 - len(begins))
-    return [min(begin, layers - stages + 1 + i) for i, begin in enumerate(begins)]
+    last = begins[-1] if begins else 0
+    return [min(begin, last - stages + 2 + i) for i, begin in enumerate(begins + [last] * (stages - 1 - len(begins)))]
 
 
-def predict(row, profile=options.profile):
+def compiled(row):
+    """The file of the program of a layout, and why there is none."""
+    file = programs / ("-".join(row[key] for key in ("model", "gpus", "dp", "tp", "pp", "mbs", "accum", "zero")) + ".mlir")
+    if file.exists():
+        return file, None
     mesh = ",".join(f"{axis}={row[key]}" for axis, key in (("pipe", "pp"), ("data", "dp"), ("tensor", "tp")) if int(row[key]) > 1)
-    command = ["meshwright", "predict", work / f"{row['model']}.json", "--cluster", options.cluster, "--profile", profile, "--json",
+    command = ["meshwright", "compile", work / f"{row['model']}.json", "--cluster", options.cluster, "--emit", "exec", "-o", file,
                "--precision", "bf16", "--batch", TOKENS // SEQ, "--seq", SEQ, "--microbatches", row["accum"]]
     command += ["--mesh", mesh] if mesh else []
     command += ["--cuts", ",".join(map(str, nanotron_cuts(row)))] if pathlib.Path(options.profile).stem == "nanotron" and 1 < int(row["pp"]) <= SHAPES[row["model"]][0] else []
     command += ["--zero", row["zero"]] if int(row["dp"]) > 1 else []
     command += ["--sequence-parallel"] if int(row["tp"]) > 1 else []
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    return json.loads(done.stdout) if done.returncode == 0 else {"refused": done.stderr.strip().splitlines()[-1]}
+    return file, done.stderr.strip().splitlines()[-1] if done.returncode else None
+
+
+def predict(row, profiles=(options.profile,)):
+    """What is predicted with each profile; the program is compiled once."""
+    file, refused = compiled(row)
+    if not refused:
+        command = ["meshwright", "predict", file, "--cluster", options.cluster, "--json"]
+        done = subprocess.run(command + [word for profile in profiles for word in ("--profile", profile)], capture_output=True, text=True)
+        if not options.ir and not options.fit:
+            file.unlink()
+        if done.returncode == 0:
+            predictions = json.loads(done.stdout)
+            return predictions if len(profiles) > 1 else [predictions]
+        refused = done.stderr.strip().splitlines()[-1]
+    return [{"refused": refused}] * len(profiles)
 
 
 def ranks(values):
@@ -127,21 +154,22 @@ def fit(rows, keys):
             text = re.sub(rf"^({key} = )[0-9.e+-]+", rf"\g<1>{value:.4g}", text, flags=re.M)
         return text
 
-    def errors(values):
-        profile = work / "profile.toml"
-        profile.write_text(with_values(values))
+    def errors(all_values):
+        """Of each of several sets of values, the error of each row."""
+        profiles = [work / f"profile-{number}.toml" for number in range(len(all_values))]
+        for profile, values in zip(profiles, all_values):
+            profile.write_text(with_values(values))
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as executor:
-            steps = [prediction["step_s"] for prediction in executor.map(lambda row: predict(row, profile), rows)]
-        return [math.log(step * int(row["gpus"]) * float(row["tok_s_gpu"]) / TOKENS) for row, step in zip(rows, steps)]
+            steps = list(executor.map(lambda row: [prediction["step_s"] for prediction in predict(row, profiles)], rows))
+        return [[math.log(step * int(row["gpus"]) * float(row["tok_s_gpu"]) / TOKENS) for row, step in zip(rows, column)] for column in zip(*steps)]
 
     def show(errors):
         print(f"{len(rows)} steps: mean error {statistics.mean(abs(math.exp(e) - 1) for e in errors):.2%}, bias {statistics.mean(errors):+.2%}; "
               + ", ".join(f"{key} = {value:.4g}" for key, value in zip(keys, values)), flush=True)
 
-    at = errors(values)
-    show(at)
     for _ in range(options.rounds):
-        moved = [errors([value * 1.05 if i == key else value for i, value in enumerate(values)]) for key in range(len(keys))]
+        at, *moved = errors([[value * 1.05 if i == key else value for i, value in enumerate(values)] for key in range(-1, len(keys))])
+        show(at)
         slopes = [[(b - a) / math.log(1.05) for a, b in zip(at, with_more)] for with_more in moved]
         step = [0] * len(keys)
         for _ in range(50):
@@ -150,8 +178,7 @@ def fit(rows, keys):
             step = solve([[sum(w * a * b for w, a, b in zip(weights, slopes[i], column)) for column in slopes]
                           + [-sum(w * a * e for w, a, e in zip(weights, slopes[i], at))] for i in range(len(keys))])
         values = [v * math.exp(d) for v, d in zip(values, step)]
-        at = errors(values)
-        show(at)
+    show(*errors([values]))
     print(with_values(values))
 
 
@@ -166,11 +193,13 @@ if options.groups:
     rows = [row for row in rows if f"{row['model']}:{row['gpus']}" in options.groups.split(",")]
 failed = set(map(id, [row for row in rows if lacked_memory(row)][options.failed:]))
 rows = [row for row in rows if id(row) not in failed][:options.limit]
+if options.timed:
+    rows = [row for row in rows if is_timed(row)]
 if options.fit:
     fit([row for row in rows if is_timed(row)], options.fit.split(","))
     sys.exit()
 with concurrent.futures.ThreadPoolExecutor(options.jobs) as executor:
-    for row, prediction in zip(rows, executor.map(predict, rows)):
+    for row, [prediction] in zip(rows, executor.map(predict, rows)):
         row["refused"] = prediction.get("refused")
         row["predicted_s"], row["peak_bytes"], row["fits"] = (prediction.get(key) for key in ("step_s", "peak_bytes", "fits"))
         row["measured_s"] = TOKENS / (int(row["gpus"]) * float(row["tok_s_gpu"])) if row["status"] == "ok" else None

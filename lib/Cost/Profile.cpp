@@ -18,6 +18,7 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
   TomlReader reader(file);
   Profile profile;
   const std::pair<StringRef, double *> numbers[] = {{"products", &profile.products},
+                                                    {"attention", &profile.attention},
                                                     {"kernels", &profile.kernels},
                                                     {"optimizer", &profile.optimizer},
                                                     {"communication", &profile.communication},
@@ -29,7 +30,7 @@ static llvm::Expected<Profile> parseProfile(StringRef text, StringRef file) {
                                                     {"gradient_bucket", &profile.gradientBucket},
                                                     {"unused_gradients", &profile.unusedGradients}};
   auto read = [&](const toml::table &table) {
-    reader.expectOnly(table, {"name", "description", "source", "products", "kernels",
+    reader.expectOnly(table, {"name", "description", "source", "products", "attention", "kernels",
                               "optimizer", "logits", "communication", "network", "launch", "message", "dispatch",
                               "dispatch_peer", "synchronous_messages", "separate_accumulation",
                               "batched_collectives", "all_reduced_gradients", "gradient_bucket",

@@ -28,7 +28,8 @@ static std::string usage() {
       "  tokens per second, MFU, peak memory and a breakdown of the step time. Accepts the flags of\n"
       "  'meshwright compile', except --assert and the output flags; no files are written.\n"
       "  --profile estimates the step time of another training system with the same layout, from\n"
-      "  that system's kernel speeds and overheads.\n"
+      "  that system's kernel speeds and overheads; given several times, it compiles once and prints a\n"
+      "  prediction for each, with --json an array.\n"
       "  Named clusters (docs/clusters.md describes cluster files):\n";
   for (const cost::NamedCluster &known : cost::getClusters()) {
     Expected<cost::Cluster> cluster = cost::readCluster(known.text, known.name);
@@ -116,21 +117,23 @@ void Prediction::print(llvm::raw_ostream &os) const {
 
 Error predict(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
   std::vector<std::string> rest;
-  std::string profileName = cost::Profile().name;
+  std::vector<cost::Profile> profiles;
   bool json = false;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-h" || args[i] == "--help")
       return llvm::make_error<HelpRequested>(usage());
     if (args[i] == "--json")
       json = true;
-    else if (args[i] == "--profile" && i + 1 < args.size())
-      profileName = args[++i];
-    else
+    else if (args[i] == "--profile" && i + 1 < args.size()) {
+      Expected<cost::Profile> profile = cost::readProfile(args[++i]);
+      if (!profile)
+        return profile.takeError();
+      profiles.push_back(std::move(*profile));
+    } else
       rest.push_back(args[i]);
   }
-  Expected<cost::Profile> profile = cost::readProfile(profileName);
-  if (!profile)
-    return profile.takeError();
+  if (profiles.empty())
+    profiles.push_back({});
   Expected<CompileOptions> options = parseCompileOptions(rest);
   if (!options)
     return options.takeError();
@@ -146,14 +149,19 @@ Error predict(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_
   Expected<CompiledPlan> plan = buildPlan(**module);
   if (!plan)
     return plan.takeError();
-  Expected<StepTime> step = predictStep(**module, *options->cluster, *profile);
-  if (!step)
-    return step.takeError();
-  Prediction prediction(**module, *plan, *step, *options->cluster, *profile);
+  llvm::json::Array all;
+  for (const cost::Profile &profile : profiles) {
+    Expected<StepTime> step = predictStep(**module, *options->cluster, profile);
+    if (!step)
+      return step.takeError();
+    Prediction prediction(**module, *plan, *step, *options->cluster, profile);
+    if (json)
+      all.push_back(prediction.json());
+    else
+      prediction.print(os);
+  }
   if (json)
-    os << llvm::formatv("{0:2}\n", llvm::json::Value(prediction.json()));
-  else
-    prediction.print(os);
+    os << llvm::formatv("{0:2}\n", profiles.size() == 1 ? all.front() : llvm::json::Value(std::move(all)));
   return Error::success();
 }
 

@@ -395,9 +395,10 @@ Cost Simulation::costOf(const Runner &runner, Operation *op) {
   // Ranks of a program wait for each other in its collectives.
   for (auto [type, slowest] : runner.types)
     cost.seconds = std::max(cost.seconds, call.seconds(*type) * slowest);
-  cost.seconds *= call.isProduct()                           ? profile.products
-                  : call.kind == cost::CallWork::Optimizer ? profile.optimizer
-                                                           : profile.kernels;
+  cost.seconds *= cost.part == &TimeParts::products    ? profile.products
+                  : cost.part == &TimeParts::attention ? profile.attention
+                  : cost.part == &TimeParts::optimizer ? profile.optimizer
+                                                       : profile.kernels;
   if (double bytes = call.logits * ((call.isLossOfLogits ? profile.logitsForward : 0) +
                                     (call.isGradOfLogits ? profile.logitsBackward : 0)))
     cost.seconds = longest(runner, [&](const cost::Device &device) { return device.memory.seconds(bytes); });

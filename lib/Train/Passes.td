@@ -77,8 +77,9 @@ def TrainSplitLayers : PhasePass<"train-split-layers", "step"> {
     `train.fold_in` count from the chunk's first layer. `dist-split-stages` later assigns
     whole repeats to stages.
 
-    The split points are `cuts`, the first layers of the chunks after the first. Without
-    them the pass chooses those that minimize the cost of the most expensive chunk, and among
+    The split points are `cuts`, the first layers of the chunks after the first. If the last
+    one is the number of layers, the last chunk has the head alone, behind a layer `@head.pass`
+    that returns its arguments. Without them the pass chooses those that minimize the cost of the most expensive chunk, and among
     these the ones that balance FLOPs and bytes of parameters best (dynamic programming over
     the layers; the embedding counts towards the first layer, the head towards the last). If
     there are several chunks, each repeat has the number of its chunk in `train.chunk`.
@@ -87,7 +88,7 @@ def TrainSplitLayers : PhasePass<"train-split-layers", "step"> {
     for each chunk. Layers at the end of a run that do not fill a group become a run of their
     own, which is a shorter group.
 
-    The pass refuses more chunks than layers, and split points that are not ascending layer
+    The pass refuses more chunks than layers (and a head alone), and split points that are not ascending layer
     numbers, one fewer than chunks.
   }];
   let options = [

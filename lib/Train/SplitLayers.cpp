@@ -104,6 +104,8 @@ public:
   /// What each layer comes to; embedding counts to the first, the head to the last.
   SmallVector<Cost> costs();
   LogicalResult split(ArrayRef<int64_t> points);
+  /// Ends the last run with a layer that passes on what it is given: the chunk of a head alone.
+  RepeatOp addEmptyLayer();
   /// `points` and where groups of `every` layers, one number a chunk, leave a tail.
   SplitPoints withTails(ArrayRef<int64_t> points, ArrayRef<int64_t> every);
 
@@ -334,6 +336,25 @@ LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int6
   return success();
 }
 
+RepeatOp LayerSplitter::addEmptyLayer() {
+  RepeatOp last = runs().back();
+  OpBuilder builder(last->getContext());
+  auto types = last.getCarry().getTypes();
+  auto layer = func::FuncOp::create(last.getLoc(), "head.pass", builder.getFunctionType(types, types));
+  layer.setPrivate();
+  Block *body = layer.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  func::ReturnOp::create(builder, last.getLoc(), body->getArguments());
+  symbols.insert(layer, loss->getIterator());
+  builder.setInsertionPointAfter(last);
+  auto empty = RepeatOp::create(builder, last.getLoc(), types, layer.getSymName(), /*count=*/1,
+                                /*reverse=*/false, /*indexed=*/false, last.getCarried(),
+                                /*each=*/ValueRange(), /*shared=*/ValueRange());
+  for (auto [before, after] : llvm::zip_equal(last.getCarried(), empty.getCarried()))
+    before.replaceAllUsesExcept(after, empty);
+  return empty;
+}
+
 LogicalResult LayerSplitter::reserve(Operation *whole) {
   std::string name = SymbolTable::getSymbolName(whole).str(), reserved = "whole." + name;
   if (originals.contains(name))
@@ -427,9 +448,10 @@ static FailureOr<SplitPoints> checkSplitPoints(ModuleOp module, const LayerNumbe
     return module.emitError("cuts '") << optionText(given) << "': " << why;
   };
   for (int64_t point : given.numbers) {
-    if (point < 1 || point >= layers)
+    if (point < 1 || point > layers)
       return refuse("layer " + Twine(point) + " cannot begin a stage; with " + Twine(layers) +
-                    " layers split points are 1 to " + Twine(layers - 1));
+                    " layers split points are 1 to " + Twine(layers) +
+                    ", which leaves the head alone");
     if (!points.empty() && point <= points.back())
       return refuse(Twine(point) + " does not come after " + Twine(points.back()) +
                     "; layer numbers must ascend");
@@ -460,7 +482,8 @@ struct TrainSplitLayers : train::impl::TrainSplitLayersBase<TrainSplitLayers> {
     int64_t layers = costs.size();
     if (chunks < 1)
       return module.emitError("layers are split into 1 part or more, not ") << int64_t(chunks);
-    if (layers < chunks && chunks > 1)
+    bool isHeadAlone = !cuts.numbers.empty() && cuts.numbers.back() == layers;
+    if (layers + isHeadAlone < chunks && chunks > 1)
       return module.emitError("the model has ")
              << layers << " layers, fewer than the " << int64_t(chunks)
              << " parts of the pipeline (stages times chunks a stage); use a shorter mesh axis "
@@ -484,6 +507,8 @@ struct TrainSplitLayers : train::impl::TrainSplitLayersBase<TrainSplitLayers> {
       return failure();
     Builder builder(&getContext());
     int64_t first = 0;
+    if (isHeadAlone)
+      splitter.addEmptyLayer();
     for (RepeatOp repeat : splitter.runs()) {
       if (chunks > 1)
         repeat->setAttr(

@@ -1,5 +1,5 @@
 // RUN: not meshwright-opt %s --train-split-layers=chunks=4 2>&1 | FileCheck %s --check-prefix=MANY
-// RUN: not meshwright-opt %s --train-split-layers="chunks=2 cuts=3" 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: not meshwright-opt %s --train-split-layers="chunks=2 cuts=4" 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: not meshwright-opt %s --train-split-layers="chunks=2 cuts=0" 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not meshwright-opt %s --train-split-layers="chunks=3 cuts=2,1" 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: not meshwright-opt %s --train-split-layers="chunks=3 cuts=1" 2>&1 | FileCheck %s --check-prefix=NUMBER
@@ -10,7 +10,7 @@
 // RUN: sed 's/train.get @h.w/train.fill 0.0/; s/train.fill 0.0 :/train.fill 0.0 : () ->/' %s | meshwright-opt - --train-split-layers=chunks=2 | FileCheck %s --check-prefix=STACK
 
 // MANY: the model has 3 layers, fewer than the 4 parts of the pipeline (stages times chunks a stage); use a shorter mesh axis 'pipe' or fewer chunks, 3 parts at most
-// RANGE: cuts '3': layer 3 cannot begin a stage; with 3 layers split points are 1 to 2
+// RANGE: cuts '4': layer 4 cannot begin a stage; with 3 layers split points are 1 to 3, which leaves the head alone
 // ZERO: cuts '0': layer 0 cannot begin a stage
 // ORDER: cuts '2,1': 1 does not come after 2; layer numbers must ascend
 // NUMBER: cuts '1': 1 layer numbers make 2 parts, but the pipeline has 3; give 2

@@ -2,6 +2,7 @@
 // RUN: meshwright-opt %s --train-split-layers="chunks=3 cuts=1,2" -split-input-file | FileCheck %s --check-prefix=THREE
 // RUN: meshwright-opt %s --train-split-layers=every=2 -split-input-file | FileCheck %s --check-prefix=TAIL
 // RUN: meshwright-opt %s --train-split-layers="chunks=2 cuts=1 every=2,1" -split-input-file | FileCheck %s --check-prefix=OWN
+// RUN: meshwright-opt %s --train-split-layers="chunks=4 cuts=1,2,3" -split-input-file | FileCheck %s --check-prefix=HEAD
 
 // BEGIN EXAMPLE --train-split-layers=chunks=2
 train.variable @h.w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
@@ -24,6 +25,13 @@ func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
 // CHECK: %[[A:.*]] = train.repeat @layer.0 x 2 carry(%arg0) {{.*}} {train.chunk = 0 : i64}
 // CHECK: %[[B:.*]] = train.repeat @layer.2 x 1 carry(%[[A]]) {{.*}} {train.chunk = 1 : i64}
 // CHECK: train.reduce sum %[[B]]
+// The last chunk may have the head alone: its layer passes on what it is given.
+// HEAD: func.func private @head.pass(%[[X:.*]]: tensor<2x4xf32>) -> tensor<2x4xf32>
+// HEAD-NEXT: return %[[X]]
+// HEAD: train.repeat @layer.0 x 1 {{.*}} {train.chunk = 0 : i64}
+// HEAD: %[[LAST:.*]] = train.repeat @layer.2 x 1 {{.*}} {train.chunk = 2 : i64}
+// HEAD: %[[PASSED:.*]] = train.repeat @head.pass x 1 carry(%[[LAST]]) each() shared() {train.chunk = 3 : i64}
+// HEAD: train.reduce sum %[[PASSED]]
 // Three layers in groups of two are a run of two and a run of one; without stages nothing else is cut.
 // TAIL-LABEL: func.func @loss
 // TAIL-NOT: train.chunk

@@ -22,7 +22,8 @@ struct Profile {
   std::string name = "meshwright", description;
 
   // Factors of times.
-  double products = 1;      ///< matrix products, attention and its gradient
+  double products = 1;      ///< matrix products
+  double attention = 1;     ///< attention and its gradient
   double kernels = 1;       ///< all other kernels but those of the optimizer
   double optimizer = 1;     ///< kernels that update parameters and states
   double communication = 1; ///< collectives

@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cassert>
@@ -265,34 +266,111 @@ TableSum::Minimum TableSum::minimize(size_t mostEntries, Time end) const {
   return minimum;
 }
 
-/// An order of elimination in which next comes the variable that `weigh` gives the least of the
-/// tables' entries, its values, and the pairs of its neighbours that its elimination makes
-/// neighbours; and the entries of the largest sum on the way. When the time ends, the variables that
-/// are left come as they are weighed then.
-template <typename Weigh>
-static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<unsigned>> neighbours,
-                                                        ArrayRef<unsigned> counts, TableSum::Time end,
-                                                        Weigh weigh) {
-  auto entriesOf = [&](unsigned variable) {
-    double entries = counts[variable];
-    for (unsigned other : neighbours[variable])
-      entries *= counts[other];
-    return entries;
-  };
-  auto weightOf = [&](unsigned variable) {
-    return weigh(entriesOf(variable), [&] {
-      double added = 0;
-      for (unsigned a : neighbours[variable])
-        for (unsigned b : neighbours[variable])
-          if (a < b && !neighbours[a].count(b))
-            added += double(counts[a]) * counts[b];
-      return added;
+namespace {
+/// Variables with tables in common, as some are eliminated. What elimination costs is kept up to date change by change, so
+/// that a variable with many neighbours is not looked at as a whole for each of them.
+class EliminationGraph {
+public:
+  using Neighbours = std::vector<std::set<unsigned>>;
+
+  EliminationGraph(Neighbours given, ArrayRef<unsigned> counts)
+      : neighbours(std::move(given)), counts(counts), entries(counts.size()), sums(counts.size()),
+        fills(counts.size()) {
+    for (unsigned variable = 0; variable < counts.size(); ++variable) {
+      double squares = 0;
+      entries[variable] = bitsOf(variable);
+      for (unsigned other : neighbours[variable]) {
+        entries[variable] += bitsOf(other);
+        sums[variable] += counts[other];
+        squares += double(counts[other]) * counts[other];
+      }
+      fills[variable] = (sums[variable] * sums[variable] - squares) / 2;
+    }
+    for (unsigned a = 0; a < counts.size(); ++a)
+      for (unsigned b : neighbours[a])
+        if (a < b)
+          forEachCommon(a, b, [&](unsigned common) { fills[common] -= pairsOf(a, b); });
+  }
+
+  /// The logarithm of the entries of the sum of a variable's tables, in fixed point: it does not depend on the order in
+  /// which neighbours came and went.
+  double entriesOf(unsigned variable) const { return double(entries[variable]); }
+  /// The pairs of values of neighbours that its elimination makes neighbours.
+  double fillOf(unsigned variable) const { return fills[variable]; }
+  /// How many entries that logarithm stands for.
+  static double entriesFrom(double logarithm) { return std::exp2(logarithm / double(unit)); }
+
+  /// Makes the neighbours of a variable neighbours of each other, and takes it out. Tells whose costs
+  /// may have changed.
+  void eliminate(unsigned variable, llvm::function_ref<void(unsigned)> changed) {
+    std::set<unsigned> around = std::move(neighbours[variable]);
+    neighbours[variable].clear();
+    for (unsigned a : around) {
+      double known = 0; // values of neighbours of both
+      for (unsigned b : around)
+        if (neighbours[a].count(b))
+          known += counts[b];
+      neighbours[a].erase(variable);
+      entries[a] -= bitsOf(variable);
+      sums[a] -= counts[variable];
+      fills[a] -= counts[variable] * (sums[a] - known);
+      changed(a);
+    }
+    for (unsigned a : around)
+      for (unsigned b : around)
+        if (a < b && !neighbours[a].count(b))
+          connect(a, b, changed);
+  }
+
+private:
+  static constexpr int64_t unit = int64_t(1) << 32;
+
+  int64_t bitsOf(unsigned variable) const {
+    return std::llround(std::log2(double(counts[variable])) * double(unit));
+  }
+  double pairsOf(unsigned a, unsigned b) const { return double(counts[a]) * counts[b]; }
+
+  void forEachCommon(unsigned a, unsigned b, llvm::function_ref<void(unsigned)> visit) const {
+    if (neighbours[a].size() > neighbours[b].size())
+      std::swap(a, b);
+    for (unsigned other : neighbours[a])
+      if (neighbours[b].count(other))
+        visit(other);
+  }
+
+  void connect(unsigned a, unsigned b, llvm::function_ref<void(unsigned)> changed) {
+    double known = 0;
+    forEachCommon(a, b, [&](unsigned common) {
+      fills[common] -= pairsOf(a, b);
+      known += counts[common];
+      changed(common);
     });
-  };
+    for (auto [at, other] : {std::pair(a, b), std::pair(b, a)}) {
+      fills[at] += counts[other] * (sums[at] - known);
+      sums[at] += counts[other];
+      entries[at] += bitsOf(other);
+      neighbours[at].insert(other);
+    }
+  }
+
+  Neighbours neighbours;
+  ArrayRef<unsigned> counts;
+  std::vector<int64_t> entries;
+  std::vector<double> sums; ///< values of all neighbours
+  std::vector<double> fills;
+};
+} // namespace
+
+/// An order of elimination in which next comes the variable that `weigh` gives least, and the entries of the largest
+/// sum on the way. When the time ends, the variables that are left come as they are weighed then.
+static std::pair<std::vector<unsigned>, double> orderBy(EliminationGraph graph, size_t variables,
+                                                        TableSum::Time end,
+                                                        double (EliminationGraph::*weigh)(unsigned)
+                                                            const) {
   std::set<std::pair<double, unsigned>> queue;
-  std::vector<double> weights(counts.size());
-  for (unsigned variable = 0; variable < counts.size(); ++variable)
-    queue.insert({weights[variable] = weightOf(variable), variable});
+  std::vector<double> weights(variables);
+  for (unsigned variable = 0; variable < variables; ++variable)
+    queue.insert({weights[variable] = (graph.*weigh)(variable), variable});
   std::vector<unsigned> order;
   double largest = 0;
   while (!queue.empty()) {
@@ -303,19 +381,11 @@ static std::pair<std::vector<unsigned>, double> orderBy(std::vector<std::set<uns
       largest = TableSum::never;
       continue;
     }
-    largest = std::max(largest, entriesOf(variable));
-    std::set<unsigned> changed = neighbours[variable];
-    for (unsigned a : neighbours[variable]) {
-      neighbours[a].erase(variable);
-      for (unsigned b : neighbours[variable])
-        if (a != b)
-          neighbours[a].insert(b);
-      changed.insert(neighbours[a].begin(), neighbours[a].end());
-    }
-    changed.erase(variable);
-    neighbours[variable].clear();
+    largest = std::max(largest, EliminationGraph::entriesFrom(graph.entriesOf(variable)));
+    llvm::SmallSetVector<unsigned, 8> changed;
+    graph.eliminate(variable, [&](unsigned other) { changed.insert(other); });
     for (unsigned other : changed) {
-      double weight = weightOf(other);
+      double weight = (graph.*weigh)(other);
       if (weight == weights[other])
         continue;
       queue.erase({weights[other], other});
@@ -329,26 +399,31 @@ TableSum::Minimum TableSum::eliminateAll(size_t mostEntries, Time end) const {
   Minimum minimum;
   minimum.isProved = true;
   minimum.values.resize(size());
-  std::vector<std::set<unsigned>> neighbours(size());
+  EliminationGraph::Neighbours neighbours(size());
   for (const Table &table : tables)
     for (unsigned a : table.variables)
       for (unsigned b : table.variables)
         if (a != b)
           neighbours[a].insert(b);
-  auto bySize = orderBy(neighbours, counts, end, [](double entries, auto) { return entries; });
-  auto byFill = orderBy(neighbours, counts, end, [](double, auto added) { return added(); });
+  EliminationGraph graph(std::move(neighbours), counts);
+  auto bySize = orderBy(graph, size(), end, &EliminationGraph::entriesOf);
+  auto byFill = orderBy(graph, size(), end, &EliminationGraph::fillOf);
   const std::vector<unsigned> &next = byFill.second < bySize.second ? byFill.first : bySize.first;
 
   // Tables that are not part of a sum yet, by their variables. Those that elimination makes are freed
-  // with the sum that they are part of, where that is one sum: its best values say enough.
+  // with the sum that they are part of, where that is one sum: its best values say enough. Numbered, as a variable with
+  // many neighbours has many of them.
   using Shared = std::shared_ptr<const Table>;
+  using Open = std::map<size_t, Shared>;
+  size_t tablesMade = 0;
   size_t bytes = 0, mostBytes = 64 * mostEntries;
-  std::vector<std::vector<Shared>> open(size());
+  std::vector<Open> open(size());
   auto add = [&](const Shared &table) {
     if (table->variables.empty())
       minimum.bound += table->costs.front();
     for (unsigned variable : std::set<unsigned>(table->variables.begin(), table->variables.end()))
-      open[variable].push_back(table);
+      open[variable].insert({tablesMade, table});
+    ++tablesMade;
   };
   for (const Table &table : tables)
     add(Shared(Shared(), &table));
@@ -360,10 +435,12 @@ TableSum::Minimum TableSum::eliminateAll(size_t mostEntries, Time end) const {
   };
   std::vector<Step> steps;
   for (unsigned variable : next) {
-    std::vector<Shared> bucket = open[variable];
-    for (const Shared &table : bucket)
+    std::vector<Shared> bucket;
+    for (auto &[number, table] : Open(open[variable])) {
+      bucket.push_back(table);
       for (unsigned other : std::set<unsigned>(table->variables.begin(), table->variables.end()))
-        llvm::erase(open[other], table);
+        open[other].erase(number);
+    }
     bool isLate = isPast(end);
     minimum.isOutOfTime |= isLate;
     constexpr size_t fewEntries = 1 << 10;

@@ -87,6 +87,7 @@ private:
   SymbolTable symbols;
   std::vector<ProgramMemory> programs;
   SmallVector<Master> masters;
+  int64_t wholeBytes = 0; ///< of masters on the device whose parameter is on the host
 };
 } // namespace
 
@@ -146,7 +147,14 @@ bool MasterHalver::find(Master &master) {
     SmallVector<BufferOp> buffers = llvm::to_vector(memory.buffers[master.variable.getSymName()]);
     if (llvm::any_of(buffers, [](BufferOp buffer) { return isOffloaded(buffer.getType()); }))
       return false;
-    llvm::append_range(buffers, memory.buffers[master.parameter.getSymName()]);
+    ArrayRef<BufferOp> parameters = memory.buffers[master.parameter.getSymName()];
+    if (auto *onDevice = buffers.begin();
+        onDevice != buffers.end() &&
+        llvm::any_of(parameters, [](BufferOp buffer) { return isOffloaded(buffer.getType()); })) {
+      wholeBytes += bytesOf(onDevice->getType());
+      return false;
+    }
+    llvm::append_range(buffers, parameters);
     llvm::sort(buffers, [](BufferOp a, BufferOp b) { return a->isBeforeInBlock(b); });
     for (BufferOp buffer : buffers) {
       bool isMaster = buffer.getVariable() == master.variable.getSymName();
@@ -290,6 +298,11 @@ LogicalResult MasterHalver::run() {
     if (master.parameter.getTensorType().getElementType().isBF16() && find(master))
       masters.push_back(master);
   }
+  if (wholeBytes > 0)
+    module.emitRemark() << "masters: parameters on the host leave their f32 masters whole, which takes "
+                        << wholeBytes / 2
+                        << " bytes of the device more than lower halves; --offload optimizer,parameters "
+                           "keeps them on the host too";
   leaveUnfit();
   llvm::MapVector<Operation *, SmallVector<Place>> kernels;
   for (const Master &master : masters)

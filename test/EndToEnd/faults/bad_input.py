@@ -274,7 +274,8 @@ def bad_compile(golden):
     refused("2 layers, fewer than the 3 parts", "2 parts at most", mesh="pipe=3", emit="step")
     refused("--batch 8 cannot be divided into --microbatches 3", "6 or 9", mesh="pipe=2", microbatches=3)
     refused("has 3 policies", "one for each of the 2", mesh="pipe=2", microbatches=2, remat="none,none,none")
-    refused("cuts '2': layer 2 cannot begin a stage", mesh="pipe=2", cuts="2", emit="step")
+    refused("cuts '3': layer 3 cannot begin a stage", mesh="pipe=2", cuts="3", emit="step")
+    refused("cuts '2,2': 2 does not come after 2", mesh="pipe=3", cuts="2,2", emit="step")
     refused("zb-h2 on 2 stages needs 3 microbatches or more; there are 1", mesh="pipe=2", schedule="zb-h2", emit="schedule")
     refused("fewer than the 4 parts", mesh="pipe=2", schedule="interleaved:2", emit="schedule")
 

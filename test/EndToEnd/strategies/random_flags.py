@@ -156,7 +156,7 @@ def cuts(d):
     d.layers = layers(d)
     if d.stages == 1 or d.chance(2) or d.layers < 2:
         return None
-    return ",".join(map(str, sorted(d.sample(range(1, d.layers), min(d.chunks, d.layers) - 1)))) or None
+    return ",".join(map(str, sorted(d.sample(range(1, d.layers + d.chance(3)), min(d.chunks, d.layers) - 1)))) or None
 
 
 def batch(d):
