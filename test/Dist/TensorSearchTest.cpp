@@ -258,6 +258,29 @@ TEST_F(TensorSearchTest, ReachedBoundIsProof) {
   EXPECT_FALSE(above.isProved);
 }
 
+TEST_F(TensorSearchTest, ManyNeighbours) {
+  // A hub is not gone through for each of its leaves: 3 x 10^4 of them, some in pairs, would take minutes.
+  TableSum sum;
+  unsigned hub = sum.addVariable(3), before = 0;
+  constexpr unsigned leaves = 30000;
+  for (unsigned i = 0; i < leaves; ++i) {
+    unsigned leaf = sum.addVariable(2 + i % 2);
+    std::vector<double> costs(3 * sum.valuesOf(leaf));
+    for (double &cost : costs)
+      cost = double(random() % 50);
+    sum.addTable({hub, leaf}, std::move(costs));
+    if (i % 3 == 2)
+      sum.addTable({before, leaf}, std::vector<double>(sum.valuesOf(before) * sum.valuesOf(leaf), 1));
+    before = leaf;
+  }
+  TableSum::Minimum found =
+      sum.minimize(1 << 20, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  EXPECT_FALSE(found.isOutOfTime);
+  EXPECT_TRUE(found.isProved);
+  EXPECT_NEAR(found.cost, sum.costOf(found.values), 1e-6);
+  EXPECT_LE(found.entries, 9u);
+}
+
 TEST_F(TensorSearchTest, NothingIsAllowed) {
   TableSum sum;
   unsigned a = sum.addVariable(2), b = sum.addVariable(2);

@@ -198,7 +198,8 @@ TableSum::Values TableSum::withoutDominated(Time end) const {
       of[a].push_back(&table);
       neighbours[a].insert(table.variables.begin(), table.variables.end());
     }
-  std::set<unsigned> open;
+  // In rounds, so that a variable with many neighbours is looked at once for all that change.
+  std::set<unsigned> open, next;
   for (unsigned variable = 0; variable < size(); ++variable) {
     for (unsigned value = 0; value < counts[variable]; ++value)
       left[variable].push_back(value);
@@ -221,7 +222,9 @@ TableSum::Values TableSum::withoutDominated(Time end) const {
           break;
         }
     if (values.size() < before)
-      open.insert(neighbours[variable].begin(), neighbours[variable].end());
+      next.insert(neighbours[variable].begin(), neighbours[variable].end());
+    if (open.empty())
+      open.swap(next);
   }
   return left;
 }
