@@ -493,9 +493,7 @@ void Simulation::communicate(int64_t number, Operation &op, double from, bool sh
                      llvm::any_of(communication.groups[collective.group], [&](StringRef axis) {
                        return llvm::is_contained(profile.allReducedGradients, axis);
                      }));
-  double factor = profile.communication;
-  if (level > 0 && isGradient)
-    factor *= profile.network;
+  double factor = level > 0 && isGradient ? profile.network : profile.communication;
   // A member of an all-reduce sends as much again as it gathers.
   double seconds = factor * (way ? way->seconds(calls * messageBytes(collective))
                              : isGradient && name == "reduce_scatter" ? gradientSeconds(2 * bytes, layout)

@@ -26,8 +26,8 @@ struct Profile {
   double attention = 1;     ///< attention and its gradient
   double kernels = 1;       ///< all other kernels but those of the optimizer
   double optimizer = 1;     ///< kernels that update parameters and states
-  double communication = 1; ///< collectives
-  double network = 1;       ///< those of gradients between machines, besides
+  double communication = 1; ///< collectives, but for
+  double network = 1;       ///< those of gradients between machines
 
   // Seconds.
   double launch = 0;  ///< of the device, more from each kernel to the next
