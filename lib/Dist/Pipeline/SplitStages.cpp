@@ -125,6 +125,18 @@ LogicalResult Splitter::checkWeights(const MicrobatchOps &ops, const PartFunctio
                << kind.str() << " postpones, but gradients of the inputs of chunk " << part.chunk
                << " need it, as where layers add embeddings of their own; use --schedule 1f1b, "
                   "gpipe or interleaved:V";
+  auto has = [&](int64_t chunk, schedule::TaskKind task) {
+    return llvm::any_of(functions, [&](const auto &entry) {
+      return entry.first.chunk == chunk && entry.first.kind == task;
+    });
+  };
+  for (int64_t chunk = 0; chunk < int64_t(stageOf.size()); ++chunk)
+    if (kind.splitsBackward() && has(chunk, schedule::TaskKind::backward) &&
+        !has(chunk, schedule::TaskKind::weight))
+      return func::FuncOp(ops.function).emitError("schedule ")
+             << kind.str() << " postpones gradients of weights, but chunk " << chunk
+             << " has none that can wait, as where it has the head alone; use --schedule 1f1b, gpipe or "
+                "interleaved:V, or --cuts that give it a layer";
   return success();
 }
 

@@ -275,6 +275,7 @@ def bad_compile(golden):
     refused("--batch 8 cannot be divided into --microbatches 3", "6 or 9", mesh="pipe=2", microbatches=3)
     refused("has 3 policies", "one for each of the 2", mesh="pipe=2", microbatches=2, remat="none,none,none")
     refused("cuts '3': layer 3 cannot begin a stage", mesh="pipe=2", cuts="3", emit="step")
+    refused("chunk 1 has none that can wait, as where it has the head alone", mesh="pipe=2", cuts="2", schedule="zb-h1", microbatches=4, emit="schedule")
     refused("cuts '2,2': 2 does not come after 2", mesh="pipe=3", cuts="2,2", emit="step")
     refused("zb-h2 on 2 stages needs 3 microbatches or more; there are 1", mesh="pipe=2", schedule="zb-h2", emit="schedule")
     refused("fewer than the 4 parts", mesh="pipe=2", schedule="interleaved:2", emit="schedule")

@@ -30,7 +30,7 @@ OFTEN = {
         pipe=4/8+schedule=zb-h1+remat=every:2 pipe=2,data=2,tensor=2/2+zero=2+sequence-parallel+remat=selective
         pipe=2,tensor=2/4+schedule=zb-v+remat=auto pipe=4,data=2/4+zero=1+schedule=interleaved:2+remat=full
         pipe=2,data=2/4+schedule=zb-h2+remat=sqrt+zero=3 pipe=4/8+schedule=v-min pipe=4/4+schedule=v-half+remat=selective""",
-    "golden-more/gpt2-deep": "pipe=3/4+remat=own pipe=3,tensor=2/8+schedule=zb-h2+remat=full pipe=3/2+cuts=1,5+schedule=gpipe+remat=every:2 pipe=3,data=2/4+cuts=3,7+schedule=zb-h1+zero=1",
+    "golden-more/gpt2-deep": "pipe=3/4+remat=own pipe=3,tensor=2/8+schedule=zb-h2+remat=full pipe=3/2+cuts=1,5+schedule=gpipe+remat=every:2 pipe=3,data=2/4+cuts=3,7+zero=1",
     "golden-more/qwen2-deep": "pipe=3/6+schedule=interleaved:2+remat=every:2 pipe=3,data=2/3+zero=2+remat=auto+schedule=zb-h1",
 }
 # For --all: a model and the lengths of its pipelines; microbatches are the batch over the data ranks.
