@@ -82,10 +82,50 @@ void meshwright::registerCodegen(DialectRegistry &registry) {
 // Lowering
 //===----------------------------------------------------------------------===//
 
+static bool isLeftAsItIs(LLVM::LLVMFuncOp function) {
+  return function.getOptimizeNone().value_or(false);
+}
+
+namespace {
+/// Simplifies functions, except those that are to stay as they are.
+struct SimplifyFunctions : PassWrapper<SimplifyFunctions, OperationPass<LLVM::LLVMFuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimplifyFunctions)
+
+  SimplifyFunctions() : pipeline(LLVM::LLVMFuncOp::getOperationName()) {
+    pipeline.addPass(createCanonicalizerPass());
+    pipeline.addPass(createCSEPass());
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    pipeline.getDependentDialects(registry);
+  }
+  void runOnOperation() override {
+    LLVM::LLVMFuncOp function = getOperation();
+    if (!function.isExternal() && !::isLeftAsItIs(function) &&
+        failed(runPipeline(pipeline, function)))
+      signalPassFailure();
+  }
+
+  OpPassManager pipeline;
+};
+} // namespace
+
+void codegen::leaveAsTheyAre(ModuleOp programs) {
+  for (auto function : programs.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal()) {
+      function.setOptimizeNone(true);
+      function.setNoInline(true);
+    }
+}
+
+bool codegen::isLeftAsItIs(ModuleOp module) {
+  return llvm::all_of(module.getOps<LLVM::LLVMFuncOp>(), [](LLVM::LLVMFuncOp function) {
+    return function.isExternal() || ::isLeftAsItIs(function);
+  });
+}
+
 LogicalResult codegen::convertToLLVMDialect(ModuleOp module) {
   PassManager pm(module.getContext());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(std::make_unique<SimplifyFunctions>());
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertVectorToLLVMPass());
   // Sines and cosines, only of small tables, end as calls of libm.
@@ -161,6 +201,8 @@ FailureOr<std::unique_ptr<llvm::Module>> meshwright::translateToLLVM(ModuleOp lo
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(*result, modules);
+  auto level = machine.getOptLevel() == llvm::CodeGenOptLevel::None ? llvm::OptimizationLevel::O0
+                                                                    : llvm::OptimizationLevel::O2;
+  builder.buildPerModuleDefaultPipeline(level).run(*result, modules);
   return result;
 }

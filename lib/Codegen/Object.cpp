@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
+#include "Codegen/HostCode.h"
 #include "Sections.h"
 #include "meshwright/InputFile.h"
 
@@ -31,6 +32,8 @@ static FailureOr<Lowered> translate(ModuleOp module, const CodegenOptions &optio
   result.machine = createTargetMachine(options, error);
   if (!result.machine)
     return module.emitError(error);
+  if (codegen::isLeftAsItIs(module))
+    result.machine->setOptLevel(llvm::CodeGenOptLevel::None);
   auto translated = translateToLLVM(module, *result.context, *result.machine, options.isDecoder);
   if (failed(translated))
     return failure();

@@ -19,7 +19,7 @@ using namespace meshwright::codegen;
 
 Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type result) {
   arguments.insert(arguments.begin(), context);
-  auto callee = target.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  auto callee = symbols.lookup<LLVM::LLVMFuncOp>(name);
   if (!callee) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(target.getBody());
@@ -27,6 +27,7 @@ Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type re
         LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(b.getContext()),
                                     llvm::to_vector(ValueRange(arguments).getTypes()));
     callee = LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
+    symbols.insert(callee);
   }
   auto made = LLVM::CallOp::create(b, loc, callee, arguments);
   return result ? made.getResult() : Value();
@@ -81,8 +82,8 @@ Value ProgramEmitter::constants(const std::string &name, ArrayRef<int64_t> value
   SmallVector<int32_t> narrow(values);
   OpBuilder atModule = OpBuilder::atBlockBegin(target.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI32Type(), values.size());
-  LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, name,
-                         b.getI32TensorAttr(narrow));
+  symbols.insert(LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true,
+                                        LLVM::Linkage::Private, name, b.getI32TensorAttr(narrow)));
   return LLVM::AddressOfOp::create(b, loc, ptr, name);
 }
 
@@ -93,7 +94,7 @@ Value ProgramEmitter::segments(const Collective &collective) {
   Value memory = stack(type, collective.segments.size());
   for (auto [i, segment] : llvm::enumerate(collective.segments))
     for (auto [j, value] : llvm::enumerate(SmallVector<Value>{
-             known.lookup(segment.source), known.lookup(segment.target), i64(segment.count)})) {
+             at(segment.source), at(segment.target), i64(segment.count)})) {
       Value slot = LLVM::GEPOp::create(b, loc, ptr, type, memory,
                                        ArrayRef<LLVM::GEPArg>{int32_t(i), int32_t(j)});
       LLVM::StoreOp::create(b, loc, value, slot);
@@ -136,7 +137,7 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
     const Collective::Segment &one = collective.segments.front();
     for (Value memory : {one.source, one.target})
       if (memory)
-        arguments.push_back(known.lookup(memory));
+        arguments.push_back(at(memory));
     arguments.push_back(i64(one.count));
   }
   if (auto scratch = op.getScratch())
@@ -166,20 +167,20 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
         if (!buffer.getOffset())
           return buffer.emitOpError("has no offset; run exec-assign-offsets first");
-        known[buffer] =
-            offset(arenaOf(exec::spaceOf(buffer.getType())), i64(*buffer.getOffset()));
+        known[buffer] = {arenaOf(exec::spaceOf(buffer.getType())), int64_t(*buffer.getOffset())};
         return success();
       })
       .Case<exec::SlotOp>([&](exec::SlotOp slot) {
         Value stride = i64(exec::bytesOf(slot.getType()));
-        known[slot] =
-            offset(at(slot.getBase()), arith::MulIOp::create(b, loc, at(slot.getIndex()), stride));
+        known[slot] = {offset(at(slot.getBase()),
+                              arith::MulIOp::create(b, loc, at(slot.getIndex()), stride))};
         return success();
       })
       .Case<exec::ViewOp>([&](exec::ViewOp view) {
         int64_t begin = exec::bytesOf(view.getType()) / view.getType().getNumElements() *
                         int64_t(view.getOffset());
-        known[view] = begin ? offset(at(view.getBase()), i64(begin)) : at(view.getBase());
+        Address base = known.lookup(view.getBase());
+        known[view] = {base.base, base.bytes + begin};
         return success();
       })
       .Case<exec::WindowOp>([&](exec::WindowOp window) {
@@ -187,8 +188,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         int64_t parts =
             window.getBase().getType().getNumElements() / window.getType().getNumElements();
         Value number = groupRank(window.getAxes(), window.getShift(), parts);
-        known[window] =
-            offset(at(window.getBase()), arith::MulIOp::create(b, loc, number, stride));
+        known[window] = {
+            offset(at(window.getBase()), arith::MulIOp::create(b, loc, number, stride))};
         return success();
       })
       .Case<exec::StoreOffsetOp>([&](exec::StoreOffsetOp store) {
@@ -232,7 +233,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         Value index = loop.getInductionVar();
         if (nested.getReverse())
           index = arith::SubIOp::create(b, loc, i64(int64_t(nested.getCount()) - 1), index);
-        known[nested.getIndex()] = index;
+        known[nested.getIndex()] = {index};
         call("mw_begin", {text("iteration"), text("loop"), text(locationText(nested.getLoc())),
                           index, i64(-1)});
         LogicalResult result = emit(nested.getBlock());
@@ -255,7 +256,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
           index = arith::RemSIOp::create(b, loc, arith::AddIOp::create(b, loc, rest, modulo),
                                          modulo);
         }
-        known[shift] = index;
+        known[shift] = {index};
         return success();
       })
       .Case<exec::WhenOp>([&](exec::WhenOp when) {
@@ -320,14 +321,14 @@ LogicalResult ProgramEmitter::emit(Block &block) {
 
 Value ProgramEmitter::text(StringRef value) {
   std::string name = ("text." + Twine(llvm::xxh3_64bits(value))).str();
-  if (!target.lookupSymbol(name)) {
+  if (!symbols.lookup(name)) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(target.getBody());
     std::string bytes = value.str() + '\0';
-    LLVM::GlobalOp::create(b, target.getLoc(),
-                           LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()),
-                           /*isConstant=*/true, LLVM::Linkage::Internal, name,
-                           b.getStringAttr(bytes));
+    symbols.insert(LLVM::GlobalOp::create(b, target.getLoc(),
+                                          LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()),
+                                          /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                                          b.getStringAttr(bytes)));
   }
   return LLVM::AddressOfOp::create(b, loc, ptr, name);
 }
@@ -354,13 +355,15 @@ void ProgramEmitter::beginSpan(Operation &op) {
 
 LLVM::LLVMFuncOp ProgramEmitter::declare(StringRef program, size_t arguments) {
   std::string name = ("meshwright_" + program + suffix).str();
-  if (auto known = target.lookupSymbol<LLVM::LLVMFuncOp>(name))
+  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(name))
     return known;
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(target.getBody());
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
                                           SmallVector<Type>(arguments, ptr));
-  return LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
+  auto declared = LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
+  symbols.insert(declared);
+  return declared;
 }
 
 LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
@@ -377,7 +380,7 @@ LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
   context = entry->getArgument(0);
   arena = entry->getArgument(1);
   for (auto [memory, address] : llvm::zip(arguments, entry->getArguments().drop_front(2)))
-    known[memory] = address;
+    known[memory] = {address};
   b.setInsertionPointToStart(entry);
   operands = stack(ptr, most);
   if (failed(emit(program.getBody().front())))
@@ -428,13 +431,14 @@ LogicalResult codegen::emitPrograms(const ModuleKernels &kernels, ModuleOp targe
                                     MakeEmitter make) {
   ModuleOp source = *kernels.module;
   Communication communication(source);
+  SymbolTable symbols(target);
   SmallVector<ModuleOp> programs = dist::programsOf(source);
   llvm::SetVector<StringRef> entries;
   for (auto [program, scheduled, rows] :
        llvm::zip_equal(programs, kernels.programs, kernels.rows)) {
     std::string suffix = program == source ? "" : ("." + program.getSymName().value()).str();
     for (auto op : program.getOps<exec::ProgramOp>()) {
-      if (failed(make({target, scheduled, communication, rows, suffix})->emit(op)))
+      if (failed(make({target, symbols, scheduled, communication, rows, suffix})->emit(op)))
         return failure();
       if (!op.isPrivate())
         entries.insert(op.getSymName());

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A program becomes a function of the host that calls the runtime for one op after the
-// other. Addresses, loops, calls, products and collectives are the same for every target.
+// other. An address is computed where it is used, so that few values live across calls. Addresses, loops, calls, products and collectives are the same for every target.
 // A target derives its own emitter, which runs kernels and attention and writes bytes.
 //
 //===----------------------------------------------------------------------===//
@@ -23,13 +23,14 @@ public:
   /// The module that receives a program's functions, and the facts they are made from.
   struct Scope {
     mlir::ModuleOp target;
+    mlir::SymbolTable &symbols; ///< of `target`
     const ScheduledKernels &kernels;
     const Communication &communication;
     const cost::KernelRows &rows; ///< of the program's plan, whose numbers spans have
     mlir::StringRef suffix; ///< distinguishes the functions of several programs
   };
   explicit ProgramEmitter(const Scope &scope)
-      : target(scope.target), b(target.getContext()), loc(target.getLoc()),
+      : target(scope.target), symbols(scope.symbols), b(target.getContext()), loc(target.getLoc()),
         ptr(mlir::LLVM::LLVMPointerType::get(b.getContext())), kernels(scope.kernels),
         communication(scope.communication), rows(scope.rows), suffix(scope.suffix) {}
   virtual ~ProgramEmitter() = default;
@@ -59,7 +60,10 @@ protected:
   mlir::Value call(mlir::StringRef name, llvm::SmallVector<mlir::Value> arguments,
                    mlir::Type result = {});
   /// The address of `memory`; none of none.
-  mlir::Value at(mlir::Value memory) { return memory ? known.lookup(memory) : mlir::Value(); }
+  mlir::Value at(mlir::Value memory) {
+    Address address = memory ? known.lookup(memory) : Address();
+    return address.bytes ? offset(address.base, i64(address.bytes)) : address.base;
+  }
   mlir::Value orNull(mlir::Value address) {
     return address ? address : mlir::LLVM::ZeroOp::create(b, loc, ptr).getResult();
   }
@@ -74,6 +78,7 @@ protected:
   mlir::Value stack(mlir::Type type, int64_t count);
 
   mlir::ModuleOp target;
+  mlir::SymbolTable &symbols;
   mlir::OpBuilder b;
   mlir::Location loc;
   mlir::Type ptr;
@@ -111,7 +116,12 @@ private:
   mlir::Value context, arena, operands;
   BySpace<mlir::Value> offloaded; ///< addresses of other arenas
   llvm::DenseMap<mlir::Attribute, mlir::Value> groupRanks; ///< by the group's axes
-  llvm::DenseMap<mlir::Value, mlir::Value> known;      ///< addresses of memory, and loops' indices
+  /// An address, or a loop's index.
+  struct Address {
+    mlir::Value base;
+    int64_t bytes = 0; ///< after `base`
+  };
+  llvm::DenseMap<mlir::Value, Address> known;
 };
 
 /// Makes the emitter of one program.
