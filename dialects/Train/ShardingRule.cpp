@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -166,33 +167,48 @@ private:
 };
 } // namespace
 
+/// A bound on memory where texts come without end.
+constexpr size_t mostKnownRules = 4096;
+
 FailureOr<ShardingRule> parseShardingRule(StringRef text, ArrayRef<int64_t> operandRanks,
                                           std::string &error) {
-  return Parser(text, operandRanks, error).parse();
+  // The ops of a model have few different rules. Passes in several threads parse them.
+  thread_local std::map<std::pair<std::string, std::vector<int64_t>>, ShardingRule, std::less<>> known;
+  std::pair<std::string, std::vector<int64_t>> key(text, operandRanks);
+  if (auto found = known.find(key); found != known.end())
+    return found->second;
+  FailureOr<ShardingRule> rule = Parser(text, operandRanks, error).parse();
+  if (succeeded(rule) && known.size() < mostKnownRules)
+    known.emplace(std::move(key), *rule);
+  return rule;
 }
 
 LogicalResult inferFactorSizes(ShardingRule &rule, ArrayRef<ArrayRef<int64_t>> operands,
                                ArrayRef<std::pair<StringRef, int64_t>> known, std::string &error) {
-  SmallVector<std::string> where(rule.factors.size());
+  /// A dimension of an operand; none: the op's attributes.
+  struct Place {
+    int operand = -1, dim = -1;
+  };
+  SmallVector<Place> where(rule.factors.size());
   for (auto &[name, size] : known) {
     int f = rule.find(name);
     if (f < 0)
       continue;
     rule.factors[f].size = size;
-    where[f] = "the op's attributes";
   }
-  auto describe = [](unsigned operand, unsigned dim) {
-    return ("dimension " + Twine(dim) + " of operand " + Twine(operand)).str();
+  auto describe = [](Place place) {
+    return place.operand < 0 ? "the op's attributes"
+                             : ("dimension " + Twine(place.dim) + " of operand " + Twine(place.operand)).str();
   };
-  auto set = [&](unsigned f, int64_t size, std::string at) {
+  auto set = [&](unsigned f, int64_t size, Place at) {
     if (rule.factors[f].size == 0) {
       rule.factors[f].size = size;
-      where[f] = std::move(at);
+      where[f] = at;
       return success();
     }
     if (rule.factors[f].size == size)
       return success();
-    error = (Twine(at) + " is " + Twine(size) + " but " + where[f] + " is " +
+    error = (Twine(describe(at)) + " is " + Twine(size) + " but " + describe(where[f]) + " is " +
              Twine(rule.factors[f].size))
                 .str();
     return LogicalResult(failure());
@@ -200,7 +216,7 @@ LogicalResult inferFactorSizes(ShardingRule &rule, ArrayRef<ArrayRef<int64_t>> o
   // Plain dimensions first: they give the parts of composed ones.
   for (auto [i, tensor] : enumerate(rule.operands))
     for (auto [d, dim] : enumerate(tensor.dims))
-      if (dim.size() == 1 && failed(set(dim[0], operands[i][d], describe(i, d))))
+      if (dim.size() == 1 && failed(set(dim[0], operands[i][d], {int(i), int(d)})))
         return failure();
   for (auto [i, tensor] : enumerate(rule.operands))
     for (auto [d, dim] : enumerate(tensor.dims)) {
@@ -213,18 +229,18 @@ LogicalResult inferFactorSizes(ShardingRule &rule, ArrayRef<ArrayRef<int64_t>> o
         else if (unknown < 0)
           unknown = f;
         else {
-          error = describe(i, d) + " has more than one factor of unknown size";
+          error = describe({int(i), int(d)}) + " has more than one factor of unknown size";
           return failure();
         }
       }
       int64_t size = operands[i][d];
       if (product == 0 || size % product != 0 || (unknown < 0 && size != product)) {
         error =
-            (Twine(describe(i, d)) + " is " + Twine(size) + ", not a multiple of " + Twine(product))
+            (Twine(describe({int(i), int(d)})) + " is " + Twine(size) + ", not a multiple of " + Twine(product))
                 .str();
         return failure();
       }
-      if (unknown >= 0 && failed(set(unknown, size / product, describe(i, d))))
+      if (unknown >= 0 && failed(set(unknown, size / product, {int(i), int(d)})))
         return failure();
     }
   return success();

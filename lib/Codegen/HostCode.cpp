@@ -20,6 +20,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/StandardInstrumentations.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -82,12 +83,21 @@ void meshwright::registerCodegen(DialectRegistry &registry) {
 // Lowering
 //===----------------------------------------------------------------------===//
 
-static bool isLeftAsItIs(LLVM::LLVMFuncOp function) {
-  return function.getOptimizeNone().value_or(false);
+void codegen::disableOptimization(LLVM::LLVMFuncOp function) {
+  function.setOptimizeNone(true);
+  function.setNoInline(true); // LLVM asks for it where it does not optimize.
+}
+
+static bool isOptimized(LLVM::LLVMFuncOp function) {
+  return !function.isExternal() && !function.getOptimizeNone().value_or(false);
+}
+
+bool codegen::isUnoptimized(ModuleOp module) {
+  return llvm::none_of(module.getOps<LLVM::LLVMFuncOp>(), isOptimized);
 }
 
 namespace {
-/// Simplifies functions, except those that are to stay as they are.
+/// Simplifies the functions that are optimized.
 struct SimplifyFunctions : PassWrapper<SimplifyFunctions, OperationPass<LLVM::LLVMFuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimplifyFunctions)
 
@@ -100,28 +110,13 @@ struct SimplifyFunctions : PassWrapper<SimplifyFunctions, OperationPass<LLVM::LL
   }
   void runOnOperation() override {
     LLVM::LLVMFuncOp function = getOperation();
-    if (!function.isExternal() && !::isLeftAsItIs(function) &&
-        failed(runPipeline(pipeline, function)))
+    if (isOptimized(function) && failed(runPipeline(pipeline, function)))
       signalPassFailure();
   }
 
   OpPassManager pipeline;
 };
 } // namespace
-
-void codegen::leaveAsTheyAre(ModuleOp programs) {
-  for (auto function : programs.getOps<LLVM::LLVMFuncOp>())
-    if (!function.isExternal()) {
-      function.setOptimizeNone(true);
-      function.setNoInline(true);
-    }
-}
-
-bool codegen::isLeftAsItIs(ModuleOp module) {
-  return llvm::all_of(module.getOps<LLVM::LLVMFuncOp>(), [](LLVM::LLVMFuncOp function) {
-    return function.isExternal() || ::isLeftAsItIs(function);
-  });
-}
 
 LogicalResult codegen::convertToLLVMDialect(ModuleOp module) {
   PassManager pm(module.getContext());
@@ -195,7 +190,11 @@ FailureOr<std::unique_ptr<llvm::Module>> meshwright::translateToLLVM(ModuleOp lo
   llvm::PipelineTuningOptions tuning;
   // Kernels are vector loops already.
   tuning.LoopVectorization = tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  // Without these callbacks, passes run on functions that are not to be optimized as well.
+  llvm::PassInstrumentationCallbacks callbacks;
+  llvm::OptNoneInstrumentation unoptimized(/*DebugLogging=*/false);
+  unoptimized.registerCallbacks(callbacks);
+  llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_HOSTCODE_H
 #define MESHWRIGHT_CODEGEN_HOSTCODE_H
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace llvm {
@@ -17,13 +18,12 @@ namespace meshwright::codegen {
 /// Numbers of f32 in the widest vectors worth using.
 unsigned vectorLanes(const llvm::TargetMachine &machine);
 
-/// Has LLVM leave the functions of `programs` as they are (optnone), because they are nothing but
-/// calls. Of a model with many different layers that is tens of thousands in a row, for which
-/// LLVM's allocation of registers takes time that grows with the square.
-void leaveAsTheyAre(mlir::ModuleOp programs);
-/// Whether all functions of `module` are to be left as they are, so that its code can be
-/// generated without optimizations.
-bool isLeftAsItIs(mlir::ModuleOp module);
+/// Excludes a function that does nothing but call others from optimization. That of a model with many different
+/// layers has tens of thousands of calls in a row, and LLVM's scheduling and register allocation take time that
+/// grows with their square.
+void disableOptimization(mlir::LLVM::LLVMFuncOp function);
+/// Whether no function of `module` is to be optimized, so that its code can be generated without.
+bool isUnoptimized(mlir::ModuleOp module);
 
 /// Turns loops, vectors and arithmetic of functions for the host into the LLVM dialect.
 mlir::LogicalResult convertToLLVMDialect(mlir::ModuleOp module);

@@ -3,9 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/Codegen.h"
 #include "Codegen/HostCode.h"
 #include "Sections.h"
+#include "meshwright/Codegen.h"
 #include "meshwright/InputFile.h"
 
 #include "llvm/IR/LegacyPassManager.h"
@@ -32,7 +32,7 @@ static FailureOr<Lowered> translate(ModuleOp module, const CodegenOptions &optio
   result.machine = createTargetMachine(options, error);
   if (!result.machine)
     return module.emitError(error);
-  if (codegen::isLeftAsItIs(module))
+  if (codegen::isUnoptimized(module))
     result.machine->setOptLevel(llvm::CodeGenOptLevel::None);
   auto translated = translateToLLVM(module, *result.context, *result.machine, options.isDecoder);
   if (failed(translated))

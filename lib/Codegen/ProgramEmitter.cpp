@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/ProgramEmitter.h"
+#include "Codegen/HostCode.h"
 #include "Dist/Programs.h"
 #include "meshwright/LocationText.h"
 #include "meshwright/runtime/Fp8.h"
@@ -82,9 +83,10 @@ Value ProgramEmitter::constants(const std::string &name, ArrayRef<int64_t> value
   SmallVector<int32_t> narrow(values);
   OpBuilder atModule = OpBuilder::atBlockBegin(target.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI32Type(), values.size());
-  symbols.insert(LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true,
-                                        LLVM::Linkage::Private, name, b.getI32TensorAttr(narrow)));
-  return LLVM::AddressOfOp::create(b, loc, ptr, name);
+  auto global = LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, name,
+                                       b.getI32TensorAttr(narrow));
+  symbols.insert(global);
+  return LLVM::AddressOfOp::create(b, loc, global);
 }
 
 /// An array of MwSegment on the stack.
@@ -374,6 +376,7 @@ LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
   });
   auto arguments = program.getBlock().getArguments();
   function = declare(program.getSymName(), 2 + arguments.size());
+  disableOptimization(function);
   if (program.isPrivate() || !suffix.empty())
     function.setLinkage(LLVM::Linkage::Internal);
   Block *entry = function.addEntryBlock(b);
@@ -397,6 +400,7 @@ static void emitDispatch(ModuleOp target, StringRef entry, ArrayRef<ModuleOp> pr
   std::string name = ("meshwright_" + entry).str();
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, ptr});
   auto function = LLVM::LLVMFuncOp::create(b, loc, name, type);
+  disableOptimization(function);
   auto which = target.lookupSymbol<LLVM::LLVMFuncOp>("mw_program");
   if (!which)
     which = LLVM::LLVMFuncOp::create(b, loc, "mw_program",

@@ -3,7 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A program becomes a function of the host that calls the runtime for one op after the
-// other. An address is computed where it is used, so that few values live across calls. Addresses, loops, calls, products and collectives are the same for every target.
+// other. An address is computed where it is used, so that few values are live across calls.
+// Addresses, loops, calls, products and collectives are the same for every target.
 // A target derives its own emitter, which runs kernels and attention and writes bytes.
 //
 //===----------------------------------------------------------------------===//
@@ -121,7 +122,7 @@ private:
     mlir::Value base;
     int64_t bytes = 0; ///< after `base`
   };
-  llvm::DenseMap<mlir::Value, Address> known;
+  llvm::DenseMap<mlir::Value, Address> known; ///< of memory
 };
 
 /// Makes the emitter of one program.

@@ -128,14 +128,14 @@ void PlanBuilder::addMesh() {
     plan.dataAxes.push_back(mesh.axes[axis].name);
 }
 
-/// The buffer of a variable, in any entry point.
-static exec::BufferOp bufferOf(ModuleOp program, StringRef variable) {
-  exec::BufferOp found;
+/// The buffer of each variable, in any entry point.
+static llvm::StringMap<exec::BufferOp> buffersOf(ModuleOp program) {
+  llvm::StringMap<exec::BufferOp> buffers;
   program.walk([&](exec::BufferOp buffer) {
-    if (buffer.getVariable() == variable)
-      found = buffer;
+    if (std::optional<StringRef> variable = buffer.getVariable())
+      buffers[*variable] = buffer;
   });
-  return found;
+  return buffers;
 }
 
 /// "pipe": [0] for each axis that `dist.coordinates` names.
@@ -170,8 +170,9 @@ static plan::Storage storageOf(train::VariableOp op, ArrayRef<int64_t> layerShap
 }
 
 void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
+  llvm::StringMap<exec::BufferOp> buffers = buffersOf(program);
   for (auto op : program.getOps<train::VariableOp>()) {
-    exec::BufferOp buffer = bufferOf(program, op.getSymName());
+    exec::BufferOp buffer = buffers.lookup(op.getSymName());
     if (!buffer)
       continue; // nothing reads or writes it
     auto global = op.getTensorType();

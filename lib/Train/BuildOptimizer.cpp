@@ -29,7 +29,7 @@ class StepBuilder {
 public:
   StepBuilder(ModuleOp module, const Optimizer &optimizer, const GroupedParameters &groups,
               MomentType moments, Orthogonalization orthogonalization, bool averages)
-      : module(module), builder(module.getContext()), optimizer(optimizer), groups(groups),
+      : module(module), symbols(module), builder(module.getContext()), optimizer(optimizer), groups(groups),
         orthogonalization(orthogonalization), averages(averages),
         stateType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
@@ -75,6 +75,7 @@ private:
   void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
 
   ModuleOp module;
+  SymbolTable symbols; ///< its variables, also new ones
   OpBuilder builder;
   const Optimizer &optimizer;
   const GroupedParameters &groups;
@@ -124,13 +125,14 @@ VariableOp StepBuilder::state(VariableOp parameter, StringRef role, RankedTensor
   b.setInsertionPointAfter(parameter);
   auto name = (parameter.getSymName() + "." + role).str();
   areNamesFree &= succeeded(
-      checkNameIsFree(module, name, ("the " + role + " of @" + parameter.getSymName()).str()));
+      checkNameIsFree(symbols, name, ("the " + role + " of @" + parameter.getSymName()).str()));
   auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
-  return VariableOp::create(b, nameLocation(name, parameter.getLoc()), name, type,
-                            parameter.getStacked(),
-                            ofExperts ? parameter.getExpertsAttr() : IntegerAttr(), zero, StorageAttr(),
-                            FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
-                            b.getStringAttr(role), StringAttr());
+  auto variable = VariableOp::create(
+      b, nameLocation(name, parameter.getLoc()), name, type, parameter.getStacked(),
+      ofExperts ? parameter.getExpertsAttr() : IntegerAttr(), zero, StorageAttr(),
+      FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role), StringAttr());
+  symbols.insert(variable);
+  return variable;
 }
 
 VariableOp StepBuilder::masterOf(VariableOp parameter) {
@@ -159,7 +161,7 @@ void StepBuilder::offsetGradients(func::FuncOp gradients, MutableArrayRef<Value>
   DenseMap<StringAttr, Value> sums;
   for (unsigned i = 0; i < gradients.getNumResults(); ++i)
     if (auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr))
-      sums[of.getAttr()] = offsetParameter(module.lookupSymbol<VariableOp>(of.getAttr()));
+      sums[of.getAttr()] = offsetParameter(symbols.lookup<VariableOp>(of.getAttr()));
   auto replace = [&](GetOp get, Value sum) {
     std::replace(values.begin(), values.end(), Value(get.getValue()), sum);
     get.getValue().replaceAllUsesWith(sum);
@@ -362,7 +364,7 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
     }
     auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr);
     if (of) {
-      updates.push_back({module.lookupSymbol<VariableOp>(of.getAttr()), value});
+      updates.push_back({symbols.lookup<VariableOp>(of.getAttr()), value});
       squares.push_back(SquareSumOp::create(builder, nameLocation("square_sum", loc), value));
       continue;
     }
@@ -402,7 +404,7 @@ void StepBuilder::evaluateAverages(func::FuncOp eval) {
     functions.push_back(module.lookupSymbol<func::FuncOp>(loop.getCallee()));
   for (func::FuncOp function : functions)
     for (GetOp get : llvm::to_vector(function.getBody().front().getOps<GetOp>())) {
-      auto average = module.lookupSymbol<VariableOp>((get.getVariable() + "." + averageState).str());
+      auto average = symbols.lookup<VariableOp>((get.getVariable() + "." + averageState).str());
       if (!average || average.getRole() != averageState)
         continue; // It is frozen.
       builder.setInsertionPoint(get);

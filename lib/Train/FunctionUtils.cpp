@@ -18,10 +18,16 @@ func::FuncOp train::createFunction(ModuleOp module, OpBuilder &builder, Location
   return function;
 }
 
-LogicalResult train::checkNameIsFree(ModuleOp module, StringRef name, StringRef what) {
-  if (Operation *taken = module.lookupSymbol(name))
+static LogicalResult refuseTaken(Operation *taken, StringRef what) {
+  if (taken)
     return taken->emitError("has the name that ") << what << " will have; rename it";
   return success();
+}
+LogicalResult train::checkNameIsFree(ModuleOp module, StringRef name, StringRef what) {
+  return refuseTaken(module.lookupSymbol(name), what);
+}
+LogicalResult train::checkNameIsFree(const SymbolTable &symbols, StringRef name, StringRef what) {
+  return refuseTaken(symbols.lookup(name), what);
 }
 
 void train::finishFunction(func::FuncOp function, OpBuilder &builder, ValueRange values) {

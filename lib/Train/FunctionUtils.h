@@ -23,6 +23,9 @@ mlir::func::FuncOp createFunction(mlir::ModuleOp module, mlir::OpBuilder &builde
 /// name, will have.
 mlir::LogicalResult checkNameIsFree(mlir::ModuleOp module, llvm::StringRef name,
                                     llvm::StringRef what);
+/// ... where many names are checked, with the module's table.
+mlir::LogicalResult checkNameIsFree(const mlir::SymbolTable &symbols, llvm::StringRef name,
+                                    llvm::StringRef what);
 
 /// Ends `function` by returning `values` and makes its type fit.
 void finishFunction(mlir::func::FuncOp function, mlir::OpBuilder &builder, mlir::ValueRange values);

@@ -273,10 +273,8 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::stri
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
   if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Scope &scope) {
         return std::make_unique<CUDAProgramEmitter>(scope, table, ofCalls, calls, products);
-      })))
-    return failure();
-  leaveAsTheyAre(*result);
-  if (failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
+      })) ||
+      failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
     return failure();
   std::vector<cuda::Assembled> assembled;
   auto images = cuda::makeImages(**functions, archs, log, assembled);

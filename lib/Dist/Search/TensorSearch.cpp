@@ -512,7 +512,7 @@ void TensorSearch::tieToParameters(ModuleOp module) {
     // A gradient is made as its parameter is sharded; a sum of terms that are partial is completed
     // later.
     forEachRawGradient(
-        module, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
+        symbols, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
           auto made = makers.find(use.get());
           auto op = use.get().getDefiningOp<train::ShardingRuleOpInterface>();
           if (made == makers.end())

@@ -140,8 +140,6 @@ llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 ShardingAttr shardingOfState(train::VariableOp state, train::VariableOp parameter,
                              ShardingAttr sharding);
 
-/// Into how many blocks a row of `parameter` is divided in its states of 8 bits; 0 without these.
-int64_t blocksOf(train::VariableOp parameter);
 /// Refuses seeds with which devices have parts of such blocks, or rows with padding.
 mlir::LogicalResult checkBlocks(mlir::ModuleOp module, const Mesh &mesh, const IndexClasses &classes);
 
@@ -160,12 +158,32 @@ struct Update {
 };
 llvm::SmallVector<Update> updatesOf(mlir::ModuleOp module);
 
+/// The states of variables and the ops that read and write them. Of a model with many different layers these are
+/// thousands, which are found once and not for each of them.
+struct VariableIndex {
+  explicit VariableIndex(mlir::ModuleOp module);
+
+  /// In the order of the module.
+  llvm::ArrayRef<train::VariableOp> statesOf(train::VariableOp parameter) const;
+  llvm::ArrayRef<train::GetOp> getsOf(train::VariableOp variable) const;
+  llvm::ArrayRef<train::SetOp> setsOf(train::VariableOp variable) const;
+
+private:
+  template <typename Op> using ByName = llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<Op, 4>>;
+  ByName<train::VariableOp> states; ///< of optimizers, by parameter
+  ByName<train::GetOp> gets;
+  ByName<train::SetOp> sets;
+};
+
+/// Into how many blocks a row of `parameter` is divided in its states of 8 bits; 0 without these.
+int64_t blocksOf(train::VariableOp parameter, const VariableIndex &index);
+
 /// The op that adds its offset to the parameter of `update` where gradients are taken at the sum, or null.
-train::AddOp gradientOffsetOf(Update update);
+train::AddOp gradientOffsetOf(Update update, const VariableIndex &index);
 
 /// The uses that pass a gradient from the ops that compute it into the loops and
-/// accumulators that end in `use`, and how often it has been sliced: once inside a layer.
-void forEachRawGradient(mlir::ModuleOp module, mlir::OpOperand &use,
+/// accumulators that end in `use`, and how often it has been sliced: once inside a layer. `symbols` are the module's.
+void forEachRawGradient(const mlir::SymbolTable &symbols, mlir::OpOperand &use,
                         llvm::function_ref<void(mlir::OpOperand &, unsigned slices)> visit);
 
 } // namespace meshwright::dist

@@ -27,6 +27,7 @@ public:
       : module(module), mesh(mesh), axes(axes) {}
 
   LogicalResult run() {
+    VariableIndex index(module);
     for (Update &update : updatesOf(module)) {
       train::VariableOp parameter = update.parameter;
       if (orthogonalizes(update.op))
@@ -35,7 +36,7 @@ public:
                << " is updated on one device, but orthogonalizing its matrices is a call for each "
                   "layer, which all devices make: --data-sync parameter-server does not go with "
                   "--optimizer muon and normuon; use --data-sync all-reduce";
-      if (gradientOffsetOf(update))
+      if (gradientOffsetOf(update, index))
         return parameter.emitError("parameter @")
                << parameter.getSymName()
                << " has its state y - x on one device, but all devices compute with y: --data-sync "
@@ -50,16 +51,13 @@ public:
                  << ", over which a parameter server holds all of it; leave the axis out of its "
                     "seed or use --data-sync all-reduce";
       ShardingAttr atServer = rooted(everywhere);
-      for (auto variable : module.getOps<train::VariableOp>())
-        if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName()) {
-          variable->setAttr(DistDialect::seedAttr, shardingOfState(variable, parameter, atServer));
-          variable->setAttr(DistDialect::reasonAttr, reason());
-        }
+      for (train::VariableOp state : index.statesOf(parameter)) {
+        state->setAttr(DistDialect::seedAttr, shardingOfState(state, parameter, atServer));
+        state->setAttr(DistDialect::reasonAttr, reason());
+      }
       push(update.op.getGradientMutable(), atServer);
-      module.walk([&](train::SetOp set) {
-        if (set.getVariable() == parameter.getSymName())
-          set.getValueMutable().assign(constrain(set.getValue(), everywhere, set));
-      });
+      for (train::SetOp set : index.setsOf(parameter))
+        set.getValueMutable().assign(constrain(set.getValue(), everywhere, set));
     }
     return success();
   }

@@ -326,7 +326,7 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
     return success();
   for (Update &update : updatesOf(module)) {
     auto wanted = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
-    forEachRawGradient(module, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
+    forEachRawGradient(symbols, update.op.getGradientMutable(), [&](OpOperand &use, unsigned slices) {
       auto result = dyn_cast<OpResult>(use.get());
       if (result && !userSeedOf(result))
         seedResult(result, withoutLayers(wanted, slices),

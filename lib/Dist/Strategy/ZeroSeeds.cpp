@@ -57,22 +57,45 @@ ShardingAttr dist::withoutLayers(ShardingAttr sharding, unsigned slices) {
                            sharding.getMax(), sharding.getReplicated(), sharding.getRoot());
 }
 
-int64_t dist::blocksOf(train::VariableOp parameter) {
+VariableIndex::VariableIndex(ModuleOp module) {
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variable.isOptimizerState())
+      states[variable.getOfAttr().getAttr()].push_back(variable);
+  module.walk([&](Operation *op) {
+    if (auto get = dyn_cast<train::GetOp>(op))
+      gets[get.getVariableAttr().getAttr()].push_back(get);
+    else if (auto set = dyn_cast<train::SetOp>(op))
+      sets[set.getVariableAttr().getAttr()].push_back(set);
+  });
+}
+
+template <typename Map>
+static auto listOf(const Map &map, train::VariableOp variable) {
+  auto found = map.find(variable.getSymNameAttr());
+  return found == map.end() ? ArrayRef<typename Map::mapped_type::value_type>() : ArrayRef(found->second);
+}
+ArrayRef<train::VariableOp> VariableIndex::statesOf(train::VariableOp parameter) const {
+  return listOf(states, parameter);
+}
+ArrayRef<train::GetOp> VariableIndex::getsOf(train::VariableOp variable) const { return listOf(gets, variable); }
+ArrayRef<train::SetOp> VariableIndex::setsOf(train::VariableOp variable) const { return listOf(sets, variable); }
+
+int64_t dist::blocksOf(train::VariableOp parameter, const VariableIndex &index) {
   bool areCodes = false;
   int64_t blocks = 0;
-  for (auto state : parameter->getParentOfType<ModuleOp>().getOps<train::VariableOp>())
-    if (state.isOptimizerState() && *state.getOf() == parameter.getSymName()) {
-      areCodes |= state.getTensorType().getElementType().isInteger(8);
-      if (state.getRole()->ends_with("_amax"))
-        blocks = state.getTensorType().getShape().back();
-    }
+  for (train::VariableOp state : index.statesOf(parameter)) {
+    areCodes |= state.getTensorType().getElementType().isInteger(8);
+    if (state.getRole()->ends_with("_amax"))
+      blocks = state.getTensorType().getShape().back();
+  }
   return areCodes ? blocks : 0;
 }
 
 LogicalResult dist::checkBlocks(ModuleOp module, const Mesh &mesh, const IndexClasses &classes) {
   llvm::MapVector<unsigned, int64_t> parts = seededClasses(module, mesh, classes);
+  VariableIndex index(module);
   for (auto parameter : module.getOps<train::VariableOp>()) {
-    int64_t blocks = parameter.isParameter() ? blocksOf(parameter) : 0;
+    int64_t blocks = parameter.isParameter() ? blocksOf(parameter, index) : 0;
     auto seed = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
     if (!blocks || !seed)
       continue;
@@ -109,28 +132,25 @@ SmallVector<Update> dist::updatesOf(ModuleOp module) {
   return updates;
 }
 
-train::AddOp dist::gradientOffsetOf(Update update) {
+train::AddOp dist::gradientOffsetOf(Update update, const VariableIndex &index) {
   auto op = dyn_cast<train::UpdateOp>(update.op.getOperation());
   const train::Optimizer *optimizer = op ? train::findOptimizer(op.getOptimizer()) : nullptr;
   const train::OptimizerState *offset = optimizer ? optimizer->gradientOffset() : nullptr;
   if (!offset)
     return {};
-  auto module = op->getParentOfType<ModuleOp>();
-  train::AddOp found;
-  module.walk([&](train::AddOp add) {
-    auto get = add.getRhs().getDefiningOp<train::GetOp>();
-    auto state = get ? module.lookupSymbol<train::VariableOp>(get.getVariable())
-                     : train::VariableOp();
-    if (state && state.getRole() == offset->name &&
-        *state.getOf() == update.parameter.getSymName())
-      found = add;
-  });
-  return found;
+  for (train::VariableOp state : index.statesOf(update.parameter)) {
+    if (state.getRole() != offset->name)
+      continue;
+    for (train::GetOp get : index.getsOf(state))
+      for (Operation *user : get->getUsers())
+        if (auto add = dyn_cast<train::AddOp>(user); add && add.getRhs() == get.getValue())
+          return add;
+  }
+  return {};
 }
 
-void dist::forEachRawGradient(ModuleOp module, OpOperand &use,
+void dist::forEachRawGradient(const SymbolTable &symbols, OpOperand &use,
                               function_ref<void(OpOperand &, unsigned)> visit) {
-  SymbolTable symbols(module);
   auto go = [&](auto &self, OpOperand &at, unsigned slices) -> void {
     Operation *op = at.get().getDefiningOp();
     if (auto accumulate = dyn_cast_or_null<train::AccumulateOp>(op))
@@ -153,7 +173,8 @@ public:
   ZeroSeeder(ModuleOp module, const Mesh &mesh, const IndexClasses &classes, int64_t level,
              ArrayRef<unsigned> axes, StringRef cause)
       : module(module), mesh(mesh), classes(classes), parts(seededClasses(module, mesh, classes)),
-        level(level), axes(axes), cause(cause), symbols(module), context(module.getContext()) {}
+        level(level), axes(axes), cause(cause), symbols(module), index(module),
+        context(module.getContext()) {}
 
   /// Level 0: a gradient has its parameter's sharding, except where sequences are divided and the
   /// parameter has an index of tokens. There it is gathered.
@@ -161,9 +182,8 @@ public:
     for (Update &update : updatesOf(module)) {
       auto seed = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       // Where a user has seeded the states otherwise, the update runs as these are stored.
-      bool together = llvm::all_of(module.getOps<train::VariableOp>(), [&](train::VariableOp state) {
-        return !state.isOptimizerState() || *state.getOf() != update.parameter.getSymName() ||
-               state->getAttr(DistDialect::seedAttr) == shardingOfState(state, update.parameter, seed);
+      bool together = llvm::all_of(index.statesOf(update.parameter), [&](train::VariableOp state) {
+        return state->getAttr(DistDialect::seedAttr) == shardingOfState(state, update.parameter, seed);
       });
       if (seed && together && hasTokens(update.parameter))
         gradient(update, seed);
@@ -179,16 +199,15 @@ public:
       FailureOr<ShardingAttr> stored = storageOf(parameter, computed);
       if (failed(stored))
         return failure();
-      for (auto variable : module.getOps<train::VariableOp>())
-        if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName()) {
-          seed(variable, shardingOfState(variable, parameter, *stored),
-               shardingOfState(variable, parameter, computed));
-          gatherElsewhere(variable, computed, update.op->getParentOfType<func::FuncOp>());
-        }
+      for (train::VariableOp state : index.statesOf(parameter)) {
+        seed(state, shardingOfState(state, parameter, *stored),
+             shardingOfState(state, parameter, computed));
+        gatherElsewhere(state, computed, update.op->getParentOfType<func::FuncOp>());
+      }
       gradient(update, *stored);
       findDirection(update.op);
       direction(update, computed, *stored);
-      if (train::AddOp sum = gradientOffsetOf(update)) {
+      if (train::AddOp sum = gradientOffsetOf(update, index)) {
         shardParameter(parameter, *stored, computed, &update.op.getParameterMutable(), sum);
         shareSum(sum, computed);
         continue;
@@ -204,10 +223,8 @@ public:
             return isBesideUpdated(other, update.op);
           });
         }
-        module.walk([&](train::SetOp set) {
-          if (set.getVariable() == parameter.getSymName())
-            set.getValueMutable().assign(constrain(set.getValue(), computed, set));
-        });
+        for (train::SetOp set : index.setsOf(parameter))
+          set.getValueMutable().assign(constrain(set.getValue(), computed, set));
         continue;
       }
       shardParameter(parameter, *stored, computed, &update.op.getParameterMutable());
@@ -231,22 +248,21 @@ private:
   void shardParameter(train::VariableOp parameter, ShardingAttr stored, ShardingAttr computed,
                       OpOperand *updated, train::AddOp sum = {}) {
     seed(parameter, stored, computed);
-    module.walk([&](train::GetOp get) {
-      if (get.getVariable() == parameter.getSymName() && (!sum || get != sum.getLhs().getDefiningOp()))
+    for (train::GetOp get : index.getsOf(parameter))
+      if (!sum || get != sum.getLhs().getDefiningOp())
         gather(get, computed, updated);
-    });
   }
 
   /// Gives uses of a state outside of `step` the whole one: evaluations may read averages of parameters.
   void gatherElsewhere(train::VariableOp state, ShardingAttr computed, func::FuncOp step) {
-    module.walk([&](train::GetOp get) {
-      if (get.getVariable() != state.getSymName() || get->getParentOfType<func::FuncOp>() == step)
-        return;
+    for (train::GetOp get : index.getsOf(state)) {
+      if (get->getParentOfType<func::FuncOp>() == step)
+        continue;
       Value value = get.getValue();
       if (auto cast = value.hasOneUse() ? dyn_cast<train::CastOp>(*value.user_begin()) : train::CastOp())
         value = cast.getResult(); // What devices send each other has the narrow type.
       gather(value, computed, /*updated=*/nullptr);
-    });
+    }
   }
 
   /// Gives uses of the sum of a parameter and its offset, which is computed as these are stored, the whole one:
@@ -362,7 +378,7 @@ private:
 
   /// Whether parts of the last dimension, sharded along `axes` as well, would cut blocks of states or pad them.
   bool cutsBlocks(train::VariableOp variable, const Sharding &sharding, ArrayRef<unsigned> axes) {
-    int64_t blocks = blocksOf(variable), devices = mesh.size(sharding.dims.back()) * mesh.size(axes);
+    int64_t blocks = blocksOf(variable, index), devices = mesh.size(sharding.dims.back()) * mesh.size(axes);
     return blocks && (blocks == 1 ? variable.getTensorType().getShape().back() : blocks) % devices != 0;
   }
 
@@ -403,7 +419,7 @@ private:
       return;
     }
     SmallVector<std::pair<OpOperand *, unsigned>> raw;
-    forEachRawGradient(module, use, [&](OpOperand &at, unsigned slices) {
+    forEachRawGradient(symbols, use, [&](OpOperand &at, unsigned slices) {
       raw.push_back({&at, slices});
     });
     for (auto [at, slices] : raw) {
@@ -512,6 +528,7 @@ private:
   ArrayRef<unsigned> axes;
   StringRef cause; ///< what asks for it, as the user has written it
   SymbolTable symbols;
+  VariableIndex index;
   MLIRContext *context;
   llvm::DenseMap<Value, ConstrainOp> constrained;
   llvm::DenseSet<Value> gathered;

@@ -48,6 +48,7 @@ public:
 
 private:
   void isolateFills();
+  void divideSums(StringRef prefix, llvm::StringMap<func::FuncOp> &known);
   void buildGraph();
   using Pair = std::pair<unsigned, unsigned>;
   llvm::SetVector<Pair> findPairs();
@@ -83,6 +84,29 @@ void KernelFormer::isolateFills() {
       use.set(builder.clone(*fill)->getResult(0));
     }
     fill.erase();
+  }
+}
+
+/// One launch takes only so many values. The first terms of a longer sum are added up in kernels of their own, in
+/// the order of the sum, before any groups are formed: each such addition could merge with every other.
+void KernelFormer::divideSums(StringRef prefix, llvm::StringMap<func::FuncOp> &known) {
+  if (mostOperands == 0)
+    return;
+  for (auto norm : llvm::to_vector(block.getOps<train::GlobalNormOp>())) {
+    size_t most = mostOperands - 1; // and the result
+    while (norm.getSquares().size() > most) {
+      OpBuilder builder(norm);
+      SmallVector<Operation *> additions;
+      Value sum = norm.getSquares().front();
+      for (Value square : norm.getSquares().slice(1, most - 1)) {
+        sum = train::AddOp::create(builder, norm.getLoc(), sum, square);
+        additions.push_back(sum.getDefiningOp());
+      }
+      SmallVector<Value> terms{sum};
+      llvm::append_range(terms, norm.getSquares().drop_front(most));
+      norm.getSquaresMutable().assign(terms);
+      outline(additions, prefix, known);
+    }
   }
 }
 
@@ -464,6 +488,7 @@ void KernelFormer::outline(ArrayRef<Operation *> members, StringRef prefix,
 
 void KernelFormer::run(StringRef prefix, llvm::StringMap<func::FuncOp> &known) {
   isolateFills();
+  divideSums(prefix, known);
   buildGraph();
   mergeAll();
   sort();

@@ -88,6 +88,9 @@ public:
     auto type = MemRefType::get({bytes}, builder.getI8Type());
     return buffer(Category::Workspace, type, loc);
   }
+  func::FuncOp kernelOf(LaunchOp op) override {
+    return symbols.lookupNearestSymbolFrom<func::FuncOp>(function, op.getKernelAttr());
+  }
   Value sendBuffer(dist::SendOp op) override;
 
 private:

@@ -131,9 +131,7 @@ static LogicalResult lowerProduct(ProductOp op, OpBuilder &builder, MemoryMap &m
 }
 
 static LogicalResult lowerLaunch(LaunchOp op, OpBuilder &builder, MemoryMap &map) {
-  SymbolTableCollection symbols;
-  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr());
-  auto bytes = kernel->getAttrOfType<IntegerAttr>(workspaceAttr);
+  auto bytes = map.kernelOf(op)->getAttrOfType<IntegerAttr>(workspaceAttr);
   Value workspace;
   if (bytes && bytes.getInt() > 0)
     workspace = map.workspace(builder, op.getLoc(), bytes.getInt());

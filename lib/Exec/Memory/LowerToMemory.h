@@ -19,6 +19,8 @@ public:
   virtual mlir::Value memory(mlir::OpBuilder &builder, mlir::Value value) = 0;
   /// Scratch memory for one op.
   virtual mlir::Value workspace(mlir::OpBuilder &builder, mlir::Location loc, int64_t bytes) = 0;
+  /// The function that `op` launches.
+  virtual mlir::func::FuncOp kernelOf(LaunchOp op) = 0;
   /// Where messages of `op` to its receiver wait until they are taken.
   virtual mlir::Value sendBuffer(dist::SendOp op) = 0;
 };

@@ -136,6 +136,27 @@ private:
   std::vector<Node> nodes; ///< the root is node 1, node n has the children 2n and 2n + 1
 };
 
+using Range = std::pair<int64_t, int64_t>;
+
+/// Sorts what is some ascending runs one after the other.
+static void mergeRuns(SmallVectorImpl<Range> &ranges) {
+  SmallVector<size_t> bounds{0};
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i] < ranges[i - 1])
+      bounds.push_back(i);
+  bounds.push_back(ranges.size());
+  while (bounds.size() > 2) {
+    SmallVector<size_t> merged{0};
+    for (size_t i = 0; i + 2 < bounds.size(); i += 2) {
+      std::inplace_merge(ranges.begin() + bounds[i], ranges.begin() + bounds[i + 1], ranges.begin() + bounds[i + 2]);
+      merged.push_back(bounds[i + 2]);
+    }
+    if (bounds.size() % 2 == 0) // The last run had none to merge with.
+      merged.push_back(bounds.back());
+    bounds = std::move(merged);
+  }
+}
+
 class Assigner {
 public:
   Assigner(ArrayRef<Lifetime> buffers, int64_t alignment)
@@ -160,17 +181,18 @@ public:
     OffsetAssignment assignment;
     assignment.offsets.assign(buffers.size(), -1);
     taken.clear();
-    SmallVector<std::pair<int64_t, int64_t>> forbidden;
+    SmallVector<Range> forbidden;
     for (unsigned i : order) {
       forbidden.clear();
       for (const Neighbour &other : neighbours[i])
         if (int64_t from = assignment.offsets[other.buffer]; from >= 0)
           forbidden.push_back({from + other.begin, from + other.end});
+      llvm::sort(forbidden);
       if (isWhole(i))
         taken.forEach(buffers[i], [&](int64_t begin, int64_t end) {
           forbidden.push_back({begin - buffers[i].size, end});
         });
-      llvm::sort(forbidden);
+      mergeRuns(forbidden);
       int64_t best = -1, gap = std::numeric_limits<int64_t>::max(), top = 0;
       for (auto [begin, end] : forbidden) {
         if (begin >= top && begin - top < gap) {
