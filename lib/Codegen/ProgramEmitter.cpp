@@ -19,7 +19,7 @@ using namespace meshwright;
 using namespace meshwright::codegen;
 
 Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type result) {
-  arguments.insert(arguments.begin(), context);
+  arguments.insert(arguments.begin(), reload(ptr, context));
   auto callee = symbols.lookup<LLVM::LLVMFuncOp>(name);
   if (!callee) {
     OpBuilder::InsertionGuard guard(b);
@@ -45,10 +45,10 @@ Value ProgramEmitter::groupRank(ArrayAttr axes) {
   Value &known = groupRanks[axes];
   if (!known) {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.getBody().front());
-    known = call("mw_group_rank", {i32(communication.numberOf(axes))}, b.getI64Type());
+    b.setInsertionPointAfter(lastKept);
+    known = keep(call("mw_group_rank", {i32(communication.numberOf(axes))}, b.getI64Type()));
   }
-  return known;
+  return reload(b.getI64Type(), known);
 }
 
 Value ProgramEmitter::arenaOf(MemorySpace space) {
@@ -57,10 +57,16 @@ Value ProgramEmitter::arenaOf(MemorySpace space) {
   Value &known = offloaded[space];
   if (!known) {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.getBody().front());
-    known = call(("mw_" + Twine(spaceRow(space).name) + "_arena").str(), {}, ptr);
+    b.setInsertionPointAfter(lastKept);
+    known = keep(call(("mw_" + Twine(spaceRow(space).name) + "_arena").str(), {}, ptr));
   }
   return known;
+}
+
+Value ProgramEmitter::keep(Value value) {
+  Value slot = stack(value.getType(), 1);
+  lastKept = LLVM::StoreOp::create(b, loc, value, slot);
+  return slot;
 }
 
 Value ProgramEmitter::stack(Type type, int64_t count) {
@@ -151,7 +157,7 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
 }
 
 void ProgramEmitter::call(exec::CallOp op) {
-  SmallVector<Value> arguments{context, orNull(at(op.getWorkspace()))};
+  SmallVector<Value> arguments{reload(ptr, context), orNull(at(op.getWorkspace()))};
   for (Value memory : llvm::concat<Value>(op.getInputs(), op.getUpdated(), op.getOutputs()))
     arguments.push_back(at(memory));
   LLVM::CallOp::create(b, loc, declare(op.getCallee(), arguments.size()), arguments);
@@ -169,7 +175,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
         if (!buffer.getOffset())
           return buffer.emitOpError("has no offset; run exec-assign-offsets first");
-        known[buffer] = {arenaOf(exec::spaceOf(buffer.getType())), int64_t(*buffer.getOffset())};
+        known[buffer] = {arenaOf(exec::spaceOf(buffer.getType())), int64_t(*buffer.getOffset()),
+                         /*isKept=*/true};
         return success();
       })
       .Case<exec::SlotOp>([&](exec::SlotOp slot) {
@@ -182,7 +189,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         int64_t begin = exec::bytesOf(view.getType()) / view.getType().getNumElements() *
                         int64_t(view.getOffset());
         Address base = known.lookup(view.getBase());
-        known[view] = {base.base, base.bytes + begin};
+        base.bytes += begin;
+        known[view] = base;
         return success();
       })
       .Case<exec::WindowOp>([&](exec::WindowOp window) {
@@ -380,11 +388,11 @@ LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
   if (program.isPrivate() || !suffix.empty())
     function.setLinkage(LLVM::Linkage::Internal);
   Block *entry = function.addEntryBlock(b);
-  context = entry->getArgument(0);
-  arena = entry->getArgument(1);
-  for (auto [memory, address] : llvm::zip(arguments, entry->getArguments().drop_front(2)))
-    known[memory] = {address};
   b.setInsertionPointToStart(entry);
+  context = keep(entry->getArgument(0));
+  arena = keep(entry->getArgument(1));
+  for (auto [memory, address] : llvm::zip(arguments, entry->getArguments().drop_front(2)))
+    known[memory] = {keep(address), 0, /*isKept=*/true};
   operands = stack(ptr, most);
   if (failed(emit(program.getBody().front())))
     return failure();

@@ -3,9 +3,12 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A program becomes a function of the host that calls the runtime for one op after the
-// other. An address is computed where it is used, so that few values are live across calls.
-// Addresses, loops, calls, products and collectives are the same for every target.
+// other. Addresses, loops, calls, products and collectives are the same for every target.
 // A target derives its own emitter, which runs kernels and attention and writes bytes.
+//
+// An address is computed where it is used, and what all of a function uses is kept on its stack:
+// the time of LLVM's register allocation grows with the square of a register's uses in a block, and
+// a model with many different layers has tens of thousands of calls in one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
@@ -63,7 +66,8 @@ protected:
   /// The address of `memory`; none of none.
   mlir::Value at(mlir::Value memory) {
     Address address = memory ? known.lookup(memory) : Address();
-    return address.bytes ? offset(address.base, i64(address.bytes)) : address.base;
+    mlir::Value base = address.isKept ? reload(ptr, address.base) : address.base;
+    return address.bytes ? offset(base, i64(address.bytes)) : base;
   }
   mlir::Value orNull(mlir::Value address) {
     return address ? address : mlir::LLVM::ZeroOp::create(b, loc, ptr).getResult();
@@ -106,21 +110,29 @@ private:
     return mlir::LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, mlir::ValueRange{bytes});
   }
 
-  /// The address of a space's arena.
+  /// Where the address of a space's arena is kept.
   mlir::Value arenaOf(MemorySpace space);
+  /// Stores a value of the function's first block on the stack; where.
+  mlir::Value keep(mlir::Value value);
+  mlir::Value reload(mlir::Type type, mlir::Value slot) {
+    return mlir::LLVM::LoadOp::create(b, loc, type, slot);
+  }
 
   const ScheduledKernels &kernels;
   const Communication &communication;
   const cost::KernelRows &rows;
   mlir::StringRef suffix;
   mlir::LLVM::LLVMFuncOp function;
-  mlir::Value context, arena, operands;
-  BySpace<mlir::Value> offloaded; ///< addresses of other arenas
-  llvm::DenseMap<mlir::Attribute, mlir::Value> groupRanks; ///< by the group's axes
+  mlir::Operation *lastKept = nullptr; ///< the last store of `keep`
+  mlir::Value operands;
+  mlir::Value context, arena; ///< where they are kept
+  BySpace<mlir::Value> offloaded; ///< where the addresses of other arenas are kept
+  llvm::DenseMap<mlir::Attribute, mlir::Value> groupRanks; ///< where they are kept, by the group's axes
   /// An address, or a loop's index.
   struct Address {
     mlir::Value base;
-    int64_t bytes = 0; ///< after `base`
+    int64_t bytes = 0;   ///< after `base`
+    bool isKept = false; ///< `base` is where it is kept
   };
   llvm::DenseMap<mlir::Value, Address> known; ///< of memory
 };
