@@ -11,6 +11,7 @@
 #define MESHWRIGHT_OPTIONVALUES_H
 
 #include "meshwright/Bytes.h"
+#include "meshwright/runtime/MemorySpace.h"
 #include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -272,12 +273,17 @@ struct NamePatterns {
 llvm::Error parseOption(llvm::StringRef text, NamePatterns &names);
 std::string optionText(const NamePatterns &names);
 
-/// The memory that is kept on the host.
+/// A memory space by its name, such as "host".
+llvm::Error parseOption(llvm::StringRef text, MemorySpace &space);
+std::string optionText(MemorySpace space);
+
+/// Where optimizer states, saved activations and parameters of layers are kept.
 struct Offload {
-  bool optimizer = false, activations = false, parameters = false;
-  bool any() const { return optimizer || activations || parameters; }
+  MemorySpace optimizer = MemorySpace::Device, activations = MemorySpace::Device,
+              parameters = MemorySpace::Device;
+  bool any() const { return isOffload(optimizer) || isOffload(activations) || isOffload(parameters); }
   /// Whether updates go through variables slice by slice.
-  bool slicesUpdates() const { return optimizer || parameters; }
+  bool slicesUpdates() const { return isOffload(optimizer) || isOffload(parameters); }
 };
 llvm::Error parseOption(llvm::StringRef text, Offload &offload);
 std::string optionText(const Offload &offload);
@@ -319,6 +325,7 @@ MESHWRIGHT_PASS_OPTION(::meshwright::ContextBalance)
 MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
 MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)
+MESHWRIGHT_PASS_OPTION(::meshwright::MemorySpace)
 MESHWRIGHT_PASS_OPTION(::meshwright::LossParts)
 MESHWRIGHT_PASS_OPTION(::meshwright::NamePatterns)
 MESHWRIGHT_PASS_OPTION(::meshwright::ParameterGroups)

@@ -38,7 +38,7 @@ struct TimeParts {
   double kernels = 0;   ///< generated kernels, which memory bounds as a rule
   double optimizer = 0; ///< kernels of the update, norms and casts of parameters
   double launches = 0;  ///< between kernels
-  double copies = 0;    ///< waiting for copies from and to the host
+  double copies = 0;    ///< waiting for copies from and to offload spaces
   std::map<CommunicationKind, double> communication; ///< waiting for collectives and messages
   double bubble = 0; ///< waiting for other pipeline stages
 
@@ -55,6 +55,8 @@ struct StepTime {
     std::string name;
     int64_t ranks = 1;
     TimeParts parts;
+    double longestWait = 0;  ///< seconds in which it waits for one copy from or to an offload space, at most
+    std::string waitsFor;    ///< that copy, and where in the IR it is from; empty if it waits for none
   };
   std::vector<Program> programs;
 

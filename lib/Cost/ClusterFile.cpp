@@ -155,7 +155,7 @@ Level ClusterReader::level(const toml::table &table, bool isLast) {
 Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   expectOnly(table, {"name", "like", "count", "memory", "products", "attention", "attention_grad",
                      "product_rows", "packing", "grouped_share", "kernels", "functions", "memory_bandwidth", "launch", "host",
-                     "peak", "spread", "description", "source"});
+                     "ssd", "peak", "spread", "description", "source"});
   // Without a row to take it from, everything must be said.
   std::string like = text(table, "like", false);
   const Device *row = like.empty() ? nullptr : findDevice(like);
@@ -231,13 +231,16 @@ Cluster::Devices ClusterReader::devices(const toml::table &table, bool isLast) {
   device.spread = number(table, "spread", false);
   if (device.spread > 1)
     fail(*table.get("spread"), "'spread' must be a part of the mean speed, from 0 to 1");
-  if (const toml::node *node = find(table, "host", false)) {
-    const toml::table *host = node->as_table();
-    if (!host) {
-      fail(*node, "'host' must be a table with latency and bandwidth");
+  for (auto [key, link] : {std::pair<StringRef, Link *>{"host", &device.host}, {"ssd", &device.ssd}}) {
+    const toml::node *node = find(table, key, false);
+    if (!node)
+      continue;
+    const toml::table *numbers = node->as_table();
+    if (!numbers) {
+      fail(*node, "'" + key + "' must be a table with latency and bandwidth");
     } else {
-      expectOnly(*host, {"latency", "bandwidth"});
-      device.host = {number(*host, "latency"), positive(*host, "bandwidth", true)};
+      expectOnly(*numbers, {"latency", "bandwidth"});
+      *link = {number(*numbers, "latency"), positive(*numbers, "bandwidth", true)};
     }
   }
   // Where nothing says what is promised, the most that was measured counts.

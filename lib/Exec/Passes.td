@@ -330,13 +330,20 @@ def ExecOffload : PhasePass<"exec-offload", "exec"> {
       a collective, gets a copy of them; a gradient that such ops use in parts stays on the device. Parameters outside of layers, such as embeddings, and their gradients stay on
       the device: they are used as a whole.
 
+    With `ssd` memory gets the type `memref<.., "ssd">` and is part of a file. Copies are the same, but no kernel
+    works there: one that uses all layers at once gets a copy of them, and gradients of parameters that are on the
+    SSD are on the host.
+
     An `exec.wait` stands before each op that may not run before a copy has ended, and between
     two copies with one async token. Copies are exact: results have the same bits.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "bool", "false", "move the optimizer's states">,
-    Option<"activations", "activations", "bool", "false", "move the residuals of layers">,
-    Option<"parameters", "parameters", "bool", "false", "move the parameters of layers and their gradients">,
+    Option<"optimizer", "optimizer", "::meshwright::MemorySpace", "::meshwright::MemorySpace::Device",
+           "where the optimizer's states are: device, host or ssd">,
+    Option<"activations", "activations", "::meshwright::MemorySpace", "::meshwright::MemorySpace::Device",
+           "where the residuals of layers are: device, host or ssd">,
+    Option<"parameters", "parameters", "::meshwright::MemorySpace", "::meshwright::MemorySpace::Device",
+           "where the parameters of layers are: device, host or ssd">,
   ];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -120,7 +120,7 @@ Error Chooser::findStages() {
       stages[s].held = heldAtBackward(*schedule, s);
   }
   for (StageSearch &stage : stages) {
-    stage.onHost = options.offload.activations;
+    stage.onHost = isOffload(options.offload.activations);
     // Layers that do not fill a group are split off on floor 1.
     stage.estimates = std::make_unique<RematEstimates>(
         **local, stage.held, /*anyGroups=*/from == Phase::train, **device);

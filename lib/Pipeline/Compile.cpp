@@ -273,29 +273,30 @@ static Expected<std::vector<RematPolicy>> rematOf(const CompileOptions &options,
   return diagnostics.take(toString(std::move(error)));
 }
 
-/// Whether something of each kind that --offload names is on the host, in any program.
+/// Whether something of each kind that --offload names is where it says, in any program.
 static Error checkOffloaded(const Offload &offload, ModuleOp module) {
   bool states = false, stacks = false, layers = false;
   module.walk([&](exec::BufferOp buffer) {
-    if (exec::spaceOf(buffer.getType()) != MemorySpace::Host)
+    MemorySpace space = exec::spaceOf(buffer.getType());
+    if (!isOffload(space))
       return;
     exec::Category category = buffer.getCategory();
-    states |= category == exec::Category::Optimizer;
-    stacks |= category == exec::Category::Activation;
-    layers |= category == exec::Category::Parameter;
+    states |= category == exec::Category::Optimizer && space == offload.optimizer;
+    stacks |= category == exec::Category::Activation && space == offload.activations;
+    layers |= category == exec::Category::Parameter && space == offload.parameters;
   });
-  if (offload.optimizer && !states) {
+  if (isOffload(offload.optimizer) && !states) {
     auto keep = make_filter_range(train::optimizers(), [](auto *row) { return !row->states.empty(); });
     return createStringError(
         "--offload " + optionText(offload) + ": the optimizer keeps no state; of --optimizer " +
         llvm::join(map_range(keep, [](auto *row) -> StringRef { return row->name; }), ", ") +
         " do, and with --precision bf16 or fp16 all do");
   }
-  if (offload.activations && !stacks)
+  if (isOffload(offload.activations) && !stacks)
     return createStringError("--offload " + optionText(offload) +
                              ": no layer saves activations that could be offloaded; leave "
                              "activations out");
-  if (offload.parameters && !layers)
+  if (isOffload(offload.parameters) && !layers)
     return createStringError("--offload " + optionText(offload) +
                              ": no layer has parameters that could be offloaded; leave "
                              "parameters out");

@@ -95,12 +95,12 @@ private:
     std::vector<Offload> list;
     Offload more = options.offload;
     bool states = !options.optimizer->states.empty() || options.precision != MixedPrecision::f32;
-    if (!more.optimizer && states) {
-      more.optimizer = true;
+    if (!isOffload(more.optimizer) && states) {
+      more.optimizer = MemorySpace::Host;
       list.push_back(more);
     }
-    if (!more.parameters) {
-      more.parameters = true;
+    if (!isOffload(more.parameters)) {
+      more.parameters = MemorySpace::Host;
       list.push_back(more);
     }
     return list;

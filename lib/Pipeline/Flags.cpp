@@ -48,9 +48,9 @@ static std::string unlessAverages(const CompileOptions &o) {
   if (o.dataSync == DataSync::parameterServer)
     return "with --data-sync parameter-server ranks have averages of the parameters that they serve alone; leave one of "
            "both out";
-  return !o.offload.optimizer ? ""
-                              : "--offload optimizer keeps averages on the host, where evaluations do not read them; "
-                                "leave one of both out";
+  return !isOffload(o.offload.optimizer) ? ""
+                                         : "--offload optimizer keeps averages off the device, where evaluations do not "
+                                           "read them; leave one of both out";
 }
 
 static std::string unlessMuon(const CompileOptions &o) {

@@ -285,7 +285,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistSplitServers());
 
   order.phase(Phase::schedule);
-  bool pairs = overlaps && !o.replay && !o.offload.activations && !o.offload.parameters;
+  bool pairs = overlaps && !o.replay && !isOffload(o.offload.activations) && !isOffload(o.offload.parameters);
   order.add(dist::createDistSchedule({o.schedule, pairs}));
   // Before buckets, but after collectives of sums have become one.
   order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0}), loops, "--collective-matmul");
@@ -297,7 +297,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.phase(Phase::exec);
   order.add(exec::createAssignTarget(target.getName(), o.targetFlags));
   order.eachProgram = true;
-  order.add(exec::createExecSliceCollectives({/*minBytes=*/1 << 20, /*sums=*/o.offload.parameters}));
+  order.add(exec::createExecSliceCollectives({/*minBytes=*/1 << 20, /*sums=*/isOffload(o.offload.parameters)}));
   order.add(exec::createExecContiguousCollectives());
   order.add(exec::createExecFuseAccumulate());
   order.add(exec::createExecFuseEpilogues());

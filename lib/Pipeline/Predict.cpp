@@ -55,6 +55,11 @@ struct Prediction : StepRates {
       : StepRates(plan, cluster, step.seconds), plan(plan), cluster(cluster), profile(profile),
         parts(step.mean()), seconds(step.seconds) {
     capacity = cost::DevicesInUse(cluster, int64_t(ranks)).capacity;
+    for (const StepTime::Program &program : step.programs)
+      if (program.longestWait > longestWait) {
+        longestWait = program.longestWait;
+        waitsFor = program.waitsFor;
+      }
     for (auto [program, its] : llvm::zip_equal(plan.programs, dist::programsOf(module))) {
       double bytes = foreignArena(its, program, profile);
       arena = std::max(arena, bytes);
@@ -72,6 +77,8 @@ struct Prediction : StepRates {
   double seconds, capacity;
   double peak = 0;  ///< bytes on the device that needs most
   double arena = 0; ///< the same without what drivers and libraries take
+  double longestWait = 0; ///< of any program for one copy
+  std::string waitsFor;
 };
 } // namespace
 
@@ -89,6 +96,13 @@ llvm::json::Object Prediction::json() const {
                             {"peak_bytes", std::llround(peak)},
                             {"arena_bytes", std::llround(arena)},
                             {"breakdown", std::move(breakdown)}};
+  for (MemorySpace space : offloadSpaces)
+    if (int64_t bytes = neededBytes(plan)[space])
+      object[spaceRow(space).bytes] = bytes;
+  if (!waitsFor.empty()) {
+    object["longest_copy_wait_s"] = longestWait;
+    object["longest_copy_wait"] = waitsFor;
+  }
   if (capacity > 0) {
     object["device_memory_bytes"] = capacity;
     object["fits"] = fits();
@@ -108,6 +122,9 @@ void Prediction::print(llvm::raw_ostream &os) const {
   os << llvm::formatv("peak {0:F2} GB a device", peak / 1e9);
   if (capacity > 0)
     os << llvm::formatv(" of {0:F2} GB{1}", capacity / 1e9, fits() ? "" : ": it does not fit");
+  os << offloadedText(neededBytes(plan));
+  if (!waitsFor.empty())
+    os << llvm::formatv("\nthe longest wait for a copy is {0}, for {1}", timeText(longestWait), waitsFor);
   os << "\nbreakdown of the step time, mean over all devices:\n";
   parts.forEach([&](llvm::StringRef name, double part) {
     if (part >= 5e-5 * seconds)

@@ -41,10 +41,10 @@ static std::vector<Remedy> remediesFor(const CompileOptions &options) {
   if (options.zero < 3 && options.mesh.size(options.mesh.named("data")) > 1)
     add("--zero 3", [](CompileOptions &o) { o.zero = 3; });
   Offload offload = options.offload;
-  for (bool Offload::*more : {&Offload::optimizer, &Offload::activations, &Offload::parameters}) {
-    if (offload.*more)
+  for (MemorySpace Offload::*more : {&Offload::optimizer, &Offload::activations, &Offload::parameters}) {
+    if (isOffload(offload.*more))
       continue;
-    offload.*more = true;
+    offload.*more = MemorySpace::Host;
     add("--offload " + optionText(offload), [&](CompileOptions &o) { o.offload = offload; });
   }
   if (options.mesh.named("tensor").empty())

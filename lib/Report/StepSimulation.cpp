@@ -11,8 +11,10 @@
 #include "meshwright/Communication.h"
 #include "meshwright/Cost/CallWork.h"
 #include "meshwright/Cost/MovedBytes.h"
+#include "meshwright/LocationText.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <deque>
 #include <set>
@@ -114,6 +116,9 @@ struct Runner {
   Clocks clocks;
   TimeParts parts;
   std::map<int64_t, CommunicationKind> awaited; ///< what async tokens are of
+  llvm::DenseMap<int64_t, Operation *> copies;  ///< which copies others are of
+  double longestWait = 0;                       ///< for a copy, in seconds
+  Operation *waitsFor = nullptr;                ///< that copy
   llvm::DenseSet<Operation *> shown; ///< callees whose ops have been
 };
 
@@ -160,6 +165,8 @@ private:
   /// Seconds of the host for a collective.
   double dispatchOf(const codegen::Collective &collective) const;
   void copy(int64_t number, Operation &op);
+  /// Lets a program wait for a copy until `until`.
+  void waitForCopy(Runner &runner, double until, Operation *copy);
   /// Lets a program wait until `until`, for `what` at most `most` seconds, and else for others.
   void wait(Runner &runner, double until, double &what, double most);
 
@@ -525,15 +532,38 @@ void Simulation::copy(int64_t number, Operation &op) {
   CopyEngine engine = exec::copyEngineOf(&op).value_or(CopyEngine::numbered(0));
   double &queue = runner.clocks.copies[engine.number()];
   double bytes = double(cost::movedBy(&op, symbols).written);
+  // One disk reads or writes; memory does both at once.
+  if (!spaceRow(engine.space).hasAddresses())
+    queue = std::max(queue, runner.clocks.copies[CopyEngine{engine.space, !engine.stores}.number()]);
   queue = std::max(queue, runner.clocks.now) + longest(runner, [&](const cost::Device &device) {
             return linkOf(device, engine.space).seconds(bytes);
           });
   if (std::optional<int64_t> token = exec::asyncTokenOf(&op)) {
     runner.clocks.started[*token] = queue;
     runner.awaited.erase(*token);
+    runner.copies[*token] = &op;
   } else {
-    wait(runner, queue, runner.parts.copies, queue);
+    waitForCopy(runner, queue, &op);
   }
+}
+
+void Simulation::waitForCopy(Runner &runner, double until, Operation *copy) {
+  if (double seconds = until - runner.clocks.now; copy && seconds > runner.longestWait) {
+    runner.longestWait = seconds;
+    runner.waitsFor = copy;
+  }
+  wait(runner, until, runner.parts.copies, until);
+}
+
+/// "the copy of 4,096 bytes from the SSD at model.mlir:3:5"; empty for none.
+static std::string textOfCopy(Operation *op) {
+  std::optional<CopyEngine> engine = op ? exec::copyEngineOf(op) : std::nullopt;
+  if (!engine)
+    return "";
+  return llvm::formatv("the copy of {0:N0} bytes {1} {2} at {3}", exec::bytesOf(cast<exec::CopyOp>(op).getSource().getType()),
+                       engine->stores ? "to" : "from", spaceRow(engine->space).text,
+                       codegen::locationText(op->getLoc()))
+      .str();
 }
 
 /// How many iterations of a loop, in their order, are done when an exec.when in it begins or ends,
@@ -591,10 +621,10 @@ void Simulation::runOp(int64_t number, Operation &op, bool show) {
   if (auto waits = dyn_cast<exec::WaitOp>(op)) {
     int64_t token = waits.getAsyncToken();
     auto kind = runner.awaited.find(token);
-    double &what = kind == runner.awaited.end() ? runner.parts.copies
-                                                : runner.parts.communication[kind->second];
     double end = runner.clocks.started[token];
-    return wait(runner, end, what, end);
+    if (kind == runner.awaited.end())
+      return waitForCopy(runner, end, runner.copies.lookup(token));
+    return wait(runner, end, runner.parts.communication[kind->second], end);
   }
   if (auto loop = dyn_cast<exec::LoopOp>(op))
     return runLoop(number, loop, show);
@@ -731,7 +761,8 @@ llvm::Expected<StepTime> Simulation::run() {
     double none = 0;
     wait(runner, step.seconds, none, 0); // for the slowest
     step.programs.push_back({runner.module.getSymName().value_or("every rank").str(),
-                             std::max<int64_t>(1, int64_t(runner.ranks.size())), runner.parts});
+                             std::max<int64_t>(1, int64_t(runner.ranks.size())), runner.parts, runner.longestWait,
+                             textOfCopy(runner.waitsFor)});
   }
   return step;
 }

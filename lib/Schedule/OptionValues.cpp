@@ -247,32 +247,54 @@ Error parseOption(StringRef text, NamePatterns &names) {
 
 std::string optionText(const NamePatterns &names) { return llvm::join(names.patterns, ";"); }
 
+Error parseOption(StringRef text, MemorySpace &space) {
+  for (MemorySpace known : memorySpaces)
+    if (text == spaceRow(known).name) {
+      space = known;
+      return Error::success();
+    }
+  return createStringError("'" + text + "' is no memory space; device, host and ssd are");
+}
+
+std::string optionText(MemorySpace space) { return spaceRow(space).name; }
+
+/// What can be offloaded.
+static constexpr struct {
+  llvm::StringLiteral name;
+  MemorySpace Offload::*space;
+} offloadKinds[] = {{"optimizer", &Offload::optimizer},
+                    {"activations", &Offload::activations},
+                    {"parameters", &Offload::parameters}};
+
 Error parseOption(StringRef text, Offload &offload) {
   offload = {};
-  for (StringRef what : llvm::split(text, ',')) {
-    bool *kept = what == "optimizer"     ? &offload.optimizer
-                 : what == "activations" ? &offload.activations
-                 : what == "parameters"  ? &offload.parameters
-                                         : nullptr;
-    if (!kept)
+  for (StringRef item : llvm::split(text, ',')) {
+    auto [what, where] = item.split('=');
+    auto kind = llvm::find_if(offloadKinds, [&, what = what](auto &kind) { return kind.name == what; });
+    if (kind == std::end(offloadKinds))
       return createStringError("'" + text + "': '" + what +
                                "' cannot be kept on the host; optimizer, activations, parameters "
                                "and several of these, separated by commas, can");
-    if (*kept)
+    MemorySpace &kept = offload.*kind->space;
+    if (isOffload(kept))
       return createStringError("'" + text + "' names " + what + " twice; name it once");
-    *kept = true;
+    kept = MemorySpace::Host;
+    if (item == what)
+      continue;
+    if (Error error = parseOption(where, kept); error || !isOffload(kept)) {
+      llvm::consumeError(std::move(error));
+      return createStringError("'" + text + "': " + what + " cannot be kept on '" + where + "'; " + what +
+                               "=host (as " + what + " alone) and " + what + "=ssd are possible");
+    }
   }
   return Error::success();
 }
 
 std::string optionText(const Offload &offload) {
-  std::vector<StringRef> kept;
-  if (offload.optimizer)
-    kept.push_back("optimizer");
-  if (offload.activations)
-    kept.push_back("activations");
-  if (offload.parameters)
-    kept.push_back("parameters");
+  std::vector<std::string> kept;
+  for (auto &kind : offloadKinds)
+    if (MemorySpace space = offload.*kind.space; isOffload(space))
+      kept.push_back(kind.name.str() + (space == MemorySpace::Host ? "" : "=" + optionText(space)));
   return llvm::join(kept, ",");
 }
 

@@ -23,7 +23,7 @@ class HostArena : public Arena {
 public:
   explicit HostArena(const MwContext &context) : pages(context.plan.arena().bytes) {
     host = pages.data();
-    allocateOffloaded(context.plan, context.threads);
+    allocateOffloaded(context);
   }
   char *program() const override { return host; }
   void upload(int64_t, int64_t) override {}
@@ -34,7 +34,7 @@ private:
 };
 } // namespace
 
-std::unique_ptr<OffloadMemory> meshwright::allocateHost(int64_t bytes, int) {
+std::unique_ptr<OffloadMemory> meshwright::allocateHost(const MwContext &, int64_t bytes, char *) {
   return std::make_unique<HostMemory>(bytes);
 }
 

@@ -2,13 +2,14 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Where the host computes both ends are its memory. Copies run in threads beside the
-// program all the same, so that it waits for what it would wait for on a GPU.
+// Copies run in threads beside the program also where both ends are the host's memory, so
+// that it waits for what it would wait for on a GPU.
 //
 //===----------------------------------------------------------------------===//
+#include "common/monitor/Error.h"
+#include "common/monitor/Failure.h"
+#include "common/plan/Arena.h"
 #include "common/train/Context.h"
-
-#include <cstring>
 
 using namespace meshwright;
 
@@ -21,10 +22,15 @@ void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, 
                  int32_t start) {
   context->copiedBytes[size_t(engine)] += bytes;
   CommunicationQueue &queue = context->transfers[engine];
+  CopyEngine way = CopyEngine::numbered(engine);
   if (start >= 0)
     queue.startNext(start);
   queue.run([=] {
     TraceScope span(context->trace.get(), names[engine], "copy");
-    std::memcpy(to, from, size_t(bytes));
+    try {
+      context->offloaded[way.space]->copy(to, from, bytes, way.stores);
+    } catch (const std::exception &error) {
+      endAllRanks(error, text("rank ", context->rank()));
+    }
   });
 }

@@ -93,7 +93,7 @@ public:
     device.registered = registered->describe();
     device.measure("NCCL's registration of the arena");
     host = pages.data();
-    allocateOffloaded(context.plan, context.threads);
+    allocateOffloaded(context);
   }
 
   char *program() const override { return reinterpret_cast<char *>(memory); }
@@ -122,8 +122,8 @@ private:
 };
 } // namespace
 
-std::unique_ptr<OffloadMemory> meshwright::allocateHost(int64_t bytes, int threads) {
-  return std::make_unique<PinnedMemory>(bytes, threads);
+std::unique_ptr<OffloadMemory> meshwright::allocateHost(const MwContext &context, int64_t bytes, char *) {
+  return std::make_unique<PinnedMemory>(bytes, context.threads);
 }
 
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {

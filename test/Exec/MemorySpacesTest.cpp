@@ -90,6 +90,13 @@ protected:
     return module;
   }
 
+  /// What the program has there: two buffers of 64 bytes, each with what nothing else uses behind it.
+  int64_t bytesThere() const { return 2 * row.alignment; }
+  /// The bytes of the arena of `space`.
+  int64_t bytesIn(MemorySpace space) const {
+    return space == GetParam() ? bytesThere() : space == MemorySpace::Host ? row.staging : 0;
+  }
+
   const MemorySpaceRow &row = spaceRow(GetParam());
   MLIRContext context;
 };
@@ -102,13 +109,14 @@ TEST_P(MemorySpaces, PassesAndVerifierKnowIt) {
     if (spaceOf(buffer.getType()) == GetParam())
       offsets.insert(int64_t(*buffer.getOffset()));
   });
-  EXPECT_EQ(offsets, (std::set<int64_t>{0, 64}));
+  EXPECT_EQ(offsets, (std::set<int64_t>{0, row.alignment}));
   // What one attribute says has to be so.
   StringRef bytes = memoryAttributes[GetParam()].bytes;
-  EXPECT_EQ((*module)->getAttrOfType<IntegerAttr>(bytes).getInt(), 128);
-  (*module)->setAttr(bytes, Builder(&context).getI64IntegerAttr(64));
+  EXPECT_EQ((*module)->getAttrOfType<IntegerAttr>(bytes).getInt(), bytesThere());
+  (*module)->setAttr(bytes, Builder(&context).getI64IntegerAttr(row.alignment));
   (*module)->removeAttr(memoryAttributes[GetParam()].memory);
-  EXPECT_TRUE(contains(run(*module, "exec-verify"), "outside " + arenaText(GetParam()) + " of 64 bytes"));
+  EXPECT_TRUE(contains(run(*module, "exec-verify"), "outside " + arenaText(GetParam()) + " of " +
+                                                        Twine(row.alignment) + " bytes"));
   // Only copies access it, in a direction each.
   unsigned fetches = 0, stores = 0;
   module->walk([&](CopyOp copy) {
@@ -130,8 +138,8 @@ TEST_P(MemorySpaces, PlanAndReportsStateIt) {
   EXPECT_EQ(planText(*read), planText(*plan));
   for (MemorySpace space : offloadSpaces) {
     bool isHere = space == GetParam();
-    EXPECT_EQ(read->offloaded[space].bytes, isHere ? std::optional<int64_t>(128) : std::nullopt);
-    EXPECT_EQ(neededBytes(*read)[space], isHere ? 128 : 0);
+    EXPECT_EQ(read->offloaded[space].bytes.value_or(0), bytesIn(space));
+    EXPECT_EQ(neededBytes(*read)[space], bytesIn(space));
     for (bool stores : {false, true})
       EXPECT_EQ(read->programs[0].copiedBytes->at("step").in(space, stores), isHere ? 128 : 0);
   }
@@ -141,11 +149,13 @@ TEST_P(MemorySpaces, PlanAndReportsStateIt) {
   std::string printed, onSpace = std::string("on ") + row.text;
   llvm::raw_string_ostream os(printed);
   printPlan(*read, os);
-  EXPECT_TRUE(contains(printed, llvm::formatv("on {0,-8}  128", row.text).str()));
+  EXPECT_TRUE(contains(printed, llvm::formatv("on {0,-8}  {1:N0}", row.text, bytesThere()).str()));
   EXPECT_TRUE(contains(printed, "memory " + onSpace));
-  EXPECT_TRUE(contains(offloadedText(neededBytes(*read)), " and 128 " + onSpace));
-  EXPECT_FALSE(bool(checkAssertion(*read, std::string(row.name) + "<=128")));
-  EXPECT_TRUE(contains(toString(checkAssertion(*read, std::string(row.name) + "<128")), "is 128"));
+  EXPECT_TRUE(contains(offloadedText(neededBytes(*read)), llvm::formatv(" and {0:N0} {1}", bytesThere(), onSpace).str()));
+  std::string bytes = std::to_string(bytesThere());
+  EXPECT_FALSE(bool(checkAssertion(*read, std::string(row.name) + "<=" + bytes)));
+  EXPECT_TRUE(contains(toString(checkAssertion(*read, std::string(row.name) + "<" + bytes)),
+                       llvm::formatv("is {0:N0}", bytesThere()).str()));
 }
 
 TEST_P(MemorySpaces, GeneratedCodeAsksForItsAddress) {

@@ -1,4 +1,4 @@
-// RUN: meshwright-opt %s --exec-decompose-kernels --exec-offload=parameters=true --exec-assign-offsets --exec-number-collectives --exec-verify -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-decompose-kernels --exec-offload=parameters=host --exec-assign-offsets --exec-number-collectives --exec-verify -split-input-file | FileCheck %s
 
 // A layer's parameters arrive one layer ahead, upwards and downwards, and its gradient leaves. The sum of all squares reads the host's
 // memory, the update goes through both. What is no layer's stays on the device, and so do a gradient that no layer makes and states.

@@ -1,9 +1,9 @@
-// RUN: meshwright-opt %s --exec-decompose-kernels --exec-offload="optimizer=true activations=true" --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-decompose-kernels --exec-offload="optimizer=host activations=host" --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
 
 // A state that is updated part by part has three places in turns, one that is updated at once is copied as a whole. The
 // variables are on the host, whose arena the plan has beside the other one.
 // CHECK: module attributes {exec.arena_bytes = {{[0-9]+}} : i64, exec.host_bytes = 384 : i64, exec.host_memory = {optimizer = 384 : i64}
-// BEGIN EXAMPLE --exec-offload=optimizer=true
+// BEGIN EXAMPLE --exec-offload=optimizer=host
 train.variable @w : tensor<5x16xf32> init <"normal", 0.02>
 train.variable @w.momentum : tensor<5x16xf32> init <"constant", 0.0>
 train.variable @b.momentum : tensor<16xf32> init <"constant", 0.0>

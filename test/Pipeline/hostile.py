@@ -60,7 +60,7 @@ def passes(config):
                "dist-apply-strategy": ["mesh=data=2,tensor=2 zero=3", "mesh=pipe=2 data-sync=parameter-server"],
                "dist-rematerialize": ["policy=full", "policy=sqrt"], "exec-schedule-kernels": ["target=cuda"],
                "dist-decompose-collectives": ["algorithm=ring"], "exec-slice-updates": ["part-bytes=64"],
-               "exec-offload": ["optimizer=true activations=true"], "exec-fuse-epilogues": ["epilogues=bias,addend,gelu"],
+               "exec-offload": ["optimizer=host activations=host", "optimizer=ssd parameters=ssd"], "exec-fuse-epilogues": ["epilogues=bias,addend,gelu"],
                "exec-overlap-collectives": ["min-bytes=0"], "dist-loop-collectives": ["max-devices=2"]}
     whole = modules(config, forms)
     # Hand-written text does not say its stage.

@@ -145,22 +145,28 @@ TEST(Context, OffloadSpaces) {
   for (MemorySpace space : offloadSpaces) {
     Plan plan;
     plan.spaces[MemorySpace::Device].bytes = plan.spaces[space].bytes = 64;
+    bool isStaged = !spaceRow(space).hasAddresses();
+    if (isStaged)
+      plan.spaces[MemorySpace::Host].bytes = spaceRow(space).staging;
     RankStatus status(0);
     auto world = ThreadCommunicator::createWorld(1, 1, {&status});
     MwContext context(plan, std::move(world[0]), 1, status);
+    context.ssd = ".";
     auto arena = makeArena(context);
-    context.arenas = arena->arenas();
+    context.offloaded = arena->offloadMemory();
     // Generated code asks for the address by the space's name.
     BySpace<char *> addresses = {{
-        context.arenas[MemorySpace::Device],
+        arena->data(),
 #define MW_OFFLOAD_SPACE(Space, name, ...) mw_##name##_arena(&context),
 #include "meshwright/runtime/MemorySpaces.def"
     }};
     for (MemorySpace other : offloadSpaces)
-      EXPECT_EQ(addresses[other] != nullptr, other == space) << spaceRow(other).name;
+      EXPECT_EQ(addresses[other] != nullptr, other == space || (isStaged && other == MemorySpace::Host))
+          << spaceRow(other).name;
     char *there = addresses[space], *here = arena->data();
     ASSERT_TRUE(there && here && there != here);
     EXPECT_EQ(std::string(there, 64), std::string(64, 0));
+    arena->settle();
     // One copy waits for its engine, the other for its token.
     std::fill_n(here, 64, 'x');
     mw_transfer(&context, there, here, 64, CopyEngine{space, true}.number(), -1);

@@ -101,6 +101,8 @@ struct Device {
   std::optional<ProductTiles> tiles = {};
   /// The standard deviation of the speeds of devices of this type, as a part of their mean.
   double spread = 0;
+  /// To the SSD, whose bandwidth is of one direction and of all ranks of a machine that share it.
+  Link ssd = {0, 0};
 
   /// By which factor the slowest of `devices` devices computes longer than one of mean speed, as
   /// expected where speeds are normally distributed: who waits for all waits for that one.

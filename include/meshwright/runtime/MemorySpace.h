@@ -43,16 +43,23 @@ struct MemorySpaceRow {
   const char *name, *text, *bytes, *live, *memory, *budgetFlag;
   const char *variable, *fetched, *stored, *option;
   bool isMachineMemory;
+  int64_t alignment, staging;
+
+  /// Whether kernels may read and write there.
+  constexpr bool hasAddresses() const { return staging == 0; }
 };
 inline constexpr BySpace<MemorySpaceRow> memorySpaceRows = {{
 #define MW_MEMORY_SPACE(Space, name, text, bytes, live, memory, budget, budgetFlag)                \
-  {#name, text, bytes, live, memory, budgetFlag, "", "", "", "", false},
+  {#name, text, bytes, live, memory, budgetFlag, "", "", "", "", false, 64, 0},
 #define MW_OFFLOAD_SPACE(Space, name, text, bytes, memory, budget, budgetFlag, variable, fetched,  \
-                         stored, link, option, isMachineMemory)                                    \
-  {#name, text, bytes, "", memory, budgetFlag, variable, fetched, stored, option, isMachineMemory},
+                         stored, link, option, isMachineMemory, alignment, staging)                \
+  {#name,   text,   bytes,  "",              memory,    budgetFlag, variable, fetched,             \
+   stored,  option, isMachineMemory, alignment, staging},
 #include "meshwright/runtime/MemorySpaces.def"
 }};
 constexpr const MemorySpaceRow &spaceRow(MemorySpace space) { return memorySpaceRows[space]; }
+
+constexpr bool isOffload(MemorySpace space) { return space != MemorySpace::Device; }
 
 /// What copies between the arena and memory of another space in one direction, in the order in which
 /// copies are started.

@@ -259,6 +259,18 @@ static std::string assembledText(const ModuleKernels &kernels,
 FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::string> archs,
                                             const CodegenOptions &options,
                                             llvm::raw_ostream &log) {
+  // What a stream copies has addresses.
+  WalkResult onDisk = module.walk([](exec::BufferOp buffer) {
+    const MemorySpaceRow &row = spaceRow(exec::spaceOf(buffer.getType()));
+    if (row.hasAddresses())
+      return WalkResult::advance();
+    buffer.emitOpError("'") << buffer.getName() << "' is on " << row.text
+                            << ", which target cuda does not copy from; " << row.option
+                            << " with host memory instead, as in --offload optimizer, and --target cpu are possible";
+    return WalkResult::interrupt();
+  });
+  if (onDisk.wasInterrupted())
+    return failure();
   auto kernels = cuda::buildKernels(module);
   if (failed(kernels))
     return failure();

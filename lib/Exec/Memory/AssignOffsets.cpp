@@ -6,6 +6,7 @@
 #include "Exec/Passes.h"
 #include "Liveness.h"
 #include "OffsetAssigner.h"
+#include "meshwright/runtime/Staging.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -17,6 +18,21 @@ namespace meshwright::exec {
 #define GEN_PASS_DEF_EXECASSIGNOFFSETS
 #include "Exec/Passes.h.inc"
 } // namespace meshwright::exec
+
+static int64_t alignmentOf(MemorySpace space) {
+  static_assert([] {
+    for (MemorySpace space : memorySpaces)
+      if (spaceRow(space).alignment % MW_ALIGNMENT)
+        return false;
+    return true;
+  }());
+  return spaceRow(space).alignment;
+}
+
+/// The bytes of a buffer with those that nothing else uses behind it.
+static int64_t alignedBytes(BufferOp buffer) {
+  return llvm::alignTo(buffer.getBytes(), alignmentOf(spaceOf(buffer.getType())));
+}
 
 namespace {
 /// Buffers that share memory by lifetime: of a called program, or of all others, one
@@ -31,11 +47,11 @@ struct Scratch {
   int64_t time = 0;
   OffsetAssignment assignment;
 
-  void assign(int64_t base) {
+  void assign(int64_t base, int64_t alignment) {
     SmallVector<Lifetime> lifetimes;
     for (Entry &entry : entries)
       lifetimes.push_back(entry.lifetime);
-    assignment = computeOffsets(lifetimes, MW_ALIGNMENT);
+    assignment = computeOffsets(lifetimes, alignment);
     for (auto [entry, offset] : llvm::zip(entries, assignment.offsets))
       entry.buffer.setOffset(base + offset);
   }
@@ -61,20 +77,27 @@ struct ExecAssignOffsets : exec::impl::ExecAssignOffsetsBase<ExecAssignOffsets> 
       addTo(scratch, program);
     BySpace<std::map<Category, int64_t>> bytes;
     for (auto &[name, uses] : persistent)
-      bytes[spaceOf(uses.front().getType())][uses.front().getCategory()] +=
-          llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
+      bytes[spaceOf(uses.front().getType())][uses.front().getCategory()] += alignedBytes(uses.front());
+    BySpace<int64_t> arenas = {};
     for (MemorySpace space : memorySpaces) {
-      scratch[space].assign(persistentBytes[space]);
-      if (space == MemorySpace::Device || persistentBytes[space] || scratch[space].assignment.size)
-        report(getOperation(), space, scratch[space], persistentBytes[space], bytes[space]);
+      scratch[space].assign(persistentBytes[space], alignmentOf(space));
+      arenas[space] = persistentBytes[space] + scratch[space].assignment.size;
     }
+    if (int64_t staging = stagingBytes(arenas)) {
+      int64_t &host = arenas[MemorySpace::Host];
+      host = llvm::alignTo(host, stagingAlignment) + staging;
+      bytes[MemorySpace::Host][Category::Workspace] += staging;
+    }
+    for (MemorySpace space : memorySpaces)
+      if (space == MemorySpace::Device || arenas[space])
+        report(getOperation(), space, scratch[space], persistentBytes[space], arenas[space], bytes[space]);
   }
 
 private:
   LogicalResult assignPersistentOffsets();
   LogicalResult assignCalled(ProgramOp program);
   void addTo(BySpace<Scratch> &scratch, ProgramOp program);
-  static void report(Operation *op, MemorySpace space, Scratch &scratch, int64_t base,
+  static void report(Operation *op, MemorySpace space, Scratch &scratch, int64_t base, int64_t size,
                      std::map<Category, int64_t> bytes);
 
   /// By kind and name, e.g. "variable wte": the uses in all programs.
@@ -115,7 +138,7 @@ LogicalResult ExecAssignOffsets::assignPersistentOffsets() {
       int64_t &end = persistentBytes[spaceOf(uses.front().getType())];
       for (BufferOp buffer : uses)
         buffer.setOffsetAttr(builder.getI64IntegerAttr(end));
-      end += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
+      end += alignedBytes(uses.front());
       persistent[name] = uses;
     }
   return success();
@@ -138,8 +161,9 @@ LogicalResult ExecAssignOffsets::assignCalled(ProgramOp program) {
                                     << " that a called program has for itself; its callers can "
                                        "give it as an argument";
     }
-  scratch[MemorySpace::Device].assign(0);
-  report(program, MemorySpace::Device, scratch[MemorySpace::Device], 0, {});
+  Scratch &own = scratch[MemorySpace::Device];
+  own.assign(0, MW_ALIGNMENT);
+  report(program, MemorySpace::Device, own, 0, own.assignment.size, {});
   return success();
 }
 
@@ -177,10 +201,11 @@ void ExecAssignOffsets::addTo(BySpace<Scratch> &scratch, ProgramOp program) {
     of.time += liveness.size();
 }
 
-/// Writes what `op`, a module or a called program, needs of a space: `base` bytes, by category
+/// Writes what `op`, a module or a called program, needs of a space: `size` bytes, of which `base` by category
 /// `bytes`, and then what `scratch` takes.
-void ExecAssignOffsets::report(Operation *op, MemorySpace space, Scratch &scratch, int64_t base,
+void ExecAssignOffsets::report(Operation *op, MemorySpace space, Scratch &scratch, int64_t base, int64_t size,
                                std::map<Category, int64_t> bytes) {
+  int64_t alignment = alignmentOf(space);
   // Of a callee's workspace counts what is live in it, not which offsets it could have.
   SmallVector<Lifetime> needed;
   for (Scratch::Entry &entry : scratch.entries) {
@@ -188,9 +213,9 @@ void ExecAssignOffsets::report(Operation *op, MemorySpace space, Scratch &scratc
     if (entry.callee)
       needed.back().size = numberOf(entry.callee, liveBytesAttr);
   }
-  LiveSum live = largestLiveSum(needed, MW_ALIGNMENT);
+  LiveSum live = largestLiveSum(needed, alignment);
   for (auto [entry, need] : llvm::zip(scratch.entries, needed)) {
-    int64_t held = need.bytesAt(live.time, live.iterations, MW_ALIGNMENT);
+    int64_t held = need.bytesAt(live.time, live.iterations, alignment);
     if (held == 0)
       continue;
     if (!entry.callee) {
@@ -202,12 +227,12 @@ void ExecAssignOffsets::report(Operation *op, MemorySpace space, Scratch &scratc
   }
   Builder builder(op->getContext());
   const MemoryAttributes &names = memoryAttributes[space];
-  op->setAttr(names.bytes, builder.getI64IntegerAttr(base + scratch.assignment.size));
+  op->setAttr(names.bytes, builder.getI64IntegerAttr(size));
   if (!names.live.empty())
     op->setAttr(names.live, builder.getI64IntegerAttr(base + live.bytes));
   SmallVector<NamedAttribute> memory;
-  for (auto [category, size] : bytes)
+  for (auto [category, held] : bytes)
     memory.push_back(
-        builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(size)));
+        builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(held)));
   op->setAttr(names.memory, builder.getDictionaryAttr(memory));
 }

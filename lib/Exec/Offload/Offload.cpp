@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Overlap/AsyncTokens.h"
 #include "Exec/Passes.h"
-#include "MoveToHost.h"
+#include "MoveOffDevice.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
@@ -31,8 +31,6 @@ static unsigned depthOf(Operation *op) {
     ++depth;
   return depth;
 }
-
-static constexpr CopyEngine fromHost{MemorySpace::Host, false}, toHost{MemorySpace::Host, true};
 
 /// Whether a loop is over layers.
 static bool isOverLayers(LoopOp loop) {
@@ -60,11 +58,11 @@ struct ExecOffload : exec::impl::ExecOffloadBase<ExecOffload> {
   void runOnModule() override {
     for (auto program : getOperation().getOps<ProgramOp>())
       numbers[program] = freeAsyncToken(program);
-    if (optimizer && failed(moveStates()))
+    if (isOffload(optimizer) && failed(moveStates()))
       return signalPassFailure();
-    if (parameters)
+    if (isOffload(parameters))
       moveLayers();
-    if (activations)
+    if (isOffload(activations))
       moveStacks();
     for (auto program : getOperation().getOps<ProgramOp>()) {
       if (numbers[program] == 0)
@@ -85,6 +83,7 @@ private:
   void separateUpdates(ProgramOp program);
   void link(Value root, ArrayRef<OpOperand *> calls, Linked &memory);
   Linked layersOf(BufferOp buffer);
+  MemorySpace spaceFor(Category category);
   Linked stackOf(Value root);
   void examine(Value root, Linked &stack);
 
@@ -101,11 +100,12 @@ LogicalResult ExecOffload::moveStates() {
       if (buffer.getVariable() && buffer.getCategory() == Category::Optimizer)
         states.push_back(buffer);
     for (BufferOp state : states) {
-      HostUses uses(state.getMemory(), ProgramLiveness(program));
+      OffloadUses uses(state.getMemory(), ProgramLiveness(program));
       if (!uses.calls.empty())
         return uses.calls.front()->getOwner()->emitOpError("is given the optimizer state '")
-               << state.getName() << "', which can be on the host where programs update it themselves";
-      moveToHost(state.getMemory(), uses, Kept::Always, Category::Optimizer, numbers[program]);
+               << state.getName() << "', which can be on " << spaceRow(optimizer).text
+               << " where programs update it themselves";
+      moveOffDevice(state.getMemory(), optimizer, uses, Kept::Always, Category::Optimizer, numbers[program]);
     }
   }
   return success();
@@ -124,11 +124,13 @@ void ExecOffload::separateUpdates(ProgramOp program) {
     };
     op.walk([&](CopyOp copy) {
       std::optional<int64_t> number = asyncTokenOf(copy);
-      if (number && copyEngineOf(copy) == toHost && isState(copy.getTarget()))
+      std::optional<CopyEngine> engine = copyEngineOf(copy);
+      if (number && engine && engine->stores && isState(copy.getTarget()))
         stored.insert(*number);
     });
     auto fetch = dyn_cast<CopyOp>(op);
-    if (!fetch || !(copyEngineOf(fetch) == fromHost) || !isState(fetch.getSource()))
+    std::optional<CopyEngine> engine = fetch ? copyEngineOf(fetch) : std::nullopt;
+    if (!engine || engine->stores || !isState(fetch.getSource()))
       continue;
     OpBuilder b(fetch);
     for (int64_t number : stored)
@@ -170,6 +172,12 @@ void ExecOffload::link(Value root, ArrayRef<OpOperand *> calls, Linked &memory) 
 
 //===--- parameters of layers and their gradients ---------------------------===//
 
+/// Where parameters of layers or their gradients go. Kernels that sum up gradients of all layers need addresses.
+MemorySpace ExecOffload::spaceFor(Category category) {
+  bool fits = category == Category::Parameter || spaceRow(parameters).hasAddresses();
+  return fits ? parameters : MemorySpace::Host;
+}
+
 /// All memory that is one with `buffer`, if loops over layers use that layer by layer.
 Linked ExecOffload::layersOf(BufferOp buffer) {
   Linked layers;
@@ -178,20 +186,21 @@ Linked ExecOffload::layersOf(BufferOp buffer) {
   for (size_t i = 0; i < layers.roots.size() && layers.fits; ++i) {
     Value root = layers.roots[i];
     auto own = root.getDefiningOp<BufferOp>();
-    // Of a program that is called, only what its callers give can be on the host; and a caller may
+    // Of a program that is called, only what its callers give can be elsewhere; and a caller may
     // give part of something else.
     layers.fits &= own ? own.getCategory() == buffer.getCategory() && !programOf(root).isPrivate()
                        : isa<BlockArgument>(root);
     if (!layers.fits)
       break;
-    HostUses uses(root, ProgramLiveness(programOf(root)));
+    OffloadUses uses(root, ProgramLiveness(programOf(root)));
     // A copy of all layers that is written in parts would keep the rest, of which a gradient has none yet.
     if (buffer.getCategory() == Category::Gradient)
       layers.fits &= llvm::none_of(uses.whole, [&](OpOperand *use) {
         return bytesOf(use->get().getType()) < bytesOf(root.getType());
       });
     // A copy of all layers would not have what a called program changes between its uses.
-    layers.fits &= uses.calls.empty() || llvm::all_of(uses.whole, isInOrder);
+    bool inPlace = spaceRow(spaceFor(buffer.getCategory())).hasAddresses() && llvm::all_of(uses.whole, isInOrder);
+    layers.fits &= uses.calls.empty() || uses.whole.empty() || inPlace;
     isOfLayers |= llvm::any_of(uses.loops, [&](auto &entry) { return isOverLayers(entry.first); });
     link(root, uses.calls, layers);
   }
@@ -217,9 +226,10 @@ void ExecOffload::moveLayers() {
   for (auto &[category, layers] : all)
     for (Value root : layers.roots) {
       ProgramOp program = programOf(root);
-      HostUses uses(root, ProgramLiveness(program));
-      moveToHost(root, uses, category == Category::Parameter ? Kept::Always : Kept::UntilUpdate,
-                 category, numbers[program]);
+      OffloadUses uses(root, ProgramLiveness(program));
+      moveOffDevice(root, spaceFor(category), uses,
+                    category == Category::Parameter ? Kept::Always : Kept::UntilUpdate, category,
+                    numbers[program]);
     }
 }
 
@@ -235,7 +245,7 @@ void ExecOffload::examine(Value root, Linked &stack) {
     stack.fits = false;
     return;
   }
-  HostUses uses(root, ProgramLiveness(program));
+  OffloadUses uses(root, ProgramLiveness(program));
   stack.fits &= uses.whole.empty();
   for (auto &[loop, slots] : uses.loops) {
     int64_t bytes = bytesOf(slots.type());
@@ -287,13 +297,13 @@ void ExecOffload::moveStacks() {
     fetching.insert(stack.readers.begin(), stack.readers.end());
     for (Value root : stack.roots) {
       ProgramOp program = programOf(root);
-      HostUses uses(root, ProgramLiveness(program));
+      OffloadUses uses(root, ProgramLiveness(program));
       // What a reader writes over a stack that callers own is a result, such as the gradients that
       // a zero-bubble schedule's backward keeps for its weight task.
       bool scratch =
           root.getDefiningOp<BufferOp>() && stack.readers.size() == 1 && uses.calls.empty();
-      moveToHost(root, uses, scratch ? Kept::Scratch : Kept::Handed, Category::Activation,
-                 numbers[program]);
+      moveOffDevice(root, activations, uses, scratch ? Kept::Scratch : Kept::Handed,
+                    Category::Activation, numbers[program]);
     }
   }
 }

@@ -10,6 +10,7 @@
 
 #include "Dist/Programs.h"
 #include "Train/Sizes.h"
+#include "meshwright/runtime/Staging.h"
 
 #include "mlir/IR/Threading.h"
 
@@ -71,9 +72,10 @@ LogicalResult ProgramVerifier::checkOps() {
         op->emitOpError("uses ") << type << "; programs hold memory only, see exec-bufferize";
         return WalkResult::interrupt();
       }
-    if (!isa<SlotOp, ViewOp, WindowOp, CallOp, CopyOp, LaunchOp>(op))
+    if (!isa<SlotOp, ViewOp, WindowOp, CallOp, CopyOp>(op))
       for (Value operand : op->getOperands())
-        if (isOffloaded(operand.getType())) {
+        if (isOffloaded(operand.getType()) &&
+            !(isa<LaunchOp>(op) && spaceRow(spaceOf(operand.getType())).hasAddresses())) {
           op->emitOpError("uses ") << operand.getType() << " of "
                                    << spaceRow(spaceOf(operand.getType())).text
                                    << "; copy it, see exec-offload";
@@ -175,6 +177,10 @@ LogicalResult ProgramVerifier::checkBuffers() {
              << buffer.getName() << "' has no offset, see exec-assign-offsets";
     int64_t offset = *buffer.getOffset();
     MemorySpace space = spaceOf(buffer.getType());
+    if (offset % spaceRow(space).alignment)
+      return buffer.emitOpError("'") << buffer.getName() << "' is at offset " << offset << " of "
+                                     << arenaText(space) << ", not at a multiple of "
+                                     << spaceRow(space).alignment;
     if (int64_t size = arenas[space]; offset > size - buffer.getBytes())
       return buffer.emitOpError("'") << buffer.getName() << "' ends at "
                                      << offset + buffer.getBytes() << ", outside "
@@ -289,6 +295,12 @@ static LogicalResult verifyProgram(ModuleOp module) {
     if (auto bytes = module->getAttrOfType<IntegerAttr>(memoryAttributes[space].bytes))
       arenas[space] = bytes.getInt();
   }
+  int64_t staging = stagingBytes(arenas), &host = arenas[MemorySpace::Host];
+  if (staging > 0 && (host < staging || host % stagingAlignment))
+    return module.emitError("has ") << host << " bytes in " << arenaText(MemorySpace::Host)
+                                    << ", which ends with " << staging
+                                    << " for copies, page-aligned; see exec-assign-offsets";
+  host -= staging; // No buffer is there.
   // Persistent memory of one name is one range, and apart from all other.
   llvm::StringMap<BufferOp> persistent;
   for (auto program : module.getOps<ProgramOp>()) {

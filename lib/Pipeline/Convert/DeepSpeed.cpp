@@ -133,17 +133,21 @@ static void readOffload(Converter &c) {
   static constexpr StringLiteral devices[] = {"cpu=cpu", "nvme=nvme", "none="};
   std::string device = c.choice(key, c.isOn("zero_optimization.cpu_offload") ? "cpu" : "", devices);
   bool activations = c.isOn("activation_checkpointing.cpu_checkpointing");
-  if (device == "nvme")
-    c.remark(Fate::Nearest, key, "--offload optimizer keeps the states in host memory; they are not written to NVMe");
   static constexpr StringLiteral parametersKey = "zero_optimization.offload_param.device";
   std::string parameters =
       c.choice(parametersKey, c.isOn("zero_optimization.cpu_offload_params") ? "cpu" : "", devices);
-  if (parameters == "nvme")
-    c.remark(Fate::Nearest, parametersKey,
-             "--offload parameters keeps those of layers in host memory; they are not written to NVMe");
-  Offload offload{!device.empty(), activations, !parameters.empty()};
+  auto space = [](StringRef device) {
+    return device.empty() ? MemorySpace::Device : device == "nvme" ? MemorySpace::Ssd : MemorySpace::Host;
+  };
+  Offload offload{space(device), activations ? MemorySpace::Host : MemorySpace::Device, space(parameters)};
   if (offload.any())
     c.flag("offload", optionText(offload));
+  // The folder is a flag of the executable.
+  StringRef folder = "zero_optimization.offload_optimizer.nvme_path";
+  if (!c.has(folder))
+    folder = "zero_optimization.offload_param.nvme_path";
+  if ((offload.optimizer == MemorySpace::Ssd || offload.parameters == MemorySpace::Ssd) && c.has(folder))
+    c.run("ssd", c.text(folder));
   if (activations)
     c.remark(Fate::Nearest, "activation_checkpointing.cpu_checkpointing",
              "--offload activations moves saved activations of layers to the host; add --remat full to save only "

@@ -195,7 +195,8 @@ static void readOptimizer(Converter &c) {
     if (c.has(key) && c.choice(key, "f32", widths) != "f32")
       c.remark(Fate::Nearest, key, "f32; master weights store only the 16 bits that bf16 weights lack");
   if (c.isOn("optimizer-cpu-offload") || c.isOn("cpu-offloading")) {
-    c.flag("offload", optionText(Offload{c.isOn("optimizer-cpu-offload"), c.isOn("cpu-offloading")}));
+    auto where = [&](StringRef key) { return c.isOn(key) ? MemorySpace::Host : MemorySpace::Device; };
+    c.flag("offload", optionText(Offload{where("optimizer-cpu-offload"), where("cpu-offloading")}));
   }
 }
 

@@ -247,7 +247,7 @@ double Bounds::bytes(const Layout &layout) const {
   const CompileOptions &options = problem.options;
   bool narrow = isNarrow(problem);
   // Embeddings stay, which need not be large.
-  double weight = options.offload.parameters ? 0 : narrow ? 2 : 4;
+  double weight = isOffload(options.offload.parameters) ? 0 : narrow ? 2 : 4;
   if (!options.seeds.empty()) // They may shard weights over every axis.
     return model.parameters * weight / double(layout.devices());
   double moment = options.momentsDtype == MomentType::bf16 ? 2 : 4;
@@ -257,13 +257,13 @@ double Bounds::bytes(const Layout &layout) const {
                       options.masters == MasterStorage::halves && !options.replay
                   ? 2
                   : 4;
-  if (options.offload.optimizer)
+  if (isOffload(options.offload.optimizer))
     states = 0;
   // Sums over microbatches live as long as the step. Gradients of a single one are reduced as they
   // come from ZeRO 1 on, and narrow ones take the place of their weights.
   bool isSummed = layout.microbatches > 1;
   double gradient = options.gradDtype == GradientType::bf16 ? 2 : 4;
-  if ((!isSummed && narrow) || options.offload.parameters)
+  if ((!isSummed && narrow) || isOffload(options.offload.parameters))
     gradient = 0;
   // A stage may have less than its share, but then another has more.
   double stage = double(layout.tensor * layout.pipe);

@@ -56,11 +56,12 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
     add("--moments-dtype bf16", layout,
         [](CompileOptions &o) { o.momentsDtype = MomentType::bf16; });
   // Of the optimizer, activations and parameters.
-  for (Offload offload : {Offload{true, false, false}, Offload{false, true, false}, Offload{true, true, false},
-                          Offload{true, false, true}, Offload{true, true, true}}) {
-    offload.optimizer |= given.offload.optimizer;
-    offload.activations |= given.offload.activations;
-    offload.parameters |= given.offload.parameters;
+  constexpr MemorySpace none = MemorySpace::Device, host = MemorySpace::Host;
+  for (Offload offload : {Offload{host, none, none}, Offload{none, host, none}, Offload{host, host, none},
+                          Offload{host, none, host}, Offload{host, host, host}}) {
+    for (MemorySpace Offload::*kind : {&Offload::optimizer, &Offload::activations, &Offload::parameters})
+      if (isOffload(given.offload.*kind))
+        offload.*kind = given.offload.*kind;
     if (optionText(offload) != optionText(given.offload))
       add("--offload " + optionText(offload), layout, [&](CompileOptions &o) {
         o.offload = offload;

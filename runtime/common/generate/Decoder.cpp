@@ -69,7 +69,7 @@ Decoder::Decoder(const Options &options) : plan(readDecoderPlan()), most(plan.ma
 
 void Decoder::loadWeights(const Options &options) {
   arena = makeArena(*context);
-  context->arenas = arena->arenas();
+  context->offloaded = arena->offloadMemory();
   // Caches and states begin as zeros, which the arena has.
   Plan filled = plan;
   auto isZero = [](const Variable &variable) {

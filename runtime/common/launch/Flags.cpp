@@ -246,6 +246,20 @@ static std::string unlessInterval(const Options &options, const Plan &) {
   return isUsed ? "" : "changes nothing, since each --save has an interval of its own: leave it out";
 }
 
+/// Whether some rank has tensors on an SSD.
+static bool usesSsd(const Plan &plan) {
+  return std::any_of(plan.programs.begin(), plan.programs.end(),
+                     [](const Program &program) { return program.spaces[MemorySpace::Ssd].bytes > 0; });
+}
+
+static std::string unlessOnSsd(const Options &, const Plan &plan) {
+  return usesSsd(plan) ? "" : "is for what --offload optimizer=ssd keeps on an SSD, and this executable keeps nothing there: leave it out";
+}
+
+static std::string whenOnSsd(const Options &, const Plan &plan) {
+  return usesSsd(plan) ? "this executable keeps tensors in a file on an SSD (--offload): name a folder of a local disk for it" : "";
+}
+
 static std::string unlessOfItsOwn(const Options &options, const Plan &) {
   for (const std::string &folder : options.save)
     if (isSameFile(folder, options.buddy))
@@ -475,6 +489,13 @@ static constexpr RunFlag flags[] = {
         .file(FileUse::OutputFolder, ".lock .others .run latest step-*")
         .with("--save")
         .unless(unlessOfItsOwn)
+        .onRanks(AcrossRanks::Given),
+    RunFlag{"--ssd", "DIR", &Options::ssd,
+         "folder of a local SSD in which each rank has a file for what --offload keeps there (NVMe offload). The file has no "
+         "name and is gone when the run ends; the plan says its bytes (ssd_bytes)"}
+        .file(FileUse::OutputFolder, "meshwright-ssd-rank*")
+        .unless(unlessOnSsd)
+        .neededBy(whenOnSsd)
         .onRanks(AcrossRanks::Given),
     RunFlag{"--save-merged", "DIR", &Options::saveMerged,
          "at the end of the run, merge the adapters into the weights and write the merged model "

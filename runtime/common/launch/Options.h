@@ -75,6 +75,7 @@ struct Options {
   std::string saveFormat = "auto", saveCommit = "rename";
   bool asyncSave = false;
   std::string buddy; ///< a folder in memory
+  std::string ssd;   ///< a folder of a disk
   std::string init, adapter, saveMerged, resume, metrics, tensorboard, logSamples, trace, dump, tune;
   bool evalOnly = false;
   std::string onNan = "stop";

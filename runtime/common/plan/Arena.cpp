@@ -8,10 +8,13 @@
 #include "common/launch/Device.h"
 #include "common/monitor/Error.h"
 #include "common/plan/Plan.h"
+#include "common/train/Context.h"
+#include "meshwright/runtime/Staging.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <sys/mman.h>
@@ -106,10 +109,34 @@ BySpace<char *> Arena::arenas() const {
   return arenas;
 }
 
-void Arena::allocateOffloaded(const Plan &plan, int threads) {
+BySpace<OffloadMemory *> Arena::offloadMemory() const {
+  BySpace<OffloadMemory *> memory = {};
+  for (MemorySpace space : offloadSpaces)
+    memory[space] = offloaded[space].get();
+  return memory;
+}
+
+void Arena::settle() const {
+  for (MemorySpace space : offloadSpaces)
+    if (offloaded[space])
+      offloaded[space]->settle();
+}
+
+void OffloadMemory::copy(void *to, const void *from, int64_t bytes, bool) { std::memcpy(to, from, size_t(bytes)); }
+
+void Arena::allocateOffloaded(const MwContext &context) {
+  BySpace<int64_t> bytes = {};
+  for (MemorySpace space : memorySpaces)
+    bytes[space] = context.plan.spaces[space].bytes;
+  // The host's memory is the first one, and has that which others copy through.
+  auto stagingOf = [&](MemorySpace space) {
+    const auto &host = offloaded[MemorySpace::Host];
+    return spaceRow(space).staging ? host->data() + stagingOffset({space, false}, bytes) : nullptr;
+  };
 #define MW_OFFLOAD_SPACE(Space, ...)                                                               \
-  if (int64_t bytes = plan.spaces[MemorySpace::Space].bytes)                                       \
-    offloaded[MemorySpace::Space] = allocate##Space(bytes, threads);
+  if (bytes[MemorySpace::Space])                                                                   \
+    offloaded[MemorySpace::Space] =                                                                \
+        allocate##Space(context, bytes[MemorySpace::Space], stagingOf(MemorySpace::Space));
 #include "meshwright/runtime/MemorySpaces.def"
 }
 

@@ -28,13 +28,21 @@ void checkMemory(const Plan &plan, int64_t ranksHere, int64_t snapshotBytes = 0)
 class OffloadMemory {
 public:
   virtual ~OffloadMemory() = default;
+  /// As the host sees it between runs of programs.
   virtual char *data() const = 0;
+  /// Copies between there and machine memory, of the program's run; `stores`: to there. Of each direction one thread copies at
+  /// a time.
+  virtual void copy(void *to, const void *from, int64_t bytes, bool stores);
+  /// The host has read and written what it wants to until the next run of a program.
+  virtual void settle() {}
+  /// What a user should know of it at the start; empty: nothing.
+  virtual std::string note() const { return ""; }
 };
 
-/// allocateHost: the allocator of the host's memory, which each target defines and which may use
-/// `threads` threads; and so on for each offload space.
+/// allocateHost: the allocator of the host's memory, which each target defines; and so on for each offload
+/// space, with its staging memory or null.
 #define MW_OFFLOAD_SPACE(Space, ...)                                                               \
-  std::unique_ptr<OffloadMemory> allocate##Space(int64_t bytes, int threads);
+  std::unique_ptr<OffloadMemory> allocate##Space(const MwContext &context, int64_t bytes, char *staging);
 #include "meshwright/runtime/MemorySpaces.def"
 
 /// The memory of all of a rank's tensors, zeroed at first, and what the host sees of
@@ -53,6 +61,8 @@ public:
   char *data() const { return host; }
   /// The arena of each memory space as the host sees it; null where the plan has nothing there.
   BySpace<char *> arenas() const;
+  /// What the plan has in offload spaces.
+  BySpace<OffloadMemory *> offloadMemory() const;
   VariableAddresses variables() const { return arenas(); }
   template <typename T> T *at(int64_t offset) const { return reinterpret_cast<T *>(host + offset); }
 
@@ -62,11 +72,13 @@ public:
   virtual void download(int64_t begin, int64_t end) = 0;
   /// The host does not look at these bytes before it downloads or writes them again.
   virtual void forget(int64_t, int64_t) {}
+  /// The same of all offload spaces, and what the host has written is there.
+  void settle() const;
 
 protected:
   Arena() = default;
   /// Allocates what the plan has in offload spaces.
-  void allocateOffloaded(const Plan &plan, int threads);
+  void allocateOffloaded(const MwContext &context);
 
   char *host = nullptr;
 

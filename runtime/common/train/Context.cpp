@@ -8,6 +8,7 @@
 #include "common/launch/Cores.h"
 #include "common/launch/Threads.h"
 #include "common/monitor/Error.h"
+#include "common/plan/Arena.h"
 
 #include <algorithm>
 
@@ -107,8 +108,13 @@ void mw_observe(MwContext *context, int32_t value, int32_t result, const void *a
   context->dump->value(value, result, address, bytes);
 }
 
+static char *arenaOf(const MwContext &context, MemorySpace space) {
+  const OffloadMemory *memory = context.offloaded[space];
+  return memory ? memory->data() : nullptr;
+}
+
 #define MW_OFFLOAD_SPACE(Space, name, ...)                                                         \
-  char *mw_##name##_arena(MwContext *context) { return context->arenas[MemorySpace::Space]; }
+  char *mw_##name##_arena(MwContext *context) { return arenaOf(*context, MemorySpace::Space); }
 #include "meshwright/runtime/MemorySpaces.def"
 
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }

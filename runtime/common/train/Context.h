@@ -23,6 +23,10 @@
 #include <string>
 #include <vector>
 
+namespace meshwright {
+class OffloadMemory;
+}
+
 /// The state of a rank, which generated code passes with every call.
 struct MwContext {
   MwContext(const meshwright::Plan &plan, std::unique_ptr<meshwright::RankGroup> world,
@@ -59,8 +63,10 @@ struct MwContext {
   std::map<std::string, int64_t> sentBytes;
   /// The most rounds in which this step's rows have gone to experts; none where they go in one.
   std::optional<int32_t> expertRounds;
-  /// Where the arenas of offload spaces begin; null where the plan has nothing there.
-  meshwright::BySpace<char *> arenas = {};
+  /// The folder of --ssd.
+  std::string ssd = {};
+  /// The memory of offload spaces; null where the plan has nothing there.
+  meshwright::BySpace<meshwright::OffloadMemory *> offloaded = {};
   /// Bytes that the program has copied, by copy engine.
   std::array<int64_t, meshwright::copyEngines> copiedBytes = {};
   /// The plan's rows of collectives.

@@ -281,8 +281,9 @@ void Run::startRateWeights() {
 }
 
 void Run::loadWeights() {
+  context.ssd = options.ssd;
   arena = makeArena(context);
-  context.arenas = arena->arenas();
+  context.offloaded = arena->offloadMemory();
   if (!options.tune.empty())
     context.device->tune(*arena, options.tune, *context.world);
   fillWeights(checkpoint);
@@ -346,4 +347,10 @@ void Run::fillWeights(const std::string &from) {
   if (!options.init.empty() && from.empty())
     if (std::string other = otherConfig(plan, options.init); !other.empty())
       note(other);
+  arena->settle();
+}
+
+void Run::forgetVariables() const {
+  arena->forget(plan.variableRange().begin, plan.variableRange().end);
+  arena->settle();
 }

@@ -39,6 +39,8 @@ struct Run {
   const float *outputs(const char *name) const { return arena->at<float>(plan.outputs.at(name).offset); }
   void upload(ArenaRange range) { arena->upload(range.begin, range.end); }
   void download(ArenaRange range) { arena->download(range.begin, range.end); }
+  /// The host does not look at variables before it downloads them again.
+  void forgetVariables() const;
   /// Runs a program on the inputs that the host has written.
   void start(EntryPoint program) {
     upload(Plan::rangeOf(plan.inputs));

@@ -112,7 +112,7 @@ void Saving::keepInMemory() {
     return;
   run.download(run.plan.variableRange());
   buddy->keep(run.arena->variables(), run.state);
-  run.arena->forget(run.plan.variableRange().begin, run.plan.variableRange().end);
+  run.forgetVariables();
 }
 
 void Saving::forgetMemory() {
@@ -157,7 +157,7 @@ void Saving::saveInto(const std::vector<Tier *> &wanted) {
     saveBeside(due);
   else
     saveNow(due);
-  run.arena->forget(run.plan.variableRange().begin, run.plan.variableRange().end);
+  run.forgetVariables();
   for (Tier *tier : due) {
     tier->saved = run.state.step;
     tier->position = run.state.position;
@@ -278,7 +278,7 @@ void Saving::saveMerged() {
     return;
   run.download(run.plan.variableRange());
   meshwright::saveMerged(run.context, run.arena->variables(), run.options.saveMerged);
-  run.arena->forget(run.plan.variableRange().begin, run.plan.variableRange().end);
+  run.forgetVariables();
 }
 
 int Saving::agree() {

@@ -117,7 +117,7 @@ void StepReport::readNorms(StepMetrics &result) {
   ArenaRange variables = run.plan.variableRange();
   run.download(variables);
   result.norms = tensorNorms(run.context, run.arena->variables());
-  run.arena->forget(variables.begin, variables.end);
+  run.forgetVariables();
 }
 
 std::optional<int32_t> StepReport::mostRounds() const {

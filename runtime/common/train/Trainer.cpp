@@ -70,7 +70,7 @@ void Trainer::checkReplicas() {
   comparedStep = run.state.step;
   run.download(plan.variableRange());
   std::string words = replicas->difference(run.arena->variables());
-  run.arena->forget(plan.variableRange().begin, plan.variableRange().end);
+  run.forgetVariables();
   if (words.empty())
     return;
   saving.finishWriting();
@@ -143,6 +143,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
       context.dump = std::make_unique<Dump>(options.dump, plan, context.rank(), step);
       run.download(plan.variableRange());
       context.dump->before(run.arena->variables());
+      run.arena->settle();
     }
     context.expertRounds.reset();
     run.start(meshwright_step);
@@ -154,6 +155,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
       run.download(plan.variableRange());
       context.dump->after(run.arena->variables());
       context.dump.reset();
+      run.arena->settle();
     }
   }
   run.state.position += batch;
@@ -254,6 +256,9 @@ void Trainer::sayHello() const {
     printf("--buddy: the state after each step is in the memory of %s, up to %s bytes of each\n",
            memory->machines() == 1 ? "this machine alone" : text(memory->machines(), " machines, and of each one's next").c_str(),
            grouped(uint64_t(memory->mostBytes())).c_str());
+  for (const OffloadMemory *memory : run.arena->offloadMemory().values)
+    if (memory && !memory->note().empty())
+      printf("%s\n", memory->note().c_str());
   if (context.device)
     printf("%s\n", context.device->describe().c_str());
   if (run.state.step >= options.steps && options.steps > 0)

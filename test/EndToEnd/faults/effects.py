@@ -66,7 +66,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("muon-scale", "keller", "orthogonalizes nothing", {}),
                                ("eval-ema", True, "there are no averages", {}),
                                ("eval-ema", True, "parameters that they serve", {"ema": True, "mesh": "data=2", "data-sync": "parameter-server"}),
-                               ("eval-ema", True, "keeps averages on the host", {"ema": True, "offload": "optimizer"}),
+                               ("eval-ema", True, "keeps averages off the device", {"ema": True, "offload": "optimizer"}),
                                ("muon-coefficients", "polar-express", "orthogonalizes nothing", {"optimizer": "lion"}),
                                ("masters", "whole", "the master weights of --precision bf16 and fp8 only", {}),
                                ("masters", "halves", "--replay needs --masters whole", {"precision": "bf16", "replay": True}),

@@ -5,7 +5,11 @@
 // Loaded before the C library (LD_PRELOAD). Of the calls of the class FAULT_CALL the one with the
 // number FAULT_AT, from 1, is changed as FAULT_KIND says: `fail`, `short` (half of the bytes are
 // read or written) or `delay` (by FAULT_MS milliseconds). FAULT_COUNT=FILE writes how many calls
-// of each class there were, one a line, when the process ends normally.
+// of each class there were, one a line, when the process ends normally. The class `uring` is requests that are
+// given to io_uring one by one, of which one that fails has EBADF as its result.
+//
+// What a folder is like: FAULT_URING=off lets the kernel refuse io_uring, FAULT_MAGIC=0x6969 is the number of its file system,
+// FAULT_ROOM=BYTES what it has available, and FAULT_READ_ONLY=on lets no file be made with a name of its own.
 //
 //===----------------------------------------------------------------------===//
 #include <atomic>
@@ -16,14 +20,18 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace {
-enum Class { Allocate, Open, Read, Write, Sync, Rename, Connect, Send, Classes };
-constexpr const char *names[Classes] = {"allocate", "open", "read", "write", "sync", "rename", "connect", "send"};
+enum Class { Allocate, Open, Read, Write, Sync, Rename, Connect, Send, Uring, Classes };
+constexpr const char *names[Classes] = {"allocate", "open", "read", "write", "sync", "rename", "connect", "send", "uring"};
 std::atomic<long> counts[Classes];
 enum Kind { None, Fail, Short, Delay };
 Class wanted = Classes;
@@ -79,6 +87,34 @@ bool fails(Kind kind, int code) {
   return true;
 }
 
+/// A ring of io_uring, and what is mapped of it.
+struct Ring {
+  int file;
+  io_sqring_offsets offsets;
+  char *requests, *entries, *results;
+};
+Ring rings[64];
+int ringCount = 0; // All are made by one thread, or before the others use theirs.
+
+Ring *ringOf(int file) {
+  for (int i = 0; i < ringCount; ++i)
+    if (rings[i].file == file)
+      return &rings[i];
+  return nullptr;
+}
+
+/// Changes the request that the kernel is to be given next.
+void change(Ring *ring, Kind kind) {
+  if (!ring || (kind != Fail && kind != Short))
+    return;
+  auto at = [&](unsigned offset) { return *reinterpret_cast<unsigned *>(ring->requests + offset); };
+  auto &entry = reinterpret_cast<io_uring_sqe *>(ring->entries)[(at(ring->offsets.tail) - 1) & at(ring->offsets.ring_mask)];
+  if (kind == Fail)
+    entry.fd = -1;
+  else
+    entry.len /= 2;
+}
+
 size_t lengthOf(Kind kind, size_t bytes) { return kind == Short && bytes > 1 ? bytes / 2 : bytes; }
 } // namespace
 
@@ -103,7 +139,52 @@ int posix_memalign(void **to, size_t alignment, size_t bytes) {
 }
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   static void *(*kept)(void *, size_t, int, int, int, off_t);
-  return fails(next(Allocate), ENOMEM) ? MAP_FAILED : original(kept, "mmap")(at, bytes, protection, flags, file, offset);
+  if (fails(next(Allocate), ENOMEM))
+    return MAP_FAILED;
+  void *mapped = original(kept, "mmap")(at, bytes, protection, flags, file, offset);
+  if (Ring *ring = ringOf(file))
+    (offset == IORING_OFF_SQES ? ring->entries : offset == IORING_OFF_SQ_RING ? ring->requests : ring->results) =
+        static_cast<char *>(mapped);
+  return mapped;
+}
+
+long syscall(long number, ...) noexcept {
+  static long (*kept)(long, ...);
+  va_list more;
+  va_start(more, number);
+  long a[6];
+  for (long &argument : a)
+    argument = va_arg(more, long);
+  va_end(more);
+  if (number == SYS_io_uring_setup && getenv("FAULT_URING")) {
+    errno = EPERM;
+    return -1;
+  }
+  if (number == SYS_io_uring_enter && a[1] == 1)
+    change(ringOf(int(a[0])), next(Uring));
+  long result = original(kept, "syscall")(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  if (number == SYS_io_uring_setup && result >= 0 && ringCount < int(sizeof(rings) / sizeof(*rings)))
+    rings[ringCount++] = {int(result), reinterpret_cast<io_uring_params *>(a[1])->sq_off, nullptr, nullptr, nullptr};
+  return result;
+}
+
+int statfs(const char *path, struct statfs *to) noexcept {
+  static int (*kept)(const char *, struct statfs *);
+  int result = original(kept, "statfs")(path, to);
+  if (const char *magic = getenv("FAULT_MAGIC"))
+    to->f_type = strtol(magic, nullptr, 0);
+  return result;
+}
+int fstatvfs(int file, struct statvfs *to) noexcept {
+  static int (*kept)(int, struct statvfs *);
+  int result = original(kept, "fstatvfs")(file, to);
+  if (const char *room = getenv("FAULT_ROOM"))
+    to->f_bavail = fsblkcnt_t(atol(room)) / to->f_frsize;
+  return result;
+}
+int mkostemp(char *path, int flags) {
+  static int (*kept)(char *, int);
+  return fails(getenv("FAULT_READ_ONLY") ? Fail : None, EROFS) ? -1 : original(kept, "mkostemp")(path, flags);
 }
 
 int open(const char *path, int flags, ...) {

@@ -1,10 +1,10 @@
-//===- MoveToHost.h - one piece of memory from the arena to the host ---------===//
+//===- MoveOffDevice.h - one piece of memory to an offload space -------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_LIB_EXEC_MOVETOHOST_H
-#define MESHWRIGHT_LIB_EXEC_MOVETOHOST_H
+#ifndef MESHWRIGHT_LIB_EXEC_MOVEOFFDEVICE_H
+#define MESHWRIGHT_LIB_EXEC_MOVEOFFDEVICE_H
 
 #include "Exec/Memory/Liveness.h"
 
@@ -13,7 +13,7 @@
 namespace meshwright::exec {
 
 /// How a program uses a buffer or an argument.
-struct HostUses {
+struct OffloadUses {
   /// In a loop, each iteration its own slot.
   struct Slots {
     llvm::SmallVector<SlotOp> slots;
@@ -30,7 +30,7 @@ struct HostUses {
   /// As what a called program gets.
   llvm::SmallVector<mlir::OpOperand *> calls;
 
-  HostUses(mlir::Value root, const ProgramLiveness &liveness);
+  OffloadUses(mlir::Value root, const ProgramLiveness &liveness);
 
 private:
   void collect(mlir::Value memory, const ProgramLiveness &liveness);
@@ -38,7 +38,7 @@ private:
 };
 
 /// Whether `use` is of a kernel that goes through its operands element by element, as a sum of squares
-/// does. It takes as long in memory of the host as a copy of that would.
+/// does. It takes as long in memory of a space with addresses as a copy of that would.
 bool isInOrder(mlir::OpOperand *use);
 
 /// How a program uses memory, which decides which copies are needed.
@@ -49,13 +49,14 @@ enum class Kept {
   UntilUpdate ///< a gradient: what an update's loop writes over it is kept if something behind it reads that
 };
 
-/// Moves `root`, which only the ops in `uses` use, to the host. These ops get buffers of category
+/// Moves `root`, which only the ops in `uses` use, to `space`. These ops get buffers of category
 /// `category` instead, with asynchronous copies from and to `root`. Async tokens are numbered from
 /// `number` on; `number` becomes the next free one. Waits are inserted between copies with one
 /// token; `insertWaits` has to insert all others. Of parameters and gradients no buffer is as large as all
-/// layers if kernels alone use all of them, in order: these kernels read and write the host's memory.
-void moveToHost(mlir::Value root, HostUses &uses, Kept kept, Category category, int64_t &number);
+/// layers if kernels alone use all of them, in order, and the space has addresses: these kernels read and write there.
+void moveOffDevice(mlir::Value root, MemorySpace space, OffloadUses &uses, Kept kept, Category category,
+                   int64_t &number);
 
 } // namespace meshwright::exec
 
-#endif // MESHWRIGHT_LIB_EXEC_MOVETOHOST_H
+#endif // MESHWRIGHT_LIB_EXEC_MOVEOFFDEVICE_H

@@ -1,9 +1,9 @@
-//===- MoveToHost.cpp - one piece of memory from the arena to the host -------===//
+//===- MoveOffDevice.cpp - one piece of memory to an offload space -----===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "MoveToHost.h"
+#include "MoveOffDevice.h"
 #include "Exec/Overlap/AsyncTokens.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
 
-HostUses::HostUses(Value root, const ProgramLiveness &liveness) {
+OffloadUses::OffloadUses(Value root, const ProgramLiveness &liveness) {
   collect(root, liveness);
   auto inOrder = loops.takeVector();
   llvm::sort(inOrder, [&](const auto &a, const auto &b) {
@@ -29,7 +29,7 @@ HostUses::HostUses(Value root, const ProgramLiveness &liveness) {
   });
 }
 
-void HostUses::collect(Value memory, const ProgramLiveness &liveness) {
+void OffloadUses::collect(Value memory, const ProgramLiveness &liveness) {
   for (OpOperand &use : memory.getUses()) {
     Operation *op = use.getOwner();
     if (auto view = dyn_cast<ViewOp>(op);
@@ -57,7 +57,7 @@ void HostUses::collect(Value memory, const ProgramLiveness &liveness) {
   }
 }
 
-void HostUses::collectWhole(Value part) {
+void OffloadUses::collectWhole(Value part) {
   for (OpOperand &use : part.getUses())
     if (isa<SlotOp, ViewOp, WindowOp>(use.getOwner()))
       collectWhole(use.getOwner()->getResult(0));
@@ -68,10 +68,10 @@ void HostUses::collectWhole(Value part) {
 namespace {
 class Mover {
 public:
-  Mover(Value root, Category category, int64_t &number)
-      : root(root), loc(root.getLoc()), category(category), number(number) {}
+  Mover(Value root, MemorySpace space, Category category, int64_t &number)
+      : root(root), loc(root.getLoc()), space(space), category(category), number(number) {}
 
-  void moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store);
+  void moveLoop(LoopOp loop, OffloadUses::Slots &uses, bool fetch, bool store);
   void moveWhole(ArrayRef<OpOperand *> uses);
 
 private:
@@ -79,17 +79,17 @@ private:
   void copy(OpBuilder b, Value from, Value to, int64_t as) {
     setAsyncToken(CopyOp::create(b, loc, Type(), from, to), as);
   }
-  /// Slice `index` of the host's memory, which is divided into `count` slices of type `part`.
-  Value onHostAt(OpBuilder &b, MemRefType part, int64_t count, Value index);
+  MemRefType there(MemRefType type) const { return inSpace(type, space); }
+  /// Slice `index` of the offloaded memory, which is divided into `count` slices of type `part`.
+  Value sliceAt(OpBuilder &b, MemRefType part, int64_t count, Value index);
 
   Value root;
   Location loc;
+  MemorySpace space;
   Category category;
   int64_t &number;
 };
 } // namespace
-
-static MemRefType onHost(MemRefType type) { return inSpace(type, MemorySpace::Host); }
 
 static MemRefType stackOf(int64_t count, MemRefType part) {
   SmallVector<int64_t> shape{count};
@@ -110,12 +110,12 @@ static Value view(OpBuilder &b, Location loc, Value memory, MemRefType type, int
   return memory.getType() == type ? memory : ViewOp::create(b, loc, type, memory, begin).getResult();
 }
 
-Value Mover::onHostAt(OpBuilder &b, MemRefType part, int64_t count, Value index) {
-  Value stack = view(b, loc, root, onHost(stackOf(count, part)));
-  return SlotOp::create(b, loc, onHost(part), stack, index);
+Value Mover::sliceAt(OpBuilder &b, MemRefType part, int64_t count, Value index) {
+  Value stack = view(b, loc, root, there(stackOf(count, part)));
+  return SlotOp::create(b, loc, there(part), stack, index);
 }
 
-void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store) {
+void Mover::moveLoop(LoopOp loop, OffloadUses::Slots &uses, bool fetch, bool store) {
   Block &body = loop.getBlock();
   int64_t count = loop.getCount(), by = loop.getReverse() ? -1 : 1;
   MemRefType part = uses.type();
@@ -132,7 +132,7 @@ void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store)
   if (fetch) {
     OpBuilder before(loop), top = OpBuilder::atBlockBegin(&body);
     int64_t first = by > 0 ? 0 : count - 1, elements = part.getNumElements();
-    Value from = ViewOp::create(before, loc, onHost(part), root, first * elements);
+    Value from = ViewOp::create(before, loc, there(part), root, first * elements);
     Value to = ViewOp::create(before, loc, part, turns, first % slots * elements);
     copy(before, from, to, number);
     WaitOp::create(top, loc, number);
@@ -140,7 +140,7 @@ void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store)
       auto when = WhenOp::create(top, loc, loop.getIndex(), by > 0 ? 0 : 1,
                                  by > 0 ? count - 1 : count);
       OpBuilder inside = OpBuilder::atBlockBegin(&when.getBlock());
-      Value next = onHostAt(inside, part, count, shift(inside, 1, IntegerAttr()));
+      Value next = sliceAt(inside, part, count, shift(inside, 1, IntegerAttr()));
       copy(inside, next, turn(inside, 1), number);
     }
     ++number;
@@ -154,7 +154,7 @@ void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store)
     after.setInsertionPointAfter(last);
     WaitOp::create(after, loc, number);
     Value mine = turn(after, 0);
-    copy(after, mine, onHostAt(after, part, count, loop.getIndex()), number);
+    copy(after, mine, sliceAt(after, part, count, loop.getIndex()), number);
     ++number;
   }
   for (SlotOp slot : uses.slots) {
@@ -224,9 +224,9 @@ bool exec::isInOrder(OpOperand *use) {
 }
 
 /// Lets the op of `use` work in the memory of `root`.
-static void useOnHost(OpOperand *use, Value root) {
+static void useThere(OpOperand *use, Value root) {
   for (Value part = use->get(); part != root; part = part.getDefiningOp()->getOperand(0))
-    part.setType(onHost(cast<MemRefType>(part.getType())));
+    part.setType(inSpace(cast<MemRefType>(part.getType()), spaceOf(root.getType())));
 }
 
 static bool isUsedInParts(Value memory) {
@@ -240,7 +240,7 @@ static bool isUsedInParts(Value memory) {
 
 /// How many of `whole`, the first ones, can have one copy: a loop that moves slots is before all of them or behind. It
 /// stores what a copy from before it lacks, and fetches what a later one has not stored yet.
-static size_t usesOfOneCopy(Value root, ArrayRef<OpOperand *> whole, HostUses &uses) {
+static size_t usesOfOneCopy(Value root, ArrayRef<OpOperand *> whole, OffloadUses &uses) {
   Block &top = *root.getParentBlock();
   auto place = [&](Operation *op) { return top.findAncestorOpInBlock(*op); };
   Operation *first = place(whole.front()->getOwner());
@@ -265,7 +265,7 @@ static void eraseUnused(Value memory) {
 
 /// Whether anything behind `loop` may read `root`, such as a second loop of an update whose first one has left a
 /// direction in the memory of the gradient.
-static bool isReadBehind(LoopOp loop, Value root, HostUses &uses, ArrayRef<Operation *> others) {
+static bool isReadBehind(LoopOp loop, Value root, OffloadUses &uses, ArrayRef<Operation *> others) {
   Block &top = *root.getParentBlock();
   Operation *here = top.findAncestorOpInBlock(*loop);
   auto isBehind = [&](Operation *op) { return here->isBeforeInBlock(top.findAncestorOpInBlock(*op)); };
@@ -274,17 +274,18 @@ static bool isReadBehind(LoopOp loop, Value root, HostUses &uses, ArrayRef<Opera
          });
 }
 
-void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, int64_t &number) {
-  Mover mover(root, category, number);
+void exec::moveOffDevice(Value root, MemorySpace space, OffloadUses &uses, Kept kept, Category category,
+                         int64_t &number) {
+  Mover mover(root, space, category, number);
   SmallVector<Operation *> others;
   for (OpOperand *use : llvm::concat<OpOperand *>(uses.whole, uses.calls))
     others.push_back(use->getOwner());
-  root.setType(onHost(cast<MemRefType>(root.getType())));
+  root.setType(inSpace(cast<MemRefType>(root.getType()), space));
   bool isOfLayers = category == Category::Parameter || category == Category::Gradient;
-  bool inPlace = isOfLayers && llvm::all_of(uses.whole, isInOrder);
+  bool inPlace = isOfLayers && spaceRow(space).hasAddresses() && llvm::all_of(uses.whole, isInOrder);
   if (inPlace)
     for (OpOperand *use : std::exchange(uses.whole, {}))
-      useOnHost(use, root);
+      useThere(use, root);
   for (ArrayRef<OpOperand *> rest = uses.whole; !rest.empty();) {
     size_t count = usesOfOneCopy(root, rest, uses);
     mover.moveWhole(rest.take_front(count));
