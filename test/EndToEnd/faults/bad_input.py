@@ -220,6 +220,13 @@ def bad_compile(golden):
         refused(enough, "less than 2^63 bytes", **options)
     refuses(["meshwright", "fit", golden.config, "--largest", "batch", "--memory-limit", enough], enough, "2^63")
 
+    # Memory spaces.
+    for words, value in (("optimizer cannot be kept on 'tape'", "optimizer=tape"), ("parameters cannot be kept on 'device'", "parameters=device"),
+                         ("optimizer cannot be kept on ''", "optimizer="), ("names optimizer twice", "optimizer=ssd,optimizer"),
+                         ("'ssd' cannot be kept on the host", "ssd=optimizer")):
+        refused(words, offload=value)
+    refused("which target cuda does not copy from", "--target cpu are possible", offload="optimizer=ssd", target="cuda")
+
     # Sizes and meshes.
     refused("batch 5", "2 devices along {data}", "is 6", batch=5, mesh="data=2")
     refused("batch 4", "2 microbatches", "is 8", batch=4, mesh="data=4", microbatches=2)
@@ -572,7 +579,8 @@ def bad_run(golden):
     before = pathlib.Path(data).read_bytes()
     read_only = ["tokenizer", "data", "loss-mask", "documents", "source", "source-documents", "init", "adapter", "resume", "eval-data", "eval-loss-mask",
                  "eval-documents", "eval-source", "eval-source-documents", "reference-log-probs", "eval-reference-log-probs",
-                 "log-probs"]  # The last of --eval-only alone: EndToEnd/golden/dpo.py has it.
+                 "log-probs",  # Of --eval-only alone: EndToEnd/golden/dpo.py has it.
+                 "ssd"]  # Of executables that keep something there: ssd.py has it.
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
             more = {"save": "saved"} if flag == "buddy" else {}

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the Nth call of a class fail, shorten or delay in a short run that saves, for many N: inject.py GOLDEN WORK CASES [sharded] [CLASS KIND N]
+"""Makes the Nth call of a class fail, shorten or delay in a short run that saves, for many N: inject.py GOLDEN WORK CASES [sharded|uring|threads] [CLASS KIND N]
 
 sharded: each rank writes its own files, which a file `commit` completes.
+uring, threads: the optimizer's states are on an SSD, which is read and written by io_uring, or by threads where the kernel refuses that;
+the calls are those by which it is.
 
 A run's outcome is one of:
   right    it ends with status 0, and its metrics and checkpoints have the bits of a run without faults
@@ -14,6 +16,7 @@ is a run for each, and the others get what is left."""
 import collections
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,15 +28,16 @@ source = pathlib.Path(__file__).resolve().parent / "inject.cpp"
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
 cases = int(sys.argv[3])
-is_sharded = sys.argv[4:5] == ["sharded"]
-if is_sharded:
-    del sys.argv[4]
+how = sys.argv.pop(4) if sys.argv[4:5] and sys.argv[4] in ("sharded", "uring", "threads") else ""
+is_sharded, is_on_ssd = how == "sharded", how in ("uring", "threads")
 # Without a C++ runtime of its own, whose unwinder would mix with the executable's.
 call(["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nodefaultlibs", source,
       "-o", "inject.so", "-lc", "-ldl"])
-compile(golden.config, "exe", mesh="data=2", **golden.size)
+compile(golden.config, "exe", mesh="data=2", **({"offload": "optimizer=ssd", "offload-buffer": "8KiB"} if is_on_ssd else {}), **golden.size)
+os.mkdir("disk")
 STEPS = 3
-CLASSES = {"allocate": ["fail"], "open": ["fail", "delay"], "read": ["fail", "short", "delay"], "write": ["fail", "short", "delay"],
+CLASSES = {"uring": ["fail", "short", "delay"]} if how == "uring" else {kind: ["fail", "short", "delay"] for kind in ("read", "write")} if is_on_ssd else {
+    "allocate": ["fail"], "open": ["fail", "delay"], "read": ["fail", "short", "delay"], "write": ["fail", "short", "delay"],
            "sync": ["fail", "delay"], "rename": ["fail", "delay"]}
 
 
@@ -43,7 +47,9 @@ def start(**environment):
     if os.path.exists("m.jsonl"):
         os.remove("m.jsonl")
     run = flags(dict(golden.data, init=golden.weights, steps=STEPS, metrics="m.jsonl", save="save", save_every=1, async_save=True,
-                     **(dict(save_format="sharded", save_commit="file") if is_sharded else {})))
+                     **(dict(save_format="sharded", save_commit="file") if is_sharded else dict(ssd="disk") if is_on_ssd else {})))
+    if how == "threads":
+        environment["FAULT_URING"] = "off"
     try:
         done = subprocess.run(["./exe", "--ranks", "2", *map(str, run)], capture_output=True, text=True, timeout=60,
                               env=dict(os.environ, LD_PRELOAD=os.path.abspath("inject.so"), **environment))
@@ -94,6 +100,9 @@ table, bad = collections.Counter(), []
 for name, kind, number in chosen:
     code, said = start(FAULT_CALL=name, FAULT_KIND=kind, FAULT_AT=str(number))
     found = outcome(code, said)
+    if name == "uring" and (found != ("error" if kind == "fail" else "right") or
+                            kind == "fail" and not re.search(r"disk/meshwright-ssd-rank\d-\w+: (reading|writing) [\d,]+ bytes at offset [\d,]+: .*\(errno 9\)", said)):
+        found = "wrong"
     table[name, kind, found] += 1
     if found in ("wrong", "hung", "crashed"):
         bad.append(f"{name} {kind} {number}: {found}, exit status {code}\n{said[-600:]}")
@@ -102,4 +111,5 @@ for name, kind in kinds:
     if any(table[name, kind, word] for word in ("right", "error", "wrong", "hung", "crashed")):
         print(f"{name:10}{kind:8}" + "".join(f"{table[name, kind, word]:9}" for word in ("right", "error", "wrong", "hung", "crashed")))
 check(not bad, f"{len(bad)} of {len(chosen)} cases:\n" + "\n".join(bad[:10]))
+check(not os.listdir("disk"), f"left on the disk: {os.listdir('disk')}")
 print(f"{len(chosen)} cases, none wrong, hung or crashed")

@@ -225,12 +225,15 @@ def offload(d):
     what = d.pick([None, None, "optimizer", "activations", "optimizer,activations", "parameters", "optimizer,parameters",
                    "optimizer,activations,parameters"])
     keeps = d["optimizer"] != "sgd" or d.is_set("precision", "bf16", "fp16", "fp8")
-    return what if keeps or "optimizer" not in (what or "") else None
+    if not keeps and "optimizer" in (what or ""):
+        return None
+    # GPUs copy from the host's memory alone.
+    return ",".join(word if d.cuda else d.pick([word, word, f"{word}=ssd"]) for word in what.split(",")) if what else None
 
 
 def offload_buffer(d):
     sizes = [None, "128B", "256B", "1KiB", "4KiB", "64KiB", "1MiB"]
-    return of_optimizer(d)(sizes) if {"optimizer", "parameters"} & set((d["offload"] or "").split(",")) else None
+    return of_optimizer(d)(sizes) if {"optimizer", "parameters"} & set(re.split("[,=]", d["offload"] or "")) else None
 
 
 AVERAGING = "schedule-free-adamw"  # Its parameters are averages.
@@ -440,6 +443,7 @@ RUN = {
     "min-loss-scale": fp16(None, 1),
     "loss-scale-window": fp16(None, 1, 2),
     "hysteresis": fp16(None, 1),
+    "ssd": lambda d: "." if "=ssd" in (d["offload"] or "") else None,
     "init": rare("first", 4),
     "resume": rare("last", 4),
     "save": lambda d: "saved" if d.run["init"] or d.run["resume"] or d.chance(2) else None,
