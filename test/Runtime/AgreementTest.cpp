@@ -85,6 +85,7 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--documents", AcrossRanks::SameDocuments}, {"--eval-documents", AcrossRanks::SameDocuments},
       {"--reference-log-probs", AcrossRanks::SameFile}, {"--eval-reference-log-probs", AcrossRanks::SameFile},
       {"--log-probs", AcrossRanks::Given},    {"--buddy", AcrossRanks::Given},
+      {"--ssd", AcrossRanks::Given},
       {"--init", AcrossRanks::SameWeights},   {"--resume", AcrossRanks::SameCheckpoint},
       {"--dump", AcrossRanks::Given},         {"--tune", AcrossRanks::Given},
       {"--metrics", AcrossRanks::Free},       {"--ranks", AcrossRanks::Free},

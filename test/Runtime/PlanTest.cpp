@@ -102,6 +102,11 @@ TEST(Plan, VariablesInOffloadSpaces) {
     text["programs"][0][row.bytes] = 128;
     text["programs"][0][row.memory] = {{{"category", "parameter"}, {"bytes", 128}}};
     text["variables"][0][row.variable] = true;
+    if (row.staging) {
+      text["programs"][0]["host_bytes"] = row.staging / 2;
+      EXPECT_THROW(Plan::parse(text.dump(), 0), Error);
+      text["programs"][0]["host_bytes"] = row.staging;
+    }
     Plan plan = Plan::parse(text.dump(), 0);
     EXPECT_EQ(plan.spaces[space].bytes, 128);
     ASSERT_EQ(plan.spaces[space].memory.size(), 1u);

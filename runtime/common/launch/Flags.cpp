@@ -257,7 +257,7 @@ static std::string unlessOnSsd(const Options &, const Plan &plan) {
 }
 
 static std::string whenOnSsd(const Options &, const Plan &plan) {
-  return usesSsd(plan) ? "this executable keeps tensors in a file on an SSD (--offload): name a folder of a local disk for it" : "";
+  return usesSsd(plan) ? "is needed by this executable, which keeps tensors in a file on an SSD (--offload): name a folder of a local disk" : "";
 }
 
 static std::string unlessOfItsOwn(const Options &options, const Plan &) {
@@ -494,6 +494,7 @@ static constexpr RunFlag flags[] = {
          "folder of a local SSD in which each rank has a file for what --offload keeps there (NVMe offload). The file has no "
          "name and is gone when the run ends; the plan says its bytes (ssd_bytes)"}
         .file(FileUse::OutputFolder, "meshwright-ssd-rank*")
+        .evaluating()
         .unless(unlessOnSsd)
         .neededBy(whenOnSsd)
         .onRanks(AcrossRanks::Given),

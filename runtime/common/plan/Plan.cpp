@@ -8,6 +8,7 @@
 #include "common/monitor/Error.h"
 #include "common/plan/Sharding.h"
 #include "meshwright/runtime/Averages.h"
+#include "meshwright/runtime/Staging.h"
 #include "meshwright/runtime/StorageName.h"
 #include "meshwright/runtime/StorageRows.h"
 
@@ -238,6 +239,12 @@ static Program programOf(const Plan &plan, const plan::Program &entry, const std
     program.spaces[space] = {offloaded.bytes.value_or(0),
                              offloaded.memory.value_or(std::vector<MemoryLine>())};
   }
+  BySpace<int64_t> arenas = {};
+  for (MemorySpace space : memorySpaces)
+    arenas[space] = program.spaces[space].bytes;
+  if (int64_t staging = stagingBytes(arenas), host = arenas[MemorySpace::Host];
+      staging > 0 && (host < staging || host % stagingAlignment))
+    fail("plan: ", path, " has ", host, " bytes on the host, not whole pages that end with ", staging, " for copies");
   for (const plan::Allowance &line : entry.allowances)
     program.allowances.push_back({line.category, line.bytes});
   for (const plan::AttentionShare &share :
