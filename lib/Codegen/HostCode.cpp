@@ -24,6 +24,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/IPO/MergeFunctions.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace mlir;
@@ -200,8 +201,14 @@ FailureOr<std::unique_ptr<llvm::Module>> meshwright::translateToLLVM(ModuleOp lo
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  auto level = machine.getOptLevel() == llvm::CodeGenOptLevel::None ? llvm::OptimizationLevel::O0
-                                                                    : llvm::OptimizationLevel::O2;
-  builder.buildPerModuleDefaultPipeline(level).run(*result, modules);
+  if (machine.getOptLevel() == llvm::CodeGenOptLevel::None) {
+    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O0).run(*result, modules);
+    return result;
+  }
+  // Kernels of buffers of other shapes are often the same once they are simplified: these are unrolled and made code of once.
+  builder.registerOptimizerEarlyEPCallback([](llvm::ModulePassManager &passes, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
+    passes.addPass(llvm::MergeFunctionsPass());
+  });
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(*result, modules);
   return result;
 }

@@ -175,10 +175,11 @@ LogicalResult cpu::emitPrograms(const ModuleKernels &kernels, ModuleOp target) {
   // Without programs the kernels are what the object is for.
   if (kernels.hasPrograms())
     for (const KernelLoops *kernelLoops : kernels.distinct)
-      for (unsigned i = 0; i < kernelLoops->nests.size(); ++i)
-        target
-            .lookupSymbol<LLVM::LLVMFuncOp>(
-                loopNestName(func::FuncOp(kernelLoops->function).getName(), i))
-            .setLinkage(LLVM::Linkage::Internal);
+      for (unsigned i = 0; i < kernelLoops->nests.size(); ++i) {
+        auto function = target.lookupSymbol<LLVM::LLVMFuncOp>(loopNestName(func::FuncOp(kernelLoops->function).getName(), i));
+        function.setLinkage(LLVM::Linkage::Internal);
+        // Two that do the same may be one.
+        function.setUnnamedAddr(LLVM::UnnamedAddr::Global);
+      }
   return success();
 }

@@ -176,38 +176,26 @@ public:
   }
 
   /// Each buffer in turn begins in the smallest gap between places where those assigned before do
-  /// not let it, or else at the lowest place above all of them.
-  OffsetAssignment assign(ArrayRef<unsigned> order) {
+  /// not let it, or else at the lowest place above all of them. The first `known` of them begin where
+  /// `before` says, which is where an order that begins with the same has placed them. An assignment
+  /// larger than `limit` is finished only where `goesOn` says so, which it is asked once.
+  std::optional<OffsetAssignment> assign(ArrayRef<unsigned> order, ArrayRef<int64_t> before, size_t known, int64_t limit,
+                                         function_ref<bool()> goesOn) {
     OffsetAssignment assignment;
     assignment.offsets.assign(buffers.size(), -1);
     taken.clear();
-    SmallVector<Range> forbidden;
-    for (unsigned i : order) {
-      forbidden.clear();
-      for (const Neighbour &other : neighbours[i])
-        if (int64_t from = assignment.offsets[other.buffer]; from >= 0)
-          forbidden.push_back({from + other.begin, from + other.end});
-      llvm::sort(forbidden);
-      if (isWhole(i))
-        taken.forEach(buffers[i], [&](int64_t begin, int64_t end) {
-          forbidden.push_back({begin - buffers[i].size, end});
-        });
-      mergeRuns(forbidden);
-      int64_t best = -1, gap = std::numeric_limits<int64_t>::max(), top = 0;
-      for (auto [begin, end] : forbidden) {
-        if (begin >= top && begin - top < gap) {
-          best = top;
-          gap = begin - top;
-        }
-        if (end > top)
-          top = alignTo(end, alignment);
-      }
-      assignment.offsets[i] = best >= 0 ? best : top;
-      assignment.size = std::max(assignment.size, assignment.offsets[i] + sizes[i]);
-      if (isWhole(i))
-        taken.add(buffers[i], assignment.offsets[i], sizes[i]);
+    for (unsigned i : order.take_front(known))
+      place(i, before[i], assignment);
+    bool asked = false;
+    for (unsigned i : order.drop_front(known)) {
+      place(i, lowest(i, assignment.offsets), assignment);
+      if (assignment.size > limit && !std::exchange(asked, true) && !goesOn())
+        return std::nullopt;
     }
     return assignment;
+  }
+  OffsetAssignment assign(ArrayRef<unsigned> order) {
+    return *assign(order, {}, 0, std::numeric_limits<int64_t>::max(), [] { return true; });
   }
 
   SmallVector<SmallVector<unsigned>> orders() const {
@@ -232,6 +220,36 @@ private:
   /// Whether it is live as a whole, so that no other buffer may have any of its bytes meanwhile.
   bool isWhole(unsigned i) const { return !buffers[i].filled && !buffers[i].emptied; }
 
+  /// Where buffer i begins when those with an offset have theirs.
+  int64_t lowest(unsigned i, ArrayRef<int64_t> offsets) {
+    forbidden.clear();
+    for (const Neighbour &other : neighbours[i])
+      if (int64_t from = offsets[other.buffer]; from >= 0)
+        forbidden.push_back({from + other.begin, from + other.end});
+    llvm::sort(forbidden);
+    if (isWhole(i))
+      taken.forEach(buffers[i], [&](int64_t begin, int64_t end) {
+        forbidden.push_back({begin - buffers[i].size, end});
+      });
+    mergeRuns(forbidden);
+    int64_t best = -1, gap = std::numeric_limits<int64_t>::max(), top = 0;
+    for (auto [begin, end] : forbidden) {
+      if (begin >= top && begin - top < gap) {
+        best = top;
+        gap = begin - top;
+      }
+      if (end > top)
+        top = alignTo(end, alignment);
+    }
+    return best >= 0 ? best : top;
+  }
+  void place(unsigned i, int64_t offset, OffsetAssignment &assignment) {
+    assignment.offsets[i] = offset;
+    assignment.size = std::max(assignment.size, offset + sizes[i]);
+    if (isWhole(i))
+      taken.add(buffers[i], offset, sizes[i]);
+  }
+
   /// Between these two, counted from its own beginning, another buffer does not let one begin.
   struct Neighbour {
     unsigned buffer;
@@ -243,6 +261,7 @@ private:
   SmallVector<int64_t> sizes;
   std::vector<SmallVector<Neighbour>> neighbours; ///< of pairs that are not both whole
   TakenAddresses taken;                           ///< by those that are whole
+  SmallVector<Range> forbidden;                   ///< lowest's
 };
 } // namespace
 
@@ -277,14 +296,15 @@ OffsetAssignment meshwright::exec::computeOffsets(ArrayRef<Lifetime> buffers, in
     }
     if (round % 2 && next.size() > 1)
       std::swap(next[random() % next.size()], next[random() % next.size()]);
-    OffsetAssignment assignment = assigner.assign(next);
+    size_t known = std::mismatch(order.begin(), order.end(), next.begin()).first - order.begin();
     // Equal is progress too: another buffer may be on top now.
-    if (assignment.size <= current.size || random() % 16 == 0) {
-      current = assignment;
-      order = next;
-    }
-    if (assignment.size < best.size)
-      best = assignment;
+    auto assignment = assigner.assign(next, current.offsets, known, current.size, [&] { return random() % 16 == 0; });
+    if (!assignment)
+      continue;
+    current = std::move(*assignment);
+    order = next;
+    if (current.size < best.size)
+      best = current;
   }
   return best;
 }
