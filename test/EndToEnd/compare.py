@@ -53,21 +53,35 @@ def losses(metrics, golden, loss_tolerance="1e-5", norm_tolerance="5e-5"):
 GRADIENT_LR = 1e6
 
 
-def gradient_error(before, after, golden, lr):
-    """The largest error of a tensor's gradient in one step of SGD, and that tensor. A gradient that is the rounding error
+def worst_gradient(have, golden):
+    """The largest error of a tensor's gradient, `have(name)`, and that tensor. A gradient that is the rounding error
     of a float64 run is none: that of keys' biases, where keys do not turn. It is measured by the largest gradient."""
-    before, after, golden = map(read_safetensors, (before, after, golden))
     most = max((math.hypot(*want) for _, want in golden.values()), default=0)
     worst, where = 0, ""
     for name, (shape, want) in golden.items():
-        assert after[name][0] == shape, f"{name}: shape {after[name][0]}, golden {shape}"
-        have = [(x - y) / float(lr) for x, y in zip(before[name][1], after[name][1])]
+        found, values = have(name)
+        assert found == shape, f"{name}: shape {found}, golden {shape}"
         # Where nothing flows back, nothing may come: there is no scale but that of the values.
         norm = math.hypot(*want)
-        error = math.dist(have, want) / ((norm if norm > 1e-14 * most else most) or 1)
+        error = math.dist(values, want) / ((norm if norm > 1e-14 * most else most) or 1)
         if not error <= worst:
             worst, where = error, name
     return worst, where
+
+
+def gradient_error(before, after, golden, lr):
+    """What one step of SGD says of gradients."""
+    before, after, golden = map(read_safetensors, (before, after, golden))
+    return worst_gradient(lambda name: (after[name][0], [(x - y) / float(lr) for x, y in zip(before[name][1], after[name][1])]), golden)
+
+
+def momentum_error(states, golden, beta1):
+    """What the momentum after one step of AdamW, of unclipped gradients, says of them."""
+    states, golden = map(read_safetensors, (states, golden))
+    moments = {name.removesuffix(".momentum"): state for name, state in states.items() if name.endswith(".momentum")}
+    # What is not trained has none.
+    moments = {name: moments.get(name, (shape, [0.0] * len(want))) for name, (shape, want) in golden.items()}
+    return worst_gradient(lambda name: (moments[name][0], [x / (1 - beta1) for x in moments[name][1]]), golden)
 
 
 def gradients(before, after, golden, lr, tolerance="2e-5"):

@@ -4,7 +4,7 @@
   golden.py GOLDEN[/RUN.json] WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--gradients] [--repeat] [--mpi] [--traffic] [--no-weights]
 
 FLAG: one of the compiler's, as in data=2,tensor=2/2+zero=3+sequence-parallel;
---gradients: also compare the first gradients, taken from a step of plain SGD;
+--gradients: also compare the first gradients, taken from the momentum after a step of AdamW;
 --repeat: a second run gives the same bits; --mpi: so do MPI ranks; --traffic: ranks send as many
 bytes as are planned; --no-weights: the golden run does not say how large the weights are at its end.
 """
@@ -12,7 +12,7 @@ import argparse
 import filecmp
 import math
 
-from compare import GRADIENT_LR, gradient_error, largest, read_safetensors
+from compare import largest, momentum_error, read_safetensors
 from harness import Golden, check, check_traffic, compile, distance, fresh, ranks_of, strategy, train
 
 
@@ -74,9 +74,8 @@ def compare(golden, name, repeat=False, mpi=False, gradients=False, traffic=Fals
             print(f", {kind}: same bits", end="")
 
     if gradients:
-        compile(golden.config, "sgd", **dict(size, optimizer="sgd"))
-        train("./sgd", ranks, save="sgd-weights", init=golden.weights, lr=GRADIENT_LR, grad_clip=0, steps=1, **golden.data)
-        error, where = gradient_error(golden.weights, "sgd-weights/latest/model.safetensors", golden.gradients, GRADIENT_LR)
+        train("./exe", ranks, save="first", **dict(golden.run, beta1=0.9, grad_clip=0, steps=1))
+        error, where = momentum_error("first/latest/optimizer.safetensors", golden.gradients, 0.9)
         print(f", gradients {error:.1e} at {where}", end="")
         check(error <= 2e-5, f"{name}: the gradient of {where} is off by {error:.2e}")
     print(flush=True)

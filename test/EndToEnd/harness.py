@@ -63,6 +63,24 @@ def compile(model, output, **options):
     return call(["meshwright", "compile", model, "-o", output, *flags(options)])
 
 
+executables = {}
+
+
+def built(model, **options):
+    """The executable of these options, compiled the first time they are asked for."""
+    key = (str(model), *sorted((name, str(value)) for name, value in options.items()))
+    if key not in executables:
+        executables[key] = f"./built-{len(executables)}"
+        compile(model, executables[key], **options)
+    return executables[key]
+
+
+def planned(model, **options):
+    """The plan that an executable of these options would have, for which no code is generated."""
+    compile(model, "planned.mlir", emit="exec", report="planned", **options)
+    return json.load(open("planned/report.json"))
+
+
 def ir(path):
     """The text of printed IR, each operation on one line: a long line goes on in lines that are indented by four more."""
     lines = []

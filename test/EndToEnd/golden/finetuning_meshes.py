@@ -11,16 +11,12 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, check, compile, distance, fresh, interpreted, ranks_of, strategy, train
+from harness import Golden, call, check, compile, distance, fresh, interpreted, planned, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
 between = sys.argv.index("--")
 kinds, strategies = sys.argv[3:between], sys.argv[between + 1:]
-
-
-def planned(exe):
-    return json.loads(call(["meshwright", "inspect", "--json", exe]))
 
 
 def sent(plan):
@@ -44,11 +40,10 @@ for kind in kinds:
     for item in strategies:
         for precision, most in (("f32", 1e-5), ("bf16", 2e-2)):
             options = dict(golden.size, **strategy(item), precision=precision)
-            compile(golden.config, "whole", **options)
             compile(golden.config, "exe", **options, **{flag: value})
             have = train("./exe", ranks_of(options["mesh"]), save="saved" if flag == "freeze" else None, **run)
             off = distance(have, want)
-            plan, whole = planned("exe"), planned("whole")
+            plan, whole = json.loads(call(["meshwright", "inspect", "--json", "exe"])), planned(golden.config, **options)
             print(f"{golden.directory.name} {kind} {item} {precision}: loss {off:.1e}, "
                   f"{sent(plan)} bytes sent, all trained {sent(whole)}", flush=True)
             check(off <= most, f"a loss is off by {off:.2e}")

@@ -25,7 +25,7 @@ import time
 
 sys.path.append(sys.path[0] + "/..")
 from compare import largest, read_safetensors
-from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ranks_of, strategy, train
+from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, planned, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 sparse = "num_experts_per_tok" in json.load(open(golden.config))
@@ -307,8 +307,7 @@ def bytes_each():
                            ({"precision": "bf16"}, 16), ({"precision": "bf16", "grad_dtype": "bf16"}, 14),
                            ({"precision": "bf16", "grad_dtype": "bf16", "moments_dtype": "bf16"}, 10),
                            ({"precision": "bf16", "grad_dtype": "bf16", "optimizer": "sgd"}, 6)):
-        compile("config.json", "exe", batch=2, seq=1, microbatches=2, **options)
-        plan = json.loads(call(["meshwright", "inspect", "exe", "--json"]))
+        plan = planned("config.json", batch=2, seq=1, microbatches=2, **options)
         lines = {line["category"]: line["bytes"] for line in plan["memory"]}
         count = sum(math.prod(v["shape"]) for v in plan["variables"] if v["role"] == "parameter")
         each = (lines["parameter"] + lines["optimizer"] + lines["gradient"]) / count
@@ -316,8 +315,7 @@ def bytes_each():
         check(abs(each - state) < 0.01, f"{options}: {each} bytes a parameter, expected {state}")
         if options == {"precision": "bf16", "grad_dtype": "bf16"}:
             # With one, a gradient takes the place of its parameter: the update reads the master.
-            compile("config.json", "one", batch=1, seq=1, **options)
-            one = json.loads(call(["meshwright", "inspect", "one", "--json"]))["arena_bytes"]
+            one = planned("config.json", batch=1, seq=1, **options)["arena_bytes"]
             check(one < 15 * count, f"{one / count:.3f} bytes a parameter in all")
         precision = options.get("precision", "f32")
         check(plan["precision"] == precision and plan["grad_dtype"] == options.get("grad_dtype", "f32"), "the plan's types")

@@ -9,7 +9,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, check, compile, distance, flags, fresh, interpreted, ranks_of, strategy, train
+from harness import Golden, call, check, compile, distance, flags, fresh, interpreted, planned, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -83,8 +83,7 @@ check(done.returncode == 1 and 'has no "rates"' in done.stderr, done.stderr)
 memory = {}
 for name in ("adamw", "schedule-free-adamw"):
     for item in ("one", "data=2+zero=1", "data=2+zero=3"):
-        compile(golden.config, "sized", **dict(golden.size, optimizer=name), **strategy(item))
-        plan = json.loads(call(["meshwright", "inspect", "--json", "sized"]))
+        plan = planned(golden.config, **dict(golden.size, optimizer=name), **strategy(item))
         memory[name, item] = {row["category"]: row["bytes"] for row in plan["programs"][0]["memory"]}
 for item in ("one", "data=2+zero=1", "data=2+zero=3"):
     ours, theirs = memory["schedule-free-adamw", item], memory["adamw", item]

@@ -12,7 +12,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from clusters import write_cluster
-from harness import call, check, compile, fresh, ranks_of, strategy
+from harness import check, compile, fresh, planned, ranks_of, strategy
 
 inputs = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
@@ -120,8 +120,7 @@ for model, rows in {"golden/gpt2-tiny": "one data=2+zero=3 pipe=2/4 pipe=2,data=
         groups = json.load(open("traces/groups.json"))
         run(ranks, groups)
         # Each call of the plan is a node.
-        compile(config, "exe", cluster="c.toml", **options)
-        plan = json.loads(call(["meshwright", "inspect", "--json", "exe"]))
+        plan = planned(config, cluster="c.toml", **options)
         want, rounds = collections.Counter(), False
         for entry in plan["collectives"]:
             if entry["program"] == "step" and entry["op"] in KINDS:

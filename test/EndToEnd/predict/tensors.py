@@ -8,7 +8,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from clusters import write_cluster as cluster
-from harness import call, check, compile, fresh
+from harness import call, check, fresh, planned
 
 inputs, examples = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 fresh(sys.argv[3])
@@ -45,8 +45,7 @@ def recipe(found, path):
 
 def sent(**options):
     """The bytes that the ranks of an executable send in a step."""
-    compile(output="exe", target="cpu", batch=1, seq=64, **options)
-    rows = json.loads(call(["meshwright", "inspect", "--json", "exe"]))["collectives"]
+    rows = planned(target="cpu", batch=1, seq=64, **options)["collectives"]
     return sum(row["bytes"] * row["times"] for row in rows if row["program"] == "step")
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from compare import GRADIENT_LR, gradient_error
+from compare import momentum_error
 from harness import INPUTS, call, check, compile, distance, flags, fresh, ranks_of, train
 from random_configs import APART, FAMILIES, PAIRED, RECURRENT, UNDRAWN, random_config, task_of
 
@@ -70,9 +70,8 @@ def try_seed(seed):
     check(done.returncode == 0, f"{name}\n{done.stderr[:1000]}")
     want = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     loss, norm = distance(have, want), distance(have, want, "grad_norm")
-    compile("config.json", "sgd", mesh=mesh, microbatches=microbatches, optimizer="sgd", **size)
-    train("./sgd", ranks, save="sgd-weights", init=weights, lr=GRADIENT_LR, grad_clip=0, steps=1, **data)
-    error, where = gradient_error(weights, "sgd-weights/latest/model.safetensors", "gradients.safetensors", GRADIENT_LR)
+    train("./adamw", ranks, save="first", **dict(run, init=weights, beta1=0.9, grad_clip=0, steps=1))
+    error, where = momentum_error("first/latest/optimizer.safetensors", "gradients.safetensors", 0.9)
     print(f"{name}\n  loss {loss:.1e}, grad_norm {norm:.1e}, gradients {error:.1e} at {where}")
     sys.stdout.flush()
     return loss <= 1e-5 and norm <= 5e-5 and error <= 1e-4

@@ -14,7 +14,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, changed, check, compile, flags, fresh, ranks_of, rows, strategy, train
+from harness import Golden, built, call, changed, check, compile, flags, fresh, ranks_of, rows, strategy, train
 
 golden, biased = Golden(sys.argv[1]), Golden(sys.argv[2])
 fresh(sys.argv[3])
@@ -38,8 +38,7 @@ def run(exe, ranks, **options):
 def count(model, name):
     """Every choice is counted once, by one device as by many."""
     options = dict(model.size, **strategy(name))
-    compile(model.config, "exe", **options)
-    have = train("./exe", ranks_of(options["mesh"]), expert_tokens_every=1, **dict(model.run, steps=3))
+    have = train(built(model.config, **options), ranks_of(options["mesh"]), expert_tokens_every=1, **dict(model.run, steps=3))
     choices, layers = sizes(model)
     for row in have:
         tokens = row["expert_tokens"]
@@ -48,8 +47,7 @@ def count(model, name):
             check(sum(counts) == choices, f"{name}: {sum(counts)} choices in layer {layer}, expected {choices}: {counts}")
     if options.get("precision"):
         return
-    compile(model.config, "one", **model.size)
-    want = train("./one", 1, expert_tokens_every=2, **dict(model.run, steps=3))
+    want = train(built(model.config, **model.size), 1, expert_tokens_every=2, **dict(model.run, steps=3))
     check("expert_tokens" not in want[0] and "expert_tokens" not in want[2], "counts were not asked for after this step")
     check(have[1]["expert_tokens"] == want[1]["expert_tokens"],
           f"{name}: {have[1]['expert_tokens']}, one rank has {want[1]['expert_tokens']}")
@@ -58,15 +56,14 @@ def count(model, name):
 def fail(name):
     """A router whose logits are infinite. Its step changes nothing, and the third one in a row is the last."""
     options = dict(golden.size, **strategy(name))
-    ranks = ranks_of(options["mesh"])
-    compile(golden.config, "exe", **options)
+    ranks, exe = ranks_of(options["mesh"]), built(golden.config, **options)
     large = 6e4 if options.get("precision") == "fp16" else 3e38  # Finite itself.
     changed(golden.weights, "broken.safetensors",
             lambda tensor, n: [large] * n if tensor == "model.layers.1.block_sparse_moe.gate.weight" else None)
     broken = dict(golden.run, init="broken.safetensors", metrics="broken.jsonl")
     if options.get("precision") == "fp16":
         broken["initial_loss_scale"] = 1
-    said, code = run("./exe", ranks, **dict(broken, steps=5))
+    said, code = run(exe, ranks, **dict(broken, steps=5))
     where = "the router of layer 1 (model.layers.1.block_sparse_moe.gate.weight)"
     for step in range(2):
         check(f"warning: step {step}: the logits of {where} are not finite" in said, f"{name}: nothing said of step {step}:\n{said}")
@@ -76,7 +73,7 @@ def fail(name):
           [(step, True, "model.layers.1.block_sparse_moe.gate.weight") for step in range(2)], f"{name}: {lines}")
 
     shutil.rmtree("kept", ignore_errors=True)
-    said, code = run("./exe", ranks, **dict(broken, steps=2, save="kept", expert_tokens_every=1))
+    said, code = run(exe, ranks, **dict(broken, steps=2, save="kept", expert_tokens_every=1))
     check(code == 0, f"{name}: exited with {code}:\n{said}")
     before, after = read_safetensors("broken.safetensors"), read_safetensors("kept/latest/model.safetensors")
     check(before.keys() == after.keys(), "other tensors were saved")
