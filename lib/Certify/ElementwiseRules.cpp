@@ -151,15 +151,18 @@ static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &result
                                 << ", to some terms of a sum, beside all others of them";
   }
   Summands x = *facts[0].type.summands, y = *facts[1].type.summands;
+  auto refuse = [&] {
+    return checker.refuse(op) << "adds terms of a sum to others that are not of the same elements and sum, "
+                                 "or are there already: "
+                              << operands[0].type.str(checker.mesh) << ", and "
+                              << operands[1].type.str(checker.mesh);
+  };
   for (Fact &fact : facts)
     fact.type.summands.reset();
   if (facts[0].expression == facts[1].expression) {
     auto both = x.plus(y);
     if (!both || facts[0].type != facts[1].type || facts[0].offset || facts[1].offset)
-      return checker.refuse(op) << "adds terms of a sum to others that are not of the same elements and sum, "
-                                   "or are there already: "
-                               << facts[0].type.str(checker.mesh) << ", and "
-                               << facts[1].type.str(checker.mesh);
+      return refuse();
     checker.use("sums over devices and microbatches may be reordered");
     if (!both->isComplete())
       facts[0].type.summands = both;

@@ -121,6 +121,7 @@ private:
     unsigned operand = 0, dim = 0; ///< which said so
     bool isReduced = false;
   };
+  static Axes axesOf(const Index &index) { return index.pieces ? index.pieces->group : index.axes; }
   std::string str(ArrayRef<unsigned> axes) const { return checker.mesh.str(axes); }
   /// Divides index `number` along an axis; false if another one is, and both may not be.
   bool take(unsigned axis, unsigned number) {
@@ -304,6 +305,51 @@ LogicalResult Application::readOperands() {
   return success();
 }
 
+/// The terms along those axes alone along which devices have not all their own block, or `more`.
+/// Along the others the value is partial as any is.
+static std::optional<Summands> withoutOwn(const Summands &all, ArrayRef<unsigned> more,
+                                          const Mesh &mesh) {
+  auto coordinatesOf = [&](int64_t position) {
+    std::map<unsigned, int64_t> coordinates;
+    for (unsigned axis : llvm::reverse(all.group)) {
+      coordinates[axis] = position % mesh.axes[axis].size;
+      position /= mesh.axes[axis].size;
+    }
+    return coordinates;
+  };
+  if (all.count != mesh.size(all.group))
+    return {};
+  std::set<unsigned> moved(more.begin(), more.end());
+  for (auto [position, terms] : llvm::enumerate(all.of))
+    for (auto [axis, coordinate] : coordinatesOf(terms.find_first()))
+      if (coordinatesOf(position).at(axis) != coordinate)
+        moved.insert(axis);
+  Axes along;
+  for (unsigned axis : all.group)
+    if (moved.count(axis))
+      along.push_back(axis);
+  if (along.empty())
+    return {};
+  auto positionOf = [&](int64_t position) {
+    int64_t result = 0;
+    auto coordinates = coordinatesOf(position);
+    for (unsigned axis : along)
+      result = result * mesh.axes[axis].size + coordinates.at(axis);
+    return result;
+  };
+  Summands made{along, nullptr, mesh.size(along)};
+  made.of.resize(made.count);
+  for (auto [position, terms] : llvm::enumerate(all.of)) {
+    llvm::BitVector own(made.count);
+    own.set(positionOf(terms.find_first()));
+    llvm::BitVector &known = made.of[positionOf(position)];
+    if (!known.empty() && known != own)
+      return {};
+    known = own;
+  }
+  return made;
+}
+
 void Application::divideProduct() {
   bool isPlain = llvm::all_of(operands, [](const Fact &fact) {
     return !fact.type.terms && !fact.type.chunks && !fact.type.rows;
@@ -312,25 +358,22 @@ void Application::divideProduct() {
       !isa<train::ContractionOpInterface>(op))
     return;
   isProduct = true;
-  auto axesOf = [](const Index &index) { return index.pieces ? index.pieces->group : index.axes; };
   for (auto &[number, index] : indices) {
-    Axes along;
+    // Those that a dimension of the result is divided along, too.
+    Axes shared;
     for (unsigned axis : axesOf(index))
-      if (index.pieces || llvm::any_of(indices, [&](const auto &other) {
+      if (llvm::any_of(indices, [&](const auto &other) {
             return !other.second.isReduced && llvm::is_contained(axesOf(other.second), axis);
           }))
-        along.push_back(axis);
-    if (!index.isReduced || along.empty() || rule.whole.count(number))
+        shared.push_back(axis);
+    if (!index.isReduced || (shared.empty() && !index.pieces) || rule.whole.count(number))
       continue;
-    // Along its other axes the result is partial as any is.
-    if (index.pieces)
-      summands = Summands::ofBlocks(*index.pieces, index.extent);
-    else
-      summands = Summands::ofDevices(along, checker.mesh);
-    if (!summands || summands->count != checker.mesh.size(along)) {
-      summands.reset();
+    if (!index.pieces)
+      summands = Summands::ofDevices(shared, checker.mesh);
+    else if (auto blocks = Summands::ofBlocks(*index.pieces, index.extent))
+      summands = withoutOwn(*blocks, shared, checker.mesh);
+    if (!summands)
       continue;
-    }
     summed = number;
     return;
   }
@@ -339,7 +382,7 @@ void Application::divideProduct() {
 void Application::describe(SmallVectorImpl<SummedIndex> &sums, SummedIndex &ofSummands) const {
   for (auto &[number, index] : indices) {
     if (number == summed)
-      ofSummands = {nullptr, number, index.extent, index.pieces ? index.pieces->group : index.axes};
+      ofSummands = {nullptr, number, index.extent, axesOf(index)};
     else if (isProduct && index.isReduced && !index.axes.empty())
       sums.push_back({nullptr, number, index.extent, index.axes});
   }
@@ -347,7 +390,7 @@ void Application::describe(SmallVectorImpl<SummedIndex> &sums, SummedIndex &ofSu
 
 LogicalResult Application::checkIndices() {
   if (summed)
-    for (unsigned axis : indices[*summed].pieces ? summands->group : indices[*summed].axes)
+    for (unsigned axis : axesOf(indices[*summed]))
       indexOf[axis] = *summed;
   for (auto &[number, index] : indices) {
     if (number == summed)
@@ -622,7 +665,7 @@ Distributions Application::makeResults() const {
       (rule.max ? type.max : type.sum).push_back(*chunks->axis);
     for (auto &[number, index] : indices)
       if (!llvm::is_contained(tensor, number) && number != sideOfTerms)
-        for (unsigned axis : index.axes)
+        for (unsigned axis : number == summed ? axesOf(index) : index.axes)
           if (number != summed || !llvm::is_contained(summands->group, axis))
             (rule.max ? type.max : type.sum).push_back(axis);
     llvm::sort(type.sum);

@@ -47,3 +47,34 @@ TEST(Distribution, SaysWhatADeviceHas) {
   EXPECT_EQ(type.str(mesh), "12x7x? sharded [{c, b}, {}, {}] partial by sum over {a}");
   EXPECT_EQ(Distribution::replicated({}).str(mesh), "scalar replicated");
 }
+
+/// What the device one further along c has, in each group of devices along c.
+TEST(Pieces, MoveAlongSomeAxes) {
+  Pieces shards = Pieces::ofShards({1, 2}, 24, mesh), moved = shards.permuted({1, 2, 3, 0}, {2}, mesh);
+  for (int64_t rank = 0; rank < mesh.size(); ++rank) {
+    int64_t b = mesh.coordinate(rank, 1), c = (mesh.coordinate(rank, 2) + 1) % 4;
+    EXPECT_EQ(moved.of[mesh.position(rank, {1, 2})].front().first, 2 * (4 * b + c));
+  }
+  EXPECT_EQ(moved.permuted({3, 0, 1, 2}, {2}, mesh), shards);
+  EXPECT_EQ(shards.permuted({1, 2, 0}, {1}, mesh).of[0].front().first, 8);
+}
+
+TEST(Summands, AreThereOnce) {
+  Summands own = Summands::ofDevices({1}, mesh), moved = own.permuted({1, 2, 0});
+  EXPECT_FALSE(own.plus(own));
+  std::optional<Summands> two = own.plus(moved);
+  ASSERT_TRUE(two);
+  EXPECT_FALSE(two->isComplete());
+  EXPECT_FALSE(two->plus(moved));
+  EXPECT_TRUE(two->plus(moved.permuted({1, 2, 0}))->isComplete());
+  EXPECT_FALSE(own.plus(Summands::ofDevices({2}, mesh)));
+}
+
+TEST(Summands, AreOfEqualBlocks) {
+  Pieces shards = Pieces::ofShards({1}, 6, mesh);
+  EXPECT_EQ(*Summands::ofBlocks(shards, 6), Summands::ofDevices({1}, mesh));
+  // Every third element is no block, nor are two that begin in the middle of one.
+  EXPECT_FALSE(Summands::ofBlocks({{1}, {{{0, 2, 3}}, {{1, 2, 3}}, {{2, 2, 3}}}}, 6));
+  EXPECT_FALSE(Summands::ofBlocks({{1}, {{{1, 2}}, {{2, 2}}, {{4, 2}}}}, 6));
+  EXPECT_FALSE(Summands::ofBlocks(shards.pad(1, 4), 6));
+}

@@ -53,6 +53,7 @@ TESTS = {
     "lib/Codegen/StableHLO": (COMPILER, [lit("Codegen/StableHLO")]),
     "lib/Codegen": (COMPILER + ["CodegenTests", "CUDACodegenTests"],
                     [unit("CodegenTests"), lit("Codegen/[^C]"), unit("CUDACodegenTests"), lit(GOLDEN)]),
+    "lib/Certify": (COMPILER + ["CertifyTest"], [lit("Certify/"), unit("CertifyTest")]),
     "lib/Interpreter": (COMPILER + ["InterpreterTests"], [unit("InterpreterTests"), lit("Interpreter/")]),
     "lib/Report|lib/Pipeline|include/meshwright/runtime/VisiblePairs":
         (COMPILER, [lit("Pipeline/|Report/|EndToEnd/.*(report|inspect|recipe|effects|plans|diff)"), lit("EndToEnd/.*(fit|remat|replay|bad-compile)")]),
