@@ -435,8 +435,11 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   std::vector<Piece> work = pieces(target, kind);
   std::vector<std::string> inFile = file.names();
   bool isShard = std::any_of(inFile.begin(), inFile.end(), [&](const std::string &name) { return file.find(name)->offsets.has_value(); });
-  const char *remedy = isShard ? "the file is one of a sharded checkpoint: name the folder of all its shards"
-                               : "name a file of the same model, or compile with the config it belongs to";
+  const char *remedy =
+      isShard ? "the file is one of a sharded checkpoint: name the folder of all its shards"
+      : kind == WeightKind::OptimizerStates
+          ? "the checkpoint's run had other states: compile with its --freeze and --ema, or begin a new run from its weights with --init"
+          : "name a file of the same model, or compile with the config it belongs to";
   // Every rank checks every tensor, also those it holds no part of, so that all
   // ranks see the same error.
   std::map<std::string, const SafeTensorsReader::Tensor *> used;

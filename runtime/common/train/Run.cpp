@@ -160,8 +160,7 @@ void Run::resumeState(const TokenData &data) {
               changes));
   if (std::string unsaid = unsaidFlags(options, plan, saved.flags); !unsaid.empty())
     note(text("the checkpoint ", checkpoint,
-              " was written by a version that did not record the run's flags, so defaults are used: ",
-              unsaid));
+              " does not say what these flags of its run were, so defaults are used: ", unsaid));
   std::vector<TrainingState::Source> given = std::move(state.sources);
   state = saved;
   resumeMixture(std::move(given));

@@ -7,11 +7,12 @@ gradients is communicated.
 """
 import json
 import re
+import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, check, compile, distance, fresh, interpreted, planned, ranks_of, strategy, train
+from harness import Golden, call, check, compile, distance, flags, fresh, interpreted, planned, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -55,3 +56,7 @@ for kind in kinds:
                 before, after = read_safetensors(golden.weights), read_safetensors("saved/latest/model.safetensors")
                 same = {name for name in before if before[name][1] == after[name][1]}
                 check(0 < len(same) < len(before), f"these are as before: {sorted(same)}")
+                # What is trained from here on has no states to go on with.
+                go_on = ["meshwright", "run", "-n", ranks_of(options["mesh"]), "./whole", *flags(dict(golden.data, resume="saved", steps=5, reschedule=True))]
+                done = subprocess.run(list(map(str, go_on)), capture_output=True, text=True, timeout=120)
+                check(done.returncode == 1 and "compile with its --freeze and --ema" in done.stderr, done.stderr)

@@ -79,7 +79,7 @@ def try_steps(text):
     check(exact or (near and far < 2e-6), f"{text}: differs by {far:.1e}\n{have}\n{want}")
     # The interpreter's float64 takes the same batches.
     allowed = 2e-2 if "precision" in options else 1e-5
-    computed = ("seq", "optimizer", "packed", "dropout", "lora", "loss", "z-loss", "aux-loss", "aux-scope", "aux-counting-pass")
+    computed = ("seq", "optimizer", "packed", "dropout", "lora", "freeze", "loss", "z-loss", "aux-loss", "aux-scope", "aux-counting-pass")
     options = {name: value for name, value in size.items() if name in (*sizes, *computed)}
     judge = interpreted(golden.config, dict(options, batch=unit * parts, microbatches=parts, batch_ramp=True), dict(given, steps=parts + 1, batch_ramp=ramp))
     off = distance(have, judge)
