@@ -9,7 +9,7 @@ Face's ultra-scale playbook does: Llama models of 1B to 80B on H100, sequences o
 - Orders are judged within a model and number of GPUs: of these rows, and of all rows that ran.
 - Memory is judged on rows that ran and did not crash, which must fit, and on rows that failed without a note, which must not.
 
---limit takes N of all rows at random, --failed N of those that failed, --groups those of models on numbers of GPUs, --timed those whose times are judged. Layouts that
+--limit takes N of all rows at random, --failed N of those that failed, --groups those of models on numbers of GPUs, --timed those whose times are judged of those that ran. Layouts that
 the compiler refuses are counted and named. --json writes every row with its prediction.
 
 --fit fits constants of the profile, which must be a file, to the step times of the rows: the logarithm of prediction over
@@ -195,7 +195,7 @@ if options.groups:
 failed = set(map(id, [row for row in rows if lacked_memory(row)][options.failed:]))
 rows = [row for row in rows if id(row) not in failed][:options.limit]
 if options.timed:
-    rows = [row for row in rows if is_timed(row)]
+    rows = [row for row in rows if is_timed(row) or lacked_memory(row)]
 if options.fit:
     fit([row for row in rows if is_timed(row)], options.fit.split(","))
     sys.exit()

@@ -99,11 +99,25 @@ double Bounds::gatherSeconds(const Layout &layout) {
                   problem.cluster.collectiveSeconds("reduce_scatter", bytes, group));
 }
 
-double Bounds::gradientBytes(const Layout &layout) const {
+double Bounds::exchangeSeconds(const Layout &layout) {
   const ModelFacts &model = problem.model;
-  // Those of experts go along fewer axes.
-  double own = (model.trained - model.trainedExperts) / double(layout.tensor * layout.pipe);
-  double shards = shardsOf(layout, /*ofExperts=*/false);
+  if (layout.expert == 1 || model.expertParameters == 0)
+    return 0;
+  // Each routed token meets each parameter of its expert in one multiplication and one addition.
+  double routed = model.forward.grouped / (2 * model.expertParameters / double(model.experts));
+  double bytes = rowsOf(problem, layout) * shareOf(layout) * routed * double(model.hidden) *
+                 (isNarrow(problem) ? 2 : 4) * double(layout.expert - 1) / double(layout.expert);
+  constexpr double exchanges = 5; // two forward, three backward
+  return exchanges * problem.cluster.collectiveSeconds("all_to_all", bytes,
+                                                       groupOf(layout.expert, layout.tensor));
+}
+
+double Bounds::gradientBytes(const Layout &layout, bool ofExperts) const {
+  const ModelFacts &model = problem.model;
+  double own = (ofExperts ? model.trainedExperts / double(layout.expert)
+                          : model.trained - model.trainedExperts) /
+               double(layout.tensor * layout.pipe);
+  double shards = shardsOf(layout, ofExperts);
   double bytes = problem.options.gradDtype == GradientType::bf16 ? 2 : 4;
   return own * bytes * (shards - 1) / shards;
 }
@@ -122,7 +136,7 @@ double Bounds::sentSeconds(const Layout &layout, double bytes) {
 
 double Bounds::quickSeconds(const Layout &layout) {
   bool isReduced = problem.options.dataSync == DataSync::allReduce && problem.options.seeds.empty();
-  return std::max(computing(layout), isReduced ? sentSeconds(layout, gradientBytes(layout)) : 0);
+  return std::max(computing(layout), isReduced ? sentSeconds(layout, gradientBytes(layout, /*ofExperts=*/false)) : 0);
 }
 
 double Bounds::seconds(const Layout &layout) {
@@ -208,17 +222,20 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   // ZeRO 3 gathers weights twice and reduces gradients in each microbatch, beside what is computed.
   // ZeRO 2 reduces them beside backwards, others beside the last one; both gather weights at the
   // end.
-  double layers = std::max(1.0, double(model.layers) / stages),
-         sent = gradientBytes(layout) / layers;
-  const cost::GroupLayout &group =
-      groupOf(int64_t(shardsOf(layout, /*ofExperts=*/false)), layout.tensor);
-  auto ofLayers = [&](const char *collective, double bytes) {
-    return layers * problem.cluster.collectiveSeconds(collective, bytes, group);
+  double layers = std::max(1.0, double(model.layers) / stages), gradients = 0, weights = 0;
+  auto addSynchronization = [&](double bytes, const cost::GroupLayout &group) {
+    auto ofLayers = [&](const char *collective, double share) {
+      return layers * problem.cluster.collectiveSeconds(collective, share * bytes / layers, group);
+    };
+    gradients += layout.zero > 0 ? ofLayers("reduce_scatter", 1) : ofLayers("all_reduce", 2);
+    weights += layout.zero > 0 ? ofLayers("all_gather", isNarrow(problem) ? 0.5 : 1) : 0;
   };
-  double gradients =
-      layout.zero > 0 ? ofLayers("reduce_scatter", sent) : ofLayers("all_reduce", 2 * sent);
-  double weights =
-      layout.zero > 0 ? ofLayers("all_gather", sent * (isNarrow(problem) ? 0.5 : 1)) : 0;
+  addSynchronization(gradientBytes(layout, /*ofExperts=*/false),
+                     groupOf(int64_t(shardsOf(layout, /*ofExperts=*/false)), layout.tensor));
+  if (auto shards = int64_t(shardsOf(layout, /*ofExperts=*/true)); model.trainedExperts > 0 && shards > 1)
+    addSynchronization(gradientBytes(layout, /*ofExperts=*/true),
+                       groupOf(shards, layout.tensor * layout.expert));
+  busy += microbatches * layers * exchangeSeconds(layout);
   double exposed = 0;
   if (layout.zero == 3)
     exposed = std::max(0.0, microbatches * (2 * weights + gradients) - 0.8 * computing);

@@ -46,8 +46,11 @@ private:
   double secondsOf(const Layout &layout, const Work &work, bool isForward) const;
   /// Seconds of one gather of a microbatch's tokens along `tensor`.
   double gatherSeconds(const Layout &layout);
-  /// Bytes that a device sends to reduce the gradients of a step once.
-  double gradientBytes(const Layout &layout) const;
+  /// Seconds of the all-to-alls of a layer's tokens along `expert` in a microbatch.
+  double exchangeSeconds(const Layout &layout);
+  /// Bytes that a device sends to reduce the gradients of a step once: those of experts, which go along
+  /// fewer axes, or the others.
+  double gradientBytes(const Layout &layout, bool ofExperts) const;
   /// Seconds of so many bytes of a device along the axes of data, at the bandwidth alone.
   double sentSeconds(const Layout &layout, double bytes);
   const cost::GroupLayout &groupOf(int64_t members, int64_t stride);
