@@ -81,6 +81,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     sizes.add(f.types);
     sizes.add(f.innerMultiple);
     sizes.addName(f.blocks);
+    sizes.addName(f.attentions);
   }
   if (f.source) {
     KeyList encoder(os, "sizes of the encoder");
@@ -203,7 +204,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     recurrence.add(r.activation);
     recurrence.addName(r.limit);
     recurrence.add(r.leastStep);
-    recurrence.addName(r.object);
+    for (StringRef key : {r.saved.heads, r.saved.headDim, r.saved.kernel, r.object})
+      recurrence.addName(key);
     recurrence.add(r.rank);
     recurrence.add(r.partEps);
     for (StringRef key : {r.list, r.listAlias, r.pattern, r.attends, r.cycle})

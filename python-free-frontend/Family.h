@@ -214,7 +214,11 @@ struct Recurrence {
   bool normsParts = false;   ///< B, C and what makes steps are normalized
   Key<double> partEps = {};  ///< without weights, with this; without a name: with weights, with that of other norms
 
-  /// The key of an object that says sizes in their place, if it is there: num_heads, head_dim and short_conv_kernel_size, and
+  /// Keys that say heads, headDim and kernel in their place, if they are there: transformers saves a configuration with them.
+  struct {
+    StringRef heads = {}, headDim = {}, kernel = {};
+  } saved = {};
+  /// The key of an object that says them in any case, if it is there: num_heads, head_dim and short_conv_kernel_size, and
   /// in kda_layers and full_attn_layers which layers there are, from 1.
   StringRef object = {};
   StringRef list = {}, listAlias = {}; ///< the key that lists layers
@@ -495,6 +499,7 @@ struct Family {
   /// in place of them.
   StringRef blocks = {};
   bool twice = false; ///< layers have two attentions and two MLPs one after the other; experts read what the first MLP reads
+  StringRef attentions = {}; ///< the key that counts these attentions, where it says how many layers there are
   bool sharesLayers = false; ///< all layers are one, computed again and again
   Key<std::optional<int64_t>> valueDim = {};  ///< of a head of values; absent: that of keys
   Key<std::optional<double>> valueFactor = {}; ///< what values are multiplied by; absent: 1

@@ -142,6 +142,7 @@ static Family longcatFlash() {
   f.eps.otherwise = 1e-5;
   f.rotary.theta.otherwise = 1e7;
   f.twice = true;
+  f.attentions = "num_hidden_layers";
   f.names.gate = "mlps.gate_proj";
   f.names.up = "mlps.up_proj";
   f.names.down = "mlps.down_proj";
@@ -159,8 +160,8 @@ static Family longcatFlash() {
   e.router = "mlp.router.classifier";
   e.choiceBias = "mlp.router.e_score_correction_bias";
   f.experts = e;
-  // Twice as many as "num_layers"; a part of heads that turns.
-  f.ignored = {"num_hidden_layers", "head_dim", "qk_head_dim", "output_router_logits", "num_nextn_predict_layers", "num_mtp_layers"};
+  // A part of heads that turns.
+  f.ignored = {"head_dim", "qk_head_dim", "output_router_logits", "num_nextn_predict_layers", "num_mtp_layers"};
   f.fixed = {{"zero_expert_type", {"\"identity\""}, "experts without matrices give something else"},
              {"attention_method", {"\"MLA\""}, "attention is another one"},
              {"mla_scale_q_lora", {"true"}, "latents of queries are not multiplied"},

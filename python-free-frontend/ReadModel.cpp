@@ -113,6 +113,22 @@ static int64_t readLayers(Config &config, const Key<int64_t> &key, const ModelOp
   return listed;
 }
 
+/// The key of layers, or a number of them that another key says by counting two attentions of each.
+static Key<int64_t> keyOfLayers(Config &config, const Family &f) {
+  Key<int64_t> key = f.layers;
+  if (f.recurrence.any() && !config.has(key.name))
+    key.otherwise = listedLayers(config, f.recurrence).value_or(key.otherwise);
+  if (f.attentions.empty() || !config.has(f.attentions))
+    return key;
+  int64_t attentions = config.size(f.attentions, 2 * key.otherwise);
+  int64_t layers = config.has(key.name) ? config.size(key.name, key.otherwise) : attentions / 2;
+  if (!config.failed() && attentions != 2 * layers)
+    config.error(f.attentions) << "\"" << f.attentions << "\" = " << attentions << " counts the two attentions of each layer, of which there "
+                               << "are " << layers << "; write " << 2 * layers << ", or leave the key out";
+  key.otherwise = std::max<int64_t>(layers, 1);
+  return key;
+}
+
 static const StringRef activationNames[] = {"gelu", "gelu_new", "gelu_pytorch_tanh", "silu",
                                             "swish", "relu", "relu2"};
 static const ArrayRef<StringRef> knownActivations(activationNames);
@@ -416,11 +432,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   };
   int64_t listed = 0;
   readSource(config, m, options);
-  Key<int64_t> layers = f.layers;
-  if (f.recurrence.any() && !config.has(layers.name))
-    layers.otherwise = listedLayers(config, f.recurrence).value_or(layers.otherwise);
   m.layers = m.source ? readDecoderLayers(config, m, options, listed)
-                      : readLayers(config, layers, options, listed);
+                      : readLayers(config, keyOfLayers(config, f), options, listed);
   m.heads = *proportional(f.heads.name, readSize(config, f.heads));
   m.kvHeads = proportional(f.kvHeads.name, readOptional(config, f.kvHeads)).value_or(m.heads);
   bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));

@@ -137,7 +137,7 @@ std::vector<Mixer> RecurrenceReader::mixers(const Model &m, int64_t listed, std:
 
 RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
   RecurrenceSizes s;
-  if (!object)
+  if (keys.mixer != Mixer::ElementDelta)
     s.kernel = size(keys.kernel, 64);
   s.convBias = flag(keys.convBias);
   s.bias = flag(keys.bias);
@@ -170,10 +170,15 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
     return s;
   }
   if (keys.mixer == Mixer::ElementDelta) {
-    Config &from = object ? *object : config;
-    s.heads = s.keyHeads = keys.heads.name.empty() ? m.heads : from.size(object ? "num_heads" : keys.heads.name, keys.heads.otherwise);
-    s.headDim = s.keyDim = from.size(object ? "head_dim" : keys.headDim.name, keys.headDim.otherwise);
-    s.kernel = from.size(object ? "short_conv_kernel_size" : keys.kernel.name, keys.kernel.otherwise, 64);
+    auto read = [&](const Key<int64_t> &key, StringRef saved, StringRef inside, int64_t otherwise, int64_t most = largestSize) {
+      int64_t value = key.name.empty() ? otherwise : config.size(key.name, otherwise, most);
+      if (!saved.empty())
+        value = config.size(saved, value, most);
+      return object ? object->size(inside, value, most) : value;
+    };
+    s.heads = s.keyHeads = read(keys.heads, keys.saved.heads, "num_heads", keys.heads.name.empty() ? m.heads : keys.heads.otherwise);
+    s.headDim = s.keyDim = read(keys.headDim, keys.saved.headDim, "head_dim", keys.headDim.otherwise);
+    s.kernel = read(keys.kernel, keys.saved.kernel, "short_conv_kernel_size", keys.kernel.otherwise, 64);
     if (flag(keys.bounded) && !keys.bound.name.empty())
       s.decayBound = readBound();
     return s;

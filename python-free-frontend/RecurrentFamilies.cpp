@@ -484,7 +484,6 @@ static Family mamba() {
   f.vocabulary.otherwise = 50280;
   f.hidden.otherwise = 768;
   f.layers.otherwise = 32;
-  f.padding = {"pad_token_id", 0};
   Recurrence &r = f.recurrence;
   r.mixer = Mixer::Selective;
   r.heads = r.headDim = r.keyHeads = r.chunk = {};
@@ -492,9 +491,10 @@ static Family mamba() {
   r.rank = {"time_step_rank", 0};
   r.limit = {};
   // What transformers does not read, how initial steps are drawn, and how PyTorch computes the scan.
-  f.ignored = {"intermediate_size", "residual_in_fp32", "time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme",
-               "time_step_scale", "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "d_inner", "d_model", "n_layer", "ssm_cfg",
+  f.ignored = {"pad_token_id", "intermediate_size", "residual_in_fp32", "time_step_min", "time_step_max", "time_step_floor",
+               "time_step_init_scheme", "time_step_scale", "use_mambapy", "use_falcon_mambapy", "use_associative_scan", "d_inner", "d_model", "n_layer", "ssm_cfg",
                "fused_add_norm", "pad_vocab_size_multiple"};
+  f.fixed = {{"rms_norm", {"true"}, "norms are other ones"}};
   return f;
 }
 
@@ -514,7 +514,6 @@ static Family jamba() {
   f.vocabulary.otherwise = 65536;
   f.positions.otherwise = 262144;
   f.kvHeads.otherwise = 8;
-  f.headDim = {};
   f.inner.otherwise = 14336;
   f.padding.otherwise = 0;
   f.qkvBias = f.outputBias = f.mlpBias = {};
@@ -647,6 +646,7 @@ static Family bailingHybrid() {
   r.heads = {};
   r.headDim = {"head_dim", 128};
   r.kernel = {"short_conv_kernel_size", 4};
+  r.saved = {"linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim"};
   r.bounded = {"kda_safe_gate", true};
   r.bound = {"kda_lower_bound", -5.0};
   r.part = "attention";
@@ -675,8 +675,7 @@ static Family bailingHybrid() {
   f.names.rotary = "attention.rotary_emb";
   f.names.o = "attention.dense";
   // Layers that predict further tokens, and their loss, are beside the model.
-  f.ignored = {"num_nextn_predict_layers", "num_mtp_layers", "mtp_loss_scaling_factor", "output_router_logits", "pretraining_tp", "qk_head_dim",
-               "linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim"};
+  f.ignored = {"num_nextn_predict_layers", "num_mtp_layers", "mtp_loss_scaling_factor", "output_router_logits", "pretraining_tp", "qk_head_dim"};
   f.fixed = {};
   return f;
 }

@@ -34,12 +34,14 @@ def load(name, work):
     data = ["--data", generate.OUT / run["data"], "--tokens", run["tokens"], "--lr", run["lr"]]
     call(program, *data, "--steps", 5, "--save", work / "saved", "--init", directory / "model.safetensors")
     call(program, *data, "--steps", 6, "--metrics", metrics, "--init", directory / "model.safetensors")
-    torch.float = torch.float32 = generate.FLOAT32  # that of files
     saved = work / "saved" / "latest"
-    model, info = generate.class_of(generate.read_config(saved)).from_pretrained(
-        saved, config=generate.read_config(saved), output_loading_info=True, dtype=torch.double, attn_implementation="eager",
-        experts_implementation="eager")
-    torch.float = torch.float32 = torch.double
+    torch.float = torch.float32 = generate.FLOAT32  # that of files
+    try:
+        model, info = generate.class_of(generate.read_config(saved)).from_pretrained(
+            saved, config=generate.read_config(saved), output_loading_info=True, dtype=torch.double, attn_implementation="eager",
+            experts_implementation="eager")
+    finally:
+        torch.float = torch.float32 = torch.double
     model.double()  # Some routers ask for float32 when they are made.
     # transformers makes these, which follow from the configuration.
     info["missing_keys"] = {name for name in info["missing_keys"] if not name.endswith(generate.DECAYS)}

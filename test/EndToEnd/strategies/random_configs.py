@@ -592,20 +592,21 @@ def cohere2_moe(d):
 
 
 def dbrx(d):
-    """Keys in two objects."""
+    """Keys in two objects. transformers refuses a configuration without a bound of queries, keys and values."""
     count = d.pick([1, 2, 3, 5])
     return {"d_model": d.heads * d.head, "n_heads": d.heads, "n_layers": d.layers, "max_seq_len": 64, "resid_pdrop": 0.0, "emb_pdrop": 0.0,
             "rope_theta": (theta := d.pick([100.0, 10000.0])), **d.padding(),
-            "attn_config": {"kv_n_heads": d.kv, "clip_qkv": d.pick(CLIPS), "attn_pdrop": 0.0, "rope_theta": theta},
+            "attn_config": {"kv_n_heads": d.kv, "clip_qkv": d.pick(CLIPS[1:]), "attn_pdrop": 0.0, "rope_theta": theta},
             "ffn_config": {"ffn_hidden_size": d.pick(WIDER), "moe_num_experts": count, "moe_top_k": d.pick([n for n in (1, 2, 3) if n <= count]),
                            "moe_normalize_expert_weights": d.pick([None, 1.0]), "ffn_act_fn": {"name": d.pick(ACTIVATIONS)}}}
 
 
 def longcat_flash(d):
+    """transformers cannot choose one expert of a token."""
     config = {key: value for key, value in latent(d).items() if key != "num_hidden_layers"}
     return config | {"num_layers": d.layers, "q_lora_rank": d.pick([8, 12]), "head_dim": d.head, "ffn_hidden_size": config.pop("intermediate_size"),
                      "expert_ffn_hidden_size": d.pick([1, 10]), "n_routed_experts": d.pick([2, 4]), "zero_expert_num": d.pick([1, 3]),
-                     "moe_topk": d.pick([1, 2, 3]), "routed_scaling_factor": d.pick([1.0, 6.0])}
+                     "moe_topk": d.pick([2, 3]), "routed_scaling_factor": d.pick([1.0, 6.0])}
 
 
 def diffllama(d):
