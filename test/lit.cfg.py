@@ -15,10 +15,13 @@ config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "I
 config.substitutions.append(("%build", config.meshwright_build))
 config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))
 # What ./check samples and ./check --all runs whole: `%all` is --all or nothing, `%{12 of 300 seeds}` 300 or 12, and a line
-# `%if all %{ .. %}` is one that adds rows and no mechanism.
+# `%if all %{ .. %}` is one that adds rows and no mechanism, and so is a file of the name `*.all.test`.
 everything = bool(os.environ.get("MESHWRIGHT_CHECK_ALL"))
 if everything:
     config.available_features.add("all")
+else:
+    # Files that are rows alone.
+    config.excludes += map(os.path.basename, glob.glob(os.path.join(config.test_source_root, "**", "*.all.test"), recursive=True))
 around = (r"%\{\d+ of (?=\d)", r"(?<=\d) seeds\}") if everything else (r"%\{(?=\d+ of )", r"(?<=\d) of \d+ seeds\}")
 config.substitutions += [("%all", "--all" if everything else ""), *((part, "") for part in around)]
 config.environment["PATH"] = os.pathsep.join(

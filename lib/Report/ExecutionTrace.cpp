@@ -52,14 +52,14 @@ struct Node {
 class Program {
 public:
   Program(ModuleOp module, const codegen::Communication &communication,
-          const cost::Device *device)
-      : communication(communication), device(device) {
+          const cost::Device *device, int64_t ranks)
+      : most(mostNodes / ranks), communication(communication), device(device) {
     if (auto step = module.lookupSymbol<exec::ProgramOp>("step"))
       add(step.getBlock());
   }
   std::vector<Node> nodes;
-  /// Whether the program is too long to be written.
-  bool isTooLong() const { return int64_t(nodes.size()) > mostNodes; }
+  /// Whether the program is too long to be written for all its ranks.
+  bool isTooLong() const { return int64_t(nodes.size()) > most; }
 
 private:
   void add(Block &block);
@@ -72,6 +72,7 @@ private:
   /// Makes what follows on the main stream wait for the last node, unless it is awaited later.
   void finish(Operation &op);
 
+  const int64_t most; ///< nodes of a rank
   const codegen::Communication &communication;
   const cost::Device *device;
   SymbolTableCollection symbols;
@@ -329,7 +330,7 @@ Error meshwright::writeExecutionTraces(ModuleOp module, const cost::Cluster *clu
       if (dist::runsOn(program, mesh, rank))
         ranksOf[cluster ? &cluster->deviceAt(rank) : nullptr].push_back(rank);
     for (auto &[device, ranks] : ranksOf) {
-      Program its(program, communication, device);
+      Program its(program, communication, device, ranks.size());
       all += int64_t(its.nodes.size()) * int64_t(ranks.size());
       if (its.isTooLong() || all > mostNodes)
         return createStringError(llvm::formatv(

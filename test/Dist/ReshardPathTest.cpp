@@ -271,11 +271,15 @@ static void check(const Sharding &from, const Sharding &to, ArrayRef<int64_t> sh
   }
 }
 
-static void checkAllPairs(int64_t rank, const Mesh &mesh, bool roots = true) {
+/// Every `stride`-th pair.
+static void checkAllPairs(int64_t rank, const Mesh &mesh, bool roots = true, unsigned stride = 1) {
   std::vector<Sharding> all = allShardings(rank, mesh, roots);
   SmallVector<int64_t> shape(rank, mesh.size());
+  unsigned pair = 0;
   for (const Sharding &from : all)
     for (const Sharding &to : all) {
+      if (pair++ % stride)
+        continue;
       check(from, to, shape, mesh);
       if (testing::Test::HasFailure())
         return;
@@ -295,10 +299,12 @@ TEST(ReshardPath, AllPairsOnTwoAxes) {
 }
 
 TEST(ReshardPath, AllPairsOnThreeAxes) {
+  // There are many of them; ./check --all, which sets this, takes all.
+  unsigned stride = std::getenv("MESHWRIGHT_RANDOM_PROGRAMS") ? 1 : 7;
   for (int64_t rank : {0, 1, 2, 3})
-    checkAllPairs(rank, {{{"a", 2}, {"b", 2}, {"c", 2}}}, rank < 2);
+    checkAllPairs(rank, {{{"a", 2}, {"b", 2}, {"c", 2}}}, rank < 2, stride);
   for (int64_t rank : {1, 2})
-    checkAllPairs(rank, {{{"a", 2}, {"b", 3}, {"c", 2}}}, rank < 2);
+    checkAllPairs(rank, {{{"a", 2}, {"b", 3}, {"c", 2}}}, rank < 2, stride);
 }
 
 static std::string text(const Sharding &from, const Sharding &to, const Mesh &mesh) {

@@ -392,7 +392,7 @@ static void splitIntoTasks(ModuleOp module) {
 /// padding, which updates mask, some are tasks.
 TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
   unsigned loops = 0, copies = 0, masks = 0, changed = 0, inPlace = 0, layers = 0;
-  for (uint64_t seed = 0; seed < programs(48) && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < programs(30) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     // Such schedules have more microbatches than stages.
     bool tasks = seed % 3 != 2 && seed / 3 % 3 > 0;
@@ -477,7 +477,7 @@ TEST_F(ExecRandomPrograms, EpiloguesHoldTheSame) {
   std::map<StringRef, unsigned> found;
   // From the first that has one microbatch and the next ones, which have two. Such a program takes as
   // long as ten of the others.
-  for (uint64_t seed = 2; seed < 2 + std::max(3u, programs(3) / 10) && !HasFailure(); ++seed) {
+  for (uint64_t seed = 2; seed < 2 + std::max(2u, programs(2) / 10) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     // The library keeps rows of 16 bytes.
     OwningOpRef<ModuleOp> before = randomStep(seed, 8, /*biases=*/true), fused(before->clone());

@@ -186,9 +186,11 @@ if sys.argv[2:3] == ["--random"]:
     first, count = map(int, sys.argv[3:])
     CASES = {f"seed {seed}": (text, [words], None) for seed in range(first, first + count) for text, words in [draw(seed)]}
     del sys.argv[2:]
+patterns = [word for word in sys.argv[2:] if word != "--few"]
 for name, (text, strategies, other) in CASES.items():
-    if sys.argv[2:] and not any(pattern in name for pattern in sys.argv[2:]):
+    if patterns and not any(pattern in name for pattern in patterns):
         continue
+    strategies = strategies[1::2] or strategies if "--few" in sys.argv else strategies
     open("model.mlir", "w").write(text)
     open("other.mlir", "w").write(other or text)
     compile("other.mlir", "one")
