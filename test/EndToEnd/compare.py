@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Compares a run's --metrics with a golden run, and gradients taken from an SGD step with golden gradients.
+"""Compares a run's --metrics with a golden run's or another's, and gradients with golden ones.
 
   compare.py losses METRICS.jsonl GOLDEN.json [LOSS_TOLERANCE NORM_TOLERANCE]
-  compare.py gradients BEFORE.safetensors AFTER.safetensors GRADIENTS.safetensors LR [TOLERANCE]
   compare.py runs METRICS.jsonl METRICS.jsonl TOLERANCE
   compare.py falls ABOVE BELOW LAST METRICS.jsonl...
 
@@ -49,45 +48,23 @@ def losses(metrics, golden, loss_tolerance="1e-5", norm_tolerance="5e-5"):
     return worst["loss"] <= float(loss_tolerance) and worst["grad_norm"] <= float(norm_tolerance)
 
 
-# The rate of a step of SGD that shows gradients, beside which weights are small: the step rounds their sum to float32.
-GRADIENT_LR = 1e6
-
-
-def worst_gradient(have, golden):
-    """The largest error of a tensor's gradient, `have(name)`, and that tensor. A gradient that is the rounding error
-    of a float64 run is none: that of keys' biases, where keys do not turn. It is measured by the largest gradient."""
+def momentum_error(states, golden, beta1):
+    """The largest error of a tensor's gradient, taken from the momentum after one step of AdamW of unclipped gradients, and that
+    tensor. A gradient that is the rounding error of a float64 run is none: that of keys' biases, where keys do not turn. It is measured
+    by the largest gradient."""
+    states, golden = map(read_safetensors, (states, golden))
     most = max((math.hypot(*want) for _, want in golden.values()), default=0)
     worst, where = 0, ""
     for name, (shape, want) in golden.items():
-        found, values = have(name)
+        # What is not trained has no momentum.
+        found, momentum = states.get(f"{name}.momentum", (shape, [0.0] * len(want)))
         assert found == shape, f"{name}: shape {found}, golden {shape}"
         # Where nothing flows back, nothing may come: there is no scale but that of the values.
         norm = math.hypot(*want)
-        error = math.dist(values, want) / ((norm if norm > 1e-14 * most else most) or 1)
+        error = math.dist([value / (1 - beta1) for value in momentum], want) / ((norm if norm > 1e-14 * most else most) or 1)
         if not error <= worst:
             worst, where = error, name
     return worst, where
-
-
-def gradient_error(before, after, golden, lr):
-    """What one step of SGD says of gradients."""
-    before, after, golden = map(read_safetensors, (before, after, golden))
-    return worst_gradient(lambda name: (after[name][0], [(x - y) / float(lr) for x, y in zip(before[name][1], after[name][1])]), golden)
-
-
-def momentum_error(states, golden, beta1):
-    """What the momentum after one step of AdamW, of unclipped gradients, says of them."""
-    states, golden = map(read_safetensors, (states, golden))
-    moments = {name.removesuffix(".momentum"): state for name, state in states.items() if name.endswith(".momentum")}
-    # What is not trained has none.
-    moments = {name: moments.get(name, (shape, [0.0] * len(want))) for name, (shape, want) in golden.items()}
-    return worst_gradient(lambda name: (moments[name][0], [x / (1 - beta1) for x in moments[name][1]]), golden)
-
-
-def gradients(before, after, golden, lr, tolerance="2e-5"):
-    worst, where = gradient_error(before, after, golden, lr)
-    print(f"gradients {worst:.2e} at {where}")
-    return worst <= float(tolerance)
 
 
 def runs(first, second, tolerance):
@@ -109,5 +86,5 @@ def falls(above, below, last, *paths):
 
 
 if __name__ == "__main__":
-    commands = {"losses": losses, "gradients": gradients, "runs": runs, "falls": falls}
+    commands = {"losses": losses, "runs": runs, "falls": falls}
     sys.exit(0 if commands[sys.argv[1]](*sys.argv[2:]) else 1)
