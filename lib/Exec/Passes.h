@@ -7,6 +7,7 @@
 #define MESHWRIGHT_LIB_EXEC_PASSES_H
 
 #include "Exec/Exec.h"
+#include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
 
 namespace meshwright::exec {

@@ -405,7 +405,7 @@ TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
     OwningOpRef<ModuleOp> after(before->clone());
     ASSERT_TRUE(succeeded(formKernels(*before)));
     CompileOptions how = wholeMasters();
-    how.offload = {/*optimizer=*/true};
+    how.offload.optimizer = MemorySpace::Host;
     how.offloadBuffer.count = 64 << seed % 4;
     ASSERT_TRUE(succeeded(run(*after, "exec-slice-updates", "exec-slice-updates", how)))
         << text(*before);
@@ -413,8 +413,8 @@ TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
       masks += mask->getParentOfType<func::FuncOp>().getSymName().starts_with("update.part");
     });
     ASSERT_TRUE(succeeded(formKernels(*after)));
-    how.offload = {/*optimizer=*/seed % 3 != 1, /*activations=*/seed % 3 != 2,
-                   /*parameters=*/seed % 5 < 3};
+    auto space = [](bool isOffload) { return isOffload ? MemorySpace::Host : MemorySpace::Device; };
+    how.offload = {space(seed % 3 != 1), /*activations=*/space(seed % 3 != 2), /*parameters=*/space(seed % 5 < 3)};
     ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-verify", how))) << text(*before);
     after->walk([&](CopyOp copy) {
       copies += queueOf(copy).has_value();
@@ -446,7 +446,7 @@ TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
     ASSERT_TRUE(succeeded(formKernels(*before)));
     OwningOpRef<ModuleOp> after(before->clone());
     CompileOptions how = wholeMasters();
-    how.offload = {/*optimizer=*/true, /*activations=*/true};
+    how.offload = {MemorySpace::Host, MemorySpace::Host, MemorySpace::Device};
     ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-assign-offsets", how)));
     // The first wait for something that comes to the device.
     llvm::DenseSet<int64_t> fetched;
