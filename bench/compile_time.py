@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""How long models take to compile: compile_time.py CONFIG WORK, or compile_time.py models WORK
+"""How long models take to compile: compile_time.py CONFIG|models|distinct WORK
 
 CONFIG: how much longer 96 layers take than 12, to IR and to an executable; processor time, alternating; medians of 15.
-models: large models of examples/models to IR, most with layers that differ; fails where one takes longer than it may.
+models: large models of examples/models, most with layers that differ, to IR and to an executable; fails where one takes
+longer than it may.
+distinct: gpt-oss-20b with 16 to 128 layers whose kinds follow no pattern, to IR and to an executable.
+The last two write WORK/results.json.
 """
 import json
 import pathlib
+import random
 import resource
 import statistics
 import sys
@@ -27,6 +31,8 @@ MODELS = {
     "gpt-oss-20b": (10, SHARDED),
     "gpt-oss-120b": (10, SHARDED),
     "llama-4-scout-17b-16e": (10, SHARDED),
+    "step-3.5-flash": (10, SHARDED),
+    "mimo-v2-flash": (10, SHARDED),
     "deepseek-v3": (5, dict(mesh="pipe=16,data=2,expert=64", seq=4096)),
 }
 
@@ -54,18 +60,44 @@ def compare(model):
         print(f"to {what}: 12 layers {few:.3f} s, 96 layers {many:.3f} s, {many / few:.3f} times as long")
 
 
-def compile_models():
-    slow = []
-    for name, (most, options) in MODELS.items():
+def both(model, name, **options):
+    """Seconds on the clock and of processors, to IR and to an executable."""
+    row = {}
+    for what, more in {"IR": {"emit": "exec"}, "executable": {}}.items():
         begin = time.perf_counter()
-        used = seconds(ROOT / f"examples/models/{name}.json", f"{name}.mlir", target="cuda", precision="bf16", emit="exec", **options)
-        took = time.perf_counter() - begin
-        print(f"{name}: {took:.1f} s, {used:.1f} s of processors; {most} s at most")
-        if took > most:
-            slow.append(name)
+        used = seconds(model, "out", target="cuda", precision="bf16", **options, **more)
+        row[what] = {"seconds": round(time.perf_counter() - begin, 2), "processor_seconds": round(used, 2)}
+    print(f"{name}: " + "; ".join(f"to {what} {took['seconds']:.1f} s, {took['processor_seconds']:.1f} s of processors" for what, took in row.items()), flush=True)
+    return row
+
+
+def write(results):
+    json.dump(results, open("results.json", "w"), indent=2)
+
+
+def compile_models():
+    results = {}
+    for name, (most, options) in MODELS.items():
+        results[name] = {"most_seconds": most, **both(ROOT / f"examples/models/{name}.json", name, **options)}
+    write(results)
+    slow = [name for name, row in results.items() if max(row[what]["seconds"] for what in ("IR", "executable")) > row["most_seconds"]]
     check(not slow, f"{', '.join(slow)} took longer")
 
 
-model = None if sys.argv[1] == "models" else json.load(open(sys.argv[1]))
-fresh(sys.argv[2])
-compare(model) if model else compile_models()
+def compile_distinct():
+    """Time is near linear in layers of which a model repeats no run."""
+    model = json.load(open(ROOT / "examples/models/gpt-oss-20b.json"))
+    pick = random.Random(7)
+    kinds = [pick.choice(["sliding_attention", "full_attention"]) for _ in range(128)]
+    results = {}
+    for layers in (16, 32, 64, 128):
+        json.dump(dict(model, num_hidden_layers=layers, layer_types=kinds[:layers]), open("config.json", "w"))
+        results[layers] = both("config.json", f"{layers} layers", **SHARDED)
+    write(results)
+
+
+what, work = sys.argv[1:]
+special = {"models": compile_models, "distinct": compile_distinct}
+model = None if what in special else json.load(open(what))
+fresh(work)
+special[what]() if what in special else compare(model)
