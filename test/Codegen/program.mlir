@@ -20,14 +20,21 @@ module attributes {meshwright.phase = "exec", exec.arena_bytes = 1024 : i64, exe
     return %0, %1 : tensor<4x4xf32>, tensor<f32>
   }
 
-  // CHECK-LABEL: define void @meshwright_step(ptr {{.*}}%0, ptr {{.*}}%1)
-  // CHECK-DAG: getelementptr {{.*}}i8, ptr %1, i64 256
-  // CHECK-DAG: getelementptr {{.*}}i8, ptr %1, i64 320
+  // Context and arena are kept on the stack, and addresses are computed where they are used.
+  // CHECK: ; Function Attrs: noinline nounwind optnone
+  // CHECK-NEXT: define void @meshwright_step(ptr %0, ptr %1)
+  // CHECK-DAG: store ptr %0, ptr %[[CONTEXT:[0-9]+]]
+  // CHECK-DAG: store ptr %1, ptr %[[ARENA:[0-9]+]]
+  // CHECK: %[[BASE:.*]] = load ptr, ptr %[[ARENA]]
+  // CHECK-NEXT: getelementptr i8, ptr %[[BASE]], i32 256
   // The kernel has two stages: partial sums, and their sum.
-  // CHECK: call void @mw_launch(ptr {{.*}}%0, ptr {{.*}}@k, ptr {{.*}}, i64 1, i64 1)
-  // CHECK: call void @mw_launch(ptr {{.*}}%0, ptr {{.*}}@k.1, ptr {{.*}}, i64 1, i64 1)
+  // CHECK: %[[HERE:.*]] = load ptr, ptr %[[CONTEXT]]
+  // CHECK-NEXT: call void @mw_launch(ptr %[[HERE]], ptr @k, ptr {{.*}}, i64 1, i64 1)
+  // CHECK: call void @mw_launch(ptr {{.*}}, ptr @k.1, ptr {{.*}}, i64 1, i64 1)
   // The last layer first: 2 * 64 bytes from the stack's start, then down.
-  // CHECK: call void @mw_matmul_f32(ptr {{.*}}%0, i32 0, i32 1, i64 4, i64 4, i64 4, float 1.000000e+00, ptr {{.*}}, i64 4, ptr {{.*}}, i64 4, float 0.000000e+00, ptr {{.*}}, i64 4, i64 1, i64 0, i64 0, i64 0)
+  // CHECK: %[[LAYER:.*]] = sub i64 2,
+  // CHECK: mul i64 %[[LAYER]], 64
+  // CHECK: call void @mw_matmul_f32(ptr {{.*}}, i32 0, i32 1, i64 4, i64 4, i64 4, float 1.000000e+00, ptr {{.*}}, i64 4, ptr {{.*}}, i64 4, float 0.000000e+00, ptr {{.*}}, i64 4, i64 1, i64 0, i64 0, i64 0)
   // CHECK: store i32
   // CHECK: call void @llvm.memcpy{{.*}}i64 64
   exec.program @step {
