@@ -28,7 +28,9 @@ module attributes {meshwright.phase = "exec", exec.arena_bytes = 1024 : i64, exe
   // CHECK: %[[BASE:.*]] = load ptr, ptr %[[ARENA]]
   // CHECK-NEXT: getelementptr i8, ptr %[[BASE]], i32 256
   // The kernel has two stages: partial sums, and their sum.
-  // CHECK: %[[HERE:.*]] = load ptr, ptr %[[CONTEXT]]
+  // CHECK: getelementptr {{.*}}, i32 448
+  // CHECK-NEXT: store ptr
+  // CHECK-NEXT: %[[HERE:.*]] = load ptr, ptr %[[CONTEXT]]
   // CHECK-NEXT: call void @mw_launch(ptr %[[HERE]], ptr @k, ptr {{.*}}, i64 1, i64 1)
   // CHECK: call void @mw_launch(ptr {{.*}}, ptr @k.1, ptr {{.*}}, i64 1, i64 1)
   // The last layer first: 2 * 64 bytes from the stack's start, then down.
