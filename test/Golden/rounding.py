@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What f32 leaves of gradients, of PyTorch and of executables, against float64: rounding.py t5|lora WORK [DRAWS]
+"""What f32 leaves of gradients, of PyTorch and of executables, against float64: rounding.py t5|umt5|lora WORK [DRAWS]
 
 For each draw of weights, of which the first is the golden directory's: the largest error of a tensor's gradient, and the geometric
 mean over tensors of the executable's errors in units of PyTorch's. `ordered` is PyTorch in f32 that computes T5 as executables do:
@@ -108,6 +108,11 @@ class T5:
         return {"init": path}
 
 
+class UMT5(T5):
+    golden = Golden(INPUTS / "golden-more" / "umt5")
+    start = golden.weights
+
+
 class Lora(T5):
     golden = Golden(INPUTS / "lora" / "llama-tiny")
     base = INPUTS / "golden" / "llama-tiny"
@@ -155,7 +160,7 @@ def gradients(case, weights, double=False):
 
 
 def main():
-    case = {"t5": T5, "lora": Lora}[sys.argv[1]]()
+    case = {"t5": T5, "umt5": UMT5, "lora": Lora}[sys.argv[1]]()
     work, draws = fresh(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else 6
     first = load_file(case.start)
     compile(case.golden.config, "exe", **case.golden.size, **case.options, optimizer="sgd")
