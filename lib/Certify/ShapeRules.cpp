@@ -538,13 +538,15 @@ static bool withParts(Distribution &choice, const Distribution &x, const Mesh &m
   return true;
 }
 
-/// The first dimension as two, or two as one, which no axis divides: all others stay as they are.
+/// The first dimension as two, or two as one, which no axis divides: all others stay as they are. If the
+/// second of two is 1 on a device, it may as well be one that an axis divides.
 static std::optional<Fact> reshapeFront(train::ReshapeOp op, const Fact &x, Checker &checker) {
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
   bool isMerged = before.size() > after.size();
   ArrayRef<int64_t> split = isMerged ? before : after, merged = isMerged ? after : before;
-  if (split.size() != merged.size() + 1 || split.size() < 2 || merged[0] != split[0] * split[1] ||
+  if (split.size() != merged.size() + 1 || split.size() < 2 || split[1] == 1 ||
+      merged[0] != split[0] * split[1] ||
       split.drop_front(2) != merged.drop_front() || x.type.hasParts() ||
       llvm::is_contained(x.type.shape, anyExtent))
     return {};
