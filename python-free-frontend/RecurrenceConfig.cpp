@@ -179,8 +179,12 @@ RecurrenceSizes RecurrenceReader::sizes(const Model &m) {
     s.heads = s.keyHeads = read(keys.heads, keys.saved.heads, "num_heads", keys.heads.name.empty() ? m.heads : keys.heads.otherwise);
     s.headDim = s.keyDim = read(keys.headDim, keys.saved.headDim, "head_dim", keys.headDim.otherwise);
     s.kernel = read(keys.kernel, keys.saved.kernel, "short_conv_kernel_size", keys.kernel.otherwise, 64);
-    if (flag(keys.bounded) && !keys.bound.name.empty())
+    if (keys.bound.name.empty())
+      return s;
+    if (flag(keys.bounded))
       s.decayBound = readBound();
+    else
+      config.ignore(keys.bound.name);
     return s;
   }
   s.heads = size(keys.heads);
