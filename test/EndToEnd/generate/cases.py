@@ -22,9 +22,9 @@ CASES = {
     **{name: {"inputs": f"golden-more/{name}", "config": config, "tokens": 60, "scaled": (r"\.(out_proj|linear_out|o_proj)\.weight$", 4)}
        for name, config in (("recurrent-gemma", {}), ("mamba", {}), ("falcon-mamba", {}), ("jamba", LONG), ("kimi-linear", {"model_max_length": 320}),
                             ("minimax", LONG), ("bailing-hybrid", LONG))},
-    # Two attentions a layer, their difference, experts in one tensor, and a bias in the last layer alone.
+    # Two attentions a layer, their difference, and experts in one tensor.
     **{name: {"inputs": f"golden-more/{name}", "config": config, "tokens": 40}
-       for name, config in (("longcat-flash", LONG), ("diffllama", LONG), ("dbrx", {"max_seq_len": 320}), ("gpt-neox-japanese", LONG))},
+       for name, config in (("longcat-flash", LONG), ("diffllama", LONG), ("dbrx", {"max_seq_len": 320}))},
     # As many as the model has positions.
     "gpt2": {"inputs": "golden/gpt2-tiny", "config": {}, "tokens": 20},
     **{name: {"inputs": f"golden-more/{name}", "config": {}, "tokens": 20}
