@@ -21,7 +21,7 @@ CASES = {
     # Recurrences with decays of elements, and with fixed ones.
     **{name: {"inputs": f"golden-more/{name}", "config": config, "tokens": 60, "scaled": (r"\.(out_proj|linear_out|o_proj)\.weight$", 4)}
        for name, config in (("recurrent-gemma", {}), ("mamba", {}), ("falcon-mamba", {}), ("jamba", LONG), ("kimi-linear", {"model_max_length": 320}),
-                            ("minimax", LONG), ("bailing-hybrid", LONG))},
+                            ("minimax", LONG))},
     # Two attentions a layer, their difference, and experts in one tensor.
     **{name: {"inputs": f"golden-more/{name}", "config": config, "tokens": 40}
        for name, config in (("longcat-flash", LONG), ("diffllama", LONG), ("dbrx", {"max_seq_len": 320}))},
