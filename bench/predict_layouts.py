@@ -76,19 +76,19 @@ def name_of(row):
 
 
 def nanotron_cuts(row):
-    """The first layers of stages after the first as nanotron has them (build_model in src/nanotron/models/base.py): a stage ends with the first of its layers, or with the head, with which all so far
-    weigh more than its share. Stages after the head have the loss at most; as ours have a layer each, those before the head give them some.
+    """The first layers of stages after the first as nanotron has them (build_model in src/nanotron/models/base.py): a stage ends with the first of its layers with which all so far weigh its share, where
+    the head weighs as much as its matrix. Stages after the head have the loss at most; as ours have a layer each, those before the head give them some.
 
-    In the code the head weighs as much as its matrix. That it weighs a little less, from 0.91 to 0.967 of that, is our reading of the rows: otherwise one stage of 1B on two or four has a layer more than
-    its step takes, and the last of 8B on 16 has the head besides two layers."""
+    The code differs in that what weighs exactly its share does not end the stage, and in that the head is never alone unless layers end a stage before it. Both are our reading of the rows: otherwise one
+    stage of 1B on two or four has a layer more than its step takes, and the last of 1B on eight and of 8B on 16 has the head besides layers."""
     layers, hidden, _, ffn, _ = SHAPES[row["model"]]
-    stages, layer, head = int(row["pp"]), 4 * hidden**2 + 3 * hidden * ffn, 0.96 * VOCABULARY * hidden
+    stages, layer, head = int(row["pp"]), 4 * hidden**2 + 3 * hidden * ffn, VOCABULARY * hidden
     begins = []
     for number in range(layers):
-        if len(begins) < stages - 1 and (number + 1) * layer > (layers * layer + head) * (len(begins) + 1) / stages:
+        if len(begins) < stages - 1 and (number + 1) * layer * stages >= (layers * layer + head) * (len(begins) + 1):
             begins.append(number + 1)
-    last = begins[-1] if begins else 0
-    return [min(begin, last - stages + 2 + i) for i, begin in enumerate(begins + [last] * (stages - 1 - len(begins)))]
+    begins += [layers] * (stages - 1 - len(begins))
+    return [min(begin, begins[-1] - stages + 2 + i) for i, begin in enumerate(begins)] if begins else []
 
 
 def compiled(row):
