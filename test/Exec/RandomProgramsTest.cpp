@@ -392,7 +392,7 @@ static void splitIntoTasks(ModuleOp module) {
 /// padding, which updates mask, some are tasks.
 TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
   unsigned loops = 0, copies = 0, masks = 0, changed = 0, inPlace = 0, layers = 0;
-  for (uint64_t seed = 0; seed < programs(30) && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < programs(48) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     // Such schedules have more microbatches than stages.
     bool tasks = seed % 3 != 2 && seed / 3 % 3 > 0;
