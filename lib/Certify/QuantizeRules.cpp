@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-static constexpr IndexText nonlinear{};
-static constexpr IndexText byScalar{"..., -> ..."};
+static constexpr IndexText scaleIndices{};
+static constexpr IndexText quantizedIndices{"..., -> ..."};
 
 static LogicalResult amax(train::AmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::parse("... -> ", "", op);
@@ -68,8 +68,8 @@ static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker 
 }
 
 void certify::attachQuantizeRules(MLIRContext *context) {
-  attachIndices<train::QuantizationScaleOp, nonlinear>(context);
-  attachIndices<train::QuantizeOp, byScalar>(context);
+  attachIndices<train::QuantizationScaleOp, scaleIndices>(context);
+  attachIndices<train::QuantizeOp, quantizedIndices>(context);
   attachRule<train::AmaxOp, amax, OnPadding::known>(context);
   attachRule<train::BlockAmaxOp, blockAmax>(context);
   attachRule<train::QuantizeBlocksOp, byBlock<train::QuantizeBlocksOp>>(context);

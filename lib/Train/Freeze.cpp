@@ -15,7 +15,7 @@ namespace meshwright::train {
 #include "Train/Passes.h.inc"
 } // namespace meshwright::train
 
-static constexpr StringLiteral flag = "--freeze";
+static constexpr StringLiteral freezeFlag = "--freeze";
 
 static bool isFrozen(VariableOp variable) { return variable->hasAttr(frozenAttr); }
 
@@ -32,8 +32,8 @@ struct TrainFreeze : train::impl::TrainFreezeBase<TrainFreeze> {
   void runOnModule() override {
     ModuleOp module = getOperation();
     for (const std::string &pattern : patterns.getValue().patterns) {
-      FailureOr<SmallVector<VariableOp>> matching = parametersMatching(module, pattern, flag);
-      if (failed(matching) || (matching->empty() && failed(emitNoMatch(module, pattern, flag))))
+      FailureOr<SmallVector<VariableOp>> matching = parametersMatching(module, pattern, freezeFlag);
+      if (failed(matching) || (matching->empty() && failed(emitNoMatch(module, pattern, freezeFlag))))
         return signalPassFailure();
       if (llvm::all_of(*matching, isFrozen)) {
         emitPatternError(module, pattern, flag)
@@ -45,7 +45,7 @@ struct TrainFreeze : train::impl::TrainFreezeBase<TrainFreeze> {
     }
     if (llvm::any_of(module.getOps<VariableOp>(), isTrained))
       return;
-    module.emitError(flag) << ": '" << optionText(patterns.getValue())
+    module.emitError(freezeFlag) << ": '" << optionText(patterns.getValue())
                            << "' leaves no parameter to train; name fewer";
     signalPassFailure();
   }

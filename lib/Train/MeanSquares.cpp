@@ -23,7 +23,7 @@ using namespace meshwright::train;
 /// Of Shazeer and Stern 2018 (section 8), and of NorMuon's implementation.
 static constexpr double leastSize = 1e-3, addedToRoots = 1e-10;
 /// With it the inverse root of 0 is a number, by which only zeros are multiplied.
-static constexpr double aboveZero = 1e-37;
+static constexpr double leastMean = 1e-37;
 
 int64_t train::countsOf(VariableOp parameter) {
   return std::max(parameter.getCounts(), parameter.getNumbered());
@@ -71,7 +71,7 @@ public:
   Value clamp(Value x, double least) {
     return ClampOp::create(b, loc, x, b.getF64FloatAttr(least), b.getF64FloatAttr(INFINITY));
   }
-  Value inverseRoot(Value x) { return InverseRootOp::create(b, loc, x, b.getF64FloatAttr(aboveZero)); }
+  Value inverseRoot(Value x) { return InverseRootOp::create(b, loc, x, b.getF64FloatAttr(leastMean)); }
   Value root(Value x) { return mul(x, inverseRoot(x)); }
 
   Value sum(Value x, ArrayRef<int64_t> dims) {

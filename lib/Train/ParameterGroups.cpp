@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
 
-static constexpr StringLiteral flag = "--optimizer-groups";
+static constexpr StringLiteral groupsFlag = "--optimizer-groups";
 
 /// Whether the optimizer decays parameters.
 static bool canDecay(const Optimizer &optimizer) {
@@ -44,24 +44,24 @@ LogicalResult GroupedParameters::assign(ModuleOp module, const ParameterGroups &
   if (failed(checkWidths(module)))
     return failure();
   for (const ParameterGroup &group : groups.groups) {
-    FailureOr<SmallVector<VariableOp>> matching = parametersMatching(module, group.pattern, flag);
+    FailureOr<SmallVector<VariableOp>> matching = parametersMatching(module, group.pattern, groupsFlag);
     if (failed(matching))
       return failure();
     if (group.decay && !canDecay(optimizer))
-      return emitPatternError(module, group.pattern, flag)
+      return emitPatternError(module, group.pattern, groupsFlag)
              << "has a decay, but --optimizer " << optimizer.name
              << " decays no parameters; leave decay= out, or choose another optimizer";
     if (matching->empty())
-      return emitNoMatch(module, group.pattern, flag);
+      return emitNoMatch(module, group.pattern, groupsFlag);
     auto isFrozen = [](VariableOp variable) { return variable->hasAttr(frozenAttr); };
     if (llvm::all_of(*matching, isFrozen))
-      return emitPatternError(module, group.pattern, flag)
+      return emitPatternError(module, group.pattern, groupsFlag)
              << "matches frozen parameters only, which no update changes; leave it out";
     bool takes = false;
     for (VariableOp variable : *matching)
       takes |= groupOf.try_emplace(variable, group).second;
     if (!takes)
-      return emitPatternError(module, group.pattern, flag)
+      return emitPatternError(module, group.pattern, groupsFlag)
              << "matches parameters of earlier groups only; a parameter is in the first group "
                 "whose pattern matches, so give this one first, or leave it out";
   }

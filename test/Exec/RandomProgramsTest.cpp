@@ -477,7 +477,7 @@ TEST_F(ExecRandomPrograms, EpiloguesHoldTheSame) {
   std::map<StringRef, unsigned> found;
   // From the first that has one microbatch and the next ones, which have two. Such a program takes as
   // long as ten of the others.
-  for (uint64_t seed = 2; seed < 2 + std::max(2u, programs(2) / 10) && !HasFailure(); ++seed) {
+  for (uint64_t seed = 2; seed < 2 + std::max(3u, programs(3) / 10) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     // The library keeps rows of 16 bytes.
     OwningOpRef<ModuleOp> before = randomStep(seed, 8, /*biases=*/true), fused(before->clone());
