@@ -28,9 +28,10 @@ def refused(*words, exe="./exe", ssd=None, **faults):
 
 
 refused("--ssd is needed", "keeps tensors in a file on an SSD", "folder of a local disk")
-refused("--ssd disk", "keeps nothing there", "leave it out", exe="./plain", ssd="disk")
+refused("--ssd is for what", "keeps nothing there", "leave it out", exe="./plain", ssd="disk")
 refused("--ssd nowhere", "No such file or directory", "name a folder of a local SSD", ssd="nowhere")
-refused("--ssd exe", "Not a directory", ssd="exe")
+pathlib.Path("file").touch()
+refused("--ssd file", ssd="file")
 refused("--ssd /dev/shm: the folder is in memory (tmpfs)", "compile with --offload optimizer", ssd="/dev/shm")
 refused("on a network file system (NFS)", "name a folder of a local SSD", ssd="disk", FAULT_MAGIC="0x6969")
 refused("in memory (ramfs)", ssd="disk", FAULT_MAGIC="0x858458F6")
