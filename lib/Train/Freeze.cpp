@@ -36,7 +36,7 @@ struct TrainFreeze : train::impl::TrainFreezeBase<TrainFreeze> {
       if (failed(matching) || (matching->empty() && failed(emitNoMatch(module, pattern, freezeFlag))))
         return signalPassFailure();
       if (llvm::all_of(*matching, isFrozen)) {
-        emitPatternError(module, pattern, flag)
+        emitPatternError(module, pattern, freezeFlag)
             << "matches parameters only that are frozen without it; leave it out";
         return signalPassFailure();
       }
