@@ -35,9 +35,10 @@ static constexpr double groupedShare = 262.0 / 690;
 /// (the same file, `products`).
 static constexpr int64_t gpuProductRows = 4096;
 
-/// An NVMe SSD for data centers, Samsung's PM9A3 of 3.84 TB (data sheet, 2021): 6.8 GB/s sequential reads, 4.0 GB/s
-/// sequential writes, of which the smaller counts in both directions; 80 us to read 4 KiB.
-static constexpr Link nvme{80e-6, 4.0e9};
+/// An NVMe SSD for data centers: Samsung's PM9A3 as a U.2 drive reads up to 6.5 GB/s and writes up to 3.5 GB/s (heise
+/// online, May 2020), of which the smaller counts in both directions; 4 KiB are read from flash in 78 us (AnandTech's
+/// measurement of Intel's P3700 at queue depth 1, 2017).
+static constexpr Link nvme{78e-6, 3.5e9};
 
 /// Peak rates as a data sheet has them, the same for every size; attention at the rate of products.
 static Device peak(const char *name, const char *description, double flops, double narrowFlops,
