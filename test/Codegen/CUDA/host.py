@@ -470,12 +470,12 @@ def main():
                                            text=True).stdout)["host_bytes"]
     refused("too little memory to pin", [f"cannot pin {host_bytes:,} bytes", "--offload", "cuMemHostAlloc", "bytes available",
                                          "ulimit -l"], FAKE_GPU_PINNED=str(host_bytes - 1))
-    # So many layers that no machine has memory for their states.
+    # So large that no machine has memory for its states.
     config = json.loads((options.golden / "gpt2-tiny" / "config.json").read_text())
     deep = options.folder.resolve() / "deep"
     deep.mkdir(exist_ok=True)
-    (deep / "config.json").write_text(json.dumps({**config, "n_layer": 1 << 22}))
-    path = compile(deep, "--offload", "optimizer", "--offload-buffer", "64KiB")
+    (deep / "config.json").write_text(json.dumps({**config, "n_layer": 512, "n_embd": 1 << 15, "n_head": 512}))
+    path = compile(deep, "--offload", "optimizer")
     done, *_ = run(path, 1, 1, FAKE_GPU_BYTES=str(1 << 50))
     assert done.returncode == 1 and re.search(r"error: this machine has [\d,]+ bytes of memory available, but the plan needs "
                                               r"[\d,]+ a rank \(optimizer kept on the host", done.stderr), done

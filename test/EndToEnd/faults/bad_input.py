@@ -48,7 +48,7 @@ def write(name, text):
 
 def file_flags(help):
     """The flags of a help text whose value is a file or a folder."""
-    found = re.findall(r"--([a-z-]+) (?:FILE|DIR)\b", help)
+    found = re.findall(r"^ +(?:-\w, ?)?--([a-z-]+) (?:FILE|DIR)\b", help, re.M)
     check(len(found) > 3, f"no flags of files in\n{help}")
     return found
 
@@ -340,7 +340,7 @@ def bad_compile(golden):
     refused("--assert 'peak>1GiB' is broken", "bytes", **{"assert": "peak>1GiB"})
     for condition, works in (
             ("peak", "peak<=70GiB"), ("peak==1", "peak<=70GiB"), ("peak<=", "a number of bytes a rank"),
-            ("peak<=1XB", "kB, MB, GB, KiB, MiB, GiB"), ("speed<2", "flops, recomputed_flops and collectives"), ("speed<=1", "quantities are peak, device, host, parameter, optimizer, gradient"),
+            ("peak<=1XB", "kB, MB, GB, KiB, MiB, GiB"), ("speed<2", "flops, recomputed_flops and collectives"), ("speed<=1", "quantities are peak, device, host, ssd, parameter, optimizer, gradient"),
             ("parameter+speed<=1", "'speed' is no quantity"), ("flops<=1GB", "GFLOP, TFLOP"), ("collectives<1GB", "calls a step"),
             ("peak+flops<1", "cannot be added"), ("communication[pipe]<1", "'pipe' is not in the mesh data=2,tensor=2"),
             ("communication[data<1", "is no quantity")):

@@ -57,6 +57,7 @@ for kind in kinds:
                 same = {name for name in before if before[name][1] == after[name][1]}
                 check(0 < len(same) < len(before), f"these are as before: {sorted(same)}")
                 # What is trained from here on has no states to go on with.
+                compile(golden.config, "whole", **options)
                 go_on = ["meshwright", "run", "-n", ranks_of(options["mesh"]), "./whole", *flags(dict(golden.data, resume="saved", steps=5, reschedule=True))]
                 done = subprocess.run(list(map(str, go_on)), capture_output=True, text=True, timeout=120)
                 check(done.returncode == 1 and "compile with its --freeze and --ema" in done.stderr, done.stderr)
