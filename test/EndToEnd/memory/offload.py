@@ -60,8 +60,8 @@ for number, text in enumerate(sys.argv[3:]):
     compile(golden.config, "without", **plain)
     compile(golden.config, "with", **options)
     run = dict(golden.run, steps=4)
-    if options.get("optimizer") == "sgd":  # Which reads none of these.
-        run = {key: value for key, value in run.items() if key not in ("weight_decay", "beta1", "beta2", "eps")}
+    unread = {"sgd": ("weight_decay", "beta1", "beta2", "eps"), "lion": ("eps",)}.get(options.get("optimizer"), ())
+    run = {key: value for key, value in run.items() if key not in unread}
     want = train("./without", ranks, save="saved-without", **run)
     have = train("./with", ranks, save="saved-with", trace="trace.json", **run, **disk)
     check(have == want, f"{text}: {have}, without {want}")

@@ -219,6 +219,8 @@ def compile_many(d, config):
 
 def start(exe, d, ranks, options):
     """Trains and returns the rows of its metrics. What is for many ranks alone says how they start."""
+    if exe == "one":  # Which keeps all in memory.
+        options = {name: value for name, value in options.items() if name != "ssd"}
     words = flags(dict(options, metrics=f"{exe}.jsonl"))
     pathlib.Path(f"{exe}.jsonl").unlink(missing_ok=True)  # A resumed run would go on with it.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
