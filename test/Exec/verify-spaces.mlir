@@ -3,7 +3,7 @@
 // What has no addresses is copied, also for kernels.
 module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 8388608 : i64, exec.ssd_bytes = 4096 : i64} {
   func.func private @double(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.workspace = 0 : i64} {
-    %0 = train.add %x, %x : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %0 = arith.addf %x, %x : tensor<16xf32>
     return %0 : tensor<16xf32>
   }
   train.variable @w : tensor<16xf32> init <"constant", 1.0>
