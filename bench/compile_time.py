@@ -3,7 +3,7 @@
 
 CONFIG: how much longer 96 layers take than 12, to IR and to an executable; processor time, alternating; medians of 15.
 models: large models of examples/models, most with layers that differ, to IR and to an executable; fails where one takes
-longer than it may.
+longer to IR than it may, or more than 20 s to an executable.
 distinct: gpt-oss-20b with 16 to 128 layers whose kinds follow no pattern, to IR and to an executable.
 The last two write WORK/results.json.
 """
@@ -78,9 +78,9 @@ def write(results):
 def compile_models():
     results = {}
     for name, (most, options) in MODELS.items():
-        results[name] = {"most_seconds": most, **both(ROOT / f"examples/models/{name}.json", name, **options)}
+        results[name] = {"most_seconds": {"IR": most, "executable": 20}, **both(ROOT / f"examples/models/{name}.json", name, **options)}
     write(results)
-    slow = [name for name, row in results.items() if max(row[what]["seconds"] for what in ("IR", "executable")) > row["most_seconds"]]
+    slow = [name for name, row in results.items() if any(row[what]["seconds"] > most for what, most in row["most_seconds"].items())]
     check(not slow, f"{', '.join(slow)} took longer")
 
 
