@@ -231,9 +231,12 @@ void Run::startBatchRamp() {
   const std::string &text = options.batchRamp;
   if (!options.evalOnly)
     checkGivenRamp();
-  if (options.evalOnly || text.empty() || text == noBatchRamp || state.position >= BatchRamp::samplesOf(text))
+  if (options.evalOnly || text.empty() || text == noBatchRamp)
     return;
-  if (!plan.inputNames.count(microbatchesInput))
+  reportsBatch = plan.inputNames.count(microbatchesInput);
+  if (state.position >= BatchRamp::samplesOf(text))
+    return;
+  if (!reportsBatch)
     fail("--batch-ramp ", text, ": the run of the checkpoint ", checkpoint, " has read ", state.position,
          " sequences, so its batch is to grow further, but each step of this executable has the whole batch of ", plan.batch,
          ": compile with --batch-ramp, or give --batch-ramp ", noBatchRamp, " to continue with the whole batch");

@@ -67,6 +67,7 @@ struct Run {
   int64_t firstStep = 0;            ///< that this run makes
   int64_t lastBatch = 0;            ///< the sequences of the step made last
   std::optional<BatchRamp> ramp;    ///< where steps may have fewer sequences than the program is for
+  bool reportsBatch = false;        ///< whether rows of metrics have the batch: of a ramp, also once it is over
   std::optional<LossScaler> scaler; ///< in fp16
   std::unique_ptr<Arena> arena;
 

@@ -41,7 +41,7 @@ std::vector<std::string> StepReport::columns(const std::vector<Evaluation> &eval
   all.evaluations = evaluations;
   all.evaluatedOnly = run.state.step >= run.options.steps;
   all.skipped = true;
-  if (run.ramp)
+  if (run.reportsBatch)
     all.batch = 0;
   if (plan.outputs.count("aux_loss"))
     all.auxLoss = 0;

@@ -172,7 +172,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   result.tokens = run.state.position * plan.sequence;
   if (peak > 0)
     result.mfu = (plan.flops - plan.recomputedFlops) * (double(batch) / double(plan.batch)) / (peak * seconds);
-  if (run.ramp)
+  if (run.reportsBatch)
     result.batch = batch;
   return result;
 }
