@@ -37,7 +37,7 @@ struct TrainFreeze : train::impl::TrainFreezeBase<TrainFreeze> {
         return signalPassFailure();
       if (llvm::all_of(*matching, isFrozen)) {
         emitPatternError(module, pattern, freezeFlag)
-            << "matches parameters only that are frozen without it; leave it out";
+            << "matches only parameters that are frozen already; leave it out";
         return signalPassFailure();
       }
       for (VariableOp variable : *matching)

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/data/MappedFile.h"
 #include "common/monitor/Error.h"
 #include "common/ssd/SsdFile.h"
 
@@ -13,6 +14,9 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <random>
 
 using namespace meshwright;
@@ -138,6 +142,25 @@ TEST(SsdFile, HostAndProgramTakeTurns) {
     EXPECT_EQ(there[49], 0);
     file.settle();
   }
+}
+
+// Files of data are mapped too, and what cannot be read is said of either, whichever was mapped first.
+TEST(SsdFile, ErrorsOfOtherMappingsAreTheirs) {
+  for (bool isFirst : {false, true})
+    EXPECT_EXIT(
+        {
+          Pages staging(2 * stagingHalf);
+          std::optional<SsdFile> file;
+          if (isFirst)
+            file.emplace(".", 0, block, staging.data(), 2 * stagingHalf);
+          std::ofstream("data.bin") << std::string(100000, 'a');
+          MappedFile data("data.bin", "--data");
+          if (!isFirst)
+            file.emplace(".", 0, block, staging.data(), 2 * stagingHalf);
+          std::filesystem::resize_file("data.bin", 10);
+          exit(data.data()[50000]);
+        },
+        testing::ExitedWithCode(1), "error: --data data.bin: its byte 50000 cannot be read any more");
 }
 
 TEST(SsdFile, RefusesFoldersInMemory) {

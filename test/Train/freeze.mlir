@@ -53,7 +53,7 @@ module attributes {train.microbatches = 1 : i64} {
 // LAYER: error: --freeze: the pattern 'layers.1.*' matches layers.1.v but not layers.2.v, which are one parameter, @v; write * in place of the number
 // NONE: error: --freeze: the pattern '*.u' matches no parameter; parameters are embed, layers.1.v
 // ALL: error: --freeze: 'embed;layers.*.v' leaves no parameter to train; name fewer
-// AGAIN: error: --freeze: the pattern 'embed' matches parameters only that are frozen without it; leave it out
+// AGAIN: error: --freeze: the pattern 'embed' matches only parameters that are frozen already; leave it out
 // MALFORMED: error: --freeze: the pattern '[' is malformed
 // EMPTY: 'embed;' has an empty pattern; write PATTERN;PATTERN
 // GROUP: error: --optimizer-groups: the pattern 'embed' matches frozen parameters only, which no update changes; leave it out

@@ -6,13 +6,10 @@
 #include "common/data/MappedFile.h"
 
 #include "common/monitor/Error.h"
-#include "common/monitor/Failure.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <fcntl.h>
-#include <map>
 #include <mutex>
 #include <set>
 #include <string_view>
@@ -35,49 +32,6 @@ bool MappedFile::hasRead(const std::string &path) {
   struct stat status;
   std::lock_guard<std::mutex> lock(filesReadMutex);
   return stat(path.c_str(), &status) == 0 && filesRead.count({status.st_dev, status.st_ino});
-}
-
-namespace {
-/// The files that are mapped now, for the handler of SIGBUS.
-struct Mappings {
-  std::mutex mutex;
-  std::map<const unsigned char *, std::pair<int64_t, std::string>> files; ///< size, prefix
-};
-} // namespace
-
-// Never destroyed: threads may still read while static objects are torn down.
-static Mappings &mappings() {
-  static Mappings *instance = new Mappings;
-  return *instance;
-}
-
-/// The thread that gets the signal was reading memory, and so holds no lock.
-static void onMissingPage(int, siginfo_t *info, void *) {
-  const auto *address = static_cast<const unsigned char *>(info->si_addr);
-  std::string found;
-  {
-    std::lock_guard<std::mutex> lock(mappings().mutex);
-    auto next = mappings().files.upper_bound(address);
-    if (next != mappings().files.begin()) {
-      const auto &[start, file] = *--next;
-      if (address < start + file.first)
-        found = text(file.second, "its byte ", address - start, " cannot be read any more: it had ",
-                     file.first,
-                     " bytes when it was opened; leave it alone while a run reads it, "
-                     "and check the device that it is on");
-    }
-  }
-  if (!found.empty())
-    endAllRanks(found);
-  // Not memory of a file: as if there were no handler.
-  signal(SIGBUS, SIG_DFL);
-}
-
-static void handleMissingPages() {
-  struct sigaction action = {};
-  action.sa_sigaction = onMissingPage;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  sigaction(SIGBUS, &action, nullptr);
 }
 
 /// Thousands of shards are more files than a process may have open by default, though it may ask for more.
@@ -134,10 +88,9 @@ MappedFile::MappedFile(const std::string &path, const std::string &flag)
          wanted.empty() ? "" : " of " + wanted + " bytes",
          ", not that file: fetch it with 'git lfs pull', or download it");
   }
-  static std::once_flag once;
-  std::call_once(once, handleMissingPages);
-  std::lock_guard<std::mutex> lock(mappings().mutex);
-  mappings().files[start] = {bytes, prefix};
+  watch.emplace(start, bytes, prefix + "its byte ",
+                text(" cannot be read any more: it had ", bytes,
+                     " bytes when it was opened; leave it alone while a run reads it, and check the device that it is on"));
 }
 
 void MappedFile::read(int64_t offset, void *to, int64_t count) const {
@@ -167,13 +120,9 @@ void MappedFile::readAhead(int64_t offset, int64_t count) const {
 }
 
 MappedFile::~MappedFile() {
-  if (start) {
-    {
-      std::lock_guard<std::mutex> lock(mappings().mutex);
-      mappings().files.erase(start);
-    }
+  watch.reset();
+  if (start)
     munmap(const_cast<unsigned char *>(start), size_t(bytes));
-  }
   if (file >= 0)
     close(file);
 }

@@ -6,7 +6,10 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_MAPPEDFILE_H
 #define MESHWRIGHT_RUNTIME_COMMON_MAPPEDFILE_H
 
+#include "common/monitor/MappingWatch.h"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace meshwright {
@@ -38,6 +41,7 @@ private:
   int file = -1;
   const unsigned char *start = nullptr;
   int64_t bytes = 0;
+  std::optional<MappingWatch> watch;
 };
 
 } // namespace meshwright

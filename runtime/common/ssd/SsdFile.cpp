@@ -9,9 +9,7 @@
 #include "common/train/Context.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
@@ -33,63 +31,6 @@ static constexpr struct {
 
 static constexpr char anotherFolder[] = ": name a folder of a local SSD";
 
-//===--- errors of the mapping ----------------------------------------------------===//
-
-/// Where this process has mapped files, for the handler of SIGBUS, which may not take locks.
-static constexpr size_t mostFiles = 256;
-static struct {
-  std::atomic<const char *> begin, end, path;
-} mappings[mostFiles];
-
-/// The kernel says by a signal that it could not read a page of a mapped file.
-static void onBusError(int, siginfo_t *info, void *) {
-  auto *address = static_cast<const char *>(info->si_addr);
-  for (auto &mapping : mappings) {
-    if (address < mapping.begin || address >= mapping.end)
-      continue;
-    char digits[24], *digit = digits + sizeof(digits);
-    auto offset = uint64_t(address - mapping.begin);
-    do
-      *--digit = char('0' + offset % 10);
-    while (offset /= 10);
-    auto say = [](const char *text, size_t length) { (void)!::write(2, text, length); };
-    constexpr char before[] = "error: ", between[] = ": reading at offset ";
-    constexpr char after[] = ": Input/output error (errno 5): go on from the last checkpoint, with another folder of --ssd\n";
-    say(before, sizeof(before) - 1);
-    say(mapping.path, std::strlen(mapping.path));
-    say(between, sizeof(between) - 1);
-    say(digit, size_t(digits + sizeof(digits) - digit));
-    say(after, sizeof(after) - 1);
-    _exit(1);
-  }
-  signal(SIGBUS, SIG_DFL); // It comes again at once.
-}
-
-static void watch(const char *begin, int64_t bytes, const char *path) {
-  struct sigaction action = {};
-  action.sa_sigaction = onBusError;
-  action.sa_flags = SA_SIGINFO;
-  sigaction(SIGBUS, &action, nullptr);
-  for (auto &mapping : mappings) {
-    const char *nothing = nullptr;
-    if (!mapping.path.compare_exchange_strong(nothing, path))
-      continue;
-    mapping.begin = begin;
-    mapping.end = begin + bytes;
-    return;
-  }
-}
-
-static void unwatch(const char *path) {
-  for (auto &mapping : mappings)
-    if (mapping.path == path) {
-      mapping.begin = mapping.end = nullptr;
-      mapping.path = nullptr;
-    }
-}
-
-//===--- the file -----------------------------------------------------------------===//
-
 SsdFile::SsdFile(const std::string &folder, int rank, int64_t size, char *staging, int64_t stagingBytes)
     : bytes((size + SsdTransfers::blockBytes - 1) / SsdTransfers::blockBytes * SsdTransfers::blockBytes) {
   open(folder, rank);
@@ -99,7 +40,8 @@ SsdFile::SsdFile(const std::string &folder, int rank, int64_t size, char *stagin
     fail("--ssd ", folder, ": cannot map ", grouped(uint64_t(bytes)), " bytes of a file there: ", errnoText(errno),
          ": raise the limit on address space (ulimit -v)");
   mapped = static_cast<char *>(memory);
-  watch(mapped, bytes, path.c_str());
+  watch.emplace(mapped, bytes, path + ": reading at offset ",
+                ": Input/output error (errno 5): go on from the last checkpoint, with another folder of --ssd");
   fetches = std::make_unique<SsdTransfers>(path, openQueue(), staging, stagingBytes / 2);
   stores = std::make_unique<SsdTransfers>(path, openQueue(), staging + stagingBytes / 2, stagingBytes / 2);
 }
@@ -107,10 +49,9 @@ SsdFile::SsdFile(const std::string &folder, int rank, int64_t size, char *stagin
 SsdFile::~SsdFile() {
   fetches.reset();
   stores.reset();
-  if (mapped) {
-    unwatch(path.c_str());
+  watch.reset();
+  if (mapped)
     munmap(mapped, size_t(bytes));
-  }
   if (file >= 0)
     close(file);
 }

@@ -6,13 +6,16 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_SSDFILE_H
 #define MESHWRIGHT_RUNTIME_COMMON_SSDFILE_H
 
+#include "common/monitor/MappingWatch.h"
 #include "common/plan/Arena.h"
 #include "common/ssd/SsdTransfers.h"
 
+#include <optional>
+
 namespace meshwright {
 
-/// A file of zeros, which is gone when the process ends, however that ends. Its bytes are allocated at once, so that the
-/// disk cannot be full later. An Error where `folder` is not one of a local disk that has room for them.
+/// A file of zeros, which is gone when the process ends, however that ends. Its bytes are allocated at once where the
+/// file system can, so that the disk cannot be full later. An Error where `folder` is not one of a local disk that has room for them.
 class SsdFile : public OffloadMemory {
 public:
   SsdFile(const std::string &folder, int rank, int64_t bytes, char *staging, int64_t stagingBytes);
@@ -33,6 +36,7 @@ private:
   int file = -1;
   int64_t bytes;
   char *mapped = nullptr;
+  std::optional<MappingWatch> watch;
   std::string refusal; ///< of io_uring, and what is done instead
   std::unique_ptr<SsdTransfers> fetches, stores;
 };
