@@ -94,7 +94,7 @@ static std::string withoutExpert(StringRef tensor) {
 Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std, bool full) {
   std::string name = withoutExpert(tensor);
   Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
-  weight.experts = name != tensor ? e.chosen : 0;
+  weight.experts = name != tensor ? e.mostRows() : 0;
   weight.full = full;
   return g.weight(weight);
 }
@@ -107,7 +107,7 @@ std::pair<Value, Value> ExpertBuilder::matrices(StringRef name, int64_t in, int6
   if (names.storage == ExpertStorage::Stacked || names.storage == ExpertStorage::Below) {
     std::string variable = (name + ".weight").str();
     Weight matrix{variable, {e.count, out, in}, std, 0, (name + names.suffix).str()};
-    matrix.experts = e.chosen;
+    matrix.experts = e.mostRows();
     if (names.storage == ExpertStorage::Below) {
       // Rows of all are inner elements, so that of down is [in, out].
       matrix.tensor += "{rows}";
@@ -124,10 +124,10 @@ std::pair<Value, Value> ExpertBuilder::matrices(StringRef name, int64_t in, int6
   else if (part)
     rows = {*part, 2 * out, 2 * out, {0, out, 2}};
   Value matrix = g.weight({ofMatrix, {e.count, out, in}, std, 0, tensor, names.transposed, rows,
-                           /*rowDim=*/1, e.chosen});
+                           /*rowDim=*/1, e.mostRows()});
   if (!names.bias)
     return {matrix, Value()};
-  Value bias = g.weight({ofBias, {e.count, out}, 0, 0, tensor + "_bias", false, rows, 1, e.chosen});
+  Value bias = g.weight({ofBias, {e.count, out}, 0, 0, tensor + "_bias", false, rows, 1, e.mostRows()});
   return {matrix, g.reshape(bias, {e.count, out, 1})};
 }
 
@@ -299,7 +299,7 @@ static unsigned balanceSums(const ExpertSizes &e) {
 
 Value ExpertBuilder::build(Value h, Value routed) {
   const Experts &names = m.family.experts;
-  int64_t k = e.chosen;
+  int64_t k = e.mostRows();
   Value logits = this->logits(routed);
   // Which experts are chosen and what they weigh is rounded once: where they are weighed.
   FullPrecision full(g.builder);

@@ -79,6 +79,8 @@ struct ExpertSizes {
   int64_t count = 0, chosen = 0, inner = 0, sharedInner = 0;
   int64_t identities = 0; ///< more that may be chosen, which give what they read
   int64_t all() const { return count + identities; }
+  /// The most experts with matrices that a token may choose.
+  int64_t mostRows() const { return std::min(chosen, count); }
   int64_t groups = 1, chosenGroups = 1;
   int64_t blocks = 1; ///< parts of equally many experts, for as many devices
   std::optional<double> capacity = {}; ///< tokens that an expert takes, as a multiple of its share
