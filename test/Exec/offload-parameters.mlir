@@ -180,3 +180,38 @@ exec.program @step {
     exec.launch @add ins(%wi, %gi : memref<16xf32>, memref<16xf32>) outs(%wi : memref<16xf32>)
   }
 }
+
+// -----
+
+// A kernel that writes all of a gradient before an op looks at it needs nothing of what is on the host.
+train.variable @w : tensor<5x16xf32> stacked init <"normal", 0.02>
+func.func private @zero() -> tensor<5x16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.inplace = [], exec.workspace = 0 : i64} {
+  %0 = train.fill 0.000000e+00 : () -> tensor<5x16xf32>
+  return %0 : tensor<5x16xf32>
+}
+func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.template = ["elementwise"], exec.iterations = array<i64: 1>, exec.chunks = array<i64: 1>, exec.inplace = [[0, 0], [1, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %y : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+// CHECK-LABEL: exec.program @step
+// CHECK: %[[G:.*]] = exec.buffer "g" gradient offset {{[0-9]+}} : memref<5x16xf32, "host">
+// CHECK-NOT: exec.copy
+// CHECK: exec.launch @zero ins() outs(%[[ALL:.*]] : memref<5x16xf32>)
+// CHECK: exec.copy %[[ALL]] to %[[G]]
+// CHECK: exec.observe %[[ALL]] as 7
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %w = exec.buffer "w" parameter variable @w : memref<5x16xf32>
+  %g = exec.buffer "g" gradient : memref<5x16xf32>
+  exec.launch @zero ins() outs(%g : memref<5x16xf32>)
+  exec.observe %g as 7 result 0 : memref<5x16xf32>
+  exec.loop %i = 5 reverse attributes {train.role = #train.role<backward>} {
+    %gi = exec.slot %g[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @add ins(%x, %gi : memref<16xf32>, memref<16xf32>) outs(%gi : memref<16xf32>)
+  }
+  exec.loop %i = 5 attributes {train.role = #train.role<update>} {
+    %wi = exec.slot %w[%i] : memref<5x16xf32> -> memref<16xf32>
+    %gi = exec.slot %g[%i] : memref<5x16xf32> -> memref<16xf32>
+    exec.launch @add ins(%wi, %gi : memref<16xf32>, memref<16xf32>) outs(%wi : memref<16xf32>)
+  }
+}

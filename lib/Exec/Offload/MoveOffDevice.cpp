@@ -179,19 +179,24 @@ void Mover::moveWhole(ArrayRef<OpOperand *> uses) {
   MemRefType type = inSpace(cast<MemRefType>(root.getType()), MemorySpace::Device);
   Block &top = *root.getParentBlock();
   Value copied = buffer(type);
-  bool fetch = false, store = false;
-  Operation *last = nullptr;
+  // An op that writes all of it, ahead of every other, needs nothing of what is there.
+  bool fetch = false, store = false, isWritten = false;
+  Operation *last = nullptr, *previous = nullptr;
   for (OpOperand *use : uses) {
+    Operation *op = use->getOwner();
+    if (previous && previous != op)
+      isWritten |= store && !fetch && previous->getBlock() == &top;
+    previous = op;
     SmallVector<MemoryEffects::EffectInstance> effects;
-    cast<MemoryEffectOpInterface>(use->getOwner()).getEffects(effects);
+    cast<MemoryEffectOpInterface>(op).getEffects(effects);
     for (MemoryEffects::EffectInstance &effect : effects) {
       if (effect.getEffectValue<OpOperand *>() != use)
         continue;
       bool writes = isa<MemoryEffects::Write>(effect.getEffect());
       // What is written in part keeps the rest.
-      fetch |= !writes || bytesOf(use->get().getType()) < bytesOf(type);
+      fetch |= !isWritten && (!writes || bytesOf(use->get().getType()) < bytesOf(type));
       if (writes)
-        last = top.findAncestorOpInBlock(*use->getOwner());
+        last = top.findAncestorOpInBlock(*op);
       store |= writes;
     }
   }

@@ -117,26 +117,38 @@ double Bounds::gradientBytes(const Layout &layout, bool ofExperts) const {
   double own = (ofExperts ? model.trainedExperts / double(layout.expert)
                           : model.trained - model.trainedExperts) /
                double(layout.tensor * layout.pipe);
-  double shards = shardsOf(layout, ofExperts);
-  double bytes = problem.options.gradDtype == GradientType::bf16 ? 2 : 4;
-  return own * bytes * (shards - 1) / shards;
+  return own * (problem.options.gradDtype == GradientType::bf16 ? 2 : 4);
 }
 
-double Bounds::sentSeconds(const Layout &layout, double bytes) {
+double Bounds::shardedBytes(const Layout &layout, bool ofExperts) const {
+  double shards = shardsOf(layout, ofExperts);
+  return gradientBytes(layout, ofExperts) * (shards - 1) / shards;
+}
+
+double Bounds::replicaBytes(const Layout &layout, bool ofExperts) const {
+  // An all-reduce is a reduce-scatter and an all-gather.
+  double replicas = double(layout.replica);
+  return 2 * gradientBytes(layout, ofExperts) / shardsOf(layout, ofExperts) * (replicas - 1) / replicas;
+}
+
+double Bounds::sentSeconds(const Layout &layout) {
+  auto along = [&](double bytes, int64_t members, int64_t stride) {
+    if (members == 1)
+      return 0.0;
+    const cost::GroupLayout &group = groupOf(members, stride);
+    // Members of a unit have their adapters together.
+    return bytes / double(group.membersPerUnit) / problem.cluster.levels[group.level].mostBandwidth();
+  };
   auto shards = int64_t(shardsOf(layout, /*ofExperts=*/false));
-  if (shards == 1)
-    return 0;
-  const cost::GroupLayout &group = groupOf(shards, layout.tensor);
-  // Members of a unit have their adapters together.
-  return bytes / double(group.membersPerUnit) /
-         problem.cluster.levels[group.level].mostBandwidth();
+  return std::max(along(shardedBytes(layout, /*ofExperts=*/false), shards, layout.tensor),
+                  along(replicaBytes(layout, /*ofExperts=*/false), layout.replica, layout.tensor * shards));
 }
 
 //===--- seconds of a step -----------------------------------------------------------===//
 
 double Bounds::quickSeconds(const Layout &layout) {
   bool isReduced = problem.options.dataSync == DataSync::allReduce && problem.options.seeds.empty();
-  return std::max(computing(layout), isReduced ? sentSeconds(layout, gradientBytes(layout, /*ofExperts=*/false)) : 0);
+  return std::max(computing(layout), isReduced ? sentSeconds(layout) : 0);
 }
 
 double Bounds::seconds(const Layout &layout) {
@@ -223,18 +235,20 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   // ZeRO 2 reduces them beside backwards, others beside the last one; both gather weights at the
   // end.
   double layers = std::max(1.0, double(model.layers) / stages), gradients = 0, weights = 0;
-  auto addSynchronization = [&](double bytes, const cost::GroupLayout &group) {
-    auto ofLayers = [&](const char *collective, double share) {
-      return layers * problem.cluster.collectiveSeconds(collective, share * bytes / layers, group);
+  auto addSynchronization = [&](bool ofExperts, int64_t stride) {
+    auto shards = int64_t(shardsOf(layout, ofExperts));
+    auto ofLayers = [&](const char *collective, double bytes, const cost::GroupLayout &group) {
+      return group.members > 1 ? layers * problem.cluster.collectiveSeconds(collective, bytes / layers, group) : 0;
     };
-    gradients += layout.zero > 0 ? ofLayers("reduce_scatter", 1) : ofLayers("all_reduce", 2);
-    weights += layout.zero > 0 ? ofLayers("all_gather", isNarrow(problem) ? 0.5 : 1) : 0;
+    double bytes = shardedBytes(layout, ofExperts);
+    const cost::GroupLayout &group = groupOf(shards, stride);
+    gradients += layout.zero > 0 ? ofLayers("reduce_scatter", bytes, group) : ofLayers("all_reduce", 2 * bytes, group);
+    gradients += ofLayers("all_reduce", replicaBytes(layout, ofExperts), groupOf(layout.replica, stride * shards));
+    weights += layout.zero > 0 ? ofLayers("all_gather", isNarrow(problem) ? bytes / 2 : bytes, group) : 0;
   };
-  addSynchronization(gradientBytes(layout, /*ofExperts=*/false),
-                     groupOf(int64_t(shardsOf(layout, /*ofExperts=*/false)), layout.tensor));
-  if (auto shards = int64_t(shardsOf(layout, /*ofExperts=*/true)); model.trainedExperts > 0 && shards > 1)
-    addSynchronization(gradientBytes(layout, /*ofExperts=*/true),
-                       groupOf(shards, layout.tensor * layout.expert));
+  addSynchronization(/*ofExperts=*/false, layout.tensor);
+  if (model.trainedExperts > 0)
+    addSynchronization(/*ofExperts=*/true, layout.tensor * layout.expert);
   busy += microbatches * layers * exchangeSeconds(layout);
   double exposed = 0;
   if (layout.zero == 3)

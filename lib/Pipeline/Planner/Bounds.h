@@ -48,11 +48,14 @@ private:
   double gatherSeconds(const Layout &layout);
   /// Seconds of the all-to-alls of a layer's tokens along `expert` in a microbatch.
   double exchangeSeconds(const Layout &layout);
-  /// Bytes that a device sends to reduce the gradients of a step once: those of experts, which go along
-  /// fewer axes, or the others.
+  /// Bytes of a device's gradients: of experts, or of the other parameters.
   double gradientBytes(const Layout &layout, bool ofExperts) const;
-  /// Seconds of so many bytes of a device along the axes of data, at the bandwidth alone.
-  double sentSeconds(const Layout &layout, double bytes);
+  /// Bytes that a device sends to reduce these once over the ranks that shard states, and then its shard
+  /// over the replicas; those of experts go along fewer axes.
+  double shardedBytes(const Layout &layout, bool ofExperts) const;
+  double replicaBytes(const Layout &layout, bool ofExperts) const;
+  /// Seconds of reducing the gradients of a step once, at the bandwidth alone.
+  double sentSeconds(const Layout &layout);
   const cost::GroupLayout &groupOf(int64_t members, int64_t stride);
 
   const Problem &problem;

@@ -20,8 +20,8 @@ using llvm::StringRef;
 using schedule::ScheduleKind;
 
 std::vector<std::pair<llvm::StringRef, int64_t>> Layout::sizes() const {
-  return {
-      {"pipe", pipe}, {"data", data}, {"context", context}, {"expert", expert}, {"tensor", tensor}};
+  return {{"pipe", pipe},       {"replica", replica}, {"data", data},
+          {"context", context}, {"expert", expert},   {"tensor", tensor}};
 }
 
 std::vector<std::pair<llvm::StringRef, int64_t>> Layout::axes() const {
@@ -134,7 +134,9 @@ static void addLayouts(const Problem &problem, Layout layout, std::vector<Layout
       for (int64_t zero : {0, 1, 2, 3}) {
         layout.zero = zero;
         bool isWanted = !problem.isKept("zero") || zero == problem.options.zero;
-        if (isWanted && (zero == 0 || shards))
+        // Without shards, replicas are one more name of data parallelism.
+        bool isNew = zero > 0 ? shards : layout.replica == 1 || problem.keptAxes.count("replica");
+        if (isWanted && isNew)
           layouts.push_back(layout);
       }
     }
@@ -153,7 +155,7 @@ static std::vector<cost::GroupLayout> placesOf(const Problem &problem, const Lay
   }
   std::vector<cost::GroupLayout> groups;
   for (std::vector<StringRef> kind : std::initializer_list<std::vector<StringRef>>{
-           {"pipe"}, {"data"}, {"context"}, {"expert"}, {"tensor"}, {"data", "context"},
+           {"pipe"}, {"replica"}, {"data"}, {"context"}, {"expert"}, {"tensor"}, {"data", "context"},
            {"data", "expert"}, {"data", "context", "expert"}}) {
     llvm::SmallVector<int64_t> ranks{0};
     for (StringRef name : kind) {
@@ -175,7 +177,7 @@ std::vector<Layout> planner::placementsOf(const Problem &problem, const Layout &
   std::vector<std::vector<cost::GroupLayout>> known{placesOf(problem, layout)};
   std::set<std::string> meshes{layout.str()};
   Layout other = layout;
-  for (other.order = {0, 1, 2, 3, 4}; std::next_permutation(other.order.begin(), other.order.end());) {
+  for (other.order = {0, 1, 2, 3, 4, 5}; std::next_permutation(other.order.begin(), other.order.end());) {
     if (!meshes.insert(other.str()).second)
       continue; // Axes of one device have changed places.
     auto groups = placesOf(problem, other);
@@ -208,6 +210,12 @@ std::vector<Layout> planner::layoutsOf(const Problem &problem) {
   auto isContext = [&](int64_t size) { return size <= 16 && model.sequence / size >= 2048; };
   auto isExpert = [&](int64_t size) { return model.experts > 0 && model.experts % size == 0; };
   auto isAny = [](int64_t) { return true; };
+  // Shards of ZeRO stay on the links of one level, and replicas are its units (hybrid sharding).
+  auto isUnit = [&](int64_t devices) {
+    return llvm::any_of(llvm::seq(problem.cluster.levels.size()), [&](size_t level) {
+      return problem.cluster.devicesPerUnit(level) == devices;
+    });
+  };
   std::vector<Layout> layouts;
   for (int64_t pipe : sizesOf("pipe", problem.devices, isStages))
     for (int64_t tensor : sizesOf("tensor", problem.devices / pipe, isTensor))
@@ -215,12 +223,15 @@ std::vector<Layout> planner::layoutsOf(const Problem &problem) {
         int64_t others = problem.devices / pipe / tensor / context;
         for (int64_t expert : sizesOf("expert", others, isExpert))
           for (int64_t data : sizesOf("data", others / expert, isAny)) {
-            if (data * expert != others)
-              continue;
-            Layout layout;
-            layout.pipe = pipe, layout.tensor = tensor, layout.context = context;
-            layout.expert = expert, layout.data = data;
-            addLayouts(problem, layout, layouts);
+            auto isReplica = [&](int64_t) { return data > 1 && isUnit(tensor * context * expert * data); };
+            for (int64_t replica : sizesOf("replica", others / expert / data, isReplica)) {
+              if (replica * data * expert != others)
+                continue;
+              Layout layout;
+              layout.pipe = pipe, layout.tensor = tensor, layout.context = context;
+              layout.expert = expert, layout.data = data, layout.replica = replica;
+              addLayouts(problem, layout, layouts);
+            }
           }
       }
   return layouts;

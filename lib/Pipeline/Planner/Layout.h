@@ -15,7 +15,7 @@ namespace meshwright::planner {
 
 /// A layout: the flags that the search decides.
 struct Layout {
-  int64_t pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
+  int64_t pipe = 1, replica = 1, data = 1, context = 1, expert = 1, tensor = 1;
   int64_t zero = 0, microbatches = 1;
   schedule::ScheduleKind schedule;
   std::string remat;           ///< empty: the default, or what is kept
@@ -23,9 +23,9 @@ struct Layout {
   /// The order of `sizes` in the mesh, whose last axis has neighbouring devices; empty: theirs.
   std::vector<unsigned> order;
 
-  int64_t devices() const { return pipe * data * context * expert * tensor; }
+  int64_t devices() const { return pipe * replica * data * context * expert * tensor; }
   /// Ranks that read data of their own.
-  int64_t dataRanks() const { return data * expert; }
+  int64_t dataRanks() const { return replica * data * expert; }
   /// Chunks of consecutive layers, of all stages.
   int64_t chunks() const { return pipe > 1 ? pipe * schedule.chunksPerStage : 1; }
   /// All axes, of one device too, in an order that suits most layouts: tensor parallelism, which

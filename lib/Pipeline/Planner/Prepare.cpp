@@ -15,7 +15,7 @@ using llvm::StringRef;
 
 /// Reads "tensor=4,pipe=1"; unlike a mesh of devices it may say that an axis has one.
 static llvm::Error readAxes(StringRef text, std::map<std::string, int64_t> &axes) {
-  static const llvm::SmallVector<StringRef> known = {"pipe", "data", "context", "expert", "tensor"};
+  static const llvm::SmallVector<StringRef> known = {"pipe", "replica", "data", "context", "expert", "tensor"};
   for (StringRef item : llvm::split(text, ',')) {
     auto [name, size] = item.split('=');
     int64_t count = 0;

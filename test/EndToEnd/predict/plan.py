@@ -41,14 +41,15 @@ def placed(flags):
 def everything(capacity):
     """The fastest step of all layouts of two layers that fit, with the least activation checkpointing that does."""
     best = None
-    for pipe, data, tensor in itertools.product((1, 2), (1, 2, 4), (1, 2, 4)):
-        if pipe * data * tensor != DEVICES or BATCH % data:
+    for pipe, replica, data, tensor in itertools.product((1, 2), (1, 2), (1, 2, 4), (1, 2, 4)):
+        ranks = replica * data
+        if pipe * ranks * tensor != DEVICES or BATCH % ranks:
             continue
         for micro, zero, schedule in itertools.product((1, 2, 4, 8), (0, 1, 2, 3), (None, "zb-h1")):
-            microbatches = BATCH // data // micro
-            if (zero and data == 1) or microbatches * micro * data != BATCH or (schedule and (pipe == 1 or microbatches < pipe)):
+            microbatches = BATCH // ranks // micro
+            if (zero and data == 1) or (replica > 1 and not zero) or microbatches * micro * ranks != BATCH or (schedule and (pipe == 1 or microbatches < pipe)):
                 continue
-            mesh = ",".join(f"{axis}={size}" for axis, size in (("pipe", pipe), ("data", data), ("tensor", tensor)) if size > 1)
+            mesh = ",".join(f"{axis}={size}" for axis, size in (("pipe", pipe), ("replica", replica), ("data", data), ("tensor", tensor)) if size > 1)
             flags = ["--mesh", mesh, "--microbatches", microbatches] + (["--zero", zero] if zero else [])
             flags += (["--sequence-parallel"] if tensor > 1 else []) + (["--schedule", schedule] if schedule else [])
             for remat in ("none", "selective", "full"):
@@ -82,6 +83,10 @@ check(less["best"][0]["peak_bytes"] <= limit and less["best"][0]["step_s"] >= fo
 cluster(memory=1e12, outside=1e6)
 slow = plan("--zero", 0)["best"][0]
 check("tensor=4" not in slow["flags"].get("mesh", ""), slow)
+# There, ZeRO's shards stay in a machine.
+hybrid = plan("--zero", 3, "--keep", "--mesh tensor=1,pipe=1")["best"]
+check(hybrid[0]["flags"]["mesh"] == "replica=2,data=2" and any(one["flags"]["mesh"] == "data=4" for one in hybrid), hybrid)
+check(all("replica" not in one["flags"]["mesh"] for one in plan("--zero", 3, "--keep", "--mesh replica=1")["best"]), "replica=1 is kept")
 
 # Few tokens and slow links between machines: gradients, not activations, are sent within them. Executables number ranks so.
 cluster(inside=1e9, outside=1e7)
@@ -164,7 +169,7 @@ for words, why in (
         (["--cluster", "c.toml", "--devices", 4, "--plan", "auto"], "plan searches layouts anyway"),
         (["--cluster", "c.toml", "--devices", 4, "--assert", "peak<=1GiB"], "plan checks nothing"),
         (["--cluster", "c.toml", "--devices", 4, "--seconds", "soon"], "is not a positive number"),
-        (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh replica=2"], "'replica' is not supported; the choices are pipe"),
+        (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh rows=2"], "'rows' is not supported; the choices are pipe"),
         (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh tensor=2,tensor=2"], "names tensor twice"),
         (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh tensor=0"], "needs a size from 1 on"),
         (["--cluster", "c.toml", "--devices", 4, "--keep", "--mesh"], "--mesh needs axes"),
