@@ -111,7 +111,7 @@ static double floatAt(Type type, const char *bytes) {
 Expected<interp::Tensor> RankDump::read(FileRange range, const llvm::Twine &what,
                                         RankedTensorType type) const {
   Type element = type.getElementType();
-  bool known = element.isF32() || element.isBF16() || element.isF16() || element.isInteger(32);
+  bool known = element.isF32() || element.isBF16() || element.isF16() || element.isInteger(32) || element.isInteger(8);
   int64_t size = element.getIntOrFloatBitWidth() / 8;
   if (!known || range.bytes != size * type.getNumElements() || range.begin < 0 ||
       range.begin + range.bytes > int64_t(bytes->getBufferSize())) {
@@ -132,6 +132,10 @@ Expected<interp::Tensor> RankDump::read(FileRange range, const llvm::Twine &what
   }
   int64_t *to = tensor.writeIntegers();
   for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (size == 1) {
+      to[i] = int8_t(from[i]);
+      continue;
+    }
     int32_t value;
     memcpy(&value, from + i * size, sizeof(value));
     to[i] = value;

@@ -511,8 +511,8 @@ def cwm(d):
 
 
 def internlm3(d):
-    biased = d.pick(FLAG)  # transformers has both or neither.
-    return dict(plain(d), attention_bias=biased, mlp_bias=biased)
+    biased = d.pick(FLAG)  # transformers has both or neither, and heads of 128 where nothing is said.
+    return dict(plain(d), head_dim=d.head, attention_bias=biased, mlp_bias=biased)
 
 
 def jais2(d):
@@ -1024,7 +1024,6 @@ def heads_of(config):
 
 
 def set_dropout(config, probability):
-    """Gives every kind of dropout that the configuration names this probability. Apertus has a key for one that its layers do
-    not have."""
-    config.update({key: probability for key in config
-                   if "drop" in key and (config["model_type"], key) != ("apertus", "hidden_dropout")})
+    """Gives every kind of dropout that the configuration names this probability, but for those that its layers do not have."""
+    absent = {("apertus", "hidden_dropout"), ("diffllama", "attention_dropout")}
+    config.update({key: probability for key in config if "drop" in key and (config["model_type"], key) not in absent})
