@@ -250,6 +250,7 @@ int driverMain(const std::vector<std::string> &given) {
     llvm::outs() << toString(std::move(error));
     return 0;
   }
+  llvm::outs().flush(); // What was said before comes before, also where both go to one file.
   llvm::errs() << "meshwright: error: " << shortMessage(toString(std::move(error))) << "\n";
   return comparison ? 2 : 1;
 }

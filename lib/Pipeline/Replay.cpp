@@ -281,6 +281,16 @@ Expected<Replay> Replay::open(StringRef directory, MLIRContext &context) {
   return std::move(replay);
 }
 
+/// Whether anything but loops whose iterations make nothing of their slice of it has `value`.
+static bool isRead(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    auto loop = dyn_cast<exec::LoopOp>(use.getOwner());
+    unsigned i = use.getOperandNumber();
+    // Behind the index.
+    return !loop || i < loop.getCarry().size() || isRead(loop.getBlock().getArgument(1 + i));
+  });
+}
+
 Error Replay::readInputs() {
   for (int64_t rank = 0; rank < ranks(); ++rank) {
     FunctionOpInterface function = functions[rank];
@@ -295,7 +305,7 @@ Error Replay::readInputs() {
     TensorList list;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto type = cast<RankedTensorType>(function.getArgumentTypes()[i]);
-      if (function.getArgument(i).use_empty()) {
+      if (!isRead(function.getArgument(i))) {
         list.emplace_back(type); // Executables have no such inputs.
         continue;
       }

@@ -118,6 +118,10 @@ Value LoopOverlap::rebuild(OpBuilder &b, Value memory, const Move &move) {
   }
   IRMapping mapping;
   mapping.map(op->getOperand(0), base);
+  // A shift of an outer loop's number may be in the body of this one.
+  if (auto slot = dyn_cast<SlotOp>(op))
+    if (auto shift = slot.getIndex().getDefiningOp<ShiftOp>(); shift && shift.getIndex() != loop.getIndex())
+      mapping.map(slot.getIndex(), b.clone(*shift)->getResult(0));
   return b.clone(*op, mapping)->getResult(0);
 }
 

@@ -105,7 +105,8 @@ double Bounds::exchangeSeconds(const Layout &layout) {
     return 0;
   // Each routed token meets each parameter of its expert in one multiplication and one addition.
   double routed = model.forward.grouped / (2 * model.expertParameters / double(model.experts));
-  double bytes = rowsOf(problem, layout) * shareOf(layout) * routed * double(model.hidden) *
+  // Devices along `tensor` have parts of each expert, and rows of all tokens.
+  double bytes = rowsOf(problem, layout) / double(layout.context) * routed * double(model.hidden) *
                  (isNarrow(problem) ? 2 : 4) * double(layout.expert - 1) / double(layout.expert);
   constexpr double exchanges = 5; // two forward, three backward
   return exchanges * problem.cluster.collectiveSeconds("all_to_all", bytes,
@@ -219,6 +220,34 @@ double Bounds::walk(const Layout &layout, const schedule::TaskCosts &costs) {
   return longest;
 }
 
+Bounds::Activations Bounds::activationsOf(const Layout &layout) const {
+  const ModelFacts &model = problem.model;
+  auto microbatches = double(layout.microbatches), stages = double(layout.pipe), layers = std::max(1.0, double(model.layers));
+  double sequences = rowsOf(problem, layout) * shareOf(layout);
+  double held = std::min(stages, microbatches) / stages * sequences *
+                (1 + (stages - 1) / stages / double(layout.schedule.chunksPerStage));
+  double ofLayers = layout.expert > 1 ? model.keptApart : model.kept;
+  // Gradients of experts' weights wait with the buffers of their rows, which have room for uneven routing.
+  if (layout.expert > 1 && layout.schedule.splitsBackward())
+    ofLayers = 5 * model.kept;
+  // With the most activation checkpointing the inputs of layers are kept, and what one layer has.
+  double inputs = (isNarrow(problem) ? 2 : 4) * layers * double(model.sequence * model.hidden) * held +
+                  ofLayers / layers * sequences;
+  Activations activations;
+  activations.kept = ofLayers * held;
+  // Where gradients of weights wait, so does what they are computed from.
+  activations.least = layout.schedule.splitsBackward() ? activations.kept : std::min(inputs, activations.kept);
+  // The stage with the most layers; a tenth is for what kernels, libraries and the driver take.
+  double most = std::ceil(layers / stages) * stages / layers;
+  activations.room = 0.9 * problem.capacity() - most * bytes(layout);
+  return activations;
+}
+
+bool Bounds::expectsCheckpointing(const Layout &layout) const {
+  Activations activations = activationsOf(layout);
+  return problem.capacity() > 0 && activations.room < 0.8 * activations.kept;
+}
+
 double Bounds::expectedSeconds(const Layout &layout, double computing) {
   const ModelFacts &model = problem.model;
   auto microbatches = double(layout.microbatches), stages = double(layout.pipe);
@@ -250,23 +279,23 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   if (model.trainedExperts > 0)
     addSynchronization(/*ofExperts=*/true, layout.tensor * layout.expert);
   busy += microbatches * layers * exchangeSeconds(layout);
+  // Rounds of experts have collectives of their own, so that little is hidden behind their products.
+  Work forward = model.forward, backward = model.backward;
+  forward.grouped = backward.grouped = 0;
+  double hiding = computing * (secondsOf(layout, forward, true) + secondsOf(layout, backward, false)) /
+                  (secondsOf(layout, model.forward, true) + secondsOf(layout, model.backward, false));
   double exposed = 0;
   if (layout.zero == 3)
-    exposed = std::max(0.0, microbatches * (2 * weights + gradients) - 0.8 * computing);
+    exposed = std::max(0.0, microbatches * (2 * weights + gradients) - 0.8 * hiding);
   else if (layout.zero == 2)
-    exposed = weights + std::max(0.0, microbatches * gradients - 0.5 * computing);
+    exposed = weights + std::max(0.0, microbatches * gradients - 0.5 * hiding);
   else
-    exposed = weights + std::max(0.0, gradients - 0.5 * computing / microbatches);
+    exposed = weights + std::max(0.0, gradients - 0.5 * hiding / microbatches);
   // Where the activations of all layers have no room, a forward runs again.
-  double held = std::min(stages, microbatches) / stages * double(model.layers) *
-                (1 + (stages - 1) / stages / double(layout.schedule.chunksPerStage)) *
-                rowsOf(problem, layout) * shareOf(layout) * double(model.sequence * model.hidden);
-  double kept = 17 * (isNarrow(problem) ? 2 : 4) * held,
-         inputs = (isNarrow(problem) ? 2 : 4) * held;
-  double room = problem.capacity() - bytes(layout);
-  if (problem.capacity() > 0 && room < inputs)
+  Activations activations = activationsOf(layout);
+  if (problem.capacity() > 0 && activations.room < activations.least)
     exposed += 4 * busy; // There is hardly a chance.
-  else if (problem.capacity() > 0 && room < kept)
+  else if (problem.capacity() > 0 && activations.room < activations.kept)
     busy += computing / 3;
   return busy * (1 + bubble) + exposed;
 }

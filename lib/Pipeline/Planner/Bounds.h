@@ -37,7 +37,16 @@ public:
   /// in which layouts are worth a compilation.
   double expectedSeconds(const Layout &layout, double computing);
 
+  /// Whether what layers keep probably does not fit without activation checkpointing.
+  bool expectsCheckpointing(const Layout &layout) const;
+
 private:
+  /// Estimates of the bytes that layers keep for the backward: without activation checkpointing, with the
+  /// most of it, and those that there is room for.
+  struct Activations {
+    double kept = 0, least = 0, room = 0;
+  };
+  Activations activationsOf(const Layout &layout) const;
   /// Seconds of the tasks of all stages; 0: not known.
   double ofTasks(const Layout &layout);
   /// The same with the costs of a microbatch.

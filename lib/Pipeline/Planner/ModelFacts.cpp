@@ -97,6 +97,37 @@ static void countTrained(ModuleOp step, ModelFacts &facts) {
   }
 }
 
+/// Bytes that loops over layers give to those of the backward.
+static double keptBytes(Block &step) {
+  double bytes = 0;
+  for (auto repeat : step.getOps<train::RepeatOp>())
+    for (OpResult result : repeat->getResults().drop_front(repeat.getCarry().size()))
+      if (!repeat.getTimes() && llvm::any_of(result.getUsers(), llvm::IsaPred<train::RepeatOp>)) {
+        auto type = cast<RankedTensorType>(result.getType());
+        bytes += double(type.getNumElements()) * double(type.getElementTypeBitWidth()) / 8;
+      }
+  return bytes;
+}
+
+double ModelReader::keptApart(int64_t experts) {
+  ModelReader divided(options, context);
+  int64_t parts = 2;
+  while (experts % parts != 0)
+    ++parts;
+  divided.options.mesh.axes.push_back({"expert", parts});
+  divided.options.batch = divided.options.leastBatch();
+  llvm::raw_null_ostream log;
+  llvm::Expected<OwningOpRef<ModuleOp>> loaded = loadModel(divided.options, context, log);
+  if (!loaded) {
+    llvm::consumeError(loaded.takeError());
+    return 0;
+  }
+  divided.model = std::move(*loaded);
+  OwningOpRef<ModuleOp> step = divided.runPasses("train-build-optimizer", 1);
+  auto whole = step ? (*step).lookupSymbol<func::FuncOp>("step") : func::FuncOp();
+  return whole ? keptBytes(whole.getBody().front()) / double(divided.options.batch) : 0;
+}
+
 llvm::Expected<ModelFacts> ModelReader::read() {
   std::string notes;
   llvm::raw_string_ostream log(notes);
@@ -145,6 +176,8 @@ llvm::Expected<ModelFacts> ModelReader::read() {
     if (auto whole = (*step).lookupSymbol<func::FuncOp>("step")) {
       facts.backward = ofSequence(workOf(whole.getBody().front()));
       facts.backward.add(facts.forward, -1);
+      facts.kept = keptBytes(whole.getBody().front()) / double(options.batch);
+      facts.keptApart = facts.experts > 1 ? keptApart(facts.experts) : facts.kept;
       countTrained(*step, facts);
     }
   return facts;

@@ -42,6 +42,9 @@ struct ModelFacts {
   double trained = 0, trainedExperts = 0;      ///< of these, what steps change
   int64_t experts = 0;                         ///< of a layer; 0: none
   Work forward, backward;                      ///< the backward without activation checkpointing
+  /// Bytes that the layers keep of a sequence for the backward, without activation checkpointing, and where
+  /// experts are divided: then the backward receives their rows again.
+  double kept = 0, keptApart = 0;
   double largestCall = 0; ///< FLOPs of the head, or of all products of a layer, experts' too
   /// By their number, how the compiler cuts the layers into chunks; empty: it refuses to.
   std::map<int64_t, std::vector<Chunk>> cuts;
@@ -61,6 +64,8 @@ public:
 private:
   /// What a sequence has of what a batch has.
   Work ofSequence(const Work &work) const;
+  /// What layers keep of a sequence where so many experts are divided; 0: not known.
+  double keptApart(int64_t experts);
   /// The model after the passes from the first to `last`; null if they refuse it.
   mlir::OwningOpRef<mlir::ModuleOp> runPasses(llvm::StringRef last, int64_t chunks);
 

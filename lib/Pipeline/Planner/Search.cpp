@@ -27,6 +27,7 @@ struct Entry {
   std::optional<double> seconds; ///< at least, by the walk through the schedule
   double bytes = 0;              ///< at least
   double order = 0;              ///< the lower the sooner it is compiled
+  bool isTried = false; ///< with the most activation checkpointing alone
   bool isDone = false;
 };
 
@@ -68,12 +69,16 @@ private:
   }
   /// Calls `compile` for each of `round`, several at once, and keeps what they return.
   void compileRound(llvm::ArrayRef<Entry *> round,
-                    llvm::function_ref<std::vector<Candidate>(const Layout &)> compile);
+                    llvm::function_ref<std::vector<Candidate>(const Layout &)> compile, bool promising = false);
   /// Compiles those that are not hopeless when their round comes, and with `promising` only those
   /// that are expected to be faster than the best. Whether all had their turn.
   bool evaluate(llvm::ArrayRef<Entry *> wanted, bool promising);
-  /// A layout and, where it does not fit, the same with more activation checkpointing.
-  std::vector<Candidate> tryLayout(const Layout &layout);
+  /// A layout and, where it does not fit, the same with more activation checkpointing. One that is not expected
+  /// to fit is tried with the most of it at first, with `promising`.
+  std::vector<Candidate> tryLayout(const Layout &layout, bool promising);
+  bool isTriedOnly(const Layout &layout, bool promising) const {
+    return promising && !problem.isKept("remat") && bounds.expectsCheckpointing(layout);
+  }
   /// Whether the time ended before the most activation checkpointing was tried of a layout that does
   /// not fit with less.
   bool isUnfinished(const std::vector<Candidate> &tried) const {
@@ -123,7 +128,12 @@ void Searcher::keep(Candidate candidate) {
   done[candidate.layout.str()] = std::move(candidate);
 }
 
-std::vector<Candidate> Searcher::tryLayout(const Layout &layout) {
+std::vector<Candidate> Searcher::tryLayout(const Layout &layout, bool promising) {
+  if (isTriedOnly(layout, promising)) {
+    Layout most = layout;
+    most.remat = "full";
+    return {compileLayout(problem, most)};
+  }
   std::vector<Candidate> tried{compileLayout(problem, layout)};
   if (problem.isKept("remat"))
     return tried;
@@ -143,7 +153,7 @@ std::vector<Candidate> Searcher::tryLayout(const Layout &layout) {
 }
 
 void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
-                            llvm::function_ref<std::vector<Candidate>(const Layout &)> compile) {
+                            llvm::function_ref<std::vector<Candidate>(const Layout &)> compile, bool promising) {
   std::vector<std::vector<Candidate>> results(round.size());
   forEachAtOnce(round.size(), limits.threads, [&](size_t i) {
     if (isOver())
@@ -152,7 +162,9 @@ void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
       results[i] = compile(round[i]->layout);
   });
   for (auto [entry, result] : llvm::zip(round, results)) {
-    entry->isDone |= !result.empty() && !isUnfinished(result);
+    bool isTriedOnly = this->isTriedOnly(entry->layout, promising);
+    entry->isTried |= !result.empty() && isTriedOnly;
+    entry->isDone |= !result.empty() && !isTriedOnly && !isUnfinished(result);
     compiled += int64_t(result.size());
     for (Candidate &candidate : result) {
       candidate.leastSeconds = leastSeconds(*entry);
@@ -177,12 +189,12 @@ bool Searcher::evaluate(llvm::ArrayRef<Entry *> wanted, bool promising) {
     for (; at < wanted.size() && round.size() < sizeOfRound(); ++at) {
       Entry *entry = wanted[at];
       bool isIn = llvm::is_contained(round, entry);
-      if (entry->isDone || isIn || isHopeless(*entry) ||
+      if (entry->isDone || (promising && entry->isTried) || isIn || isHopeless(*entry) ||
           (promising && bounds.expectedSeconds(entry->layout, computing) > best))
         continue;
       round.push_back(entry);
     }
-    compileRound(round, [&](const Layout &layout) { return tryLayout(layout); });
+    compileRound(round, [&](const Layout &layout) { return tryLayout(layout, promising); }, promising);
   }
   return true;
 }
@@ -324,10 +336,10 @@ Found Searcher::run() {
     entry.layout = layout;
     entry.quick = bounds.quickSeconds(layout);
     entry.bytes = bounds.bytes(layout);
-    // Compiling takes as long as there are tasks: those of few tasks show first whether a mesh is
+    // Compiling takes as long as there are programs and tasks: those of few show first whether a mesh is
     // worth it.
-    double tasks = layout.pipe == 1 ? 0 : double(layout.chunks() * layout.microbatches);
-    entry.order = bounds.expectedSeconds(layout, bounds.computing(layout)) * (1 + tasks / 8192);
+    double chunks = layout.pipe == 1 ? 0 : double(layout.chunks()), tasks = chunks * double(layout.microbatches);
+    entry.order = bounds.expectedSeconds(layout, bounds.computing(layout)) * (1 + chunks / 128 + tasks / 8192);
   }
   llvm::stable_sort(space, [](const Entry &a, const Entry &b) { return a.order < b.order; });
   searchFirst();

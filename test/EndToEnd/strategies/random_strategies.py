@@ -55,7 +55,7 @@ DOCUMENTED = {
     "`--optimizer adamw-8bit` on a mesh that divides a row's several blocks": "states of 8 bits.* would (cut|be padded)",
     "with `--cuts` that leave the last chunk the head alone": "has none that can wait, as where it has the head alone",
     "`--offload parameters` of a model without repeated layers": "no layer has parameters that could be offloaded",
-    "padding sequences, layers, or an index inside a dimension": "padding",
+    "padding sequences, layers, or an index inside a dimension": "padding|cannot be padded",
 }
 # The largest relative differences of a precision: of losses, of norms of gradients; and the most by which rounding to it
 # changes a number, half a unit in its last place. Less would change no weight that is stored in the type.
