@@ -720,7 +720,7 @@ static Value buildStack(ModelGraph &g, const Model &m, Value &table, Value ids, 
     own.inner = kind.inner ? kind.inner : m.inner;
     if (kind.headDim)
       own.headDim = own.valueDim = kind.headDim;
-    own.experts.gate.limit = kind.limit ? kind.limit : m.experts.gate.limit;
+    own.experts = m.expertsOf(kind);
     own.gate.limit = kind.mlpLimit ? kind.mlpLimit : m.gate.limit;
     if (kind.table >= 0)
       own.turned = m.tables[size_t(kind.table)].turned;

@@ -172,6 +172,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.add(f.experts.inner);
     experts.add(f.experts.sharedInner);
     experts.add(f.experts.sharedCount);
+    experts.add(f.experts.residual);
     experts.add(f.experts.groups);
     experts.add(f.experts.chosenGroups);
     experts.addName(f.experts.method.name);

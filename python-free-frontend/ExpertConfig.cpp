@@ -24,17 +24,13 @@ struct ExpertReader {
       config.alias(key.name, key.alias);
     return key.name.empty() ? key.otherwise : config.count(key.name, key.otherwise);
   }
-  /// That of all layers, of which each may have one in a list.
-  int64_t countOfLayers(const Key<int64_t> &key) {
-    const llvm::json::Value *value = config.json(key.name);
-    const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
-    if (!list)
-      return count(key);
-    int64_t first = list->empty() ? 0 : list->front().getAsInteger().value_or(0);
-    if (!llvm::all_of(*list, [&](const llvm::json::Value &one) { return one.getAsInteger() == first; }) || first < 1)
-      config.error(key.name) << "\"" << key.name << "\" must be a whole number, or a list of one number for all layers";
-    return first;
+  /// Whether `key` lists a number for each layer.
+  bool lists(const Key<int64_t> &key) {
+    const llvm::json::Value *value = key.name.empty() ? nullptr : config.json(key.name);
+    return value && value->getAsArray();
   }
+  /// The numbers of a list, of which each layer that `sparse` marks has one, and other layers have 0.
+  std::vector<int64_t> numbersOfLayers(const Key<int64_t> &key, const std::vector<bool> &sparse);
   int64_t size(const Key<std::optional<int64_t>> &key, int64_t otherwise) {
     if (!key.alias.empty())
       config.alias(key.name, key.alias);
@@ -49,11 +45,39 @@ struct ExpertReader {
 
   /// Which of the `listed` layers that lists are about have experts.
   std::vector<bool> layers(int64_t listed, int64_t experts);
-  ExpertSizes sizes(int64_t experts, const Model &m, const ModelOptions &options);
+  ExpertSizes sizes(int64_t experts, int64_t chosen, const Model &m, const ModelOptions &options);
   void readGroups(ExpertSizes &sizes);
   void check(const ExpertSizes &sizes, const ModelOptions &options);
 };
 } // namespace
+
+std::vector<int64_t> ExpertReader::numbersOfLayers(const Key<int64_t> &key, const std::vector<bool> &sparse) {
+  std::vector<int64_t> list = config.counts(key.name).value_or(std::vector<int64_t>());
+  size_t layers = sparse.size(), some = size_t(llvm::count(sparse, true));
+  if (names.listsSparse && list.size() == 1)
+    list.assign(some, list.front());
+  std::vector<int64_t> numbers(layers);
+  if (config.failed())
+    return numbers;
+  if (names.listsSparse && list.size() != some) {
+    config.error(key.name) << "\"" << key.name << "\" lists " << list.size() << " layers, but " << some
+                           << " layers have experts; it lists these alone, or one number for all of them";
+    return numbers;
+  }
+  if (!names.listsSparse && !fitsLayers(config, family, key.name, list.size(), int64_t(layers)))
+    return numbers;
+  auto next = list.begin();
+  for (size_t i = 0; i < layers; ++i) {
+    int64_t number = names.listsSparse ? (sparse[i] ? *next++ : 0) : list[i];
+    if (!sparse[i])
+      continue;
+    numbers[i] = number;
+    if (number < 1 && !config.failed())
+      config.error(key.name) << "\"" << key.name << "\" lists " << number << " for layer " << i
+                             << ", which has experts; numbers of such layers are 1 or more";
+  }
+  return numbers;
+}
 
 std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
   int64_t first = count(names.denseFirst), every = 1;
@@ -64,7 +88,8 @@ std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
       for (int64_t i = 0; i < listed; ++i)
         sparse[i] = llvm::is_contained(*list, i);
       return sparse;
-    }
+    } else if (names.needsSparse && !config.failed())
+      config.error(names.sparse) << "\"" << names.sparse << "\" must list the layers that have experts, from 0";
   if (!names.marks.empty())
     if (auto list = config.counts(names.marks); list && fitsLayers(config, family, names.marks, list->size(), listed)) {
       for (int64_t i = 0; i < listed; ++i)
@@ -117,13 +142,13 @@ void ExpertReader::readGroups(ExpertSizes &sizes) {
   sizes.chosenGroups = chosen;
 }
 
-ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOptions &options) {
+ExpertSizes ExpertReader::sizes(int64_t experts, int64_t chosen, const Model &m, const ModelOptions &options) {
   auto proportional = [&](const Key<std::optional<int64_t>> &key, int64_t size) {
     return inProportion(config, key.name, size, m.listedHidden, options);
   };
   ExpertSizes sizes;
   sizes.count = experts;
-  sizes.chosen = countOfLayers(names.chosen);
+  sizes.chosen = chosen;
   // That of the MLP is in proportion already; 0 says that there is none of its own.
   sizes.inner = size(names.inner, 0);
   sizes.inner = sizes.inner ? proportional(names.inner, sizes.inner) : m.inner;
@@ -131,6 +156,9 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
                                           : size(names.sharedInner, 0);
   sizes.sharedInner = proportional(names.sharedInner, sizes.sharedInner);
   sizes.sharedInner += sizes.inner * count(names.sharedCount);
+  sizes.residual = flag(names.residual);
+  if (sizes.residual)
+    sizes.sharedInner = sizes.inner;
   sizes.normalized = flag(names.normalized);
   if (const llvm::json::Value *order = names.normOrder.empty() ? nullptr : config.json(names.normOrder)) {
     sizes.normalized = !order->getAsNull();
@@ -143,9 +171,6 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
     sizes.leastSum = config.positive(names.leastSum.name, names.leastSum.otherwise);
   if (!names.jitter.name.empty())
     sizes.jitter = config.positive(names.jitter.name, names.jitter.otherwise);
-  if (!names.jitter.name.empty() && sizes.chosen != 2)
-    config.error(names.chosen.name) << names.chosen.name << " is " << sizes.chosen
-                                    << ", but routers of this family choose 2 experts";
   if (!names.factor.name.empty())
     sizes.factor = config.optionalPositive(names.factor.name, names.factor.otherwise).value_or(1);
   if (!names.limit.name.empty())
@@ -174,6 +199,8 @@ ExpertSizes ExpertReader::sizes(int64_t experts, const Model &m, const ModelOpti
     sizes.balance = options.auxLossFactor.value_or(factor);
   if (options.auxLoss != AuxLoss::config)
     sizes.balanceKind = options.auxLoss;
+  else if (names.balanceOfLayers)
+    sizes.balanceKind = chosen == 2 ? AuxLoss::gshard : AuxLoss::switchLoss;
   sizes.scope = options.auxLoss == AuxLoss::sequence ? AuxScope::sequence : options.auxScope;
   sizes.counted = options.microbatches > 1 && sizes.scope == AuxScope::batch;
   sizes.zLoss = options.zLoss.value_or(0);
@@ -192,6 +219,9 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
   if (sizes.chosen < 1)
     config.error(names.chosen.name)
         << names.chosen.name << " must say how many experts a token chooses, at least 1";
+  else if (!names.jitter.name.empty() && sizes.chosen != 2)
+    config.error(names.chosen.name) << names.chosen.name << " is " << sizes.chosen
+                                    << ", but routers of this family choose 2 experts";
   else if (sizes.count % sizes.groups)
     config.error(names.groups.name) << sizes.groups << " groups do not divide " << sizes.count
                                     << " experts (" << names.count.name << ") into equal parts";
@@ -286,13 +316,43 @@ static void checkFlags(Config &config, const Model &m, const ModelOptions &optio
                                                     : "add --aux-loss hf");
 }
 
+ExpertSizes Model::expertsOf(const LayerKind &kind) const {
+  ExpertSizes own = experts;
+  own.count = kind.experts ? kind.experts : experts.count;
+  own.chosen = kind.chosen ? kind.chosen : experts.chosen;
+  own.normalized = experts.normalized && !(family.experts.normalizesSeveral && own.chosen == 1);
+  own.gate.limit = kind.limit ? kind.limit : experts.gate.limit;
+  own.balanceShare = double(own.all()) * experts.counting() / (own.counting() * double(experts.all()));
+  return own;
+}
+
+/// Refuses losses that have no meaning where layers differ in their experts.
+static void checkMixed(Config &config, const Model &m, const ModelOptions &options) {
+  const Experts &names = m.family.experts;
+  bool counts = false, chosen = false;
+  for (const LayerKind &kind : m.kinds) {
+    counts |= kind.experts != 0;
+    chosen |= kind.chosen != 0;
+  }
+  if (config.failed() || m.experts.balance == 0)
+    return;
+  if (counts && m.experts.balanceKind == AuxLoss::hf)
+    config.error(names.count.name)
+        << "\"" << names.count.name << "\": layers have different numbers of experts, and the load-balancing loss of transformers is of "
+        << "the tokens of all layers together; use --aux-loss switch, gshard or sequence, which are of each layer, or --aux-loss none";
+  else if (chosen && names.balanceOfLayers && options.auxLoss == AuxLoss::config)
+    config.error(names.chosen.name)
+        << "\"" << names.chosen.name << "\": layers choose different numbers of experts, by which this family's load-balancing loss is "
+        << "another one; use --aux-loss switch, gshard, sequence or none";
+}
+
 void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
                                        const ModelOptions &options) {
   const Experts &names = m.family.experts;
   if (!names.any())
     return checkFlags(config, m, options);
   if (!names.used.name.empty() && !config.flag(names.used.name, names.used.otherwise)) {
-    for (StringRef key : {names.count.name, names.chosen.name, names.inner.name})
+    for (StringRef key : {names.count.name, names.chosen.name, names.inner.name, names.sparse, names.residual.name, names.balance.name})
       config.ignore(key);
     return checkFlags(config, m, options);
   }
@@ -302,9 +362,11 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
     config.alias(names.chosen.name, names.chosen.alias);
   ExpertReader reader{config, m.family};
   // Where a list may leave layers without experts, none at all is another way to say so.
-  int64_t experts = names.dense.empty() && !names.mayLack ? config.size(names.count.name, names.count.otherwise)
-                                        : reader.count(names.count);
-  if (names.oneIsNone && experts == 1)
+  bool countsListed = reader.lists(names.count), chosenListed = reader.lists(names.chosen);
+  int64_t experts = countsListed ? 1
+                    : names.dense.empty() && !names.mayLack ? config.size(names.count.name, names.count.otherwise)
+                                                            : reader.count(names.count);
+  if (names.oneIsNone && experts == 1 && !countsListed)
     experts = 0;
   std::vector<bool> sparse = reader.layers(listed, experts);
   for (int64_t i = 0; i < m.layers; ++i)
@@ -331,10 +393,24 @@ void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
     if (auto inner = config.optionalSize(names.denseInner.name, names.denseInner.otherwise))
       for (LayerKind &kind : m.kinds)
         kind.inner = kind.sparse ? 0 : inProportion(config, names.denseInner.name, *inner, m.listedHidden, options);
-  m.experts = reader.sizes(experts, m, options);
-  if (!config.failed() && llvm::is_contained(sparse, true))
-    reader.check(m.experts, options);
-  else
+  auto numbers = [&](const Key<int64_t> &key, bool isList, int64_t otherwise) {
+    return isList ? reader.numbersOfLayers(key, sparse) : std::vector<int64_t>(size_t(listed), otherwise);
+  };
+  std::vector<int64_t> counts = numbers(names.count, countsListed, experts);
+  std::vector<int64_t> chosen = numbers(names.chosen, chosenListed, chosenListed ? 0 : reader.count(names.chosen));
+  m.experts = reader.sizes(*llvm::max_element(counts), *llvm::max_element(chosen), m, options);
+  for (int64_t i = 0; i < m.layers; ++i) {
+    LayerKind &kind = m.kinds[size_t(i)];
+    int64_t count = counts[size_t(i % listed)], ofToken = chosen[size_t(i % listed)];
+    kind.experts = kind.sparse && count != m.experts.count ? count : 0;
+    kind.chosen = kind.sparse && ofToken != m.experts.chosen ? ofToken : 0;
+  }
+  if (!config.failed() && llvm::is_contained(sparse, true)) {
+    for (const LayerKind &kind : m.kinds)
+      if (kind.sparse && !config.failed())
+        reader.check(m.expertsOf(kind), options);
+    checkMixed(config, m, options);
+  } else
     m.experts.balance = 0;
   checkFlags(config, m, options);
 }

@@ -81,6 +81,8 @@ struct ExpertBuilder {
                int64_t slotsOfPart);
   /// The MLP beside the experts.
   Value shared(Value h);
+  /// `experts` and `mlp` in the shares that a token's h says.
+  Value combine(Value h, Value experts, Value mlp);
   Value build(Value h, Value routed);
 };
 } // namespace
@@ -260,7 +262,7 @@ void ExpertBuilder::balance(Value scores, Value mask) {
   if (e.counted)
     choices = make<BatchSumOp>(choices);
   SmallVector<int64_t, 2> all = apart ? both : SmallVector<int64_t, 2>{0};
-  g.addToSum(0, make<ReduceOp>(ReduceKind::Sum, g.mul(scores, choices), all));
+  g.addToSum(0, g.scale(make<ReduceOp>(ReduceKind::Sum, g.mul(scores, choices), all), e.balanceShare));
 }
 
 /// ceil(multiple * amount / parts), but `most` if that is less. It is exact for the decimal that somebody
@@ -371,7 +373,9 @@ Value ExpertBuilder::build(Value h, Value routed) {
                      : products(h, ofChoice, all, experts);
   if (ofIdentities)
     result = g.add(result, g.mul(h, ofIdentities));
-  if (e.sharedInner)
+  if (e.residual)
+    result = combine(h, result, shared(h));
+  else if (e.sharedInner)
     result = g.scale(g.add(result, shared(h)), e.averaged ? 0.5 : 1);
   if (names.postNorm.empty())
     return result;
@@ -505,6 +509,18 @@ Value ExpertBuilder::shared(Value h) {
   return g.mul(y, repeat(g.reshape(open, {b, s}), {b, s, m.hidden}, 2));
 }
 
+Value ExpertBuilder::combine(Value h, Value experts, Value mlp) {
+  StringRef name = m.family.experts.coefficient;
+  g.part(name);
+  std::string weight = (name + ".weight").str(), bias = (name + ".bias").str();
+  Value shares = g.linear(h, g.weight({weight, {2, m.hidden}, m.std}), g.weight({bias, {2}}));
+  shares = make<SoftmaxOp>(shares);
+  auto take = [&](int64_t i, Value of) {
+    return g.mul(of, repeat(g.reshape(g.slice(shares, 2, i, 1), {b, s}), {b, s, m.hidden}, 2));
+  };
+  return g.add(take(0, experts), take(1, mlp));
+}
+
 Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t rows,
                                          int64_t sequence, Value h, Value routed) {
   return ExpertBuilder{g, m, rows, sequence}.build(h, routed ? routed : h);
@@ -536,8 +552,7 @@ Value meshwright::frontend::routerLoss(ModelGraph &g, const Model &m, ArrayRef<V
     double rows = double(g.tokensOfBatch() / g.sequence);
     double parts = apart ? rows : m.experts.counted ? 1 : rows / double(g.rows);
     double tokens = double(g.tokensOfBatch()) / parts;
-    bool firstAlone = m.experts.balanceKind == AuxLoss::gshard;
-    double choices = tokens * (firstAlone ? 1 : double(m.experts.chosen));
+    double choices = tokens * m.experts.counting();
     Value product = sums[0];
     if (hf) {
       // Of all layers together; a token counts as one, however many experts it has chosen.

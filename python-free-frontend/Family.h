@@ -92,10 +92,12 @@ struct Experts {
   /// They are beside the MLP, not in place of it: they read the stream under a norm of their own, and what both
   /// give is normalized before it is added. Routers read the stream.
   bool beside = false;
-  Key<int64_t> count = {};      ///< of experts; without a name: some
+  Key<int64_t> count = {};      ///< of experts, which a list may say of each layer; without a name: some
+  bool listsSparse = false;     ///< such a list is of layers that have some alone
   Key<int64_t> denseFirst = {}; ///< first layers that have none
   StringRef dense = {};         ///< the key that lists layers that have none
   StringRef sparse = {};        ///< the key that lists those that have some, if it is there
+  bool needsSparse = false;     ///< it must be there
   StringRef kinds = {};         ///< the key that lists "dense" or "sparse" for each layer, if it is there
   StringRef marks = {};         ///< or the key that lists 1 or 0 for each layer
   Key<int64_t> every = {};      ///< those that are no multiple of this, from 1, have none
@@ -103,10 +105,11 @@ struct Experts {
   bool oneIsNone = false;       ///< a count of 1 says that layers have an MLP
   Key<int64_t> last = {};       ///< those after this have none; -1: all may have some
 
-  Key<int64_t> chosen = {}; ///< experts of a token; without a name the family has no experts
+  Key<int64_t> chosen = {}; ///< experts of a token, which a list may say of each layer; without a name the family has no experts
   Key<std::optional<int64_t>> inner = {}; ///< absent: that of the MLP
   Key<std::optional<int64_t>> denseInner = {}; ///< of the MLP of layers that have none; absent: that of others
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
+  bool normalizesSeveral = false; ///< where a token has one expert, its weight is the score
   /// Or the key of the order of the norm that the weights of a token's experts are divided by: 1, or null for none.
   StringRef normOrder = {};
   Key<double> leastSum = {}; ///< of what scores are divided by for that; without a name: any
@@ -135,6 +138,7 @@ struct Experts {
   /// Whether routers are part of the loss, and how much.
   Key<bool> balanced = {};
   Key<double> balance = {};
+  bool balanceOfLayers = false; ///< each layer has a loss of its own: of first choices where tokens have two experts
   Key<std::optional<int64_t>> sharedInner = {}; ///< of an MLP beside the experts
   bool sharedMayLack = false;                   ///< a size of 0 says that there is none
   Key<int64_t> sharedCount = {};                ///< or how many times that of an expert
@@ -147,6 +151,10 @@ struct Experts {
   StringRef gate = "mlp.experts.{expert}.gate_proj", up = "mlp.experts.{expert}.up_proj";
   StringRef down = "mlp.experts.{expert}.down_proj";
   StringRef shared = {}, sharedGate = {}; ///< of the MLP beside, and what it is scaled by
+  /// Residual experts (Rajbhandari et al. 2022): whether an MLP of an expert's size is beside them, and the linear layer whose
+  /// softmax says how much of the result is the experts', and how much is the MLP's.
+  Key<bool> residual = {{}, false};
+  StringRef coefficient = {};
   StringRef sharedGateUp = {}, sharedDown = {}; ///< its tensors, where one holds gate and up
   ExpertStorage storage = ExpertStorage::Apart;
   StringRef gateUp = {}, suffix = {}; ///< the tensor of both, and what follows names of tensors

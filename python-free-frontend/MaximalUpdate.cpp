@@ -38,6 +38,10 @@ void meshwright::frontend::checkBase(Config &config, const Model &model, const M
   if (f.experts.any()) {
     check(f.experts.count.name, model.experts.count, base.experts.count);
     check(f.experts.chosen.name, model.experts.chosen, base.experts.chosen);
+    for (auto [kind, its] : llvm::zip(model.kinds, base.kinds)) {
+      check(f.experts.count.name, model.expertsOf(kind).count, base.expertsOf(its).count);
+      check(f.experts.chosen.name, model.expertsOf(kind).chosen, base.expertsOf(its).chosen);
+    }
   }
   if (model.activation != base.activation && !config.failed())
     config.error(f.activation.name) << "--mup-base: the activation is \"" << base.activation

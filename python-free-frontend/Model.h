@@ -60,6 +60,7 @@ struct LayerKind {
   bool sinks = false; ///< scores have one more, of the family's tensor
   bool lastBias = false; ///< what attention gives has the bias that the last layer alone has
   bool matrixAttends = false, matrixFeeds = false; ///< a matrix is in place of attention, or of the MLP
+  int64_t experts = 0, chosen = 0; ///< of a layer with experts, and of a token, instead of the model's; 0: those
   double limit = 0, mlpLimit = 0; ///< what experts and MLPs are bounded by; 0: nothing
   bool stores = false, reuses = false; ///< keys and values that later layers use, or that an earlier one has
   bool operator==(const LayerKind &other) const {
@@ -68,13 +69,13 @@ struct LayerKind {
            skipped == other.skipped && mixer == other.mixer && feedsForward == other.feedsForward &&
            heads == other.heads && headDim == other.headDim && kvHeads == other.kvHeads && inner == other.inner &&
            lastBias == other.lastBias && matrixAttends == other.matrixAttends && matrixFeeds == other.matrixFeeds &&
-           limit == other.limit && mlpLimit == other.mlpLimit &&
+           experts == other.experts && chosen == other.chosen && limit == other.limit && mlpLimit == other.mlpLimit &&
            valuesAreKeys == other.valuesAreKeys && sinks == other.sinks && stores == other.stores && reuses == other.reuses;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
 };
 
-/// The experts of sparse layers.
+/// The experts of sparse layers: where layers differ, the most that one has.
 struct ExpertSizes {
   int64_t count = 0, chosen = 0, inner = 0, sharedInner = 0;
   int64_t identities = 0; ///< more that may be chosen, which give what they read
@@ -91,12 +92,17 @@ struct ExpertSizes {
   double factor = 1; ///< of the weights
   bool sigmoid = false;  ///< scores are sigmoids, not a softmax
   bool averaged = false; ///< with the MLP beside them
+  bool residual = false; ///< a learned coefficient combines them with the MLP beside them
   double jitter = 0; ///< of SparseMixer's routers; 0: they are others
   GateLimits gate;   ///< of their own
   double balance = 0; ///< how much of the routers' loss of the batch is in the loss
   AuxLoss balanceKind = AuxLoss::hf; ///< hf, switch, gshard or sequence
   AuxScope scope = AuxScope::batch;  ///< whose statistics it has
+  /// The factor of a layer's balance, by that of the model's sizes, which `routerLoss` multiplies the sum over layers by.
+  double balanceShare = 1;
   bool counted = false; ///< whether choices of all microbatches are counted beforehand
+  /// The choices of a token that its balance counts.
+  double counting() const { return balanceKind == AuxLoss::gshard ? 1 : double(chosen); }
   double zLoss = 0;        ///< how much of the mean of a layer's squared log-sum-exps is in the loss
   double biasRate = 0;     ///< by which a step changes the bias of choices; 0: it is a constant
   int64_t contextParts = 1, sequenceParts = 1; ///< of a sequence, as in ModelOptions
@@ -155,6 +161,8 @@ struct Model {
   int64_t startToken = 0;               ///< what precedes a target
   std::shared_ptr<const Model> source = {}; ///< the encoder; null: there is none
   ExpertSizes experts = {};
+  /// Those of layers of one kind.
+  ExpertSizes expertsOf(const LayerKind &kind) const;
 };
 
 /// Reads all keys of `config`, which has errors afterwards if they make no model.

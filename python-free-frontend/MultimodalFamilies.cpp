@@ -120,6 +120,39 @@ static Family llavaLlama(StringRef name) {
   return f;
 }
 
+/// MoE-LLaVA (Lin et al. 2024), whose MLPs are mixtures of DeepSpeed in some layers: with numbers of experts of each layer, and
+/// residual experts (Rajbhandari et al. 2022). How many tokens an expert takes is a flag here.
+static Family moeLlava(Family f, StringRef name) {
+  Family images = llavaLlama(name);
+  f.name = name;
+  f.ignored.insert(f.ignored.end(), images.ignored.begin(), images.ignored.end());
+  f.ignored.insert(f.ignored.end(), {"moe.capacity_factor", "moe.ep_size", "moe.eval_capacity_factor", "moe.min_capacity", "moe.moe_mode",
+                                     "moe.train_modules"});
+  f.judge = "a model of PyTorch in float64 (test/Golden/remote.py)";
+  f.mlpBias = {};
+  f.fixed.push_back({"mlp_bias", {"false"}, "MLPs and experts have biases"});
+  Experts &e = f.experts;
+  e.used = {"moe.moe_enable", true};
+  e.count = {"moe.num_experts", 4};
+  e.listsSparse = true;
+  e.sparse = "moe.moe_layers_idx";
+  e.needsSparse = true;
+  e.chosen = {"moe.top_k_experts", 2};
+  e.normalizesSeveral = true;
+  e.fullRouter = true;
+  e.balanced = {{}, true};
+  e.balance = {"moe.router_aux_loss_coef", 0.01};
+  e.balanceOfLayers = true;
+  e.router = "mlp.deepspeed_moe.gate.wg";
+  e.gate = "mlp.deepspeed_moe.experts.deepspeed_experts.{expert}.gate_proj";
+  e.up = "mlp.deepspeed_moe.experts.deepspeed_experts.{expert}.up_proj";
+  e.down = "mlp.deepspeed_moe.experts.deepspeed_experts.{expert}.down_proj";
+  e.residual = {"moe.use_residual", false};
+  e.coefficient = "mlp.coefficient";
+  e.shared = "mlp.mlp";
+  return f;
+}
+
 /// Phi-3 with images.
 static Family phi3v() {
   Family f = phi3();
@@ -138,6 +171,8 @@ std::vector<Family> meshwright::frontend::multimodalFamilies() {
           mllamaText(),
           llavaLlama("llava"),
           llavaLlama("llava_llama"),
+          moeLlava(llama(), "moe_llava_llama"),
+          moeLlava(mistral(), "moe_llava_mistral"),
           phi3v()};
 }
 

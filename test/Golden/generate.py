@@ -220,6 +220,10 @@ def train(model, run, data):
                 part = part + run["z_loss"] * sum(logits.logsumexp(-1).square().mean() for logits in output.router_logits)
             parts.append(part.item())
             loss = loss + part
+        elif factor := getattr(model, "remote", {}).get("moe", {}).get("router_aux_loss_coef"):
+            part = factor * sum(module.balance for module in model.modules() if isinstance(module, remote.Mixture))
+            parts.append(part.item())
+            loss = loss + part
         optimizer.zero_grad()
         loss.backward()
         for name, parameter in model.named_parameters():

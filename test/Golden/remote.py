@@ -62,7 +62,55 @@ def nemotron_nas(keys):
     return dict({"rope_theta": 500000.0, "rms_norm_eps": 1e-5}, **config, intermediate_size=4, num_key_value_heads=keys["num_attention_heads"])
 
 
-JUDGES = {family.__name__: family for family in (internlm2, exaone, xverse, qwen, chatglm, baichuan, phi3small)} | {"nemotron-nas": nemotron_nas}
+class Mixture(torch.nn.Module):
+    """DeepSpeed's mixture of experts (Rajbhandari et al. 2022) without capacities and noise; with `residual` an MLP beside the
+    experts, and a softmax of two numbers that says how much of the result is whose."""
+
+    def __init__(self, mlp, hidden, experts, chosen, residual):
+        super().__init__()
+        self.chosen = chosen
+        self.deepspeed_moe = torch.nn.Module()
+        self.deepspeed_moe.gate = torch.nn.Module()
+        self.deepspeed_moe.gate.wg = torch.nn.Linear(hidden, experts, bias=False)
+        self.deepspeed_moe.experts = torch.nn.Module()
+        self.deepspeed_moe.experts.deepspeed_experts = torch.nn.ModuleList(copy.deepcopy(mlp) for _ in range(experts))
+        if residual:
+            self.mlp, self.coefficient = mlp, torch.nn.Linear(hidden, 2)
+
+    def forward(self, x):
+        tokens = x.flatten(0, 1)
+        scores = self.deepspeed_moe.gate.wg(tokens).softmax(-1)
+        best, which = scores.topk(self.chosen, dim=-1)
+        weights = best if self.chosen == 1 else best / best.sum(-1, keepdim=True)
+        y = torch.zeros_like(tokens)
+        for number, expert in enumerate(self.deepspeed_moe.experts.deepspeed_experts):
+            rows, choices = (which == number).nonzero(as_tuple=True)
+            y = y.index_add(0, rows, expert(tokens[rows]) * weights[rows, choices, None])
+        # The loss counts first choices where there are two, and shares of all choices else.
+        counted = which[:, :1] if self.chosen == 2 else which
+        shares = torch.bincount(counted.flatten(), minlength=scores.shape[-1]).double() / counted.numel()
+        self.balance = scores.shape[-1] * (scores.mean(0) * shares).sum()
+        y = y.view_as(x)
+        if not hasattr(self, "coefficient"):
+            return y
+        shares = self.coefficient(x).softmax(-1)
+        return y * shares[..., :1] + self.mlp(x) * shares[..., 1:]
+
+
+def moe_llava_llama(keys):
+    return llama_like(keys, moe=None)
+
+
+def patch_moe_llava(model, keys):
+    moe = keys["moe"]
+    layers = moe["moe_layers_idx"]
+    counts = moe["num_experts"] * len(layers) if len(moe["num_experts"]) == 1 else moe["num_experts"]
+    for number, experts in zip(layers, counts, strict=True):
+        layer = model.model.layers[number]
+        layer.mlp = Mixture(layer.mlp, model.config.hidden_size, experts, moe["top_k_experts"], moe["use_residual"])
+
+
+JUDGES = {family.__name__: family for family in (internlm2, exaone, xverse, qwen, chatglm, baichuan, phi3small, moe_llava_llama)} | {"nemotron-nas": nemotron_nas}
 
 
 def judge_of(keys):
@@ -160,6 +208,8 @@ def patch(model, keys):
         patch_phi3small(model, keys)
     if keys["model_type"] == "nemotron-nas":
         patch_nemotron_nas(model, keys)
+    if keys["model_type"] == "moe_llava_llama":
+        patch_moe_llava(model, keys)
     if "z_loss_weight" in keys:
         head = model.lm_head
         head.forward = lambda x: torch.nn.functional.linear(x, torch.nn.functional.normalize(head.weight))
@@ -191,6 +241,7 @@ NAMES = {
     "baichuan": {"self_attn.qkv": "self_attn.W_pack"},
     "phi3small": {"self_attn.qkv": "self_attn.query_key_value", "self_attn.o_proj": "self_attn.dense", "model.norm": "model.final_layernorm"},
     "nemotron-nas": {},
+    "moe_llava_llama": {},
 }
 
 

@@ -1,4 +1,5 @@
 """Random small configurations of every family: other sizes, options and layers in each."""
+import math
 
 FLAG = [True, False]
 WIDER = [13, 32, 50]
@@ -491,7 +492,16 @@ def hunyuan(d):
 def hunyuan_moe(d):
     sizes = experts(d, "intermediate_size", normalized=False)
     topk = sizes.pop("num_experts_per_tok")
-    return dict(hunyuan(d), **sizes) | {"moe_topk": d.pick([topk, [topk] * d.layers])}
+    return dict(hunyuan(d), **sizes) | {"moe_topk": d.pick([topk, [d.pick(range(1, sizes["num_experts"] + 1)) for _ in range(d.layers)]])}
+
+
+def moe_llava(d):
+    layers = sorted({d.pick(range(d.layers)) for _ in range(d.layers)})
+    each = d.pick([2, 3, 4, 8])
+    counts = d.pick([[each], [each * d.pick([1, 2]) for _ in layers]])
+    moe = {"moe_enable": True, "moe_mode": "custom", "moe_layers_idx": layers, "num_experts": counts, "top_k_experts": d.pick([1, 2]),
+           "use_residual": d.pick(FLAG), "router_aux_loss_coef": 0.0}
+    return dict(plain(d), moe=moe)
 
 
 def deepseek_v32(d):
@@ -940,7 +950,7 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3,
             "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss, "granitemoe": granitemoe, "granitemoeshared": granitemoeshared,
             "llama4_text": llama4_text, "ernie4_5_moe": ernie4_5_moe, "minimax_m2": minimax_m2, "apertus": apertus,
-            "ministral3": ministral3, "hunyuan_v1_dense": hunyuan, "hunyuan_v1_moe": hunyuan_moe, "deepseek_v32": deepseek_v32,
+            "ministral3": ministral3, "hunyuan_v1_dense": hunyuan, "hunyuan_v1_moe": hunyuan_moe, "moe_llava_llama": moe_llava, "deepseek_v32": deepseek_v32,
             "glm_moe_dsa": glm_moe_dsa, "openai-gpt": openai_gpt, "cwm": cwm, "internlm3": internlm3, "iquestcoder": llama, "jais2": jais2,
             "hyperclovax": hyperclovax, "flex_olmo": flex_olmo, "mellum": mellum, "dots1": dots1, "exaone_moe": exaone_moe,
             "solar_open": solar_open, "glm4_moe_lite": glm4_moe_lite, "youtu": youtu, "hy_v3": hy_v3,
@@ -958,7 +968,7 @@ RECURRENT = {"mamba2": mamba2, "granitemoehybrid": granitemoehybrid, "nemotron_h
 APART = {"gemma4_text": gemma4}
 # Not drawn, but golden models: text parts of larger models, families that transformers lacks or trains by chance, and olmo_hybrid,
 # whose small models turn roundings to 32 bits into the fourth digit of a gradient's norm.
-UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "nemotron-nas", "phi3small", "step3p5", "llava", "llava_llama", "mimo", "mllama_text_model", "olmo_hybrid", "phi3_v", "phimoe", "qwen",
+UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "nemotron-nas", "phi3small", "step3p5", "llava", "llava_llama", "mimo", "moe_llava_mistral", "mllama_text_model", "olmo_hybrid", "phi3_v", "phimoe", "qwen",
            "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_5_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
 # Of a source and a target.
 PAIRED = {"t5": t5, "mt5": t5, "umt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart,
@@ -993,6 +1003,8 @@ def layers_of(config):
 def experts_of(config):
     keys = "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"
     config = config | config.get("ffn_config", {})
+    if "moe" in config:  # Of which a mesh axis divides the number in each layer.
+        return math.gcd(*config["moe"]["num_experts"])
     return next((config[key] for key in keys if config.get(key)), 0)
 
 

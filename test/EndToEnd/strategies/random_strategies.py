@@ -140,6 +140,8 @@ def random_model(d):
         d["aux-loss"] = d["aux-loss-coef"] = d["aux-scope"] = d["aux-counting-pass"] = None
     elif (config["model_type"] in SIGMOIDS or config.get("expert_selection_fn") == "sigmoid") and d.is_set("aux-loss", "hf", "switch", "gshard"):
         d["aux-loss"], d["aux-scope"], d["aux-counting-pass"] = "sequence", None, None
+    elif len(set(config.get("moe", {}).get("num_experts", []))) > 1 and d.is_set("aux-loss", "hf"):
+        d["aux-loss"] = "switch"  # That of transformers is of all layers together.
     return config
 
 
