@@ -9,6 +9,7 @@ config.name = "meshwright"
 config.test_format = lit.formats.ShTest(not os.environ.get("LIT_USE_EXTERNAL_SHELL"))
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs"]
+# Long tests begin first, so that none runs alone at the end: .lit_test_times.txt beside this has the seconds of a tree that was never tested.
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.meshwright_build, "test")
 config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))

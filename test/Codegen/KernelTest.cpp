@@ -71,7 +71,12 @@ TEST_P(Kernel, AgreesWithReference) {
     }
 }
 
-TEST_P(Kernel, LongRows) { check(GetParam(), {2, 3, GetParam().even ? 50258 : 50257}, 0); }
+TEST_P(Kernel, LongRows) {
+  const Case &c = GetParam();
+  // Tables of so long rows would take half a GiB.
+  bool isTable = llvm::StringRef(c.name).contains("large_table");
+  check(c, {2, 3, isTable ? 5003 : c.even ? 50258 : 50257}, 0);
+}
 
 TEST_P(Kernel, OlderProcessors) {
   for (llvm::StringRef cpu : {"x86-64-v3", "x86-64"})

@@ -114,9 +114,11 @@ TEST_P(GPUKernel, AgreesWithReference) {
 
 /// Rows that do not fit into the registers of a block.
 TEST_P(GPUKernel, LongRows) {
-  bool even = GetParam().even;
-  check(GetParam(), {2, 3, even ? 10002 : 10001}, 0);
-  check(GetParam(), {1, 3, 20480}, 2);
+  const Case &c = GetParam();
+  check(c, {2, 3, c.even ? 10002 : 10001}, 0);
+  // Tables of longer rows would take half a GiB.
+  if (!StringRef(c.name).contains("large_table"))
+    check(c, {1, 3, 20480}, 2);
 }
 
 static const codegen::LoopNest *reducing(const codegen::KernelLoops &kernelLoops) {

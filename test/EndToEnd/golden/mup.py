@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """muP: nothing at the base; wider models begin and step as the rules say, which are written again here by the shapes of files; and
-losses are the same on every mesh: mup.py GOLDEN WORK STRATEGY...
+losses are the same on every mesh: mup.py GOLDEN WORK STRATEGY... [--all]
 
-GOLDEN is the folder of a small GPT-2, `gpt2-tiny`, beside which are other models.
+GOLDEN is the folder of a small GPT-2, `gpt2-tiny`, beside which are other models. Without --all each model has one optimizer of each
+kind, and not the same one.
 """
 import json
 import math
@@ -17,7 +18,8 @@ from harness import INPUTS, Golden, call, changed, check, compile, distance, fre
 
 goldens = [Golden(pathlib.Path(sys.argv[1]).parent / name) for name in ("gpt2-tiny", "llama-tiny")]
 fresh(sys.argv[2])
-strategies = sys.argv[3:]
+everything = "--all" in sys.argv
+strategies = [word for word in sys.argv[3:] if word != "--all"]
 HIDDEN, HEADS, INNER = (("n_embd", "hidden_size"), ("n_head", "num_attention_heads", "num_key_value_heads"), ("intermediate_size",))
 
 
@@ -60,6 +62,11 @@ def deviation(values):
     return math.sqrt(sum((value - mean)**2 for value in values) / len(values))
 
 
+def sample(rows):
+    """Those that the model has."""
+    return rows if everything else rows[goldens.index(golden)::len(goldens)]
+
+
 for golden in goldens:
     size = golden.size
     # At the base: the plan and the bits.
@@ -72,7 +79,7 @@ for golden in goldens:
 
     # Initial weights; rates by Lion, whose steps have the size of the rate, and by SGD against parameter groups that undo them.
     wide = widened(golden.config, 2, 3)
-    for optimizer, rate in (("lion", lambda fan_in, fan_out: 1 / fan_in), ("sgd", lambda fan_in, fan_out: fan_out / fan_in)):
+    for optimizer, rate in sample((("lion", lambda fan_in, fan_out: 1 / fan_in), ("sgd", lambda fan_in, fan_out: fan_out / fan_in))):
         compile(golden.config, "base", optimizer=optimizer, **size)
         said = compile(wide, "wide", optimizer=optimizer, mup_base=golden.config, **size)
         check("note: --mup-base multiplies logits by 0.5, which config.json does not say" in said, said)
@@ -95,7 +102,7 @@ for golden in goldens:
 
     # All meshes, from initial weights of their own.
     # With a larger eps Adam does not make whole steps of gradients that are but rounding errors.
-    for optimizer, more in (("adamw", {"lr": 1e-3, "eps": 1e-4}), ("sgd-momentum", {"lr": 0.01})):
+    for optimizer, more in sample((("adamw", {"lr": 1e-3, "eps": 1e-4}), ("sgd-momentum", {"lr": 0.01}))):
         options = dict(size, optimizer=optimizer, mup_base=golden.config)
         run = dict(golden.data, steps=4, weight_decay=0.1, **more)
         want = interpreted(wide, options, run)

@@ -1,9 +1,10 @@
 """Dumps a step of executables on several meshes, replays it, and finds the one value that is then changed in the dump.
 
-usage: replay.py CONFIG BIASED SINKS CORPUS DIR SPARSE...
+usage: replay.py CONFIG BIASED SINKS CORPUS DIR SPARSE... [--all]
 
 BIASED is a model whose keys have a bias, the gradient of which cancels between devices that hold parts of a sequence;
-SINKS is one whose attention has sinks: a kernel rounds their gradients between numbers in f32; SPARSE models have experts, which must be chosen alike in every precision."""
+SINKS is one whose attention has sinks: a kernel rounds their gradients between numbers in f32; SPARSE models have experts, which must be chosen alike in every precision.
+Without --all one value of each dump is changed, not three."""
 import array
 import json
 import math
@@ -17,7 +18,8 @@ sys.path.append(sys.path[0] + "/..")
 from harness import call, check, compile, flags, fresh, ranks_of, strategy
 
 config, biased, sinks, corpus = (pathlib.Path(path).resolve() for path in sys.argv[1:5])
-sparse = [pathlib.Path(path).resolve() for path in sys.argv[6:]]
+everything = "--all" in sys.argv
+sparse = [pathlib.Path(path).resolve() for path in sys.argv[6:] if path != "--all"]
 here = fresh(sys.argv[5])
 RUN = dict(data=corpus, tokens="u8", steps=3, lr=1e-3)
 
@@ -57,7 +59,7 @@ for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}
                             ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
                             ("one-key", "one", {"seq": 1}),  # The gradient of its scores is 0 but for rounding.
                             ("8-bit", "data=2", {"optimizer": "adamw-8bit"}), ("offload", "data=2/2", {"offload": "parameters"}),
-                            ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"}),
+                            ("bf16", "one/2", {"precision": "bf16"}), *[("fp16", "one/2", {"precision": "fp16"})][:everything],
                             # With gradients that are normal numbers of fp16, and with some that are not.
                             *((f"sinks-{scale}", "one/2", {"precision": "fp16", "model": sinks, "aux_loss": "none", "scale": scale,
                                                            "data": sinks.parent.parent / "corpus.txt"}) for scale in (65536, 1)),
@@ -71,7 +73,7 @@ for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}
 
 # A value in the middle of a loop, of one run of its op, on each rank.
 for name, rank in [("one", 0), ("data", 1), ("tensor", 1), ("pipe", 1)]:
-    for part in (3, 2, 1):
+    for part in (3, 2, 1) if everything else (2,):
         broken = here / "broken"
         shutil.rmtree(broken, ignore_errors=True)
         shutil.copytree(dumps[name], broken)
