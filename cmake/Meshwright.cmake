@@ -1,13 +1,31 @@
-option(MESHWRIGHT_UNITY "Compile several files of a library at once: two fifths less work from scratch, more after a change of one file" OFF)
+option(MESHWRIGHT_UNITY "Compile eight files of a library at once: less work from scratch, more after a change of one file" OFF)
+# No two files of a library declare one name for themselves.
+set(CMAKE_UNITY_BUILD ${MESHWRIGHT_UNITY})
 
-# meshwright_library(NAME sources... [DEPENDS targets...] [LINK targets...] [EXCEPTIONS] [UNITY])
+# Which files of a target are compiled together: those that use all names of llvm, of which mlir has some too, apart from the others.
+function(meshwright_unity_groups target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  set(llvm 0)
+  set(others 0)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} found REGEX "^using namespace llvm;" LIMIT_COUNT 1)
+    set(kind others)
+    if(found)
+      set(kind llvm)
+    endif()
+    math(EXPR batch "${${kind}} / 8")
+    math(EXPR ${kind} "${${kind}} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${kind}${batch})
+  endforeach()
+endfunction()
+
+# meshwright_library(NAME sources... [DEPENDS targets...] [LINK targets...] [EXCEPTIONS])
 #
 # A static library over the shared libMLIR. All such libraries share one
 # precompiled header, which halves the time of each translation unit; a library
-# that wraps a package written with exceptions says EXCEPTIONS and goes without. One whose files declare no
-# name twice says UNITY: with -DMESHWRIGHT_UNITY=ON its files are compiled eight at a time.
+# that wraps a package written with exceptions says EXCEPTIONS and goes without.
 function(meshwright_library name)
-  cmake_parse_arguments(ARG "EXCEPTIONS;UNITY" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "EXCEPTIONS" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   # Generated headers of every dialect exist before anything compiles.
@@ -17,9 +35,7 @@ function(meshwright_library name)
   else()
     target_precompile_headers(${name} REUSE_FROM MeshwrightPCH)
   endif()
-  if(ARG_UNITY AND MESHWRIGHT_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  endif()
+  meshwright_unity_groups(${name} ${ARG_UNPARSED_ARGUMENTS})
 endfunction()
 
 # meshwright_dialect(Train train) in dialects/Train: TrainOps.td and friends -> headers.

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_DIALECTS_TRAIN_EXPR_H
 #define MESHWRIGHT_DIALECTS_TRAIN_EXPR_H
 
+#include "Train/TensorType.h"
 #include "Train/Train.h"
 
 namespace meshwright::train::formula {
@@ -13,10 +14,6 @@ using mlir::ArrayRef, mlir::Attribute, mlir::DenseElementsAttr, mlir::FloatType,
     mlir::RankedTensorType, mlir::Value;
 namespace arith = mlir::arith;
 namespace math = mlir::math;
-
-inline RankedTensorType tensorType(Value value) {
-  return mlir::cast<RankedTensorType>(value.getType());
-}
 
 /// Builds expressions over tensors of one shape.
 struct Expr {
@@ -27,7 +24,7 @@ struct Expr {
   Expr with(Value value) const { return {b, loc, value}; }
   /// A constant of this expression's type.
   Expr constant(double value) const {
-    auto type = tensorType(v);
+    auto type = tensor(v);
     Attribute element = mlir::isa<FloatType>(type.getElementType())
                             ? Attribute(b->getFloatAttr(type.getElementType(), value))
                             : Attribute(b->getIntegerAttr(type.getElementType(), int64_t(value)));
@@ -36,7 +33,7 @@ struct Expr {
   /// This value repeated along all dimensions of `like` that it has not; its
   /// own are matched from the last, or from the first with `rows`.
   Expr to(Value like, bool rows = false) const {
-    auto wide = tensorType(like), narrow = tensorType(v);
+    auto wide = tensor(like), narrow = tensor(v);
     if (wide.getRank() == narrow.getRank())
       return *this;
     int64_t missing = wide.getRank() - narrow.getRank();
@@ -47,27 +44,27 @@ struct Expr {
   }
   /// Reduced over the last dimension, or over all but it.
   Expr overLast(ReduceKind kind = ReduceKind::Sum) const {
-    return with(ReduceOp::create(*b, loc, kind, v, {tensorType(v).getRank() - 1}));
+    return with(ReduceOp::create(*b, loc, kind, v, {tensor(v).getRank() - 1}));
   }
   Expr overRows() const {
-    if (tensorType(v).getRank() == 1)
+    if (tensor(v).getRank() == 1)
       return *this;
     return with(ReduceOp::create(*b, loc, ReduceKind::Sum, v,
-                                 llvm::to_vector(llvm::seq<int64_t>(0, tensorType(v).getRank() - 1))));
+                                 llvm::to_vector(llvm::seq<int64_t>(0, tensor(v).getRank() - 1))));
   }
   Expr overAll() const {
-    if (tensorType(v).getRank() == 0)
+    if (tensor(v).getRank() == 0)
       return *this;
     return with(ReduceOp::create(*b, loc, ReduceKind::Sum, v,
-                                 llvm::to_vector(llvm::seq<int64_t>(0, tensorType(v).getRank()))));
+                                 llvm::to_vector(llvm::seq<int64_t>(0, tensor(v).getRank()))));
   }
 };
 
 /// `Op` of both; a scalar is repeated for each element of the other.
 template <typename Op> Expr combine(Expr x, Expr y) {
-  if (tensorType(x.v).getRank() == 0)
+  if (tensor(x.v).getRank() == 0)
     x = x.to(y.v);
-  if (tensorType(y.v).getRank() == 0)
+  if (tensor(y.v).getRank() == 0)
     y = y.to(x.v);
   return x.with(Op::create(*x.b, x.loc, x.v, y.v));
 }

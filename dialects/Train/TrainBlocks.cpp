@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Expr.h"
 #include "Train/Quantize.h"
+#include "Train/TensorType.h"
 
 #include <cmath>
 
@@ -16,8 +17,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
 using namespace meshwright::train::formula;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 //===--- shapes -------------------------------------------------------------===//
 

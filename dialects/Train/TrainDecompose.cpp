@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Quantize.h"
+#include "Train/TensorType.h"
 #include "Expr.h"
 #include "Optimizer.h"
 
@@ -18,8 +19,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
 using namespace meshwright::train::formula;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 namespace {
 //===--- integers, for random bits ------------------------------------------===//

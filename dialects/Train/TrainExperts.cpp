@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Expr.h"
+#include "Train/TensorType.h"
 
 #include <cmath>
 
@@ -11,8 +12,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
 using namespace meshwright::train::formula;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 //===--- routers ------------------------------------------------------------===//
 

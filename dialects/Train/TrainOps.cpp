@@ -43,15 +43,12 @@ static void printDoubles(OpAsmPrinter &printer, Operation *, DenseF64ArrayAttr v
 }
 
 #define GET_OP_CLASSES
+#include "Train/TensorType.h"
 #include "Train/TrainOps.cpp.inc"
 
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 /// A type of sums that are kept in f32 at least.
 static RankedTensorType statistic(Type type) {
   return withElementType(type, atLeastF32(getElementTypeOrSelf(type)));
-}
-static RankedTensorType withShape(RankedTensorType like, ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, like.getElementType());
 }
 
 //===--- contractions -------------------------------------------------------===//

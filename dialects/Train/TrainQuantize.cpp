@@ -14,9 +14,8 @@ using namespace meshwright::train;
 using namespace meshwright::train::formula;
 
 #define GET_OP_CLASSES
+#include "Train/TensorType.h"
 #include "Train/TrainQuantizeOps.cpp.inc"
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static double largestOf(Type element) {
   return APFloat::getLargest(cast<FloatType>(element).getFloatSemantics()).convertToDouble();

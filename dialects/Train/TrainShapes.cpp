@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Redistribution.h"
+#include "Train/TensorType.h"
 #include "Train/Train.h"
 
 #include <cmath>
@@ -12,11 +13,6 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
-static RankedTensorType withShape(RankedTensorType like, ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, like.getElementType());
-}
 
 ShardingRule ReshapeOp::getShardingRule() {
   return reshapeRule(tensor(getX()).getShape(), tensor(getY()).getShape());

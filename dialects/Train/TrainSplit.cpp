@@ -10,12 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Train.h"
+#include "Train/TensorType.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 namespace {
 /// Builds ops on tensors of one shape and on one value a row of it.

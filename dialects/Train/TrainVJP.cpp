@@ -7,13 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Redistribution.h"
+#include "Train/TensorType.h"
 #include "Train/Train.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// The cotangent of a sum in the element type of what was summed.
 static Value asSummed(OpBuilder &b, Value cotangent, Value summed) {

@@ -4,12 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Kernels/KernelGraph.h"
+#include "Train/TensorType.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 SmallVector<std::pair<int64_t, Role>> RootSpec::rowDims() const {
   SmallVector<std::pair<int64_t, Role>> dims;

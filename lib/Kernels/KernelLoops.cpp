@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/KernelLoops.h"
+#include "Train/TensorType.h"
 #include "Kernels/KernelGraph.h"
 #include "Kernels/KernelSchedule.h"
 
@@ -14,8 +15,6 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 int64_t LoopNest::rows(Role role) const {
   int64_t count = 1;

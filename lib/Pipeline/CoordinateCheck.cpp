@@ -33,7 +33,7 @@ namespace meshwright {
 
 using interp::Tensor;
 
-static constexpr const char *usage =
+static constexpr const char *coordCheckUsage =
     "usage: meshwright coord-check MODEL --widths W1,W2,.. [--mup-base CONFIG] [--steps N] [--lr X]\n"
     "                              [--growth F] [--data FILE --tokens TYPE] [flags]\n"
     "  Coordinate check of muP: trains the model at several widths (hidden sizes; the number of heads\n"
@@ -49,7 +49,7 @@ static constexpr const char *usage =
 //===--- arguments ------------------------------------------------------------===//
 
 namespace {
-struct Arguments {
+struct CoordCheckArguments {
   std::vector<int64_t> widths;
   int64_t steps = 4;
   double rate = 0.01, growth = 2;
@@ -58,14 +58,14 @@ struct Arguments {
 };
 } // namespace
 
-static Expected<Arguments> parse(llvm::ArrayRef<std::string> args) {
-  Arguments arguments;
+static Expected<CoordCheckArguments> parseCoordCheck(llvm::ArrayRef<std::string> args) {
+  CoordCheckArguments arguments;
   std::vector<std::string> rest;
-  auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + usage); };
+  auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + coordCheckUsage); };
   for (size_t i = 0; i < args.size(); ++i) {
     StringRef word = args[i];
     if (word == "-h" || word == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(coordCheckUsage);
     bool own = llvm::is_contained({"--widths", "--steps", "--lr", "--growth", "--data", "--tokens"}, word);
     if (!own) {
       rest.push_back(args[i]);
@@ -238,7 +238,7 @@ static Expected<std::string> writeRandomTokens(int64_t count, int64_t vocabulary
 }
 
 /// Trains at one width.
-static Error measure(const Arguments &arguments, int64_t width, Sizes &sizes, MLIRContext &context) {
+static Error measure(const CoordCheckArguments &arguments, int64_t width, Sizes &sizes, MLIRContext &context) {
   CompileOptions options = arguments.options;
   options.width = width;
   Expected<OwningOpRef<ModuleOp>> forward = loadModel(options, context, llvm::nulls());
@@ -319,7 +319,7 @@ static void printTable(ArrayRef<int64_t> widths, const Sizes &sizes, llvm::raw_o
 }
 
 /// Says what grows most, and whether it is more than it may; true if it is.
-static bool printVerdict(const Arguments &arguments, const Sizes &sizes, llvm::raw_ostream &os) {
+static bool printVerdict(const CoordCheckArguments &arguments, const Sizes &sizes, llvm::raw_ostream &os) {
   double worst = 0;
   std::string name;
   int64_t after = 0, grow = 0, all = 0;
@@ -347,7 +347,7 @@ static bool printVerdict(const Arguments &arguments, const Sizes &sizes, llvm::r
 
 Expected<bool> checkCoordinates(llvm::ArrayRef<std::string> args, MLIRContext &context,
                                 llvm::raw_ostream &os) {
-  Expected<Arguments> arguments = parse(args);
+  Expected<CoordCheckArguments> arguments = parseCoordCheck(args);
   if (!arguments)
     return arguments.takeError();
   const CompileOptions &options = arguments->options;

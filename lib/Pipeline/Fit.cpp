@@ -21,7 +21,7 @@ using llvm::StringRef;
 
 namespace meshwright {
 
-static constexpr const char *usage =
+static constexpr const char *fitUsage =
     "usage: meshwright fit MODEL --largest batch|seq|layers --memory-limit BYTES [flags]\n"
     "  Finds the largest batch size, sequence length or number of layers whose plan fits the memory\n"
     "  budget of a rank, e.g. 70GiB. Accepts the flags of 'meshwright compile', except --assert and the\n"
@@ -193,7 +193,7 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
   std::string largest;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-h" || args[i] == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(fitUsage);
     if (args[i] == "--largest" && i + 1 < args.size())
       largest = args[++i];
     else
@@ -205,9 +205,9 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
                       .Case("layers", &CompileOptions::layers)
                       .Default(nullptr);
   if (largest.empty())
-    return createStringError(llvm::Twine("--largest is missing: it says what to look for\n") + usage);
+    return createStringError(llvm::Twine("--largest is missing: it says what to look for\n") + fitUsage);
   if (!quantity)
-    return createStringError("--largest '" + largest + "' must be batch, seq or layers\n" + usage);
+    return createStringError("--largest '" + largest + "' must be batch, seq or layers\n" + fitUsage);
 
   Expected<CompileOptions> options = parseCompileOptions(rest);
   if (!options)
@@ -219,7 +219,7 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
                                                     "config.json");
   if (options->memoryLimit.text.empty())
     return createStringError(llvm::Twine("--memory-limit is missing: it says what a rank may use\n") +
-                             usage);
+                             fitUsage);
   BySpace<Bytes> budgets = options->budgets();
   // For compiling the limit is a budget of rematerialization alone.
   if (!options->remat.automatic) {

@@ -21,7 +21,7 @@ using llvm::Expected;
 
 namespace meshwright {
 
-static constexpr llvm::StringLiteral usage =
+static constexpr llvm::StringLiteral inspectUsage =
     "usage: meshwright inspect EXE|PLAN.json [--json | --ir PHASE | --kernels [--trace FILE] [--device "
     "NAME] [--copy-rate BYTES --matmul-rate FLOPS]]";
 
@@ -147,7 +147,7 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     llvm::StringRef arg = args[i];
     if (arg == "-h" || arg == "--help")
       return llvm::make_error<HelpRequested>(
-          (usage + "\n"
+          (inspectUsage + "\n"
                    "  Shows a plan, as tables or as JSON (docs/plan.md), of an executable, of the output of\n"
                    "  --json, or of the report.json of 'meshwright compile --report'.\n"
                    "  Of an executable that was compiled with --certify it also shows the certificate.\n"
@@ -169,34 +169,34 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
       kernels = true;
     } else if (arg == "--ir") {
       if (i + 1 == args.size())
-        return llvm::createStringError(arg + " needs a phase, such as dist; " + usage);
+        return llvm::createStringError(arg + " needs a phase, such as dist; " + inspectUsage);
       phase = args[++i];
     } else if (arg == "--device") {
       if (i + 1 == args.size())
-        return llvm::createStringError(arg + " needs a name, such as h100-sxm-measured; " + usage);
+        return llvm::createStringError(arg + " needs a name, such as h100-sxm-measured; " + inspectUsage);
       cost::DeviceChoice choice;
       if (Error error = cost::parseOption(args[++i], choice))
         return llvm::createStringError(arg + " " + toString(std::move(error)));
       times.device = choice.device;
     } else if (arg == "--trace") {
       if (i + 1 == args.size())
-        return llvm::createStringError(arg + " needs a file; " + usage);
+        return llvm::createStringError(arg + " needs a file; " + inspectUsage);
       trace = args[++i];
     } else if (arg == "--copy-rate" || arg == "--matmul-rate") {
       if (i + 1 == args.size())
-        return llvm::createStringError(arg + " needs a number; " + usage);
+        return llvm::createStringError(arg + " needs a number; " + inspectUsage);
       Expected<double> rate = rateOf(arg, args[++i]);
       if (!rate)
         return rate.takeError();
       (arg == "--copy-rate" ? ceilings.copyRate : ceilings.matmulRate) = *rate;
     } else if (!file.empty() || arg.starts_with("-")) {
-      return llvm::createStringError("unexpected argument '" + arg + "'; " + usage);
+      return llvm::createStringError("unexpected argument '" + arg + "'; " + inspectUsage);
     } else {
       file = arg.str();
     }
   }
   if (file.empty())
-    return llvm::createStringError("no executable given; " + usage);
+    return llvm::createStringError("no executable given; " + inspectUsage);
   if ((ceilings.copyRate > 0) != (ceilings.matmulRate > 0) || (ceilings.known() && !kernels))
     return llvm::createStringError("--copy-rate and --matmul-rate belong together, with --kernels");
   if ((!trace.empty() || times.device) && !kernels)

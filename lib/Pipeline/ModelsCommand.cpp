@@ -20,7 +20,7 @@ using namespace meshwright;
 using llvm::Error;
 using llvm::StringRef;
 
-static constexpr const char *usage =
+static constexpr const char *modelsUsage =
     "usage: meshwright models [FILE|DIR]...\n"
     "  Without arguments: lists the supported model families. For each, it shows what its results are\n"
     "  compared with, releases whose configurations are read, the keys of config.json that are\n"
@@ -98,7 +98,7 @@ static bool answer(StringRef path, mlir::MLIRContext &context, llvm::raw_ostream
 
 Error meshwright::listModels(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context, llvm::raw_ostream &os) {
   if (!args.empty() && (args[0] == "-h" || args[0] == "--help"))
-    return llvm::make_error<HelpRequested>(usage);
+    return llvm::make_error<HelpRequested>(modelsUsage);
   if (args.empty()) {
     describeFamilies(os);
     return Error::success();
@@ -106,7 +106,7 @@ Error meshwright::listModels(llvm::ArrayRef<std::string> args, mlir::MLIRContext
   int64_t all = 0, refused = 0;
   for (StringRef path : args) {
     if (path.starts_with("-"))
-      return llvm::createStringError("unexpected '" + path + "'\n" + usage);
+      return llvm::createStringError("unexpected '" + path + "'\n" + modelsUsage);
     auto files = configurationsAt(path);
     if (!files)
       return files.takeError();

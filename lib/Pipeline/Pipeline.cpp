@@ -116,7 +116,7 @@ struct InsertedPasses : PassWrapper<InsertedPasses, OperationPass<ModuleOp>> {
 };
 
 /// A pass in the order of all.
-struct Entry {
+struct OrderedPass {
   Phase to; ///< the phase it leads to
   std::unique_ptr<Pass> pass;
   bool runs = true;
@@ -137,7 +137,7 @@ public:
     entries.back().verifies = true;
   }
 
-  std::vector<Entry> entries;
+  std::vector<OrderedPass> entries;
   bool eachProgram = false;
 
 private:
@@ -164,10 +164,10 @@ static Expected<std::vector<RematPolicy>> rematOfChunks(const CompileOptions &o,
 }
 
 /// The entry of the pass at the place of `inserted`; refuses a place that is none, several or idle.
-static Expected<size_t> placeOf(const InsertedPass &inserted, const std::vector<Entry> &order) {
+static Expected<size_t> placeOf(const InsertedPass &inserted, const std::vector<OrderedPass> &order) {
   std::vector<StringRef> names;
   std::vector<size_t> found;
-  const Entry *idle = nullptr;
+  const OrderedPass *idle = nullptr;
   for (auto [i, entry] : llvm::enumerate(order)) {
     names.push_back(entry.pass->getArgument());
     if (names.back() != inserted.place)
@@ -196,9 +196,9 @@ static Expected<size_t> placeOf(const InsertedPass &inserted, const std::vector<
 }
 
 /// Adds what users insert, in the order in which they give it.
-static Error insertPasses(const CompileOptions &o, std::vector<Entry> &order) {
+static Error insertPasses(const CompileOptions &o, std::vector<OrderedPass> &order) {
   // By the pass that it is placed at: what is inserted is no place itself.
-  std::vector<std::vector<Entry>> before(order.size()), after(order.size());
+  std::vector<std::vector<OrderedPass>> before(order.size()), after(order.size());
   for (StringRef text : o.insertedPasses) {
     Expected<InsertedPass> inserted = parseInsertedPass(text);
     if (!inserted)
@@ -209,12 +209,12 @@ static Error insertPasses(const CompileOptions &o, std::vector<Entry> &order) {
     Expected<OpPassManager> passes = makeInsertedPass(*inserted);
     if (!passes)
       return passes.takeError();
-    const Entry &at = order[*place];
-    Entry entry{at.to, std::make_unique<InsertedPasses>(std::move(*passes))};
+    const OrderedPass &at = order[*place];
+    OrderedPass entry{at.to, std::make_unique<InsertedPasses>(std::move(*passes))};
     entry.eachProgram = at.eachProgram;
     (inserted->isAfter ? after : before)[*place].push_back(std::move(entry));
   }
-  std::vector<Entry> all;
+  std::vector<OrderedPass> all;
   for (auto [i, entry] : llvm::enumerate(order)) {
     std::move(before[i].begin(), before[i].end(), std::back_inserter(all));
     all.push_back(std::move(entry));
@@ -225,7 +225,7 @@ static Error insertPasses(const CompileOptions &o, std::vector<Entry> &order) {
 }
 
 /// The one definition of the order of the passes.
-static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
+static Expected<std::vector<OrderedPass>> passOrder(const CompileOptions &o) {
   int64_t stages = pipelineStages(o.mesh);
   int64_t chunks = stages > 1 ? stages * o.schedule.chunksPerStage : 1;
   Expected<std::vector<RematPolicy>> remat = rematOfChunks(o, stages);
@@ -334,7 +334,7 @@ Error checkInsertedPasses(const CompileOptions &options, Phase from, Phase to) {
     return Error::success();
   CompileOptions plain = options;
   plain.insertedPasses.clear();
-  Expected<std::vector<Entry>> order = passOrder(plain);
+  Expected<std::vector<OrderedPass>> order = passOrder(plain);
   if (!order)
     return order.takeError();
   for (StringRef text : options.insertedPasses) {
@@ -358,7 +358,7 @@ Error checkInsertedPasses(const CompileOptions &options, Phase from, Phase to) {
 
 void printPassOrder(raw_ostream &os) {
   std::optional<Phase> last;
-  for (const Entry &entry : llvm::cantFail(passOrder({}))) {
+  for (const OrderedPass &entry : llvm::cantFail(passOrder({}))) {
     if (entry.to != last)
       os << (last ? "\n" : "") << nameOf(entry.to) << ":";
     last = entry.to;
@@ -391,15 +391,15 @@ static Error checkPipelineFlags(const CompileOptions &options, Phase from) {
 }
 
 /// Appends the passes that run and that `wanted` picks.
-static void append(OpPassManager &manager, std::vector<Entry> &order,
-                   llvm::function_ref<bool(const Entry &)> wanted) {
+static void append(OpPassManager &manager, std::vector<OrderedPass> &order,
+                   llvm::function_ref<bool(const OrderedPass &)> wanted) {
   OpPassManager programs(ModuleOp::getOperationName());
   auto addPrograms = [&] {
     if (programs.size())
       manager.addPass(std::make_unique<ProgramsPass>(std::move(programs)));
     programs = OpPassManager(ModuleOp::getOperationName());
   };
-  for (Entry &entry : order) {
+  for (OrderedPass &entry : order) {
     if (!entry.pass || !entry.runs || !wanted(entry))
       continue;
     if (entry.eachProgram) {
@@ -415,14 +415,14 @@ static void append(OpPassManager &manager, std::vector<Entry> &order,
 Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Phase from, Phase to) {
   if (Error error = checkPipelineFlags(options, from))
     return error;
-  Expected<std::vector<Entry>> order = passOrder(options);
+  Expected<std::vector<OrderedPass>> order = passOrder(options);
   if (!order)
     return order.takeError();
   // IR that comes in from a file is checked first: somebody may have edited it.
   manager.addPass(std::make_unique<CheckAttributesPass>(from));
-  append(manager, *order, [&](const Entry &entry) { return entry.to == from && entry.verifies; });
+  append(manager, *order, [&](const OrderedPass &entry) { return entry.to == from && entry.verifies; });
   for (unsigned phase = unsigned(from) + 1; phase <= unsigned(to); ++phase) {
-    append(manager, *order, [&](const Entry &entry) { return entry.to == Phase(phase); });
+    append(manager, *order, [&](const OrderedPass &entry) { return entry.to == Phase(phase); });
     manager.addPass(std::make_unique<MarkPhasePass>(Phase(phase)));
   }
   return Error::success();
@@ -430,11 +430,11 @@ Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Phase
 
 Error buildPipeline(OpPassManager &manager, const CompileOptions &options, StringRef first,
                     StringRef last) {
-  Expected<std::vector<Entry>> order = passOrder(options);
+  Expected<std::vector<OrderedPass>> order = passOrder(options);
   if (!order)
     return order.takeError();
   enum { Before, Inside, Behind } at = Before;
-  append(manager, *order, [&](const Entry &entry) {
+  append(manager, *order, [&](const OrderedPass &entry) {
     StringRef name = entry.pass->getArgument();
     if (at == Before && name == first)
       at = Inside;

@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace meshwright {
 
-static constexpr const char *usage =
+static constexpr const char *plotUsage =
     "usage: meshwright plot FILE... [--metric KEY] [--smooth N] [--over step|tokens]\n"
     "                       [--log-x] [--log-y] [-o FILE.svg]\n"
     "       meshwright plot --experts FILE.jsonl [-o FILE.svg]\n"
@@ -25,7 +25,7 @@ static constexpr const char *usage =
     "  shows the load balance of experts, which executables log with --expert-tokens-every: a table\n"
     "  for the first and the last step and, with -o, each expert's load over time.\n";
 
-static Error refuse(const Twine &why) { return createStringError(why + "\n" + usage); }
+static Error refuseToPlot(const Twine &why) { return createStringError(why + "\n" + plotUsage); }
 
 Error plot(ArrayRef<std::string> args, raw_ostream &os) {
   LossPlot what;
@@ -35,9 +35,9 @@ Error plot(ArrayRef<std::string> args, raw_ostream &os) {
     std::string value = i + 1 < args.size() ? args[i + 1] : "";
     bool takesValue = is_contained({"-o", "--metric", "--smooth", "--over"}, flag);
     if (flag == "-h" || flag == "--help")
-      return make_error<HelpRequested>(usage);
+      return make_error<HelpRequested>(plotUsage);
     if (takesValue && value.empty())
-      return refuse(flag + (flag == "-o" ? " needs a file" : " needs a value"));
+      return refuseToPlot(flag + (flag == "-o" ? " needs a file" : " needs a value"));
     i += takesValue;
     curves |= flag != "-o" && flag != "--experts" && flag.starts_with("-");
     if (flag == "-o")
@@ -48,22 +48,22 @@ Error plot(ArrayRef<std::string> args, raw_ostream &os) {
       what.metric = value;
     else if (flag == "--smooth") {
       if (!to_integer(value, what.smooth, 10) || what.smooth < 1)
-        return refuse("--smooth '" + value + "' must be a whole number of steps, at least 1");
+        return refuseToPlot("--smooth '" + value + "' must be a whole number of steps, at least 1");
     } else if (flag == "--over") {
       if (value != "step" && value != "tokens")
-        return refuse("--over '" + value + "' must be step or tokens");
+        return refuseToPlot("--over '" + value + "' must be step or tokens");
       what.overTokens = value == "tokens";
     } else if (flag == "--log-x")
       what.logSteps = true;
     else if (flag == "--log-y")
       what.logValues = true;
     else if (flag.starts_with("-"))
-      return refuse("unknown option '" + flag + "'");
+      return refuseToPlot("unknown option '" + flag + "'");
     else
       what.files.push_back(flag.str());
   }
   if (what.files.empty())
-    return refuse("no file given");
+    return refuseToPlot("no file given");
   std::vector<FileArgument> arguments;
   for (const std::string &file : what.files)
     arguments.push_back({"FILE", file, FileUse::Input});
@@ -74,9 +74,9 @@ Error plot(ArrayRef<std::string> args, raw_ostream &os) {
   if (!experts)
     return plotLosses(what, os);
   if (what.files.size() > 1)
-    return refuse("--experts draws one file");
+    return refuseToPlot("--experts draws one file");
   if (curves)
-    return refuse("--experts draws no curves: leave out --metric, --smooth, --over, --log-x and --log-y");
+    return refuseToPlot("--experts draws no curves: leave out --metric, --smooth, --over, --log-x and --log-y");
   return plotExperts(what.files[0], what.svg, os);
 }
 

@@ -21,7 +21,7 @@ using llvm::Expected;
 
 namespace meshwright {
 
-static std::string usage() {
+static std::string predictUsage() {
   std::string text =
       "usage: meshwright predict MODEL --cluster FILE|NAME [flags] [--profile FILE|NAME] [--json]\n"
       "  Compiles the model and simulates a step of the program on a cluster. Prints step time,\n"
@@ -138,7 +138,7 @@ Error predict(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_
   bool json = false;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-h" || args[i] == "--help")
-      return llvm::make_error<HelpRequested>(usage());
+      return llvm::make_error<HelpRequested>(predictUsage());
     if (args[i] == "--json")
       json = true;
     else if (args[i] == "--profile" && i + 1 < args.size()) {
@@ -157,7 +157,7 @@ Error predict(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_
   if (Error error = refuseOutput(*options, "predict"))
     return error;
   if (!options->cluster)
-    return createStringError("--cluster is missing: it says where the step runs\n" + usage());
+    return createStringError("--cluster is missing: it says where the step runs\n" + predictUsage());
   // Notes are for people, and JSON for programs.
   Expected<OwningOpRef<ModuleOp>> module =
       compileTo(Phase::exec, *options, context, json ? llvm::errs() : os);

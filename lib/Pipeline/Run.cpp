@@ -30,7 +30,7 @@ using llvm::StringRef;
 
 namespace meshwright {
 
-static constexpr const char *usage =
+static constexpr const char *runUsage =
     "usage: meshwright run -n N [--mpi] [--restarts K [--elastic EXE]..] EXE ARGS...\n"
     "  -n N          ranks to start; must equal the executable's mesh\n"
     "  --mpi         start them as processes under mpirun, also as root and with more ranks than cores\n"
@@ -318,7 +318,7 @@ Error run(llvm::ArrayRef<std::string> args) {
   size_t i = 0;
   for (; i < args.size() && StringRef(args[i]).starts_with("-"); ++i) {
     if (args[i] == "-h" || args[i] == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(runUsage);
     if (args[i] == "--mpi")
       mpi = true;
     else if (args[i] == "-n" && i + 1 < args.size())
@@ -328,17 +328,17 @@ Error run(llvm::ArrayRef<std::string> args) {
     else if (args[i] == "--restarts" && i + 1 < args.size()) {
       restarting = true;
       if (StringRef(args[++i]).getAsInteger(10, restarts) || restarts == 0)
-        return createStringError("'--restarts' needs a number of at least 1, found '" + args[i] + "'\n" + usage);
+        return createStringError("'--restarts' needs a number of at least 1, found '" + args[i] + "'\n" + runUsage);
     } else
-      return createStringError("unknown option '" + args[i] + "'\n" + usage);
+      return createStringError("unknown option '" + args[i] + "'\n" + runUsage);
   }
   if (ranks.empty())
-    return createStringError(llvm::Twine("'-n' is missing: give the number of ranks, which 'meshwright inspect EXE' shows as the mesh\n") + usage);
+    return createStringError(llvm::Twine("'-n' is missing: give the number of ranks, which 'meshwright inspect EXE' shows as the mesh\n") + runUsage);
   unsigned count = 0;
   if (StringRef(ranks).getAsInteger(10, count) || count == 0)
-    return createStringError("'-n' needs the number of ranks, found '" + ranks + "'\n" + usage);
+    return createStringError("'-n' needs the number of ranks, found '" + ranks + "'\n" + runUsage);
   if (i == args.size())
-    return createStringError(llvm::Twine("no executable given\n") + usage);
+    return createStringError(llvm::Twine("no executable given\n") + runUsage);
 
   if (!elastic.empty() && !restarting)
     return createStringError("--elastic needs --restarts K: without it a run that loses a rank is not started again");

@@ -21,7 +21,7 @@ using llvm::StringRef;
 
 namespace meshwright {
 
-static constexpr const char *usage =
+static constexpr const char *scheduleUsage =
     "usage: meshwright schedule NAME --stages P --microbatches M [--costs F,B,W | --trace FILE]\n"
     "                           [-o FILE.svg]\n"
     "  Draws a pipeline schedule on the terminal, and as SVG with -o: naive, gpipe, 1f1b,\n"
@@ -72,14 +72,14 @@ static std::optional<schedule::TaskCosts::Chunk> parseCosts(StringRef text) {
 }
 
 Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
-  auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + usage); };
+  auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + scheduleUsage); };
   std::string name, svg, trace, costsText = "1,1,1";
   bool hasCosts = false;
   int64_t stages = 0, microbatches = 0;
   for (size_t i = 0; i < args.size(); ++i) {
     StringRef word = args[i];
     if (word == "-h" || word == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(scheduleUsage);
     bool takesValue = llvm::is_contained({"--stages", "--microbatches", "--costs", "--trace", "-o"}, word);
     if (takesValue && i + 1 == args.size())
       return fail(word + " needs a value");

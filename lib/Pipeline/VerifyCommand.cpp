@@ -36,7 +36,7 @@ using llvm::Expected;
 
 namespace meshwright {
 
-static constexpr const char *usage =
+static constexpr const char *verifyUsage =
     "usage: meshwright verify MODEL [--steps N] [--layers L] [--as-is] [--executable EXE] [--keep DIR] [flags]\n"
     "  Trains a small model of the same architecture with the compiled program, all ranks of --mesh as threads of\n"
     "  this machine, and with the sequential program, in float64 in the interpreter, and compares: the loss and the\n"
@@ -52,7 +52,7 @@ static constexpr const char *usage =
 //===--- arguments ------------------------------------------------------------===//
 
 namespace {
-struct Arguments {
+struct VerifyArguments {
   int64_t steps = 3, layers = 0;
   bool asIs = false;
   std::string executable, keep;
@@ -67,14 +67,14 @@ struct Allowed {
 
 static constexpr int64_t fewLayers = 4, mostRanks = 64, shortSequence = 32, mostSteps = 1000;
 
-static Expected<Arguments> parse(llvm::ArrayRef<std::string> args) {
-  Arguments arguments;
+static Expected<VerifyArguments> parseVerify(llvm::ArrayRef<std::string> args) {
+  VerifyArguments arguments;
   std::vector<std::string> rest;
-  auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + usage); };
+  auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + verifyUsage); };
   for (size_t i = 0; i < args.size(); ++i) {
     StringRef word = args[i];
     if (word == "-h" || word == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(verifyUsage);
     if (word == "--as-is") {
       arguments.asIs = true;
       continue;
@@ -109,7 +109,7 @@ static Expected<Arguments> parse(llvm::ArrayRef<std::string> args) {
 }
 
 /// Refuses what no threads of this machine can run.
-static Error checkProgram(const Arguments &arguments) {
+static Error checkProgram(const VerifyArguments &arguments) {
   const CompileOptions &options = arguments.options;
   if (options.getTarget().getName() != "cpu")
     return createStringError("--target " + options.getTarget().getName() +
@@ -147,7 +147,7 @@ static Allowed allowedOf(const CompileOptions &options, bool routed) {
 //===--- what is trained ------------------------------------------------------===//
 
 /// Makes the model small, and the batch and sequences short; says so to `os`.
-static Error makeSmall(Arguments &arguments, StringRef folder, MLIRContext &context, llvm::raw_ostream &os) {
+static Error makeSmall(VerifyArguments &arguments, StringRef folder, MLIRContext &context, llvm::raw_ostream &os) {
   CompileOptions &options = arguments.options;
   const dist::Mesh &mesh = options.mesh;
   int64_t stages = mesh.size(mesh.named("pipe"));
@@ -413,7 +413,7 @@ static bool mayRamp(ModuleOp module) {
 }
 
 Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
-  Expected<Arguments> arguments = parse(args);
+  Expected<VerifyArguments> arguments = parseVerify(args);
   if (!arguments)
     return arguments.takeError();
   if (Error error = checkProgram(*arguments))

@@ -25,7 +25,7 @@ namespace meshwright {
 using namespace tokenizer;
 namespace fs = std::filesystem;
 
-static constexpr const char *usage =
+static constexpr const char *tokenizeUsage =
     "usage: meshwright tokenize FILE|DIR... --tokenizer FILE|DIR|bytes -o DIR [flags]\n"
     "  Tokenizes text into DIR/tokens-00000.bin and so on, training data for an executable's --data.\n"
     "  Each file is one document; in a .jsonl file each line is one: an object with the key `text`.\n"
@@ -261,9 +261,9 @@ static TokenizeOptions parse(llvm::ArrayRef<std::string> args) {
               {"--preferences", &options.preferences},
               {"--shard-tokens", NumberFlag{&options.shardTokens, 1, INT64_MAX}},
               {"--threads", NumberFlag{&options.threads, 1, 1024}}},
-             options.inputs, usage);
+             options.inputs, tokenizeUsage);
   if (options.inputs.empty())
-    fail("no text given\n", usage);
+    fail("no text given\n", tokenizeUsage);
   if (options.tokenizer.empty())
     fail("--tokenizer is missing: give a tokenizer.json, a SentencePiece model, or bytes");
   if (options.folder.empty())
@@ -434,7 +434,7 @@ static void run(const TokenizeOptions &options, llvm::raw_ostream &os) {
 
 llvm::Error tokenize(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (llvm::is_contained(args, "-h") || llvm::is_contained(args, "--help"))
-    return llvm::make_error<HelpRequested>(usage);
+    return llvm::make_error<HelpRequested>(tokenizeUsage);
   try {
     run(parse(args), os);
   } catch (const tokenizer::Error &error) {

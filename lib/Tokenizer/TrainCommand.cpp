@@ -22,7 +22,7 @@ namespace meshwright {
 
 using namespace tokenizer;
 
-static constexpr const char *usage =
+static constexpr const char *trainUsage =
     "usage: meshwright tokenizer train FILE|DIR... --vocab N -o tokenizer.json [flags]\n"
     "  Trains a byte-level BPE tokenizer, in the format of Hugging Face tokenizers.\n"
     "  --vocab N                 vocabulary size: special tokens, 256 bytes and merges\n"
@@ -80,9 +80,9 @@ static void trainTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &
               {"--min-frequency", NumberFlag{&leastCount, 1, INT64_MAX}},
               {"--field", &field},
               {"--threads", NumberFlag{&threads, 1, 1024}}},
-             inputs, usage);
+             inputs, trainUsage);
   if (inputs.empty())
-    fail("no text given\n", usage);
+    fail("no text given\n", trainUsage);
   if (!vocabulary)
     fail("--vocab is missing: it says how many tokens to make");
   if (path.empty())
@@ -130,12 +130,12 @@ static void trainTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &
 
 llvm::Error makeTokenizer(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (llvm::is_contained(args, "-h") || llvm::is_contained(args, "--help"))
-    return llvm::make_error<HelpRequested>(usage);
+    return llvm::make_error<HelpRequested>(trainUsage);
   if (args.empty() || args[0] != "train")
     return llvm::createStringError(
         (args.empty() ? "tokenizer needs 'train'"
                       : "'tokenizer " + args[0] + "' is no command, but 'tokenizer train' is") +
-        "\n" + usage);
+        "\n" + trainUsage);
   try {
     trainTokenizer(args.drop_front(), os);
   } catch (const tokenizer::Error &error) {

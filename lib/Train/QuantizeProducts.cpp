@@ -14,12 +14,11 @@ using namespace meshwright::train;
 namespace meshwright::train {
 #define GEN_PASS_DEF_TRAINQUANTIZEPRODUCTS
 #include "Train/Passes.h.inc"
+#include "Train/TensorType.h"
 } // namespace meshwright::train
 
 /// Matrix units read 8 bits in pieces of so many elements.
 static constexpr int64_t piece = 16;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Products of which routing decisions are made: routers.
 static DenseSet<Operation *> routersIn(func::FuncOp layer) {

@@ -16,12 +16,6 @@
 
 namespace meshwright::cuda {
 
-static int attributeOf(CUdevice device, CUdevice_attribute attribute) {
-  int value = 0;
-  MW_CUDA(cuDeviceGetAttribute, &value, attribute, device);
-  return value;
-}
-
 /// The graph of one call; throws where cuDNN cannot make it within the plan.
 static std::unique_ptr<AttentionGraph> build(const AttentionEntry &entry,
                                              const CudnnTarget &target) {

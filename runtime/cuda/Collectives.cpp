@@ -11,7 +11,7 @@
 using namespace meshwright;
 using namespace meshwright::cuda;
 
-static ncclDataType_t typeOf(int32_t type) {
+static ncclDataType_t ncclTypeOf(int32_t type) {
   switch (ElementType(type)) {
   case ElementType::F32:
     return ncclFloat32;
@@ -126,7 +126,7 @@ void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t type, 
   Call call{context, op, group, "all_reduce", ElementType(type), countsOf(segments, count)};
   communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     ::grouped(segments, count, [&](const MwSegment &s) {
-      MW_NCCL(ncclAllReduce, s.input, s.output, size_t(s.count), typeOf(type),
+      MW_NCCL(ncclAllReduce, s.input, s.output, size_t(s.count), ncclTypeOf(type),
               reductionOf(reduction), comm, stream);
     });
   });
@@ -137,7 +137,7 @@ void mw_all_gather(MwContext *context, int32_t op, int32_t group, int32_t type,
   Call call{context, op, group, "all_gather", ElementType(type), countsOf(segments, count)};
   communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     ::grouped(segments, count, [&](const MwSegment &s) {
-      MW_NCCL(ncclAllGather, s.input, s.output, size_t(s.count), typeOf(type), comm, stream);
+      MW_NCCL(ncclAllGather, s.input, s.output, size_t(s.count), ncclTypeOf(type), comm, stream);
     });
   });
 }
@@ -147,7 +147,7 @@ void mw_reduce_scatter(MwContext *context, int32_t op, int32_t group, int32_t ty
   Call call{context, op, group, "reduce_scatter", ElementType(type), countsOf(segments, count)};
   communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     ::grouped(segments, count, [&](const MwSegment &s) {
-      MW_NCCL(ncclReduceScatter, s.input, s.output, size_t(s.count), typeOf(type),
+      MW_NCCL(ncclReduceScatter, s.input, s.output, size_t(s.count), ncclTypeOf(type),
               reductionOf(reduction), comm, stream);
     });
   });
@@ -159,9 +159,9 @@ void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t type, 
   communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     together([&] {
       for (int peer = 0; peer < call.self().size; ++peer) {
-        MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), typeOf(type), peer,
+        MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), ncclTypeOf(type), peer,
                 comm, stream);
-        MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), typeOf(type), peer,
+        MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), ncclTypeOf(type), peer,
                 comm, stream);
       }
     });
@@ -176,8 +176,8 @@ void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t type, con
     together([&] {
       for (int to = 0; to < call.self().size; ++to)
         if (from[to] == self)
-          MW_NCCL(ncclSend, input, size_t(count), typeOf(type), to, comm, stream);
-      MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), from[self], comm, stream);
+          MW_NCCL(ncclSend, input, size_t(count), ncclTypeOf(type), to, comm, stream);
+      MW_NCCL(ncclRecv, output, size_t(count), ncclTypeOf(type), from[self], comm, stream);
     });
   });
 }
@@ -206,13 +206,13 @@ void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, co
       if (to >= 0) {
         ExchangeTable::Range range = exchange.pieces(s.count, exchange.send(groupRank));
         MW_NCCL(ncclSend, offset(s.output, range.begin, type), size_t(range.length()),
-                typeOf(type), to, comm, stream);
+                ncclTypeOf(type), to, comm, stream);
       }
       if (from >= 0) {
         ExchangeTable::Range range = exchange.pieces(s.count, exchange.receive(groupRank));
         char *tensor = offset(s.output, range.begin, type);
         char *arrives = adds ? offset(workspace, taken, type) : tensor;
-        MW_NCCL(ncclRecv, arrives, size_t(range.length()), typeOf(type), from, comm, stream);
+        MW_NCCL(ncclRecv, arrives, size_t(range.length()), ncclTypeOf(type), from, comm, stream);
         received.push_back({tensor, arrives, range.length()});
         taken += range.length();
       }
@@ -233,7 +233,7 @@ void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t type, i
                   const void *input, void *output, int64_t count) {
   Call call{context, op, group, "broadcast", ElementType(type), {count}};
   communicate(call, call.ifRoot(root), [&](ncclComm_t comm, CUstream stream) {
-    MW_NCCL(ncclBroadcast, input, output, size_t(count), typeOf(type), root, comm, stream);
+    MW_NCCL(ncclBroadcast, input, output, size_t(count), ncclTypeOf(type), root, comm, stream);
   });
 }
 
@@ -241,7 +241,7 @@ void mw_reduce(MwContext *context, int32_t op, int32_t group, int32_t type, int3
                int32_t reduction, const void *input, void *output, int64_t count) {
   Call call{context, op, group, "reduce", ElementType(type), {count}};
   communicate(call, call.evenly(root), [&](ncclComm_t comm, CUstream stream) {
-    MW_NCCL(ncclReduce, input, output, size_t(count), typeOf(type), reductionOf(reduction), root,
+    MW_NCCL(ncclReduce, input, output, size_t(count), ncclTypeOf(type), reductionOf(reduction), root,
             comm, stream);
   });
 }
@@ -252,9 +252,9 @@ void mw_gather(MwContext *context, int32_t op, int32_t group, int32_t type, int3
   bool isRoot = call.self().rank == root;
   communicate(call, isRoot ? 0 : call.bytes(), [&](ncclComm_t comm, CUstream stream) {
     together([&] {
-      MW_NCCL(ncclSend, input, size_t(count), typeOf(type), root, comm, stream);
+      MW_NCCL(ncclSend, input, size_t(count), ncclTypeOf(type), root, comm, stream);
       for (int peer = 0; isRoot && peer < call.self().size; ++peer)
-        MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), typeOf(type), peer,
+        MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), ncclTypeOf(type), peer,
                 comm, stream);
     });
   });
@@ -267,9 +267,9 @@ void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t type, int
   communicate(call, call.ifRoot(root), [&](ncclComm_t comm, CUstream stream) {
     together([&] {
       for (int peer = 0; isRoot && peer < call.self().size; ++peer)
-        MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), typeOf(type), peer,
+        MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), ncclTypeOf(type), peer,
                 comm, stream);
-      MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), root, comm, stream);
+      MW_NCCL(ncclRecv, output, size_t(count), ncclTypeOf(type), root, comm, stream);
     });
   });
 }
@@ -278,7 +278,7 @@ void mw_send(MwContext *context, int32_t op, int32_t group, int32_t type, int32_
              const void *input, int64_t count, void *buffer) {
   Call call{context, op, group, "send", ElementType(type), {count}};
   enqueue(call, call.bytes(), [&](Gpu &gpu, int32_t, CUstream stream) {
-    gpu.communication->send(group, peer, typeOf(type), input, size_t(count), size_t(call.bytes()),
+    gpu.communication->send(group, peer, ncclTypeOf(type), input, size_t(count), size_t(call.bytes()),
                             buffer, stream);
   });
 }
@@ -287,7 +287,7 @@ void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t type, int32_
              void *output, int64_t count) {
   Call call{context, op, group, "recv", ElementType(type), {count}};
   enqueue(call, 0, [&](Gpu &gpu, int32_t, CUstream stream) {
-    gpu.communication->receive(group, peer, typeOf(type), output, size_t(count), stream);
+    gpu.communication->receive(group, peer, ncclTypeOf(type), output, size_t(count), stream);
   });
 }
 

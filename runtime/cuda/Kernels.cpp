@@ -27,12 +27,6 @@ int chooseImage(const MwImage *images, int64_t count, int64_t arch) {
   return best;
 }
 
-static int attributeOf(CUdevice device, CUdevice_attribute attribute) {
-  int value = 0;
-  MW_CUDA(cuDeviceGetAttribute, &value, attribute, device);
-  return value;
-}
-
 Kernels::Kernels(CUdevice device) {
   if (meshwright_kernel_count == 0)
     return;

@@ -112,6 +112,12 @@ void *openCudnn() {
                true});
 }
 
+int attributeOf(CUdevice device, CUdevice_attribute attribute) {
+  int value = 0;
+  MW_CUDA(cuDeviceGetAttribute, &value, attribute, device);
+  return value;
+}
+
 void check(CUresult result, const char *call) {
   if (result == CUDA_SUCCESS)
     return;

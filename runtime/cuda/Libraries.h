@@ -156,6 +156,8 @@ void check(ncclResult_t result, const char *call);
 #define MW_NCCL(function, ...)                                                                     \
   ::meshwright::cuda::check(::meshwright::cuda::Nccl::load().function(__VA_ARGS__), #function)
 
+int attributeOf(CUdevice device, CUdevice_attribute attribute);
+
 } // namespace meshwright::cuda
 
 #endif // MESHWRIGHT_RUNTIME_CUDA_LIBRARIES_H

@@ -21,7 +21,7 @@ namespace meshwright::cuda {
 static constexpr size_t workspaceBytes = 32 << 20, workspaceAlignment = 256;
 static_assert(MW_PRODUCT_WORKSPACE >= workspaceBytes + workspaceAlignment - MW_ALIGNMENT);
 
-static cudaDataType_t typeOf(int64_t type) {
+static cudaDataType_t cudaTypeOf(int64_t type) {
   switch (ElementType(type)) {
   case ElementType::F32:
     return CUDA_R_32F;
@@ -62,7 +62,7 @@ static void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t a
 static cublasLtMatrixLayout_t layoutOf(int64_t type, int64_t rows, int64_t columns, int64_t ld,
                                        int64_t batch, int64_t stride) {
   cublasLtMatrixLayout_t layout;
-  MW_BLAS(cublasLtMatrixLayoutCreate, &layout, typeOf(type), uint64_t(columns), uint64_t(rows), ld);
+  MW_BLAS(cublasLtMatrixLayoutCreate, &layout, cudaTypeOf(type), uint64_t(columns), uint64_t(rows), ld);
   auto count = int32_t(batch);
   MW_BLAS(cublasLtMatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
           sizeof(count));

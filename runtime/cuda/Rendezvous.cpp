@@ -77,7 +77,8 @@ static const char *kept(const std::string &words) {
   return texts->insert(words).first->c_str();
 }
 
-static std::string listOf(const std::vector<int> &ranks) {
+/// The first of them.
+static std::string shortListOf(const std::vector<int> &ranks) {
   std::string list;
   for (size_t i = 0; i < ranks.size() && i <= 16; ++i)
     list += (i ? ", " : "") + (i < 16 ? std::to_string(ranks[i]) : "...");
@@ -177,7 +178,7 @@ Connections RankZero::run() {
       fprintf(stderr,
               "note: rank 0 waits at %s for %zu of %zu ranks (%s); how long: "
               "MESHWRIGHT_TIMEOUT\n",
-              endpoint.c_str(), left.size(), ranks.size(), listOf(left).c_str());
+              endpoint.c_str(), left.size(), ranks.size(), shortListOf(left).c_str());
     }
     wait();
     visitors.erase(std::remove_if(visitors.begin(), visitors.end(),

@@ -12,14 +12,14 @@ using namespace meshwright::cost;
 using testing::HasSubstr;
 
 namespace {
-std::string file(std::string keys, std::string more = "") {
+std::string torusFile(std::string keys, std::string more = "") {
   return "name = \"test\"\ntarget = \"cuda\"\n[[devices]]\nlike = \"h100-sxm\"\n[[levels]]\nname = \"links\"\n" + keys +
          "\nlatency = 1e-6\nbandwidth = 1e9\nsource = \"a test\"\n" + more;
 }
 Cluster torus(std::string sizes) {
-  return llvm::cantFail(readCluster(file("torus = " + sizes), "c.toml"));
+  return llvm::cantFail(readCluster(torusFile("torus = " + sizes), "c.toml"));
 }
-std::string refusal(const std::string &text) {
+std::string refusalOfTorus(const std::string &text) {
   llvm::Expected<Cluster> cluster = readCluster(text, "c.toml");
   return cluster ? "accepted" : toString(cluster.takeError());
 }
@@ -93,7 +93,7 @@ TEST(Torus, KnowsBoxes) {
 
 TEST(Torus, MayBeOneOfSeveral) {
   Cluster cluster = llvm::cantFail(readCluster(
-      file("torus = [2, 4]", "[[levels]]\nname = \"network\"\nlatency = 1e-4\nbandwidth = 1e8\nsource = \"a test\"\n"), "c.toml"));
+      torusFile("torus = [2, 4]", "[[levels]]\nname = \"network\"\nlatency = 1e-4\nbandwidth = 1e8\nsource = \"a test\"\n"), "c.toml"));
   EXPECT_FALSE(cluster.size());
   EXPECT_EQ(cluster.between(7, 8).name, "network");
   EXPECT_DOUBLE_EQ(gather(cluster, ranks(2, 8), 1e8), 1e-4 + 1);
@@ -101,11 +101,11 @@ TEST(Torus, MayBeOneOfSeveral) {
 }
 
 TEST(Torus, RefusesWhatItCannotBe) {
-  EXPECT_EQ(refusal(file("torus = [4, 1]")), "c.toml, line 7: 'torus' must be a list of sizes from 2 on, such as [4, 4, 8], of at most 2147483648 devices");
-  EXPECT_THAT(refusal(file("torus = 4")), HasSubstr("'torus' must be a list"));
-  EXPECT_THAT(refusal(file("torus = []")), HasSubstr("'torus' must be a list"));
-  EXPECT_THAT(refusal(file("torus = [65536, 65536]")), HasSubstr("of at most 2147483648 devices"));
-  EXPECT_THAT(refusal(file("torus = [4, 4]\ncount = 16")), HasSubstr("line 8: 'count' of a torus"));
-  EXPECT_THAT(refusal(file("count = 4", "[[levels]]\nname = \"far\"\ntorus = [2, 2]\nlatency = 0\nbandwidth = 1\nsource = \"a test\"\n")),
+  EXPECT_EQ(refusalOfTorus(torusFile("torus = [4, 1]")), "c.toml, line 7: 'torus' must be a list of sizes from 2 on, such as [4, 4, 8], of at most 2147483648 devices");
+  EXPECT_THAT(refusalOfTorus(torusFile("torus = 4")), HasSubstr("'torus' must be a list"));
+  EXPECT_THAT(refusalOfTorus(torusFile("torus = []")), HasSubstr("'torus' must be a list"));
+  EXPECT_THAT(refusalOfTorus(torusFile("torus = [65536, 65536]")), HasSubstr("of at most 2147483648 devices"));
+  EXPECT_THAT(refusalOfTorus(torusFile("torus = [4, 4]\ncount = 16")), HasSubstr("line 8: 'count' of a torus"));
+  EXPECT_THAT(refusalOfTorus(torusFile("count = 4", "[[levels]]\nname = \"far\"\ntorus = [2, 2]\nlatency = 0\nbandwidth = 1\nsource = \"a test\"\n")),
               HasSubstr("line 13: 'torus': only the first of the levels"));
 }

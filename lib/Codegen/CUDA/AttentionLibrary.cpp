@@ -51,7 +51,7 @@ std::optional<cuda::Library> cuda::libraryOf(Attribute attribute) {
 //===----------------------------------------------------------------------===//
 
 /// The call as cuDNN would see it.
-template <typename Op> static cudnn::Attention describe(Op op, bool deterministic) {
+template <typename Op> static cudnn::Attention describeCall(Op op, bool deterministic) {
   train::AttentionOptions options = op.getOptions();
   cudnn::Attention call;
   call.sizes = train::describeCall(op.getQ().getType(), op.getK().getType(), op.getV().getType(),
@@ -109,7 +109,7 @@ LogicalResult cuda::chooseAttention(Operation *op, StringRef attention, bool det
   cudnn::Attention call =
       llvm::TypeSwitch<Operation *, cudnn::Attention>(op)
           .Case<train::AttentionOp, train::AttentionGradOp>(
-              [&](auto attention) { return describe(attention, deterministic); });
+              [&](auto attention) { return describeCall(attention, deterministic); });
   int64_t bytes = -1;
   std::string reason = "--attention generated";
   if (attention != "generated")

@@ -17,7 +17,7 @@ using namespace meshwright;
 using namespace meshwright::codegen;
 using namespace meshwright::codegen::cuda;
 
-static constexpr unsigned globalSpace = 1, sharedSpace = 3;
+static constexpr unsigned sharedSpace = 3;
 static constexpr llvm::StringLiteral sharedName = "meshwright$shared";
 
 //===----------------------------------------------------------------------===//
@@ -97,10 +97,6 @@ Value BlockEmitter::element(Value vector, int64_t i) {
   return vector::ExtractOp::create(b, loc, vector, i);
 }
 
-static Type withElement(Type type, Type element) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? Type(vector.clone(element)) : element;
-}
 Value BlockEmitter::extend(Value value) {
   Type wide = withElement(value.getType(), b.getF32Type());
   return value.getType() == wide ? value : arith::ExtFOp::create(b, loc, wide, value).getResult();

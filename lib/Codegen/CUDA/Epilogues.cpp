@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Epilogues.h"
+#include "Codegen/CUDA/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,8 +20,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
 
-static constexpr int64_t blocks = 512, threads = 256;
-static constexpr unsigned globalSpace = 1;
+static constexpr int64_t epilogueBlocks = 512, epilogueThreads = 256;
 
 namespace {
 /// Writes a kernel with the operands that all of them have.
@@ -28,13 +28,13 @@ class KernelWriter {
 public:
   KernelWriter(Location loc, gpu::GPUModuleOp target, StringRef name)
       : b(OpBuilder::atBlockEnd(target.getBody())), loc(loc),
-        ptr(LLVM::LLVMPointerType::get(b.getContext(), globalSpace)) {
+        ptr(LLVM::LLVMPointerType::get(b.getContext(), cuda::globalSpace)) {
     Type number = b.getI64Type();
     function = gpu::GPUFuncOp::create(
         b, loc, name, b.getFunctionType({ptr, ptr, number, number, number}, {}), TypeRange(),
         TypeRange(), {b.getNamedAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr())});
-    function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
-    function.setKnownGridSizeAttr(b.getDenseI32ArrayAttr({int32_t(blocks), 1, 1}));
+    function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(epilogueThreads), 1, 1}));
+    function.setKnownGridSizeAttr(b.getDenseI32ArrayAttr({int32_t(epilogueBlocks), 1, 1}));
     b.setInsertionPointToStart(&function.getBody().front());
     block = id(gpu::BlockIdOp::create(b, loc, gpu::Dimension::x));
     thread = id(gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x));
@@ -122,9 +122,9 @@ static void addOverMatrix(exec::MatmulOp op, gpu::GPUModuleOp target, StringRef 
   if (target.lookupSymbol(name))
     return;
   KernelWriter w(op.getLoc(), target, name);
-  w.loop(w.block, w.rows(), blocks, [&](Value row) {
+  w.loop(w.block, w.rows(), epilogueBlocks, [&](Value row) {
     Value begin = w.multiply(row, w.distance());
-    w.loop(w.thread, w.columns(), threads,
+    w.loop(w.thread, w.columns(), epilogueThreads,
            [&](Value column) { body(w, w.add(begin, column), column); });
   });
 }
@@ -135,8 +135,8 @@ static void addSums(exec::MatmulOp op, gpu::GPUModuleOp target, Type from, Type 
   if (target.lookupSymbol(name))
     return;
   KernelWriter w(op.getLoc(), target, name);
-  Value first = w.add(w.multiply(w.block, w.integer(threads)), w.thread);
-  w.loop(first, w.columns(), blocks * threads, [&](Value column) {
+  Value first = w.add(w.multiply(w.block, w.integer(epilogueThreads)), w.thread);
+  w.loop(first, w.columns(), epilogueBlocks * epilogueThreads, [&](Value column) {
     auto sum = scf::ForOp::create(w.b, w.loc, w.integer(0), w.rows(), w.integer(1),
                                   ValueRange{w.number(0)});
     {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Exchange.h"
+#include "Codegen/CUDA/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -14,8 +15,7 @@ using namespace meshwright;
 using namespace meshwright::codegen;
 
 /// Enough to keep any GPU's memory busy, and few beside what is computed meanwhile.
-static constexpr int64_t blocks = 256, threads = 256;
-static constexpr unsigned globalSpace = 1;
+static constexpr int64_t exchangeBlocks = 256, exchangeThreads = 256;
 
 /// In f32, rounded once.
 static Value combine(OpBuilder &b, Location loc, train::ReduceKind kind, Value x, Value y) {
@@ -46,12 +46,12 @@ LogicalResult cuda::addExchangeKernel(exec::ExchangeOp op, gpu::GPUModuleOp targ
 
   Location loc = op.getLoc();
   OpBuilder b = OpBuilder::atBlockEnd(target.getBody());
-  auto ptr = LLVM::LLVMPointerType::get(b.getContext(), globalSpace);
+  auto ptr = LLVM::LLVMPointerType::get(b.getContext(), cuda::globalSpace);
   auto function = gpu::GPUFuncOp::create(
       b, loc, name, b.getFunctionType({ptr, ptr, b.getI64Type()}, {}), TypeRange(), TypeRange(),
       {b.getNamedAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr())});
-  function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
-  function.setKnownGridSizeAttr(b.getDenseI32ArrayAttr({int32_t(blocks), 1, 1}));
+  function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(exchangeThreads), 1, 1}));
+  function.setKnownGridSizeAttr(b.getDenseI32ArrayAttr({int32_t(exchangeBlocks), 1, 1}));
   b.setInsertionPointToStart(&function.getBody().front());
   auto constant = [&](int64_t value) {
     return Value(arith::ConstantIntOp::create(b, loc, value, 64));
@@ -62,8 +62,8 @@ LogicalResult cuda::addExchangeKernel(exec::ExchangeOp op, gpu::GPUModuleOp targ
   Value block = id(gpu::BlockIdOp::create(b, loc, gpu::Dimension::x));
   Value thread = id(gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x));
   Value first = arith::AddIOp::create(
-      b, loc, arith::MulIOp::create(b, loc, block, constant(threads)), thread);
-  auto loop = scf::ForOp::create(b, loc, first, function.getArgument(2), constant(blocks * threads));
+      b, loc, arith::MulIOp::create(b, loc, block, constant(exchangeThreads)), thread);
+  auto loop = scf::ForOp::create(b, loc, first, function.getArgument(2), constant(exchangeBlocks * exchangeThreads));
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
   unsigned bytes = type.getIntOrFloatBitWidth() / 8;
   auto at = [&](unsigned argument) {

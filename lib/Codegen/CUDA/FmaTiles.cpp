@@ -24,7 +24,7 @@ static constexpr int64_t rowThreads = 16, columnThreads = 8, threads = BlockEmit
 /// Elements of one access.
 static constexpr int64_t width = 4;
 /// Numbers that a thread keeps at most, so that none are spilled.
-static constexpr int64_t mostNumbers = 112;
+static constexpr int64_t mostFmaNumbers = 112;
 
 /// Elements of a tile's row for so many of a tensor's, and the pieces of them that a thread has.
 static int64_t depthOf(int64_t dim) { return llvm::alignTo(dim, columnThreads * width); }
@@ -50,7 +50,7 @@ public:
         shared += bytesOf(sizes.rows, depthOf(dim));
       for (int64_t dim : needs.walked)
         shared += bytesOf(sizes.columns, depthOf(dim));
-      if (numbers <= mostNumbers && shared <= BlockEmitter::mostShared)
+      if (numbers <= mostFmaNumbers && shared <= BlockEmitter::mostShared)
         return sizes;
     }
     return std::nullopt;

@@ -12,6 +12,15 @@
 
 namespace meshwright::codegen::cuda {
 
+/// The address space of kernels' memory.
+constexpr unsigned globalSpace = 1;
+
+/// `type`, a number or a vector, with other elements.
+inline mlir::Type withElement(mlir::Type type, mlir::Type element) {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(type);
+  return vector ? mlir::Type(vector.clone(element)) : element;
+}
+
 /// A gpu.func's attribute: bytes of shared memory that its launches ask for, beside those
 /// it declares.
 constexpr llvm::StringLiteral sharedBytesAttr = "meshwright.shared_bytes";

@@ -14,9 +14,6 @@ using namespace meshwright;
 using namespace meshwright::codegen;
 using namespace meshwright::codegen::cuda;
 
-/// Kernels' memory is global memory.
-static constexpr unsigned globalSpace = 1;
-
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -100,11 +97,6 @@ Value LoopNestEmitter::loadLanes(Value base, Type type, Value offsets, const Col
     elements.push_back(load(element(base, type, offset), type, nullptr));
   }
   return vector::FromElementsOp::create(b, loc, vectorOf(type), elements);
-}
-
-static Type withElement(Type type, Type element) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? vector.clone(element) : element;
 }
 
 Value LoopNestEmitter::extend(FloatType from, Value value) {

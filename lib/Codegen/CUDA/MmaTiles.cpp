@@ -26,7 +26,7 @@ static constexpr int64_t threads = BlockEmitter::threads, warps = BlockEmitter::
 static constexpr int64_t side = Fragments::side, piece = Fragments::piece;
 /// Registers for what a thread keeps at most, so that ptxas spills none of its 255: without
 /// and with parts of kept tiles.
-static constexpr int64_t mostNumbers = 178, mostHeld = 180;
+static constexpr int64_t mostMmaNumbers = 178, mostHeld = 180;
 
 namespace {
 class MmaTiles : public Tiles {
@@ -137,7 +137,7 @@ std::optional<TileSizes> MmaTiles::sizesFor(const TileNeeds &needs) const {
     if (m > 1 && needs.length <= chosen.rows / 2)
       continue; // Half of the warps would have nothing to do.
     int64_t shared = bytesOf(chosen.rows, needs.kept) + 2 * bytesOf(n, needs.walked);
-    if (numbersOf(needs, m, n) <= mostNumbers && shared <= BlockEmitter::mostShared)
+    if (numbersOf(needs, m, n) <= mostMmaNumbers && shared <= BlockEmitter::mostShared)
       return chosen;
   }
   return std::nullopt;

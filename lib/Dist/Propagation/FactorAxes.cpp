@@ -113,7 +113,7 @@ AxisMask partialFromReduction(const ShardingRule &rule, unsigned index, const Fa
   return mask;
 }
 
-static const TensorFactors &tensorOf(const ShardingRule &rule, size_t t) {
+const TensorFactors &tensorOf(const ShardingRule &rule, size_t t) {
   return t < rule.operands.size() ? rule.operands[t] : rule.results[t - rule.operands.size()];
 }
 

@@ -20,6 +20,9 @@ namespace meshwright::dist {
 /// For each factor of a rule its mesh axes, major first.
 using FactorAxes = llvm::SmallVector<Axes>;
 
+/// The factors of tensor `t` of an op: operands first, then results.
+const TensorFactors &tensorOf(const ShardingRule &rule, size_t t);
+
 /// The axes of factors that the sharding of one tensor implies. A dimension of several
 /// factors gives axes to the major one until it is used up, then to the next.
 /// `complete` (if given) becomes false if an axis fits no factor, because its dimension

@@ -9,6 +9,7 @@
 #include "Dist/Propagation/ValueBinding.h"
 #include "RootFlow.h"
 #include "Train/Quantize.h"
+#include "Train/TensorType.h"
 #include "meshwright/runtime/Suggestion.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -38,8 +39,6 @@ static ShardingRule bindingRule(ArrayRef<int64_t> used, ArrayRef<int64_t> to, in
   rule.results = {leading > 0 ? narrow : wide};
   return rule;
 }
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Whether `pattern`, where {layer} stands for a number, stands for the tensor called `name` too.
 static bool isStoredAs(StringRef name, StringRef pattern) {

@@ -50,10 +50,6 @@ void Propagation::addLink(std::string name, ShardingRule rule, ArrayRef<unsigned
   links.push_back({std::move(name), std::move(rule), SmallVector<unsigned>(ends), binding});
 }
 
-static const TensorFactors &tensorOf(const ShardingRule &rule, size_t t) {
-  return t < rule.operands.size() ? rule.operands[t] : rule.results[t - rule.operands.size()];
-}
-
 /// The dimension of `tensor` that holds `factor`, or -1.
 static int dimWith(const TensorFactors &tensor, unsigned factor) {
   for (auto [d, dim] : enumerate(tensor.dims))

@@ -13,13 +13,13 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-static func::FuncOp calleeOf(train::RepeatOp repeat) {
+static func::FuncOp layerFunctionOf(train::RepeatOp repeat) {
   SymbolTableCollection symbols;
   return repeat.lookupCallee(symbols);
 }
 
-func::FuncOp LayerPair::forwardFunction() const { return calleeOf(forward); }
-func::FuncOp LayerPair::backwardFunction() const { return calleeOf(backward); }
+func::FuncOp LayerPair::forwardFunction() const { return layerFunctionOf(forward); }
+func::FuncOp LayerPair::backwardFunction() const { return layerFunctionOf(backward); }
 
 bool LayerPair::isPassed(Value stack) const {
   Operation *reader = train::RepeatOp(backward);
@@ -64,7 +64,7 @@ SmallVector<LayerPair> meshwright::dist::findLayerPairs(ModuleOp module) {
 
 double meshwright::dist::costOfOp(Operation *op, const cost::Device &device) {
   if (auto repeat = dyn_cast<train::RepeatOp>(op))
-    return cost::tripCount(repeat) * costOfFunction(calleeOf(repeat), device);
+    return cost::tripCount(repeat) * costOfFunction(layerFunctionOf(repeat), device);
   if (!isMemoryEffectFree(op))
     return anyPrice;
   if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TensorSearch.h"
+#include "Train/TensorType.h"
 
 #include "Dist/Partition/ReshardPath.h"
 #include "Dist/Strategy/Seeds.h"
@@ -16,8 +17,6 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static bool isFloat(Value value) { return isa<FloatType>(tensor(value).getElementType()); }
 

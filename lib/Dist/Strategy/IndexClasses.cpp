@@ -6,6 +6,7 @@
 #include "Dist/Strategy/IndexClasses.h"
 #include "Train/Quantize.h"
 #include "Train/Storage.h"
+#include "Train/TensorType.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -85,8 +86,6 @@ bool Atoms::join(ArrayRef<unsigned> a, ArrayRef<unsigned> b) {
 }
 
 //===--- the program --------------------------------------------------------===//
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 const SmallVector<Atoms::List> &IndexClasses::dimsOf(Value value) {
   auto [it, isNew] = ofValue.try_emplace(value);

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Partition/LocalIndices.h"
+#include "Train/TensorType.h"
 #include "Dist/Passes.h"
 #include "PaddingZeros.h"
 #include "SeededClasses.h"
@@ -23,8 +24,6 @@ namespace meshwright::dist {
 #define GEN_PASS_DEF_DISTPAD
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// FLOPs of products and attention in one run of a function.
 static double flopsOf(func::FuncOp function) {

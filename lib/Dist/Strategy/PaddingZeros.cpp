@@ -8,12 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PaddingZeros.h"
+#include "Train/TensorType.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 static bool isIds(Value value) { return tensor(value).getElementType().isInteger(32); }
 
 namespace {

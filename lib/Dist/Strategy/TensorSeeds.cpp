@@ -38,7 +38,7 @@ SmallVector<train::RepeatOp> dist::layerCalls(ModuleOp module) {
   return calls;
 }
 
-static bool isFloat(Value value) {
+static bool isFloatTensor(Value value) {
   return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
 }
 
@@ -49,7 +49,7 @@ static llvm::DenseSet<unsigned> residualOf(ModuleOp module, const IndexClasses &
   for (train::RepeatOp repeat : layerCalls(module))
     for (Value carried : train::roleOf(repeat) == train::Role::Forward ? repeat.getCarry() : ValueRange())
       if (int64_t rank = cast<RankedTensorType>(carried.getType()).getRank();
-          isFloat(carried) && rank > 0)
+          isFloatTensor(carried) && rank > 0)
         for (unsigned id : classes.of(carried, rank - 1))
           found.insert(id);
   if (!found.empty())

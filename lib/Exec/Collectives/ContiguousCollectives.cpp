@@ -7,19 +7,19 @@
 
 #include "Dist/Dist.h"
 #include "Exec/Exec.h"
+#include "Train/TensorType.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
+using train::tensor;
 
 namespace meshwright::exec {
 #define GEN_PASS_DEF_EXECCONTIGUOUSCOLLECTIVES
 #include "Exec/Passes.h.inc"
 } // namespace meshwright::exec
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// The elements of `type` before dimension `dim`, and from there on.
 static int64_t outer(RankedTensorType type, int64_t dim) {
@@ -36,7 +36,7 @@ public:
   explicit Rewriter(Operation *op) : b(op), loc(op->getLoc()) {}
 
   Value reshape(Value x, ArrayRef<int64_t> shape) {
-    auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
+    auto type = RankedTensorType::get(shape, tensor(x).getElementType());
     return x.getType() == type ? x : train::ReshapeOp::create(b, loc, type, x).getResult();
   }
   /// [a, n k] to [n, a, k]: the n parts of each row, part by part.
@@ -65,7 +65,7 @@ static void rewrite(dist::CollectiveOpInterface op) {
   SmallVector<Type> types(op->getResultTypes());
   SmallVector<int64_t> rows(dims.size(), 1);
   for (auto [i, dim] : llvm::enumerate(dims)) {
-    auto x = typeOf(op->getOperand(i)), y = typeOf(op->getResult(i));
+    auto x = tensor(op->getOperand(i)), y = tensor(op->getResult(i));
     int64_t a = outer(x, dim), k = inner(grows ? x : y, dim), n = inner(grows ? y : x, dim) / k;
     if (a == 1 || n == 1)
       continue;
@@ -86,9 +86,9 @@ static void rewrite(dist::CollectiveOpInterface op) {
   for (size_t i = 0; i < rows.size(); ++i) {
     OpResult part = parts->getResult(i), y = op->getResult(i);
     part.setType(types[i]);
-    ArrayRef<int64_t> shape = typeOf(y).getShape();
-    y.replaceAllUsesWith(grows && rows[i] > 1 ? r.unpack(part, typeOf(part).getDimSize(0), rows[i],
-                                                         typeOf(part).getDimSize(2), shape)
+    ArrayRef<int64_t> shape = tensor(y).getShape();
+    y.replaceAllUsesWith(grows && rows[i] > 1 ? r.unpack(part, tensor(part).getDimSize(0), rows[i],
+                                                         tensor(part).getDimSize(2), shape)
                                               : r.reshape(part, shape));
   }
   op.erase();
@@ -97,7 +97,7 @@ static void rewrite(dist::CollectiveOpInterface op) {
 /// Split along one dimension and concatenated along another: both in the terms of
 /// n blocks, [n, 1, elements], that are swapped.
 static void rewrite(dist::AllToAllOp op) {
-  auto x = typeOf(op.getX()), y = typeOf(op.getY());
+  auto x = tensor(op.getX()), y = tensor(op.getY());
   int64_t split = op.getSplit(), concat = op.getConcat();
   int64_t n = x.getDimSize(split) / y.getDimSize(split), block = x.getNumElements() / n;
   if (n == 1 || (outer(x, split) == 1 && outer(y, concat) == 1))
@@ -119,7 +119,7 @@ static void rewrite(dist::AllToAllOp op) {
 /// A part that is contiguous becomes a window of memory later; one inside rows is
 /// copied out by a kernel.
 static void rewrite(dist::SliceOp op) {
-  auto x = typeOf(op.getX()), y = typeOf(op.getY());
+  auto x = tensor(op.getX()), y = tensor(op.getY());
   int64_t dim = op.getDim();
   if (outer(x, dim) == 1)
     return;
@@ -132,7 +132,7 @@ static void rewrite(dist::SliceOp op) {
 
 /// Parts one after the other, then put together by rows.
 static void rewrite(dist::ConcatOp op) {
-  auto x = typeOf(op.getXs().front()), y = typeOf(op.getY());
+  auto x = tensor(op.getXs().front()), y = tensor(op.getY());
   int64_t dim = op.getDim(), a = outer(x, dim), k = inner(x, dim), n = op.getXs().size();
   if (a == 1 || n == 1)
     return;

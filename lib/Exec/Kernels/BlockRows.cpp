@@ -7,12 +7,11 @@
 #include "RowSpace.h"
 
 #include "Train/Quantize.h"
+#include "Train/TensorType.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
-
-static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static Value reshaped(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, tensor(value).getElementType());

@@ -17,7 +17,7 @@ namespace {
 using Strides = SmallVector<int64_t>;
 
 /// Factors that are one index, major first, and that index's stride in A, B, C.
-struct Group {
+struct FactorGroup {
   SmallVector<unsigned> factors;
   int64_t size = 1;
   int64_t strides[3] = {0, 0, 0};
@@ -36,7 +36,7 @@ static Strides stridesOf(const ShardingRule &rule, const TensorFactors &tensor) 
 }
 
 /// Makes one index of the group's factors, in the order of tensor `reference`.
-static LogicalResult flatten(const ShardingRule &rule, Group &group, ArrayRef<Strides> tensors,
+static LogicalResult flatten(const ShardingRule &rule, FactorGroup &group, ArrayRef<Strides> tensors,
                              unsigned reference, std::string &error) {
   llvm::stable_sort(group.factors, [&](unsigned a, unsigned b) {
     return tensors[reference][a] > tensors[reference][b];
@@ -63,7 +63,7 @@ FailureOr<MatrixProduct> meshwright::exec::matrixProductOf(const ShardingRule &r
                                                            std::string &error) {
   Strides tensors[] = {stridesOf(rule, rule.operands[0]), stridesOf(rule, rule.operands[1]),
                        stridesOf(rule, rule.results[0])};
-  Group batch, rows, columns, sum;
+  FactorGroup batch, rows, columns, sum;
   for (unsigned f = 0; f < rule.factors.size(); ++f) {
     if (rule.factors[f].size == 1)
       continue;
@@ -98,7 +98,7 @@ FailureOr<MatrixProduct> meshwright::exec::matrixProductOf(const ShardingRule &r
   product.ldc = rows.size > 1 ? rows.strides[c] : columns.size;
 
   // A matrix with indices `outer` and `inner` of which one is contiguous.
-  auto layout = [&](unsigned tensor, const Group &outer, const Group &inner, bool &transposed,
+  auto layout = [&](unsigned tensor, const FactorGroup &outer, const FactorGroup &inner, bool &transposed,
                     int64_t &ld) -> LogicalResult {
     if (inner.size == 1 || inner.strides[tensor] == 1) {
       ld = outer.size > 1 ? outer.strides[tensor] : inner.size;

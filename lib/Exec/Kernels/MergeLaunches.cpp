@@ -87,9 +87,9 @@ static std::optional<std::string> describe(func::FuncOp kernel) {
 
 namespace {
 /// Launches of one block that may become one, where the last of them is.
-class Group {
+class LaunchGroup {
 public:
-  Group(LaunchOp first, unsigned mostOperands) : members{first}, mostOperands(mostOperands) {
+  LaunchGroup(LaunchOp first, unsigned mostOperands) : members{first}, mostOperands(mostOperands) {
     countOperands(first);
   }
 
@@ -118,7 +118,7 @@ static bool isCommunication(Operation *op) {
   return isa<dist::CollectiveOpInterface>(op);
 }
 
-bool Group::add(LaunchOp next) {
+bool LaunchGroup::add(LaunchOp next) {
   auto more = operands;
   more.insert(next.getInputs().begin(), next.getInputs().end());
   if (more.size() + results + next.getNumResults() > mostOperands)
@@ -166,7 +166,7 @@ bool Group::add(LaunchOp next) {
   return true;
 }
 
-void Group::merge(SymbolTable &symbols) {
+void LaunchGroup::merge(SymbolTable &symbols) {
   SmallVector<Value> inputs(operands.begin(), operands.end());
   SmallVector<Type> types;
   SmallVector<Location> locs;
@@ -284,7 +284,7 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
   bool mergeOne(Block &block, StringRef kind, SymbolTable &symbols,
                        const llvm::StringMap<std::optional<std::string>> &descriptions) {
     Waits waits = waitsOf(block);
-    std::vector<std::pair<std::set<Operation *>, Group>> groups;
+    std::vector<std::pair<std::set<Operation *>, LaunchGroup>> groups;
     for (auto launch : block.getOps<LaunchOp>()) {
       auto known = descriptions.find(launch.getKernel());
       if (known == descriptions.end() || known->second != kind || feedsCommunication(launch))
@@ -294,7 +294,7 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
         return group.first == waits[launch];
       });
       if (alike == groups.rend() || !alike->second.add(launch))
-        groups.push_back({waits[launch], Group(launch, mostOperands)});
+        groups.push_back({waits[launch], LaunchGroup(launch, mostOperands)});
     }
     for (auto &[waited, group] : groups)
       if (group.size() > 1) {

@@ -7,6 +7,7 @@
 #include "InsertCopies.h"
 
 #include "Dist/Dist.h"
+#include "Train/TensorType.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -28,7 +29,6 @@ static SlotPath slotOf(const SlotPath &path, LoopOp loop) { return concat(path, 
 static SmallVector<Operation *, 2> keyOf(const SlotPath &path) {
   return SmallVector<Operation *, 2>(path.begin(), path.end());
 }
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 //===--- building -----------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ void BufferCoalescing::addValue(Value value) {
                            std::max(begin, lastUse(value)),
                            contents.at(value)});
   coalesced->first = value;
-  coalesced->type = typeOf(value);
+  coalesced->type = train::tensor(value);
   memoryOfValue[value] = {coalesced.get(), {}};
   storage.push_back(std::move(coalesced));
 }
@@ -127,7 +127,7 @@ LogicalResult BufferCoalescing::joinAll(Block &block) {
         SlotPath path = slotOf(pathOf(whole), loop);
         require(whole, path, slice);
         CoalescedMemory &coalesced = memoryOf(whole);
-        coalesced.slots[keyOf(path)] = typeOf(slice);
+        coalesced.slots[keyOf(path)] = train::tensor(slice);
         addInterval(coalesced,
                     {kind, {}, pathOf(whole), first + 1, last, contents.at(whole), loop});
       };

@@ -20,7 +20,7 @@ namespace meshwright::exec {
 
 namespace {
 /// An operand through which an op touches memory, and how.
-struct Use {
+struct CarriedUse {
   OpOperand *operand;
   int64_t at; ///< the number of the op in its program
   bool reads, writes;
@@ -38,14 +38,14 @@ public:
   void rewrite();
 
 private:
-  bool collect(Value memory, bool parts, SmallVectorImpl<Use> &uses);
-  bool findStart(ArrayRef<Use> uses);
-  bool findNext(ArrayRef<Use> uses);
-  bool findEnd(ArrayRef<Use> uses);
-  bool stackIsFree(ArrayRef<Use> uses);
-  bool isInLoop(const Use &use) { return loop->isProperAncestor(use.op()); }
+  bool collect(Value memory, bool parts, SmallVectorImpl<CarriedUse> &uses);
+  bool findStart(ArrayRef<CarriedUse> uses);
+  bool findNext(ArrayRef<CarriedUse> uses);
+  bool findEnd(ArrayRef<CarriedUse> uses);
+  bool stackIsFree(ArrayRef<CarriedUse> uses);
+  bool isInLoop(const CarriedUse &use) { return loop->isProperAncestor(use.op()); }
   /// Whether one op alone makes `use`, which then writes all there is.
-  bool isOverwritten(const Use &use, ArrayRef<Use> uses);
+  bool isOverwritten(const CarriedUse &use, ArrayRef<CarriedUse> uses);
 
   LoopOp loop;
   CopyOp copy;
@@ -67,7 +67,7 @@ static BufferOp ownBuffer(Value memory) {
 
 /// Adds the uses of `memory`; false if one is asynchronous, or of a part of the memory where
 /// `parts` are not wanted.
-bool Carrier::collect(Value memory, bool parts, SmallVectorImpl<Use> &uses) {
+bool Carrier::collect(Value memory, bool parts, SmallVectorImpl<CarriedUse> &uses) {
   for (OpOperand &operand : memory.getUses()) {
     Operation *op = operand.getOwner();
     auto view = dyn_cast<ViewOp>(op);
@@ -79,7 +79,7 @@ bool Carrier::collect(Value memory, bool parts, SmallVectorImpl<Use> &uses) {
     }
     if (asyncTokenOf(op)) // it goes on where it does not stand
       return false;
-    Use use{&operand, numbers.at(op), false, false};
+    CarriedUse use{&operand, numbers.at(op), false, false};
     SmallVector<MemoryEffects::EffectInstance> effects;
     cast<MemoryEffectOpInterface>(op).getEffects(effects);
     for (MemoryEffects::EffectInstance &effect : effects)
@@ -89,27 +89,27 @@ bool Carrier::collect(Value memory, bool parts, SmallVectorImpl<Use> &uses) {
       }
     uses.push_back(use);
   }
-  llvm::stable_sort(uses, [](const Use &a, const Use &b) { return a.at < b.at; });
+  llvm::stable_sort(uses, [](const CarriedUse &a, const CarriedUse &b) { return a.at < b.at; });
   return true;
 }
 
-bool Carrier::isOverwritten(const Use &use, ArrayRef<Use> uses) {
-  return use.writes && llvm::none_of(uses, [&](const Use &other) {
+bool Carrier::isOverwritten(const CarriedUse &use, ArrayRef<CarriedUse> uses) {
+  return use.writes && llvm::none_of(uses, [&](const CarriedUse &other) {
            return other.op() == use.op() && other.reads;
          });
 }
 
 /// The first value is written right before the loop, in the block that the loop is in.
-bool Carrier::findStart(ArrayRef<Use> uses) {
-  const Use *found = nullptr;
-  for (const Use &use : uses)
+bool Carrier::findStart(ArrayRef<CarriedUse> uses) {
+  const CarriedUse *found = nullptr;
+  for (const CarriedUse &use : uses)
     if (use.at < numbers.at(loop) && use.op()->getBlock() == loop->getBlock() &&
         isOverwritten(use, uses))
       found = &use;
   if (!found)
     return false;
   start = found->at;
-  for (const Use &use : uses) {
+  for (const CarriedUse &use : uses) {
     if (use.at < start || use.at >= numbers.at(loop))
       continue;
     if (use.at > start && use.writes)
@@ -120,9 +120,9 @@ bool Carrier::findStart(ArrayRef<Use> uses) {
 }
 
 /// An op of the loop's own body makes the next value; what it reads meanwhile is the last one.
-bool Carrier::findNext(ArrayRef<Use> uses) {
+bool Carrier::findNext(ArrayRef<CarriedUse> uses) {
   Operation *maker = nullptr;
-  for (const Use &use : uses) {
+  for (const CarriedUse &use : uses) {
     if (!isInLoop(use) || use.op() == copy)
       continue;
     bool isLater = maker && use.op() != maker;
@@ -137,9 +137,9 @@ bool Carrier::findNext(ArrayRef<Use> uses) {
 }
 
 /// After the loop the value is read until something else is written to its memory.
-bool Carrier::findEnd(ArrayRef<Use> uses) {
+bool Carrier::findEnd(ArrayRef<CarriedUse> uses) {
   Operation *around = loop->getParentOp();
-  for (const Use &use : uses) {
+  for (const CarriedUse &use : uses) {
     if (isInLoop(use) || use.at < numbers.at(loop))
       continue;
     Operation *top = loop->getBlock()->findAncestorOpInBlock(*use.op());
@@ -148,21 +148,21 @@ bool Carrier::findEnd(ArrayRef<Use> uses) {
     if (use.writes) {
       // In a loop, a read that stands above is of the iteration before.
       bool readsAbove = llvm::any_of(
-          uses, [&](const Use &other) { return other.at < use.at && top->isAncestor(other.op()); });
+          uses, [&](const CarriedUse &other) { return other.at < use.at && top->isAncestor(other.op()); });
       return isOverwritten(use, uses) && !readsAbove && !use.op()->getParentOfType<WhenOp>();
     }
     last.push_back(use.operand);
   }
   // Nothing is written there any more, until a loop around it goes round.
-  return isa<ProgramOp>(around) || llvm::all_of(uses, [&](const Use &use) {
+  return isa<ProgramOp>(around) || llvm::all_of(uses, [&](const CarriedUse &use) {
            return around->isProperAncestor(use.op()) && use.at >= start;
          });
 }
 
 /// Until the loop fills its slots nobody needs the stack, and the loop reads only the slot
 /// that it has filled.
-bool Carrier::stackIsFree(ArrayRef<Use> uses) {
-  for (const Use &use : uses) {
+bool Carrier::stackIsFree(ArrayRef<CarriedUse> uses) {
+  for (const CarriedUse &use : uses) {
     if (use.at >= start && use.at < numbers.at(loop))
       return false;
     if (!isInLoop(use) || use.op() == copy)
@@ -190,7 +190,7 @@ bool Carrier::isPossible() {
   stack = ownBuffer(slot.getBase());
   if (!carried || !stack || carried.getBytes() != bytesOf(slot.getType()))
     return false;
-  SmallVector<Use> carriedUses, stackUses;
+  SmallVector<CarriedUse> carriedUses, stackUses;
   return collect(carried, /*parts=*/false, carriedUses) &&
          collect(stack, /*parts=*/true, stackUses) && findStart(carriedUses) &&
          findNext(carriedUses) && findEnd(carriedUses) && stackIsFree(stackUses);

@@ -63,7 +63,7 @@ static Value comesFrom(Value value) {
 }
 
 /// What a kernel reads: of a slice that a loop around it gives it, the whole.
-static Value wholeOf(Value value) {
+static Value stackOf(Value value) {
   value = withoutCopies(value);
   if (auto argument = dyn_cast<BlockArgument>(value))
     if (auto loop = dyn_cast<LoopOp>(argument.getOwner()->getParentOp()))
@@ -80,7 +80,7 @@ SmallVector<Value> exec::gradientsOf(func::FuncOp function) {
     if (!numbers)
       return;
     for (int64_t i : numbers.asArrayRef()) {
-      Value value = wholeOf(launch.getInputs()[i]);
+      Value value = stackOf(launch.getInputs()[i]);
       gradients.insert(value);
       gradients.insert(originOf(value));
     }

@@ -20,7 +20,7 @@ int64_t CategoryBytes::total() const {
   return std::accumulate(bytes.begin(), bytes.end(), int64_t(0));
 }
 
-static int64_t alignedBytes(BufferOp buffer) {
+static int64_t heldBytes(BufferOp buffer) {
   return llvm::alignTo(buffer.getBytes(), MW_ALIGNMENT);
 }
 
@@ -111,7 +111,7 @@ static int64_t slicesOf(Operation *writer, Value memory) {
 static HeldBuffer heldIn(BufferOp buffer) {
   HeldBuffer result;
   result.buffer = buffer;
-  result.bytes = alignedBytes(buffer);
+  result.bytes = heldBytes(buffer);
   return result;
 }
 
@@ -124,7 +124,7 @@ void Profiler::findWriters(ProgramOp program, const ProgramLiveness &liveness,
     held->writer = writerOf(memory, liveness, held->task);
     if (held->writer)
       held->slices = std::max<int64_t>(1, slicesOf(held->writer, memory) * held->bytes /
-                                              alignedBytes(held->buffer));
+                                              heldBytes(held->buffer));
   }
 }
 
@@ -165,7 +165,7 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   if (!program.isPrivate())
     for (auto &[name, buffer] : persistent)
       for (Iteration iteration : iterations)
-        changes[0].push_back({-1, iteration, buffer.getCategory(), alignedBytes(buffer)});
+        changes[0].push_back({-1, iteration, buffer.getCategory(), heldBytes(buffer)});
   // In numbers of ops that count, from the op that uses a buffer first to the one after the last.
   SmallVector<std::pair<BufferOp, Lifetime>> lives;
   for (auto buffer : program.getBlock().getOps<BufferOp>()) {
@@ -180,7 +180,7 @@ MemoryProfile Profiler::profile(ProgramOp program) {
     if (!life)
       continue;
     lives.push_back({buffer, *life});
-    int64_t bytes = alignedBytes(buffer);
+    int64_t bytes = heldBytes(buffer);
     auto [begin, isNew] = result.begins.try_emplace(done[life->times().front()], MemoryProfile::Begin{buffer, bytes});
     if (!isNew && bytes > begin->second.bytes)
       begin->second = {buffer, bytes};

@@ -39,7 +39,7 @@ static bool isKeptAnyway(Value value, Block *block) {
          (isa<BlockArgument>(value) && !isa<LoopOp>(block->getParentOp()));
 }
 
-static bool isPermutation(Operation *op) {
+static bool isPermutationOfTensors(Operation *op) {
   auto collective = dyn_cast_or_null<dist::CollectiveOpInterface>(op);
   return collective && collective.isPermutation();
 }
@@ -48,11 +48,11 @@ static bool isPermutation(Operation *op) {
 /// `target`. If `op` moved there, a device would hold both parts.
 static bool leavesRing(Operation *op, Operation *target) {
   bool inRing = llvm::any_of(op->getOperands(), [](Value operand) {
-    return isPermutation(operand.getDefiningOp()) ||
-           llvm::any_of(operand.getUsers(), isPermutation);
+    return isPermutationOfTensors(operand.getDefiningOp()) ||
+           llvm::any_of(operand.getUsers(), isPermutationOfTensors);
   });
   for (Operation *next = op; inRing && next != target; next = next->getNextNode())
-    if (isPermutation(next))
+    if (isPermutationOfTensors(next))
       return true;
   return false;
 }

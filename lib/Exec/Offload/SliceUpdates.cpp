@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "Train/TensorType.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -17,8 +18,7 @@ namespace meshwright::exec {
 #include "Exec/Passes.h.inc"
 } // namespace meshwright::exec
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-static bool isScalar(Value value) { return typeOf(value).getRank() == 0; }
+static bool isScalar(Value value) { return train::tensor(value).getRank() == 0; }
 
 /// Whether each element of the results, all of shape `shape`, depends on the elements at
 /// the same index in operands of that shape, on scalars, and where the op says so
@@ -34,7 +34,7 @@ static bool isElementwise(Operation *op, ArrayRef<int64_t> shape) {
   ArrayRef<SmallVector<unsigned, 1>> dims = rule.results.front().dims;
   auto fits = [&](const TensorFactors &tensor, Value value) {
     return tensor.indexes < 0 &&
-           (isScalar(value) || (ArrayRef(tensor.dims) == dims && typeOf(value).getShape() == shape));
+           (isScalar(value) || (ArrayRef(tensor.dims) == dims && train::tensor(value).getShape() == shape));
   };
   for (auto [tensor, value] : llvm::zip(rule.operands, op->getOperands()))
     if (!fits(tensor, value))
@@ -146,7 +146,7 @@ private:
 } // namespace
 
 void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbols) {
-  RankedTensorType whole = typeOf(update.getUpdated());
+  RankedTensorType whole = train::tensor(update.getUpdated());
   ArrayRef<int64_t> shape = whole.getShape();
   int64_t elements = whole.getNumElements();
   // A master is f32; momentum and variance are f32 or narrower.
@@ -171,12 +171,12 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
         results.push_back(result);
   }
   auto partType = [&](Value value) {
-    return RankedTensorType::get(part, typeOf(value).getElementType());
+    return RankedTensorType::get(part, train::tensor(value).getElementType());
   };
   auto stackType = [&](Value value) {
     SmallVector<int64_t> stack{parts};
     llvm::append_range(stack, part);
-    return RankedTensorType::get(stack, typeOf(value).getElementType());
+    return RankedTensorType::get(stack, train::tensor(value).getElementType());
   };
   OpBuilder b(update.getContext());
   SmallVector<Type> arguments, partResults, stacks;

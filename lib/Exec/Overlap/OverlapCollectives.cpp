@@ -37,7 +37,7 @@ private:
 };
 } // namespace
 
-static bool isPermutation(Operation *op) {
+static bool isPermutationInMemory(Operation *op) {
   auto collective = dyn_cast<MemoryCollectiveOpInterface>(op);
   return collective && collective.isPermutation();
 }
@@ -45,7 +45,7 @@ static bool isPermutation(Operation *op) {
 /// Whether a permute sends on what another one brings. It stands where the part that it sends is
 /// computed with; started as soon as the part is there, a device of a ring would hold those of all.
 static bool sendsOn(Operation *op, const ProgramWalk &walk) {
-  if (!isPermutation(op))
+  if (!isPermutationInMemory(op))
     return false;
   SmallVector<PartAccess> mine = walk.accesses(op);
   for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
@@ -53,7 +53,7 @@ static bool sendsOn(Operation *op, const ProgramWalk &walk) {
       if (access.writes && llvm::any_of(mine, [&](const PartAccess &own) {
             return !own.writes && own.conflicts(access);
           }))
-        return isPermutation(before);
+        return isPermutationInMemory(before);
   return false;
 }
 

@@ -44,7 +44,7 @@ bool exec::leavesProgram(MemoryCollectiveOpInterface op) {
 
 namespace {
 /// How an op uses a buffer.
-struct Use {
+struct LoopUse {
   Operation *op; ///< of the loop's body
   bool reads = false, writes = false;
 };
@@ -82,7 +82,7 @@ private:
   Value shiftedAgain(OpBuilder &b, ShiftOp shift, Value moved);
   bool dependsOnIteration(Value memory);
   bool isWritten(Value root);
-  std::optional<SmallVector<Use>> uses(Value root);
+  std::optional<SmallVector<LoopUse>> uses(Value root);
   Value doubleBuffer(Value buffer);
   /// The buffer of the iteration that comes `later` after this one.
   Value turn(OpBuilder &b, Value buffers, int64_t later);
@@ -170,8 +170,8 @@ bool LoopOverlap::dependsOnIteration(Value memory) {
 
 /// How the ops of the body use a buffer, in their order. Nothing if it is used elsewhere,
 /// or if it is a double buffer already.
-std::optional<SmallVector<Use>> LoopOverlap::uses(Value root) {
-  llvm::SmallMapVector<Operation *, Use, 8> found;
+std::optional<SmallVector<LoopUse>> LoopOverlap::uses(Value root) {
+  llvm::SmallMapVector<Operation *, LoopUse, 8> found;
   SmallVector<Value> parts{root};
   while (!parts.empty()) {
     Value part = parts.pop_back_val();
@@ -183,7 +183,7 @@ std::optional<SmallVector<Use>> LoopOverlap::uses(Value root) {
       }
       if (op->getBlock() != &body || isa<SlotOp, WindowOp>(op))
         return std::nullopt;
-      Use &entry = found.try_emplace(op, Use{op}).first->second;
+      LoopUse &entry = found.try_emplace(op, LoopUse{op}).first->second;
       SmallVector<MemoryEffects::EffectInstance> effects;
       cast<MemoryEffectOpInterface>(op).getEffects(effects);
       for (MemoryEffects::EffectInstance &effect : effects)
@@ -193,8 +193,8 @@ std::optional<SmallVector<Use>> LoopOverlap::uses(Value root) {
         }
     }
   }
-  SmallVector<Use> list(llvm::make_second_range(found));
-  llvm::sort(list, [](const Use &a, const Use &b) { return a.op->isBeforeInBlock(b.op); });
+  SmallVector<LoopUse> list(llvm::make_second_range(found));
+  llvm::sort(list, [](const LoopUse &a, const LoopUse &b) { return a.op->isBeforeInBlock(b.op); });
   return list;
 }
 
@@ -221,7 +221,7 @@ Value LoopOverlap::doubleBuffer(Value buffer) {
                           nullptr, nullptr, nullptr, nullptr);
 }
 
-static MemRefType sliceOf(Value buffers) {
+static MemRefType slotTypeOf(Value buffers) {
   auto type = cast<MemRefType>(buffers.getType());
   return MemRefType::get(type.getShape().drop_front(), type.getElementType());
 }
@@ -229,11 +229,11 @@ static MemRefType sliceOf(Value buffers) {
 Value LoopOverlap::turn(OpBuilder &b, Value buffers, int64_t later) {
   auto index = ShiftOp::create(b, loop.getLoc(), b.getIndexType(), loop.getIndex(), later * by,
                                b.getI64IntegerAttr(2));
-  return SlotOp::create(b, loop.getLoc(), sliceOf(buffers), buffers, index);
+  return SlotOp::create(b, loop.getLoc(), slotTypeOf(buffers), buffers, index);
 }
 
 Value LoopOverlap::currentBuffer(OpBuilder &b, Value buffers, int64_t iteration) {
-  MemRefType type = sliceOf(buffers);
+  MemRefType type = slotTypeOf(buffers);
   return ViewOp::create(b, loop.getLoc(), type, buffers, iteration % 2 * type.getNumElements());
 }
 
@@ -260,7 +260,7 @@ bool LoopOverlap::mayPrefetch(MemoryCollectiveOpInterface op) {
     auto list = buffer && !buffer.isPersistent() ? uses(target) : std::nullopt;
     if (!list || list->front().op != op || list->front().reads)
       return false;
-    for (Use &use : llvm::drop_begin(*list))
+    for (LoopUse &use : llvm::drop_begin(*list))
       if (use.writes) {
         auto launch = dyn_cast<LaunchOp>(use.op);
         return launch && llvm::is_contained(launch.getOutputs(), target);
@@ -294,8 +294,8 @@ void LoopOverlap::prefetch(MemoryCollectiveOpInterface op) {
     Move now(loop.getIndex());
     now.roots[target] = turn(b, both, 0);
     // The results of a kernel that is the first to write there are another value.
-    SmallVector<Use> list = *uses(target);
-    for (Use &use : llvm::drop_begin(list)) {
+    SmallVector<LoopUse> list = *uses(target);
+    for (LoopUse &use : llvm::drop_begin(list)) {
       auto launch = dyn_cast<LaunchOp>(use.op);
       MutableArrayRef<OpOperand> reading =
           use.writes ? launch.getInputsMutable() : use.op->getOpOperands();
@@ -405,8 +405,8 @@ void LoopOverlap::defer(MemoryCollectiveOpInterface op) {
   for (Operation *next : llvm::reverse(late))
     next->erase();
   for (Value buffer : turns) {
-    SmallVector<Use> list = *uses(buffer);
-    for (Use &use : list)
+    SmallVector<LoopUse> list = *uses(buffer);
+    for (LoopUse &use : list)
       redirect(use.op->getOpOperands(), buffer, now);
   }
   ++number;

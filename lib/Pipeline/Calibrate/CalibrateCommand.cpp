@@ -40,7 +40,7 @@ namespace meshwright {
 /// With more ranks the programs, whose widths and experts they divide, would have to be larger.
 static constexpr int64_t maxRanks = 8;
 
-static constexpr const char *usage =
+static constexpr const char *calibrateUsage =
     "usage: meshwright calibrate -o FILE.toml [--ranks N] [--mpi|--launcher COMMAND] [--quick] [--samples FILE]\n"
     "  Measures this machine's CPUs and writes a cluster file for predict, plan and compile --cluster:\n"
     "  trains small models for a few steps each and derives the rates of matrix products, attention,\n"
@@ -245,7 +245,7 @@ static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
                              .Case("--launcher", &launcher)
                              .Default(nullptr);
     if (args[i] == "-h" || args[i] == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(calibrateUsage);
     if (args[i] == "--mpi")
       mpi = true;
     else if (args[i] == "--quick")
@@ -254,11 +254,11 @@ static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
       *value = args[++i];
     else
       return createStringError((value ? "a value is missing after '" : "unknown option '") +
-                               args[i] + "'\n" + usage);
+                               args[i] + "'\n" + calibrateUsage);
   }
   if (StringRef(ranks).getAsInteger(10, settings.ranks) || settings.ranks < 1 ||
       settings.ranks > maxRanks || !llvm::isPowerOf2_64(settings.ranks))
-    return createStringError("--ranks must be 1, 2, 4 or 8, found '" + ranks + "'\n" + usage);
+    return createStringError("--ranks must be 1, 2, 4 or 8, found '" + ranks + "'\n" + calibrateUsage);
   if (mpi && !launcher.empty())
     return createStringError("--mpi starts ranks by mpirun, so leave --launcher out, or --mpi");
   if (mpi)
@@ -269,7 +269,7 @@ static Expected<Settings> parseSettings(llvm::ArrayRef<std::string> args) {
     settings.launcher.push_back(word.str());
   if (!StringRef(settings.output).ends_with(".toml"))
     return createStringError("-o must name the cluster file to write, whose name ends in .toml; found '" +
-                             settings.output + "'\n" + usage);
+                             settings.output + "'\n" + calibrateUsage);
   if (!settings.samples.empty())
     if (std::string clash = clashOf({{"-o", settings.output, FileUse::Output},
                                      {"--samples", settings.samples, FileUse::Output}});

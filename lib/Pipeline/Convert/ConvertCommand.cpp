@@ -20,7 +20,7 @@ using namespace llvm;
 namespace meshwright {
 using namespace convert;
 
-static constexpr const char *usage =
+static constexpr const char *convertUsage =
     "usage: meshwright convert SETTINGS [--from SYSTEM] [--devices N] [-o RECIPE.toml]\n"
     "                          [--config CONFIG.json]\n"
     "  Converts the settings of another training system into flags of 'meshwright compile', 'predict'\n"
@@ -48,7 +48,7 @@ struct System {
   void (*convert)(Converter &);
 };
 
-struct Arguments {
+struct ConvertArguments {
   std::string settings, recipe, config;
   const System *system = nullptr;
   int64_t devices = 0;
@@ -60,22 +60,22 @@ static constexpr System systems[] = {{"torchtitan", Format::Toml, convertTorchti
                                      {"deepspeed", Format::Json, convertDeepSpeed},
                                      {"nanotron", Format::Yaml, convertNanotron}};
 
-static Error refuse(const Twine &why) { return createStringError(why + "\n" + usage); }
+static Error refuseToConvert(const Twine &why) { return createStringError(why + "\n" + convertUsage); }
 
 static const System *systemNamed(StringRef name) {
   auto *found = find_if(systems, [&](const System &system) { return system.name == name; });
   return found == std::end(systems) ? nullptr : found;
 }
 
-static Expected<Arguments> readArguments(ArrayRef<std::string> args) {
-  Arguments read;
+static Expected<ConvertArguments> readConvertArguments(ArrayRef<std::string> args) {
+  ConvertArguments read;
   for (size_t i = 0; i < args.size(); ++i) {
     StringRef flag = args[i];
     if (flag == "-h" || flag == "--help")
-      return make_error<HelpRequested>(usage);
+      return make_error<HelpRequested>(convertUsage);
     if (is_contained({"-o", "--output", "--from", "--devices", "--config"}, flag)) {
       if (i + 1 == args.size() || args[i + 1].empty())
-        return refuse(flag + " needs a value");
+        return refuseToConvert(flag + " needs a value");
       std::string value = args[++i];
       if (flag == "--from") {
         if (!(read.system = systemNamed(value)))
@@ -89,15 +89,15 @@ static Expected<Arguments> readArguments(ArrayRef<std::string> args) {
         (flag == "--config" ? read.config : read.recipe) = value;
       }
     } else if (flag.starts_with("-")) {
-      return refuse("unknown option '" + flag + "'");
+      return refuseToConvert("unknown option '" + flag + "'");
     } else if (!read.settings.empty()) {
-      return refuse("'" + flag + "' is one argument too many: one file is converted at a time");
+      return refuseToConvert("'" + flag + "' is one argument too many: one file is converted at a time");
     } else {
       read.settings = flag.str();
     }
   }
   if (read.settings.empty())
-    return refuse("no settings given");
+    return refuseToConvert("no settings given");
   std::vector<FileArgument> files{{"SETTINGS", read.settings, FileUse::Input}};
   if (!read.recipe.empty())
     files.push_back({"-o", read.recipe, FileUse::Output});
@@ -139,7 +139,7 @@ static Expected<Settings> readSettings(const System &system, StringRef path, Str
     break;
   }
   if (!yaml)
-    return readArguments(text, path);
+    return readConvertArguments(text, path);
   // A mapping with arguments as keys; what else it has is about launching.
   Expected<Settings> settings = readYaml(text, path);
   if (!settings)
@@ -244,7 +244,7 @@ static void printRemarks(const Converter &c, raw_ostream &os) {
   }
 }
 
-static std::string recipeOf(const Converter &c, const System &system, const Arguments &read) {
+static std::string recipeOf(const Converter &c, const System &system, const ConvertArguments &read) {
   std::string text = "# meshwright convert --from " + system.name.str() + " " +
                      shown(sys::path::filename(read.settings), 200) + "\n";
   if (!c.runFlags.empty())
@@ -261,7 +261,7 @@ static std::string recipeOf(const Converter &c, const System &system, const Argu
 }
 
 Error convertSettings(ArrayRef<std::string> args, raw_ostream &os) {
-  Expected<Arguments> read = readArguments(args);
+  Expected<ConvertArguments> read = readConvertArguments(args);
   if (!read)
     return read.takeError();
   auto file = readInput(read->settings, settingsInput);

@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace meshwright::convert {
 
-static constexpr Rule rules[] = {
+static constexpr Rule deepSpeedRules[] = {
     {"steps_per_print", Rule::Run, "log-every"},
     {"zero_optimization.offload_optimizer.ratio", Rule::Nearest, "all of the optimizer's states go to the host"},
     {"zero_optimization.offload_param.* zero_optimization.offload_optimizer.*", Rule::Ignore,
@@ -155,7 +155,7 @@ static void readOffload(Converter &c) {
 }
 
 /// The learning rate of the optimizer; 0 if the program sets it.
-static double readOptimizer(Converter &c) {
+static double readDeepSpeedOptimizer(Converter &c) {
 #define PARAMS "optimizer.params."
   static constexpr StringLiteral key = "optimizer.type";
   static constexpr StringLiteral types[] = {
@@ -205,7 +205,7 @@ static double readOptimizer(Converter &c) {
 #undef PARAMS
 }
 
-static void readRates(Converter &c, double rate) {
+static void readDeepSpeedRates(Converter &c, double rate) {
 #define PARAMS "scheduler.params."
   static constexpr StringLiteral key = "scheduler.type";
   static constexpr StringLiteral types[] = {"WarmupLR=constant", "WarmupDecayLR=linear", "WarmupCosineLR=cosine",
@@ -271,13 +271,13 @@ void convertDeepSpeed(Converter &c) {
     c.flag("context-parallel", "ulysses");
   readPrecision(c);
   readOffload(c);
-  double rate = readOptimizer(c);
-  readRates(c, rate);
+  double rate = readDeepSpeedOptimizer(c);
+  readDeepSpeedRates(c, rate);
   if (!isAuto(c, "gradient_clipping"))
     c.runNumber("grad-clip", c.number("gradient_clipping", 0));
   c.remark(Fate::Undecided, "activation_checkpointing.number_checkpoints",
            "the model's code decides what is recomputed; --remat every:K keeps the input of one layer in K");
-  c.apply(rules);
+  c.apply(deepSpeedRules);
 }
 
 } // namespace meshwright::convert

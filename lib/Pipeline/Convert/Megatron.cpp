@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace meshwright::convert {
 
-static constexpr Rule rules[] = {
+static constexpr Rule megatronRules[] = {
     {"seed", Rule::Run, "seed"},
     {"log-interval", Rule::Run, "log-every"},
     {"overlap-grad-reduce overlap-param-gather overlap-param-gather-with-optimizer-step align-grad-reduce "
@@ -135,7 +135,7 @@ static int64_t orElse(Converter &c, StringRef key, StringRef samples, int64_t ba
   return otherwise;
 }
 
-static void readRates(Converter &c, int64_t batch) {
+static void readMegatronRates(Converter &c, int64_t batch) {
   RateSchedule rates;
   rates.steps = orElse(c, "train-iters", "train-samples", batch, 0);
   int64_t ends = orElse(c, "lr-decay-iters", "lr-decay-samples", batch, rates.steps);
@@ -167,7 +167,7 @@ static void readRates(Converter &c, int64_t batch) {
   c.writeSchedule(rates);
 }
 
-static void readOptimizer(Converter &c) {
+static void readMegatronOptimizer(Converter &c) {
   // Its Adam is AdamW.
   static constexpr StringLiteral types[] = {"adam=adamw", "sgd=sgd-momentum", "muon=muon", "dist_muon=muon"};
   OptimizerNumbers numbers;
@@ -216,7 +216,7 @@ static void readRemat(Converter &c) {
   c.writeRemat(method == "uniform" && layers > 1 ? "every:" + std::to_string(layers) : "full");
 }
 
-static std::string schedule(Converter &c, const Layout &layout) {
+static std::string megatronSchedule(Converter &c, const Layout &layout) {
   static constexpr StringLiteral layersKey = "num-layers-per-virtual-pipeline-stage", stagesKey = "num-virtual-stages-per-pipeline-rank";
   if (layout.pipe == 1)
     return "";
@@ -255,7 +255,7 @@ static void readContext(Converter &c, Layout &layout, std::string &mesh) {
 }
 
 /// GPT-2, Llama, Qwen2, Qwen3 and Mixtral, by which of their parts the arguments ask for; nothing for others.
-static void readModel(Converter &c) {
+static void readMegatronModel(Converter &c) {
   static constexpr StringLiteral key = "num-layers";
   for (StringRef needed : {"num-layers", "hidden-size", "num-attention-heads", "vocab-size"})
     if (!c.has(needed) || StringRef(c.text(needed)).contains('$'))
@@ -436,7 +436,7 @@ void convertMegatron(Converter &c) {
     c.flag("sequence-parallel", "true");
   if (c.isOn("tp-comm-overlap") && layout.tensor > 1)
     c.flag("collective-matmul", "on");
-  if (std::string name = schedule(c, layout); !name.empty())
+  if (std::string name = megatronSchedule(c, layout); !name.empty())
     c.flag("schedule", name);
   c.remarkUndivided(layout.tensor, "tensor", {"sequence-parallel", "tp-comm-overlap"});
   c.remarkUndivided(layout.pipe, "pipe", {"num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"});
@@ -450,8 +450,8 @@ void convertMegatron(Converter &c) {
     c.flag("grad-dtype", "bf16");
   readRemat(c);
   readRouters(c, layout);
-  readRates(c, batch);
-  readOptimizer(c);
+  readMegatronRates(c, batch);
+  readMegatronOptimizer(c);
   c.runNumber("grad-clip", c.number("clip-grad", 1));
   if (fp16) {
     if (c.has("loss-scale")) {
@@ -472,8 +472,8 @@ void convertMegatron(Converter &c) {
     c.remark(Fate::Undecided, "save", "the file does not decide this folder; the executable's --save");
     c.remark(Fate::NoEffect, "save-interval", "the executable's --save-every, with --save");
   }
-  readModel(c);
-  c.apply(rules);
+  readMegatronModel(c);
+  c.apply(megatronRules);
 }
 
 } // namespace meshwright::convert

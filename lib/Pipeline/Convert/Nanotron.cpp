@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace meshwright::convert {
 
-static constexpr Rule rules[] = {
+static constexpr Rule nanotronRules[] = {
     {"general.seed", Rule::Run, "seed"},
     {"logging.iteration_step_info_interval", Rule::Run, "log-every"},
     {"parallelism.tp_recompute_allgather", Rule::Ignore,
@@ -51,7 +51,7 @@ static constexpr Rule rules[] = {
 static constexpr StringLiteral excludedKey = "optimizer.weight_decay_exclude_named_params";
 
 /// The schedule ends with the run, or the rate is constant at its minimum from there on.
-static void readRates(Converter &c) {
+static void readNanotronRates(Converter &c) {
 #define RATES "optimizer.learning_rate_scheduler."
   RateSchedule rates;
   rates.steps = c.count("tokens.train_steps", 0);
@@ -80,7 +80,7 @@ static void readRates(Converter &c) {
 }
 
 /// The keys that transformers has too.
-static void readModel(Converter &c) {
+static void readNanotronModel(Converter &c) {
 #define MODEL "model.model_config."
   bool llama = c.isOn(MODEL "is_llama_config"), qwen = c.isOn(MODEL "is_qwen2_config");
   static constexpr StringLiteral counts[] = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
@@ -190,7 +190,7 @@ void convertNanotron(Converter &c) {
   optimizer.beta2 = c.number(FACTORY "adam_beta2", c.number("optimizer.adam_beta2", 0.95));
   optimizer.eps = c.number(FACTORY "adam_eps", c.number("optimizer.adam_eps", 1e-8));
   optimizer.decay = c.number("optimizer.weight_decay", 0);
-  readRates(c);
+  readNanotronRates(c);
   c.writeOptimizer(optimizer);
   if (const Setting *excluded = c.has(excludedKey) ? c.use(excludedKey) : nullptr;
       !excluded || excluded->isOff())
@@ -206,8 +206,8 @@ void convertNanotron(Converter &c) {
     if (c.has("checkpoints.checkpoint_interval"))
       c.run("save-every", Twine(c.count("checkpoints.checkpoint_interval", 1)));
   }
-  readModel(c);
-  c.apply(rules);
+  readNanotronModel(c);
+  c.apply(nanotronRules);
 }
 
 } // namespace meshwright::convert

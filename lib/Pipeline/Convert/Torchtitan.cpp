@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace meshwright::convert {
 
-static constexpr Rule rules[] = {
+static constexpr Rule torchtitanRules[] = {
     {"training.max_norm", Rule::Run, "grad-clip"},
     {"metrics.log_freq", Rule::Run, "log-every"},
     {"debug.seed training.seed", Rule::Run, "seed"},
@@ -74,7 +74,7 @@ static void readExperts(Converter &c, Layout &layout) {
     c.remark(Fate::Nearest, key, "its ranks are data-parallel ranks alone, not those of context too");
 }
 
-static std::string schedule(Converter &c, const Layout &layout) {
+static std::string torchtitanSchedule(Converter &c, const Layout &layout) {
   static constexpr StringLiteral key = "parallelism.pipeline_parallel_schedule",
                                  perStage = "parallelism.pipeline_parallel_layers_per_stage";
   static constexpr StringLiteral names[] = {
@@ -122,7 +122,7 @@ static std::string remat(Converter &c) {
   return "selective";
 }
 
-static void readRates(Converter &c) {
+static void readTorchtitanRates(Converter &c) {
   RateSchedule rates;
   rates.steps = c.count("training.steps", 10000);
   rates.warmup = std::min(rates.steps, c.count("lr_scheduler.warmup_steps", 200, 0));
@@ -215,7 +215,7 @@ void convertTorchtitan(Converter &c) {
   c.remarkUndivided(layout.tensor, "tensor", {"parallelism.enable_async_tensor_parallel"});
   c.remarkUndivided(layout.context, "context",
                     {"parallelism.context_parallel_rotate_method", "parallelism.context_parallel_load_balancer"});
-  if (std::string name = schedule(c, layout); !name.empty())
+  if (std::string name = torchtitanSchedule(c, layout); !name.empty())
     c.flag("schedule", name);
 
   static constexpr StringLiteral types[] = {"bfloat16=bf16", "float32=f32", "float16=fp16"};
@@ -236,7 +236,7 @@ void convertTorchtitan(Converter &c) {
              "parameters of layers, their gradients and the optimizer's states go to the host; embeddings stay on the device");
   }
 
-  readRates(c);
+  readTorchtitanRates(c);
   optimizer.beta1 = c.number("optimizer.beta1", 0.9);
   optimizer.beta2 = c.number("optimizer.beta2", 0.95);
   optimizer.eps = c.number("optimizer.eps", 1e-8);
@@ -247,7 +247,7 @@ void convertTorchtitan(Converter &c) {
   if (!c.has("training.max_norm"))
     c.run("grad-clip", "1");
   readCheckpoints(c);
-  c.apply(rules);
+  c.apply(torchtitanRules);
 }
 
 } // namespace meshwright::convert

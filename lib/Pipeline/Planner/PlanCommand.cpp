@@ -27,7 +27,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static constexpr const char *usage =
+static constexpr const char *planUsage =
     "usage: meshwright plan MODEL --cluster FILE|NAME --devices N --batch B [flags] [--keep FLAGS]\n"
     "                       [-o RECIPE.toml] [--json] [--seconds T] [--layouts N] [--threads N]\n"
     "                       [--exhaustive]\n"
@@ -46,7 +46,7 @@ static constexpr const char *usage =
     "  writes the fastest of them as a recipe with seeds. It searches for about T seconds (60) at most.\n";
 
 namespace {
-struct Arguments {
+struct PlanArguments {
   std::vector<std::string> rest;
   std::string recipe, keep;
   int64_t devices = 0;
@@ -56,8 +56,8 @@ struct Arguments {
 };
 } // namespace
 
-static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
-  Arguments read;
+static Expected<PlanArguments> readPlanArguments(llvm::ArrayRef<std::string> args) {
+  PlanArguments read;
   int64_t threads = 0;
   std::pair<StringRef, int64_t *> counts[] = {
       {"--devices", &read.devices}, {"--layouts", &read.limits.compiled}, {"--threads", &threads}};
@@ -66,7 +66,7 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
     bool hasValue = i + 1 < args.size();
     auto *count = llvm::find_if(counts, [&](auto &entry) { return entry.first == arg; });
     if (arg == "-h" || arg == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(planUsage);
     if (arg.starts_with("-"))
       read.given.insert(arg.str());
     if (arg == "--json") {
@@ -333,7 +333,7 @@ static llvm::json::Value jsonOf(const CompileOptions &options, const TensorSearc
                             {"plans", std::move(plans)}};
 }
 
-static Error planTensors(const Arguments &arguments, const CompileOptions &options, MLIRContext &context,
+static Error planTensors(const PlanArguments &arguments, const CompileOptions &options, MLIRContext &context,
                          llvm::raw_ostream &os) {
   std::string why = " is for the search of a layout; with --tensors the mesh is given, leave it out";
   for (const char *flag : {"--devices", "--keep", "--layouts", "--exhaustive"})
@@ -359,7 +359,7 @@ static Error planTensors(const Arguments &arguments, const CompileOptions &optio
 
 Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &context,
                              llvm::raw_ostream &os) {
-  Expected<Arguments> read = readArguments(args);
+  Expected<PlanArguments> read = readPlanArguments(args);
   if (!read)
     return read.takeError();
   Expected<std::map<std::string, int64_t>> axes = addKept(read->keep, read->rest);
@@ -377,7 +377,7 @@ Error meshwright::planLayout(llvm::ArrayRef<std::string> args, MLIRContext &cont
       return error;
   }
   if (!options->cluster)
-    return createStringError(llvm::Twine("--cluster is missing: it says what the devices are\n") + usage);
+    return createStringError(llvm::Twine("--cluster is missing: it says what the devices are\n") + planUsage);
   if (!options->plan.empty() && !options->fromRecipe.count("plan"))
     return createStringError("--plan " + options->plan +
                              " changes nothing: plan searches layouts anyway; leave it out");

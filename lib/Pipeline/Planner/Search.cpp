@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 /// A layout of the space, and what is known before it is compiled.
-struct Entry {
+struct SearchEntry {
   Layout layout;
   double quick = 0;              ///< seconds at least
   std::optional<double> seconds; ///< at least, by the walk through the schedule
@@ -54,25 +54,25 @@ private:
   size_t sizeOfRound() const {
     return limits.compiled ? std::min<size_t>(roundSize, most - compiled) : roundSize;
   }
-  double leastSeconds(Entry &entry) {
+  double leastSeconds(SearchEntry &entry) {
     if (!entry.seconds)
       entry.seconds = bounds.seconds(entry.layout);
     return *entry.seconds;
   }
-  bool isTooLarge(const Entry &entry) const { return capacity > 0 && entry.bytes > capacity; }
+  bool isTooLarge(const SearchEntry &entry) const { return capacity > 0 && entry.bytes > capacity; }
   /// Whether the bounds of a layout say that it is not the best.
-  bool isHopeless(Entry &entry) {
+  bool isHopeless(SearchEntry &entry) {
     if (limits.exhaustive)
       return false;
     return isTooLarge(entry) || entry.quick > best ||
            (best < HUGE_VAL && leastSeconds(entry) > best);
   }
   /// Calls `compile` for each of `round`, several at once, and keeps what they return.
-  void compileRound(llvm::ArrayRef<Entry *> round,
+  void compileRound(llvm::ArrayRef<SearchEntry *> round,
                     llvm::function_ref<std::vector<Candidate>(const Layout &)> compile, bool promising = false);
   /// Compiles those that are not hopeless when their round comes, and with `promising` only those
   /// that are expected to be faster than the best. Whether all had their turn.
-  bool evaluate(llvm::ArrayRef<Entry *> wanted, bool promising);
+  bool evaluate(llvm::ArrayRef<SearchEntry *> wanted, bool promising);
   /// A layout and, where it does not fit, the same with more activation checkpointing. One that is not expected
   /// to fit is tried with the most of it at first, with `promising`.
   std::vector<Candidate> tryLayout(const Layout &layout, bool promising);
@@ -102,7 +102,7 @@ private:
   Bounds bounds;
   double capacity = problem.capacity();
   Clock::time_point begin = Clock::now();
-  std::vector<Entry> space;
+  std::vector<SearchEntry> space;
   std::map<std::string, Candidate> done;
   int64_t compiled = 0;
   /// When the present part of the search ends: a tenth of the time, and of the compilations, is for
@@ -152,7 +152,7 @@ std::vector<Candidate> Searcher::tryLayout(const Layout &layout, bool promising)
   return tried;
 }
 
-void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
+void Searcher::compileRound(llvm::ArrayRef<SearchEntry *> round,
                             llvm::function_ref<std::vector<Candidate>(const Layout &)> compile, bool promising) {
   std::vector<std::vector<Candidate>> results(round.size());
   forEachAtOnce(round.size(), limits.threads, [&](size_t i) {
@@ -181,13 +181,13 @@ void Searcher::compileRound(llvm::ArrayRef<Entry *> round,
   log.flush();
 }
 
-bool Searcher::evaluate(llvm::ArrayRef<Entry *> wanted, bool promising) {
+bool Searcher::evaluate(llvm::ArrayRef<SearchEntry *> wanted, bool promising) {
   for (size_t at = 0; at < wanted.size();) {
     if (isOver())
       return false;
-    std::vector<Entry *> round;
+    std::vector<SearchEntry *> round;
     for (; at < wanted.size() && round.size() < sizeOfRound(); ++at) {
-      Entry *entry = wanted[at];
+      SearchEntry *entry = wanted[at];
       bool isIn = llvm::is_contained(round, entry);
       if (entry->isDone || (promising && entry->isTried) || isIn || isHopeless(*entry) ||
           (promising && bounds.expectedSeconds(entry->layout, computing) > best))
@@ -224,10 +224,10 @@ static std::string familyOf(Layout layout) {
 void Searcher::searchFirst() {
   // Of each mesh and size of microbatches the schedule that is expected to be the fastest, and the
   // least sharding of states that has a chance to fit.
-  std::map<std::string, std::vector<Entry *>> families;
-  std::vector<Entry *> first;
+  std::map<std::string, std::vector<SearchEntry *>> families;
+  std::vector<SearchEntry *> first;
   std::set<std::string> begun;
-  for (Entry &entry : space) {
+  for (SearchEntry &entry : space) {
     const Layout &layout = entry.layout;
     std::string family = familyOf(layout);
     families[family].push_back(&entry);
@@ -237,12 +237,12 @@ void Searcher::searchFirst() {
     first.push_back(&entry);
   }
   // Now and then what the fastest become by other schedules and ZeRO levels.
-  llvm::ArrayRef<Entry *> rest = first;
+  llvm::ArrayRef<SearchEntry *> rest = first;
   while (!rest.empty() && !isOver()) {
     auto turn = rest.take_front(roundSize);
     rest = rest.drop_front(turn.size());
     evaluate(turn, /*promising=*/true);
-    std::vector<Entry *> variants;
+    std::vector<SearchEntry *> variants;
     for (const Candidate *candidate : fastest(3))
       llvm::append_range(variants, families[familyOf(candidate->layout)]);
     evaluate(variants, /*promising=*/true);
@@ -250,20 +250,20 @@ void Searcher::searchFirst() {
 }
 
 void Searcher::placeBest() {
-  std::vector<Entry> placed;
+  std::vector<SearchEntry> placed;
   for (const Candidate *candidate : fastest(1))
     for (Layout &layout : placementsOf(problem, candidate->layout)) {
-      Entry &entry = placed.emplace_back();
+      SearchEntry &entry = placed.emplace_back();
       // The bounds on links are those of the usual order.
       entry.seconds = entry.quick = bounds.computing(layout);
       entry.bytes = bounds.bytes(layout);
       entry.layout = std::move(layout);
     }
   placements = int64_t(placed.size());
-  std::vector<Entry *> all;
-  for (Entry &entry : placed)
+  std::vector<SearchEntry *> all;
+  for (SearchEntry &entry : placed)
     all.push_back(&entry);
-  for (llvm::ArrayRef<Entry *> rest = all; !rest.empty() && !isOver();) {
+  for (llvm::ArrayRef<SearchEntry *> rest = all; !rest.empty() && !isOver();) {
     auto round = rest.take_front(sizeOfRound());
     rest = rest.drop_front(round.size());
     int64_t before = compiled;
@@ -273,12 +273,12 @@ void Searcher::placeBest() {
 }
 
 void Searcher::findSmallest() {
-  std::vector<Entry *> others;
-  for (Entry &entry : space)
+  std::vector<SearchEntry *> others;
+  for (SearchEntry &entry : space)
     if (!entry.isDone)
       others.push_back(&entry);
-  llvm::stable_sort(others, [](Entry *a, Entry *b) { return a->bytes < b->bytes; });
-  for (llvm::ArrayRef<Entry *> rest = others; !rest.empty() && !isOver();) {
+  llvm::stable_sort(others, [](SearchEntry *a, SearchEntry *b) { return a->bytes < b->bytes; });
+  for (llvm::ArrayRef<SearchEntry *> rest = others; !rest.empty() && !isOver();) {
     double smallest = HUGE_VAL;
     for (auto &[name, candidate] : done)
       if (candidate.refused.empty())
@@ -304,14 +304,14 @@ Found Searcher::conclude(bool complete) {
   found.untriedPlacements = placements - tried;
   found.isOutOfTime = !endedByCount;
   found.leastSeconds = best;
-  std::vector<Entry *> open;
-  for (Entry &entry : space) {
+  std::vector<SearchEntry *> open;
+  for (SearchEntry &entry : space) {
     found.tooLarge += !entry.isDone && isTooLarge(entry);
     if (!entry.isDone && !isTooLarge(entry))
       open.push_back(&entry);
   }
-  llvm::stable_sort(open, [](Entry *a, Entry *b) { return a->quick < b->quick; });
-  for (Entry *entry : open)
+  llvm::stable_sort(open, [](SearchEntry *a, SearchEntry *b) { return a->quick < b->quick; });
+  for (SearchEntry *entry : open)
     if (entry->quick < found.leastSeconds)
       found.leastSeconds = std::min(found.leastSeconds, leastSeconds(*entry));
   for (const Candidate *candidate : fastest(done.size()))
@@ -332,7 +332,7 @@ Found Searcher::conclude(bool complete) {
 
 Found Searcher::run() {
   for (Layout &layout : layoutsOf(problem)) {
-    Entry &entry = space.emplace_back();
+    SearchEntry &entry = space.emplace_back();
     entry.layout = layout;
     entry.quick = bounds.quickSeconds(layout);
     entry.bytes = bounds.bytes(layout);
@@ -341,10 +341,10 @@ Found Searcher::run() {
     double chunks = layout.pipe == 1 ? 0 : double(layout.chunks()), tasks = chunks * double(layout.microbatches);
     entry.order = bounds.expectedSeconds(layout, bounds.computing(layout)) * (1 + chunks / 128 + tasks / 8192);
   }
-  llvm::stable_sort(space, [](const Entry &a, const Entry &b) { return a.order < b.order; });
+  llvm::stable_sort(space, [](const SearchEntry &a, const SearchEntry &b) { return a.order < b.order; });
   searchFirst();
-  std::vector<Entry *> all;
-  for (Entry &entry : space)
+  std::vector<SearchEntry *> all;
+  for (SearchEntry &entry : space)
     all.push_back(&entry);
   bool complete = evaluate(all, /*promising=*/false) && !isCut;
   endedByCount = isOutOfCompilations();

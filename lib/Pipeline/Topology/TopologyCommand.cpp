@@ -29,7 +29,7 @@ using llvm::Twine;
 namespace meshwright {
 using namespace topology;
 
-static constexpr const char *usage =
+static constexpr const char *topologyUsage =
     "usage: meshwright topology FILE --device NAME -o CLUSTER.toml [--network GBITS]\n"
     "                           [--interconnect GBYTES]\n"
     "  Converts the topology of a machine with GPUs into a cluster file for predict, plan and compile\n"
@@ -44,7 +44,7 @@ static constexpr const char *usage =
 static constexpr InputKind topologyInput{"a topology", 4};
 
 namespace {
-struct Arguments {
+struct TopologyArguments {
   std::string input, output;
   const cost::Device *device = nullptr;
   std::optional<double> network, interconnect; ///< Gbit/s of a GPU, GB/s
@@ -58,19 +58,19 @@ struct Block {
 };
 } // namespace
 
-static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
-  Arguments read;
+static Expected<TopologyArguments> readTopologyArguments(llvm::ArrayRef<std::string> args) {
+  TopologyArguments read;
   std::pair<StringRef, std::optional<double> *> numbers[] = {{"--network", &read.network},
                                                              {"--interconnect", &read.interconnect}};
   for (size_t i = 0; i < args.size(); ++i) {
     StringRef flag = args[i];
     if (flag == "-h" || flag == "--help")
-      return llvm::make_error<HelpRequested>(usage);
+      return llvm::make_error<HelpRequested>(topologyUsage);
     auto *number = llvm::find_if(numbers, [&](auto &entry) { return entry.first == flag; });
     bool isNumber = number != std::end(numbers);
     if (isNumber || flag == "-o" || flag == "--output" || flag == "--device") {
       if (i + 1 == args.size())
-        return createStringError("a value is missing after '" + flag + "'\n" + usage);
+        return createStringError("a value is missing after '" + flag + "'\n" + topologyUsage);
       StringRef value = args[++i];
       double count = 0;
       bool mayBeZero = flag == "--network";
@@ -91,16 +91,16 @@ static Expected<Arguments> readArguments(llvm::ArrayRef<std::string> args) {
     } else if (flag.starts_with("-") || !read.input.empty()) {
       return createStringError(
           (flag.starts_with("-") ? "unknown option '" : "one argument too many: '") + flag + "'\n" +
-          usage);
+          topologyUsage);
     } else {
       read.input = flag.str();
     }
   }
   if (read.input.empty())
-    return createStringError(Twine("no topology given\n") + usage);
+    return createStringError(Twine("no topology given\n") + topologyUsage);
   if (!read.device)
     return createStringError(
-        Twine("--device is missing: a topology does not say how fast GPUs compute\n") + usage);
+        Twine("--device is missing: a topology does not say how fast GPUs compute\n") + topologyUsage);
   if (!StringRef(read.output).ends_with(".toml"))
     return createStringError(
         "-o must name the cluster file to write, which ends in .toml, found '" + read.output + "'");
@@ -171,7 +171,7 @@ static std::string levelText(StringRef name, int64_t count, double latency, doub
 namespace {
 class ClusterWriter {
 public:
-  ClusterWriter(const Arguments &arguments, const Machine &machine)
+  ClusterWriter(const TopologyArguments &arguments, const Machine &machine)
       : arguments(arguments), machine(machine), device(*arguments.device) {}
   Expected<std::string> write();
 
@@ -180,7 +180,7 @@ private:
   Expected<std::pair<double, std::string>> bandwidthOf(const Block &block) const;
   Expected<std::pair<double, std::string>> networkBandwidth() const;
 
-  const Arguments &arguments;
+  const TopologyArguments &arguments;
   const Machine &machine;
   const cost::Device &device;
 };
@@ -292,7 +292,7 @@ static std::string unusedLink(const Machine &machine) {
 }
 
 Error convertTopology(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
-  Expected<Arguments> read = readArguments(args);
+  Expected<TopologyArguments> read = readTopologyArguments(args);
   if (!read)
     return read.takeError();
   auto file = readInput(read->input, topologyInput);

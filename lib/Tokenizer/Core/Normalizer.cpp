@@ -190,9 +190,9 @@ private:
   std::string content;
 };
 
-class Sequence : public Normalizer {
+class NormalizerSequence : public Normalizer {
 public:
-  Sequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps(std::move(steps)) {}
+  NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps(std::move(steps)) {}
   std::string_view apply(std::string_view text, std::string &storage) const override {
     std::string other;
     for (const auto &step : steps) {
@@ -226,7 +226,7 @@ std::unique_ptr<Normalizer> makeNormalizer(const Json &spec) {
     for (const Json &step : arrayOf(spec, "normalizers", "normalizer"))
       if (auto made = makeNormalizer(step))
         steps.push_back(std::move(made));
-    return std::make_unique<Sequence>(std::move(steps));
+    return std::make_unique<NormalizerSequence>(std::move(steps));
   }
   if (type == "NFC")
     return std::make_unique<ComposedForm>();

@@ -171,9 +171,9 @@ private:
   std::string replacement;
 };
 
-class Sequence : public PreTokenizer {
+class PreTokenizerSequence : public PreTokenizer {
 public:
-  Sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps(std::move(steps)) {}
+  PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps(std::move(steps)) {}
   void split(Pieces &pieces) const override {
     for (const auto &step : steps)
       step->split(pieces);
@@ -267,7 +267,7 @@ std::unique_ptr<PreTokenizer> makePreTokenizer(const Json &spec, bool &isByteLev
     return nullptr;
   Steps steps;
   addSteps(spec, steps, isByteLevel);
-  return std::make_unique<Sequence>(std::move(steps));
+  return std::make_unique<PreTokenizerSequence>(std::move(steps));
 }
 
 } // namespace meshwright::tokenizer

@@ -111,7 +111,7 @@ static Matrix gatherMatrix(MwContext &context, const VariableAddresses &addresse
 }
 
 /// The rows of a weight W + scale B A with magnitudes (DoRA).
-struct Rows {
+struct WeightRows {
   Matrix magnitudes;
   std::vector<double> squares; ///< of their norms
 };
@@ -175,7 +175,7 @@ void meshwright::saveMerged(MwContext &context, const VariableAddresses &address
       stem.resize(at);
     auto found = adapters.find(adapterPrefix + stem + ".lora_A.weight");
     Matrix a, b;
-    Rows rows;
+    WeightRows rows;
     bool transposed = tensor.parts.front().first->storage.transpose;
     if (found != adapters.end()) {
       a = gatherMatrix(context, addresses, *found->second, buffers);

@@ -7,6 +7,7 @@
 
 #include "common/checkpoint/AdapterFiles.h"
 #include "common/checkpoint/Checksum.h"
+#include "common/checkpoint/FindCheckpoint.h"
 #include "common/checkpoint/Json.h"
 #include "common/checkpoint/SafeTensors.h"
 #include "common/checkpoint/Shards.h"
@@ -18,8 +19,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -289,10 +288,7 @@ std::string meshwright::otherConfig(const Plan &plan, const std::string &weights
   auto parsed = [](const std::string &content) {
     return Json::parse(withoutNonFinite(content), nullptr, /*allow_exceptions=*/false);
   };
-  // Not mapped: a file that a run has mapped is none that it may write, as --save-merged may.
-  std::ifstream file(path, std::ios::binary);
-  std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  Json theirs = parsed(content), mine = parsed(plan.config);
+  Json theirs = parsed(contentsOf(path)), mine = parsed(plan.config);
   if (!theirs.is_object() || !mine.is_object())
     return "";
   // These say nothing of the numbers that a model computes.

@@ -40,12 +40,16 @@ std::string meshwright::missingCommit(const std::string &directory, const std::s
   return "";
 }
 
+std::string meshwright::contentsOf(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 bool meshwright::isUnfinished(const std::string &directory) {
   std::error_code error;
   if (!fs::exists(directory + "/" + uncommittedFile, error))
     return false;
-  std::ifstream file(directory + "/state.json", std::ios::binary);
-  std::string state{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string state = contentsOf(directory + "/state.json");
   return state.empty() || !missingCommit(directory, state).empty();
 }
 

@@ -21,6 +21,10 @@ inline constexpr char commitFile[] = "commit";
 /// A file in a checkpoint that a run writes, or removes, in place: before "commit" is there it is not complete.
 inline constexpr char uncommittedFile[] = ".uncommitted";
 
+/// What a small file has, such as state.json; empty where it cannot be read. It is not mapped: a file that a run has mapped is
+/// none that it may write.
+std::string contentsOf(const std::string &path);
+
 /// Why the checkpoint `directory`, whose state.json has these contents, is not complete; empty if it is.
 std::string missingCommit(const std::string &directory, const std::string &state);
 

@@ -6,6 +6,7 @@
 #include "common/checkpoint/MachineMemory.h"
 
 #include "common/checkpoint/Checksum.h"
+#include "common/checkpoint/FindCheckpoint.h"
 #include "common/checkpoint/Json.h"
 #include "common/checkpoint/OutputFile.h"
 #include "common/checkpoint/SaveFolder.h"
@@ -20,7 +21,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <linux/magic.h>
 #include <map>
 #include <optional>
@@ -198,7 +198,7 @@ struct Left {
 };
 
 /// A state of which machines have parts.
-struct Found {
+struct StateCopies {
   std::vector<const Left *> on; ///< by machine; null where there is nothing of it
   std::set<std::string> files;  ///< of all machines
 
@@ -209,11 +209,6 @@ struct Found {
   const Left &any() const { return *on[size_t(first())]; }
 };
 } // namespace
-
-static std::string contentsOf(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 /// The state of `text`, where it is whole.
 static std::optional<Json> wholeState(const std::string &text) {
@@ -246,7 +241,7 @@ static std::vector<Left> leftIn(const std::string &folder) {
 }
 
 // Neither names of files nor checksums have zeros.
-static std::string pack(const std::vector<Left> &all) {
+static std::string packStates(const std::vector<Left> &all) {
   std::string words;
   for (const Left &left : all) {
     words += left.name + '\0' + left.state + '\0' + std::to_string(left.time) + '\0';
@@ -257,7 +252,7 @@ static std::string pack(const std::vector<Left> &all) {
   return words;
 }
 
-static std::vector<Left> unpack(const std::string &words) {
+static std::vector<Left> unpackStates(const std::string &words) {
   std::vector<Left> all;
   std::istringstream stream(words);
   std::string time;
@@ -273,13 +268,13 @@ static std::vector<Left> unpack(const std::string &words) {
 
 /// The newest state of which machines have all parts, as its state.json on a machine that has one says, together; null if
 /// there is none.
-static std::optional<Found> newestWhole(RankGroup &world, const Machines &machines, const std::string &folder,
+static std::optional<StateCopies> newestWhole(RankGroup &world, const Machines &machines, const std::string &folder,
                                         const std::vector<std::vector<Left>> &left) {
   // The last one first. After a run has gone back, and of other runs, steps say nothing.
-  std::map<std::tuple<int64_t, std::string, std::string>, Found, std::greater<>> states;
+  std::map<std::tuple<int64_t, std::string, std::string>, StateCopies, std::greater<>> states;
   for (size_t machine = 0; machine < left.size(); ++machine)
     for (const Left &here : left[machine]) {
-      Found &found = states[{here.time, here.name, here.state}];
+      StateCopies &found = states[{here.time, here.name, here.state}];
       found.on.resize(left.size());
       found.on[machine] = &here;
       found.files.insert(here.files.begin(), here.files.end());
@@ -301,7 +296,7 @@ static std::optional<Found> newestWhole(RankGroup &world, const Machines &machin
 }
 
 /// Gives every machine the files of `found` that it lacks. Returns how many that were. Collective.
-static int64_t complete(Communicator &world, const Machines &machines, const std::string &folder, const Found &found) {
+static int64_t complete(Communicator &world, const Machines &machines, const std::string &folder, const StateCopies &found) {
   const Left &any = found.any();
   auto has = [&](size_t machine, const std::string &file) { return found.on[machine] && found.on[machine]->files.count(file); };
   // state.json comes last: without it there is no state.
@@ -357,11 +352,11 @@ void meshwright::mergeMemory(RankGroup &world, const std::string &folder, const 
     locked.emplace(folder, "", /*isOfRun=*/true, SaveFolder::ByRename, "--buddy");
     writeOwner(folder, saved);
   }
-  std::vector<std::string> said = gatherText(world, leads ? pack(leftIn(folder)) : "");
+  std::vector<std::string> said = gatherText(world, leads ? packStates(leftIn(folder)) : "");
   std::vector<std::vector<Left>> left;
   for (const std::vector<int> &ranks : machines.ranks)
-    left.push_back(unpack(said[size_t(ranks.front())]));
-  std::optional<Found> found = newestWhole(world, machines, folder, left);
+    left.push_back(unpackStates(said[size_t(ranks.front())]));
+  std::optional<StateCopies> found = newestWhole(world, machines, folder, left);
   std::string name = found ? found->any().name : "";
   for (const std::vector<Left> &here : left)
     for (const Left &state : here)

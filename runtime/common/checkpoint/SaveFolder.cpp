@@ -21,7 +21,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,11 +41,6 @@ static bool isCheckpoint(const fs::directory_entry &entry) {
   std::error_code error;
   return entry.path().filename().string().rfind("step-", 0) == 0 &&
          fs::exists(entry.path() / "state.json", error);
-}
-
-static std::string contentsOf(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 SaveFolder::SaveFolder(std::string path, const std::string &resumed, bool isOfRun, Commit commit, const char *flag)

@@ -17,8 +17,8 @@ namespace {
 struct Replica {
   int64_t index = 0, count = 1;
 };
-/// Rows of one dimension of a file tensor.
-struct Rows {
+/// RowRange of one dimension of a file tensor.
+struct RowRange {
   int64_t begin, count, step;
 };
 } // namespace
@@ -45,11 +45,11 @@ static Replica replicaOf(const Plan &plan, const Variable &variable, int64_t ran
 }
 
 /// The rows of each dimension of a file tensor of `shape` that `part` has.
-static std::vector<Rows> rowsOf(const StoredPart &part, const std::vector<int64_t> &shape) {
+static std::vector<RowRange> rowsOf(const StoredPart &part, const std::vector<int64_t> &shape) {
   std::vector<int64_t> dense = denseStrides(shape);
-  std::vector<Rows> rows;
+  std::vector<RowRange> rows;
   for (size_t d = 0; d < shape.size(); ++d) {
-    Rows row{part.fileOffset / dense[d] % shape[d], 1, 1};
+    RowRange row{part.fileOffset / dense[d] % shape[d], 1, 1};
     if (size_t along = dimensionAlong(part, dense[d], shape[d]); along < part.extent.size()) {
       row.count = part.extent[along];
       row.step = part.fileStrides[along] / dense[d];
@@ -87,11 +87,11 @@ static std::vector<Box> boxesOf(const Plan &plan, const FileTensor &tensor, int6
     for (const StoredPart &part : storedParts(*variable, {box.begin.begin() + skip, box.begin.end()},
                                               {box.extent.begin() + skip, box.extent.end()}, number)) {
       std::vector<Range> side;
-      std::vector<Rows> rows = rowsOf(part, tensor.shape);
+      std::vector<RowRange> rows = rowsOf(part, tensor.shape);
       for (size_t d = 0; d < rows.size(); ++d)
         side.push_back(d == sliced ? Range() : Range(rows[d].begin, rows[d].count));
       std::vector<Range> &along = rowsBySide[side];
-      Rows row = rows.empty() ? Rows{0, 1, 1} : rows[sliced];
+      RowRange row = rows.empty() ? RowRange{0, 1, 1} : rows[sliced];
       if (row.step == 1)
         along.emplace_back(row.begin, row.count);
       else

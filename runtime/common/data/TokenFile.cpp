@@ -37,7 +37,7 @@ struct Format {
 
 /// Files that some would give for tokens, by their first bytes.
 static constexpr const char *toText = "write its text as JSONL and make tokens of that with 'meshwright tokenize'";
-static constexpr const char *unpack = "unpack it first";
+static constexpr const char *unpackFirst = "unpack it first";
 static constexpr Format formats[] = {
     {"PAR1", "a Parquet file", toText},
     {"ARROW1", "an Arrow file", toText},
@@ -48,10 +48,10 @@ static constexpr Format formats[] = {
      "write the tokens alone, e.g. numpy.asarray(tokens, \"<u2\").tofile(\"tokens.bin\")"},
     {"\x89HDF", "an HDF5 file",
      "write the tokens alone, e.g. numpy.asarray(tokens, \"<u2\").tofile(\"tokens.bin\")"},
-    {"\x28\xb5\x2f\xfd", "compressed with zstd", unpack},
-    {"\x1f\x8b\x08", "compressed with gzip", unpack},
-    {"\xfd" "7zXZ", "compressed with xz", unpack},
-    {"BZh91AY&SY", "compressed with bzip2", unpack},
+    {"\x28\xb5\x2f\xfd", "compressed with zstd", unpackFirst},
+    {"\x1f\x8b\x08", "compressed with gzip", unpackFirst},
+    {"\xfd" "7zXZ", "compressed with xz", unpackFirst},
+    {"BZh91AY&SY", "compressed with bzip2", unpackFirst},
     {"%PDF-", "a PDF", toText},
 };
 

@@ -137,7 +137,7 @@ std::map<std::string, std::string> meshwright::trainingData(const Options &optio
 }
 
 // Between terms and between their parts is a byte that no flag and no path has.
-static std::string pack(const std::vector<Term> &terms) {
+static std::string packTerms(const std::vector<Term> &terms) {
   std::string words;
   for (const Term &term : terms)
     for (const std::string &part : {term.name, term.value, term.where, term.remedy})
@@ -145,7 +145,7 @@ static std::string pack(const std::vector<Term> &terms) {
   return words;
 }
 
-static std::vector<Term> unpack(const std::string &words) {
+static std::vector<Term> unpackTerms(const std::string &words) {
   std::vector<Term> terms;
   std::istringstream stream(words);
   for (Term term; std::getline(stream, term.name, '\0') && std::getline(stream, term.value, '\0') &&
@@ -169,7 +169,7 @@ static int32_t firstDifference(const std::vector<Term> &mine, const std::vector<
 
 void meshwright::checkAgreement(RankGroup &world, const std::vector<Term> &mine) {
   constexpr int32_t none = std::numeric_limits<int32_t>::max();
-  std::vector<Term> first = unpack(broadcastText(world, pack(mine), 0));
+  std::vector<Term> first = unpackTerms(broadcastText(world, packTerms(mine), 0));
   int32_t differs = firstDifference(mine, first, none);
   std::vector<int32_t> all(size_t(world.size()));
   world.allGather(ElementType::I32, &differs, all.data(), 1);
@@ -179,7 +179,7 @@ void meshwright::checkAgreement(RankGroup &world, const std::vector<Term> &mine)
   auto rank = int(least - all.begin());
   auto index = size_t(*least);
   Term ours = termAt(first, index);
-  Term theirs = termAt(unpack(broadcastText(world, pack({termAt(mine, index)}), rank)), 0);
+  Term theirs = termAt(unpackTerms(broadcastText(world, packTerms({termAt(mine, index)}), rank)), 0);
   if (ours.name != theirs.name)
     fail("rank 0 compares ", ours.name, " where rank ", rank, " compares ", theirs.name,
          ": start the same executable on every rank");

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 using namespace meshwright;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// The lines of `path` that belong to steps before `firstStep`, and the evaluations of weights of
@@ -28,7 +28,7 @@ static std::string earlierLines(const std::string &path, int64_t firstStep) {
   std::ifstream input(path);
   std::string kept;
   for (std::string line; std::getline(input, line);) {
-    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    OrderedJson json = OrderedJson::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object())
       continue;
     // A line of a step names it, one of an evaluation alone says how many steps were made.
@@ -122,8 +122,8 @@ void MetricsFile::open(int64_t firstStep) {
 }
 
 /// What is logged of a step, in the order of columns.
-static Json jsonOf(const StepMetrics &metrics) {
-  Json json = {{"step", metrics.step},          {"loss", metrics.loss},
+static OrderedJson jsonOf(const StepMetrics &metrics) {
+  OrderedJson json = {{"step", metrics.step},          {"loss", metrics.loss},
                {"grad_norm", metrics.gradNorm}, {"lr", metrics.lr},
                {"step_ms", metrics.stepMs},     {"tokens_per_s", metrics.tokensPerSecond},
                {"tokens", metrics.tokens}};
@@ -163,9 +163,9 @@ static Json jsonOf(const StepMetrics &metrics) {
   for (const auto &[name, norm] : metrics.norms)
     json["norms"][name] = norm;
   for (const LayerTokens &layer : metrics.expertTokens) {
-    Json counts = Json::array();
+    OrderedJson counts = OrderedJson::array();
     for (float count : layer.counts)
-      counts.push_back(std::isfinite(count) ? Json(int64_t(count)) : Json());
+      counts.push_back(std::isfinite(count) ? OrderedJson(int64_t(count)) : OrderedJson());
     json["expert_tokens"][std::to_string(layer.layer)] = counts;
   }
   return json;
@@ -173,14 +173,14 @@ static Json jsonOf(const StepMetrics &metrics) {
 
 std::vector<std::string> MetricsFile::columnsOf(const StepMetrics &metrics) {
   std::vector<std::string> columns;
-  Json json = jsonOf(metrics);
+  OrderedJson json = jsonOf(metrics);
   for (const auto &[key, value] : json.items())
     columns.push_back(key);
   return columns;
 }
 
 void MetricsFile::write(const StepMetrics &metrics) {
-  Json json = jsonOf(metrics);
+  OrderedJson json = jsonOf(metrics);
   if (!isTable) {
     file->write(json.dump() + "\n");
     return;

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 using namespace meshwright;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Names of files need not be UTF-8.
-static std::string lineOf(const Json &json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+static std::string lineOf(const OrderedJson &json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 SampleLog::SampleLog(const std::string &path, int64_t firstStep, const std::vector<std::string> &files)
@@ -29,8 +29,8 @@ void SampleLog::goBackTo(int64_t step) {
 }
 
 void SampleLog::write(int64_t step, const Samples &samples) {
-  Json places = Json::array();
+  OrderedJson places = OrderedJson::array();
   for (const auto &[number, sequence] : samples)
-    places.push_back(Json::array({number, sequence}));
+    places.push_back(OrderedJson::array({number, sequence}));
   file.writeLine(lineOf({{"step", step}, {"samples", places}}));
 }

@@ -14,8 +14,6 @@
 #include "meshwright/runtime/LatestCheckpoint.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <unistd.h>
 
 using namespace meshwright;
@@ -168,8 +166,7 @@ void Saving::saveInto(const std::vector<Tier *> &wanted) {
 /// `message`, and which checkpoint in `folder` is left.
 [[noreturn]] static void failSaving(const std::string &message, const std::string &folder) {
   std::string latest = latestIn(folder);
-  std::ifstream file(latest + "/state.json", std::ios::binary);
-  std::string state{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string state = contentsOf(latest + "/state.json");
   bool isThere = !latest.empty() && !state.empty() && missingCommit(latest, state).empty();
   fail(message, isThere ? text("; the last good one is ", folder, "/", latestName) : "");
 }
