@@ -9,6 +9,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
+using train::tensor;
 
 SmallVector<std::pair<int64_t, Role>> RootSpec::rowDims() const {
   SmallVector<std::pair<int64_t, Role>> dims;

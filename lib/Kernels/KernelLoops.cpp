@@ -15,6 +15,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
+using train::tensor;
 
 int64_t LoopNest::rows(Role role) const {
   int64_t count = 1;

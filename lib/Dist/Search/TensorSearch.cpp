@@ -17,6 +17,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
+using train::tensor;
 
 static bool isFloat(Value value) { return isa<FloatType>(tensor(value).getElementType()); }
 

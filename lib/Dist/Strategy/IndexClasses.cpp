@@ -11,6 +11,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
+using train::tensor;
 
 //===--- atoms --------------------------------------------------------------===//
 

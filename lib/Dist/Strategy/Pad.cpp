@@ -19,6 +19,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
+using train::tensor;
 
 namespace meshwright::dist {
 #define GEN_PASS_DEF_DISTPAD

@@ -13,6 +13,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
+using train::tensor;
 
 static bool isIds(Value value) { return tensor(value).getElementType().isInteger(32); }
 

@@ -12,6 +12,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
+using train::tensor;
 
 static Value reshaped(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, tensor(value).getElementType());

@@ -139,7 +139,7 @@ static Expected<Settings> readSettings(const System &system, StringRef path, Str
     break;
   }
   if (!yaml)
-    return readConvertArguments(text, path);
+    return readArguments(text, path);
   // A mapping with arguments as keys; what else it has is about launching.
   Expected<Settings> settings = readYaml(text, path);
   if (!settings)
