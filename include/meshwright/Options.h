@@ -14,6 +14,7 @@
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/PipelineSchedule.h"
+#include "meshwright/GradientWire.h"
 #include "meshwright/Precision.h"
 #include "meshwright/RematPolicy.h"
 #include "meshwright/Strategy.h"

@@ -10,6 +10,7 @@
 #include "Certify/Rule.h"
 
 #include "Dist/Dist.h"
+#include "Dist/Wire.h"
 
 #include <algorithm>
 
@@ -87,6 +88,8 @@ LogicalResult Moved::reduce(train::ReduceKind kind) {
   llvm::erase_if(terms, [&](unsigned axis) { return llvm::is_contained(group, axis); });
   checker.use(isSum ? "sums over devices and microbatches may be reordered"
                     : "maxima may be reordered");
+  if (op->hasAttr(dist::wireAttr))
+    checker.use("terms and sums that devices send each other may be rounded");
   return success();
 }
 

@@ -175,6 +175,11 @@ def DistPartition : PhasePass<"dist-partition", "local"> {
     Gradients of attention that several devices compute alike say along which axes in
     `dist.copied`: a library may only make them if it adds in a fixed order.
 
+    If the module says in `dist.gradient_wire` in which type devices send each other gradients, the sums over devices that
+    complete those of parameters get it as `dist.wire`; `exec-contiguous-collectives` carries it out. Gradients are
+    followed from updates back through casts, sums and loops. Other sums, of losses, activations, counts and
+    norms, do not have it.
+
     The pass refuses dimensions that do not divide evenly.
   }];
   let dependentDialects = ["::meshwright::dist::DistDialect"];

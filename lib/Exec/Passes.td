@@ -46,6 +46,13 @@ def ExecContiguousCollectives : PhasePass<"exec-contiguous-collectives", "exec">
     a kernel. A device's own part of rows (`dist.slice`) is copied by
     `train.dynamic_slice`, which can be fused into a kernel that reads it. Nothing is copied
     where parts are contiguous.
+
+    A sum over n devices with `dist.wire`, bf16 or fp8, becomes what sends such numbers and adds in f32: each device
+    rounds its terms, an `all_to_all` brings every device the n terms of its part, and the device adds them in the
+    order of ranks. That is a `reduce_scatter`; for an `all_reduce` the device rounds its part of the sum, too, and an
+    `all_gather` brings it to all. Where n does not divide the elements of an `all_reduce`, zeros fill the last part. With
+    fp8, the numbers are f8E4M3FN. All devices have one scale for their terms of a tensor, and one for the sum: powers of
+    two (`train.quantization_scale`) of the largest magnitude, an `all_reduce` of one number each.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -7,6 +7,7 @@
 #include "DiagnosticCollector.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
+#include "Dist/Wire.h"
 #include "Exec/Exec.h"
 #include "ModuleText.h"
 #include "PhaseTexts.h"
@@ -414,6 +415,13 @@ Expected<OwningOpRef<ModuleOp>> compileRecording(Phase to, const CompileOptions 
       return b.getStrArrayAttr({seed.first, seed.second});
     });
     module->setAttr(dist::DistDialect::seedsAttr, b.getArrayAttr(entries));
+  }
+  if (options.gradReduceDtype != GradientWire::asSummed) {
+    auto wire = StringAttr::get(&context, optionText(options.gradReduceDtype));
+    if (auto has = module->getAttrOfType<StringAttr>(dist::gradientWireAttr); has && has != wire)
+      return createStringError("--grad-reduce-dtype " + wire.getValue() + " cannot change '" + options.model + "', whose " +
+                               dist::gradientWireAttr + " is " + has.getValue() + "; leave the flag out");
+    module->setAttr(dist::gradientWireAttr, wire);
   }
   if (*from == Phase::exec)
     if (Error error = changeTarget(module, options))

@@ -186,6 +186,10 @@ static std::string unlessLooped(const CompileOptions &o) {
   return onOneRank(o, o.collectiveMatmul == Toggle::off);
 }
 
+static std::string unlessGradientsAreSent(const CompileOptions &o) {
+  return onOneRank(o, o.gradReduceDtype == GradientWire::asSummed);
+}
+
 static std::string unlessOverlap(const CompileOptions &o) {
   return onOneRank(o, o.overlap != Overlap::on);
 }

@@ -110,8 +110,11 @@ Expected<plan::List<plan::Setting>> numbersOf(const CompileOptions &options, Mod
       numbers.push_back({name, std::to_string(*size)});
   if (options.auxScope == AuxScope::microbatch)
     numbers.push_back({"microbatches", std::to_string(options.microbatches)});
-  // Without fp8 there is no recipe.
-  auto isUnused = [&](StringRef flag) { return flag == "fp8-recipe" && !options.precision.isFp8(); };
+  // Without fp8 there is no recipe, and hashes of programs that send gradients as they sum them do not say so.
+  auto isUnused = [&](StringRef flag) {
+    return (flag == "fp8-recipe" && !options.precision.isFp8()) ||
+           (flag == "grad-reduce-dtype" && options.gradReduceDtype == GradientWire::asSummed);
+  };
   for (const Flag &flag : compileFlags())
     if (!flag.target && !isOfLayout(flag.name) && !isOfModel(flag.name) && !isUnused(flag.name))
       if (std::string value = flag.text(options); !value.empty())

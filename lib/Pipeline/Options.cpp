@@ -405,6 +405,13 @@ static Error checkTarget(const CompileOptions &o) {
                              ", which has no products of 8 bits yet; --target " +
                              exec::getDefaultTarget().getName() +
                              " has, and --precision bf16 works");
+  if (o.gradReduceDtype != GradientWire::asSummed && !target.getExits().empty())
+    return createStringError("--grad-reduce-dtype " + optionText(o.gradReduceDtype) + " is not supported by --target " +
+                             target.getName() + ", whose reductions send what they add; leave it out");
+  if (o.gradReduceDtype == GradientWire::fp8 && !target.isDefault())
+    return createStringError("--grad-reduce-dtype fp8 is not supported by --target " + target.getName() +
+                             ", which has no kernels for numbers of 8 bits yet; --target " +
+                             exec::getDefaultTarget().getName() + " has, and --grad-reduce-dtype bf16 works");
   // Kernels of other targets have not been run on codes.
   if (o.optimizer->quantizesStates && !target.isDefault())
     return createStringError("--optimizer " + o.optimizer->name + " is not supported by --target " + target.getName() +
@@ -434,6 +441,10 @@ Error checkSupported(const CompileOptions &o) {
                                (flag.form == Flag::Switch ? "" : " " + flag.text(o)) +
                                " changes nothing: " + why);
   }
+  if (o.gradReduceDtype != GradientWire::asSummed && o.dataSync == DataSync::parameterServer)
+    return createStringError("--grad-reduce-dtype " + optionText(o.gradReduceDtype) +
+                             " does not go with --data-sync parameter-server, which adds on one rank; use --data-sync "
+                             "all-reduce, or leave it out");
   if (o.gradDtype == GradientType::bf16 && o.precision != MixedPrecision::bf16)
     return createStringError("--grad-dtype bf16 is not supported; it goes with --precision bf16 and fp8; "
                              "with " +

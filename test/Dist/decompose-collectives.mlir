@@ -56,3 +56,11 @@ func.func @uneven(%x: tensor<5x1xf32>, %y: tensor<2xf32>) -> (tensor<5x1xf32>, t
   %0:2 = dist.all_reduce max %x, %y over <@mesh {data}> : (tensor<5x1xf32>, tensor<2xf32>) -> (tensor<5x1xf32>, tensor<2xf32>)
   return %0#0, %0#1 : tensor<5x1xf32>, tensor<2xf32>
 }
+
+// No device may pass on a sum of some terms where these are narrower.
+// RING-LABEL: func.func @narrow
+// RING-NEXT: dist.all_reduce sum %arg0 over <@mesh {data}> {dist.wire = "bf16"}
+func.func @narrow(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %0 = dist.all_reduce sum %x over <@mesh {data}> {dist.wire = "bf16"} : (tensor<6xf32>) -> tensor<6xf32>
+  return %0 : tensor<6xf32>
+}

@@ -127,6 +127,15 @@ func.func @chain(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %2 : tensor<8x8xf32>
 }
 
+// CHECK-LABEL: func.func @narrow
+func.func @narrow(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>) -> tensor<4x6xf32> {
+  %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  // CHECK: dist.reduce_scatter
+  // expected-remark @+1 {{its terms are sent in another type than they are added in}}
+  %1 = dist.reduce_scatter sum %0 dim 0 over <@mesh {tensor}> {dist.wire = "bf16"} : (tensor<8x6xf32>) -> tensor<4x6xf32>
+  return %1 : tensor<4x6xf32>
+}
+
 // CHECK-LABEL: func.func @maximum
 func.func @maximum(%x: tensor<8x6xf32>) -> tensor<4x6xf32> {
   // CHECK: dist.reduce_scatter

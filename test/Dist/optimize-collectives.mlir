@@ -144,3 +144,25 @@ func.func @shifted(%x: tensor<8x4xf32>) -> tensor<8x2xf32> {
   %1 = dist.slice %0 dim 1 shift 1 over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
   return %1 : tensor<8x2xf32>
 }
+
+// -----
+
+// In which type a sum is sent stays, and sums of one type share a call.
+// CHECK-LABEL: func.func @wire
+// CHECK: %[[WIDE:.*]] = dist.all_reduce sum %arg0 over <@mesh {data}> :
+// CHECK: %[[NARROW:.*]]:2 = dist.all_reduce sum %arg1, %arg2 over <@mesh {data}> {dist.wire = "bf16"} :
+// CHECK: return %[[WIDE]], %[[NARROW]]#0, %[[NARROW]]#1
+// CHECK-LABEL: func.func @wire_of_a_part
+// CHECK-NEXT: dist.reduce_scatter sum %arg0 dim 1 over <@mesh {data}> {dist.wire = "bf16"} :
+dist.mesh @mesh ["data" = 2]
+func.func @wire(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<8xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<8xf32>) {
+  %0 = dist.all_reduce sum %x over <@mesh {data}> : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dist.all_reduce sum %y over <@mesh {data}> {dist.wire = "bf16"} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = dist.all_reduce sum %z over <@mesh {data}> {dist.wire = "bf16"} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<8xf32>
+}
+func.func @wire_of_a_part(%x: tensor<8x4xf32>) -> tensor<8x2xf32> {
+  %0 = dist.all_reduce sum %x over <@mesh {data}> {dist.wire = "bf16"} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = dist.slice %0 dim 1 over <@mesh {data}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
+  return %1 : tensor<8x2xf32>
+}

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/StableHLO/Export.h"
 
+#include "Dist/Wire.h"
+
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -64,9 +66,11 @@ public:
 
 /// One reduction a tensor: with regions, buckets are of no use there.
 template <typename Op>
-static Results reduceEach(Op op, StringRef name, ValueRange x, Groups &groups,
-                          llvm::function_ref<SmallVector<NamedAttribute>(size_t)> more) {
+static FailureOr<Results> reduceEach(Op op, StringRef name, ValueRange x, Groups &groups,
+                                    llvm::function_ref<SmallVector<NamedAttribute>(size_t)> more) {
   HLOBuilder &b = groups.b;
+  if (op->hasAttr(dist::wireAttr))
+    return op->emitOpError("sends narrow terms, which StableHLO's reductions do not; compile without --grad-reduce-dtype");
   Results results;
   for (auto [i, value] : llvm::enumerate(x)) {
     SmallVector<NamedAttribute> attributes = more(i);

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "BucketCollectives.h"
 
+#include "Dist/Wire.h"
+
 #include "llvm/ADT/SetVector.h"
 
 #include <map>
@@ -28,15 +30,16 @@ public:
     for (Operation &op : block)
       if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) && op.getNumOperands() == 1)
         candidates.push_back(&op);
-    // By what members of a call agree in: the op, its group and kind, the type.
-    std::map<std::array<const void *, 4>, SmallVector<Operation *>> open;
+    // By what members of a call agree in: the op, its group and kind, the type, and that in which it is sent.
+    std::map<std::array<const void *, 5>, SmallVector<Operation *>> open;
     for (Operation *op : candidates) {
-      auto reduction = op->getAttr("kind");
-      std::array<const void *, 4> key = {
+      Attribute reduction = op->getAttr("kind"), wire = op->getAttr(wireAttr);
+      std::array<const void *, 5> key = {
           op->getName().getAsOpaquePointer(),
           cast<CollectiveOpInterface>(op).getGroupAttr().getAsOpaquePointer(),
           reduction ? reduction.getAsOpaquePointer() : nullptr,
-          getElementTypeOrSelf(op->getOperand(0)).getAsOpaquePointer()};
+          getElementTypeOrSelf(op->getOperand(0)).getAsOpaquePointer(),
+          wire ? wire.getAsOpaquePointer() : nullptr};
       // A call that this one needs the result of is complete.
       for (auto &[other, members] : open)
         if (llvm::is_contained(members, op->getOperand(0).getDefiningOp()))

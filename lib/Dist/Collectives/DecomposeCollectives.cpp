@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Collectives/CollectiveAlgorithms.h"
 #include "Dist/Passes.h"
+#include "Dist/Wire.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -57,9 +58,10 @@ public:
       return signalPassFailure();
     Mesh mesh = meshOp.getMesh();
     SmallVector<AllReduceOp> reductions;
-    // Integers are single numbers that decide what comes next: messages would not make them faster.
+    // Integers are single numbers that decide what comes next: messages would not make them faster. Where terms
+    // are narrower than sums, no device may pass on a sum of some.
     getOperation().walk([&](AllReduceOp op) {
-      if (isa<FloatType>(getElementTypeOrSelf(op->getOperandTypes().front())))
+      if (isa<FloatType>(getElementTypeOrSelf(op->getOperandTypes().front())) && !op->hasAttr(wireAttr))
         reductions.push_back(op);
     });
     for (AllReduceOp op : reductions) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
+#include "Dist/Wire.h"
 
 #include "Train/Train.h"
 
@@ -281,6 +282,10 @@ bool Loops::scatter(ReduceScatterOp op, std::string &reason) {
   int64_t n = sizeOf(group), dim = op.getDim();
   if (op.getKind() != train::ReduceKind::Sum) {
     reason = "it takes the maximum";
+    return false;
+  }
+  if (op->hasAttr(wireAttr)) {
+    reason = "its terms are sent in another type than they are added in";
     return false;
   }
   SmallVector<Operation *> terms;

@@ -6,6 +6,7 @@
 #include "BucketCollectives.h"
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
+#include "Dist/Wire.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
@@ -29,8 +30,11 @@ struct ScatterInsteadOfSlice : OpRewritePattern<SliceOp> {
     if (!reduce || reduce.getXs().size() > 1 || !reduce->hasOneUse() ||
         reduce.getGroup() != slice.getGroup() || slice.getShift())
       return failure();
-    rewriter.replaceOpWithNewOp<ReduceScatterOp>(slice, slice.getType(), reduce.getKind(),
-                                                 reduce.getX(), slice.getDim(), slice.getGroup());
+    Attribute wire = reduce->getAttr(wireAttr);
+    auto scatter = rewriter.replaceOpWithNewOp<ReduceScatterOp>(
+        slice, slice.getType(), reduce.getKind(), reduce.getX(), slice.getDim(), slice.getGroup());
+    if (wire)
+      scatter->setAttr(wireAttr, wire);
     return success();
   }
 };

@@ -4,9 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Partition/LocalIndices.h"
+#include "NarrowGradients.h"
 #include "Dist/Partition/ReshardPath.h"
 #include "Dist/Passes.h"
 #include "Dist/Propagation/ValueBinding.h"
+#include "Dist/Wire.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -26,7 +28,7 @@ public:
 
   LogicalResult run() {
     FailureOr<Structure> structure = structureOf(module);
-    if (failed(structure) || failed(checkTypes(*structure)))
+    if (failed(structure) || failed(checkTypes(*structure)) || failed(narrowGradients(module)))
       return failure();
     for (func::FuncOp function : structure->functions) {
       keepReplication(function);
@@ -200,6 +202,11 @@ private:
     Value value = op.getX();
     RankedTensorType type = local(value.getType());
     auto kind = from.max ? train::ReduceKind::Max : train::ReduceKind::Sum;
+    Attribute wire = op->getAttr(wireAttr);
+    auto narrow = [&] {
+      if (wire)
+        value.getDefiningOp()->setAttr(wireAttr, wire);
+    };
     bool slots = movesSlots(op);
     for (const ReshardStep &step : *steps) {
       GroupAttr group = GroupAttr::from(meshName, mesh, step.axes);
@@ -213,6 +220,7 @@ private:
         break;
       case ReshardStep::ReduceScatter:
         value = ReduceScatterOp::create(b, loc, type, kind, value, step.dim, group);
+        narrow();
         break;
       case ReshardStep::AllToAll:
         value = AllToAllOp::create(b, loc, type, value, step.dim, step.concat, group);
@@ -225,6 +233,7 @@ private:
         break;
       case ReshardStep::AllReduce:
         value = AllReduceOp::create(b, loc, type, kind, value, group);
+        narrow();
         break;
       case ReshardStep::AllGather:
         value = AllGatherOp::create(b, loc, type, value, step.dim, group);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "NarrowReductions.h"
 
 #include "Dist/Dist.h"
 #include "Exec/Exec.h"
@@ -150,6 +151,8 @@ namespace {
 struct ExecContiguousCollectives
     : exec::impl::ExecContiguousCollectivesBase<ExecContiguousCollectives> {
   void runOnModule() override {
+    if (failed(narrowReductions(getOperation())))
+      return signalPassFailure();
     getOperation().walk([](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
           .Case<dist::AllToAllOp, dist::SliceOp, dist::ConcatOp, dist::CollectiveOpInterface>(

@@ -6,6 +6,7 @@
 #include "Exec/Passes.h"
 
 #include "Dist/Dist.h"
+#include "Dist/Wire.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -91,7 +92,10 @@ private:
     function.setPrivate();
     symbols.insert(function);
     b.setInsertionPointToStart(function.addEntryBlock());
-    func::ReturnOp::create(b, op.getLoc(), createSlice(b, op, function.getArgument(0)).getYs());
+    Op slice = createSlice(b, op, function.getArgument(0));
+    if (Attribute wire = op->getAttr(dist::wireAttr))
+      slice->setAttr(dist::wireAttr, wire);
+    func::ReturnOp::create(b, op.getLoc(), slice.getYs());
     b.setInsertionPoint(op);
     auto repeat = train::RepeatOp::create(
         b, op.getLoc(), y.getType(), function.getSymName(), slices,

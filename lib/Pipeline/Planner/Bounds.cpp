@@ -118,7 +118,9 @@ double Bounds::gradientBytes(const Layout &layout, bool ofExperts) const {
   double own = (ofExperts ? model.trainedExperts / double(layout.expert)
                           : model.trained - model.trainedExperts) /
                double(layout.tensor * layout.pipe);
-  return own * (problem.options.gradDtype == GradientType::bf16 ? 2 : 4);
+  const CompileOptions &options = problem.options;
+  bool isHalf = options.gradReduceDtype == GradientWire::bf16 || options.gradDtype == GradientType::bf16;
+  return own * (options.gradReduceDtype == GradientWire::fp8 ? 1 : isHalf ? 2 : 4);
 }
 
 double Bounds::shardedBytes(const Layout &layout, bool ofExperts) const {

@@ -57,7 +57,7 @@ private:
   double gatherSeconds(const Layout &layout);
   /// Seconds of the all-to-alls of a layer's tokens along `expert` in a microbatch.
   double exchangeSeconds(const Layout &layout);
-  /// Bytes of a device's gradients: of experts, or of the other parameters.
+  /// Bytes of a device's gradients as they are sent: of experts, or of the other parameters.
   double gradientBytes(const Layout &layout, bool ofExperts) const;
   /// Bytes that a device sends to reduce these once over the ranks that shard states, and then its shard
   /// over the replicas; those of experts go along fewer axes.

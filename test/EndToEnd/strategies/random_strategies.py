@@ -66,7 +66,7 @@ DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "b
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "mup-base"),
            "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "precision", "fp8-recipe",
                     "grad-dtype", "moments-dtype", "residuals", "cuts"),
-           "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel"),
+           "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel", "grad-reduce-dtype"),
            "local": ("context-balance", "loss-parts"),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),

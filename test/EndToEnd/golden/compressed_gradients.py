@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Sums of gradients whose terms are sent in bf16 or fp8, --grad-reduce-dtype.
+
+  compressed_gradients.py GOLDEN WORK terms STRATEGY...    bit for bit the sum of the ranks' gradients, which a rank computes alone, rounded here
+  compressed_gradients.py GOLDEN WORK runs STRATEGY...     runs of PyTorch that round as these do; MPI, resumed runs
+  compressed_gradients.py GOLDEN WORK meshes STRATEGY...   losses near those without rounding, on all meshes
+  compressed_gradients.py CONFIG WORK learns STEPS         as low a loss as without it
+  compressed_gradients.py CONFIG WORK sent                 bytes that ranks send
+
+A strategy is written as for golden.py.
+"""
+import filecmp
+import json
+import math
+import pathlib
+import re
+import struct
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from compare import read_safetensors
+from harness import Golden, call, check, check_traffic, compile, distance, fresh, planned, ranks_of, strategy, train
+
+given, mode = pathlib.Path(sys.argv[1]).resolve(), sys.argv[3]
+golden = Golden(given) if given.is_dir() else None
+fresh(sys.argv[2])
+
+
+def f32(x):
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+
+def bf16(tensors):
+    def rounded(x):
+        bits = struct.unpack("I", struct.pack("f", x))[0]
+        return struct.unpack("f", struct.pack("I", bits + 0x7fff + (bits >> 16 & 1) & 0xffff0000))[0]
+    return [[rounded(x) for x in tensor] for tensor in tensors]
+
+
+def fp8(tensors):
+    """E4M3, with the smallest power of two as the scale of all with which no number is beyond 448."""
+    amax = max(abs(x) for tensor in tensors for x in tensor)
+    scale = 2.0 ** max(-126, math.ceil(math.log2(amax / 448))) if amax else 2.0 ** -126
+
+    def rounded(x):
+        unit = 2.0 ** (max(math.frexp(x / scale)[1] - 1, -6) - 3)
+        return round(x / scale / unit) * unit * scale
+    return [[rounded(x) for x in tensor] for tensor in tensors]
+
+
+def summed(terms, rounded, again):
+    """The sum in f32, in the order of ranks, and rounded again where all ranks get all of it."""
+    total = None
+    for term in rounded(terms):
+        total = term if total is None else [f32(a + b) for a, b in zip(total, term)]
+    return rounded([total])[0] if again else total
+
+
+def gradients(exe, ranks, batch, data):
+    """The gradients of the first step, by the names of parameters; those of all layers are one tensor."""
+    run = dict(golden.run, data=data, steps=1, beta1=0, grad_clip=0)
+    train(exe, ranks, save="first", **run)
+    stacks = {}
+    for name, (_, values) in sorted(read_safetensors("first/latest/optimizer.safetensors").items(), key=lambda item: [int(n) for n in re.findall(r"\d+", item[0])]):
+        if name.endswith(".momentum"):
+            stacks.setdefault(re.sub(r"layers\.\d+\.", "layers.*.", name), []).extend(values)
+    return stacks
+
+
+def terms(items):
+    batch, seq = golden.size["batch"], golden.size["seq"]
+    text = golden.data["data"].read_bytes()
+    for item in items:
+        options = dict(golden.size, **strategy(item))
+        ranks = ranks_of(options["mesh"])
+        own = []
+        compile(golden.config, "one", batch=batch // ranks, seq=seq)
+        for rank in range(ranks):
+            part = pathlib.Path(f"rank-{rank}.txt")
+            part.write_bytes(text[rank * batch // ranks * seq:])
+            # The mean over a part of the batch, and powers of two are exact.
+            check(ranks & (ranks - 1) == 0, f"{ranks} ranks")
+            own.append({name: [x / ranks for x in values] for name, values in gradients("./one", 1, batch // ranks, part).items()})
+        for kind, rounded in (("bf16", bf16), ("fp8", fp8)):
+            compile(golden.config, "exe", grad_reduce_dtype=kind, **options)
+            have = gradients("./exe", ranks, batch, golden.data["data"])
+            check(have.keys() == own[0].keys(), f"{sorted(have)}")
+            wrong = changed = elements = 0
+            for name, values in have.items():
+                want = summed([rank[name] for rank in own], rounded, again="zero" not in item)
+                exact = summed([rank[name] for rank in own], lambda tensors: tensors, False)
+                wrong += sum(a != b for a, b in zip(values, want))
+                changed += sum(a != b for a, b in zip(values, exact))
+                elements += len(values)
+            print(f"{item} {kind}: {wrong} of {elements} elements are other than they should be, {changed} other than without rounding", flush=True)
+            check(wrong == 0, f"{item} {kind}: {wrong} elements")
+            check(changed > elements / 2, f"{item} {kind}: {changed} elements are rounded")
+
+
+def runs(items):
+    uncompressed = [{"loss": loss} for loss in golden.answers["loss"]]
+    for item in items:
+        options = dict(golden.size, **strategy(item))
+        ranks, kind = ranks_of(options["mesh"]), options["grad-reduce-dtype"]
+        answers = json.loads((golden.directory / f"reduce-{kind}-{ranks}.json").read_text())
+        check(answers["run"] == golden.answers["run"], "another run")
+        compile(golden.config, "exe", **options)
+        have = train("./exe", ranks, save="whole", trace="trace.json", **golden.run)
+        check_traffic("./exe", "trace.json", golden.run["steps"])
+        want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(answers["loss"], answers["grad_norm"])]
+        off, norms, gap = distance(have, want), distance(have, want, "grad_norm"), distance(want, uncompressed)
+        print(f"{item}: a loss is {off:.1e} off PyTorch's, grad_norm {norms:.1e}; {gap:.1e} are due to rounding", flush=True)
+        check(off <= gap / 3, f"{item}: a loss is {off:.1e} off PyTorch's run, and that {gap:.1e} off the uncompressed one")
+        check(train("./exe", ranks, mpi=True, save="mpi", **golden.run) == have, f"{item}: MPI ranks have other losses")
+        train("./exe", ranks, save="half", **dict(golden.run, steps=golden.run["steps"] // 2))
+        rest = train("./exe", ranks, save="half", resume="half", **golden.run)
+        check(rest == have, f"{item}: a resumed run has other losses")
+        for file in ("model.safetensors", "optimizer.safetensors"):
+            check(filecmp.cmp(f"whole/latest/{file}", f"half/latest/{file}", shallow=False), f"{item}: {file} of a resumed run differs in a bit")
+
+
+def meshes(items):
+    for item in items:
+        options = dict(golden.size, **strategy(item))
+        ranks = ranks_of(options["mesh"])
+        compile(golden.config, "exe", **options)
+        have = train("./exe", ranks, trace="trace.json", **golden.run)
+        check_traffic("./exe", "trace.json", golden.run["steps"])
+        compile(golden.config, "plain", **{flag: value for flag, value in options.items() if flag != "grad-reduce-dtype"})
+        off = distance(have, train("./plain", ranks, **golden.run))
+        print(f"{golden.directory.name} {item}: a loss is {off:.1e} off the one without rounding", flush=True)
+        check(1e-7 < off < (2e-2 if "precision" in options else 3e-3), f"{item}: a loss is {off:.1e} off")
+        check(train("./exe", ranks, **golden.run) == have, f"{item}: the run differs from itself")
+
+
+def learns(steps):
+    """Text with something to learn: each token depends on the two before."""
+    state, tokens = 12345, [1, 2]
+    size = json.loads(given.read_text())["vocab_size"]
+    for _ in range(1 << 17):
+        state = (state * 1103515245 + 12345) % 2**31
+        noise = state >> 16
+        tokens.append(noise % size if noise % 8 == 0 else (tokens[-1] * 31 + tokens[-2] * 17 + 7) % size)
+    data = pathlib.Path("tokens.bin")
+    data.write_bytes(b"".join(token.to_bytes(2, "little") for token in tokens))
+    have = {}
+    for kind in ("grad-dtype", "bf16", "fp8"):
+        compile(given, "exe", batch=8, seq=32, mesh="data=4", grad_reduce_dtype=None if kind == "grad-dtype" else kind)
+        have[kind] = train("./exe", 4, data=data, steps=steps, lr=1e-3, warmup=10, seed=3)
+    last = {kind: sum(row["loss"] for row in rows[-20:]) / 20 for kind, rows in have.items()}
+    for kind in ("bf16", "fp8"):
+        print(f"{given.name}: the mean loss of the last 20 of {steps} steps is {last[kind]:.4f} with {kind}, {last['grad-dtype']:.4f} without; "
+              f"a step's differs by {distance(have[kind], have['grad-dtype']):.1e} at most", flush=True)
+        check(have[kind] != have["grad-dtype"], f"{kind} rounds nothing")
+        check(abs(last[kind] / last["grad-dtype"] - 1) < 5e-3, f"{kind} ends at {last[kind]:.4f}, not {last['grad-dtype']:.4f}")
+    check(steps < 100 or last["grad-dtype"] < 0.9 * have["grad-dtype"][0]["loss"], "the model learns nothing")
+
+
+def sent():
+    """bf16 sends half of the bytes of gradients, fp8 a quarter and two numbers a tensor."""
+    def bytes_of(kind, **options):
+        report = planned(given, batch=8, seq=32, mesh="data=4", grad_reduce_dtype=kind, **options)
+        step = [entry for entry in report["collectives"] if entry["program"] == "step" and entry["bytes"] * entry["times"] >= 4096]
+        return sum(entry["bytes"] * entry["times"] for entry in step)
+    # With ZeRO parameters are gathered in f32, as many bytes as gradients are scattered in f32.
+    for zero, others in ((0, 0), (1, 1)):
+        whole = bytes_of(None, zero=zero)
+        for kind, part in (("bf16", 1 / 2), ("fp8", 1 / 4)):
+            want = whole * (part if not others else (1 + part) / 2)
+            have = bytes_of(kind, zero=zero)
+            print(f"zero {zero}, {kind}: {have:,} of {whole:,} bytes", flush=True)
+            check(abs(have / want - 1) < 0.02, f"zero {zero}, {kind}: {have} bytes, not {want:.0f}")
+
+
+{"terms": terms, "runs": runs, "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])
