@@ -30,7 +30,20 @@ func.func @step(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>, %clip:
 // CHECK-LABEL: func.func private @layer
 // CHECK: dist.all_reduce sum %{{.*}} over <@mesh {tensor}> : (tensor<2x8xf32>) -> tensor<2x8xf32>
 // BF16: dist.reduce_scatter sum %{{.*}} dim 0 over <@mesh {data}> {dist.wire = "bf16"} : (tensor<8xf32>) -> tensor<4xf32>
-// CHECK-LABEL: func.func @step(%dys: tensor<3x4x6xf32, #dist.sharding<@mesh, [{}, {data}, {tensor}]>>, %v: tensor<6x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>, %sums: tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>, %clip: tensor<f32, #dist.sharding<@mesh, []>>, %lr: tensor<f32, #dist.sharding<@mesh, []>>) {
+// CHECK-LABEL: func.func @step
+// CHECK-NOT: dist.wire
+module attributes {dist.gradient_wire = "TYPE"} {
+dist.mesh @mesh ["data" = 2, "tensor" = 2]
+train.variable @w : tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>> init <"normal", 1.0> stacked
+func.func private @layer(%dy: tensor<4x6xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>, %sum: tensor<8xf32, #dist.sharding<@mesh, [{data}]>>, %v: tensor<6x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>) -> tensor<8xf32, #dist.sharding<@mesh, [{data}]>> {
+  %dx = train.contract "b i, i j -> b j" %dy, %v : (tensor<4x6xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>, tensor<6x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>) -> tensor<4x8xf32, #dist.sharding<@mesh, [{data}, {}], partial = {tensor}>>
+  %all = dist.reshard %dx : (tensor<4x8xf32, #dist.sharding<@mesh, [{data}, {}], partial = {tensor}>>) -> tensor<4x8xf32, #dist.sharding<@mesh, [{data}, {}]>>
+  %part = train.reduce sum %all over [0] : (tensor<4x8xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {data}>>
+  %db = dist.reshard %part : (tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {data}>>) -> tensor<8xf32, #dist.sharding<@mesh, [{data}]>>
+  %next = train.accumulate %sum, %db : (tensor<8xf32, #dist.sharding<@mesh, [{data}]>>, tensor<8xf32, #dist.sharding<@mesh, [{data}]>>) -> tensor<8xf32, #dist.sharding<@mesh, [{data}]>>
+  return %next : tensor<8xf32, #dist.sharding<@mesh, [{data}]>>
+}
+func.func @step(%dys: tensor<3x4x6xf32, #dist.sharding<@mesh, [{}, {data}, {tensor}]>>, %v: tensor<6x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>, %sums: tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>, %clip: tensor<f32, #dist.sharding<@mesh, []>>, %lr: tensor<f32, #dist.sharding<@mesh, []>>) {
   %old = train.get @w : tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>
   %dw = train.repeat @layer x 3 carry() each(%dys, %sums) shared(%v) : (tensor<3x4x6xf32, #dist.sharding<@mesh, [{}, {data}, {tensor}]>>, tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>, tensor<6x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>) -> tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>
   %new = train.update "sgd" %old, %dw, %clip, %lr : (tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>, tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>, tensor<f32, #dist.sharding<@mesh, []>>, tensor<f32, #dist.sharding<@mesh, []>>) -> tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>>

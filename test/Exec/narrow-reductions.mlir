@@ -12,12 +12,9 @@ func.func @sum(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
 // CHECK: %[[PARTS:.*]] = train.reshape %[[ROW]] : (tensor<24xf32>) -> tensor<2x1x12xf32>
 // CHECK: %[[SENT:.*]] = train.cast %[[PARTS]] : (tensor<2x1x12xf32>) -> tensor<2x1x12xbf16>
 // CHECK: %[[TERMS:.*]] = dist.all_to_all %[[SENT]] split 0 concat 1 over <@mesh {data}> : (tensor<2x1x12xbf16>) -> tensor<1x2x12xbf16>
-// CHECK: %[[WIDE:.*]] = train.cast %[[TERMS]] : (tensor<1x2x12xbf16>) -> tensor<1x2x12xf32>
-// CHECK: %[[PART:.*]] = train.reduce sum %[[WIDE]] over [1] : (tensor<1x2x12xf32>) -> tensor<1x12xf32>
-// CHECK: %[[AGAIN:.*]] = train.cast %[[PART]] : (tensor<1x12xf32>) -> tensor<1x12xbf16>
-// CHECK: %[[ALL:.*]] = dist.all_gather %[[AGAIN]] dim 0 over <@mesh {data}> : (tensor<1x12xbf16>) -> tensor<2x12xbf16>
-// CHECK: train.cast %[[ALL]] : (tensor<2x12xbf16>) -> tensor<2x12xf32>
-// CHECK: -> tensor<4x6xf32>
+// CHECK: %[[PART:.*]] = train.reduce sum %[[TERMS]] over [1] : (tensor<1x2x12xbf16>) -> tensor<1x12xbf16>
+// CHECK: %[[ALL:.*]] = dist.all_gather %[[PART]] dim 0 over <@mesh {data}> : (tensor<1x12xbf16>) -> tensor<2x12xbf16>
+// CHECK: train.cast %{{.*}} -> tensor<4x6xf32>
 // CHECK-NEXT: return
 
 // -----
@@ -28,7 +25,7 @@ dist.mesh @mesh ["data" = 3]
 // CHECK: train.pad %{{.*}} rows 9 : (tensor<8xf32>) -> tensor<9xf32>
 // CHECK: dist.all_to_all {{.*}} -> tensor<1x3x3xbf16>
 // CHECK: dist.all_to_all {{.*}} -> tensor<1x3x2xbf16>
-// CHECK: dist.all_gather %{{.*}}, %{{.*}} dim 0, 0 over <@mesh {data}> : (tensor<1x3xbf16>, tensor<1x2xbf16>) -> (tensor<3x3xbf16>, tensor<3x2xbf16>)
+// CHECK: dist.all_gather %{{.*}}, %{{.*}} dim [0, 0] over <@mesh {data}> : (tensor<1x3xbf16>, tensor<1x2xbf16>) -> (tensor<3x3xbf16>, tensor<3x2xbf16>)
 // CHECK: train.slice %{{.*}} rows 8 : (tensor<9x{{.*}}>) -> tensor<8x
 // CHECK: dist.all_reduce sum %arg2 over <@mesh {data}> : (tensor<f32>) -> tensor<f32>
 func.func @bucket(%x: tensor<8xf32>, %y: tensor<2x3xf32>, %norm: tensor<f32>) -> (tensor<8xf32>, tensor<2x3xf32>, tensor<f32>) {
@@ -44,12 +41,12 @@ dist.mesh @mesh ["data" = 2]
 // CHECK-LABEL: func.func @scatter
 // CHECK: train.transpose_blocks %{{.*}} : (tensor<4x2x15xf32>) -> tensor<2x4x15xf32>
 // CHECK: dist.all_to_all {{.*}} (tensor<2x1x60xbf16>) -> tensor<1x2x60xbf16>
-// CHECK: %[[PART:.*]] = train.reduce sum {{.*}} -> tensor<1x60xf32>
+// CHECK: %[[PART:.*]] = train.reduce sum {{.*}} : (tensor<1x2x60xbf16>) -> tensor<1x60xf32>
 // CHECK-NEXT: %[[Y:.*]] = train.reshape %[[PART]] : (tensor<1x60xf32>) -> tensor<4x3x5xf32>
 // CHECK-NEXT: return %[[Y]]
 // CHECK-LABEL: func.func @narrow_scatter
-// CHECK: train.reduce sum {{.*}} -> tensor<1x6xf32>
-// CHECK: train.cast %{{.*}} : (tensor<2x3xf32>) -> tensor<2x3xbf16>
+// CHECK-NOT: train.cast
+// CHECK: train.reduce sum {{.*}} : (tensor<1x2x6xbf16>) -> tensor<1x6xbf16>
 func.func @scatter(%x: tensor<4x6x5xf32>) -> tensor<4x3x5xf32> {
   %0 = dist.reduce_scatter sum %x dim 1 over <@mesh {data}> {dist.wire = "bf16"} : (tensor<4x6x5xf32>) -> tensor<4x3x5xf32>
   return %0 : tensor<4x3x5xf32>

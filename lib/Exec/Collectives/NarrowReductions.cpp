@@ -29,8 +29,10 @@ public:
   }
 
   void run(dist::AllReduceOp sum) {
-    SmallVector<Value> parts = reduced(llvm::map_to_vector(sum.getXs(), [&](Value x) { return divided(x); }));
-    SmallVector<Value> whole = gathered(parts);
+    // Rounded to bf16 at once, or later by a scale that follows from the sum.
+    Type element = isQuantized ? Type(b.getF32Type()) : b.getBF16Type();
+    SmallVector<Value> terms = llvm::map_to_vector(sum.getXs(), [&](Value x) { return divided(x); });
+    SmallVector<Value> whole = gathered(reduced(terms, element));
     for (auto [y, value] : llvm::zip_equal(sum.getYs(), whole)) {
       int64_t elements = typeOf(y).getNumElements();
       value = reshape(value, typeOf(value).getNumElements());
@@ -45,8 +47,9 @@ public:
     SmallVector<Value> terms;
     for (auto [x, dim] : llvm::zip_equal(sum.getXs(), sum.getDims()))
       terms.push_back(partsOf(x, dim));
-    for (auto [y, value] : llvm::zip_equal(sum.getYs(), reduced(terms)))
-      y.replaceAllUsesWith(as(typeOf(y).getElementType(), reshape(value, typeOf(y).getShape())));
+    Type element = typeOf(sum.getYs().front()).getElementType();
+    for (auto [y, value] : llvm::zip_equal(sum.getYs(), reduced(terms, element)))
+      y.replaceAllUsesWith(reshape(value, typeOf(y).getShape()));
     sum.erase();
   }
 
@@ -100,9 +103,8 @@ private:
   }
   /// Sums of `sent` in f32 over dimension n of `rule`, as "n c, n -> c". Of numbers of 8 bits a product with
   /// ones is one; it rounds nothing, as their digits fit into f32's.
-  Value summed(const Sent &sent, StringRef rule, int64_t terms, ArrayRef<int64_t> shape) {
+  Value summed(const Sent &sent, StringRef rule, int64_t terms, RankedTensorType type) {
     Value one = constant({});
-    auto type = RankedTensorType::get(shape, b.getF32Type());
     return train::ScaledContractOp::create(b, loc, type, b.getStringAttr(rule), sent.values,
                                            quantized(constant(terms), one), sent.scale, one, Value());
   }
@@ -110,20 +112,22 @@ private:
     return train::FillOp::create(b, loc, RankedTensorType::get(shape, b.getF32Type()), b.getF64FloatAttr(1));
   }
 
-  /// The device's part of each sum, [1, elements] in f32.
-  SmallVector<Value> reduced(ArrayRef<Value> terms) {
+  /// The device's part of each sum, [1, elements], rounded to `element`.
+  SmallVector<Value> reduced(ArrayRef<Value> terms, Type element) {
     SmallVector<Value> parts;
-    for (Sent sent : narrowed(terms)) {
-      int64_t elements = typeOf(sent.values).getDimSize(2);
-      auto type = RankedTensorType::get({1, n, elements}, typeOf(sent.values).getElementType());
-      sent.values = dist::AllToAllOp::create(b, loc, type, sent.values, /*split=*/0, /*concat=*/1, group);
-      parts.push_back(isQuantized ? summed(sent, "a n c, n -> a c", n, {1, elements})
-                                  : Value(train::ReduceOp::create(b, loc, train::ReduceKind::Sum,
-                                                                  as(b.getF32Type(), sent.values), ArrayRef<int64_t>{1})));
+    for (const Sent &sent : narrowed(terms)) {
+      RankedTensorType type = typeOf(sent.values);
+      int64_t elements = type.getDimSize(2);
+      Value arrived = dist::AllToAllOp::create(b, loc, RankedTensorType::get({1, n, elements}, type.getElementType()),
+                                               sent.values, /*split=*/0, /*concat=*/1, group);
+      auto part = RankedTensorType::get({1, elements}, element);
+      parts.push_back(isQuantized ? summed({arrived, sent.scale}, "a n c, n -> a c", n, part)
+                                  : Value(train::ReduceOp::create(b, loc, part, train::ReduceKind::Sum, arrived,
+                                                                  ArrayRef<int64_t>{1})));
     }
     return parts;
   }
-  /// The parts of all devices, [n, elements] in f32.
+  /// The parts of all devices, [n, elements].
   SmallVector<Value> gathered(ArrayRef<Value> parts) {
     SmallVector<Sent> sent = narrowed(llvm::map_to_vector(parts, [&](Value x) {
       return isQuantized ? reshape(x, {1, typeOf(x).getDimSize(1), 1}) : x;
@@ -138,9 +142,10 @@ private:
     }
     auto all = dist::AllGatherOp::create(b, loc, types, values, SmallVector<int64_t>(values.size(), 0), group);
     SmallVector<Value> whole;
-    for (auto [s, x] : llvm::zip_equal(sent, all.getYs()))
-      whole.push_back(isQuantized ? summed({x, s.scale}, "p c n, n -> p c", 1, typeOf(x).getShape().drop_back())
-                                  : as(b.getF32Type(), x));
+    for (auto [s, x] : llvm::zip_equal(sent, all.getYs())) {
+      auto type = RankedTensorType::get(typeOf(x).getShape().take_front(2), b.getF32Type());
+      whole.push_back(isQuantized ? summed({x, s.scale}, "p c n, n -> p c", 1, type) : x);
+    }
     return whole;
   }
 
