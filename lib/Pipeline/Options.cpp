@@ -445,6 +445,10 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--grad-reduce-dtype " + optionText(o.gradReduceDtype) +
                              " does not go with --data-sync parameter-server, which adds on one rank; use --data-sync "
                              "all-reduce, or leave it out");
+  if (o.gradReduceDtype != GradientWire::asSummed && isOffload(o.offload.parameters))
+    return createStringError("--grad-reduce-dtype " + optionText(o.gradReduceDtype) +
+                             " does not go with --offload parameters, which keeps gradients of layers off the device; use "
+                             "--offload optimizer, or leave it out");
   if (o.gradDtype == GradientType::bf16 && o.precision != MixedPrecision::bf16)
     return createStringError("--grad-dtype bf16 is not supported; it goes with --precision bf16 and fp8; "
                              "with " +

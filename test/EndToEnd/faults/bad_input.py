@@ -329,6 +329,7 @@ def bad_compile(golden):
     refused("--grad-dtype bf16 is not supported", "with fp16 leave it out", precision="fp16", grad_dtype="bf16")
     # And values nobody knows.
     refused("--grad-reduce-dtype bf16", "--data-sync parameter-server", "use --data-sync all-reduce", mesh="data=2", data_sync="parameter-server", grad_reduce_dtype="bf16")
+    refused("--grad-reduce-dtype bf16", "--offload parameters", "use --offload optimizer", mesh="data=2", offload="parameters", grad_reduce_dtype="bf16")
     refused("--grad-reduce-dtype fp8 is not supported by --target cuda", "--grad-reduce-dtype bf16 works", target="cuda", mesh="data=2", grad_reduce_dtype="fp8")
     refused("--grad-reduce-dtype bf16 is not supported by --target stablehlo", "leave it out", target="stablehlo", mesh="data=2", grad_reduce_dtype="bf16")
     for flag in ("target", "precision", "grad-dtype", "grad-reduce-dtype", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):
