@@ -34,7 +34,7 @@ func.func @step(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>, %clip:
 // CHECK-NOT: dist.wire
 module attributes {dist.gradient_wire = "TYPE"} {
 dist.mesh @mesh ["data" = 2, "tensor" = 2]
-train.variable @w : tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>> init <"normal", 1.0> stacked
+train.variable @w : tensor<3x8xf32, #dist.sharding<@mesh, [{}, {data}]>> stacked init <"normal", 1.0>
 func.func private @layer(%dy: tensor<4x6xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>, %sum: tensor<8xf32, #dist.sharding<@mesh, [{data}]>>, %v: tensor<6x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>) -> tensor<8xf32, #dist.sharding<@mesh, [{data}]>> {
   %dx = train.contract "b i, i j -> b j" %dy, %v : (tensor<4x6xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>, tensor<6x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>) -> tensor<4x8xf32, #dist.sharding<@mesh, [{data}, {}], partial = {tensor}>>
   %all = dist.reshard %dx : (tensor<4x8xf32, #dist.sharding<@mesh, [{data}, {}], partial = {tensor}>>) -> tensor<4x8xf32, #dist.sharding<@mesh, [{data}, {}]>>
