@@ -281,13 +281,16 @@ Expected<Replay> Replay::open(StringRef directory, MLIRContext &context) {
   return std::move(replay);
 }
 
-/// Whether anything but loops whose iterations make nothing of their slice of it has `value`.
+/// Whether the executable needs `value`: not for loops whose iterations make nothing of their slice of it, nor for ops
+/// that compute nothing that is needed.
 static bool isRead(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    auto loop = dyn_cast<exec::LoopOp>(use.getOwner());
+    Operation *op = use.getOwner();
     unsigned i = use.getOperandNumber();
-    // Behind the index.
-    return !loop || i < loop.getCarry().size() || isRead(loop.getBlock().getArgument(1 + i));
+    if (auto loop = dyn_cast<exec::LoopOp>(op); loop && i >= loop.getCarry().size())
+      return isRead(loop.getBlock().getArgument(1 + i)); // Behind the index.
+    return op->hasAttr(exec::valueIdAttr) || op->hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(op) ||
+           llvm::any_of(op->getResults(), isRead);
   });
 }
 
