@@ -265,3 +265,33 @@ exec.program @ramped {
   exec.copy %x to %z : memref<2x16xf32> to memref<2x16xf32>
   exec.copy %sum to %y : memref<3x16xf32> to memref<3x16xf32>
 }
+
+// -----
+
+// The first gather of an inner loop begins ahead of it, from the slot of the outer one's iteration, whose shift the inner loop computes.
+// CHECK-LABEL: exec.program @nested
+// CHECK: exec.loop %[[O:.*]] = 3 {
+// CHECK: %[[AT:.*]] = exec.shift %[[O]] by 0 modulo 2
+// CHECK: %[[LAYERS:.*]] = exec.slot %{{.*}}[%[[AT]]] : memref<2x4x8xf32> -> memref<4x8xf32>
+// CHECK: %[[W0:.*]] = exec.view %[[LAYERS]] : memref<4x8xf32> -> memref<8xf32>
+// CHECK: exec.all_gather %[[W0]] to %{{.*}} {exec.async_token = 0 : i64}
+// CHECK: exec.loop %{{.*}} = 4 {
+// CHECK: exec.wait 0
+dist.mesh @mesh ["data" = 2]
+exec.program @nested {
+  %x = exec.buffer "x" input input "x" : memref<2x4x8xf32>
+  %turns = exec.buffer "turns" temporary : memref<2x4x8xf32>
+  %all = exec.buffer "all" temporary : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<4x16xf32>
+  exec.copy %x to %turns : memref<2x4x8xf32> to memref<2x4x8xf32>
+  exec.loop %o = 3 {
+    exec.loop %i = 4 {
+      %at = exec.shift %o by 0 modulo 2
+      %layers = exec.slot %turns[%at] : memref<2x4x8xf32> -> memref<4x8xf32>
+      %wi = exec.slot %layers[%i] : memref<4x8xf32> -> memref<8xf32>
+      exec.all_gather %wi to %all over ["data"] : memref<8xf32> to memref<16xf32>
+      %yi = exec.slot %y[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %all to %yi : memref<16xf32> to memref<16xf32>
+    }
+  }
+}

@@ -86,6 +86,10 @@ private:
     return !problem.isKept("remat") && last.refused.empty() && !last.fits(capacity) &&
            last.layout.remat != "full";
   }
+  /// Compiles `entries` as they are while there is time; how many.
+  int64_t compileEach(std::vector<SearchEntry> &entries);
+  /// Compiles the fastest layouts with less activation checkpointing, where they have been tried with the most of it.
+  void relaxBest();
   /// Compiles the fastest layout with its axes in other orders.
   void placeBest();
   /// If nothing fits: compiles layouts that are too large by their bounds, with the most activation
@@ -249,6 +253,37 @@ void Searcher::searchFirst() {
   }
 }
 
+int64_t Searcher::compileEach(std::vector<SearchEntry> &entries) {
+  int64_t before = compiled;
+  std::vector<SearchEntry *> all;
+  for (SearchEntry &entry : entries)
+    all.push_back(&entry);
+  for (llvm::ArrayRef<SearchEntry *> rest = all; !rest.empty() && !isOver();) {
+    auto round = rest.take_front(sizeOfRound());
+    rest = rest.drop_front(round.size());
+    compileRound(round, [&](const Layout &layout) { return std::vector{compileLayout(problem, layout)}; });
+  }
+  return compiled - before;
+}
+
+void Searcher::relaxBest() {
+  std::vector<SearchEntry> relaxed;
+  for (const Candidate *candidate : fastest(2))
+    for (const char *policy : {"", "selective"}) {
+      Layout layout = candidate->layout;
+      if (problem.isKept("remat") || layout.remat != "full")
+        continue;
+      layout.remat = policy;
+      if (done.count(layout.str()))
+        continue;
+      SearchEntry &entry = relaxed.emplace_back();
+      entry.quick = bounds.quickSeconds(layout);
+      entry.bytes = bounds.bytes(layout);
+      entry.layout = std::move(layout);
+    }
+  compileEach(relaxed);
+}
+
 void Searcher::placeBest() {
   std::vector<SearchEntry> placed;
   for (const Candidate *candidate : fastest(1))
@@ -260,16 +295,7 @@ void Searcher::placeBest() {
       entry.layout = std::move(layout);
     }
   placements = int64_t(placed.size());
-  std::vector<SearchEntry *> all;
-  for (SearchEntry &entry : placed)
-    all.push_back(&entry);
-  for (llvm::ArrayRef<SearchEntry *> rest = all; !rest.empty() && !isOver();) {
-    auto round = rest.take_front(sizeOfRound());
-    rest = rest.drop_front(round.size());
-    int64_t before = compiled;
-    compileRound(round, [&](const Layout &layout) { return std::vector{compileLayout(problem, layout)}; });
-    tried += compiled - before;
-  }
+  tried = compileEach(placed);
 }
 
 void Searcher::findSmallest() {
@@ -350,10 +376,12 @@ Found Searcher::run() {
   endedByCount = isOutOfCompilations();
   deadline = limits.seconds;
   most = limits.compiled;
-  if (best == HUGE_VAL)
+  if (best == HUGE_VAL) {
     findSmallest();
-  else
+  } else {
+    relaxBest();
     placeBest();
+  }
   if (log.is_displayed())
     log << "\n";
   return conclude(complete);
