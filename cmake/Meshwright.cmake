@@ -1,10 +1,8 @@
 option(MESHWRIGHT_UNITY "Compile eight files of a library at once: less work from scratch, more after a change of one file" OFF)
-# No two files of a library declare one name for themselves.
-set(CMAKE_UNITY_BUILD ${MESHWRIGHT_UNITY})
 
 # Which files of a target are compiled together: those that use all names of llvm, of which mlir has some too, apart from the others.
 function(meshwright_unity_groups target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   set(llvm 0)
   set(others 0)
   foreach(source ${ARGN})
@@ -19,13 +17,14 @@ function(meshwright_unity_groups target)
   endforeach()
 endfunction()
 
-# meshwright_library(NAME sources... [DEPENDS targets...] [LINK targets...] [EXCEPTIONS])
+# meshwright_library(NAME sources... [DEPENDS targets...] [LINK targets...] [EXCEPTIONS] [APART])
 #
 # A static library over the shared libMLIR. All such libraries share one
 # precompiled header, which halves the time of each translation unit; a library
-# that wraps a package written with exceptions says EXCEPTIONS and goes without.
+# that wraps a package written with exceptions says EXCEPTIONS and goes without. With
+# -DMESHWRIGHT_UNITY=ON eight files are compiled at once, but those of one that says APART.
 function(meshwright_library name)
-  cmake_parse_arguments(ARG "EXCEPTIONS" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "EXCEPTIONS;APART" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   # Generated headers of every dialect exist before anything compiles.
@@ -35,7 +34,9 @@ function(meshwright_library name)
   else()
     target_precompile_headers(${name} REUSE_FROM MeshwrightPCH)
   endif()
-  meshwright_unity_groups(${name} ${ARG_UNPARSED_ARGUMENTS})
+  if(MESHWRIGHT_UNITY AND NOT ARG_APART)
+    meshwright_unity_groups(${name} ${ARG_UNPARSED_ARGUMENTS})
+  endif()
 endfunction()
 
 # meshwright_dialect(Train train) in dialects/Train: TrainOps.td and friends -> headers.

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-static Axes axesOf(Operation *op, const Mesh &mesh) {
+static Axes groupAxesOf(Operation *op, const Mesh &mesh) {
   return cast<CollectiveOpInterface>(op).getGroupAttr().on(mesh);
 }
 
@@ -27,7 +27,7 @@ CommunicationSimulator::CommunicationSimulator(ArrayRef<ModuleOp> modules, const
         tellApart(mesh.find(entry.getName()));
     program.walk([&](Operation *op) {
       if (isa<SendOp, RecvOp>(op))
-        for (unsigned axis : axesOf(op, mesh))
+        for (unsigned axis : groupAxesOf(op, mesh))
           tellApart(axis);
     });
   }
@@ -36,7 +36,7 @@ CommunicationSimulator::CommunicationSimulator(ArrayRef<ModuleOp> modules, const
 
 /// Among devices that do the same at the same time a collective is always complete.
 bool CommunicationSimulator::isRelevant(Operation *op) const {
-  return isa<CollectiveOpInterface>(op) && llvm::any_of(axesOf(op, mesh), [&](unsigned axis) {
+  return isa<CollectiveOpInterface>(op) && llvm::any_of(groupAxesOf(op, mesh), [&](unsigned axis) {
            return llvm::is_contained(apart, axis);
          });
 }
@@ -75,7 +75,7 @@ std::string CommunicationSimulator::describe(int64_t rank) const {
 
 int64_t CommunicationSimulator::peerOf(const Device &device, Operation *op,
                                        int64_t groupRank) const {
-  return mesh.group(device.rank, axesOf(op, mesh))[groupRank];
+  return mesh.group(device.rank, groupAxesOf(op, mesh))[groupRank];
 }
 
 std::optional<bool> CommunicationSimulator::send(Device &device, SendOp op) {
@@ -84,7 +84,7 @@ std::optional<bool> CommunicationSimulator::send(Device &device, SendOp op) {
     op.emitOpError("sends from ") << describe(peer) << " to itself";
     return std::nullopt;
   }
-  Channel channel{device.rank, peer, axesOf(op, mesh), op.getChannel()};
+  Channel channel{device.rank, peer, groupAxesOf(op, mesh), op.getChannel()};
   auto &messages = mail[channel];
   if (device.begun) // taken
     return llvm::none_of(messages, [](const Message &message) { return message.waitedFor; });
@@ -102,7 +102,7 @@ std::optional<bool> CommunicationSimulator::receive(Device &device, RecvOp op) {
     op.emitOpError("receives on ") << describe(peer) << " from itself";
     return std::nullopt;
   }
-  auto &messages = mail[{peer, device.rank, axesOf(op, mesh), op.getChannel()}];
+  auto &messages = mail[{peer, device.rank, groupAxesOf(op, mesh), op.getChannel()}];
   if (messages.empty())
     return false;
   SendOp sent = messages.front().op;
@@ -126,12 +126,12 @@ std::optional<bool> CommunicationSimulator::meet(size_t number, Operation *op) {
     return false; // the last one to come moves all on
   // Those who stand for others meet for them.
   Axes axes;
-  for (unsigned axis : axesOf(op, mesh))
+  for (unsigned axis : groupAxesOf(op, mesh))
     if (llvm::is_contained(apart, axis))
       axes.push_back(axis);
   SmallVector<int64_t> members = mesh.group(device.rank, axes);
   // In terms of the runtime: communicators are of all of the group's axes.
-  Meeting &meeting = meetings[{axesOf(op, mesh), members.front()}];
+  Meeting &meeting = meetings[{groupAxesOf(op, mesh), members.front()}];
   if (!meeting.first) {
     meeting.first = op;
     meeting.firstRank = device.rank;
@@ -143,7 +143,7 @@ std::optional<bool> CommunicationSimulator::meet(size_t number, Operation *op) {
       first->getResultTypes() != op->getResultTypes()) {
     InFlightDiagnostic error = op->emitOpError("is what ")
                                << describe(device.rank) << " does next among "
-                               << mesh.str(axesOf(op, mesh)) << ", but "
+                               << mesh.str(groupAxesOf(op, mesh)) << ", but "
                                << describe(meeting.firstRank) << " does another collective";
     error.attachNote(first->getLoc()) << "which is this";
     return std::nullopt;
@@ -153,7 +153,7 @@ std::optional<bool> CommunicationSimulator::meet(size_t number, Operation *op) {
   if (meeting.here.size() < members.size())
     return false;
   SmallVector<size_t> here = std::move(meeting.here);
-  meetings.erase({axesOf(op, mesh), members.front()});
+  meetings.erase({groupAxesOf(op, mesh), members.front()});
   for (size_t member : here)
     if (member != number) {
       ++devices[member].next;
@@ -191,11 +191,11 @@ SmallVector<int64_t> CommunicationSimulator::awaited(const Device &device) const
   if (auto message = dyn_cast<RecvOp>(op))
     return {peerOf(device, op, message.getFrom())};
   Axes axes;
-  for (unsigned axis : axesOf(op, mesh))
+  for (unsigned axis : groupAxesOf(op, mesh))
     if (llvm::is_contained(apart, axis))
       axes.push_back(axis);
   SmallVector<int64_t> members = mesh.group(device.rank, axes);
-  const Meeting &meeting = meetings.at({axesOf(op, mesh), members.front()});
+  const Meeting &meeting = meetings.at({groupAxesOf(op, mesh), members.front()});
   llvm::erase_if(members, [&](int64_t rank) {
     return llvm::is_contained(meeting.here, numbers.at(rank));
   });
