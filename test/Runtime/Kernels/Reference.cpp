@@ -12,8 +12,6 @@
 #include <cstring>
 #include <limits>
 
-int mw_context_threads(const MwContext *context) { return context->threads; }
-
 using namespace meshwright;
 using namespace meshwright::test;
 
