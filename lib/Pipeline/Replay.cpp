@@ -287,7 +287,8 @@ static bool isRead(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *op = use.getOwner();
     unsigned i = use.getOperandNumber();
-    if (auto loop = dyn_cast<exec::LoopOp>(op); loop && i >= loop.getCarry().size())
+    auto loop = dyn_cast<exec::LoopOp>(op);
+    if (loop && i >= loop.getCarry().size() && i < loop.getCarry().size() + loop.getEach().size())
       return isRead(loop.getBlock().getArgument(1 + i)); // Behind the index.
     return op->hasAttr(exec::valueIdAttr) || op->hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(op) ||
            llvm::any_of(op->getResults(), isRead);
