@@ -446,12 +446,17 @@ def DistOptimizeCollectives : PhasePass<"dist-optimize-collectives", "schedule">
     Then `all_reduce`, `reduce_scatter` and `all_gather` ops that differ in their tensors
     alone become one call with all tensors, a bucket (as in PyTorch's
     DistributedDataParallel, Li et al. 2020), in program order, until a call has
-    `bucket-bytes`. Memory-bound readers of the first results move behind the last
-    operand; a reader that cannot move ends the bucket.
+    `bucket-bytes`, or what a ring of n devices needs so that at most a fifth of its time is
+    latency, 4 (n - 1) times latency times bandwidth of the device's network. A tensor of less
+    than a sixty-fourth of that joins a full bucket too. Stacked tensors of layers, which move
+    layer by layer later, join no call of more than `bucket-bytes`. Memory-bound readers of the
+    first results move behind the last operand; a reader that cannot move ends the bucket.
   }];
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
-           "bucket size: maximum total bytes of the tensors of one call">];
+           "bucket size: total bytes of the tensors of one call, more in large groups; 0: no buckets">,
+    Option<"sliceBytes", "slice-bytes", "int64_t", "1 << 20", "bytes of a layer's part of the stacks that move layer by layer">,
+    Option<"device", "device", "::meshwright::cost::DeviceChoice", "", "the device whose network the calls use">];
 }
 
 def DistLoopCollectives : PhasePass<"dist-loop-collectives", "schedule"> {

@@ -240,6 +240,7 @@ static Expected<std::vector<OrderedPass>> passOrder(const CompileOptions &o) {
   bool overlaps =
       o.overlap == Overlap::automatic ? target.overlapsByDefault() : o.overlap == Overlap::on;
   bool loops = o.collectiveMatmul == Toggle::on;
+  constexpr int64_t leastSlice = 1 << 20;
 
   Order order;
   order.verify(train::createTrainVerifyModel());
@@ -288,16 +289,16 @@ static Expected<std::vector<OrderedPass>> passOrder(const CompileOptions &o) {
   bool pairs = overlaps && !o.replay && !isOffload(o.offload.activations) && !isOffload(o.offload.parameters);
   order.add(dist::createDistSchedule({o.schedule, pairs}));
   // Before buckets, but after collectives of sums have become one.
-  order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0}), loops, "--collective-matmul");
+  order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0, leastSlice, *device}), loops, "--collective-matmul");
   order.add(dist::createDistLoopCollectives(), loops, "--collective-matmul");
-  order.add(dist::createDistOptimizeCollectives());
+  order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/25 << 20, leastSlice, *device}));
   order.add(dist::createDistDecomposeCollectives({o.collectiveAlgorithm, *device}));
   order.verify(dist::createDistVerifyCommunication());
 
   order.phase(Phase::exec);
   order.add(exec::createAssignTarget(target.getName(), o.targetFlags));
   order.eachProgram = true;
-  order.add(exec::createExecSliceCollectives({/*minBytes=*/1 << 20, /*sums=*/isOffload(o.offload.parameters)}));
+  order.add(exec::createExecSliceCollectives({/*minBytes=*/leastSlice, /*sums=*/isOffload(o.offload.parameters)}));
   order.add(exec::createExecContiguousCollectives());
   order.add(exec::createExecFuseAccumulate());
   order.add(exec::createExecFuseEpilogues());

@@ -54,6 +54,10 @@ struct Link {
   double seconds(double bytes, double messages = 1) const {
     return messages * latency + bytes / bandwidth;
   }
+
+  /// Bytes of a call of which a ring of so many devices spends at most a fifth of its time waiting for messages: it waits
+  /// for one of each other device, however short they are.
+  double bytesOfLongCall(int64_t devices) const { return 4 * double(devices - 1) * latency * bandwidth; }
 };
 
 /// Rates by the type of operands.

@@ -23,7 +23,7 @@ static int64_t bytesOf(Value value) {
 namespace {
 class Bucketing {
 public:
-  Bucketing(Block &block, int64_t limit) : block(block), limit(limit) {}
+  Bucketing(Block &block, const Mesh &mesh, const BucketSize &size) : block(block), mesh(mesh), size(size) {}
 
   void run() {
     SmallVector<Operation *> candidates;
@@ -55,16 +55,38 @@ public:
   }
 
 private:
-  int64_t moved(Operation *op) {
-    return std::max(bytesOf(op->getOperand(0)), bytesOf(op->getResult(0)));
-  }
+  static int64_t moved(Operation *op) { return std::max(bytesOf(op->getOperand(0)), bytesOf(op->getResult(0))); }
+  bool isStack(Operation *op) const;
+  bool isFull(ArrayRef<Operation *> bucket, Operation *op) const;
   bool tryAdd(SmallVector<Operation *> &bucket, Operation *op);
   void close(SmallVector<Operation *> &bucket);
 
   Block &block;
-  int64_t limit;
+  const Mesh &mesh;
+  const BucketSize &size;
 };
 } // namespace
+
+/// Whether `op` is a collective of stacked tensors of layers, which later passes (`exec-slice-collectives`, `exec-overlap`)
+/// call layer by layer.
+bool Bucketing::isStack(Operation *op) const {
+  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>("dims");
+  return type.getRank() > 1 && moved(op) / type.getDimSize(0) >= size.sliceBytes && !(dims && dims[0] == 0);
+}
+
+bool Bucketing::isFull(ArrayRef<Operation *> bucket, Operation *op) const {
+  double own = double(moved(op)), sum = 0;
+  for (Operation *member : bucket)
+    sum += double(moved(member));
+  if (isStack(op) || llvm::any_of(bucket, [&](Operation *member) { return isStack(member); }))
+    return sum + own > double(size.bytes);
+  GroupAttr group = cast<CollectiveOpInterface>(op).getGroupAttr();
+  double most = std::max(double(size.bytes), size.network.bytesOfLongCall(mesh.size(group.on(mesh))));
+  // Weights of a norm would wait for as long as those of a product if they had a call of their own.
+  double little = most / 64;
+  return sum + own > most && sum > little && own > little;
+}
 
 /// `op` joins a bucket at its own position, or before a reader of the other results
 /// that cannot wait until there, if what makes the operand of `op` is before that.
@@ -73,10 +95,7 @@ bool Bucketing::tryAdd(SmallVector<Operation *> &bucket, Operation *op) {
     bucket.push_back(op);
     return true;
   }
-  int64_t sum = moved(op);
-  for (Operation *member : bucket)
-    sum += moved(member);
-  if (sum > limit)
+  if (isFull(bucket, op))
     return false;
   Operation *made = op->getOperand(0).getDefiningOp();
   Operation *insertionPoint = op;
@@ -145,6 +164,6 @@ void Bucketing::close(SmallVector<Operation *> &bucket) {
   bucket.clear();
 }
 
-void meshwright::dist::bucketCollectives(Block &block, int64_t limit) {
-  Bucketing(block, limit).run();
+void meshwright::dist::bucketCollectives(Block &block, const Mesh &mesh, const BucketSize &size) {
+  Bucketing(block, mesh, size).run();
 }

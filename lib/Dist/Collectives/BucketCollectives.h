@@ -8,13 +8,24 @@
 
 #include "Dist/Dist.h"
 
+#include "meshwright/Cost/Device.h"
+
 namespace meshwright::dist {
 
-/// Makes one call of collectives of `block` that are alike but for their tensors,
-/// in their order, as long as a call moves at most `limit` bytes. What reads the
-/// first results and stands before the last tensor's collective waits, if it is
-/// memory-bound and so costs nothing to delay.
-void bucketCollectives(mlir::Block &block, int64_t limit);
+/// How large calls with several tensors become.
+struct BucketSize {
+  /// Total bytes that are merged in any group.
+  int64_t bytes;
+  /// Stacks of layers of so many bytes each move layer by layer: no call is larger than `bytes` on their account.
+  int64_t sliceBytes;
+  /// Of other tensors, as many bytes are merged as keep this network busy for long enough.
+  cost::Link network;
+};
+
+/// Makes one call of collectives of `block` that are alike but for their tensors, in their order, as large as `size` says.
+/// Tensors of less than a sixty-fourth of that are in addition. What reads the first results and stands before the last
+/// tensor's collective waits, if it is memory-bound and so costs nothing to delay.
+void bucketCollectives(mlir::Block &block, const Mesh &mesh, const BucketSize &size);
 
 } // namespace meshwright::dist
 

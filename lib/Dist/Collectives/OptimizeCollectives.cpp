@@ -88,10 +88,14 @@ private:
     config.enableFolding(false).enableConstantCSE(false);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
+    MeshOp mesh = lookupMesh(getOperation());
+    if (bucketBytes == 0 || !mesh)
+      return;
+    BucketSize size{bucketBytes, sliceBytes, device->network};
     for (ModuleOp program : programsOf(getOperation()))
       for (auto function : program.getOps<func::FuncOp>())
         for (Block &block : function.getBody())
-          bucketCollectives(block, bucketBytes);
+          bucketCollectives(block, mesh.getMesh(), size);
   }
 };
 } // namespace

@@ -259,6 +259,7 @@ near(predict_as('excluded_algorithms = ["slow"]', mesh="data=2")["step_s"], pred
 check(predict_as('excluded_algorithms = ["instant"]', mesh="data=2")["step_s"] > 1 > predict(mesh="data=2")["step_s"], "an algorithm that is not used")
 
 # What drivers and libraries allocate is no part of the arena.
+cluster()
 check(0 < predict()["arena_bytes"] < predict()["peak_bytes"], predict())
 
 # Bytes of a category count as often as the profile says.
