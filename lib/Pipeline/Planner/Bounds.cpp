@@ -229,7 +229,8 @@ Bounds::Activations Bounds::activationsOf(const Layout &layout) const {
   double held = std::min(stages, microbatches) / stages * sequences *
                 (1 + (stages - 1) / stages / double(layout.schedule.chunksPerStage));
   double ofLayers = layout.expert > 1 ? model.keptApart : model.kept;
-  // Gradients of experts' weights wait with the buffers of their rows, which have room for uneven routing.
+  // Where a schedule splits the backward, the rows of experts are kept until gradients of weights are computed, in
+  // buffers with room for uneven routing: some five times as much for DeepSeek-V3 with zb-h1.
   if (layout.expert > 1 && layout.schedule.splitsBackward())
     ofLayers = 5 * model.kept;
   // With the most activation checkpointing the inputs of layers are kept, and what one layer has.
@@ -239,10 +240,18 @@ Bounds::Activations Bounds::activationsOf(const Layout &layout) const {
   activations.kept = ofLayers * held;
   // Where gradients of weights wait, so does what they are computed from.
   activations.least = layout.schedule.splitsBackward() ? activations.kept : std::min(inputs, activations.kept);
-  // The stage with the most layers; a tenth is for what kernels, libraries and the driver take.
+  // The stage with the most layers, what a layer's gradients take until they are added or reduced, at ZeRO 3 the weights
+  // of two layers, and a twentieth for libraries and the driver.
   double most = std::ceil(layers / stages) * stages / layers;
-  activations.room = 0.9 * problem.capacity() - most * bytes(layout);
+  double ofLayer = (gradientBytes(layout, false) + gradientBytes(layout, true)) * stages / layers;
+  double passing = layout.zero == 3 ? 2 * ofLayer : layout.microbatches > 1 ? ofLayer : 0;
+  activations.room = 0.95 * problem.capacity() - most * bytes(layout) - passing;
   return activations;
+}
+
+bool Bounds::expectsRoom(const Layout &layout) const {
+  Activations activations = activationsOf(layout);
+  return problem.capacity() > 0 && activations.room - activations.least > problem.capacity() / 3;
 }
 
 bool Bounds::expectsCheckpointing(const Layout &layout) const {
@@ -269,7 +278,12 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   auto addSynchronization = [&](bool ofExperts, int64_t stride) {
     auto shards = int64_t(shardsOf(layout, ofExperts));
     auto ofLayers = [&](const char *collective, double bytes, const cost::GroupLayout &group) {
-      return group.members > 1 ? layers * problem.cluster.collectiveSeconds(collective, bytes / layers, group) : 0;
+      if (group.members < 2)
+        return 0.0;
+      // Buckets are at most this large (`dist-optimize-collectives`).
+      double bucket = std::max(25e6, problem.cluster.devices.front().device.network.bytesOfLongCall(group.members));
+      double calls = layers * std::ceil(bytes / layers / bucket);
+      return calls > 0 ? calls * problem.cluster.collectiveSeconds(collective, bytes / calls, group) : 0;
     };
     double bytes = shardedBytes(layout, ofExperts);
     const cost::GroupLayout &group = groupOf(shards, stride);
@@ -281,11 +295,14 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   if (model.trainedExperts > 0)
     addSynchronization(/*ofExperts=*/true, layout.tensor * layout.expert);
   busy += microbatches * layers * exchangeSeconds(layout);
-  // Rounds of experts have collectives of their own, so that little is hidden behind their products.
+  // Rounds of experts have collectives of their own, so little else is hidden behind their products.
   Work forward = model.forward, backward = model.backward;
   forward.grouped = backward.grouped = 0;
   double hiding = computing * (secondsOf(layout, forward, true) + secondsOf(layout, backward, false)) /
                   (secondsOf(layout, model.forward, true) + secondsOf(layout, model.backward, false));
+  // Those of tensor parallelism, which layers wait for, wait behind them.
+  if (layout.tensor > 1)
+    hiding /= 2;
   double exposed = 0;
   if (layout.zero == 3)
     exposed = std::max(0.0, microbatches * (2 * weights + gradients) - 0.8 * hiding);

@@ -37,6 +37,9 @@ public:
   /// in which layouts are worth a compilation.
   double expectedSeconds(const Layout &layout, double computing);
 
+  /// Whether it probably fits with a third of the memory to spare, with the most activation checkpointing.
+  bool expectsRoom(const Layout &layout) const;
+
   /// Whether what layers keep probably does not fit without activation checkpointing.
   bool expectsCheckpointing(const Layout &layout) const;
 

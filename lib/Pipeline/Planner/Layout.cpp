@@ -134,7 +134,7 @@ static void addLayouts(const Problem &problem, Layout layout, std::vector<Layout
       for (int64_t zero : {0, 1, 2, 3}) {
         layout.zero = zero;
         bool isWanted = !problem.isKept("zero") || zero == problem.options.zero;
-        // Without shards, replicas are one more name of data parallelism.
+        // Without shards, `replica` is plain data parallelism under another name.
         bool isNew = zero > 0 ? shards : layout.replica == 1 || problem.keptAxes.count("replica");
         if (isWanted && isNew)
           layouts.push_back(layout);

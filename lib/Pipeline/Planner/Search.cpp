@@ -240,6 +240,13 @@ void Searcher::searchFirst() {
       continue;
     first.push_back(&entry);
   }
+  // Large models have few layouts that fit: one that probably does, and compiles fast, comes before all others, so
+  // that there is an answer.
+  auto easy = llvm::find_if(first, [&](SearchEntry *entry) {
+    return entry->layout.pipe == 1 && bounds.expectsRoom(entry->layout);
+  });
+  if (easy != first.end())
+    evaluate(*easy, /*promising=*/true);
   // Now and then what the fastest become by other schedules and ZeRO levels.
   llvm::ArrayRef<SearchEntry *> rest = first;
   while (!rest.empty() && !isOver()) {
@@ -362,10 +369,10 @@ Found Searcher::run() {
     entry.layout = layout;
     entry.quick = bounds.quickSeconds(layout);
     entry.bytes = bounds.bytes(layout);
-    // Compiling takes as long as there are programs and tasks: those of few show first whether a mesh is
+    // Compiling takes as long as there are tasks: those of few tasks show first whether a mesh is
     // worth it.
-    double chunks = layout.pipe == 1 ? 0 : double(layout.chunks()), tasks = chunks * double(layout.microbatches);
-    entry.order = bounds.expectedSeconds(layout, bounds.computing(layout)) * (1 + chunks / 128 + tasks / 8192);
+    double tasks = layout.pipe == 1 ? 0 : double(layout.chunks() * layout.microbatches);
+    entry.order = bounds.expectedSeconds(layout, bounds.computing(layout)) * (1 + tasks / 8192);
   }
   llvm::stable_sort(space, [](const SearchEntry &a, const SearchEntry &b) { return a.order < b.order; });
   searchFirst();
