@@ -1,6 +1,7 @@
 option(MESHWRIGHT_UNITY "Compile eight files of a library at once: less work from scratch, more after a change of one file" OFF)
 
-# Which files of a target are compiled together: those that use all names of llvm, of which mlir has some too, apart from the others.
+# Groups the files of a target that are compiled together. Files with `using namespace llvm` are kept apart from the
+# others, because mlir has names that llvm has too.
 function(meshwright_unity_groups target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   set(llvm 0)

@@ -10,10 +10,10 @@
 
 namespace meshwright::dist {
 
-/// An attribute of a module until it is partitioned: the type, bf16 or fp8, in which devices send each other gradients.
+/// An attribute of a module until it is partitioned: the type, bf16 or fp8, in which devices send gradients to each other.
 inline constexpr llvm::StringLiteral gradientWireAttr = "dist.gradient_wire";
 
-/// An attribute of sums over devices: the type in which they send each other terms and sums. What they add is f32.
+/// An attribute of sums over devices: the type in which terms and sums are sent. They are added in f32.
 inline constexpr llvm::StringLiteral wireAttr = "dist.wire";
 
 } // namespace meshwright::dist

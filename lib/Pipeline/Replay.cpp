@@ -96,8 +96,8 @@ static bool isFinite(const Tensor &x) {
   return !x.isFloat() || llvm::all_of(x.floats(), [](double element) { return std::isfinite(element); });
 }
 
-/// Codes of 8 bits stand for real numbers: rounding makes few of them, which are near the middle of two, the next one. All other
-/// integers are equal.
+/// Codes of 8 bits stand for real numbers, so rounding may change one by a step where the number lies halfway between two codes;
+/// at most one in 64 may differ. All other integers must be equal.
 static Divergence compareIntegers(const Tensor &have, const Tensor &want) {
   int64_t step = want.elementType().isInteger(8) ? 1 : 0, left = std::max<int64_t>(1, want.size() / 64);
   for (int64_t i = 0; i < want.size(); ++i) {
@@ -281,8 +281,8 @@ Expected<Replay> Replay::open(StringRef directory, MLIRContext &context) {
   return std::move(replay);
 }
 
-/// Whether the executable needs `value`: not for loops whose iterations make nothing of their slice of it, nor for ops
-/// that compute nothing that is needed.
+/// Whether the executable reads `value`. Loops that ignore their slices of it do not count, nor do ops whose results nothing
+/// reads: executables are compiled without them.
 static bool isRead(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *op = use.getOwner();

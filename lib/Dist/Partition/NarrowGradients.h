@@ -10,8 +10,8 @@
 
 namespace meshwright::dist {
 
-/// Where the module says in which type devices send each other gradients, has the reshards that complete those of
-/// parameters say it (Dist/Wire.h). Refuses another type than bf16 and fp8.
+/// If the module says in which type devices send each other gradients (Dist/Wire.h), marks with it the reshards that
+/// complete gradients of parameters. Refuses types other than bf16 and fp8.
 llvm::LogicalResult narrowGradients(mlir::ModuleOp module);
 
 } // namespace meshwright::dist

@@ -11,12 +11,12 @@
 #include "Dist/Dist.h"
 #include "Dist/Wire.h"
 #include "Train/Quantize.h"
+#include "Train/TensorType.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+using train::tensor;
 
 namespace {
 /// Tensors of n parts, [n, 1, elements] where they are sent and [1, n, elements] where they arrive.
@@ -34,11 +34,11 @@ public:
     SmallVector<Value> terms = llvm::map_to_vector(sum.getXs(), [&](Value x) { return divided(x); });
     SmallVector<Value> whole = gathered(reduced(terms, element));
     for (auto [y, value] : llvm::zip_equal(sum.getYs(), whole)) {
-      int64_t elements = typeOf(y).getNumElements();
-      value = reshape(value, typeOf(value).getNumElements());
-      if (typeOf(value).getNumElements() > elements)
+      int64_t elements = tensor(y).getNumElements();
+      value = reshape(value, tensor(value).getNumElements());
+      if (tensor(value).getNumElements() > elements)
         value = train::SliceOp::create(b, loc, value, elements, /*dim=*/0, /*from=*/0);
-      y.replaceAllUsesWith(as(typeOf(y).getElementType(), reshape(value, typeOf(y).getShape())));
+      y.replaceAllUsesWith(as(tensor(y).getElementType(), reshape(value, tensor(y).getShape())));
     }
     sum.erase();
   }
@@ -47,9 +47,9 @@ public:
     SmallVector<Value> terms;
     for (auto [x, dim] : llvm::zip_equal(sum.getXs(), sum.getDims()))
       terms.push_back(partsOf(x, dim));
-    Type element = typeOf(sum.getYs().front()).getElementType();
+    Type element = tensor(sum.getYs().front()).getElementType();
     for (auto [y, value] : llvm::zip_equal(sum.getYs(), reduced(terms, element)))
-      y.replaceAllUsesWith(reshape(value, typeOf(y).getShape()));
+      y.replaceAllUsesWith(reshape(value, tensor(y).getShape()));
     sum.erase();
   }
 
@@ -60,15 +60,15 @@ private:
   };
 
   Value reshape(Value x, ArrayRef<int64_t> shape) {
-    return b.createOrFold<train::ReshapeOp>(loc, RankedTensorType::get(shape, typeOf(x).getElementType()), x);
+    return b.createOrFold<train::ReshapeOp>(loc, RankedTensorType::get(shape, tensor(x).getElementType()), x);
   }
   Value as(Type element, Value x) {
-    return b.createOrFold<train::CastOp>(loc, RankedTensorType::get(typeOf(x).getShape(), element), x);
+    return b.createOrFold<train::CastOp>(loc, RankedTensorType::get(tensor(x).getShape(), element), x);
   }
 
   /// All elements in n parts of equal size, the last filled with zeros.
   Value divided(Value x) {
-    int64_t elements = typeOf(x).getNumElements(), part = llvm::divideCeil(elements, n);
+    int64_t elements = tensor(x).getNumElements(), part = llvm::divideCeil(elements, n);
     x = reshape(x, elements);
     if (part * n > elements)
       x = train::PadOp::create(b, loc, x, part * n, /*dim=*/0, /*value=*/0, /*from=*/0);
@@ -76,8 +76,8 @@ private:
   }
   /// [.., n k, ..], the n parts of each row part by part.
   Value partsOf(Value x, int64_t dim) {
-    ArrayRef<int64_t> shape = typeOf(x).getShape();
-    int64_t outer = llvm::product_of(shape.take_front(dim)), part = typeOf(x).getNumElements() / n;
+    ArrayRef<int64_t> shape = tensor(x).getShape();
+    int64_t outer = llvm::product_of(shape.take_front(dim)), part = tensor(x).getNumElements() / n;
     if (outer > 1)
       x = train::TransposeBlocksOp::create(b, loc, reshape(x, {outer, n, part / outer}));
     return reshape(x, {n, 1, part});
@@ -98,11 +98,11 @@ private:
     return sent;
   }
   Value quantized(Value x, Value scale) {
-    auto type = RankedTensorType::get(typeOf(x).getShape(), Float8E4M3FNType::get(b.getContext()));
+    auto type = RankedTensorType::get(tensor(x).getShape(), Float8E4M3FNType::get(b.getContext()));
     return train::QuantizeOp::create(b, loc, type, x, scale);
   }
-  /// Sums of `sent` in f32 over dimension n of `rule`, as "n c, n -> c". Of numbers of 8 bits a product with
-  /// ones is one; it rounds nothing, as their digits fit into f32's.
+  /// Sums of `sent` in f32 over dimension n of `rule`, as "n c, n -> c": of numbers of 8 bits a product with
+  /// ones. All are multiples of 2^-9 and at most 448, so sums of up to 73 are not rounded.
   Value summed(const Sent &sent, StringRef rule, int64_t terms, RankedTensorType type) {
     Value one = constant({});
     return train::ScaledContractOp::create(b, loc, type, b.getStringAttr(rule), sent.values,
@@ -116,7 +116,7 @@ private:
   SmallVector<Value> reduced(ArrayRef<Value> terms, Type element) {
     SmallVector<Value> parts;
     for (const Sent &sent : narrowed(terms)) {
-      RankedTensorType type = typeOf(sent.values);
+      RankedTensorType type = tensor(sent.values);
       int64_t elements = type.getDimSize(2);
       Value arrived = dist::AllToAllOp::create(b, loc, RankedTensorType::get({1, n, elements}, type.getElementType()),
                                                sent.values, /*split=*/0, /*concat=*/1, group);
@@ -130,20 +130,20 @@ private:
   /// The parts of all devices, [n, elements].
   SmallVector<Value> gathered(ArrayRef<Value> parts) {
     SmallVector<Sent> sent = narrowed(llvm::map_to_vector(parts, [&](Value x) {
-      return isQuantized ? reshape(x, {1, typeOf(x).getDimSize(1), 1}) : x;
+      return isQuantized ? reshape(x, {1, tensor(x).getDimSize(1), 1}) : x;
     }));
     SmallVector<Value> values;
     SmallVector<Type> types;
     for (const Sent &s : sent) {
-      SmallVector<int64_t> shape(typeOf(s.values).getShape());
+      SmallVector<int64_t> shape(tensor(s.values).getShape());
       shape.front() = n;
       values.push_back(s.values);
-      types.push_back(RankedTensorType::get(shape, typeOf(s.values).getElementType()));
+      types.push_back(RankedTensorType::get(shape, tensor(s.values).getElementType()));
     }
     auto all = dist::AllGatherOp::create(b, loc, types, values, SmallVector<int64_t>(values.size(), 0), group);
     SmallVector<Value> whole;
     for (auto [s, x] : llvm::zip_equal(sent, all.getYs())) {
-      auto type = RankedTensorType::get(typeOf(x).getShape().take_front(2), b.getF32Type());
+      auto type = RankedTensorType::get(tensor(x).getShape().take_front(2), b.getF32Type());
       whole.push_back(isQuantized ? summed({x, s.scale}, "p c n, n -> p c", 1, type) : x);
     }
     return whole;

@@ -179,7 +179,7 @@ void Mover::moveWhole(ArrayRef<OpOperand *> uses) {
   MemRefType type = inSpace(cast<MemRefType>(root.getType()), MemorySpace::Device);
   Block &top = *root.getParentBlock();
   Value copied = buffer(type);
-  // An op that writes all of it, ahead of every other, needs nothing of what is there.
+  // Nothing has to be fetched if the first op that uses the memory writes all of it.
   bool fetch = false, store = false, isWritten = false;
   Operation *last = nullptr, *previous = nullptr;
   for (OpOperand *use : uses) {
