@@ -18,14 +18,14 @@ function(meshwright_unity_groups target)
   endforeach()
 endfunction()
 
-# meshwright_library(NAME sources... [DEPENDS targets...] [LINK targets...] [EXCEPTIONS] [APART])
+# meshwright_library(NAME sources... [DEPENDS targets...] [LINK targets...] [EXCEPTIONS])
 #
 # A static library over the shared libMLIR. All such libraries share one
 # precompiled header, which halves the time of each translation unit; a library
 # that wraps a package written with exceptions says EXCEPTIONS and goes without. With
-# -DMESHWRIGHT_UNITY=ON eight files are compiled at once, but those of one that says APART.
+# -DMESHWRIGHT_UNITY=ON eight files are compiled at once.
 function(meshwright_library name)
-  cmake_parse_arguments(ARG "EXCEPTIONS;APART" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "EXCEPTIONS" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   # Generated headers of every dialect exist before anything compiles.
@@ -35,7 +35,7 @@ function(meshwright_library name)
   else()
     target_precompile_headers(${name} REUSE_FROM MeshwrightPCH)
   endif()
-  if(MESHWRIGHT_UNITY AND NOT ARG_APART)
+  if(MESHWRIGHT_UNITY)
     meshwright_unity_groups(${name} ${ARG_UNPARSED_ARGUMENTS})
   endif()
 endfunction()

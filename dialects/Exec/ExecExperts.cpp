@@ -11,15 +11,14 @@ using namespace mlir;
 using namespace meshwright::exec;
 
 static MemRefType memory(Value value) { return cast<MemRefType>(value.getType()); }
-static bool isNumber(MemRefType type) {
+static bool hasFloats(MemRefType type) {
   return isa<Float32Type, BFloat16Type, Float16Type>(type.getElementType());
 }
 
 /// Whether `type` has a row of numbers where `experts`, [blocks, b, slots], has one of its i32.
 static bool hasRowsOf(MemRefType type, MemRefType experts) {
-  return experts.getRank() == 3 && experts.getElementType().isInteger(32) &&
-         type.getRank() == 4 && type.getShape().drop_back() == experts.getShape() &&
-         isNumber(type);
+  return experts.getRank() == 3 && experts.getElementType().isInteger(32) && type.getRank() == 4 &&
+         type.getShape().drop_back() == experts.getShape() && hasFloats(type);
 }
 /// Whether `type` has a matrix for each expert of equally large blocks.
 static bool hasBlocksOf(MemRefType type, MemRefType experts) {
@@ -28,7 +27,7 @@ static bool hasBlocksOf(MemRefType type, MemRefType experts) {
 
 LogicalResult RouteOp::verify() {
   MemRefType mask = memory(getMask()), chosen = memory(getChosen());
-  if (mask.getRank() != 3 || !isNumber(mask) || chosen.getRank() != 3 ||
+  if (mask.getRank() != 3 || !hasFloats(mask) || chosen.getRank() != 3 ||
       chosen.getShape().drop_front() != mask.getShape().take_front(2))
     return emitOpError("cannot route ") << mask << " to " << chosen
                                         << "; expected [b, s, experts] and [k, b, s]";
@@ -139,8 +138,8 @@ LogicalResult GroupedMatmulGradOp::verify() {
              experts = memory(getExperts());
   if (!hasRowsOf(dy, experts) || !hasRowsOf(x, experts) ||
       dy.getElementType() != x.getElementType() || !hasBlocksOf(result, experts) ||
-      result.getDimSize(1) != dy.getShape().back() ||
-      result.getDimSize(2) != x.getShape().back() || !isNumber(result))
+      result.getDimSize(1) != dy.getShape().back() || result.getDimSize(2) != x.getShape().back() ||
+      !hasFloats(result))
     return emitOpError("cannot sum ") << dy << " times " << x << " to " << result
                                       << " by the experts " << experts;
   return success();

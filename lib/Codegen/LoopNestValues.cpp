@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/LoopNestValues.h"
+#include "Codegen/VectorMath.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -12,8 +13,6 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
-
-static constexpr auto contract = arith::FastMathFlags::contract;
 
 //===----------------------------------------------------------------------===//
 // Control flow

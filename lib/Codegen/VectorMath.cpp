@@ -13,6 +13,7 @@
 #include <cmath>
 
 using namespace mlir;
+using meshwright::codegen::contract;
 
 namespace {
 /// Arithmetic on f32 values of one shape, scalar or vector.
@@ -45,8 +46,6 @@ struct Bits {
   }
 };
 } // namespace
-
-static constexpr auto contract = arith::FastMathFlags::contract;
 
 static Real operator+(Real x, Real y) {
   return x.with(arith::AddFOp::create(*x.b, x.loc, x.v, y.v, contract));

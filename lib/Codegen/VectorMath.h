@@ -6,9 +6,13 @@
 #ifndef MESHWRIGHT_CODEGEN_VECTORMATH_H
 #define MESHWRIGHT_CODEGEN_VECTORMATH_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace meshwright::codegen {
+
+/// The flags of generated arithmetic: a product and a sum may become one fused multiply-add.
+inline constexpr auto contract = mlir::arith::FastMathFlags::contract;
 
 /// How exp is computed: by arithmetic alone, or from an instruction for powers of two,
 /// which math.exp2 becomes.

@@ -17,9 +17,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 //===--- scalar functions to ops ----------------------------------------------===//
 
 /// `f` makes a double of as many doubles as the op has operands.

@@ -14,9 +14,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 /// f(x) for each element.
 template <typename F> static Tensor map(Type type, const Tensor &x, F f) {
   Tensor result(type);
@@ -179,8 +176,8 @@ static LogicalResult decay(train::DecayOp op, Operands in, Results &results, Ran
   return success();
 }
 
-static LogicalResult partOffset(train::PartOffsetOp op, Operands in, Results &results,
-                                RankContext &) {
+static LogicalResult partOffsetOp(train::PartOffsetOp op, Operands in, Results &results,
+                                  RankContext &) {
   Tensor result(op.getType());
   int64_t part = in[0].integers()[0] / int64_t(op.getEvery()) % int64_t(op.getParts());
   int64_t offset = op.getOffset() ? in[1].integers()[0] : 0;
@@ -227,7 +224,7 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::DropoutOp, dropout>(context);
   attach<train::MaskOp, mask>(context);
   attach<train::DecayOp, decay>(context);
-  attach<train::PartOffsetOp, partOffset>(context);
+  attach<train::PartOffsetOp, partOffsetOp>(context);
   attach<train::TanhOp, hyperbolicTangent>(context);
   attach<train::ExpOp, exponential>(context);
   attach<train::LogOp, logarithm>(context);

@@ -56,7 +56,7 @@ static LogicalResult index(exec::IndexOp op, ArrayRef<Tensor> operands,
 }
 
 /// The tanh form of gelu, and its derivative.
-static std::pair<double, double> gelu(double x) {
+static std::pair<double, double> geluTanhAndSlope(double x) {
   double root = std::sqrt(2 / M_PI), t = std::tanh(root * (x + 0.044715 * x * x * x));
   double slope = root * (1 + 3 * 0.044715 * x * x);
   return {x / 2 * (1 + t), (1 + t) / 2 + x / 2 * (1 - t * t) * slope};
@@ -100,11 +100,11 @@ static LogicalResult productOp(exec::ProductOp op, ArrayRef<Tensor> operands,
   Tensor before = result;
   if (op.getSlopeAt())
     for (auto [i, x] : llvm::enumerate(rest.front().floats()))
-      out[i] *= gelu(x).second;
+      out[i] *= geluTanhAndSlope(x).second;
   if (op.getGelu()) {
     out = result.writeFloats();
     for (int64_t i = 0; i < size; ++i)
-      out[i] = gelu(out[i]).first;
+      out[i] = geluTanhAndSlope(out[i]).first;
   }
   results.push_back(result);
   if (op.getPreactivation())

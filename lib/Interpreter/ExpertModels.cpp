@@ -15,9 +15,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 //===--- routers ------------------------------------------------------------===//
 
 static LogicalResult sigmoid(train::SigmoidOp op, Operands in, Results &results, RankContext &) {

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A model is a function
-//   LogicalResult f(OpT op, ArrayRef<Tensor> operands, TensorList &results, RankContext &)
+//   LogicalResult f(OpT op, Operands operands, Results &results, RankContext &)
 // that pushes one tensor per result, and attach<OpT, f>(context) gives it to the
 // op. Operands of optional and variadic groups come in the op's operand order.
 //
@@ -15,9 +15,11 @@
 
 namespace meshwright::interp {
 
+using Operands = llvm::ArrayRef<Tensor>;
+using Results = llvm::SmallVectorImpl<Tensor>;
+
 template <typename OpT>
-using ModelFunction = llvm::LogicalResult (*)(OpT, llvm::ArrayRef<Tensor>,
-                                              llvm::SmallVectorImpl<Tensor> &, RankContext &);
+using ModelFunction = llvm::LogicalResult (*)(OpT, Operands, Results &, RankContext &);
 
 template <typename OpT, ModelFunction<OpT> function>
 struct Model : InterpretableOpInterface::ExternalModel<Model<OpT, function>, OpT> {

@@ -15,9 +15,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 static Tensor scalar(Type type, double value) {
   Tensor result(type);
   *result.writeFloats() = value;

@@ -16,9 +16,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 static double largestOf(Type element) {
   return APFloat::getLargest(cast<FloatType>(element).getFloatSemantics()).convertToDouble();
 }

@@ -17,9 +17,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 /// Whether an id numbers one of `rows` rows; ops do nothing for those that do not.
 static bool inside(int64_t id, int64_t rows) { return id >= 0 && id < rows; }
 

@@ -13,9 +13,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 /// For each element of a tensor of shape `whole`, row-major, its offset in the
 /// tensor without the dimensions `dims`.
 static std::vector<int64_t> offsetsWithout(ArrayRef<int64_t> whole, ArrayRef<int64_t> dims) {

@@ -12,9 +12,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
 
-using Operands = ArrayRef<Tensor>;
-using Results = SmallVectorImpl<Tensor>;
-
 static LogicalResult get(train::GetOp op, Operands, Results &results, RankContext &context) {
   auto found = context.state().find(op.getVariable());
   if (found == context.state().end())

@@ -107,7 +107,7 @@ static StringRef nameAt(llvm::SMRange range) {
 
 namespace {
 /// Values and their names, by function.
-class Names {
+class ValueNames {
 public:
   void add(Value value, llvm::SMRange range) {
     StringRef name = nameAt(range);
@@ -167,7 +167,7 @@ OwningOpRef<ModuleOp> meshwright::parseModule(std::unique_ptr<llvm::MemoryBuffer
   });
   if (failed(parseAsmSourceFile(sources, &block, parser, &state)))
     return {};
-  Names names;
+  ValueNames names;
   for (const AsmParserState::BlockDefinition &definition : state.getBlockDefs())
     for (auto [argument, text] :
          llvm::zip(definition.block->getArguments(), definition.arguments))

@@ -180,35 +180,36 @@ const char *patternNamed(std::string_view name) {
                             : nullptr;
 }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Adds what divides text.
-static void addSplit(Json &file, std::string_view pattern) {
-  Json bytes = {{"type", "ByteLevel"},
-                {"add_prefix_space", false},
-                {"trim_offsets", true},
-                {"use_regex", pattern == "gpt2"}};
-  file["normalizer"] = pattern == "qwen2" ? Json{{"type", "NFC"}} : Json();
+static void addSplit(OrderedJson &file, std::string_view pattern) {
+  OrderedJson bytes = {{"type", "ByteLevel"},
+                       {"add_prefix_space", false},
+                       {"trim_offsets", true},
+                       {"use_regex", pattern == "gpt2"}};
+  file["normalizer"] = pattern == "qwen2" ? OrderedJson{{"type", "NFC"}} : OrderedJson();
   if (pattern == "gpt2") {
     file["pre_tokenizer"] = bytes;
     return;
   }
-  Json split = {{"type", "Split"},
-                {"pattern", {{"Regex", patternNamed(pattern)}}},
-                {"behavior", "Isolated"},
-                {"invert", false}};
-  file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", Json::array({split, bytes})}};
+  OrderedJson split = {{"type", "Split"},
+                       {"pattern", {{"Regex", patternNamed(pattern)}}},
+                       {"behavior", "Isolated"},
+                       {"invert", false}};
+  file["pre_tokenizer"] = {{"type", "Sequence"},
+                           {"pretokenizers", OrderedJson::array({split, bytes})}};
 }
 
 std::string splitSpec(std::string_view pattern) {
-  Json spec;
+  OrderedJson spec;
   addSplit(spec, pattern);
   return spec.dump();
 }
 
 std::string tokenizerJson(const TrainedBpe &trained, std::string_view pattern,
                           size_t specialTokens) {
-  Json added = Json::array();
+  OrderedJson added = OrderedJson::array();
   for (size_t id = 0; id < specialTokens; ++id)
     added.push_back({{"id", id},
                      {"content", trained.tokens[id]},
@@ -217,7 +218,7 @@ std::string tokenizerJson(const TrainedBpe &trained, std::string_view pattern,
                      {"rstrip", false},
                      {"normalized", false},
                      {"special", true}});
-  Json file = {
+  OrderedJson file = {
       {"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added}};
   addSplit(file, pattern);
   file["post_processor"] = nullptr;
@@ -228,9 +229,9 @@ std::string tokenizerJson(const TrainedBpe &trained, std::string_view pattern,
   // An ordered object looks through all of its keys for each new one.
   std::string vocab;
   for (size_t id = 0; id < trained.tokens.size(); ++id)
-    vocab += (id ? ",\n      " : "{\n      ") + Json(trained.tokens[id]).dump() + ": " +
+    vocab += (id ? ",\n      " : "{\n      ") + OrderedJson(trained.tokens[id]).dump() + ": " +
              std::to_string(id);
-  Json merges = Json::array();
+  OrderedJson merges = OrderedJson::array();
   for (auto [left, right] : trained.merges)
     merges.push_back({trained.tokens[size_t(left)], trained.tokens[size_t(right)]});
   file["model"] = {{"type", "BPE"},

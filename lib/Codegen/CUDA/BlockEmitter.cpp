@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/BlockEmitter.h"
 #include "Codegen/CUDA/KernelEmitter.h"
+#include "Codegen/VectorMath.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,7 +25,6 @@ static constexpr llvm::StringLiteral sharedName = "meshwright$shared";
 //===----------------------------------------------------------------------===//
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
-static constexpr auto contract = arith::FastMathFlags::contract;
 
 Value BlockEmitter::constant(int64_t value) {
   return arith::ConstantIntOp::create(b, loc, value, 64);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/LoopNestEmitter.h"
+#include "Codegen/VectorMath.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -219,7 +220,7 @@ LoopNestEmitter::Carried LoopNestEmitter::emitLoop(unsigned loop, int column, Ca
       for (auto [j, sum] : llvm::enumerate(reduces)) {
         if (sum->greatest != reduce)
           continue;
-        next[j] = arith::MulFOp::create(b, loc, in[j], factor, arith::FastMathFlags::contract);
+        next[j] = arith::MulFOp::create(b, loc, in[j], factor, contract);
         // Values made with the greatest so far are no other loop's.
         Memo inside = *columns.memo;
         Columns here = columns;

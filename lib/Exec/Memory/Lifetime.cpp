@@ -11,8 +11,6 @@
 
 using namespace meshwright::exec;
 
-using Range = std::pair<int64_t, int64_t>;
-
 Lifetime Lifetime::after(int64_t time) const {
   Lifetime later = *this;
   for (int64_t *moment : {&later.begin, &later.end})
@@ -61,15 +59,15 @@ int64_t Lifetime::bytesAt(int64_t time, const Iterations &iterations, int64_t al
 }
 
 /// The slots without the one of the first or the last iteration.
-static Range without(const SlotLife &slots, Iteration iteration) {
-  Range all(slots.offset, slots.offset + slots.count * slots.bytes);
+static OffsetRange without(const SlotLife &slots, Iteration iteration) {
+  OffsetRange all(slots.offset, slots.offset + slots.count * slots.bytes);
   bool highest = slots.reverse == (iteration == Iteration::First);
   (highest ? all.second : all.first) += highest ? -slots.bytes : slots.bytes;
   return all;
 }
 
 /// The bytes of `stack` that are live while `other` is.
-static Range heldDuring(const Lifetime &stack, const Lifetime &other) {
+static OffsetRange heldDuring(const Lifetime &stack, const Lifetime &other) {
   // Whether `other` belongs to one iteration of the loop at a time.
   auto isInside = [&](const std::optional<SlotLife> &slots) {
     return slots && slots->begin < other.begin && other.end <= slots->end;
@@ -82,7 +80,8 @@ static Range heldDuring(const Lifetime &stack, const Lifetime &other) {
 }
 
 /// Where `filled` may not begin, in bytes from where `emptied` begins, if one loop does both.
-static std::optional<Range> forbiddenTogether(const SlotLife &emptied, const SlotLife &filled) {
+static std::optional<OffsetRange> forbiddenTogether(const SlotLife &emptied,
+                                                    const SlotLife &filled) {
   // An iteration may fill its slot of one where it has emptied its own of the other.
   int64_t apart = filled.when <= emptied.when ? 0 : 1, last = emptied.count - 1 - apart;
   if (last < 0)
@@ -90,15 +89,15 @@ static std::optional<Range> forbiddenTogether(const SlotLife &emptied, const Slo
   int64_t a = emptied.bytes, b = filled.bytes, from = emptied.offset - filled.offset;
   if (emptied.reverse) {
     // Slot v is read until slots from v + apart on are filled.
-    return Range(from - emptied.count * b,
-                 from + std::max(a - apart * b, (last + 1) * a - (last + apart) * b));
+    return OffsetRange(from - emptied.count * b,
+                       from + std::max(a - apart * b, (last + 1) * a - (last + apart) * b));
   }
   // Slot v is read until slots up to v - apart are filled.
-  return Range(from + std::min(apart * a - b, (last + apart) * a - (last + 1) * b),
-               from + emptied.count * a);
+  return OffsetRange(from + std::min(apart * a - b, (last + apart) * a - (last + 1) * b),
+                     from + emptied.count * a);
 }
 
-std::optional<Range> Lifetime::forbids(const Lifetime &other) const {
+std::optional<OffsetRange> Lifetime::forbids(const Lifetime &other) const {
   if (!overlaps(other))
     return std::nullopt;
   // A buffer that a loop fills is live after it, one that it empties before it.
@@ -106,10 +105,10 @@ std::optional<Range> Lifetime::forbids(const Lifetime &other) const {
     return forbiddenTogether(*emptied, *other.filled);
   if (filled && other.emptied && filled->isIn(*other.emptied)) {
     auto range = forbiddenTogether(*other.emptied, *filled);
-    return range ? std::optional(Range(-range->second, -range->first)) : std::nullopt;
+    return range ? std::optional(OffsetRange(-range->second, -range->first)) : std::nullopt;
   }
-  Range mine = heldDuring(*this, other), others = heldDuring(other, *this);
+  OffsetRange mine = heldDuring(*this, other), others = heldDuring(other, *this);
   if (mine.first >= mine.second || others.first >= others.second)
     return std::nullopt;
-  return Range(mine.first - others.second, mine.second - others.first);
+  return OffsetRange(mine.first - others.second, mine.second - others.first);
 }

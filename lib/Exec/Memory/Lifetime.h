@@ -15,6 +15,9 @@
 
 namespace meshwright::exec {
 
+/// From the first to the second, in bytes.
+using OffsetRange = std::pair<int64_t, int64_t>;
+
 /// Of a loop's iterations, that in which fewest slots are filled and emptied, or most. What is live
 /// at an op of the loop changes by as much from each iteration to the next, so it is most in one
 /// of these two.
@@ -60,7 +63,7 @@ struct Lifetime {
 
   /// Where `other` may not begin, in bytes from where this begins: at a number between these two,
   /// which are allowed themselves. Nothing if it may begin anywhere.
-  std::optional<std::pair<int64_t, int64_t>> forbids(const Lifetime &other) const;
+  std::optional<OffsetRange> forbids(const Lifetime &other) const;
 };
 
 } // namespace meshwright::exec

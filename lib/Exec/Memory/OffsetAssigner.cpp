@@ -70,7 +70,7 @@ public:
     ranges.erase(std::next(first), last);
   }
 
-  SmallVector<std::pair<int64_t, int64_t>, 1> ranges;
+  SmallVector<OffsetRange, 1> ranges;
 };
 
 /// The addresses that buffers take over time: a tree whose leaves are the times between which
@@ -101,13 +101,13 @@ private:
   struct Node {
     Addresses always, ever;
   };
-  using Range = std::pair<size_t, size_t>;
+  using TimeRange = std::pair<size_t, size_t>;
 
-  Range indices(const Lifetime &buffer) const {
+  TimeRange indices(const Lifetime &buffer) const {
     return {llvm::lower_bound(times, buffer.begin) - times.begin(),
             llvm::lower_bound(times, buffer.end) - times.begin()};
   }
-  void add(Range time, int64_t begin, int64_t end, size_t node, size_t low, size_t high) {
+  void add(TimeRange time, int64_t begin, int64_t end, size_t node, size_t low, size_t high) {
     if (time.second <= low || high <= time.first)
       return;
     nodes[node].ever.add(begin, end);
@@ -118,7 +118,7 @@ private:
     add(time, begin, end, 2 * node + 1, middle, high);
   }
   template <typename Visit>
-  void forEach(Range time, Visit visit, size_t node, size_t low, size_t high) const {
+  void forEach(TimeRange time, Visit visit, size_t node, size_t low, size_t high) const {
     if (time.second <= low || high <= time.first)
       return;
     bool whole = time.first <= low && high <= time.second;
@@ -136,10 +136,8 @@ private:
   std::vector<Node> nodes; ///< the root is node 1, node n has the children 2n and 2n + 1
 };
 
-using Range = std::pair<int64_t, int64_t>;
-
 /// Sorts what is some ascending runs one after the other.
-static void mergeRuns(SmallVectorImpl<Range> &ranges) {
+static void mergeRuns(SmallVectorImpl<OffsetRange> &ranges) {
   SmallVector<size_t> bounds{0};
   for (size_t i = 1; i < ranges.size(); ++i)
     if (ranges[i] < ranges[i - 1])
@@ -261,7 +259,7 @@ private:
   SmallVector<int64_t> sizes;
   std::vector<SmallVector<Neighbour>> neighbours; ///< of pairs that are not both whole
   TakenAddresses taken;                           ///< by those that are whole
-  SmallVector<Range> forbidden;                   ///< lowest's
+  SmallVector<OffsetRange> forbidden;             ///< lowest's
 };
 } // namespace
 

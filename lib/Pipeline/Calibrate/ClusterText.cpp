@@ -4,20 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ClusterText.h"
+#include "../TomlText.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 using namespace meshwright;
 using namespace meshwright::calibrate;
 using llvm::StringRef;
-
-/// A text of JSON is one of TOML.
-static std::string quoted(StringRef text) {
-  return llvm::formatv("{0}", llvm::json::Value(text)).str();
-}
 
 static std::string number(double value) {
   return value == 0 ? "0" : llvm::formatv("{0:e3}", value).str();
@@ -39,8 +34,8 @@ static std::string byType(StringRef key, const cost::RatesByType &rates) {
 
 static std::string deviceText(const cost::Cluster::Devices &devices, StringRef source) {
   const cost::Device &device = devices.device;
-  std::string text = "\n[[devices]]\nname = " + quoted(device.name) +
-                     "\ndescription = " + quoted(device.description) + "\n";
+  std::string text = "\n[[devices]]\nname = " + tomlString(device.name) +
+                     "\ndescription = " + tomlString(device.description) + "\n";
   if (devices.count)
     text += "count = " + std::to_string(devices.count) + "\n";
   text += "memory = " + number(device.capacity) + "\n" + byType("products", device.products) +
@@ -51,34 +46,40 @@ static std::string deviceText(const cost::Cluster::Devices &devices, StringRef s
           "kernels = " + rate(device.kernels) + "\n";
   for (auto &[name, evaluations] : device.functions)
     text += "functions." + name + " = " + number(evaluations) + "\n";
-  return text + "memory_bandwidth = " + rate(device.memory) + "\nlaunch = " + number(device.launch) +
+  return text + "memory_bandwidth = " + rate(device.memory) +
+         "\nlaunch = " + number(device.launch) +
          "\nhost = {latency = " + number(device.host.latency) +
-         ", bandwidth = " + number(device.host.bandwidth) + "}\nsource = " + quoted(source) + "\n";
+         ", bandwidth = " + number(device.host.bandwidth) + "}\nsource = " + tomlString(source) +
+         "\n";
 }
 
 static std::string levelText(const cost::Level &level, StringRef source) {
   static constexpr const char *patterns[] = {"ring", "tree", "direct"};
-  std::string text = "\n[[levels]]\nname = " + quoted(level.name) + "\n";
+  std::string text = "\n[[levels]]\nname = " + tomlString(level.name) + "\n";
   if (level.count)
     text += "count = " + std::to_string(level.count) + "\n";
   text += "latency = " + number(level.link.latency) +
           "\nbandwidth = " + number(level.link.bandwidth) + "\n";
   if (level.contention > 0)
     text += "contention = " + number(level.contention) + "\n";
-  text += "source = " + quoted(source) + "\n";
+  text += "source = " + tomlString(source) + "\n";
   for (const cost::CollectiveAlgorithm &algorithm : level.algorithms) {
-    auto names = llvm::map_range(algorithm.collectives, [](StringRef name) { return quoted(name); });
-    text += "\n  [[levels.algorithms]]\n  name = " + quoted(algorithm.name) + "\n  collectives = [" +
-            llvm::join(names, ", ") + "]\n  pattern = \"" + patterns[int(algorithm.pattern)] +
-            "\"\n  base = " + number(algorithm.base) + "\n  step = " + number(algorithm.step) +
-            "\n  bandwidth = " + rate(algorithm.bandwidth) + "\n  source = " + quoted(source) + "\n";
+    auto names =
+        llvm::map_range(algorithm.collectives, [](StringRef name) { return tomlString(name); });
+    text += "\n  [[levels.algorithms]]\n  name = " + tomlString(algorithm.name) +
+            "\n  collectives = [" + llvm::join(names, ", ") + "]\n  pattern = \"" +
+            patterns[int(algorithm.pattern)] + "\"\n  base = " + number(algorithm.base) +
+            "\n  step = " + number(algorithm.step) +
+            "\n  bandwidth = " + rate(algorithm.bandwidth) + "\n  source = " + tomlString(source) +
+            "\n";
   }
   return text;
 }
 
 std::string calibrate::clusterText(const cost::Cluster &cluster, StringRef source) {
-  std::string text = "name = " + quoted(cluster.name) + "\ntarget = " + quoted(cluster.target) +
-                     "\ndescription = " + quoted(cluster.description) + "\n";
+  std::string text = "name = " + tomlString(cluster.name) +
+                     "\ntarget = " + tomlString(cluster.target) +
+                     "\ndescription = " + tomlString(cluster.description) + "\n";
   for (const cost::Cluster::Devices &devices : cluster.devices)
     text += deviceText(devices, source);
   for (const cost::Level &level : cluster.levels)

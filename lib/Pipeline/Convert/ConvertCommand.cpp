@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "../TomlText.h"
 #include "Converter.h"
 
 #include "meshwright/Codegen.h"
@@ -250,12 +251,12 @@ static std::string recipeOf(const Converter &c, const System &system, const Conv
   if (!c.runFlags.empty())
     text += "# The executable's flags: " + shown(lineOf(c.runFlags, false), 4096) + "\n";
   if (c.model && !read.config.empty())
-    text += formatv("model = {0}\n", json::Value(read.config)).str();
+    text += "model = " + tomlString(read.config) + "\n";
   for (const Flag &flag : compileFlags())
     for (auto &[name, value] : c.flags)
       if (name == flag.name) {
         bool isBare = flag.form == Flag::Integer || flag.form == Flag::Switch;
-        text += name + " = " + (isBare ? value : formatv("{0}", json::Value(value)).str()) + "\n";
+        text += name + " = " + (isBare ? value : tomlString(value)) + "\n";
       }
   return text;
 }

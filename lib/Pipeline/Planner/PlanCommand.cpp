@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../OutputFiles.h"
+#include "../TomlText.h"
 #include "Explain.h"
 #include "Prepare.h"
 #include "Search.h"
@@ -203,10 +204,9 @@ static void print(const Problem &problem, const Found &found, llvm::raw_ostream 
 static std::string recipeOf(const CompileOptions &options, const Candidate &candidate, int64_t devices) {
   std::string text = llvm::formatv("# meshwright plan: {0:F4} s a step on {1} devices of {2}, {3} "
                                    "bytes a device\nmodel = {4}\n",
-                                   candidate.seconds, devices, options.cluster->name, candidate.bytes,
-                                   llvm::json::Value(options.model))
+                                   candidate.seconds, devices, options.cluster->name,
+                                   candidate.bytes, tomlString(options.model))
                          .str();
-  auto quoted = [](StringRef value) { return llvm::formatv("{0}", llvm::json::Value(value)).str(); };
   for (const Flag &flag : compileFlags()) {
     if (!options.given.count(flag.name) || flag.form == Flag::List ||
         llvm::is_contained({"recipe", "plan", "devices"}, StringRef(flag.name)))
@@ -218,12 +218,12 @@ static std::string recipeOf(const CompileOptions &options, const Candidate &cand
     if (value.empty() && flag.form == Flag::Switch)
       value = "false";
     bool isBare = flag.form == Flag::Integer || flag.form == Flag::Switch;
-    text += std::string(flag.name) + " = " + (isBare ? value : quoted(value)) + "\n";
+    text += std::string(flag.name) + " = " + (isBare ? value : tomlString(value)) + "\n";
   }
   if (!options.seeds.empty())
     text += "\n[seeds]\n";
   for (auto &[pattern, sharding] : options.seeds)
-    text += quoted(pattern) + " = " + quoted(sharding) + "\n";
+    text += tomlString(pattern) + " = " + tomlString(sharding) + "\n";
   return text;
 }
 

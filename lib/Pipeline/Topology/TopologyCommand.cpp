@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "../TomlText.h"
 #include "Topology.h"
 
 #include "meshwright/Codegen.h"
@@ -14,7 +15,6 @@
 #include "meshwright/runtime/FileArguments.h"
 
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
 #include <algorithm>
@@ -154,17 +154,13 @@ static std::vector<Block> blocksOf(const Machine &machine) {
   return blocks;
 }
 
-static std::string tomlText(StringRef text) {
-  return llvm::formatv("{0}", llvm::json::Value(text)).str();
-}
-
 static std::string levelText(StringRef name, int64_t count, double latency, double bandwidth,
                              StringRef source) {
-  std::string text = "\n[[levels]]\nname = " + tomlText(name) + "\n";
+  std::string text = "\n[[levels]]\nname = " + tomlString(name) + "\n";
   if (count)
     text += "count = " + std::to_string(count) + "\n";
   return text + llvm::formatv("latency = {0:e1}\nbandwidth = {1:e3}\nsource = {2}\n", latency,
-                              bandwidth, tomlText(source))
+                              bandwidth, tomlString(source))
                     .str();
 }
 
@@ -242,14 +238,14 @@ Expected<std::string> ClusterWriter::write() {
   if (!network)
     return network.takeError();
   StringRef name = llvm::sys::path::stem(arguments.output);
-  std::string text = "# meshwright topology, from " + std::string(machine.source) +
-                     ". Collectives are rings of messages unless [[levels.algorithms]]\n# say how "
-                     "long they take (docs/clusters.md).\nname = " +
-                     tomlText(name) + "\ntarget = \"cuda\"\ndescription = " +
-                     tomlText(llvm::formatv("machines of {0} GPUs, each {1}", machine.gpus,
-                                          device.description)
-                                .str()) +
-                     "\n\n[[devices]]\nlike = " + tomlText(device.name) + "\n";
+  std::string text =
+      "# meshwright topology, from " + std::string(machine.source) +
+      ". Collectives are rings of messages unless [[levels.algorithms]]\n# say how "
+      "long they take (docs/clusters.md).\nname = " +
+      tomlString(name) + "\ntarget = \"cuda\"\ndescription = " +
+      tomlString(
+          llvm::formatv("machines of {0} GPUs, each {1}", machine.gpus, device.description).str()) +
+      "\n\n[[devices]]\nlike = " + tomlString(device.name) + "\n";
   std::vector<Block> blocks = blocksOf(machine);
   int64_t inside = 1;
   for (const Block &block : blocks) {
