@@ -151,7 +151,7 @@ struct Moment {
 
 /// More than the buffers below have.
 static constexpr unsigned mostBytes = 1024;
-using Bytes = std::bitset<mostBytes>;
+using ByteSet = std::bitset<mostBytes>;
 
 static int64_t between(std::mt19937 &random, int64_t least, int64_t most) {
   return least + int64_t(random() % uint64_t(most - least + 1));
@@ -187,8 +187,8 @@ static std::vector<Moment> momentsOf(const Timeline &line) {
 }
 
 /// Which bytes of the buffer hold something at a moment.
-static Bytes heldAt(const Lifetime &buffer, Moment now) {
-  Bytes held;
+static ByteSet heldAt(const Lifetime &buffer, Moment now) {
+  ByteSet held;
   auto add = [&](int64_t begin, int64_t size) {
     for (int64_t i = begin; i < begin + size; ++i)
       held.set(i);
@@ -272,8 +272,8 @@ static Lifetime randomLife(std::mt19937 &random, const Timeline &line, int64_t u
 }
 
 /// Whether `b`, `apart` bytes behind `a`, ever has a byte that `a` has too.
-static bool conflict(llvm::ArrayRef<std::pair<Bytes, Bytes>> held, int64_t apart) {
-  return llvm::any_of(held, [&](const std::pair<Bytes, Bytes> &now) {
+static bool conflict(llvm::ArrayRef<std::pair<ByteSet, ByteSet>> held, int64_t apart) {
+  return llvm::any_of(held, [&](const std::pair<ByteSet, ByteSet> &now) {
     return apart < 0 ? ((now.first << -apart) & now.second).any()
                      : (now.first & (now.second << apart)).any();
   });
@@ -294,7 +294,7 @@ static bool isBySlots(const Lifetime &a, const Lifetime &b) {
 /// live at once.
 static bool judge(const Lifetime &a, const Lifetime &b, llvm::ArrayRef<Moment> moments,
                   bool exact) {
-  std::vector<std::pair<Bytes, Bytes>> held;
+  std::vector<std::pair<ByteSet, ByteSet>> held;
   for (Moment now : moments)
     held.push_back({heldAt(a, now), heldAt(b, now)});
   std::optional<std::pair<int64_t, int64_t>> range = a.forbids(b), back = b.forbids(a);
@@ -353,30 +353,30 @@ static Lifetime stackOf(int64_t slots, int64_t bytes, int64_t when, bool fills,
   return life;
 }
 
-using Range = std::optional<std::pair<int64_t, int64_t>>;
+using Forbidden = std::optional<OffsetRange>;
 
 TEST(Lifetime, ForbidsBySlots) {
   Lifetime emptied = stackOf(4, 10, 14, false), filledLater = stackOf(4, 10, 15, true),
            filled = stackOf(4, 10, 14, true);
   // An iteration may fill the slot that it has emptied; else the one that came before.
-  EXPECT_EQ(emptied.forbids(filledLater), Range({-40, 0}));
-  EXPECT_EQ(emptied.forbids(filled), Range({-40, 10}));
-  EXPECT_EQ(filled.forbids(emptied), Range({-10, 40}));
+  EXPECT_EQ(emptied.forbids(filledLater), Forbidden({-40, 0}));
+  EXPECT_EQ(emptied.forbids(filled), Forbidden({-40, 10}));
+  EXPECT_EQ(filled.forbids(emptied), Forbidden({-10, 40}));
   // From the other end the other way round.
   Lifetime up = stackOf(4, 10, 14, false, false), upLater = stackOf(4, 10, 15, true, false),
            upFilled = stackOf(4, 10, 14, true, false);
-  EXPECT_EQ(up.forbids(upLater), Range({0, 40}));
-  EXPECT_EQ(up.forbids(upFilled), Range({-10, 40}));
+  EXPECT_EQ(up.forbids(upLater), Forbidden({0, 40}));
+  EXPECT_EQ(up.forbids(upFilled), Forbidden({-10, 40}));
   // Slots that are larger than those that make room for them run into these in the end.
-  EXPECT_EQ(emptied.forbids(stackOf(4, 15, 15, true)), Range({-60, -5}));
-  EXPECT_EQ(emptied.forbids(stackOf(4, 5, 15, true)), Range({-20, 15}));
+  EXPECT_EQ(emptied.forbids(stackOf(4, 15, 15, true)), Forbidden({-60, -5}));
+  EXPECT_EQ(emptied.forbids(stackOf(4, 5, 15, true)), Forbidden({-20, 15}));
   // What a stack is emptied for, or not filled with yet.
-  EXPECT_EQ(emptied.forbids({8, 15, 18}), Range({-8, 30}));
-  EXPECT_EQ(emptied.forbids({8, 14, 18}), Range({-8, 40}));
-  EXPECT_EQ(filledLater.forbids({8, 12, 15}), Range({2, 40}));
-  EXPECT_EQ(filledLater.forbids({8, 12, 16}), Range({-8, 40}));
+  EXPECT_EQ(emptied.forbids({8, 15, 18}), Forbidden({-8, 30}));
+  EXPECT_EQ(emptied.forbids({8, 14, 18}), Forbidden({-8, 40}));
+  EXPECT_EQ(filledLater.forbids({8, 12, 15}), Forbidden({2, 40}));
+  EXPECT_EQ(filledLater.forbids({8, 12, 16}), Forbidden({-8, 40}));
   // What lives through the loop meets all slots.
-  EXPECT_EQ(emptied.forbids({8, 10, 20}), Range({-8, 40}));
+  EXPECT_EQ(emptied.forbids({8, 10, 20}), Forbidden({-8, 40}));
   // One slot is empty once the iteration has read it.
   EXPECT_EQ(stackOf(1, 10, 14, false).forbids(stackOf(1, 10, 15, true)), std::nullopt);
   EXPECT_EQ(stackOf(1, 10, 14, false).forbids({8, 15, 18}), std::nullopt);
@@ -391,7 +391,7 @@ static void expectApart(llvm::ArrayRef<Lifetime> buffers, const OffsetAssignment
   for (Moment now : moments) {
     std::vector<int> owner(assignment.size, -1);
     for (unsigned i = 0; i < buffers.size(); ++i) {
-      Bytes held = heldAt(buffers[i], now);
+      ByteSet held = heldAt(buffers[i], now);
       for (int64_t byte = 0; byte < buffers[i].size; ++byte) {
         if (!held[byte])
           continue;

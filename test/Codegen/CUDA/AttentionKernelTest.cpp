@@ -188,7 +188,7 @@ std::optional<Results> Attention::run() {
 }
 
 /// `documents`: how long a document is at most; 0: sequences are one.
-static void check(const MwAttention &shape, bool slopes = false, bool sinks = false,
+static void checkAttention(const MwAttention &shape, bool slopes = false, bool sinks = false,
                   int64_t documents = 0) {
   std::mt19937 generator(1);
   AttentionCase test(shape, generator);
@@ -233,14 +233,14 @@ static void check(const MwAttention &shape, bool slopes = false, bool sinks = fa
     EXPECT_LT(relativeError(got->dsinks, want.dsinks, std::sqrt(double(want.lse.size()))), tolerance);
 }
 
-TEST(GPUAttention, OneTile) { check(sizes(1, 5, 5, 1, 1, 8)); }
+TEST(GPUAttention, OneTile) { checkAttention(sizes(1, 5, 5, 1, 1, 8)); }
 
-TEST(GPUAttention, SeveralTilesAndHeads) { check(sizes(2, 70, 70, 2, 2, 16)); }
+TEST(GPUAttention, SeveralTilesAndHeads) { checkAttention(sizes(2, 70, 70, 2, 2, 16)); }
 
 TEST(GPUAttention, Causal) {
   MwAttention shape = sizes(1, 81, 81, 4, 2, 32);
   shape.causal = 1;
-  check(shape);
+  checkAttention(shape);
 }
 
 TEST(GPUAttention, SlidingWindow) {
@@ -248,12 +248,12 @@ TEST(GPUAttention, SlidingWindow) {
   shape.causal = 1;
   for (int64_t window : {1, 7, 40})  {
     shape.window = window;
-    check(shape);
+    checkAttention(shape);
   }
   shape.causal = 0; // The window is on both sides.
   for (int64_t window : {1, 7, 40})  {
     shape.window = window;
-    check(shape);
+    checkAttention(shape);
   }
 }
 
@@ -261,11 +261,11 @@ TEST(GPUAttention, SlidingWindow) {
 TEST(GPUAttention, QueriesAndKeysDiffer) {
   MwAttention shape = sizes(1, 20, 90, 2, 2, 8);
   shape.causal = 1;
-  check(shape);
-  check(sizes(1, 90, 20, 2, 2, 8));
+  checkAttention(shape);
+  checkAttention(sizes(1, 90, 20, 2, 2, 8));
   shape = sizes(1, 90, 20, 1, 1, 8);
   shape.window = 30; // The last queries see nothing.
-  check(shape);
+  checkAttention(shape);
 }
 
 TEST(GPUAttention, SoftCap) {
@@ -273,26 +273,26 @@ TEST(GPUAttention, SoftCap) {
   shape.causal = 1;
   for (float cap : {0.7f, 30.0f}) {
     shape.cap = cap;
-    check(shape);
+    checkAttention(shape);
   }
   shape.scale = -0.5f;
   shape.dropout = 0.25f;
-  check(shape);
+  checkAttention(shape);
 }
 
 /// Alone, together, and beside all else that changes scores.
 static void checkTerms(MwAttention shape) {
   shape.causal = 1;
-  check(shape, /*slopes=*/true);
-  check(shape, /*slopes=*/false, /*sinks=*/true);
+  checkAttention(shape, /*slopes=*/true);
+  checkAttention(shape, /*slopes=*/false, /*sinks=*/true);
   shape.window = 40;
   shape.cap = 3;
-  check(shape, true, true);
+  checkAttention(shape, true, true);
   shape.window = 0;
   shape.cap = 0;
   shape.scale = -0.5f;
   shape.dropout = 0.25f;
-  check(shape, true, true);
+  checkAttention(shape, true, true);
 }
 
 TEST(GPUAttention, SlopesAndSinks) { checkTerms(sizes(2, 70, 70, 2, 1, 16)); }
@@ -306,10 +306,10 @@ static void checkParts(MwAttention shape) {
     shape.queryOffset = &first;
     shape.window = 0;
     shape.dropout = 0;
-    check(shape);
+    checkAttention(shape);
     shape.window = 40;
     shape.dropout = 0.25f;
-    check(shape, /*slopes=*/true, /*sinks=*/true);
+    checkAttention(shape, /*slopes=*/true, /*sinks=*/true);
   }
 }
 
@@ -320,8 +320,8 @@ static void checkChunks(MwAttention shape) {
   shape.causal = 1;
   for (int64_t chunk : {5, 40}) {
     shape.chunk = chunk;
-    check(shape);
-    check(shape, false, false, /*most=*/60);
+    checkAttention(shape);
+    checkAttention(shape, false, false, /*most=*/60);
   }
   shape.window = 30;
   shape.dropout = 0.25f;
@@ -329,7 +329,7 @@ static void checkChunks(MwAttention shape) {
   shape.queryOffset = &first;
   shape.globalQueries = shape.keys;
   shape.queries = shape.keys - 60;
-  check(shape, /*slopes=*/true, /*sinks=*/true);
+  checkAttention(shape, /*slopes=*/true, /*sinks=*/true);
 }
 
 TEST(GPUAttention, Chunks) {
@@ -344,21 +344,21 @@ TEST(GPUAttention, Chunks) {
 static void checkDocuments(MwAttention shape) {
   shape.causal = 1;
   for (int64_t most : {4, 60})
-    check(shape, false, false, most);
+    checkAttention(shape, false, false, most);
   shape.window = 40;
   shape.dropout = 0.25f;
   shape.cap = 3;
-  check(shape, /*slopes=*/true, /*sinks=*/true, 60);
+  checkAttention(shape, /*slopes=*/true, /*sinks=*/true, 60);
   const int32_t first = 37;
   shape.queryOffset = &first;
   shape.globalQueries = shape.keys;
   shape.queries = shape.keys - 60;
-  check(shape, true, true, 60);
+  checkAttention(shape, true, true, 60);
   // Some behind all keys.
   shape.dropout = 0;
   shape.window = 0;
   shape.queries += 30;
-  check(shape, false, false, 60);
+  checkAttention(shape, false, false, 60);
 }
 
 TEST(GPUAttention, Documents) { checkDocuments(sizes(2, 70, 70, 2, 1, 8)); }
@@ -367,7 +367,7 @@ TEST(GPUAttention, Documents) { checkDocuments(sizes(2, 70, 70, 2, 1, 8)); }
 TEST(GPUAttention, SinksAlone) {
   MwAttention shape = sizes(1, 90, 20, 2, 1, 8);
   shape.window = 30;
-  check(shape, false, true);
+  checkAttention(shape, false, true);
 }
 
 TEST(GPUAttention, OtherValues) {
@@ -375,14 +375,14 @@ TEST(GPUAttention, OtherValues) {
     MwAttention shape = sizes(1, 40, 40, 2, 1, dim);
     shape.valueDim = valueDim;
     shape.causal = 1;
-    check(shape);
-    check(shape, true, true);
+    checkAttention(shape);
+    checkAttention(shape, true, true);
   }
 }
 
 TEST(GPUAttention, SizesOfHeads) {
   for (int64_t dim : {1, 5, 33, 64, 80, 128, 256, 352})
-    check(sizes(1, 19, 19, 1, 1, dim));
+    checkAttention(sizes(1, 19, 19, 1, 1, dim));
 }
 
 TEST(GPUAttention, Dropout) {
@@ -390,11 +390,11 @@ TEST(GPUAttention, Dropout) {
   shape.dropout = 0.25f;
   shape.stream = 7;
   shape.causal = 1;
-  check(shape);
+  checkAttention(shape);
   static const int32_t begin = 3;
   shape.headOffset = &begin;
   shape.globalHeads = 8;
-  check(shape);
+  checkAttention(shape);
 }
 
 /// What tensor cores make: heads of a multiple of 16 elements in 16-bit types.
@@ -405,12 +405,12 @@ static MwAttention narrow(int32_t type, MwAttention shape) {
 
 TEST(GPUAttentionTensorCores, SizesOfHeads) {
   for (int64_t dim : {16, 48, 64, 80, 128, 208, 256})
-    check(narrow(MW_BF16, sizes(1, 37, 37, 1, 1, dim)));
+    checkAttention(narrow(MW_BF16, sizes(1, 37, 37, 1, 1, dim)));
 }
 
 TEST(GPUAttentionTensorCores, F16) {
   for (int64_t dim : {32, 64})
-    check(narrow(MW_F16, sizes(1, 90, 90, 2, 1, dim)));
+    checkAttention(narrow(MW_F16, sizes(1, 90, 90, 2, 1, dim)));
 }
 
 /// More than a tile of queries and of keys, odd lengths, heads that share keys.
@@ -418,7 +418,7 @@ TEST(GPUAttentionTensorCores, Causal) {
   for (int64_t length : {64, 150, 257}) {
     MwAttention shape = narrow(MW_BF16, sizes(1, length, length, 4, 2, 64));
     shape.causal = 1;
-    check(shape);
+    checkAttention(shape);
   }
 }
 
@@ -427,12 +427,12 @@ TEST(GPUAttentionTensorCores, SlidingWindow) {
   shape.causal = 1;
   for (int64_t window : {1, 7, 70, 128}) {
     shape.window = window;
-    check(shape);
+    checkAttention(shape);
   }
   shape.causal = 0; // The window is on both sides.
   for (int64_t window : {1, 7, 70, 128}) {
     shape.window = window;
-    check(shape);
+    checkAttention(shape);
   }
 }
 
@@ -441,21 +441,21 @@ TEST(GPUAttentionTensorCores, SoftCap) {
     MwAttention shape = narrow(MW_BF16, sizes(1, 150, 150, 2, 1, dim));
     shape.causal = 1;
     shape.cap = 0.7f;
-    check(shape);
+    checkAttention(shape);
     shape.cap = 30;
     shape.window = 40;
-    check(shape);
+    checkAttention(shape);
   }
 }
 
 TEST(GPUAttentionTensorCores, QueriesAndKeysDiffer) {
   MwAttention shape = narrow(MW_BF16, sizes(1, 20, 190, 2, 2, 32));
   shape.causal = 1;
-  check(shape);
-  check(narrow(MW_BF16, sizes(1, 190, 20, 2, 2, 32)));
+  checkAttention(shape);
+  checkAttention(narrow(MW_BF16, sizes(1, 190, 20, 2, 2, 32)));
   shape = narrow(MW_BF16, sizes(1, 190, 20, 1, 1, 32));
   shape.window = 30; // The last queries see nothing.
-  check(shape);
+  checkAttention(shape);
 }
 
 TEST(GPUAttentionTensorCores, Dropout) {
@@ -463,18 +463,18 @@ TEST(GPUAttentionTensorCores, Dropout) {
   shape.dropout = 0.25f;
   shape.stream = 7;
   shape.causal = 1;
-  check(shape);
+  checkAttention(shape);
   static const int32_t begin = 3;
   shape.headOffset = &begin;
   shape.globalHeads = 8;
-  check(shape);
+  checkAttention(shape);
 }
 
 /// The largest product has the smallest score.
 TEST(GPUAttentionTensorCores, NegativeScale) {
   MwAttention shape = narrow(MW_BF16, sizes(1, 40, 40, 1, 1, 16));
   shape.scale = -0.3f;
-  check(shape);
+  checkAttention(shape);
 }
 
 TEST(GPUAttentionTensorCores, SlopesAndSinks) {
@@ -494,9 +494,9 @@ TEST(GPUAttentionTensorCores, OtherValues) {
     MwAttention shape = narrow(MW_BF16, sizes(1, 150, 150, 2, 1, dim));
     shape.valueDim = valueDim;
     shape.causal = 1;
-    check(shape);
+    checkAttention(shape);
     shape.cap = 2;
-    check(shape, true, true);
+    checkAttention(shape, true, true);
   }
 }
 
@@ -506,6 +506,6 @@ TEST(GPUAttention, NarrowTypes) {
       MwAttention shape = sizes(1, 40, 40, 4, 2, dim);
       shape.causal = 1;
       shape.elementType = type;
-      check(shape);
+      checkAttention(shape);
     }
 }

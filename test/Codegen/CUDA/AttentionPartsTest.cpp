@@ -243,7 +243,7 @@ void Parts::check(ArrayRef<int32_t> order) {
 }
 
 /// `documents`: how long one is at most; 0: a sequence is one. `terms`: with slopes and sinks.
-static void check(MwAttention shape, int64_t part, ArrayRef<int32_t> order, bool terms = false,
+static void checkParts(MwAttention shape, int64_t part, ArrayRef<int32_t> order, bool terms = false,
                   int64_t documents = 0, int64_t stride = 1) {
   SCOPED_TRACE(testing::Message() << shape.queries << " queries, " << shape.keys << " keys in parts of "
                                   << part << ", heads of " << shape.headDim << ", causal "
@@ -280,24 +280,24 @@ static MwAttention sizes(int64_t batch, int64_t length, int64_t dim, int64_t val
 static void checkAll(MwAttention shape, int32_t part) {
   const int32_t order[] = {2 * part, 0, 3 * part, part};
   shape.queries = shape.globalQueries = shape.keys = 4 * part - 7;
-  check(shape, part, order, /*terms=*/true, /*documents=*/part);
+  checkParts(shape, part, order, /*terms=*/true, /*documents=*/part);
   shape.window = part / 2;
   shape.cap = 3;
   shape.dropout = 0.25f;
   shape.stream = 5;
-  check(shape, part, order, /*terms=*/true);
+  checkParts(shape, part, order, /*terms=*/true);
   shape.causal = 0; // The window is on both sides.
   shape.cap = 0;
-  check(shape, part, order);
+  checkParts(shape, part, order);
   shape.window = 0;
   shape.dropout = 0;
-  check(shape, part, order);
+  checkParts(shape, part, order);
 }
 
 TEST(GPUAttentionParts, F32) { checkAll(sizes(1, 0, 24, 16, MW_F32), 21); }
-TEST(GPUAttentionParts, OddHeads) { check(sizes(2, 60, 5, 7, MW_BF16), 20, {40, 0, 20}, true, 20); }
+TEST(GPUAttentionParts, OddHeads) { checkParts(sizes(2, 60, 5, 7, MW_BF16), 20, {40, 0, 20}, true, 20); }
 TEST(GPUAttentionParts, TensorCores) { checkAll(sizes(1, 0, 16, 32, MW_BF16), 40); }
-TEST(GPUAttentionParts, SeveralTiles) { check(sizes(1, 210, 64, 64, MW_BF16), 70, {140, 0, 70}); }
+TEST(GPUAttentionParts, SeveralTiles) { checkParts(sizes(1, 210, 64, 64, MW_BF16), 70, {140, 0, 70}); }
 
 /// Chunks that end in parts and at their ends.
 TEST(GPUAttentionParts, Chunks) {
@@ -305,8 +305,8 @@ TEST(GPUAttentionParts, Chunks) {
   for (MwAttention shape : {sizes(1, 77, 24, 16, MW_F32), sizes(1, 77, 16, 32, MW_BF16)})
     for (int64_t chunk : {20, 27}) {
       shape.chunk = chunk;
-      check(shape, 20, order, /*terms=*/true);
-      check(shape, 20, order, /*terms=*/false, /*documents=*/20);
+      checkParts(shape, 20, order, /*terms=*/true);
+      checkParts(shape, 20, order, /*terms=*/false, /*documents=*/20);
     }
 }
 
@@ -314,13 +314,13 @@ TEST(GPUAttentionParts, Chunks) {
 TEST(GPUAttentionParts, Stripes) {
   const int32_t order[] = {2, 0, 3, 1};
   for (MwAttention shape : {sizes(1, 77, 24, 16, MW_F32), sizes(1, 77, 16, 32, MW_BF16)}) {
-    check(shape, 20, order, /*terms=*/true, /*documents=*/20, /*stride=*/4);
+    checkParts(shape, 20, order, /*terms=*/true, /*documents=*/20, /*stride=*/4);
     shape.window = 10;
     shape.dropout = 0.25f;
     shape.stream = 5;
-    check(shape, 20, order, /*terms=*/true, /*documents=*/0, /*stride=*/4);
+    checkParts(shape, 20, order, /*terms=*/true, /*documents=*/0, /*stride=*/4);
     shape.causal = 0;
-    check(shape, 20, order, /*terms=*/false, /*documents=*/0, /*stride=*/4);
+    checkParts(shape, 20, order, /*terms=*/false, /*documents=*/0, /*stride=*/4);
   }
 }
 
@@ -331,9 +331,9 @@ TEST(GPUAttentionParts, Unseen) {
     const int32_t first = 20;
     shape.queryOffset = &first;
     shape.queries = 20;
-    check(shape, 20, {60, 20, 0, 40});
+    checkParts(shape, 20, {60, 20, 0, 40});
     shape.window = 7;
-    check(shape, 20, {20, 60, 0, 40}, /*terms=*/true);
+    checkParts(shape, 20, {20, 60, 0, 40}, /*terms=*/true);
   }
 }
 

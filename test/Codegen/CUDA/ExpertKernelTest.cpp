@@ -231,8 +231,8 @@ TEST(GPUExperts, RoundsHaveAllRows) {
 
 namespace {
 /// Sizes of a call; those of rows often fit tensor cores.
-struct Sizes {
-  Sizes(std::mt19937 &generator, int round) {
+struct CallSizes {
+  CallSizes(std::mt19937 &generator, int round) {
     auto size = [&](int64_t limit) { return 1 + int64_t(generator() % uint32_t(limit)); };
     int64_t limit = round % 4 == 0 ? 200 : 60;
     blocks = size(3), ofBlock = size(4), m = size(limit), n = size(limit), slots = size(limit);
@@ -266,7 +266,7 @@ struct Sizes {
 TEST(GPUExperts, GroupedProducts) {
   std::mt19937 generator(2);
   for (int i = 0; i < 36; ++i) {
-    Sizes s(generator, i);
+    CallSizes s(generator, i);
     bool transposed = generator() % 2;
     SCOPED_TRACE(s.text() + (transposed ? " transposed" : ""));
     std::vector<float> values = randomValues(generator, s.rows * s.m);
@@ -305,7 +305,7 @@ TEST(GPUExperts, GroupedProducts) {
 TEST(GPUExperts, GradientsOfGroupedProducts) {
   std::mt19937 generator(3);
   for (int i = 0; i < 36; ++i) {
-    Sizes s(generator, i);
+    CallSizes s(generator, i);
     int32_t result = generator() % 2 ? s.type : int32_t(MW_F32);
     bool accumulates = generator() % 2;
     SCOPED_TRACE(s.text() + (accumulates ? " accumulates" : ""));

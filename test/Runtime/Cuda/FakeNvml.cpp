@@ -17,7 +17,7 @@ struct EventData {
   unsigned int gpuInstanceId, computeInstanceId;
 };
 constexpr int success = 0, invalid = 2, notSupported = 3, notFound = 6, timedOut = 10;
-static int device, whole, events;
+static int device, whole, eventSet;
 static bool told;
 
 int nvmlInit_v2() { return success; }
@@ -49,16 +49,16 @@ int nvmlDeviceGetCpuAffinity(void *of, unsigned int words, unsigned long *set) {
   *set = strtoul(text, nullptr, 10);
   return success;
 }
-int nvmlEventSetCreate(void **made) { return *made = &events, success; }
+int nvmlEventSetCreate(void **made) { return *made = &eventSet, success; }
 int nvmlEventSetFree(void *) { return success; }
 int nvmlDeviceRegisterEvents(void *of, unsigned long long types, void *set) {
-  if (of != &device || set != &events || types != 8)
+  if (of != &device || set != &eventSet || types != 8)
     return invalid;
   return getenv("FAKE_NVML_MIG") ? notSupported : success;
 }
 int nvmlEventSetWait_v2(void *set, EventData *data, unsigned int) {
   const char *text = getenv("FAKE_NVML_XID");
-  if (set != &events)
+  if (set != &eventSet)
     return invalid;
   if (!text || told)
     return timedOut;
