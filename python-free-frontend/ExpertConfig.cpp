@@ -82,7 +82,7 @@ std::vector<int64_t> ExpertReader::numbersOfLayers(const Key<int64_t> &key, cons
 std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
   int64_t first = count(names.denseFirst), every = 1;
   std::vector<bool> sparse(listed);
-  if (!names.sparse.empty())
+  if (!names.sparse.empty()) {
     if (auto list = config.listedCounts(names.sparse)) {
       config.ignore(names.every.name);
       for (int64_t i = 0; i < listed; ++i)
@@ -90,6 +90,7 @@ std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
       return sparse;
     } else if (names.needsSparse && !config.failed())
       config.error(names.sparse) << "\"" << names.sparse << "\" must list the layers that have experts, from 0";
+  }
   if (!names.marks.empty())
     if (auto list = config.counts(names.marks); list && fitsLayers(config, family, names.marks, list->size(), listed)) {
       for (int64_t i = 0; i < listed; ++i)

@@ -129,7 +129,7 @@ struct Model {
   double valueFactor = 1;
   bool gatesHeads = false, gatesElements = false; ///< each head whole, or its elements
   bool postNorms = true;                          ///< what attention and the MLP give is normalized
-  GateLimits gate;                                ///< of MLPs
+  GateLimits gate = {};                           ///< of MLPs
   double lambdaStd = 0;                           ///< of the vectors of differential attention
   std::vector<double> thetas = {}; ///< of layers that turn, each once, where layers have their own
   int64_t positionOffset = 0, types = 0;
