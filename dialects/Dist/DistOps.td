@@ -58,7 +58,8 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, SameOperandsAndResultType]> {
 
     With `boundary` x and y are sharded independently: no axis spreads from one to the
     other, and their dimensions are different indices (see IndexClasses.h). So ZeRO stores
-    a tensor with another sharding than ops compute with.
+    a tensor with another sharding than ops compute with. A sum along axes that the sharding
+    does not use may be completed later.
 
     ```mlir
     %1 = dist.constrain %0 to <@mesh, [ {data}, {?} ]> : (tensor<8x64xf32>) -> tensor<8x64xf32>

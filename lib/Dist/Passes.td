@@ -131,7 +131,8 @@ def DistPropagate : PhasePass<"dist-propagate", "dist"> {
     additions and accumulators and are completed once. The pass writes the result into
     the types, with one `dist.reshard` for all uses of a value that need the same other
     sharding. Results of functions that nobody calls are replicated unless they have a
-    seed. Nothing spreads through a `dist.constrain` with `boundary`.
+    seed. Nothing spreads through a `dist.constrain` with `boundary`;
+    sums along axes that its sharding does not use may be completed behind it.
 
     A seed on the results of an op, `dist.seed` (an array if the op has several results,
     `unit` for none), is meant for gradients: it has the priority of a parameter's seed.

@@ -51,3 +51,30 @@ func.func @step(%dys: tensor<3x4x6xf32, #dist.sharding<@mesh, [{}, {data}, {tens
   return
 }
 }
+
+// -----
+
+// Sums of microbatches along `data`, and of the sum of these along `replica`.
+// CHECK-LABEL: func.func private @microbatch
+// BF16: dist.reduce_scatter sum %{{.*}} dim 0 over <@mesh {data}> {dist.wire = "bf16"} : (tensor<4xf32>) -> tensor<2xf32>
+// CHECK-LABEL: func.func @step
+// BF16: dist.all_reduce sum %{{.*}} over <@mesh {replica}> {dist.wire = "bf16"} : (tensor<2xf32>) -> tensor<2xf32>
+module attributes {dist.gradient_wire = "TYPE"} {
+dist.mesh @mesh ["replica" = 2, "data" = 2]
+train.variable @w : tensor<4xf32, #dist.sharding<@mesh, [{data}]>> init <"normal", 1.0>
+func.func private @microbatch(%sum: tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>, %x: tensor<8x4xf32, #dist.sharding<@mesh, [{replica, data}, {}]>>) -> tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>> {
+  %part = train.reduce sum %x over [0] : (tensor<8x4xf32, #dist.sharding<@mesh, [{replica, data}, {}]>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}], partial = {replica, data}>>
+  %db = dist.reshard %part : (tensor<4xf32, #dist.sharding<@mesh, [{}], partial = {replica, data}>>) -> tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>
+  %next = train.accumulate %sum, %db : (tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>, tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>) -> tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>
+  return %next : tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>
+}
+func.func @step(%xs: tensor<3x8x4xf32, #dist.sharding<@mesh, [{}, {replica, data}, {}]>>, %clip: tensor<f32, #dist.sharding<@mesh, []>>, %lr: tensor<f32, #dist.sharding<@mesh, []>>) {
+  %old = train.get @w : tensor<4xf32, #dist.sharding<@mesh, [{data}]>>
+  %zero = train.fill 0.0 : () -> tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>
+  %sum = train.repeat @microbatch x 3 carry(%zero) each(%xs) shared() : (tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>, tensor<3x8x4xf32, #dist.sharding<@mesh, [{}, {replica, data}, {}]>>) -> tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>
+  %dw = dist.reshard %sum : (tensor<4xf32, #dist.sharding<@mesh, [{data}], partial = {replica}>>) -> tensor<4xf32, #dist.sharding<@mesh, [{data}]>>
+  %new = train.update "sgd" %old, %dw, %clip, %lr : (tensor<4xf32, #dist.sharding<@mesh, [{data}]>>, tensor<4xf32, #dist.sharding<@mesh, [{data}]>>, tensor<f32, #dist.sharding<@mesh, []>>, tensor<f32, #dist.sharding<@mesh, []>>) -> tensor<4xf32, #dist.sharding<@mesh, [{data}]>>
+  train.set @w, %new : tensor<4xf32, #dist.sharding<@mesh, [{data}]>>
+  return
+}
+}

@@ -120,6 +120,57 @@ func.func @step(%x: tensor<3x4x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {d
 
 // -----
 
+// With ZeRO each microbatch's gradient goes into shards along `data`. Along `replica`, which the boundary does not use, it is
+// summed once, after the last microbatch.
+dist.mesh @mesh ["replica" = 2, "data" = 2]
+train.variable @w : tensor<6x4xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
+// CHECK-LABEL: func.func private @scattered
+func.func private @scattered(%acc: tensor<6x4xf32>, %x: tensor<4x4xf32>, %y: tensor<4x6xf32>) -> tensor<6x4xf32> {
+  // CHECK: %[[DW:.*]] = train.contract {{.*}} -> tensor<6x4xf32, #R_R_partial_replica-data>
+  // CHECK-NEXT: %[[PART:.*]] = dist.reshard %[[DW]] : {{.*}} -> tensor<6x4xf32, #data_R_partial_replica>
+  // CHECK-NEXT: train.accumulate %{{.*}}, %[[PART]]
+  // CHECK-NEXT: return
+  %dw = train.contract "b o, b i -> o i" %y, %x : (tensor<4x6xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %part = dist.constrain %dw to <@mesh, [{data}, {}]> boundary : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  %sum = train.accumulate %acc, %part : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %sum : tensor<6x4xf32>
+}
+// CHECK-LABEL: func.func @step
+func.func @step(%x: tensor<3x4x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {replica, data}, {}]>},
+                %y: tensor<3x4x6xf32> {dist.seed = #dist.sharding<@mesh, [{}, {replica, data}, {}]>}, %lr: tensor<f32>, %clip: tensor<f32>) {
+  %zero = train.fill 0.0 : () -> tensor<6x4xf32>
+  // CHECK: %[[PARTIAL:.*]] = train.repeat @scattered
+  %g = train.repeat @scattered x 3 carry(%zero) each(%x, %y) shared() : (tensor<6x4xf32>, tensor<3x4x4xf32>, tensor<3x4x6xf32>) -> tensor<6x4xf32>
+  %w = train.get @w : tensor<6x4xf32>
+  // CHECK: %[[ALL:.*]] = dist.reshard %[[PARTIAL]] : (tensor<6x4xf32, #data_R_partial_replica>) -> tensor<6x4xf32, #data_R>
+  // CHECK-NEXT: train.update "sgd" %{{.*}}, %[[ALL]]
+  %new = train.update "sgd" %w, %g, %clip, %lr : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<f32>, tensor<f32>) -> tensor<6x4xf32>
+  train.set @w, %new : tensor<6x4xf32>
+  return
+}
+
+// -----
+
+// What says that an axis has copies gets them there, and so does a constraint that is no boundary.
+dist.mesh @mesh ["replica" = 2, "data" = 2]
+// CHECK-LABEL: func.func @copies
+func.func @copies(%x: tensor<4x4xf32> {dist.seed = #dist.sharding<@mesh, [{replica, data}, {}]>},
+                  %y: tensor<4x6xf32> {dist.seed = #dist.sharding<@mesh, [{replica, data}, {}]>}) -> (tensor<6x4xf32>, tensor<6x4xf32>) {
+  %dw = train.contract "b o, b i -> o i" %y, %x : (tensor<4x6xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  // CHECK: %[[A:.*]] = dist.reshard %{{.*}} : (tensor<6x4xf32, #R_R_partial_replica-data>) -> tensor<6x4xf32, #data_R>
+  %0 = dist.constrain %dw to <@mesh, [{data}, {}], replicated = {replica}> boundary : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  // CHECK: train.scale %[[A]]
+  %1 = train.scale %0 by 2.0 : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  %dw2 = train.contract "b o, b i -> o i" %y, %x : (tensor<4x6xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  // CHECK: %[[B:.*]] = dist.reshard %{{.*}} : (tensor<6x4xf32, #R_R_partial_replica-data>) -> tensor<6x4xf32, #data_R>
+  %2 = dist.constrain %dw2 to <@mesh, [{data}, {}]> : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  // CHECK: train.scale %[[B]]
+  %3 = train.scale %2 by 2.0 : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %1, %3 : tensor<6x4xf32>, tensor<6x4xf32>
+}
+
+// -----
+
 // Layers: slices drop the first dimension, stacks add it, neither is cut.
 dist.mesh @mesh ["data" = 2]
 // CHECK-LABEL: func.func private @layer

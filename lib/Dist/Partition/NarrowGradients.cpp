@@ -35,10 +35,9 @@ public:
       return from(callee.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
     }
     auto reshard = dyn_cast<ReshardOp>(op);
-    if (reshard && isSum(reshard)) {
+    // Sums along other axes may be behind it, such as those of each microbatch.
+    if (reshard && isSum(reshard))
       reshard->setAttr(wireAttr, wire);
-      return;
-    }
     // What a sum over tokens is of is no gradient of a parameter any more.
     bool keepsShape = op->getNumOperands() == 1 && isa<train::KernelOpInterface>(op) && !isa<train::SumOpInterface>(op);
     if (reshard || keepsShape || isa<train::ReshapeOp, train::AddOp, train::AccumulateOp>(op))

@@ -51,9 +51,15 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<ShardedOp> ops, co
   };
   for (const ShardedOp &op : ops)
     llvm::for_each(op.op->getResults(), optimistic);
-  for (const ValueBinding &h : structure.bindings)
-    if (h.to && !h.to.getDefiningOp<ConstrainOp>())
-      optimistic(h.to);
+  for (const ValueBinding &h : structure.bindings) {
+    auto constrain = h.to ? h.to.getDefiningOp<ConstrainOp>() : ConstrainOp();
+    if (!h.to || (constrain && !constrain.getBoundary()))
+      continue;
+    optimistic(h.to);
+    State &s = states[h.to];
+    if (constrain)
+      s.possible = s.flows = s.possible & ~maskOf(constrain.getSharding().replicatedOn(mesh));
+  }
 
   // What reductions reach if nothing stops them.
   for (bool changed = true; changed;) {
@@ -228,8 +234,8 @@ bool PartialFlow::mergePossible() {
     for (OpOperand &use : value.getUses())
       uses &= accepts(use);
     // An argument takes nothing partial that it would have to complete in every
-    // iteration.
-    if (isa<BlockArgument>(value))
+    // iteration, and a constraint nothing that is completed right behind it.
+    if (isa<BlockArgument>(value) || value.getDefiningOp<ConstrainOp>())
       limit(s.possible, uses);
     if (Value twin = carriedTwin.lookup(value))
       limit(s.possible, state(twin).possible);
@@ -290,8 +296,7 @@ bool PartialFlow::spreadPartial() {
   }
   for (const ValueBinding &h : structure.bindings)
     if (h.to) {
-      if (!h.to.getDefiningOp<ConstrainOp>())
-        add(h.to, carriedIn(*h.use) & state(h.to).possible);
+      add(h.to, carriedIn(*h.use) & state(h.to).possible);
       takenBy[h.use] = state(h.to).partial;
       add(h.use->get(), state(h.to).partial);
     }

@@ -5,7 +5,9 @@
 // Once each op's factor axes are chosen, a sharded reduction makes partial results.
 // A partial value may pass through ops that are linear in it, through loops and out
 // of functions, and is completed once, as late as all of its uses allow: so gradients
-// are summed over devices after the last microbatch.
+// are summed over devices after the last microbatch. Constraints with `boundary` let
+// sums along axes pass that they do not use: what ZeRO has scattered over `data` in each
+// microbatch is summed over `replica` once.
 //
 // A value passes through an op only if completing the op's results instead moves no
 // more bytes: the results are no larger, or an accumulator adds them over several
