@@ -106,6 +106,7 @@ static Buffer inputOf(ElementType type, int64_t count, int rank, uint32_t seed) 
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:
   case ElementType::I16:
+  case ElementType::I8:
     throw std::logic_error("such numbers are not summed between ranks");
   }
   return buffer;
@@ -152,6 +153,7 @@ static Buffer reduced(ElementType type, Reduction reduction, int64_t count,
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:
   case ElementType::I16:
+  case ElementType::I8:
     throw std::logic_error("such numbers are not summed between ranks");
   }
   return result;

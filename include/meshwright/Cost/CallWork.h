@@ -36,7 +36,7 @@ struct CallWork {
   unsigned bits = 32;          ///< of the operands' element type
   int64_t keys = 0, headSize = 0; ///< of attention: keys of a sequence, elements of a head
   int64_t rows = 0;               ///< of a matrix product's result
-  ProductSizes sizes;             ///< of a matrix product; none: not known
+  ProductSizes sizes = {};        ///< of a matrix product; none: not known
   double factorSums = 0;          ///< bytes of the factor that it also adds up, for a bias gradient
   /// Elements in f32 that a matrix product of narrower operands adds its result to.
   double accumulated = 0;

@@ -311,9 +311,9 @@ namespace {
 struct Rank {
   int number;
   std::vector<Node> nodes;
-  std::vector<size_t> left; ///< nodes that have not ended, of those that each depends on
-  std::vector<std::vector<size_t>> next;
-  std::vector<int> calls; ///< of collectives: which one of its group it is
+  std::vector<size_t> left = {}; ///< nodes that have not ended, of those that each depends on
+  std::vector<std::vector<size_t>> next = {};
+  std::vector<int> calls = {}; ///< of collectives: which one of its group it is
   size_t ended = 0;
 
   void start(const std::map<string, std::vector<int>> &groups) {
