@@ -209,6 +209,7 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t chosen, const Model &m,
   sizes.blocks = options.expertBlocks;
   sizes.buffer = options.expertBuffer;
   sizes.parts = options.expertParts;
+  sizes.redundant = options.redundantExperts;
   sizes.contextParts = options.contextParts;
   sizes.sequenceParts = options.sequenceParts;
   sizes.capacity = options.expertCapacity;
@@ -246,6 +247,18 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
         << " experts (" << names.count.name << ") into equal parts"
         << (sizes.blocks > sizes.count ? ": it has more devices; use expert=" : "; use a divisor of ")
         << sizes.count << (sizes.blocks > sizes.count ? " or fewer" : "");
+  else if (sizes.redundant % sizes.blocks || sizes.redundant > sizes.count * (sizes.blocks - 1))
+    config.error(names.count.name)
+        << "--redundant-experts " << sizes.redundant << ": each of the " << sizes.blocks
+        << " devices along mesh axis `expert` has equally many slots for copies, at most one for each expert of the others; "
+        << "use a multiple of " << sizes.blocks << ", at most " << sizes.count * (sizes.blocks - 1);
+  else if (sizes.redundant && sizes.identities)
+    config.error(names.count.name)
+        << "--redundant-experts does not go with experts that give what they read, whose tokens go to no device; leave it out";
+  else if (sizes.redundant && sizes.capacity)
+    config.error(names.count.name)
+        << "--redundant-experts does not go with --expert-capacity: an expert and its copies would count the tokens that they "
+        << "take apart, and other tokens would be dropped; leave one of them out";
   std::string kind = namesOf(options.auxLoss)[size_t(options.auxLoss)].str();
   bool asked = options.auxLoss != AuxLoss::config && options.auxLoss != AuxLoss::none;
   const char *counting = sizes.balance != 0    ? "the load-balancing loss of routers"
@@ -291,6 +304,8 @@ static void checkFlags(Config &config, const Model &m, const ModelOptions &optio
   if (options.expertCapacity && !sparse)
     config.error("") << "--expert-capacity is of experts, but no layer of this model has some; leave "
                      << "it out";
+  if (options.redundantExperts && !sparse)
+    config.error("") << "--redundant-experts is of experts, but no layer of this model has some; leave it out";
   if (options.zLoss && !sparse)
     config.error("") << "--z-loss is of routers, but no layer of this model has experts; leave it out";
   if (options.routerBiasRate && (!sparse || m.family.experts.choiceBias.empty())) {

@@ -71,6 +71,19 @@ struct ExpertBuilder {
     double filled;  ///< of all blocks, by the rows of a sequence, at most
     int64_t piece;  ///< tokens of a sequence that have slots of their own; 0: all
   };
+  /// Copies of experts: whose matrices each slot has, i32 [slots], and 1 where it takes the expert's tokens with a
+  /// residue, else 0, [residues, slots].
+  struct Copies {
+    Value experts, takes;
+  };
+  Copies copies();
+  /// What x, [b, s, experts], has of each expert, in that of the copy where the token goes to one: [b, s, experts and
+  /// copies], by block.
+  Value place(Value x, const Copies &copies);
+  /// The matrices of each block's experts, then those of its copies.
+  Value withCopies(Value matrices, const Copies &copies);
+  /// `own` and `copies` of all blocks along dimension `dim`, block by block.
+  Value byBlock(Value own, Value copies, int64_t dim);
   /// The sum of the experts' results for each token of h, with the weight of each choice.
   Value products(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices);
   /// That of the rows of round `number`, 0 if it is null.
@@ -265,6 +278,44 @@ void ExpertBuilder::balance(Value scores, Value mask) {
   g.addToSum(0, g.scale(make<ReduceOp>(ReduceKind::Sum, g.mul(scores, choices), all), e.balanceShare));
 }
 
+ExpertBuilder::Copies ExpertBuilder::copies() {
+  Value table = g.expertPlacement();
+  int64_t residues = e.residues(s), slots = e.redundant;
+  Value experts = g.reshape(g.slice(table, 0, residues, 1), {slots});
+  Value hot = make<OneHotOp>(type({residues, slots, e.count}), g.slice(table, 0, 0, residues));
+  return {experts, sum(hot, 2)};
+}
+
+Value ExpertBuilder::byBlock(Value own, Value copies, int64_t dim) {
+  int64_t each = e.count / e.blocks, more = e.redundant / e.blocks;
+  auto pad = [&](Value x, int64_t count, int64_t from) {
+    SmallVector<int64_t> shape(cast<RankedTensorType>(x.getType()).getShape());
+    shape[dim] = e.blocks;
+    shape.insert(shape.begin() + dim + 1, count);
+    return g.pad(g.reshape(x, shape), dim + 1, from, each + more);
+  };
+  Value all = g.add(pad(own, each, 0), pad(copies, more, each));
+  SmallVector<int64_t> shape(cast<RankedTensorType>(own.getType()).getShape());
+  shape[dim] = e.count + e.redundant;
+  return g.reshape(all, shape);
+}
+
+Value ExpertBuilder::place(Value x, const Copies &copies) {
+  int64_t residues = e.residues(s), slots = e.redundant;
+  Value hot = make<OneHotOp>(type({slots, e.count}), copies.experts);
+  Value ofCopies = g.reshape(g.linear(x, hot), {b, s / residues, residues, slots});
+  ofCopies = g.mul(ofCopies, repeat(copies.takes, {b, s / residues, residues, slots}, {0, 1}));
+  ofCopies = g.reshape(ofCopies, {b, s, slots});
+  Value gone = make<ContractOp>(g.builder.getStringAttr("b s c, c e -> b s e"), ofCopies, hot, Value());
+  return byBlock(g.add(x, g.scale(gone, -1)), ofCopies, 2);
+}
+
+Value ExpertBuilder::withCopies(Value matrices, const Copies &copies) {
+  Value hot = make<OneHotOp>(type({e.redundant, e.count}), copies.experts);
+  Value ofCopies = make<ContractOp>(g.builder.getStringAttr("e o i, c e -> c o i"), matrices, hot, Value());
+  return byBlock(matrices, ofCopies, 0);
+}
+
 /// ceil(multiple * amount / parts), but `most` if that is less. It is exact for the decimal that somebody
 /// has written, the shortest that is this binary number.
 static int64_t shareOf(double multiple, int64_t amount, int64_t parts, int64_t most) {
@@ -322,15 +373,19 @@ Value ExpertBuilder::build(Value h, Value routed) {
     capacity = shareOf(*e.capacity, k * s, e.all(), s);
   if (capacity == s)
     capacity = 0;
-  int64_t slots = mostRowsOfBlock(s, k, e.count / x, capacity);
+  int64_t all = e.count + e.redundant, slots = mostRowsOfBlock(s, k, all / x, capacity);
   // What a capacity drops depends on the whole sequence.
   bool apart = e.contextParts > 1 && s % e.sequenceParts == 0 && !capacity;
   int64_t pieces = apart ? e.contextParts : 1, piece = apart ? s / pieces : 0;
+  std::optional<Copies> copies;
+  if (e.redundant)
+    copies = this->copies();
   // What experts give that have no matrices is no row.
-  auto route = make<RouteOp>(e.identities ? g.slice(mask, 2, 0, e.count) : mask, k, x, slots, capacity, piece);
-  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots, double(k * s), piece};
+  Value chosen = e.identities ? g.slice(mask, 2, 0, e.count) : mask;
+  auto route = make<RouteOp>(copies ? place(chosen, *copies) : chosen, k, x, slots, capacity, piece);
+  Rows rows{route.getRows(), route.getChoices(), route.getExperts(), slots, double(k * s), piece};
   if (capacity)
-    all.filled = std::min(all.filled, double(capacity * e.count));
+    rows.filled = std::min(rows.filled, double(capacity * e.count));
   // The weight of each choice.
   Value weightsOf = e.jitter ? mix(logits) : weights(probabilities, mask);
   if (!names.expertScale.empty()) {
@@ -343,8 +398,10 @@ Value ExpertBuilder::build(Value h, Value routed) {
     ofIdentities = repeat(sum(g.slice(weightsOf, 2, e.count, e.identities), 2), {b, s, m.hidden}, 2);
     weightsOf = g.slice(weightsOf, 2, 0, e.count);
   }
-  Value spread = repeat(weightsOf, {k, b, s, e.count}, 0);
-  Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
+  if (copies)
+    weightsOf = place(weightsOf, *copies);
+  Value spread = repeat(weightsOf, {k, b, s, all}, 0);
+  Value hot = make<OneHotOp>(type({k, b, s, all}), route.getChosen());
   Value ofChoice = g.reshape(sum(g.mul(spread, hot), 3), {k, b, s, 1});
   full.end();
 
@@ -353,6 +410,10 @@ Value ExpertBuilder::build(Value h, Value routed) {
                  std::optional<int64_t> part) {
     g.part(withoutExpert(name));
     auto [weight, bias] = matrices(name, in, out, std, part);
+    if (copies) {
+      weight = withCopies(weight, *copies);
+      bias = bias ? withCopies(bias, *copies) : Value();
+    }
     experts.push_back({withoutExpert(name), weight, bias});
   };
   if (m.gated)
@@ -367,10 +428,10 @@ Value ExpertBuilder::build(Value h, Value routed) {
   };
   bool several = x > 1 && slotsOfRound < double(slots) &&
                  e.parts * slotsOfPart(int64_t(slotsOfRound)) < slots;
-  Value result = several ? rounds(h, ofChoice, all, experts, slotsOfPart(int64_t(slotsOfRound)))
+  Value result = several ? rounds(h, ofChoice, rows, experts, slotsOfPart(int64_t(slotsOfRound)))
                  : x > 1 && e.parts > 1
-                     ? ofRound({}, h, ofChoice, all, experts, slotsOfPart(slots))
-                     : products(h, ofChoice, all, experts);
+                     ? ofRound({}, h, ofChoice, rows, experts, slotsOfPart(slots))
+                     : products(h, ofChoice, rows, experts);
   if (ofIdentities)
     result = g.add(result, g.mul(h, ofIdentities));
   if (e.residual)

@@ -6,6 +6,7 @@
 #include "Graph.h"
 #include "Train/Redistribution.h"
 #include "meshwright/runtime/DecoderVariables.h"
+#include "meshwright/runtime/ExpertPlacement.h"
 
 #include <cmath>
 
@@ -233,8 +234,14 @@ Value LayerGraph::shared(Value outer, StringRef name) {
 
 Value LayerGraph::each(Value stack, StringRef name) {
   stacks.push_back(stack);
-  auto shape = cast<RankedTensorType>(stack.getType()).getShape().drop_front();
-  return insertArgument(function, floats(builder.getContext(), shape), sharedOuter.size(), name);
+  auto type = cast<RankedTensorType>(stack.getType());
+  return insertArgument(function, RankedTensorType::get(type.getShape().drop_front(), type.getElementType()),
+                        sharedOuter.size(), name);
+}
+
+Value LayerGraph::expertPlacement() {
+  Value ofRun = model->slice(model->input(expertPlacementInput), 0, run.first, run.count);
+  return each(ofRun, expertPlacementInput);
 }
 
 Value LayerGraph::state(StringRef name, ArrayRef<int64_t> shape) {
@@ -392,6 +399,12 @@ ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, 
     ids = input("sequence_ids");
     key = input("key");
   }
+}
+
+void ModelGraph::addInput(StringRef name, Type type) {
+  unsigned index = function.getNumArguments();
+  auto attrs = builder.getDictionaryAttr(builder.getNamedAttr(train::inputAttr, builder.getStringAttr(name)));
+  (void)function.insertArgument(index, type, attrs, NameLoc::get(builder.getStringAttr(name)));
 }
 
 Value ModelGraph::input(StringRef name) {

@@ -154,6 +154,8 @@ public:
   Value shared(Value outer, StringRef name);
   /// The layer's slice of a value that has one for each layer of the run in its first dimension.
   Value each(Value stack, StringRef name);
+  /// The layer's part of the input that says where copies of experts are, [residues + 1, copies].
+  Value expertPlacement();
   /// What the layer has kept of the tokens read so far, in a program that reads a few at a time; zeros at the begin.
   Value state(StringRef name, ArrayRef<int64_t> shape);
   /// What it keeps for those that follow, in place of the last `state` without one.
@@ -210,6 +212,8 @@ public:
   /// their tensors with `layerTensor`, with `{layer}` in it, and their functions' with `function`.
   void beginStack(StringRef prefix, StringRef layerTensor, StringRef function = "layer");
 
+  /// Gives @loss one more input.
+  void addInput(StringRef name, mlir::Type type);
   /// The value of a new variable.
   Value weight(const Weight &weight);
   /// Rows of sines, then cosines, of positions (Vaswani et al. 2017), which are not trained.

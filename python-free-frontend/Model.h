@@ -87,6 +87,7 @@ struct ExpertSizes {
   std::optional<double> capacity = {}; ///< tokens that an expert takes, as a multiple of its share
   double buffer = 1;  ///< rows that a round sends to a block, as a multiple of the balanced share
   int64_t parts = 1;  ///< in which the rows of a round are sent and computed with
+  int64_t redundant = 0; ///< slots for copies of experts, as many in each block
   bool normalized = true;
   double leastSum = 0; ///< of what scores are divided by for that; 0: any
   double factor = 1; ///< of the weights
@@ -106,6 +107,13 @@ struct ExpertSizes {
   double zLoss = 0;        ///< how much of the mean of a layer's squared log-sum-exps is in the loss
   double biasRate = 0;     ///< by which a step changes the bias of choices; 0: it is a constant
   int64_t contextParts = 1, sequenceParts = 1; ///< of a sequence, as in ModelOptions
+  /// By whose position modulo so many tokens go to an expert or to a copy of it.
+  int64_t residues(int64_t sequence) const {
+    int64_t residues = 16, part = sequence / sequenceParts;
+    while (sequence % sequenceParts ? residues > 1 : part % residues != 0)
+      --residues;
+    return residues;
+  }
 };
 
 /// What values in a layer are multiplied by.

@@ -132,6 +132,9 @@ llvm::Error plotLosses(const LossPlot &plot, llvm::raw_ostream &os);
 /// How evenly the tokens that a `--metrics` file counts choose experts, as a table, and to `svg` as
 /// a picture if it names a file.
 llvm::Error plotExperts(llvm::StringRef file, llvm::StringRef svg, llvm::raw_ostream &os);
+/// Says of the last loads of experts in `metrics` how many rows the busiest device of `plan` computes, without copies of experts and
+/// with them.
+llvm::Error printPlacement(const plan::Plan &plan, llvm::StringRef metrics, llvm::raw_ostream &os);
 
 } // namespace meshwright
 

@@ -8,6 +8,7 @@
 
 #include "common/launch/Options.h"
 #include "meshwright/runtime/Averages.h"
+#include "meshwright/runtime/ExpertPlacement.h"
 #include "meshwright/runtime/Normal.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -215,6 +216,20 @@ static bool hasInput(FunctionOpInterface function, StringRef name) {
   return false;
 }
 
+/// Copies of two experts of each layer, those with the first numbers, in the last slots, which take the tokens at every other
+/// position: no losses depend on where copies are, so any that take some tokens will do. `type`: [layers, residues + 1, slots].
+static Tensor somePlacement(RankedTensorType type) {
+  Tensor table(type);
+  int64_t layers = type.getDimSize(0), residues = type.getDimSize(1) - 1, slots = type.getDimSize(2);
+  int64_t *out = table.writeIntegers();
+  std::fill_n(out, table.size(), int64_t(-1));
+  for (int64_t layer = 0; layer < layers; ++layer)
+    for (int64_t expert = 0; expert < std::min<int64_t>(2, slots); ++expert)
+      for (int64_t row = 1; row <= residues; row += row < residues ? std::min<int64_t>(2, residues - row) : 1)
+        out[(layer * (residues + 1) + row) * slots + slots - 1 - expert] = expert;
+  return table;
+}
+
 /// Inputs of [microbatches, rows, ...], or of one microbatch [rows, ...].
 llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i, int64_t step,
                                        int64_t microbatch) {
@@ -260,6 +275,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     value.writeIntegers()[1] = int32_t(step);
     return value;
   }
+  if (name == expertPlacementInput)
+    return somePlacement(type);
   bool isTokens = name == "tokens", isTargets = name == "targets", isIds = name == "sequence_ids";
   bool isPositions = name == "positions", isSource = name == "source", isLengths = name == "source_lengths";
   bool isReference = name == train::referenceInput;

@@ -208,6 +208,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   if (options.expertBuffer.value)
     model.expertBuffer = *options.expertBuffer.value;
   model.expertParts = options.expertParts;
+  model.redundantExperts = options.redundantExperts;
   model.layers = options.layers;
   model.width = options.width;
   model.mupBase = options.mupBase;

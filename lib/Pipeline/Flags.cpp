@@ -163,6 +163,10 @@ static std::string unlessParts(const CompileOptions &o) {
   return unlessExpertsDivided(o, o.expertParts == 1);
 }
 
+static std::string unlessCopies(const CompileOptions &o) {
+  return unlessExpertsDivided(o, o.redundantExperts == 0);
+}
+
 static std::string unlessOnlyBudget(const CompileOptions &o) {
   return o.remat.budget.text.empty() ? ""
                                      : "--remat " + optionText(o.remat) +

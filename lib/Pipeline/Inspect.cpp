@@ -23,7 +23,7 @@ namespace meshwright {
 
 static constexpr llvm::StringLiteral inspectUsage =
     "usage: meshwright inspect EXE|PLAN.json [--json | --ir PHASE | --kernels [--trace FILE] [--device "
-    "NAME] [--copy-rate BYTES --matmul-rate FLOPS]]";
+    "NAME] [--copy-rate BYTES --matmul-rate FLOPS] | --expert-loads METRICS]";
 
 /// The number behind a flag: 4.3e12.
 static Expected<double> rateOf(llvm::StringRef flag, llvm::StringRef text) {
@@ -139,7 +139,7 @@ static Error printCertificate(llvm::StringRef path, llvm::raw_ostream &os) {
 }
 
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
-  std::string file, phase, trace;
+  std::string file, phase, trace, loads;
   bool json = false, kernels = false;
   KernelTimes times;
   Ceilings &ceilings = times.ceilings;
@@ -161,7 +161,10 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
                    "  there: matrix products by tiles, where their rates are measured. With the file that an executable's\n"
                    "  --trace wrote, it adds how long each took, as the mean over all runs and ranks in it, and\n"
                    "  fails if one was more than 5% faster than its lower bound. For kernels that ptxas assembled\n"
-                   "  it also lists registers per thread and spilled bytes, by architecture.\n")
+                   "  it also lists registers per thread and spilled bytes, by architecture.\n"
+                   "  --expert-loads says how many rows the busiest device along mesh axis expert computes in each layer,\n"
+                   "  without copies of experts and with those that the executable would choose by these loads, the last\n"
+                   "  ones in a file that --metrics and --expert-tokens-every wrote.\n")
               .str());
     if (arg == "--json") {
       json = true;
@@ -182,6 +185,10 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
       if (i + 1 == args.size())
         return llvm::createStringError(arg + " needs a file; " + inspectUsage);
       trace = args[++i];
+    } else if (arg == "--expert-loads") {
+      if (i + 1 == args.size())
+        return llvm::createStringError(arg + " needs a file of metrics; " + inspectUsage);
+      loads = args[++i];
     } else if (arg == "--copy-rate" || arg == "--matmul-rate") {
       if (i + 1 == args.size())
         return llvm::createStringError(arg + " needs a number; " + inspectUsage);
@@ -205,11 +212,16 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return llvm::createStringError("--json has the kernels too; give one of --json and --kernels");
   if (!phase.empty() && (json || kernels))
     return llvm::createStringError("--ir prints IR alone; give one of --ir, --json and --kernels");
+  if (!loads.empty() && (!phase.empty() || json || kernels))
+    return llvm::createStringError("--expert-loads prints the rows of devices alone; give one of --expert-loads, --ir, --json and "
+                                   "--kernels");
   if (!phase.empty())
     return printIr(file, phase, os);
   Expected<plan::Plan> plan = planOf(file);
   if (!plan)
     return plan.takeError();
+  if (!loads.empty())
+    return printPlacement(*plan, loads, os);
   if (json)
     os << llvm::formatv("{0:2}\n", llvm::json::Value(*plan));
   else if (kernels)

@@ -61,7 +61,7 @@ static bool isOfLayout(StringRef flag) {
   return llvm::is_contained(
       {"mesh",          "zero",          "sequence-parallel", "tensor-2d",        "context-parallel", "context-balance",
        "data-sync",     "schedule",      "cuts",              "overlap",          "collective-matmul", "collective-algorithm",
-       "expert-buffer", "expert-parts",  "aux-counting-pass", "remat",            "residuals",        "loss-parts",
+       "expert-buffer", "expert-parts",  "redundant-experts", "aux-counting-pass", "remat",           "residuals",        "loss-parts",
        "memory-limit",  "offload",       "offload-buffer",    "masters",          "cluster",          "plan",
        "devices",       "output",        "recipe",            "emit",             "dump-ir",          "explain-sharding",
        "certify",       "report",        "assert",            "replay",           "target",

@@ -458,6 +458,8 @@ Error checkSupported(const CompileOptions &o) {
                              " must be at least 1 and at most 2147483647");
   if (o.expertParts < 1 || o.expertParts > 16)
     return createStringError("--expert-parts " + Twine(o.expertParts) + " must be from 1 to 16");
+  if (o.redundantExperts < 0 || o.redundantExperts > 65536)
+    return createStringError("--redundant-experts " + Twine(o.redundantExperts) + " must be from 0 to 65536");
   if (o.zero < 0 || o.zero > 3)
     return createStringError("--zero " + Twine(o.zero) + ": levels are 0, 1, 2 and 3");
   if (o.devices < 1 && o.given.count("devices"))

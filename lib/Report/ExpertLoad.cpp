@@ -7,6 +7,7 @@
 #include "Page.h"
 #include "TextTable.h"
 #include "meshwright/Report.h"
+#include "meshwright/runtime/ExpertPlacement.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -23,7 +24,7 @@ namespace meshwright {
 namespace {
 /// The load of a layer's experts after a step: tokens as multiples of the layer's mean.
 struct Loads {
-  double step = 0;
+  double step = 0, mean = 0; ///< the mean in tokens
   std::vector<double> experts;
 
   double least() const { return *std::min_element(experts.begin(), experts.end()); }
@@ -80,7 +81,7 @@ static Expected<Layers> readLoads(StringRef path) {
                                  Twine(known.front().experts.size()) + " before");
       for (double &count : *counts)
         count /= mean;
-      known.push_back({*step, std::move(*counts)});
+      known.push_back({*step, mean, std::move(*counts)});
     }
     return Error::success();
   });
@@ -174,6 +175,48 @@ Error plotExperts(StringRef file, StringRef svg, raw_ostream &os) {
     return layers.takeError();
   drawText(*layers, os);
   return report::writePicture(svg, [&](raw_ostream &picture) { drawSvg(*layers, picture); });
+}
+
+Error printPlacement(const plan::Plan &plan, StringRef metrics, raw_ostream &os) {
+  PlacementSizes sizes;
+  for (const plan::MeshAxis &axis : plan.mesh)
+    if (axis.name == "expert")
+      sizes.devices = axis.size;
+  if (sizes.devices == 1)
+    return createStringError("--expert-loads: the plan has no mesh axis expert, along which devices have different experts; "
+                             "compile with --mesh expert=N");
+  auto input = find_if(plan.inputs, [](const plan::Port &port) { return port.name == expertPlacementInput; });
+  bool has = input != plan.inputs.end() && input->shape.size() == 3 && input->shape[1] > 1;
+  // What a first slot on each device would be good for is known without it.
+  sizes.residues = has ? input->shape[1] - 1 : 16;
+  sizes.slots = has ? input->shape[2] : sizes.devices;
+  Expected<Layers> layers = readLoads(metrics);
+  if (!layers)
+    return layers.takeError();
+  report::TextTable table({"#layer", "#experts", "#step", "#mean", "#busiest", "#with copies"});
+  double before = 0, after = 0;
+  for (const auto &[layer, steps] : *layers) {
+    const Loads &last = steps.back();
+    size_t experts = last.experts.size();
+    if (experts % size_t(sizes.devices))
+      return createStringError("--expert-loads: '" + metrics + "' has loads of " + Twine(experts) + " experts of layer " + Twine(layer) +
+                               ", which the plan's " + Twine(sizes.devices) +
+                               " devices along axis expert do not divide; give the metrics of a run of this model");
+    ExpertPlacement placed = placeExperts(last.experts, sizes);
+    auto busiest = [&](const std::vector<double> &devices) {
+      return last.mean * *std::max_element(devices.begin(), devices.end());
+    };
+    before += busiest(placed.before);
+    after += busiest(placed.after);
+    table.row({std::to_string(layer), std::to_string(experts), formatv("{0:f0}", last.step),
+               formatv("{0:f0}", last.mean * double(experts) / double(sizes.devices)),
+               formatv("{0:f0}", busiest(placed.before)), formatv("{0:f0}", busiest(placed.after))});
+  }
+  os << "rows of the busiest of " << sizes.devices << " devices along axis expert, with " << sizes.slots << " slots for copies";
+  os << (has ? "\n" : formatv(", as --redundant-experts {0} would give it\n", sizes.slots).str());
+  table.print(os);
+  os << formatv("copies save {0:f1}% of the rows of the busiest devices\n", 100 * (1 - after / before));
+  return Error::success();
 }
 
 } // namespace meshwright

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "Train/Passes.h"
+#include "meshwright/runtime/ExpertPlacement.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -21,11 +22,11 @@ static std::optional<int64_t> batchSumOf(func::FuncOp function, unsigned argumen
   return number ? std::optional(number.getInt()) : std::nullopt;
 }
 
-/// Whether each microbatch has its own part of this input: not of a scalar.
+/// Whether each microbatch has its own part of this input: not of a scalar, nor of what is one for the step.
 static bool isPerMicrobatch(func::FuncOp function, unsigned argument) {
   auto type = cast<RankedTensorType>(function.getArgument(argument).getType());
-  return inputName(function, argument) != "key" && !batchSumOf(function, argument) &&
-         type.getRank() > 0;
+  StringRef name = inputName(function, argument);
+  return name != "key" && name != expertPlacementInput && !batchSumOf(function, argument) && type.getRank() > 0;
 }
 
 static RankedTensorType withLeading(Type type, int64_t count) {

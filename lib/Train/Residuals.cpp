@@ -9,10 +9,16 @@
 using namespace mlir;
 using namespace meshwright::train;
 
+/// A product with a matrix of ones and zeros, one in each row, copies rows of the other factor.
+static bool selectsRows(Operation *op) {
+  return isa<ContractionOpInterface>(op) &&
+         llvm::any_of(op->getOperands(), [](Value factor) { return isa_and_nonnull<OneHotOp>(factor.getDefiningOp()); });
+}
+
 /// Running the op again costs memory traffic only. An amax is one number, for which devices would
 /// communicate again.
 static bool isCheap(Operation *op) {
-  return op && !isa<AmaxOp>(op) && (isa<KernelOpInterface>(op) || isa<ReshapeOp, FoldInOp>(op));
+  return op && !isa<AmaxOp>(op) && (isa<KernelOpInterface>(op) || isa<ReshapeOp, FoldInOp>(op) || selectsRows(op));
 }
 
 static int64_t bytes(Value value) {

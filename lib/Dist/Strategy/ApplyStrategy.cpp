@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Seeds.h"
+#include "meshwright/runtime/ExpertPlacement.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -166,6 +167,13 @@ static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefA
   StringRef input = train::inputName(function, i);
   if (input.empty() || function.getArgAttr(i, DistDialect::seedAttr))
     return success();
+  if (input == expertPlacementInput) {
+    // Each rank is given the whole table.
+    auto whole = Sharding::replicated(cast<RankedTensorType>(function.getArgument(i).getType()).getRank());
+    function.setArgAttr(i, DistDialect::seedAttr, ShardingAttr::from(meshName, mesh, whole));
+    function.setArgAttr(i, DistDialect::reasonAttr, StringAttr::get(function.getContext(), "expert parallel"));
+    return success();
+  }
   bool ids = train::isBySequence(input);
   if (!ids && !train::isByToken(input))
     return success();

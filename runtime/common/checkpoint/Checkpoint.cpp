@@ -162,6 +162,25 @@ public:
     return RateWeights{inner.atLeast0("largest"), inner.atLeast0("sum")};
   }
 
+  std::map<int64_t, std::vector<double>> expertLoads() const {
+    std::map<int64_t, std::vector<double>> loads;
+    if (!json.contains("expert_loads"))
+      return loads;
+    const Json &layers = json["expert_loads"];
+    if (!layers.is_object())
+      refuse("expert_loads", layers, "an object");
+    for (const auto &[key, counts] : layers.items()) {
+      bool fits = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
+                  counts.is_array() && !counts.empty();
+      for (const Json &count : counts)
+        fits &= count.is_number() && count.get<double>() >= 0;
+      if (!fits)
+        refuse("expert_loads", layers, "lists of counts by layer");
+      loads[std::stoll(key)] = counts.get<std::vector<double>>();
+    }
+    return loads;
+  }
+
 private:
   double atLeast0(const char *key) const {
     const Json &value = at(json, key);
@@ -204,6 +223,7 @@ TrainingState meshwright::readState(const std::string &directory) {
   state.batch = json.whole("batch", 1, largest);
   state.lossScale = json.lossScale();
   state.rates = json.rates();
+  state.expertLoads = json.expertLoads();
   if (json.has("skipped"))
     state.skipped = json.whole("skipped", 0, largest);
   state.fileTokens = json.fileTokens();

@@ -53,6 +53,8 @@ struct TrainingState {
   std::map<std::string, std::string> data = {};
   std::optional<LossScale> lossScale; ///< of runs in fp16
   std::optional<RateWeights> rates;   ///< of optimizers that average parameters
+  /// By which copies of experts are placed: by layer, the tokens of each expert; none where there are no copies.
+  std::map<int64_t, std::vector<double>> expertLoads = {};
   int64_t skipped = 0; ///< steps that updated nothing because a router's logits were not finite
   /// The flags of the run that a resumed one need not be given, as text; none in checkpoints of
   /// earlier versions.

@@ -145,6 +145,8 @@ std::string meshwright::stateText(const Plan &plan, const TrainingState &state, 
                           {"skipped", scale->skipped}};
   if (const auto &rates = state.rates)
     json["rates"] = {{"largest", rates->largest}, {"sum", rates->sum}};
+  for (const auto &[layer, loads] : state.expertLoads)
+    json["expert_loads"][std::to_string(layer)] = loads;
   if (state.skipped)
     json["skipped"] = state.skipped;
   if (!state.fileTokens.empty())

@@ -11,6 +11,7 @@
 #include "common/launch/Device.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/ExpertTokens.h"
+#include "common/train/ExpertCopies.h"
 #include "common/plan/Plan.h"
 
 #include <algorithm>
@@ -196,6 +197,12 @@ static std::string unlessExperts(const Options &, const Plan &plan) {
              ? ""
              : "is for mixture-of-experts models, but this executable's model has no experts: "
                "leave it out";
+}
+
+static std::string unlessCopies(const Options &, const Plan &plan) {
+  return ExpertCopies::arePossible(plan) ? ""
+                                         : "is for executables with slots for copies of experts: compile with "
+                                           "--redundant-experts, or leave it out";
 }
 
 static std::string unlessAdapters(const Options &, const Plan &plan) {
@@ -566,6 +573,17 @@ static constexpr RunFlag flags[] = {
          "warn about an expert to which no token was routed for K steps; 0: never"}
         .from(0)
         .unless(unlessExperts),
+    RunFlag{"--expert-loads", "FILE", &Options::expertLoads,
+         "give popular experts copies by the loads in this file, which a run with --metrics and --expert-tokens-every has "
+         "written: those of its last step that has some; default: those of the checkpoint of --resume, or no copies"}
+        .evaluating()
+        .file(FileUse::Input)
+        .unless(unlessCopies)
+        .onRanks(AcrossRanks::SameFile),
+    RunFlag{"--place-experts-every", "K", &Options::placeExpertsEvery,
+         "after every K steps, give popular experts copies by the loads of the last one; 0: never"}
+        .from(0)
+        .unless(unlessCopies),
     RunFlag{"--eval-data", "[NAME=]FILE|DIR|GLOB", &Options::evalData,
          "evaluation (validation) data: the loss over all its tokens is computed at the end of "
          "the run; files as for --data. Named sets are evaluated separately: --eval-data wiki=a/ "

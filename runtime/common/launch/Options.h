@@ -93,6 +93,8 @@ struct Options {
   int64_t lossScaleWindow = 1000, hysteresis = 2;
   int64_t checkReplicas = 0, stragglers = 0; ///< 0: never
   int64_t expertTokensEvery = 0, idleExpertSteps = 100; ///< 0: never
+  std::string expertLoads; ///< a file of metrics
+  int64_t placeExpertsEvery = 0; ///< 0: never
   std::string cudaGraphs = "auto";
   std::string generate, tokenizer;
   Files stop;

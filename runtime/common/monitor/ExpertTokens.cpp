@@ -59,6 +59,14 @@ ExpertTokens::ExpertTokens(const Plan &plan, int64_t rank, int64_t idleSteps)
   }
 }
 
+std::map<int64_t, int64_t> ExpertTokens::expertsOf(const Plan &plan) {
+  std::map<int64_t, int64_t> experts;
+  for (const Variable &variable : plan.allVariables)
+    for (int64_t i = 0; variable.role == Variable::Tokens && i < variable.tensors(); ++i)
+      experts[layerNumber(variable, i)] = variable.shape.back();
+  return experts;
+}
+
 LayerTokens ExpertTokens::layerOf(const Variable &variable, int64_t index) {
   LayerTokens layer;
   layer.layer = layerNumber(variable, index);

@@ -13,6 +13,7 @@
 #include "common/plan/Plan.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ public:
         return true;
     return false;
   }
+
+  /// How many experts each layer of all ranks has, by its number in the model.
+  static std::map<int64_t, int64_t> expertsOf(const Plan &plan);
 
   /// Where the arena has the counts that this rank is to read.
   std::vector<ArenaRange> ranges() const;

@@ -8,6 +8,7 @@
 #include "common/monitor/Error.h"
 #include "common/plan/Sharding.h"
 #include "meshwright/runtime/Averages.h"
+#include "meshwright/runtime/ExpertPlacement.h"
 #include "meshwright/runtime/Staging.h"
 #include "meshwright/runtime/StorageName.h"
 #include "meshwright/runtime/StorageRows.h"
@@ -488,6 +489,8 @@ static void checkInputs(const Plan &plan) {
       fail("plan: \"bias_corrections\" has ", correction.name, " of \"", correction.of,
            "\", which is none of \"hyperparameters\"");
   }
+  if (auto placement = plan.inputs.find(expertPlacementInput); placement != plan.inputs.end())
+    known[expertPlacementInput] = {ElementType::I32, elementsIn(placement->second.shape)};
   for (const auto &[name, port] : plan.inputs) {
     auto entry = known.find(name);
     if (entry == known.end())

@@ -57,6 +57,7 @@ void Run::startState(const TokenData &data) {
   state.flags = std::move(kept);
   startLossScaling();
   startRateWeights();
+  startExpertCopies();
 }
 
 /// Refuses --steps with which the schedule ends at another step than in the run of the checkpoint, if steps
@@ -282,6 +283,22 @@ void Run::startRateWeights() {
     state.rates.emplace();
 }
 
+/// By the loads that are given, or else those of the checkpoint.
+void Run::startExpertCopies() {
+  if (!ExpertCopies::arePossible(plan))
+    return state.expertLoads.clear();
+  copies.emplace(plan);
+  if (!options.expertLoads.empty())
+    placeExperts(readExpertLoads(options.expertLoads), "--expert-loads " + options.expertLoads);
+  else
+    placeExperts(state.expertLoads, "--resume " + checkpoint);
+}
+
+void Run::placeExperts(ExpertLoads loads, const std::string &source) {
+  copies->place(loads, source);
+  state.expertLoads = std::move(loads);
+}
+
 void Run::loadWeights() {
   context.ssd = options.ssd;
   arena = makeArena(context);
@@ -300,6 +317,8 @@ void Run::goBackTo(const std::string &from) {
   if (state.rates)
     state.rates = saved.rates.value_or(RateWeights());
   takeLossScale(saved.lossScale);
+  if (copies)
+    placeExperts(saved.expertLoads, from);
   fillWeights(from);
   context.world->barrier(); // No rank replaces what another still reads.
 }

@@ -13,7 +13,9 @@
 #include "common/launch/Options.h"
 #include "common/plan/Arena.h"
 #include "common/train/Context.h"
+#include "common/train/ExpertCopies.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +45,8 @@ struct Run {
   void forgetVariables() const;
   /// Runs a program on the inputs that the host has written.
   void start(EntryPoint program) {
+    if (int32_t *placement = copies ? input<int32_t>(expertPlacementInput) : nullptr)
+      std::copy(copies->table().begin(), copies->table().end(), placement);
     upload(Plan::rangeOf(plan.inputs));
     context.run(program, arena->program());
   }
@@ -56,6 +60,8 @@ struct Run {
   void startState(const TokenData &data);
   /// Allocates the arena and fills its variables. Collective.
   void loadWeights();
+  /// Chooses copies of experts by `loads` from here on.
+  void placeExperts(ExpertLoads loads, const std::string &source);
   /// Takes the tensors and the step of `checkpoint`, one of this run, and keeps its place in the data. Collective.
   void goBackTo(const std::string &checkpoint);
 
@@ -69,6 +75,7 @@ struct Run {
   std::optional<BatchRamp> ramp;    ///< where steps may have fewer sequences than the program is for
   bool reportsBatch = false;        ///< whether rows of metrics have the batch: of a ramp, also once it is over
   std::optional<LossScaler> scaler; ///< in fp16
+  std::optional<ExpertCopies> copies; ///< where experts may have some
   std::unique_ptr<Arena> arena;
 
 private:
@@ -80,6 +87,7 @@ private:
   void startBatchRamp();
   void startLossScaling();
   void startRateWeights();
+  void startExpertCopies();
   void takeLossScale(std::optional<LossScale> saved);
   void fillWeights(const std::string &from);
 };

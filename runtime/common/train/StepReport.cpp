@@ -141,8 +141,9 @@ void StepReport::readExperts(StepMetrics &result) {
   // All ranks have the same norm, so all take part.
   bool asked =
       run.options.expertTokensEvery && (result.step + 1) % run.options.expertTokensEvery == 0;
+  bool places = run.options.placeExpertsEvery && (result.step + 1) % run.options.placeExpertsEvery == 0;
   failures = std::isfinite(result.gradNorm) ? 0 : failures;
-  if (!asked && std::isfinite(result.gradNorm))
+  if (!asked && !places && std::isfinite(result.gradNorm))
     return;
   std::vector<LayerTokens> layers = experts->gather(*run.context.world, addresses);
   auto failed = std::find_if(layers.begin(), layers.end(),
@@ -157,6 +158,12 @@ void StepReport::readExperts(StepMetrics &result) {
               "warning: step %ld: the logits of the router of layer %ld (%s) are not finite: "
               "the step changes nothing\n",
               long(result.step), long(failed->layer), failed->router.c_str());
+  }
+  if (places && failed == layers.end()) {
+    ExpertLoads loads;
+    for (const LayerTokens &layer : layers)
+      loads[layer.layer].assign(layer.counts.begin(), layer.counts.end());
+    run.placeExperts(std::move(loads), "--place-experts-every");
   }
   if (asked)
     result.expertTokens = std::move(layers);
