@@ -113,7 +113,8 @@ Value FunctionGraph::broadcast(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_
 }
 
 Value FunctionGraph::reshape(Value x, ArrayRef<int64_t> shape) {
-  return ReshapeOp::create(builder, location, floats(builder.getContext(), shape), x);
+  auto type = RankedTensorType::get(shape, cast<RankedTensorType>(x.getType()).getElementType());
+  return ReshapeOp::create(builder, location, type, x);
 }
 
 Value FunctionGraph::rope(Value x, Value cos, Value sin) {

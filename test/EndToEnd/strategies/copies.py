@@ -104,7 +104,7 @@ def check_refusals(config):
                                ("more.jsonl", {"step": 0, "expert_tokens": {key: [*value, 1] for key, value in loads.items()}}, "loads of 9 experts", "has 8"),
                                ("other.jsonl", {"step": 0, "expert_tokens": {"77": [1, 2]}}, "layer 77", "has 0")):
         pathlib.Path(file).write_text(json.dumps(line) + "\n")
-        refused([exe, *flags(dict(run, expert_loads=file))], file, *words)
+        refused(["meshwright", "run", "-n", 2, exe, *flags(dict(run, expert_loads=file))], file, *words)
     refused(["meshwright", "inspect", "./one", "--expert-loads", "skewed.jsonl"], "the plan has no mesh axis expert")
     refused(["meshwright", "inspect", exe, "--expert-loads", "more.jsonl"], "9 experts", "do not divide")
     refused(["meshwright", "inspect", exe, "--json", "--expert-loads", "skewed.jsonl"], "give one of")
