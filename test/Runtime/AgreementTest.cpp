@@ -83,6 +83,7 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
       {"--source", AcrossRanks::SameFile},    {"--eval-source", AcrossRanks::SameFile},
       {"--source-documents", AcrossRanks::SameFile}, {"--eval-source-documents", AcrossRanks::SameFile},
       {"--documents", AcrossRanks::SameDocuments}, {"--eval-documents", AcrossRanks::SameDocuments},
+      {"--expert-loads", AcrossRanks::SameFile},
       {"--reference-log-probs", AcrossRanks::SameFile}, {"--eval-reference-log-probs", AcrossRanks::SameFile},
       {"--log-probs", AcrossRanks::Given},    {"--buddy", AcrossRanks::Given},
       {"--ssd", AcrossRanks::Given},

@@ -163,6 +163,14 @@ def bad_compile(golden):
     for value in (0, -1, 17):
         refused(f"--expert-parts {value} must be from 1 to 16", model=sparse / "olmoe", seq=16, mesh="expert=2", expert_parts=value)
     refused("--expert-parts 2 changes nothing: there is no expert parallelism", model=sparse / "olmoe", seq=16, expert_parts=2)
+    for value, mesh in ((3, 2), (10, 2), (-1, 2), (4, 3)):
+        why = "must be from 0 to 65536" if value < 0 else "cannot divide 8 experts" if mesh == 3 else "use a multiple of 2, at most 8"
+        refused(why, model=sparse / "olmoe", seq=16, batch=12, mesh=f"expert={mesh}", redundant_experts=value)
+    refused("--redundant-experts 2 changes nothing: there is no expert parallelism", model=sparse / "olmoe", seq=16, redundant_experts=2)
+    refused("--redundant-experts does not go with --expert-capacity", model=sparse / "olmoe", seq=16, mesh="expert=2", redundant_experts=2,
+            expert_capacity=1)
+    refused("--redundant-experts does not go with experts that give what they read", model=sparse / "longcat-flash", seq=16, mesh="expert=2",
+            redundant_experts=2)
     refused("--data-sync parameter-server does not go with mesh axis 'expert'", model=sparse / "olmoe", seq=16, mesh="expert=2",
             data_sync="parameter-server")
     refused("batch 6 does not divide by 4", "along {expert}", model=sparse / "olmoe", seq=16, batch=6, mesh="expert=4")

@@ -37,6 +37,8 @@ for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "sgd decays no parame
                               ("adamw", "loss-scale-window", 3, "--precision fp16"),
                               ("adamw", "reference-log-probs", "file", "compiled with --loss dpo"),
                               ("adamw", "idle-expert-steps", 3, "mixture-of-experts models"),
+                              ("adamw", "expert-loads", "file", "compile with --redundant-experts"),
+                              ("adamw", "place-experts-every", 3, "compile with --redundant-experts"),
                               ("adamw", "check-replicas", 1, "this executable has one rank"), ("adamw", "stragglers", 1, "no two ranks of this executable do"), ("adamw", "cuda-graphs", "off", "--target cuda"), ("adamw", "buddy", "memory", "needs --save"), ("adamw", "ssd", ".", "keeps nothing there"), ("adamw", "tune", "file", "--target cuda")):
     refused([f"./{exe}", *flags(dict(RUN, **{flag: value}))], flag, why)
 refused(["./adamw", *flags(dict(RUN, metrics="m.jsonl", expert_tokens_every=1))], "expert-tokens-every", "mixture-of-experts models")

@@ -52,6 +52,7 @@ NOT_DRAWN = {
         "stragglers": "compares times; refused where no two ranks do the same work; EndToEnd/faults/stragglers.test",
         "buddy": "a folder in memory that outlives a run; EndToEnd/faults/buddy.test has it",
         "check-replicas": "refused on meshes where no two ranks hold the same; EndToEnd/faults/replicas.test has it on several",
+        "expert-loads": "metrics of another run; EndToEnd/strategies/copies.test has it",
         "log-norms": "norms of what checkpoints have, which are compared; EndToEnd/data/logs.test has it",
         "peak-flops": "a time is divided by it, which EndToEnd/data/logs.test has",
         "on-nan=stop": "what it is when it is not given",
@@ -78,6 +79,7 @@ class Drawing(dict):
         self.masks = random.Random(f"masks {seed}").choice
         self.rounds = random.Random(f"rounds {seed}").choice
         self.routers = random.Random(f"routers {seed}").choice
+        self.copies = random.Random(f"copies {seed}").choice
         self.balances = random.Random(f"balances {seed}").choice
         self.packs = random.Random(f"packs {seed}").choice
         self.stripes = random.Random(f"stripes {seed}").choice
@@ -336,6 +338,8 @@ COMPILE = {
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "expert-parts": lambda d: d.rounds([None, 1, 2, 3]) if d.sizes["expert"] > 1 else None,
+    # Each device has as many slots.
+    "redundant-experts": lambda d: d.copies([None, None, d.sizes["expert"]]) if d.sizes["expert"] > 1 else None,
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
     # Left out again where the model that is drawn has no such routers.
@@ -457,6 +461,7 @@ RUN = {
     "log-every": lambda d: d.samples([None, None, None, 1]),
     "expert-tokens-every": lambda d: d.routers([None, 0, 1, 2]),
     "idle-expert-steps": lambda d: d.routers([None, 0, 1, 2]),
+    "place-experts-every": lambda d: d.copies([None, 0, 1, 2]) if d["redundant-experts"] else None,
     "eval-data": rare("eval.bin", 3),
     "eval-every": lambda d: d.pick([None, 1, 2]) if d.run["eval-data"] else None,
     "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,

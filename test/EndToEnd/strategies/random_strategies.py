@@ -62,7 +62,7 @@ DOCUMENTED = {
 ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-8), "fp16": (5e-3, 5e-2, 2**-11)}
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "eval_bits_per_byte": 0, "aux_loss": 0}  # Which of the two a key has.
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
-DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "batch-ramp", "mlm", "mask-id", "loss", "dpo-beta", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "packed",
+DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "batch-ramp", "mlm", "mask-id", "loss", "dpo-beta", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "redundant-experts", "packed",
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "mup-base"),
            "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "precision", "fp8-recipe",
                     "grad-dtype", "moments-dtype", "residuals", "cuts"),
@@ -132,6 +132,8 @@ def random_model(d):
     set_dropout(config, 0.1 if d.chance(4) else 0.0)
     if not has_routers(config):
         d["z-loss"] = d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
+    if not has_routers(config) or "zero_expert_num" in config:
+        d["redundant-experts"] = d.run["place-experts-every"] = None
     if not has_routers(config) or config["model_type"] not in BIASED:
         d["router-bias-rate"] = None
     if not has_norms(config) and d["freeze"]:
@@ -387,7 +389,7 @@ def run_seed(seed, target):
         write_mask(f"{prefix}mask.bin", tokens)
         write_starts(f"{prefix}starts.bin", tokens, d["seq"])
     ranks = math.prod(d.sizes.values())
-    only_many = ("trace", "trace-from", "trace-steps", "dump", "dump-step", "cuda-graphs", "tune")
+    only_many = ("trace", "trace-from", "trace-steps", "dump", "dump-step", "cuda-graphs", "tune", "place-experts-every")
     run = {name: value for name, value in d.run.items() if value is not None and name not in only_many}
     for name in ("init", "resume", "ranks"):  # Their values are found here.
         run.pop(name, None)
