@@ -71,12 +71,15 @@ struct ExpertBuilder {
     double filled;  ///< of all blocks, by the rows of a sequence, at most
     int64_t piece;  ///< tokens of a sequence that have slots of their own; 0: all
   };
-  /// Copies of experts: whose matrices each slot has, i32 [slots], and 1 where it takes the expert's tokens with a
-  /// residue, else 0, [residues, slots].
+  /// Where copies of experts are: the layer's table, row by row, and 1 where a slot takes its expert's tokens with a residue,
+  /// else 0, [residues, slots].
   struct Copies {
-    Value experts, takes;
+    Value table, takes;
   };
   Copies copies();
+  /// 1 at the expert whose matrices a slot has, else 0, [slots, experts]. Each time of ops of its own, so that the slots of tokens and those of
+  /// matrices, which devices divide, are no one index.
+  Value expertsOf(const Copies &copies);
   /// What x, [b, s, experts], has of each expert, in that of the copy where the token goes to one: [b, s, experts and
   /// copies], by block.
   Value place(Value x, const Copies &copies);
@@ -279,11 +282,15 @@ void ExpertBuilder::balance(Value scores, Value mask) {
 }
 
 ExpertBuilder::Copies ExpertBuilder::copies() {
-  Value table = g.expertPlacement();
   int64_t residues = e.residues(s), slots = e.redundant;
-  Value experts = g.reshape(g.slice(table, 0, residues, 1), {slots});
-  Value hot = make<OneHotOp>(type({residues, slots, e.count}), g.slice(table, 0, 0, residues));
-  return {experts, sum(hot, 2)};
+  Value table = g.reshape(g.expertPlacement(), {(residues + 1) * slots});
+  Value taken = g.reshape(g.slice(table, 0, 0, residues * slots), {residues, slots});
+  return {table, sum(make<OneHotOp>(type({residues, slots, e.count}), taken), 2)};
+}
+
+Value ExpertBuilder::expertsOf(const Copies &copies) {
+  int64_t slots = e.redundant;
+  return make<OneHotOp>(type({slots, e.count}), g.slice(copies.table, 0, e.residues(s) * slots, slots));
 }
 
 Value ExpertBuilder::byBlock(Value own, Value copies, int64_t dim) {
@@ -302,7 +309,7 @@ Value ExpertBuilder::byBlock(Value own, Value copies, int64_t dim) {
 
 Value ExpertBuilder::place(Value x, const Copies &copies) {
   int64_t residues = e.residues(s), slots = e.redundant;
-  Value hot = make<OneHotOp>(type({slots, e.count}), copies.experts);
+  Value hot = expertsOf(copies);
   Value ofCopies = g.reshape(g.linear(x, hot), {b, s / residues, residues, slots});
   ofCopies = g.mul(ofCopies, repeat(copies.takes, {b, s / residues, residues, slots}, {0, 1}));
   ofCopies = g.reshape(ofCopies, {b, s, slots});
@@ -311,8 +318,8 @@ Value ExpertBuilder::place(Value x, const Copies &copies) {
 }
 
 Value ExpertBuilder::withCopies(Value matrices, const Copies &copies) {
-  Value hot = make<OneHotOp>(type({e.redundant, e.count}), copies.experts);
-  Value ofCopies = make<ContractOp>(g.builder.getStringAttr("e o i, c e -> c o i"), matrices, hot, Value());
+  Value ofCopies =
+      make<ContractOp>(g.builder.getStringAttr("e o i, c e -> c o i"), matrices, expertsOf(copies), Value());
   return byBlock(matrices, ofCopies, 0);
 }
 
