@@ -50,7 +50,7 @@ static Evaluation evaluatePreferences(Run &run, Batches &batches, Saving &saving
   for (int64_t first = 0; first < set.sequences; first += plan.batch) {
     saving.attempt([&] { batches.fillEvaluation(set, first); });
     saving.agree();
-    run.writeBatch(plan.batch);
+    run.writeInputs(plan.batch);
     run.start(meshwright_eval);
     run.download(Plan::rangeOf(plan.outputs));
     const float *logProbs = run.outputs("log_probs");
@@ -82,7 +82,7 @@ static Evaluation evaluateSet(Run &run, Batches &batches, Saving &saving, Batche
   for (int64_t first = 0; first < set.sequences; first += plan.batch) {
     saving.attempt([&] { batches.fillEvaluation(set, first); });
     saving.agree();
-    run.writeBatch(plan.batch);
+    run.writeInputs(plan.batch);
     run.start(meshwright_eval);
     run.download(Plan::rangeOf(plan.outputs));
     double loss = run.output("loss");

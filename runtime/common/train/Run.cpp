@@ -244,11 +244,13 @@ void Run::startBatchRamp() {
   ramp.emplace(text, plan.batch, plan.microbatches);
 }
 
-void Run::writeBatch(int64_t batch) const {
+void Run::writeInputs(int64_t batch) const {
   if (int32_t *microbatches = input<int32_t>(microbatchesInput))
     *microbatches = int32_t(batch * plan.microbatches / plan.batch);
   if (float *weight = input<float>(batchWeightInput))
     *weight = float(double(plan.batch) / double(batch));
+  if (int32_t *placement = copies ? input<int32_t>(expertPlacementInput) : nullptr)
+    std::copy(copies->table().begin(), copies->table().end(), placement);
 }
 
 void Run::startLossScaling() {

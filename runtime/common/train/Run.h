@@ -15,7 +15,6 @@
 #include "common/train/Context.h"
 #include "common/train/ExpertCopies.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,16 +44,14 @@ struct Run {
   void forgetVariables() const;
   /// Runs a program on the inputs that the host has written.
   void start(EntryPoint program) {
-    if (int32_t *placement = copies ? input<int32_t>(expertPlacementInput) : nullptr)
-      std::copy(copies->table().begin(), copies->table().end(), placement);
     upload(Plan::rangeOf(plan.inputs));
     context.run(program, arena->program());
   }
 
   /// The sequences of the step that begins after `position` of them.
   int64_t batchAt(int64_t position) const { return ramp ? ramp->batchAt(position) : plan.batch; }
-  /// Says of how many sequences the batch in the program's inputs is.
-  void writeBatch(int64_t batch) const;
+  /// Says of how many sequences the batch in the program's inputs is, and where experts have copies.
+  void writeInputs(int64_t batch) const;
 
   /// Begins the state, from --resume or anew, for training on `data`.
   void startState(const TokenData &data);

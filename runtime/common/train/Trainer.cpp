@@ -135,7 +135,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   const std::vector<float> reference = batches.reference();
   const int64_t batch = run.batchAt(run.state.position);
   fillScalars(step);
-  run.writeBatch(batch);
+  run.writeInputs(batch);
   {
     TraceScope span(context.trace.get(), "step", "step", step);
     ActivityScope activity(context.status, "computing a step");

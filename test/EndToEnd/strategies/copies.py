@@ -86,6 +86,10 @@ def try_skewed(config):
     # 8 sequences of 16 tokens have two rows each.
     lines = [line.split() for line in table.splitlines() if line.split()[0].isdigit()]
     check(lines and all(line[3:] == ["128", "256", "128"] for line in lines) and "copies save 50.0% of the rows" in table, table)
+    # A dumped step has the placement with which it was made.
+    compile(config, "replayed", mesh="expert=2", redundant_experts=2, replay=True, **size)
+    train("./replayed", 2, steps=3, init="weights.safetensors", place_experts_every=1, dump="dumped", dump_step=2, **run)
+    call(["meshwright", "replay", "dumped"])
     print(table)
     # What one slot on each device would save is said without any, too.
     check("as --redundant-experts 2 would give it" in call(["meshwright", "inspect", plain, "--expert-loads", "skewed.jsonl"]), "not for a plain plan")
