@@ -175,6 +175,8 @@ TEST_F(CheckpointTest, StateHasTheTypesAndRangesThatItMust) {
   refused("model", 3);
   refused("loss_scale", 3);
   refused("rates", 3);
+  for (const Json &loads : {Json(3), Json{{"1", 3}}, Json{{"x", {1, 2}}}, Json{{"1", {1, -2}}}, Json{{"1", Json::array()}}})
+    refused("expert_loads", loads);
   refused("files", 3);
   auto text = [&](const std::string &content, const std::vector<std::string> &parts) {
     writeFile(folder + "/state.json", content);

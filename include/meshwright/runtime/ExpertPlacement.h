@@ -67,21 +67,22 @@ inline ExpertPlacement placeExperts(const std::vector<double> &loads, const Plac
   auto moveTo = [&](size_t from, size_t to) {
     Slot *best = nullptr;
     Slot what;
-    double most = 0;
+    double moved = 0, least = device[from]; // how full the fuller of the two is then
     for (size_t e = from * own; e < (from + 1) * own; ++e) {
       auto known = std::find_if(copies[to].begin(), copies[to].end(), [&](const Slot &slot) { return slot.expert == int64_t(e); });
       auto slot = known != copies[to].end()
                       ? known
                       : std::find_if(copies[to].begin(), copies[to].end(), [](const Slot &slot) { return slot.expert < 0; });
       double each = loads[e] / double(residues);
-      if (slot == copies[to].end() || !(each > 0))
+      if (slot == copies[to].end() || left[e] == 0 || !(each > 0))
         continue;
-      int64_t count = std::llround(std::min(device[from] - mean, mean - device[to]) / each);
-      count = std::min(std::max<int64_t>(count, 1), left[e]);
-      double moved = double(count) * each;
-      if (count == 0 || device[to] + moved >= device[from] || moved <= most)
+      double wanted = std::min(device[from] - mean, mean - device[to]) / each;
+      int64_t count = std::llround(std::min(std::max(wanted, 1.0), double(left[e])));
+      double tokens = double(count) * each, fuller = std::max(device[from] - tokens, device[to] + tokens);
+      if (!(fuller < least))
         continue;
-      most = moved;
+      moved = tokens;
+      least = fuller;
       best = &*slot;
       what = {int64_t(e), count};
     }
@@ -90,8 +91,8 @@ inline ExpertPlacement placeExperts(const std::vector<double> &loads, const Plac
     best->expert = what.expert;
     best->residues += what.residues;
     left[size_t(what.expert)] -= what.residues;
-    device[from] -= most;
-    device[to] += most;
+    device[from] -= moved;
+    device[to] += moved;
     return true;
   };
   for (bool helped = true; helped;) {
