@@ -591,6 +591,7 @@ def bad_run(golden):
     before = pathlib.Path(data).read_bytes()
     read_only = ["tokenizer", "data", "loss-mask", "documents", "source", "source-documents", "init", "adapter", "resume", "eval-data", "eval-loss-mask",
                  "eval-documents", "eval-source", "eval-source-documents", "reference-log-probs", "eval-reference-log-probs",
+                 "expert-loads",
                  "log-probs",  # Of --eval-only alone: EndToEnd/golden/dpo.py has it.
                  "ssd"]  # Of executables that keep something there: ssd.py has it.
     for flag in file_flags(call(["./one", "--help"])):
