@@ -13,7 +13,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionRows.h"
-#include "meshwright/runtime/ExpertPlacement.h"
 
 #include <cmath>
 
@@ -758,9 +757,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
                m.innerDropout > 0;
   ModelGraph g(context, f.name, options, drops, f.layerPrefix,
                (m.base + f.layerPrefix + ".{layer}").str());
-  if (int64_t copies = m.experts.redundant)
-    g.addInput(expertPlacementInput, RankedTensorType::get({m.layers, m.experts.residues(g.sequence) + 1, copies},
-                                                           g.builder.getI32Type()));
+  addExpertInputs(g, m);
   Value table;
   SmallVector<Value, 3> sums = routerSums(g, m);
   LayerValues source;

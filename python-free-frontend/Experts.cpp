@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Experts.h"
+#include "meshwright/runtime/ExpertPlacement.h"
 
 #include <charconv>
 #include <cmath>
@@ -592,6 +593,12 @@ Value ExpertBuilder::combine(Value h, Value experts, Value mlp) {
 Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t rows,
                                          int64_t sequence, Value h, Value routed) {
   return ExpertBuilder{g, m, rows, sequence}.build(h, routed ? routed : h);
+}
+
+void meshwright::frontend::addExpertInputs(ModelGraph &g, const Model &m) {
+  if (int64_t slots = m.experts.redundant)
+    g.addInput(expertPlacementInput,
+               RankedTensorType::get({m.layers, m.experts.residues(g.sequence) + 1, slots}, g.builder.getI32Type()));
 }
 
 //===--- the loss -----------------------------------------------------------===//

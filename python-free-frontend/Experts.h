@@ -17,6 +17,9 @@ namespace meshwright::frontend {
 /// of squared log-sum-exps, a scalar.
 llvm::SmallVector<Value, 3> routerSums(ModelGraph &g, const Model &m);
 
+/// Gives @loss the placement of copies of experts as an input, where experts may have some.
+void addExpertInputs(ModelGraph &g, const Model &m);
+
 /// What the experts of a layer make of h, [rows, sequence, hidden]. It adds to the layer's sums and
 /// reports how many tokens chose each expert.
 /// Routers read `routed`, where that is not h.
