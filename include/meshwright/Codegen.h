@@ -76,9 +76,6 @@ struct LinkOptions {
 llvm::Error linkExecutable(llvm::ArrayRef<std::string> objects, llvm::StringRef output,
                            const LinkOptions &options);
 
-/// Writes `bytes` to `output` by way of a temporary file beside it.
-llvm::Error writeFileAtomically(llvm::StringRef bytes, llvm::StringRef output);
-
 /// The plan an executable or object carries.
 llvm::Expected<std::string> readPlan(llvm::StringRef file);
 

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "meshwright/AtomicFile.h"
 #include "meshwright/Codegen.h"
 
 #include "llvm/Support/FileSystem.h"

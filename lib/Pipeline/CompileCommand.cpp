@@ -13,6 +13,7 @@
 #include "PhaseTexts.h"
 #include "Remedies.h"
 #include "ReplayFiles.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/ExecutionTrace.h"
 #include "meshwright/Pipeline.h"

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/MeasuredTasks.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/PipelineSchedule.h"

@@ -9,7 +9,7 @@
 #include "DiagnosticCollector.h"
 #include "Numbers.h"
 #include "OutputFiles.h"
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/JudgedTraining.h"
 #include "meshwright/Pipeline.h"

@@ -10,7 +10,7 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/Communication.h"
 #include "meshwright/Cost/CallWork.h"
 #include "meshwright/LocationText.h"

@@ -10,7 +10,7 @@
 #include "Tokenizer/Core/Unicode.h"
 #include "Tokenizer/Portions.h"
 #include "Tokenizer/TrainBpe.h"
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/HelpRequested.h"
 #include "meshwright/Tokenize.h"
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CPU/Lowering.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/Codegen.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -13,6 +13,7 @@ import sys
 
 # Folders, or names of CMake targets where a folder makes several; those of one line know nothing of each other.
 LAYERS = [
+    ["lib/Support"],
     ["lib/Schedule", "lib/Tokenizer"],
     ["MeshwrightCost"],
     ["dialects/Train"],

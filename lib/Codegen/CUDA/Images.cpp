@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Images.h"
 #include "Codegen/CUDA/Lowering.h"
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

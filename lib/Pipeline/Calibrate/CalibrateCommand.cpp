@@ -7,7 +7,7 @@
 #include "Programs.h"
 #include "Rates.h"
 
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/MeasuredCalls.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/runtime/FileArguments.h"

@@ -6,7 +6,7 @@
 #include "../TomlText.h"
 #include "Converter.h"
 
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/runtime/FileArguments.h"

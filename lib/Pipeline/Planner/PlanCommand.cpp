@@ -9,6 +9,7 @@
 #include "Prepare.h"
 #include "Search.h"
 #include "Tensors.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Cost/DevicesInUse.h"
 #include "meshwright/Pipeline.h"

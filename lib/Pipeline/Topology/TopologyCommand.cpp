@@ -6,7 +6,7 @@
 #include "../TomlText.h"
 #include "Topology.h"
 
-#include "meshwright/Codegen.h"
+#include "meshwright/AtomicFile.h"
 #include "meshwright/Cost/Cluster.h"
 #include "meshwright/Cost/CostTable.h"
 #include "meshwright/InputFile.h"
