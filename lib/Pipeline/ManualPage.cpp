@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "meshwright/AtomicFile.h"
+#include "meshwright/Codegen.h"
 #include "meshwright/Options.h"
 #include "meshwright/runtime/Suggestion.h"
 #include "meshwright/runtime/Version.h"
