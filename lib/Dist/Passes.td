@@ -448,8 +448,8 @@ def DistOptimizeCollectives : PhasePass<"dist-optimize-collectives", "schedule">
     alone become one call with all tensors, a bucket (as in PyTorch's
     DistributedDataParallel, Li et al. 2020), in program order, until a call has
     `bucket-bytes`, or what a ring of n devices needs so that at most a fifth of its time is
-    latency, 4 (n - 1) times latency times bandwidth of the device's network. A tensor of less
-    than a sixty-fourth of that joins a full bucket too. Stacked tensors of layers, which move
+    latency, 4 (n - 1) times latency times bandwidth of the device's network. Tensors of up to
+    a sixty-fourth of that join a full bucket too, up to a quarter of it together. Stacked tensors of layers, which move
     layer by layer later, join no call of more than `bucket-bytes`. Memory-bound readers of the
     first results move behind the last operand; a reader that cannot move ends the bucket.
   }];

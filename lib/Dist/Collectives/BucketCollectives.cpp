@@ -77,15 +77,19 @@ bool Bucketing::isStack(Operation *op) const {
 
 bool Bucketing::isFull(ArrayRef<Operation *> bucket, Operation *op) const {
   double own = double(moved(op)), sum = 0;
+  SmallVector<double> members;
   for (Operation *member : bucket)
-    sum += double(moved(member));
+    sum += members.emplace_back(double(moved(member)));
   if (isStack(op) || llvm::any_of(bucket, [&](Operation *member) { return isStack(member); }))
     return sum + own > double(size.bytes);
   GroupAttr group = cast<CollectiveOpInterface>(op).getGroupAttr();
   double most = std::max(double(size.bytes), size.network.bytesOfLongCall(mesh.size(group.on(mesh))));
   // Weights of a norm would wait for as long as those of a product if they had a call of their own.
-  double little = most / 64;
-  return sum + own > most && sum > little && own > little;
+  double little = most / 64, joined = own;
+  for (double member : members)
+    joined += member <= little ? member : 0;
+  bool joins = own <= little && joined <= most / 4;
+  return sum + own > most && sum > little && !joins;
 }
 
 /// `op` joins a bucket at its own position, or before a reader of the other results

@@ -23,7 +23,7 @@ struct BucketSize {
 };
 
 /// Makes one call of collectives of `block` that are alike but for their tensors, in their order, as large as `size` says.
-/// Tensors of less than a sixty-fourth of that are in addition. What reads the first results and stands before the last
+/// Tensors of up to a sixty-fourth of that are in addition, up to a quarter of it together. What reads the first results and stands before the last
 /// tensor's collective waits, if it is memory-bound and so costs nothing to delay.
 void bucketCollectives(mlir::Block &block, const Mesh &mesh, const BucketSize &size);
 
