@@ -78,7 +78,7 @@ struct ExpertBuilder {
     Value table, takes;
   };
   Copies copies();
-  /// 1 at the expert whose matrices a slot has, else 0, [slots, experts]. Each time of ops of its own, so that the slots of tokens and those of
+  /// 1 at the expert whose matrices a slot has, else 0, [slots, experts]. Each call makes new ops, so that the slots of tokens and those of
   /// matrices, which devices divide, are no one index.
   Value expertsOf(const Copies &copies);
   /// What x, [b, s, experts], has of each expert, in that of the copy where the token goes to one: [b, s, experts and

@@ -87,7 +87,7 @@ struct ExpertSizes {
   std::optional<double> capacity = {}; ///< tokens that an expert takes, as a multiple of its share
   double buffer = 1;  ///< rows that a round sends to a block, as a multiple of the balanced share
   int64_t parts = 1;  ///< in which the rows of a round are sent and computed with
-  int64_t redundant = 0; ///< slots for copies of experts, as many in each block
+  int64_t redundant = 0; ///< slots for copies of experts, equally many in each block
   bool normalized = true;
   double leastSum = 0; ///< of what scores are divided by for that; 0: any
   double factor = 1; ///< of the weights

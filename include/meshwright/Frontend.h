@@ -37,7 +37,7 @@ struct ModelOptions {
   double expertBuffer = 1.25;
   /// In how many parts rows are sent there and computed with, one beside the other; at least 1.
   int64_t expertParts = 1;
-  int64_t redundantExperts = 0; ///< slots of a layer for copies of experts, as many on each device
+  int64_t redundantExperts = 0; ///< slots of a layer for copies of experts, equally many on each device
   int64_t layers = 0;            ///< replaces the configuration's number of layers; 0: it does not
   /// Replaces the configuration's hidden size, and in proportion how many heads there are and the inner
   /// sizes of MLPs; 0: it does not.

@@ -24,8 +24,9 @@ namespace meshwright {
 namespace {
 /// The load of a layer's experts after a step: tokens as multiples of the layer's mean.
 struct Loads {
-  double step = 0, mean = 0; ///< the mean in tokens
+  double step = 0;
   std::vector<double> experts;
+  std::vector<double> tokens; ///< as they were counted
 
   double least() const { return *std::min_element(experts.begin(), experts.end()); }
   double most() const { return *std::max_element(experts.begin(), experts.end()); }
@@ -45,7 +46,7 @@ static Expected<std::vector<double>> countsOf(const json::Value &value, const Tw
       auto number = count.getAsNumber();
       if (!number && count.getAsNull())
         return std::vector<double>();
-      if (!number || *number < 0)
+      if (!number || !(*number >= 0 && *number < 1e18))
         break;
       counts.push_back(*number);
     }
@@ -79,9 +80,10 @@ static Expected<Layers> readLoads(StringRef path) {
       if (!known.empty() && known.front().experts.size() != counts->size())
         return createStringError(where + " has " + Twine(counts->size()) + " experts, but " +
                                  Twine(known.front().experts.size()) + " before");
-      for (double &count : *counts)
-        count /= mean;
-      known.push_back({*step, mean, std::move(*counts)});
+      std::vector<double> multiples = *counts;
+      for (double &multiple : multiples)
+        multiple /= mean;
+      known.push_back({*step, std::move(multiples), std::move(*counts)});
     }
     return Error::success();
   });
@@ -194,22 +196,27 @@ Error printPlacement(const plan::Plan &plan, StringRef metrics, raw_ostream &os)
   if (!layers)
     return layers.takeError();
   report::TextTable table({"#layer", "#experts", "#step", "#mean", "#busiest", "#with copies"});
-  double before = 0, after = 0;
+  double before = 0, after = 0, lastStep = 0;
+  for (const auto &[layer, steps] : *layers)
+    lastStep = std::max(lastStep, steps.back().step);
   for (const auto &[layer, steps] : *layers) {
     const Loads &last = steps.back();
     size_t experts = last.experts.size();
+    // A layer whose router failed in that step has no loads there, so the executable gives it no copies.
+    PlacementSizes ofLayer = sizes;
+    if (last.step < lastStep)
+      ofLayer.slots = 0;
     if (experts % size_t(sizes.devices))
       return createStringError("--expert-loads: '" + metrics + "' has loads of " + Twine(experts) + " experts of layer " + Twine(layer) +
                                ", which the plan's " + Twine(sizes.devices) +
                                " devices along axis expert do not divide; give the metrics of a run of this model");
-    ExpertPlacement placed = placeExperts(last.experts, sizes);
-    auto busiest = [&](const std::vector<double> &devices) {
-      return last.mean * *std::max_element(devices.begin(), devices.end());
-    };
+    ExpertPlacement placed = placeExperts(last.tokens, ofLayer);
+    auto busiest = [](const std::vector<double> &devices) { return *std::max_element(devices.begin(), devices.end()); };
+    double all = std::accumulate(last.tokens.begin(), last.tokens.end(), 0.0);
     before += busiest(placed.before);
     after += busiest(placed.after);
     table.row({std::to_string(layer), std::to_string(experts), formatv("{0:f0}", last.step),
-               formatv("{0:f0}", last.mean * double(experts) / double(sizes.devices)),
+               formatv("{0:f0}", all / double(sizes.devices)),
                formatv("{0:f0}", busiest(placed.before)), formatv("{0:f0}", busiest(placed.after))});
   }
   os << "rows of the busiest of " << sizes.devices << " devices along axis expert, with " << sizes.slots << " slots for copies";

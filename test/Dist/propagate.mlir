@@ -151,7 +151,7 @@ func.func @step(%x: tensor<3x4x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {r
 
 // -----
 
-// What says that an axis has copies gets them there, and so does a constraint that is no boundary.
+// A boundary that says `replicated` completes sums along these axes, and so does a constraint without `boundary`.
 dist.mesh @mesh ["replica" = 2, "data" = 2]
 // CHECK-LABEL: func.func @copies
 func.func @copies(%x: tensor<4x4xf32> {dist.seed = #dist.sharding<@mesh, [{replica, data}, {}]>},

@@ -34,7 +34,7 @@ struct PlacementSizes {
   int64_t elements() const { return (residues + 1) * slots; }
 };
 
-/// Which experts of a layer have copies where, and what that is good for.
+/// Which experts of a layer have copies on which devices, and what each device computes then.
 struct ExpertPlacement {
   std::vector<int32_t> table;
   std::vector<double> before, after; ///< the tokens of each device, without copies and with them
@@ -46,7 +46,7 @@ inline std::vector<int32_t> withoutCopies(const PlacementSizes &sizes) {
 }
 
 /// The placement for experts with these `loads`, their tokens. From the device with most tokens a part of an expert's goes to
-/// the one with fewest that has a free slot, as many as neither passes the mean by much, until that helps no more.
+/// the one with fewest that has a free slot, about as many as bring one of the two to the mean, until that helps no more.
 /// (Experts are replicated by load, and packed onto devices by load, in the load balancer of DeepSeek-V3, too.)
 inline ExpertPlacement placeExperts(const std::vector<double> &loads, const PlacementSizes &sizes) {
   const size_t devices = size_t(sizes.devices), own = loads.size() / devices, slots = size_t(sizes.slots) / devices;

@@ -280,8 +280,8 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
     auto ofLayers = [&](const char *collective, double bytes, const cost::GroupLayout &group) {
       if (group.members < 2)
         return 0.0;
-      // Buckets are at most this large (`dist-optimize-collectives`).
-      double bucket = std::max(25e6, problem.cluster.devices.front().device.network.bytesOfLongCall(group.members));
+      // As large as `dist-optimize-collectives` makes buckets.
+      double bucket = std::max(double(25 << 20), problem.cluster.devices.front().device.network.bytesOfLongCall(group.members));
       double calls = layers * std::ceil(bytes / layers / bucket);
       return calls > 0 ? calls * problem.cluster.collectiveSeconds(collective, bytes / calls, group) : 0;
     };
@@ -300,7 +300,7 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
   forward.grouped = backward.grouped = 0;
   double hiding = computing * (secondsOf(layout, forward, true) + secondsOf(layout, backward, false)) /
                   (secondsOf(layout, model.forward, true) + secondsOf(layout, model.backward, false));
-  // Those of tensor parallelism, which layers wait for, wait behind them.
+  // A layer waits for the collectives of tensor parallelism, which queue behind these.
   if (layout.tensor > 1)
     hiding /= 2;
   double exposed = 0;

@@ -145,15 +145,17 @@ llvm::Error planner::nothingFits(const Problem &problem, const Found &found, uns
   const Candidate &smallest = found.others.front();
   double capacity = problem.capacity();
   std::string changes = changesFor(problem, smallest, threads);
-  std::string none = formatv("no layout of {0} fits", devices);
-  if (!found.complete)
-    none = formatv("the search ended with {0} of {1} layouts of {2} compiled (raise {3}), of which none fits", found.compiled,
-                   found.layouts, devices, found.isOutOfTime ? "--seconds" : "--layouts");
+  std::string none = formatv("no layout of {0} fits", devices), others;
+  if (!found.complete) {
+    none = formatv("the search ended with {0} of {1} layouts of {2} compiled, of which none fits", found.compiled, found.layouts, devices);
+    others = formatv("; 'meshwright plan' with more {0} tries others", found.isOutOfTime ? "--seconds" : "--layouts");
+  }
   return llvm::createStringError(
       none +
       formatv(" into the {0:N0} bytes of a device: the smallest, {1}, needs {2:N0} bytes, {3:N0} too many",
               int64_t(capacity), smallest.layout.str(), smallest.bytes, int64_t(double(smallest.bytes) - capacity))
           .str() +
+      others +
       (changes.empty() ? "; no single change makes it smaller"
                        : "; single changes to it, each compiled:" + changes));
 }

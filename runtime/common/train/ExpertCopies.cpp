@@ -33,10 +33,15 @@ ExpertLoads meshwright::readExpertLoads(const std::string &path) {
     ExpertLoads ofStep;
     for (const auto &[key, counts] : json["expert_tokens"].items()) {
       std::optional<int64_t> layer = layerOf(key);
-      bool areCounts = counts.is_array() && !counts.empty();
-      for (const Json &count : counts)
-        areCounts &= count.is_number() && count.get<double>() >= 0;
-      if (layer && areCounts) // A router that failed has counts that are null.
+      bool areCounts = layer && counts.is_array() && !counts.empty(), failed = false;
+      for (const Json &count : counts) {
+        failed |= count.is_null(); // as those of a router that failed are
+        areCounts &= count.is_null() || (count.is_number() && count.get<double>() >= 0 && count.get<double>() < 1e18);
+      }
+      if (!areCounts)
+        fail("--expert-loads ", path, ": expert_tokens of layer \"", key, "\" is ", counts.dump(),
+             ", no list of counts: name a file that --metrics and --expert-tokens-every wrote");
+      if (!failed)
         ofStep[*layer] = counts.get<std::vector<double>>();
     }
     if (!ofStep.empty())

@@ -106,9 +106,16 @@ def check_refusals(config):
     loads = json.loads(pathlib.Path("skewed.jsonl").read_text().splitlines()[-1])["expert_tokens"]
     for file, line, *words in (("empty.jsonl", {"step": 0, "loss": 1}, 'no line has "expert_tokens"'),
                                ("more.jsonl", {"step": 0, "expert_tokens": {key: [*value, 1] for key, value in loads.items()}}, "loads of 9 experts", "has 8"),
+                               ("bad.jsonl", {"step": 0, "expert_tokens": {key: [-1, *value[1:]] for key, value in loads.items()}}, "no list of counts"),
                                ("other.jsonl", {"step": 0, "expert_tokens": {"77": [1, 2]}}, "layer 77", "has 0")):
         pathlib.Path(file).write_text(json.dumps(line) + "\n")
         refused(["meshwright", "run", "-n", 2, exe, *flags(dict(run, expert_loads=file))], file, *words)
+    # A layer whose router failed has no copies.
+    first = min(loads)
+    lines = ({"step": 0, "expert_tokens": loads}, {"step": 1, "expert_tokens": {**loads, first: [None] * len(loads[first])}})
+    pathlib.Path("failed.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    have = {line.split()[0]: line.split()[4:] for line in call(["meshwright", "inspect", exe, "--expert-loads", "failed.jsonl"]).splitlines() if line.split()[0].isdigit()}
+    check(have[first] == ["256", "256"] and all(row == ["256", "128"] for layer, row in have.items() if layer != first), f"rows {have}")
     refused(["meshwright", "inspect", "./one", "--expert-loads", "skewed.jsonl"], "the plan has no mesh axis expert")
     refused(["meshwright", "inspect", exe, "--expert-loads", "more.jsonl"], "9 experts", "do not divide")
     refused(["meshwright", "inspect", exe, "--json", "--expert-loads", "skewed.jsonl"], "give one of")
