@@ -92,7 +92,7 @@ if __name__ == "__main__":
     for flag in ("--gradients", "--repeat", "--mpi", "--traffic", "--no-weights"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--steps", type=int)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     model = Golden(args.golden)
     fresh(args.work)
     for item in args.meshes:
