@@ -61,13 +61,14 @@ static constexpr StringRef sumName = "sum";
 
 bool certify::isSum(const Expression *expression) { return expression->name == sumName; }
 
-/// The terms of a sum, and of sums in it.
+/// The terms of a sum, and of sums in it, but for zeros.
 static void addTerms(const Expression *x, SmallVectorImpl<const Expression *> &terms) {
   bool isAdd = x->name == "train.add" && llvm::all_of(x->operands, [&](auto *operand) {
                  return operand->shape == x->shape && operand->element == x->element;
                });
   if (!isAdd && !isSum(x)) {
-    terms.push_back(x);
+    if (!isZero(x))
+      terms.push_back(x);
     return;
   }
   for (const Expression *operand : x->operands)
@@ -79,6 +80,11 @@ const Expression *Checker::sum(Location location, Operands of, Type element,
   SmallVector<const Expression *> terms;
   for (const Expression *x : of)
     addTerms(x, terms);
+  if (terms.empty())
+    return fill(location, 0, element, shape.size());
+  // One addition after the other leaves a term as it is where it meets zeros alone, and so does a sum of all at once.
+  if (terms.size() == 1 && terms[0]->element == element && ArrayRef<int64_t>(terms[0]->shape) == shape)
+    return terms[0];
   llvm::sort(terms, [](auto *a, auto *b) { return a->number < b->number; });
   return make(location, sumName, {}, terms, element, shape);
 }

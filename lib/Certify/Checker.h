@@ -57,18 +57,18 @@ inline constexpr llvm::StringLiteral accumulatedName = "accumulated";
 class Checker {
 public:
   Checker(Proof &proof, mlir::ModuleOp module, Mesh mesh)
-      : proof(proof), module(module), mesh(std::move(mesh)) {}
+      : proof(proof), module(module), mesh(std::move(mesh)), deviceAxes(this->mesh.axes.size()) {}
 
   Proof &proof;
   mlir::ModuleOp module;
   /// Of devices, and of the rounds of loops around the op.
   Mesh mesh;
+  /// How many axes of the mesh are of devices; those behind them are of rounds of loops.
+  unsigned deviceAxes;
   /// Variables' values, by name.
   llvm::MapVector<llvm::StringRef, Fact> state;
   /// How many loops are around the op.
   unsigned depth = 0;
-  /// Axes that shard variables and inputs: a guess at what else they shard.
-  std::set<unsigned> sharding;
   /// Extents with padding that variables and inputs have, and without.
   std::set<std::pair<int64_t, int64_t>> padded;
   /// The axis along which the devices of this program have one coordinate: of a pipeline stage.

@@ -387,8 +387,8 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
   for (int64_t dim = 0; dim < x.type.rank(); ++dim)
     if (x.type.isAny(dim))
       any.push_back(dim);
-  for (unsigned axis : checker.sharding)
-    if (x.type.isReplicated(axis))
+  for (unsigned axis = 0; axis < checker.deviceAxes; ++axis)
+    if (checker.mesh.axes[axis].size > 1 && axis != checker.fixed && x.type.isReplicated(axis))
       free.push_back(axis);
   // One dimension for each of the free axes, or none; then with the padding that variables have.
   Distributions types = {made[0].type};
