@@ -103,8 +103,10 @@ FailureOr<Distribution> Certifier::held(Operation *op, Checker &after, Type type
              << "not proved: dist.global is partial, for which there is no rule";
     result.root = after.without1(on.root);
     llvm::sort(result.root);
-    for (auto [axes, dim] : llvm::zip(result.dims, on.dims))
+    for (auto [axes, dim] : llvm::zip(result.dims, on.dims)) {
       axes = after.without1(dim);
+      after.sharding.insert(axes.begin(), axes.end());
+    }
     if (after.fixed && on.uses(*after.fixed))
       return emitError(op->getLoc()) << "not proved: dist.global is divided along "
                                      << after.mesh.str({*after.fixed}) << ", in a stage's program";

@@ -65,6 +65,8 @@ public:
   Mesh mesh;
   /// How many axes of the mesh are of devices; those behind them are of rounds of loops.
   unsigned deviceAxes;
+  /// Axes that shard variables and inputs: what else is sharded is guessed to be so along these first.
+  std::set<unsigned> sharding;
   /// Variables' values, by name.
   llvm::MapVector<llvm::StringRef, Fact> state;
   /// How many loops are around the op.

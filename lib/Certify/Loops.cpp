@@ -24,6 +24,8 @@ public:
 
 private:
   const Expression *make(const Expression *like, Attribute attributes, Operands operands) {
+    if (isSum(like)) // sorts its terms
+      return checker.sum(like->location, operands, like->element, like->shape);
     return checker.proof.expressions.get(like->location, like->name, attributes, operands,
                                          like->result, like->element, like->shape);
   }

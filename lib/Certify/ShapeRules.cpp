@@ -387,9 +387,10 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
   for (int64_t dim = 0; dim < x.type.rank(); ++dim)
     if (x.type.isAny(dim))
       any.push_back(dim);
-  for (unsigned axis = 0; axis < checker.deviceAxes; ++axis)
-    if (checker.mesh.axes[axis].size > 1 && axis != checker.fixed && x.type.isReplicated(axis))
-      free.push_back(axis);
+  for (bool isFirst : {true, false})
+    for (unsigned axis = 0; axis < checker.deviceAxes; ++axis)
+      if (checker.mesh.axes[axis].size > 1 && axis != checker.fixed && x.type.isReplicated(axis) && bool(checker.sharding.count(axis)) == isFirst)
+        free.push_back(axis);
   // One dimension for each of the free axes, or none; then with the padding that variables have.
   Distributions types = {made[0].type};
   auto addTo = [&](auto change) {
@@ -547,8 +548,7 @@ static std::optional<Fact> reshapeFront(train::ReshapeOp op, const Fact &x, Chec
   ArrayRef<int64_t> split = isMerged ? before : after, merged = isMerged ? after : before;
   if (split.size() != merged.size() + 1 || split.size() < 2 || split[1] == 1 ||
       merged[0] != split[0] * split[1] ||
-      split.drop_front(2) != merged.drop_front() || x.type.hasParts() ||
-      llvm::is_contained(x.type.shape, anyExtent))
+      split.drop_front(2) != merged.drop_front() || x.type.hasParts())
     return {};
   Fact made = x;
   for (ArrayRef<int64_t> old = before.take_front(isMerged ? 2 : 1); int64_t extent : old) {

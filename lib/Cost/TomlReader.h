@@ -7,15 +7,13 @@
 #define MESHWRIGHT_LIB_COST_TOMLREADER_H
 
 #include "meshwright/Cost/Device.h"
+#include "meshwright/Toml.h"
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 
 #include <optional>
 #include <vector>
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 namespace meshwright::cost {
 
 /// Reads values of tables, and keeps the first error, which names file, line and key.

@@ -6,6 +6,7 @@
 #include "meshwright/Options.h"
 #include "meshwright/InputFile.h"
 #include "meshwright/LoadPlugin.h"
+#include "meshwright/Toml.h"
 #include "meshwright/TomlKeys.h"
 #include "meshwright/runtime/Suggestion.h"
 
@@ -19,9 +20,6 @@
 #include <iomanip>
 #include <map>
 #include <sstream>
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 using namespace llvm;
 
 namespace meshwright {

@@ -6,6 +6,7 @@
 #include "Settings.h"
 
 #include "meshwright/Json.h"
+#include "meshwright/Toml.h"
 #include "meshwright/TomlKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,9 +17,6 @@
 
 #include <charconv>
 #include <sstream>
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 using namespace llvm;
 
 namespace meshwright::convert {

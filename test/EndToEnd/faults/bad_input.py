@@ -201,6 +201,9 @@ def bad_compile(golden):
     refuses(["meshwright-opt", "deep.mlir"], "deep.mlir", "more than 512 signs")
     refused("deep.toml", "line 2", "64 parts", recipe=write("deep.toml", "batch = 8\n" + "a." * deep + "a = 1\n"))
     refused("deep.toml", "line 1", "64 parts", recipe=write("deep.toml", "[" + "a." * deep + "a]\n"))
+    for end in ("[[[", "[.", "[]", "[[a"):
+        refused("end.toml", "line 2", recipe=write("end.toml", "batch = 8\n" + end))
+        refused("end.toml", "line 2", cluster=write("end.toml", "[device]\n" + end))
     refuses(["meshwright", "plot", "deep.json"], "deep.json")
     refuses(["meshwright", "schedule", "1f1b", "--stages", 2, "--microbatches", 2, "--trace", "deep.json"], "256 deep")
     write("deep.json", '{"a": ' * deep)
