@@ -196,6 +196,11 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
     return checker.refuse(op) << "puts a value that is no number of " << op.getX().getType()
                               << " into padding";
   double value = *given;
+  // One number everywhere stays so.
+  if (fillOf(facts[0].expression) == value && (value == 0 || facts[0].type.sum.empty())) {
+    results.push_back(facts[0]);
+    return success();
+  }
   if (const auto &rows = facts[0].type.rows;
       rows && rows->blockDim && dim >= *rows->blockDim && dim <= *rows->slotDim)
     return checker.refuse(op) << "masks rows of routing choices, which are in no order";
