@@ -15,7 +15,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-static constexpr IndexText nonlinear{};
 static constexpr IndexText zeroOfZero{"", "", IndexText::zero};
 static constexpr IndexText linearInFirst{"", "0"};
 static constexpr IndexText byScalar{"..., -> ...", "0"};
@@ -53,6 +52,32 @@ static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results
       return true;
     }
   return false;
+}
+
+/// The number in the padding of a dimension of the result, which is that many from the last one, if it is one.
+static std::optional<double> fillAt(const Fact &fact, int64_t fromLast) {
+  if (std::optional<double> constant = fillOf(fact.expression))
+    return constant;
+  auto found = fact.type.padding.find(fact.type.rank() - fromLast);
+  return found == fact.type.padding.end() ? std::nullopt : found->second.fill;
+}
+
+/// Padding of numbers that are known, of which `of` makes numbers that are known, too.
+static void computePadding(Facts operands, Fact &result,
+                           llvm::function_ref<double(ArrayRef<double>)> of) {
+  if (!result.type.sum.empty() || !result.type.max.empty() || result.type.hasParts())
+    return;
+  for (auto &[dim, padding] : result.type.padding) {
+    SmallVector<double> values;
+    for (const Fact &operand : operands)
+      if (std::optional<double> fill = fillAt(operand, result.type.rank() - dim))
+        values.push_back(*fill);
+    if (padding.fill || values.size() != operands.size())
+      continue;
+    auto made = valueIn(llvm::APFloat(of(values)), result.expression->element);
+    if (made && std::isfinite(*made))
+      padding = {padding.logical, made, false};
+  }
 }
 
 /// Terms of one value, or pieces of it with zeros around them, which together are more of it.
@@ -96,6 +121,7 @@ static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, 
   rule.keepsSign = true;
   if (failed(applyRule(rule, op, operands, results, checker)))
     return failure();
+  computePadding(operands, results[0], [](ArrayRef<double> x) { return x[0] + x[1]; });
   for (unsigned zero : {1, 0}) {
     const Fact &other = operands[1 - zero];
     if (!isZero(operands[zero].expression) || other.type.shape != results[0].type.shape ||
@@ -215,6 +241,7 @@ static LogicalResult multiply(train::MulOp op, Facts operands, NewFacts &results
                               Checker &checker) {
   if (failed(applyRule(IndexRule::elementwise("0 1", op), op, operands, results, checker)))
     return failure();
+  computePadding(operands, results[0], [](ArrayRef<double> x) { return x[0] * x[1]; });
   bool isSquare =
       !results[0].type.padding.empty() && areAlike(op.getOperand(0), op.getOperand(1), 4);
   for (auto &[dim, padding] : results[0].type.padding)
@@ -228,6 +255,7 @@ static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results,
   rule.keepsSign = !op.getFactor().isNegative();
   if (failed(applyRule(rule, op, operands, results, checker)))
     return failure();
+  computePadding(operands, results[0], [&](ArrayRef<double> x) { return x[0] * op.getFactor().convertToDouble(); });
   if (op.getFactor().isExactlyValue(1.0)) {
     results[0].expression = operands[0].expression;
     checker.use("1 x = x");
@@ -298,6 +326,17 @@ static LogicalResult exp(train::ExpOp op, Facts operands, NewFacts &results, Che
       op, operands, [](double x) { return std::exp(x); }, results, checker);
 }
 
+static LogicalResult tanh(train::TanhOp op, Facts operands, NewFacts &results, Checker &checker) {
+  return onFill(
+      op, operands, [](double x) { return std::tanh(x); }, results, checker);
+}
+
+static LogicalResult sigmoid(train::SigmoidOp op, Facts operands, NewFacts &results,
+                             Checker &checker) {
+  return onFill(
+      op, operands, [](double x) { return 1 / (1 + std::exp(-x)); }, results, checker);
+}
+
 static double valueAt(train::LogOp, double x) { return std::log(x); }
 static double valueAt(train::InverseRootOp op, double x) {
   return 1 / std::sqrt(x + op.getEps().convertToDouble());
@@ -332,8 +371,8 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachIndices<train::ReluGradOp, linearInFirst>(context);
   attachRule<train::ClampOp, clamp, OnPadding::known, OnParts::known>(context);
   attachIndices<train::ClampGradOp, linearInFirst>(context);
-  attachIndices<train::TanhOp, zeroOfZero>(context);
-  attachIndices<train::SigmoidOp, nonlinear>(context);
+  attachRule<train::TanhOp, ::tanh, OnPadding::known, OnParts::known>(context);
+  attachRule<train::SigmoidOp, sigmoid, OnPadding::known, OnParts::known>(context);
   attachRule<train::ExpOp, ::exp, OnPadding::known, OnParts::known>(context);
   attachRule<train::LogOp, positive<train::LogOp>, OnPadding::known, OnParts::known>(context);
   attachRule<train::InverseRootOp, positive<train::InverseRootOp>, OnPadding::known, OnParts::known>(context);

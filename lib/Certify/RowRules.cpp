@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -49,7 +50,21 @@ static constexpr IndexText crossEntropy{"... v!, ... -> , ..."};
 static constexpr IndexText crossEntropies{"... v!, ... -> ..., ..."};
 static constexpr IndexText foldIn{"w!, -> w!"};
 static constexpr IndexText softmax{"... v! -> ... v!"};
-static constexpr IndexText logSumExp{"... v! -> ..."};
+
+/// Of a row of one number n times it is that number and log n more.
+static LogicalResult logSumExp(train::LogSumExpOp op, Facts operands, NewFacts &results,
+                               Checker &checker) {
+  if (failed(applyRule(IndexRule::parse("... v! -> ...", "", op), op, operands, results, checker)))
+    return failure();
+  const Distribution &x = operands[0].type;
+  if (!x.sum.empty() || !x.max.empty() || x.hasParts() || x.padding.count(x.rank() - 1))
+    return success();
+  for (auto &[dim, padding] : results[0].type.padding)
+    if (auto before = x.padding.find(dim); before != x.padding.end() && before->second.fill)
+      padding.fill = valueIn(llvm::APFloat(*before->second.fill + std::log(x.shape.back())),
+                             results[0].expression->element);
+  return success();
+}
 
 /// The loss is one number, or one for each token. Infinitely small logits are no part of a sum of
 /// exponentials, but a target may be one of them.
@@ -205,7 +220,7 @@ void certify::attachRowRules(MLIRContext *context) {
   attachRule<train::CrossEntropyOp, lossOfTokens, OnPadding::known, OnParts::known>(context);
   attachIndices<train::FoldInOp, foldIn>(context);
   attachIndices<train::SoftmaxOp, softmax>(context);
-  attachIndices<train::LogSumExpOp, logSumExp>(context);
+  attachRule<train::LogSumExpOp, logSumExp, OnPadding::known, OnParts::known>(context);
   attachRule<train::RopeOp, rope, OnPadding::known, OnParts::known>(context);
   attachRule<train::RopeTableOp, ropeTable, OnPadding::known>(context);
   attachRule<train::AlibiSlopesOp, alibiSlopes, OnPadding::known>(context);
