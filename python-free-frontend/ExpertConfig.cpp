@@ -235,7 +235,7 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
         << names.chosenGroups.name << " = " << sizes.chosenGroups << " is more than the "
         << sizes.groups << " groups (" << names.groups.name << ")";
   else if (sizes.identities && sizes.groups > 1)
-    config.error(names.groups.name) << "experts that give what they read are in no group; use 1 group";
+    config.error(names.groups.name) << "zero-computation experts are in no group; use 1 group";
   else if (sizes.chosen > open + sizes.identities)
     config.error(names.chosen.name)
         << names.chosen.name << " = " << sizes.chosen << " is more than the " << open
@@ -254,7 +254,7 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
         << "use a multiple of " << sizes.blocks << ", at most " << sizes.count * (sizes.blocks - 1);
   else if (sizes.redundant && sizes.identities)
     config.error(names.count.name)
-        << "--redundant-experts does not go with experts that give what they read, whose tokens go to no device; leave it out";
+        << "--redundant-experts does not go with zero-computation experts, whose tokens go to no device; leave it out";
   else if (sizes.redundant && sizes.capacity)
     config.error(names.count.name)
         << "--redundant-experts does not go with --expert-capacity: an expert and its copies would count the tokens that they "

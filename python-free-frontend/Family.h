@@ -122,7 +122,7 @@ struct Experts {
   /// others. The weight of each is a softmax over the logits that are not smaller than its own by more than
   /// 2 * this share; without a name routers are others.
   Key<double> jitter = {};
-  Key<int64_t> identities = {}; ///< how many more may be chosen that give what they read
+  Key<int64_t> identities = {}; ///< how many zero-computation experts, which return their input, routers may also choose
   bool mayLack = false;     ///< a count of 0 says that no layer has some
   bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose

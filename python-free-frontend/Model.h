@@ -78,7 +78,7 @@ struct LayerKind {
 /// The experts of sparse layers: where layers differ, the most that one has.
 struct ExpertSizes {
   int64_t count = 0, chosen = 0, inner = 0, sharedInner = 0;
-  int64_t identities = 0; ///< more that may be chosen, which give what they read
+  int64_t identities = 0; ///< how many zero-computation experts, which return their input, routers may also choose
   int64_t all() const { return count + identities; }
   /// The most experts with matrices that a token may choose.
   int64_t mostRows() const { return std::min(chosen, count); }

@@ -129,7 +129,7 @@ static Family step3p5() {
   return f;
 }
 
-/// Layers have two attentions and two MLPs, and experts of which some give what they read.
+/// Layers have two attentions and two MLPs, and zero-computation experts, which return their input, among the others.
 static Family longcatFlash() {
   Family f = deepseekV3();
   f.name = "longcat_flash";
