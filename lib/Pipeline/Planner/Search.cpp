@@ -241,11 +241,11 @@ void Searcher::searchFirst() {
     first.push_back(&entry);
   }
   // Large models have few layouts that fit: one that probably does, and compiles fast, comes before all others, so
-  // that there is an answer.
+  // that there is an answer. The only one that may be compiled is the fastest.
   auto easy = llvm::find_if(first, [&](SearchEntry *entry) {
     return entry->layout.pipe == 1 && bounds.expectsRoom(entry->layout);
   });
-  if (easy != first.end())
+  if (easy != first.end() && most != 1)
     evaluate(*easy, /*promising=*/true);
   // Now and then what the fastest become by other schedules and ZeRO levels.
   llvm::ArrayRef<SearchEntry *> rest = first;
