@@ -601,7 +601,11 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
   std::optional<Fact> first, stripes = reshapeStripes(op, operands[0], checker),
                              front = reshapeFront(op, operands[0], checker);
   // Where ranks exchange stripes, the global graph may have such a reshape of something else.
-  if (stripes && llvm::all_of(op->getUsers(), llvm::IsaPred<dist::AllToAllOp>)) {
+  auto exchangesStripes = [](Operation *user) {
+    auto exchange = dyn_cast<dist::AllToAllOp>(user);
+    return exchange && exchange.getConcat() == exchange.getSplit() + 1;
+  };
+  if (stripes && !op->use_empty() && llvm::all_of(op->getUsers(), exchangesStripes)) {
     checker.proof.kernels.insert(name.str());
     results.push_back(*stripes);
     return success();

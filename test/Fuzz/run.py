@@ -106,6 +106,8 @@ def fuzz(target):
     said = call([build / f"fuzz/fuzz_{target}", f"-runs={max(runs // weight, 1)}", "-seed=1", "-max_len=16384", "-timeout=20", "-rss_limit_mb=4096",
                  "-print_final_stats=1", f"-artifact_prefix={corpus}/broke-", corpus], env=environment)
     done = re.search(r"number_of_executed_units: (\d+)", said)
+    if int(done[1]) < max(runs // weight, 1):  # An interrupted target ends like one that is done.
+        sys.exit(f"FAILED: {target} tried {done[1]} inputs of {max(runs // weight, 1)}\n{said[-2000:]}")
     covered = re.findall(r"cov: (\d+)", said)
     print(f"{target}: {done[1]} inputs, {covered[-1] if covered else 0} edges")
 
