@@ -60,7 +60,7 @@ for number, text in enumerate(sys.argv[3:]):
     compile(golden.config, "without", **plain)
     compile(golden.config, "with", **options)
     run = dict(golden.run, steps=4)
-    unread = {"sgd": ("weight_decay", "beta1", "beta2", "eps"), "lion": ("eps",)}.get(options.get("optimizer"), ())
+    unread = {"sgd": ("weight_decay", "beta1", "beta2", "eps"), "lion": ("eps",), "adafactor": ("beta1", "beta2")}.get(options.get("optimizer"), ())
     run = {key: value for key, value in run.items() if key not in unread}
     want = train("./without", ranks, save="saved-without", **run)
     have = train("./with", ranks, save="saved-with", trace="trace.json", **run, **disk)
