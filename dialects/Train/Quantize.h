@@ -25,6 +25,10 @@ struct Quantized {
 /// `x` quantized to `element` by its own amax.
 Quantized quantize(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::FloatType element);
 
+/// The state of a frozen weight in 8 bits that has the scale of each of its rows.
+inline constexpr llvm::StringLiteral scaleRole = "scale";
+inline bool isScale(VariableOp variable) { return variable.getRole() == scaleRole; }
+
 } // namespace meshwright::train
 
 #endif // MESHWRIGHT_TRAIN_QUANTIZE_H

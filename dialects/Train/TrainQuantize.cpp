@@ -102,6 +102,28 @@ SmallVector<Value> QuantizeOp::decompose(OpBuilder &b) {
   return {minimum(maximum(y, y.constant(-largest)), y.constant(largest)).v};
 }
 
+//===--- weights in 8 bits ---------------------------------------------------===//
+
+ShardingRule DequantizeRowsOp::getShardingRule() { return ruleOf(*this, einsumText()); }
+
+LogicalResult DequantizeRowsOp::verify() {
+  ArrayRef<int64_t> shape = tensor(getCodes()).getShape();
+  if (shape != tensor(getWeight()).getShape())
+    return emitOpError("changes the shape of ") << getCodes().getType() << " to " << getWeight().getType();
+  if (shape.empty() || shape.drop_back() != tensor(getScale()).getShape())
+    return emitOpError() << getScale().getType() << " is not a scale for each row of " << getCodes().getType();
+  return success();
+}
+
+SmallVector<Value> DequantizeRowsOp::decompose(OpBuilder &b) {
+  Expr codes = expr(b, getLoc(), getCodes());
+  auto words = RankedTensorType::get(tensor(codes.v).getShape(), b.getI32Type());
+  Value number = arith::ExtSIOp::create(b, getLoc(), words, codes.v);
+  auto numbers = RankedTensorType::get(words.getShape(), b.getF32Type());
+  Expr weight = codes.with(arith::SIToFPOp::create(b, getLoc(), numbers, number));
+  return {(weight * weight.with(getScale()).to(weight.v, /*rows=*/true)).v};
+}
+
 //===--- products -----------------------------------------------------------===//
 
 double ScaledContractOp::getFlops() { return contractionFlops(*this); }

@@ -143,4 +143,26 @@ def Train_DequantizeBlocksOp : Train_BlockOp<"dequantize_blocks"> {
   let assemblyFormat = "(`signed` $is_signed^)? $codes `by` $amax attr-dict `:` functional-type(operands, results)";
 }
 
+//===----------------------------------------------------------------------===//
+// Weight-only int8 (Dettmers et al. 2022, "LLM.int8()": the weights' part of its vector-wise quantization)
+//
+// A frozen weight [out, in] is codes from -127 to 127 (i8) and, for each of its rows, a scale in f32: what a code
+// stands for is code times scale. The scale is the row's largest magnitude over 127, so zeros have the code 0.
+// Codes are a parameter, and scales are the state `scale` of it. Both are made when weights are loaded
+// (meshwright/runtime/Int8Weights.h); no op makes them.
+//===----------------------------------------------------------------------===//
+
+def Train_DequantizeRowsOp : Train_TensorOp<"dequantize_rows", "... k, ... -> ... k", [ConstantOpInterface,
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "The weights that codes of 8 bits stand for";
+  let description = [{
+    w[.., k] = codes[.., k] scale[..], rounded once to the element type of the result. Rows are output channels, so
+    devices that have some rows, or a part of each row, need the scales of their rows alone. No gradient passes.
+  }];
+  let arguments = (ins Train_Codes:$codes, StaticShapeTensorOf<[F32]>:$scale);
+  let results = (outs Train_Unquantized:$weight);
+  let assemblyFormat = "$codes `by` $scale attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 #endif // MESHWRIGHT_TRAIN_QUANTIZE_OPS

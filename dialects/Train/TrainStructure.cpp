@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/Quantize.h"
 #include "Train/Sizes.h"
 
 #include "meshwright/runtime/StorageName.h"
@@ -70,7 +71,7 @@ LogicalResult train::verifySizes(ModuleOp module, Operation *program, StringRef 
   return success();
 }
 
-bool VariableOp::isOptimizerState() { return getOf() && getRole() != tokensRole; }
+bool VariableOp::isOptimizerState() { return getOf() && getRole() != tokensRole && !isScale(*this); }
 
 int64_t VariableOp::getNumbered() {
   return int64_t(getStacked()) + (getStorage() && numberMark(getStorage()->getTensor()));

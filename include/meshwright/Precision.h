@@ -1,4 +1,4 @@
-//===- Precision.h - the values of --precision and --fp8-recipe --------------===//
+//===- Precision.h - the values of --precision and of what is about it -------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -36,6 +36,13 @@ inline llvm::Error parseOption(llvm::StringRef text, TrainingPrecision &precisio
 }
 inline std::string optionText(const TrainingPrecision &precision) {
   return optionText(precision.choice);
+}
+
+/// How weights that adapters leave frozen are stored: in the type of --precision, or those of layers' products in 8 bits.
+enum class FrozenWeights { precision, int8 };
+inline Names namesOf(FrozenWeights) {
+  static constexpr llvm::StringLiteral names[] = {"precision", "int8"};
+  return names;
 }
 
 } // namespace meshwright

@@ -13,6 +13,7 @@ using namespace meshwright::certify;
 
 static constexpr IndexText scaleIndices{};
 static constexpr IndexText quantizedIndices{"..., -> ..."};
+static constexpr IndexText dequantizedIndices{"... k, ... -> ... k"};
 
 static LogicalResult amax(train::AmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::parse("... -> ", "", op);
@@ -70,6 +71,7 @@ static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker 
 void certify::attachQuantizeRules(MLIRContext *context) {
   attachIndices<train::QuantizationScaleOp, scaleIndices>(context);
   attachIndices<train::QuantizeOp, quantizedIndices>(context);
+  attachIndices<train::DequantizeRowsOp, dequantizedIndices>(context);
   attachRule<train::AmaxOp, amax, OnPadding::known>(context);
   attachRule<train::BlockAmaxOp, blockAmax>(context);
   attachRule<train::QuantizeBlocksOp, byBlock<train::QuantizeBlocksOp>>(context);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Compare.h"
+#include "Train/Quantize.h"
 
 #include "meshwright/runtime/Normal.h"
 
@@ -19,10 +20,11 @@ Tensor interp::randomTensor(RankedTensorType type, StringRef name, uint64_t seed
   std::array<uint32_t, 2> key = initialKey(seed, std::string_view(name.data(), name.size()));
   Tensor result(type);
   if (!result.isFloat()) {
-    int64_t limit = type.getElementType().isInteger(1) ? 2 : below;
+    bool areCodes = type.getElementType().isInteger(8);
+    int64_t limit = areCodes ? 255 : type.getElementType().isInteger(1) ? 2 : below, least = areCodes ? -127 : 0;
     int64_t *out = result.writeIntegers();
     for (int64_t i = 0; i < result.size(); ++i)
-      out[i] = int64_t(uint64_t(randomBits(key, 0, i)) * uint64_t(limit) >> 32);
+      out[i] = least + int64_t(uint64_t(randomBits(key, 0, i)) * uint64_t(limit) >> 32);
     return result;
   }
   double *out = result.writeFloats();
@@ -46,6 +48,8 @@ static Tensor randomVariable(Session &session, train::VariableOp variable,
   double *data = value.writeFloats();
   for (int64_t i = 0; i < value.size(); ++i) {
     double small = double(0.3f * float(data[i]));
+    if (train::isScale(variable))
+      small /= 127;
     data[i] = !variable.isParameter() ? std::fabs(small) : aroundOne ? 1 + small : small;
   }
   return value;

@@ -135,7 +135,20 @@ static LogicalResult dequantizeBlocks(train::DequantizeBlocksOp op, Operands in,
   return success();
 }
 
+//===--- weights in 8 bits ----------------------------------------------------===//
+
+static LogicalResult dequantizeRows(train::DequantizeRowsOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  double *out = result.writeFloats();
+  int64_t columns = op.getType().getShape().back();
+  for (auto [i, code] : llvm::enumerate(in[0].integers()))
+    out[i] = double(code) * in[1].floats()[int64_t(i) / columns];
+  results.push_back(result);
+  return success();
+}
+
 void interp::attachQuantizeModels(MLIRContext *context) {
+  attach<train::DequantizeRowsOp, dequantizeRows>(context);
   attach<train::BlockAmaxOp, blockAmax>(context);
   attach<train::QuantizeBlocksOp, quantizeBlocks>(context);
   attach<train::DequantizeBlocksOp, dequantizeBlocks>(context);

@@ -4,11 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Training.h"
+#include "Train/Quantize.h"
 #include "Train/Storage.h"
 
 #include "common/launch/Options.h"
 #include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/ExpertPlacement.h"
+#include "meshwright/runtime/Int8Weights.h"
 #include "meshwright/runtime/Normal.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -30,8 +32,6 @@ static llvm::Error reported(const Twine &what) {
 /// The initial value of a parameter: a function of (seed, storage name, index).
 static Tensor initialValue(train::VariableOp variable, RankedTensorType type, uint64_t seed) {
   Tensor result(type);
-  if (!result.isFloat())
-    return result; // codes of zeros
   double *out = result.writeFloats();
   auto value = float(variable.getInit().getValue().getValueAsDouble());
   if (variable.getInit().getKind() == "constant") {
@@ -55,9 +55,47 @@ static Tensor initialValue(train::VariableOp variable, RankedTensorType type, ui
   return result;
 }
 
+/// The codes of a weight, and the scales of its rows.
+static std::pair<Tensor, Tensor> quantized(const Tensor &weight, RankedTensorType codes, RankedTensorType scales) {
+  std::pair<Tensor, Tensor> result(codes, scales);
+  int64_t columns = codes.getShape().back(), *code = result.first.writeIntegers();
+  double *scale = result.second.writeFloats();
+  std::vector<float> row(columns);
+  for (int64_t r = 0; r < result.second.size(); ++r) {
+    for (int64_t i = 0; i < columns; ++i)
+      row[i] = float(weight.floats()[r * columns + i]);
+    float ofRow = scaleOfRow(row.data(), columns);
+    scale[r] = double(ofRow);
+    for (int64_t i = 0; i < columns; ++i)
+      code[r * columns + i] = codeOf(row[i], ofRow);
+  }
+  return result;
+}
+
+/// Weights of the model, or those that their codes stand for.
+static Tensor dequantized(const Tensor &codes, const Tensor &scales) {
+  Tensor result(Float32Type::get(codes.elementType().getContext()), codes.shape());
+  double *out = result.writeFloats();
+  int64_t columns = codes.shape().back();
+  for (auto [i, code] : llvm::enumerate(codes.integers()))
+    out[i] = double(code) * scales.floats()[int64_t(i) / columns];
+  return result;
+}
+
 llvm::Error Training::initialize() {
+  llvm::StringMap<train::VariableOp> scales; // by weight
+  for (train::VariableOp variable : session->variables())
+    if (train::isScale(variable))
+      scales[variable.getOfAttr().getValue()] = variable;
   for (train::VariableOp variable : session->variables()) {
+    if (train::isScale(variable))
+      continue; // Its weight fills it.
     RankedTensorType type = session->globalType(variable);
+    // Codes are made of weights in f32, and begin as zeros where they are optimizer states.
+    bool isQuantized = variable.isParameter() && type.getElementType().isInteger(8);
+    RankedTensorType codes = type;
+    if (isQuantized)
+      type = RankedTensorType::get(type.getShape(), Float32Type::get(type.getContext()));
     Tensor value(type);
     // A master starts from what its parameter does, in all digits.
     bool isMaster = variable.getRole() == "master";
@@ -84,13 +122,21 @@ llvm::Error Training::initialize() {
     } else if (weight.isParameter()) {
       value = initialValue(weight, type, uint64_t(options->seed));
     }
+    if (isQuantized) {
+      train::VariableOp scale = scales.lookup(variable.getSymName());
+      if (!scale)
+        return llvm::createStringError("@" + variable.getSymName() + " has codes of 8 bits, but no scale");
+      auto [ofWeights, ofRows] = quantized(value, codes, session->globalType(scale));
+      session->setVariable(scale, ofRows);
+      value = ofWeights;
+    }
     session->setVariable(variable, value);
   }
-  return fillRowNorms();
+  return fillRowNorms(scales);
 }
 
 /// Fills variables that begin as norms of the rows of a weight, unless they have been read.
-llvm::Error Training::fillRowNorms() {
+llvm::Error Training::fillRowNorms(const llvm::StringMap<train::VariableOp> &scales) {
   // By their place in files.
   std::map<std::tuple<std::string, int64_t, std::vector<int64_t>>, train::VariableOp> weights;
   auto placeOf = [](train::VariableOp variable, StringRef name) {
@@ -116,6 +162,8 @@ llvm::Error Training::fillRowNorms() {
     FailureOr<Tensor> rows = weight == weights.end() ? FailureOr<Tensor>(failure()) : session->getVariable(weight->second);
     if (failed(rows))
       return llvm::createStringError("@" + variable.getSymName() + " has no weight of whose rows it begins as the norms");
+    if (train::VariableOp scale = scales.lookup(weight->second.getSymName()))
+      rows = dequantized(*rows, *session->getVariable(scale));
     Tensor norms(session->globalType(variable));
     double *out = norms.writeFloats();
     int64_t columns = norms.size() ? rows->size() / norms.size() : 0;

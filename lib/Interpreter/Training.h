@@ -57,7 +57,7 @@ private:
       : session(&session), optimizer(&optimizer), options(std::move(options)) {}
 
   llvm::Error initialize();
-  llvm::Error fillRowNorms();
+  llvm::Error fillRowNorms(const llvm::StringMap<train::VariableOp> &scales);
   llvm::Expected<Gradients> gradientsOfStep(int64_t index);
   /// The sequences that the steps before `step` have read, and those of its own batch.
   int64_t positionOf(int64_t step) const;

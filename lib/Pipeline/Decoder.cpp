@@ -54,6 +54,8 @@ Expected<OwningOpRef<ModuleOp>> compileDecoder(const CompileOptions &options, in
     Adapters adapters = options.lora;
     adapters.dropout = 0;
     manager.addPass(train::createTrainAdapt({adapters}));
+    if (options.frozenWeights == FrozenWeights::int8)
+      manager.addPass(train::createTrainQuantizeWeights());
   }
   manager.addPass(train::createTrainBuildDecoder({length}));
   manager.addPass(createCanonicalizerPass());

@@ -63,6 +63,12 @@ static std::string unlessFp8(const CompileOptions &o) {
   return o.precision.isFp8() ? "" : "it scales the products of --precision fp8; leave it out";
 }
 
+static std::string unlessAdapted(const CompileOptions &o) {
+  return o.lora.rank > 0 ? ""
+                         : "it stores weights that adapters leave as they are, and without --lora all weights are trained or "
+                           "saved; give --lora, or leave it out";
+}
+
 /// IR has its precision.
 static std::string unlessMasters(const CompileOptions &o) {
   if (o.masters == MasterStorage::halves && o.optimizer->gradientOffset())

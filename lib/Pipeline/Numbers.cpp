@@ -49,6 +49,7 @@ CompileOptions sequentialOptions(const CompileOptions &options) {
   one.mupBase = options.mupBase;
   one.freeze = options.freeze;
   one.lora = options.lora;
+  one.frozenWeights = options.frozenWeights;
   one.ema = options.ema;
   one.evalEma = options.evalEma;
   one.overlap = Overlap::off;
@@ -110,9 +111,11 @@ Expected<plan::List<plan::Setting>> numbersOf(const CompileOptions &options, Mod
       numbers.push_back({name, std::to_string(*size)});
   if (options.auxScope == AuxScope::microbatch)
     numbers.push_back({"microbatches", std::to_string(options.microbatches)});
-  // Without fp8 there is no recipe, and hashes of programs that send gradients as they sum them do not say so.
+  // Without fp8 there is no recipe, and hashes of programs that send gradients as they sum them, or store weights as they
+  // compute with them, do not say so.
   auto isUnused = [&](StringRef flag) {
     return (flag == "fp8-recipe" && !options.precision.isFp8()) ||
+           (flag == "frozen-weights" && options.frozenWeights == FrozenWeights::precision) ||
            (flag == "grad-reduce-dtype" && options.gradReduceDtype == GradientWire::asSummed);
   };
   for (const Flag &flag : compileFlags())

@@ -403,6 +403,10 @@ static Error checkTarget(const CompileOptions &o) {
                              ", which has no products of 8 bits yet; --target " +
                              exec::getDefaultTarget().getName() +
                              " has, and --precision bf16 works");
+  if (o.frozenWeights == FrozenWeights::int8 && !target.getExits().empty())
+    return createStringError("--frozen-weights int8 is not supported by --target " + target.getName() +
+                             ", which has no weights of 8 bits yet; leave it out, or use --target " +
+                             exec::getDefaultTarget().getName());
   if (o.gradReduceDtype != GradientWire::asSummed && !target.getExits().empty())
     return createStringError("--grad-reduce-dtype " + optionText(o.gradReduceDtype) + " is not supported by --target " +
                              target.getName() + ", whose reductions send what they add; leave it out");
@@ -447,6 +451,9 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--grad-reduce-dtype " + optionText(o.gradReduceDtype) +
                              " does not go with --offload parameters, which keeps gradients of layers off the device; use "
                              "--offload optimizer, or leave it out");
+  if (o.frozenWeights == FrozenWeights::int8 && o.precision.isFp8())
+    return createStringError("--frozen-weights int8 does not go with --precision fp8, whose products read weights in E4M3; "
+                             "use --precision bf16, or leave it out");
   if (o.gradDtype == GradientType::bf16 && o.precision != MixedPrecision::bf16)
     return createStringError("--grad-dtype bf16 is not supported; it goes with --precision bf16 and fp8; "
                              "with " +

@@ -251,6 +251,7 @@ static Expected<std::vector<OrderedPass>> passOrder(const CompileOptions &o) {
   order.add(train::createTrainSplitLayers({chunks, o.cuts, every}), chunks > 1 || groups,
             "--mesh pipe, --remat every:K");
   order.add(train::createTrainMixedPrecision({o.precision, o.gradDtype}));
+  order.add(train::createTrainQuantizeWeights(), o.frozenWeights == FrozenWeights::int8, "--frozen-weights int8");
   order.add(train::createTrainQuantizeProducts({o.fp8Recipe}), o.precision.isFp8(),
             "--precision fp8");
   order.add(train::createTrainCountBatch());

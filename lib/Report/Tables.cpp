@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 #include "Exec/Exec.h"
+#include "Train/Quantize.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 #include "meshwright/runtime/Averages.h"
@@ -101,6 +102,8 @@ std::vector<Copies> copiesOf(const plan::Plan &plan) {
       std::string reason = "no seed shards it along " + axis.name;
       if (variable.role == train::tokensRole)
         reason = "every device counts the tokens of all";
+      else if (variable.role == train::scaleRole)
+        reason = "scales, one number for a row of a weight, are where the rows are computed with";
       else if (axis.name == "replica")
         reason = "replicas hold copies of everything";
       else if (is_contained(plan.dataAxes, axis.name))

@@ -368,7 +368,8 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
         for (Value value : op.getOperands()) {
           while (auto reshape = value.getDefiningOp<ReshapeOp>()) // a view
             value = reshape.getX();
-          preferred.insert(value);
+          if (!value.getDefiningOp<DequantizeRowsOp>()) // Weights are stored in fewer bytes, for all layers.
+            preferred.insert(value);
         }
   // How often rounds run is data, so no memory can be planned for what each of them leaves.
   Residuals residuals = repeat.getTimes() ? recomputeAll(body, needed)

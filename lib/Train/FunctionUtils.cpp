@@ -73,4 +73,22 @@ Value train::zeros(OpBuilder &builder, Location loc, Type type) {
   return FillOp::create(builder, loc, type, builder.getF64FloatAttr(0.0));
 }
 
+DenseSet<Operation *> train::routersIn(func::FuncOp layer) {
+  DenseSet<Operation *> routers;
+  DenseSet<Value> seen;
+  SmallVector<Value> decided;
+  layer.walk([&](TopKOp op) { decided.push_back(op.getX()); });
+  while (!decided.empty()) {
+    Value value = decided.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert(value).second)
+      continue;
+    if (isa<ContractionOpInterface>(op))
+      routers.insert(op);
+    else
+      llvm::append_range(decided, op->getOperands());
+  }
+  return routers;
+}
+
 } // namespace meshwright

@@ -47,6 +47,9 @@ mlir::Location nameLocation(llvm::StringRef name, mlir::Location location);
 /// A tensor of zeros.
 mlir::Value zeros(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
 
+/// Products of a layer of which routing decisions are made: routers.
+mlir::DenseSet<mlir::Operation *> routersIn(mlir::func::FuncOp layer);
+
 } // namespace meshwright::train
 
 #endif // MESHWRIGHT_LIB_TRAIN_FUNCTIONUTILS_H

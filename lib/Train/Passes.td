@@ -152,6 +152,23 @@ def TrainQuantizeProducts : PhasePass<"train-quantize-products", "step"> {
                         "how operands are scaled: tensor">];
 }
 
+def TrainQuantizeWeights : PhasePass<"train-quantize-weights", "step"> {
+  let summary = "Stores frozen weights of layers in 8 bits (weight-only int8)";
+  let description = [{
+    A frozen weight [out, in] that layers, functions that `train.repeat` calls, use in products `train.linear` becomes codes of
+    8 bits (`i8`) with a scale in f32 for each row, an output channel: its state `scale`. Layers get a slice of both, and
+    `train.dequantize_rows` makes the weight, in the type that it had, beside the op that uses it. So codes are what
+    is stored and what devices send each other, and one layer's weights at a time are dequantized. No gradient
+    passes to a frozen weight, and the backward dequantizes again.
+
+    Embedding and output layer, which are no part of a layer, routers (products on whose results `train.top_k` depends),
+    vectors and weights of experts stay as they are. Who loads weights quantizes them
+    (`include/meshwright/runtime/Int8Weights.h`): by rows of the whole model's weight, so that no mesh changes a number.
+
+    The pass runs after `train-mixed-precision` and before differentiation. It refuses a model without such weights.
+  }];
+}
+
 def TrainCountBatch : PhasePass<"train-count-batch", "step"> {
   let summary = "Computes statistics of the whole batch before the first microbatch is trained on";
   let description = [{

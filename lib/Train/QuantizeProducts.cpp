@@ -20,25 +20,6 @@ namespace meshwright::train {
 /// Matrix units read 8 bits in pieces of so many elements.
 static constexpr int64_t piece = 16;
 
-/// Products of which routing decisions are made: routers.
-static DenseSet<Operation *> routersIn(func::FuncOp layer) {
-  DenseSet<Operation *> routers;
-  DenseSet<Value> seen;
-  SmallVector<Value> decided;
-  layer.walk([&](TopKOp op) { decided.push_back(op.getX()); });
-  while (!decided.empty()) {
-    Value value = decided.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || !seen.insert(value).second)
-      continue;
-    if (isa<ContractionOpInterface>(op))
-      routers.insert(op);
-    else
-      llvm::append_range(decided, op->getOperands());
-  }
-  return routers;
-}
-
 namespace {
 struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuantizeProducts> {
   using TrainQuantizeProductsBase::TrainQuantizeProductsBase;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "Train/Passes.h"
+#include "Train/Quantize.h"
 #include "Train/Sizes.h"
 #include "Train/Storage.h"
 
@@ -134,7 +135,8 @@ static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
 }
 
 /// A state goes wherever its parameter goes, element by element or, as a mean, with one element along some
-/// dimensions, or as one number for each block of the last; counts of tokens are of a router's rows.
+/// dimensions, or as one number for each block of the last; counts of tokens are of a router's rows, and scales of
+/// those of a weight in 8 bits.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
   if (!owner)
@@ -145,20 +147,39 @@ static LogicalResult checkState(VariableOp state) {
     return state.emitError() << "variable @" << state.getSymName() << " is the state of @" << *owner
                              << ", which is no parameter";
   ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
-  bool counts = state.getRole() == tokensRole;
-  if (counts && !shape.empty())
+  bool ofRows = state.getRole() == tokensRole || isScale(state);
+  if (ofRows && !shape.empty())
     shape = shape.drop_back();
   ArrayRef<int64_t> own = state.getTensorType().getShape();
   bool fits = own.size() == shape.size();
   for (size_t d = 0; fits && d < shape.size(); ++d) {
     bool areBlocks = d + 1 == shape.size() && own[d] > 0 && shape[d] % own[d] == 0;
-    fits = own[d] == shape[d] || (!counts && (own[d] == 1 || areBlocks));
+    fits = own[d] == shape[d] || (!ofRows && (own[d] == 1 || areBlocks));
   }
+  if (isScale(state) && !(parameter.getTensorType().getElementType().isInteger(8) && parameter->hasAttr(frozenAttr) &&
+                          state.getTensorType().getElementType().isF32()))
+    return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType()
+                             << ", but scales are f32, of a frozen parameter in 8 bits; its parameter @" << *owner
+                             << " is " << (parameter->hasAttr(frozenAttr) ? "" : "trained, ")
+                             << parameter.getTensorType();
   if (!fits || parameter.getStacked() != state.getStacked())
     return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType()
-                             << ", another shape than " << (counts ? "rows of " : "")
+                             << ", another shape than " << (ofRows ? "rows of " : "")
                              << "its parameter @" << *owner << ", " << parameter.getTensorType();
   return success();
+}
+
+/// Codes of 8 bits are numbers by their scales alone.
+static LogicalResult checkCodes(VariableOp parameter) {
+  if (!parameter.isParameter() || !parameter.getTensorType().getElementType().isInteger(8))
+    return success();
+  auto module = parameter->getParentOfType<ModuleOp>();
+  if (llvm::any_of(module.getOps<VariableOp>(), [&](VariableOp state) {
+        return isScale(state) && state.getOf() == parameter.getSymName();
+      }))
+    return success();
+  return parameter.emitError() << "variable @" << parameter.getSymName() << " has codes of 8 bits, "
+                               << parameter.getTensorType() << ", but no variable is its scale";
 }
 
 /// Names of the variables that `function`, or what it calls, writes.
@@ -206,14 +227,14 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
         failed(checkRoles(module)) || failed(verifyStorage(module)))
       return signalPassFailure();
     for (auto variable : module.getOps<VariableOp>())
-      if (failed(checkState(variable)))
+      if (failed(checkState(variable)) || failed(checkCodes(variable)))
         return signalPassFailure();
     SymbolTableCollection symbols;
     llvm::StringSet<> written, evalWrites;
     collectWrites(*step, written, symbols);
     collectWrites(*eval, evalWrites, symbols);
     for (auto variable : module.getOps<VariableOp>())
-      if (bool isFrozen = variable->hasAttr(frozenAttr);
+      if (bool isFrozen = variable->hasAttr(frozenAttr) || isScale(variable);
           isFrozen == written.contains(variable.getSymName())) {
         variable.emitError(isFrozen ? "is frozen, but @step writes it"
                                     : "is never written by @step: does the loss depend on it?");

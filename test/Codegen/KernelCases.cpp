@@ -130,6 +130,9 @@ static const Case cases[] = {
        %0:2 = train.rms_norm_grad %y, %x, %w eps 1.0e-5 : ($XD, $XD, $VD) -> ($XD, $VD)
        return %0#0, %0#1 : $XD, $VD })",
      8, 1e-5},
+    // Codes of 8 bits with a scale for each row.
+    {"dequantize_rows", R"(func.func @k(%c: tensor<$Bx$Sx$Dxi8>, %s: $XR) -> $XD {
+       %0 = train.dequantize_rows %c by %s : (tensor<$Bx$Sx$Dxi8>, $XR) -> $XD return %0 : $XD })"},
     {"embedding", R"(func.func @k(%t: tensor<8x$Dxf32>, %i: $ID) -> $XD {
        %0 = train.embedding %t, %i : (tensor<8x$Dxf32>, $ID) -> $XD return %0 : $XD })"},
     {"embedding_grad", R"(func.func @k(%y: $XD, %i: $ID) -> tensor<9x$Dxf32> {

@@ -37,6 +37,8 @@ static const llvm::fltSemantics &semanticsOf(Memory::Element element) {
 double Memory::get(int64_t i) const {
   if (element == I32)
     return reinterpret_cast<int32_t *>(data)[i];
+  if (element == I8)
+    return reinterpret_cast<int8_t *>(data)[i];
   if (element == F32)
     return data[i];
   bool isByte = bytes() == elements;
@@ -48,6 +50,8 @@ double Memory::get(int64_t i) const {
 void Memory::set(int64_t i, double value) {
   if (element == I32) {
     reinterpret_cast<int32_t *>(data)[i] = int32_t(value);
+  } else if (element == I8) {
+    reinterpret_cast<int8_t *>(data)[i] = int8_t(value);
   } else if (element == F32) {
     data[i] = float(value);
   } else {
@@ -105,6 +109,7 @@ static int64_t elementsOf(Type type) { return cast<RankedTensorType>(type).getNu
 static Memory::Element elementOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isInteger(32) ? Memory::I32
+         : element.isInteger(8)  ? Memory::I8
          : element.isBF16()    ? Memory::BF16
          : element.isF16()     ? Memory::F16
          : isa<Float8E4M3FNType>(element) ? Memory::E4M3
@@ -119,7 +124,9 @@ std::vector<Memory> KernelInput::makeArguments(unsigned seed, int64_t ids) {
   for (Type type : getFunction().getArgumentTypes()) {
     Memory &memory = arguments.emplace_back(elementsOf(type), elementOf(type));
     for (int64_t i = 0; i < memory.elements; ++i)
-      memory.set(i, memory.element == Memory::I32 ? double(random() % ids) : normal(random));
+      memory.set(i, memory.element == Memory::I32  ? double(random() % ids)
+                    : memory.element == Memory::I8 ? double(random() % 255) - 127
+                                                   : normal(random));
   }
   return arguments;
 }

@@ -16,7 +16,7 @@ namespace meshwright::test {
 /// One tensor's memory, 64-byte aligned; `data` points to its first byte, whatever the
 /// type of the elements.
 struct Memory {
-  enum Element { F32, I32, BF16, F16, E4M3, E5M2 };
+  enum Element { F32, I32, BF16, F16, E4M3, E5M2, I8 };
   explicit Memory(int64_t elements, Element element = F32);
   Memory(const Memory &other);
   ~Memory() { std::free(data); }
@@ -24,9 +24,9 @@ struct Memory {
   double get(int64_t i) const;
   void set(int64_t i, double value);
   int64_t bytes() const {
-    return elements * (element == E4M3 || element == E5M2  ? 1
-                       : element == BF16 || element == F16 ? 2
-                                                           : 4);
+    return elements * (element == E4M3 || element == E5M2 || element == I8 ? 1
+                       : element == BF16 || element == F16                 ? 2
+                                                                           : 4);
   }
   float *data;
   int64_t elements;

@@ -19,6 +19,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from generate import FLOAT32, RUN, batch_of, make_model, output_of, tokens_of, train
+from transformers.pytorch_utils import Conv1D
 from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -28,7 +29,9 @@ MODELS = {"llama-tiny": {"r": 4, "lora_alpha": 16, "target_modules": "all-linear
           "gpt2-tiny": {"r": 6, "lora_alpha": 9, "target_modules": ["c_attn", "c_proj"], "fan_in_fan_out": True},
           "dora/llama-tiny": {"r": 4, "lora_alpha": 6, "target_modules": "all-linear", "use_dora": True, "modules_to_save": ["lm_head", "embed_tokens"]},
           "dora/gpt2-tiny": {"r": 6, "lora_alpha": 9, "target_modules": ["c_attn", "c_proj"], "fan_in_fan_out": True, "use_dora": True,
-                             "modules_to_save": ["ln_1", "wpe"]}}
+                             "modules_to_save": ["ln_1", "wpe"]},
+          "int8/llama-tiny": {"r": 4, "lora_alpha": 16, "target_modules": ["q_proj", "o_proj", "up_proj"], "use_rslora": True},
+          "int8/gpt2-tiny": {"r": 6, "lora_alpha": 9, "target_modules": ["c_attn", "c_proj"], "fan_in_fan_out": True, "use_dora": True}}
 
 
 def tensors_in(path):
@@ -56,11 +59,28 @@ def base(name):
     return model
 
 
+def quantize(model):
+    """Weight-only int8: matrices of layers become what codes with a scale for each output channel stand for."""
+    for name, module in model.named_modules():
+        if not isinstance(module, (torch.nn.Linear, Conv1D)) or name == "lm_head":
+            continue
+        with torch.no_grad():
+            rows = module.weight.T if isinstance(module, Conv1D) else module.weight
+            rows = rows.to(FLOAT32)
+            scale = rows.abs().amax(dim=1, keepdim=True) / 127
+            codes = torch.round(rows / scale).clamp(-127, 127)
+            weight = codes.double() * scale.double()
+            module.weight.copy_(weight.T if isinstance(module, Conv1D) else weight)
+    return model
+
+
 def generate(name, keys):
     directory = OUT / name
     directory.mkdir(parents=True, exist_ok=True)
     # Before the model is made, whose magnitudes are norms in its type.
-    model = get_peft_model(base(pathlib.Path(name).name).double(), LoraConfig(task_type="CAUSAL_LM", **keys))
+    is_int8 = name.startswith("int8/")
+    model = base(pathlib.Path(name).name).double()
+    model = get_peft_model(quantize(model) if is_int8 else model, LoraConfig(task_type="CAUSAL_LM", **keys))
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
@@ -82,6 +102,8 @@ def generate(name, keys):
     write(grads, directory / "grads0.safetensors")
     golden = {"run": run, "loss": losses, "grad_norm": norms,
               "final_norm": {trained[n]: p.norm().item() for n, p in model.named_parameters() if n in trained}}
+    if is_int8:
+        golden["frozen_weights"] = "int8"
     (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(f"{name}: {sum(g.numel() for g in grads.values())} weights of adapters, loss {losses[0]:.6f} -> {losses[-1]:.6f}")
 

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
+#include "Train/Quantize.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -308,7 +309,7 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
     return variable.getExperts() && !expertAxes(mesh).empty() ? "expert parallel" : ofAll;
   };
   for (auto variable : module.getOps<train::VariableOp>())
-    if (variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr))
+    if ((variable.isParameter() || train::isScale(variable)) && !variable->hasAttr(DistDialect::seedAttr))
       seed(variable, attr(shardingOf(variable, chosen, axis)), reasonOf(variable));
   SymbolTable symbols(module);
   for (auto variable : module.getOps<train::VariableOp>())

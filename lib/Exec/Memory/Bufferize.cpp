@@ -11,6 +11,7 @@
 #include "LowerToMemory.h"
 
 #include "Dist/Dist.h"
+#include "Train/Quantize.h"
 #include "meshwright/Cost/TripCount.h"
 
 #include "mlir/IR/Dominance.h"
@@ -155,9 +156,9 @@ Category ProgramBuilder::categoryOf(CoalescedMemory &coalesced) {
   if (coalesced.variable) {
     auto variable = symbols.lookupNearestSymbolFrom<train::VariableOp>(
         function, FlatSymbolRefAttr::get(coalesced.variable));
-    return variable.isParameter()        ? Category::Parameter
-           : variable.isOptimizerState() ? Category::Optimizer
-                                         : Category::Output;
+    return variable.isParameter() || train::isScale(variable) ? Category::Parameter
+           : variable.isOptimizerState()                      ? Category::Optimizer
+                                                              : Category::Output;
   }
   if (gradients.contains(&coalesced))
     return Category::Gradient;

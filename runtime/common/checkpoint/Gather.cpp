@@ -106,9 +106,27 @@ struct Source {
   int owner;
   bool isLower;    ///< the lower halves of numbers, which are added to the upper ones
   TensorView view; ///< its memory, on the owner
+  std::vector<float> dequantized; ///< that memory, of a weight in 8 bits
   std::vector<StoredPart> parts;
 };
 } // namespace
+
+/// What codes of 8 bits stand for: this rank's part of tensor `number` of a weight, whose part of it is `box`.
+static std::vector<float> dequantize(const MwContext &context, const VariableAddresses &addresses, const Variable &weight,
+                                     const Box &box, int64_t number) {
+  const Variable &scale = context.plan.scaleOf(weight);
+  Box rows = shardOf(context.plan, scale, context.rank());
+  size_t row = weight.numbered;
+  int64_t first = box.begin[row] - rows.begin[row], columns = weight.localShape.back();
+  if (first < 0 || first + box.extent[row] > rows.extent[row])
+    fail("plan: a rank has rows of the weight ", weight.name, " without their scales");
+  auto *codes = reinterpret_cast<const int8_t *>(addresses.of(weight)) + tensorOffset(weight, box, number);
+  auto *scales = reinterpret_cast<const float *>(addresses.of(scale)) + tensorOffset(scale, rows, number) + first;
+  std::vector<float> numbers(size_t(box.extent[row] * columns));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = float(codes[i]) * scales[int64_t(i) / columns];
+  return numbers;
+}
 
 /// The rank's own and, on rank 0, all, upper halves before their lower ones. Of a shard, all that the rank holds.
 static std::vector<Source> sourcesOf(MwContext &context, const VariableAddresses &addresses,
@@ -123,7 +141,7 @@ static std::vector<Source> sourcesOf(MwContext &context, const VariableAddresses
                                  : ownsShard(context.plan, *variable, owner);
       if (!isSource || !holdsTensor(*variable, box, number))
         continue;
-      Source source{owner, variable->isHalved && variable->role == Variable::Master, {}, {}};
+      Source source{owner, variable->isHalved && variable->role == Variable::Master, {}, {}, {}};
       size_t skip = variable->numbered;
       if (owner == context.rank()) {
         std::vector<int64_t> strides = denseStrides(variable->localShape);
@@ -131,6 +149,11 @@ static std::vector<Source> sourcesOf(MwContext &context, const VariableAddresses
                            tensorOffset(*variable, box, number) * bytesOf(variable->type);
         source.view = {
             variable->type, const_cast<char *>(data), {strides.begin() + skip, strides.end()}};
+        if (variable->isQuantized()) {
+          source.dequantized = dequantize(context, addresses, *variable, box, number);
+          source.view.type = ElementType::F32;
+          source.view.data = source.dequantized.data();
+        }
       }
       source.parts = storedParts(*variable, {box.begin.begin() + skip, box.begin.end()},
                                  {box.extent.begin() + skip, box.extent.end()}, number);

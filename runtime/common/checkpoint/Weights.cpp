@@ -13,9 +13,11 @@
 #include "common/monitor/Rounds.h"
 #include "common/plan/Plan.h"
 #include "common/plan/Sharding.h"
+#include "meshwright/runtime/Int8Weights.h"
 #include "meshwright/runtime/Normal.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -59,10 +61,12 @@ static bool isFilledFrom(const Variable &variable, WeightKind kind) {
   return variable.isAdapter == (kind == WeightKind::Adapters) || variable.isOfModel;
 }
 
-static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
+/// Of the variables that `isWanted` says.
+template <typename IsWanted>
+static std::vector<Piece> piecesOf(const WeightTarget &target, WeightKind kind, IsWanted isWanted) {
   std::vector<Piece> result;
   for (const Variable &variable : target.plan.variables) {
-    if (!isFilledFrom(variable, kind))
+    if (!isWanted(variable))
       continue;
     Box box = shardOf(target.plan, variable, target.rank);
     std::vector<int64_t> strides = denseStrides(variable.localShape);
@@ -83,6 +87,10 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
     }
   }
   return result;
+}
+
+static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
+  return piecesOf(target, kind, [&](const Variable &variable) { return isFilledFrom(variable, kind); });
 }
 
 /// Copies numbers of a weight or of a state to where `variable` has them.
@@ -257,39 +265,104 @@ static const Variable &weightOf(const Plan &plan, const Variable &variable) {
   fail("plan: the magnitudes ", variable.name, " have no weight ", wanted);
 }
 
+/// As what `weight` is loaded: codes of 8 bits are made of numbers in f32.
+static Variable asLoaded(const Variable &weight) {
+  Variable loaded = weight;
+  if (weight.isQuantized())
+    loaded.type = ElementType::F32;
+  return loaded;
+}
+
+/// Visits rows [begin, begin + count) of tensor `number` of a matrix, with all columns and in f32, which `fill` writes to
+/// memory: visit(row - begin, numbers).
+template <typename Fill, typename Visit>
+static void forRows(const WeightTarget &target, const Variable &weight, int64_t number, int64_t begin, int64_t count,
+                    Fill fill, Visit visit) {
+  constexpr int64_t most = int64_t(1) << 20; // elements at once
+  int64_t columns = weight.shape.back(), chunk = std::max<int64_t>(1, most / columns);
+  Variable loaded = asLoaded(weight);
+  std::string name = tensorName(weight, number, WeightKind::Parameters);
+#pragma omp parallel for num_threads(target.threads) schedule(dynamic)
+  for (int64_t first = 0; first < count; first += chunk) {
+    int64_t rows = std::min(chunk, count - first);
+    std::vector<char> bytes(static_cast<size_t>(rows * columns * bytesOf(loaded.type)));
+    std::vector<float> values(static_cast<size_t>(rows * columns));
+    fill(Piece{&loaded, number, {begin + first, 0}, {rows, columns}, {columns, 1}, bytes.data(), int64_t(bytes.size()), name});
+    copyTensor({rows * columns}, {loaded.type, bytes.data(), {1}}, {ElementType::F32, values.data(), {1}});
+    for (int64_t row = 0; row < rows; ++row)
+      visit(first + row, values.data() + row * columns);
+  }
+}
+
+/// Fills this rank's part of a weight with the codes of its numbers, by rows of which it may have a part; whether all
+/// numbers are finite.
+template <typename Fill> static bool fillCodes(const WeightTarget &target, const Piece &piece, Fill fill) {
+  if (elementsIn(piece.extent) == 0)
+    return true;
+  int64_t columns = piece.variable->shape.back();
+  std::atomic<bool> areFinite = true;
+  auto *codes = reinterpret_cast<int8_t *>(piece.data);
+  forRows(target, *piece.variable, piece.number, piece.begin[0], piece.extent[0], fill, [&](int64_t row, const float *numbers) {
+    if (!isFinite(ElementType::F32, reinterpret_cast<const char *>(numbers), columns))
+      areFinite = false;
+    float scale = scaleOfRow(numbers, columns);
+    for (int64_t i = 0; i < piece.extent[1]; ++i)
+      codes[row * piece.localStrides[0] + i] = codeOf(numbers[piece.begin[1] + i], scale);
+  });
+  return areFinite;
+}
+
+/// Fills the scales of weights in 8 bits, which `fill` writes to memory.
+template <typename Fill> static void fillScales(const WeightTarget &target, Fill fill) {
+  auto isScale = [](const Variable &variable) { return variable.role == Variable::Scale; };
+  for (const Piece &piece : piecesOf(target, WeightKind::Parameters, isScale)) {
+    const Variable &weight = target.plan.parameter(piece.variable->of, piece.variable->program);
+    auto *scales = reinterpret_cast<float *>(piece.data);
+    forRows(target, weight, piece.number, piece.begin[0], piece.extent[0], fill, [&](int64_t row, const float *numbers) {
+      scales[row * piece.localStrides[0]] = scaleOfRow(numbers, weight.shape.back());
+    });
+    if (target.filled)
+      target.filled(*piece.variable, piece.data, piece.bytes);
+  }
+}
+
+/// Replaces a row of numbers by those that programs compute with in place of them.
+static void roundAsStored(const Plan &plan, float *row, int64_t columns) {
+  float scale = scaleOfRow(row, columns);
+  for (int64_t i = 0; i < columns; ++i)
+    row[i] = float(codeOf(row[i], scale)) * scale;
+    std::vector<uint16_t> narrow(static_cast<size_t>(columns));
+  for (auto [name, type] : {std::pair("bf16", ElementType::BF16), {"fp16", ElementType::F16}})
+    if (plan.precision == name) {
+      copyTensor({columns}, {ElementType::F32, row, {1}}, {type, narrow.data(), {1}});
+      copyTensor({columns}, {type, narrow.data(), {1}}, {ElementType::F32, row, {1}});
+    }
+}
+
 /// Fills the magnitudes of adapters with the norms of the rows of their weights, which `fill` writes to memory.
 template <typename Fill> static void fillRowNorms(const WeightTarget &target, Fill fill) {
-  constexpr int64_t most = int64_t(1) << 20; // elements at once
   for (const Piece &piece : pieces(target, WeightKind::Adapters)) {
     if (piece.variable->init.kind != Initializer::RowNorms || piece.extent[0] == 0)
       continue;
     const Variable &weight = weightOf(target.plan, *piece.variable);
-    int64_t columns = weight.shape.back(), count = piece.extent[0];
-    int64_t chunk = std::max<int64_t>(1, most / columns);
-#pragma omp parallel for num_threads(target.threads) schedule(dynamic)
-    for (int64_t first = 0; first < count; first += chunk) {
-      int64_t rows = std::min(chunk, count - first);
-      std::vector<char> bytes(static_cast<size_t>(rows * columns * bytesOf(weight.type)));
-      std::vector<float> values(static_cast<size_t>(rows * columns)), norms(static_cast<size_t>(rows));
-      fill(Piece{&weight, piece.number, {piece.begin[0] + first, 0}, {rows, columns}, {columns, 1}, bytes.data(),
-                 int64_t(bytes.size()), tensorName(weight, piece.number, WeightKind::Parameters)});
-      copyTensor({rows * columns}, {weight.type, bytes.data(), {1}}, {ElementType::F32, values.data(), {1}});
-      for (int64_t row = 0; row < rows; ++row) {
-        double sum = 0;
-        for (int64_t i = 0; i < columns; ++i)
-          sum += double(values[size_t(row * columns + i)]) * double(values[size_t(row * columns + i)]);
-        norms[size_t(row)] = float(std::sqrt(sum));
-      }
-      copyTo(*piece.variable, {rows}, {ElementType::F32, norms.data(), {1}},
-             {piece.variable->type, piece.data + first * piece.localStrides[0] * bytesOf(piece.variable->type),
-              {piece.localStrides[0]}});
-    }
+    int64_t columns = weight.shape.back();
+    forRows(target, weight, piece.number, piece.begin[0], piece.extent[0], fill, [&](int64_t row, float *numbers) {
+      if (weight.isQuantized())
+        roundAsStored(target.plan, numbers, columns);
+      double sum = 0;
+      for (int64_t i = 0; i < columns; ++i)
+        sum += double(numbers[i]) * double(numbers[i]);
+      auto norm = float(std::sqrt(sum));
+      copyTo(*piece.variable, {1}, {ElementType::F32, &norm, {1}},
+             {piece.variable->type, piece.data + row * piece.localStrides[0] * bytesOf(piece.variable->type), {1}});
+    });
     if (target.filled)
       target.filled(*piece.variable, piece.data, piece.bytes);
   }
 }
 
 void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed, WeightKind kind) {
+  auto fill = [&](const Piece &rows) { initializeRows(rows, keyOf(rows, seed), 0, rows.extent[0]); };
   for (const Piece &piece : pieces(target, kind)) {
     const Variable &variable = *piece.variable;
     if (variable.init.kind == Initializer::Constant && variable.init.value == 0)
@@ -304,16 +377,22 @@ void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed, We
       continue;
     int64_t rows = piece.extent.empty() ? 1 : elements / piece.extent.back();
     int64_t chunk = std::max<int64_t>(1, 65536 * rows / elements);
+    if (variable.isQuantized()) {
+      fillCodes(target, piece, fill);
+    } else {
 #pragma omp parallel for num_threads(target.threads) schedule(dynamic) if (elements > 65536)
-    for (int64_t begin = 0; begin < rows; begin += chunk)
-      initializeRows(piece, key, begin, std::min(rows, begin + chunk));
+      for (int64_t begin = 0; begin < rows; begin += chunk)
+        initializeRows(piece, key, begin, std::min(rows, begin + chunk));
+    }
     if (target.filled)
       target.filled(variable, piece.data, piece.bytes);
     if (target.rounds)
       target.rounds->done(piece.bytes);
   }
-  if (kind == WeightKind::Parameters)
-    fillRowNorms(target, [&](const Piece &rows) { initializeRows(rows, keyOf(rows, seed), 0, rows.extent[0]); });
+  if (kind == WeightKind::Parameters) {
+    fillScales(target, fill);
+    fillRowNorms(target, fill);
+  }
 }
 
 /// Buffers that `transformers` once saved beside the weights, and the head of a
@@ -433,6 +512,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
          file.id().empty() ? "missing" : file.id(), ", but state.json beside it says ", id,
          ": it is damaged or another checkpoint's; name another checkpoint");
   std::vector<Piece> work = pieces(target, kind);
+  auto fill = [&](const Piece &rows) { readPiece(file, rows); };
   std::vector<std::string> inFile = file.names();
   bool isShard = std::any_of(inFile.begin(), inFile.end(), [&](const std::string &name) { return file.find(name)->offsets.has_value(); });
   const char *remedy =
@@ -490,7 +570,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       target, work.size(), [&](size_t i) { return work[i].bytes; },
       [&](size_t first, size_t last) {
         inParallel(target, first, last, [&](size_t i) {
-          if (!readPiece(file, work[i]))
+          if (!(work[i].variable->isQuantized() ? fillCodes(target, work[i], fill) : readPiece(file, work[i])))
             fail(flag, " ", path, ": tensor ", work[i].name,
                  " has values that are not finite numbers in ", nameOf(work[i].variable->type),
                  ": training from them would fail at the first step; name a file whose values are all finite");
@@ -498,7 +578,9 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
         for (size_t i = first; i < last && target.filled; ++i)
           target.filled(*work[i].variable, work[i].data, work[i].bytes);
       });
-  if (kind == WeightKind::Parameters)
-    fillRowNorms(target, [&](const Piece &rows) { readPiece(file, rows); });
+  if (kind == WeightKind::Parameters) {
+    fillScales(target, fill);
+    fillRowNorms(target, fill);
+  }
   return extraTensors(file, used);
 }

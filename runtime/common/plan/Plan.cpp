@@ -171,9 +171,15 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
   if (variable.type == ElementType::F64 || variable.type == ElementType::I32 ||
       variable.type == ElementType::F8E4M3 || variable.type == ElementType::F8E5M2 ||
       (variable.type == ElementType::I16 && variable.role != Variable::Master) ||
-      (variable.type == ElementType::I8 && variable.role != Variable::State))
+      (variable.type == ElementType::I8 && variable.role != Variable::State && variable.role != Variable::Parameter))
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
-         "; variables are f32, bf16 or f16, halves of masters i16, and optimizer states of 8 bits i8");
+         "; variables are f32, bf16 or f16, halves of masters i16, optimizer states and frozen weights of 8 bits i8");
+  if (variable.isQuantized()) {
+    if (rank != variable.numbered + 2)
+      fail("plan: ", path, " (", variable.name, ") has codes of 8 bits but is no matrix: its shape is ",
+           shapeText(variable.shape));
+    (void)plan.scaleOf(variable); // An Error if there is none.
+  }
   const Program &program = plan.programs[variable.program];
   checkRange(program.spaces[variable.space].bytes, path, variable.offset,
              elementsIn(variable.localShape) * bytesOf(variable.type));
@@ -263,12 +269,14 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
     variable.role = Variable::Master;
   else if (entry.role == "tokens")
     variable.role = Variable::Tokens;
+  else if (entry.role == "scale")
+    variable.role = Variable::Scale;
   else if (std::count(plan.optimizerStates.begin(), plan.optimizerStates.end(), entry.role)) {
     variable.role = Variable::State;
     variable.state = entry.role;
   } else
     fail("plan: ", path, " has role \"", entry.role,
-         "\", not parameter, master, tokens or one of \"optimizer_states\"");
+         "\", not parameter, master, tokens, scale or one of \"optimizer_states\"");
   variable.type = typeOf(entry.type, path);
   variable.shape = entry.shape;
   variable.localShape = entry.localShape;
@@ -437,6 +445,21 @@ static void findStates(Plan &plan) {
     }
     variable.storage = parameter.storage;
     variable.numbered = parameter.numbered;
+    if (variable.role == Variable::Scale) {
+      std::vector<int64_t> rows(parameter.shape);
+      if (!rows.empty())
+        rows.pop_back();
+      if (variable.shape != rows || variable.stacked != parameter.stacked || variable.type != ElementType::F32 ||
+          !parameter.isQuantized())
+        fail("plan: the scales ", variable.name, " are ", nameOf(variable.type), " of shape ", shapeText(variable.shape),
+             " but their parameter ", parameter.name, " is ", nameOf(parameter.type), " of shape ", shapeText(parameter.shape));
+      // One for each row, wherever the file has that.
+      variable.storage.tensor += ".scale";
+      variable.storage.transpose = false;
+      if (variable.storage.slice)
+        variable.storage.slice->dim = 0;
+      continue;
+    }
     variable.isAdapter = parameter.isAdapter;
     variable.isOfModel = parameter.isOfModel;
     if (variable.role == Variable::Master) {
@@ -736,4 +759,11 @@ const Variable &Plan::parameter(const std::string &name, size_t program) const {
         variable.program == program)
       return variable;
   fail("plan: there is no parameter \"", name, "\", which an optimizer state belongs to");
+}
+
+const Variable &Plan::scaleOf(const Variable &parameter) const {
+  for (const Variable &variable : allVariables)
+    if (variable.role == Variable::Scale && variable.of == parameter.name && variable.program == parameter.program)
+      return variable;
+  fail("plan: the parameter \"", parameter.name, "\" has codes of 8 bits, but no scale");
 }

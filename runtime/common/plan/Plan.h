@@ -48,7 +48,8 @@ struct Initializer {
 };
 
 struct Variable {
-  enum Role { Parameter, Master, State, Tokens };
+  /// Scale: of each row of a frozen parameter in 8 bits (meshwright/runtime/Int8Weights.h).
+  enum Role { Parameter, Master, State, Tokens, Scale };
   std::string name;
   Role role = Parameter;
   std::string state; ///< which state of the optimizer it is
@@ -85,6 +86,8 @@ struct Variable {
       count *= shape[d];
     return count;
   }
+  /// A parameter whose numbers are codes of 8 bits, which a scale belongs to.
+  bool isQuantized() const { return role == Parameter && type == ElementType::I8; }
   /// A weight of the model: a parameter or a master.
   bool isWeight() const { return role == Parameter || role == Master; }
   bool isOptimizerState() const { return role == State; }
@@ -207,6 +210,8 @@ struct Plan : plan::Header, NeededMemory {
   std::vector<int> groupMembers(const std::vector<int> &axes, int64_t rank) const;
 
   const Variable &parameter(const std::string &name, size_t program) const;
+  /// The scales of a parameter that is quantized.
+  const Variable &scaleOf(const Variable &parameter) const;
 
   /// The parts of the arena that have all variables in it, one of them, and all of `ports`.
   ArenaRange variableRange() const;

@@ -343,6 +343,11 @@ def bad_compile(golden):
     refused("--grad-reduce-dtype bf16", "--offload parameters", "use --offload optimizer", mesh="data=2", offload="parameters", grad_reduce_dtype="bf16")
     refused("--grad-reduce-dtype fp8 is not supported by --target cuda", "--grad-reduce-dtype bf16 works", target="cuda", mesh="data=2", grad_reduce_dtype="fp8")
     refused("--grad-reduce-dtype bf16 is not supported by --target stablehlo", "leave it out", target="stablehlo", mesh="data=2", grad_reduce_dtype="bf16")
+    adapted = {"lora": "r=2,alpha=4,targets=all-linear", "frozen_weights": "int8"}
+    refused("--frozen-weights int8", "--precision fp8", "use --precision bf16", precision="fp8", **adapted)
+    refused("--frozen-weights int8 is not supported by --target stablehlo", "use --target cpu", target="stablehlo", **adapted)
+    refused("--frozen-weights", "'nf4' is not supported; the choices are precision, int8", **dict(adapted, frozen_weights="nf4"))
+    refused("--frozen-weights int8 changes nothing", "give --lora", frozen_weights="int8")
     for flag in ("target", "precision", "grad-dtype", "grad-reduce-dtype", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):
         refused(f"--{flag}", "nonsense", "meshwright compile --help", **{flag: "nonsense"})
     refused("--nonsense", **{"nonsense": 1})

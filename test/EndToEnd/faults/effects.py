@@ -64,6 +64,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("moments-dtype", "bf16", "stores its moments in 8 bits", {"optimizer": "adamw-8bit"}),
                                ("moments-dtype", "bf16", "which bf16 would round away", {"optimizer": "schedule-free-adamw"}),
                                ("fp8-recipe", "tensor", "scales the products of --precision fp8", {"precision": "bf16"}),
+                               ("frozen-weights", "int8", "give --lora", {"freeze": "*wte*"}),
                                ("masters", "halves", "reads master weights twice", {"optimizer": "schedule-free-adamw", "precision": "bf16"}),
                                ("muon-scale", "keller", "orthogonalizes nothing", {}),
                                ("eval-ema", True, "there are no averages", {}),

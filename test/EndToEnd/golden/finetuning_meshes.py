@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Losses of frozen parameters and of adapters on many ranks against the interpreter's of one in float64, and in bf16 within
-what its digits allow: finetuning_meshes.py GOLDEN WORK freeze=PATTERNS|lora=ADAPTERS... -- STRATEGY...
+what its digits allow: finetuning_meshes.py GOLDEN WORK "freeze=PATTERNS|lora=ADAPTERS [FLAG=VALUE]"... -- STRATEGY...
 
 A strategy is written as for golden.py. Frozen parameters end as they began, have no states, and nothing of their
 gradients is communicated.
@@ -34,14 +34,15 @@ def ranks_share(flag, value):
 
 
 for kind in kinds:
-    flag, value = kind.split("=", 1)
+    added = dict(word.split("=", 1) for word in kind.split(" "))
+    flag, value = next(iter(added.items()))
     # With a larger eps Adam does not make whole steps of gradients that are but rounding errors.
     run = dict(golden.data, init=golden.weights, steps=4, lr=1e-2, eps=1e-4)
-    want = interpreted(golden.config, dict(golden.size, **{flag: value}), run)
+    want = interpreted(golden.config, dict(golden.size, **added), run)
     for item in strategies:
         for precision, most in (("f32", 1e-5), ("bf16", 2e-2)):
             options = dict(golden.size, **strategy(item), precision=precision)
-            compile(golden.config, "exe", **options, **{flag: value})
+            compile(golden.config, "exe", **options, **added)
             have = train("./exe", ranks_of(options["mesh"]), save="saved" if flag == "freeze" else None, **run)
             off = distance(have, want)
             plan, whole = json.loads(call(["meshwright", "inspect", "--json", "exe"])), planned(golden.config, **options)
@@ -50,7 +51,7 @@ for kind in kinds:
             check(off <= most, f"a loss is off by {off:.2e}")
             check(sent(plan) <= sent(whole) * (1 + ranks_share(flag, value)), "more is sent than where all is trained")
             frozen = {entry["name"] for entry in plan["variables"] if entry.get("frozen")}
-            check(frozen and not any(entry.get("of") in frozen and entry["role"] != "tokens" for entry in plan["variables"]),
+            check(frozen and not any(entry.get("of") in frozen and entry["role"] not in ("tokens", "scale") for entry in plan["variables"]),
                   "a frozen parameter has a state")
             if flag == "freeze" and precision == "f32":
                 before, after = read_safetensors(golden.weights), read_safetensors("saved/latest/model.safetensors")

@@ -13,7 +13,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import largest, momentum_error, read_safetensors
-from harness import INPUTS, Golden, call, check, compile, distance, flags, fresh, ranks_of, strategy, train
+from harness import INPUTS, Golden, call, check, compile, distance, flags, fresh, planned, ranks_of, strategy, train
 
 files = "--files" in sys.argv
 adapter, work, *meshes = [word for word in sys.argv[1:] if word != "--files"]
@@ -30,10 +30,11 @@ lora = f"r={peft['r']},alpha={peft['lora_alpha']},targets={'+'.join(targets) if 
 lora += (",rslora" if peft["use_rslora"] else "") + (",dora" if peft["use_dora"] else "")
 saved = peft["modules_to_save"] or []
 lora += ",modules_to_save=" + "+".join(saved) if saved else ""
+frozen = {"frozen_weights": golden.answers["frozen_weights"]} if "frozen_weights" in golden.answers else {}
 fresh(work)
 
 for item in meshes:
-    size = dict(batch=run["batch"], seq=run["seq"], lora=lora, **strategy(item))
+    size = dict(batch=run["batch"], seq=run["seq"], lora=lora, **frozen, **strategy(item))
     ranks = ranks_of(size["mesh"])
     narrow = size.get("precision", "f32") != "f32"
     compile(base / "config.json", "exe", **size)
@@ -59,7 +60,7 @@ for item in meshes:
 
 if files:
     # The run on the last mesh has saved all; one of fewer steps goes on elsewhere, and finds the base itself.
-    compile(base / "config.json", "one", batch=run["batch"], seq=run["seq"], lora=lora)
+    compile(base / "config.json", "one", batch=run["batch"], seq=run["seq"], lora=lora, **frozen)
     train("./exe", ranks, save="first", **dict(given, steps=2))
     # A resumed run goes on with a file of metrics that is there.
     again = train("./one", 1, metrics="again.jsonl", save="second", resume="first", **dict(data, steps=run["steps"]))
@@ -68,7 +69,17 @@ if files:
     roles = {entry["name"]: entry for entry in plan["variables"]}
     check(all(bool(entry.get("frozen")) != bool(entry.get("adapter")) for entry in roles.values() if entry["role"] == "parameter"),
           "a parameter is neither frozen nor an adapter's")
-    check(all(roles[entry["of"]].get("adapter") for entry in roles.values() if "of" in entry), "a frozen weight has a state")
+    check(all(roles[entry["of"]].get("adapter") for entry in roles.values() if "of" in entry and entry["role"] != "scale"), "a frozen weight has a state")
+    if frozen:
+        # A byte for a weight, and a scale for a row, in place of four for a weight.
+        codes = [entry for entry in roles.values() if entry["type"] == "i8"]
+        rows = sum(math.prod(entry["shape"]) for entry in roles.values() if entry["role"] == "scale")
+        saved_bytes = 3 * sum(math.prod(entry["shape"]) for entry in codes) - 4 * rows
+        whole = planned(base / "config.json", batch=run["batch"], seq=run["seq"], lora=lora)
+        of = lambda plan: next(line["bytes"] for line in plan["memory"] if line["category"] == "parameter")
+        check(codes and of(whole) - of(plan) == saved_bytes, f"{of(whole)} bytes of parameters became {of(plan)}, {saved_bytes} fewer expected")
+        check(plan["arena_bytes"] < whole["arena_bytes"], f"the arena has {plan['arena_bytes']} bytes, {whole['arena_bytes']} before")
+        print(f"{golden.directory.name}: parameters of {of(whole)} bytes take {of(plan)}, the arena of {whole['arena_bytes']} takes {plan['arena_bytes']}")
 
     def evaluated(exe, **options):
         pathlib.Path("eval.jsonl").unlink(missing_ok=True)
@@ -82,7 +93,11 @@ if files:
     check(abs(resumed - evaluated("./plain", init=base)) > 1e-3, "the adapters change nothing")
     print(f"{golden.directory.name}: resumed, read and merged")
     # Adapters begin as no change of the base, whose weights their magnitudes are the norms of.
-    begun, plain = (train(exe, 1, **dict(data, steps=1, lr=0, init=base))[0] for exe in ("./one", "./plain"))
+    origin = base
+    if frozen:  # whose weights are what their codes stand for
+        origin = "dequantized"
+        evaluated("./one", init=base, save_merged=origin)
+    begun, plain = (train(exe, 1, **dict(data, steps=1, lr=0, init=at))[0] for exe, at in (("./one", base), ("./plain", origin)))
     check(abs(begun["loss"] / plain["loss"] - 1) <= 1e-6, f"a run begins with the loss {begun['loss']}, not {plain['loss']}")
     # The base is what a link pointed to, and another one there is noted.
     pathlib.Path("copy").mkdir()

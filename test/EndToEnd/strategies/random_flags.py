@@ -92,6 +92,7 @@ class Drawing(dict):
         self.rates = random.Random(f"rates {seed}").choice
         self.recurs = random.Random(f"recurs {seed}").choice
         self.ramps = random.Random(f"ramps {seed}").choice
+        self.freezes = random.Random(f"freezes {seed}").choice
         self.tunes = random.Random(f"tunes {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
@@ -330,6 +331,7 @@ COMPILE = {
     "optimizer-groups": optimizer_groups,
     "lora": lora,
     "freeze": freeze,
+    "frozen-weights": lambda d: d.freezes([None, "int8", "int8", "precision"]) if d["lora"] else None,
     # Rounded moments make differences of f32 as large as those of narrow types.
     "muon-scale": lambda d: d.directions([None, "match-rms-adamw", "keller"]) if of("muon", "normuon")(d) else None,
     "muon-coefficients": lambda d: d.directions([None, "keller", "polar-express"]) if of("muon", "normuon")(d) else None,

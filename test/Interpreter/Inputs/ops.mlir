@@ -590,6 +590,10 @@ func.func @dequantize_blocks_positive(%codes: tensor<2x8xi8> {test.values = arra
   %y = train.dequantize_blocks %codes by %amax : (tensor<2x8xi8>, tensor<2xf64>) -> tensor<2x8xf64>
   return %y : tensor<2x8xf64>
 }
+func.func @dequantize_rows(%codes: tensor<2x3x4xi8> {test.values = array<i64: -127, -64, -2, -1, 0, 1, 2, 3, 4, 31, 63, 127, 5, -5, 9, -9, 77, -77, 100, -100, 126, -126, 0, 1>}, %scale: tensor<2x3xf32> {test.positive}) -> tensor<2x3x4xf32> {
+  %y = train.dequantize_rows %codes by %scale : (tensor<2x3x4xi8>, tensor<2x3xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
 func.func @scaled_contract(%x: tensor<2x3x4xf8E4M3FN>, %w: tensor<5x4xf8E4M3FN>, %s: tensor<f32> {test.one, test.constant}, %t: tensor<f32> {test.one, test.constant}) -> tensor<2x3x5xf32> {
   %y = train.scaled_contract "b s i, o i -> b s o" %x, %w scales(%s, %t) : (tensor<2x3x4xf8E4M3FN>, tensor<5x4xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<2x3x5xf32>
   return %y : tensor<2x3x5xf32>
