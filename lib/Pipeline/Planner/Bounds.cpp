@@ -327,8 +327,9 @@ double Bounds::bytes(const Layout &layout) const {
   bool narrow = isNarrow(problem);
   // Embeddings stay, which need not be large.
   double weight = isOffload(options.offload.parameters) ? 0 : narrow ? 2 : 4;
+  double fewer = model.codes * (weight - std::min(weight, 1.0)); // of weights in 8 bits
   if (!options.seeds.empty()) // They may shard weights over every axis.
-    return model.parameters * weight / double(layout.devices());
+    return (model.parameters * weight - fewer) / double(layout.devices());
   double moment = options.momentsDtype == MomentType::bf16 ? 2 : 4;
   double states = double(options.optimizer->states.size()) * moment;
   if (narrow)
@@ -349,7 +350,7 @@ double Bounds::bytes(const Layout &layout) const {
   auto of = [&](double parameters, double trained, bool ofExperts) {
     double shards = shardsOf(layout, ofExperts);
     auto from = [&](int64_t level) { return layout.zero >= level ? shards : 1; };
-    return parameters * weight / from(3) +
+    return (parameters * weight - (ofExperts ? 0 : fewer)) / from(3) +
            trained * (gradient / from(isSummed ? 2 : 1) + states / from(1));
   };
   return of(model.parameters - model.expertParameters, model.trained - model.trainedExperts, false) /

@@ -89,6 +89,8 @@ static void countTrained(ModuleOp step, ModelFacts &facts) {
       continue;
     auto count = double(variable.getTensorType().getNumElements());
     facts.parameters += count;
+    if (variable.getTensorType().getElementType().isInteger(8))
+      facts.codes += count;
     if (variable->hasAttr(train::frozenAttr))
       continue;
     facts.trained += count;

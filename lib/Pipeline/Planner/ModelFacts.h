@@ -39,6 +39,7 @@ struct Chunk {
 struct ModelFacts {
   int64_t layers = 0, hidden = 0, heads = 0, sequence = 0;
   double parameters = 0, expertParameters = 0; ///< elements; of all, and of experts' own
+  double codes = 0;                            ///< of all, those of 8 bits, which no expert has
   double trained = 0, trainedExperts = 0;      ///< of these, what steps change
   int64_t experts = 0;                         ///< of a layer; 0: none
   Work forward, backward;                      ///< the backward without activation checkpointing
