@@ -8,6 +8,7 @@
 #include "Dist/Programs.h"
 #include "meshwright/LocationText.h"
 #include "meshwright/runtime/Fp8.h"
+#include "meshwright/runtime/Int8Weights.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -116,6 +117,7 @@ static int32_t elementTypeOf(Type type) {
          : type.isBF16()      ? MW_BF16
          : type.isF16()       ? MW_F16
          : type.isInteger(32) ? MW_I32
+         : type.isInteger(8)           ? int32_t(MW_I8)
          : isa<Float8E4M3FNType>(type) ? int32_t(MW_F8E4M3)
          : isa<Float8E5M2Type>(type)   ? int32_t(MW_F8E5M2)
                                        : -1;
@@ -130,7 +132,7 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
   int32_t type = elementTypeOf(collective.getElementType());
   if (type < 0)
     return collective.op->emitOpError("moves ")
-           << collective.getElementType() << "; f32, bf16, f16 and i32 work";
+           << collective.getElementType() << "; f32, bf16, f16, i32 and types of 8 bits work";
   auto op = cast<exec::MemoryCollectiveOpInterface>(collective.op);
   SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
   if (auto peer = op.getRootOrPeer())

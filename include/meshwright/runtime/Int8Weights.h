@@ -14,6 +14,9 @@
 #include <cmath>
 #include <cstdint>
 
+/// The MwElementType of codes, which collectives move and none reduces.
+enum { MW_I8 = 8 };
+
 namespace meshwright {
 
 /// The largest code; -128 is none, so that codes are symmetric.

@@ -26,6 +26,8 @@
 
 using namespace meshwright;
 
+static_assert(int(ElementType::I8) == MW_I8);
+
 namespace {
 /// This rank's part of one tensor of a variable.
 struct Piece {

@@ -64,7 +64,7 @@ void meshwright::reduceBlock(ElementType type, Reduction reduction, const void *
   case ElementType::I16:
     fail("halves of numbers are not reduced");
   case ElementType::I8:
-    fail("codes of optimizer states are not reduced");
+    fail("codes of 8 bits are not reduced");
   case ElementType::F8E4M3:
   case ElementType::F8E5M2:
     fail("numbers of 8 bits are not reduced");
