@@ -23,7 +23,7 @@ bool fake::computes() {
   return result;
 }
 
-size_t fake::widthOf(Type type) { return type == Type::F32 || type == Type::I32 ? 4 : 2; }
+size_t fake::widthOf(Type type) { return type == Type::U8 ? 1 : type == Type::F32 || type == Type::I32 ? 4 : 2; }
 
 float fake::read(Type type, const void *data, size_t i) {
   uint32_t bits;
@@ -39,6 +39,8 @@ float fake::read(Type type, const void *data, size_t i) {
     return float(static_cast<const _Float16 *>(data)[i]);
   case Type::I32:
     return float(static_cast<const int32_t *>(data)[i]);
+  case Type::U8:
+    return float(static_cast<const uint8_t *>(data)[i]);
   }
   __builtin_unreachable();
 }
@@ -59,6 +61,9 @@ void fake::write(Type type, void *data, size_t i, float value) {
     return;
   case Type::I32:
     static_cast<int32_t *>(data)[i] = int32_t(value);
+    return;
+  case Type::U8:
+    static_cast<uint8_t *>(data)[i] = uint8_t(value);
     return;
   }
 }

@@ -25,7 +25,7 @@ namespace fake {
 /// Whether FAKE_GPU_COMPUTES is set.
 bool computes();
 
-enum class Type { F32, Bf16, F16, I32 };
+enum class Type { F32, Bf16, F16, I32, U8 };
 size_t widthOf(Type type);
 float read(Type type, const void *data, size_t i);
 void write(Type type, void *data, size_t i, float value);

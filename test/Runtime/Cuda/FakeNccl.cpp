@@ -102,7 +102,7 @@ void fake::checkUnregistered(CUdeviceptr address) {
 
 /// Bytes of an element.
 static size_t widthOf(ncclDataType_t type) {
-  return type == ncclFloat32 || type == ncclInt32 ? 4 : 2;
+  return type == ncclUint8 ? 1 : type == ncclFloat32 || type == ncclInt32 ? 4 : 2;
 }
 static void checkData(const char *what, const void *data, size_t count, ncclDataType_t type) {
   checkRange(what, CUdeviceptr(data), count * widthOf(type));
@@ -204,7 +204,7 @@ static Access writing(const void *data, size_t times = 1) {
 
 static Type kindOf(ncclDataType_t type) {
   return type == ncclFloat32 ? Type::F32 : type == ncclBfloat16 ? Type::Bf16
-       : type == ncclFloat16 ? Type::F16 : Type::I32;
+       : type == ncclFloat16 ? Type::F16 : type == ncclUint8 ? Type::U8 : Type::I32;
 }
 /// What the last member to come does.
 static std::function<void(Members &)> together(ncclComm_t comm, Members::Kind kind, const void *from,

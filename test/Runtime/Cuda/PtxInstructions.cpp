@@ -243,6 +243,10 @@ Action widerLoadOf(const std::string &space, const std::string &type, bool isWid
     return wider<int32_t, int64_t>(isShared);
   if ((type == "u32" || type == "b32") && isWide)
     return wider<uint32_t, uint64_t>(isShared);
+  if (type == "s8")
+    return isWide ? wider<int8_t, int64_t>(isShared) : wider<int8_t, int32_t>(isShared);
+  if (type == "u8" || type == "b8")
+    return isWide ? wider<uint8_t, uint64_t>(isShared) : wider<uint8_t, uint32_t>(isShared);
   if (type == "s16")
     return isWide ? wider<int16_t, int64_t>(isShared) : wider<int16_t, int32_t>(isShared);
   if (type == "u16" || type == "b16")
@@ -258,6 +262,8 @@ template <bool isShared, int bytes> static void storeLow(Machine &m, const Instr
              &m.r64[i.from[1]][l], bytes);
 }
 Action lowStoreOf(const std::string &space, int bytes) {
+  if (bytes == 1)
+    return space == "shared" ? storeLow<true, 1> : storeLow<false, 1>;
   if (space == "shared")
     return bytes == 2 ? storeLow<true, 2> : storeLow<true, 4>;
   return bytes == 2 ? storeLow<false, 2> : storeLow<false, 4>;
@@ -280,6 +286,8 @@ template <bool isLoad> static Action access(const std::string &space, int bytes,
   if (bytes * count > 16)
     return nullptr;
   switch (bytes) {
+  case 1:
+    return isShared ? ofCount<isLoad, true, 1>(count) : ofCount<isLoad, false, 1>(count);
   case 2:
     return isShared ? ofCount<isLoad, true, 2>(count) : ofCount<isLoad, false, 2>(count);
   case 4:

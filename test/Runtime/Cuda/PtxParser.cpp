@@ -286,11 +286,13 @@ private:
     }
     int bits = atoi(last.c_str() + 1);
     char letter = bits == 64 ? 'd' : 'w';
-    if (parts.size() != 2 || (bits != 16 && bits != 32 && bits != 64))
+    if (parts.size() != 2 || (bits != 8 && bits != 16 && bits != 32 && bits != 64))
       wrong("'" + opcode + "' is not known");
     const std::string &place = isLoad ? parts[1] : parts[0];
     bool isWider = isLoad && count == 1 && space != "param" &&
-                   (starts(parts[0], "%rd") ? bits < 64 : last == "s16");
+                   (starts(parts[0], "%rd") ? bits < 64 : last == "s16" || last == "s8");
+    if (last == "s8" && !isWider)
+      wrong("'" + opcode + "' is not known");
     bool isLow = !isLoad && count == 1 && bits < 64 && starts(parts[1], "%rd");
     if (isLow)
       letter = 'd';
