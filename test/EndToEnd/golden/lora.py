@@ -99,6 +99,13 @@ if files:
         evaluated("./one", init=base, save_merged=origin)
     begun, plain = (train(exe, 1, **dict(data, steps=1, lr=0, init=at))[0] for exe, at in (("./one", base), ("./plain", origin)))
     check(abs(begun["loss"] / plain["loss"] - 1) <= 1e-6, f"a run begins with the loss {begun['loss']}, not {plain['loss']}")
+    if frozen:  # The decoder computes with these weights, too.
+        pathlib.Path("prompt").write_text("hello world")
+        base_says, said, wanted = (subprocess.run([exe, "--init", at, "--generate", "prompt", "--tokenizer", "bytes", "--temperature", "0", "--tokens", "12"],
+                                                  capture_output=True, timeout=60).stdout
+                                   for exe, at in (("./plain", base), ("./one", base), ("./plain", origin)))
+        check(wanted and said == wanted, f"the text goes on as {said}, not {wanted}")
+        check(golden.directory.name != "llama-tiny" or said != base_says, "the decoder computes with the base's weights")
     # The base is what a link pointed to, and another one there is noted.
     pathlib.Path("copy").mkdir()
     shutil.copy(base / "model.safetensors", "copy")

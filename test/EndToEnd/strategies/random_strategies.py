@@ -64,7 +64,7 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "eval_bits_per_byte": 0, "au
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "batch-ramp", "mlm", "mask-id", "loss", "dpo-beta", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "redundant-experts", "packed",
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "mup-base"),
-           "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "precision", "fp8-recipe",
+           "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "frozen-weights", "precision", "fp8-recipe",
                     "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel", "grad-reduce-dtype"),
            "local": ("context-balance", "loss-parts"),
@@ -372,7 +372,7 @@ def run_seed(seed, target):
     d = draw(seed, target)
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
-    shared = ("batch", "seq", "optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "precision", "grad-dtype",
+    shared = ("batch", "seq", "optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "frozen-weights", "precision", "grad-dtype",
               "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
               "router-bias-rate", "packed", "aux-loss", "aux-loss-coef", "aux-scope")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
