@@ -141,6 +141,63 @@ TEST(Weights, NarrowParametersAreRoundedMasters) {
     }
 }
 
+/// A weight in 8 bits with the scales of its rows.
+static Json withScale(Json local, Json sharding) {
+  Json text = planText({6, 5}, local, sharding);
+  text["variables"][0]["type"] = "i8";
+  text["variables"].push_back({{"name", "w.scale"}, {"in", 0}, {"role", "scale"}, {"of", "w"}, {"type", "f32"}, {"shape", {6}},
+                               {"local_shape", {local[0]}}, {"sharding", {sharding[0]}}, {"stacked", false}, {"offset", 1024}});
+  return text;
+}
+
+// Whatever part of a row a rank has, its codes and its scale are those of the whole row.
+TEST(Weights, CodesAreOfWholeRows) {
+  TemporaryDirectory scratch;
+  std::vector<float> file;
+  for (int i = 0; i < 30; ++i)
+    file.push_back(i / 5 == 2 ? 0.0f : float((i * 37) % 23 - 11) * (i == 4 ? 3.0f : 0.37f));
+  auto write = [&](const char *name) {
+    SafeTensorsWriter writer(scratch.path(name), {{"w", {6, 5}}});
+    writer.write(file.data(), 30);
+    writer.finish();
+  };
+  write("w");
+  Json none = Json::array();
+  for (const auto &[local, sharding] : {std::pair<Json, Json>({6, 5}, {none, none}), {{3, 5}, {{"a"}, none}}, {{6, 2}, {none, {"b"}}}}) {
+    Plan plan = Plan::parse(withScale(local, sharding).dump());
+    for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
+      alignas(64) char arena[4096] = {};
+      readWeights({plan, rank, arena, 2}, WeightKind::Parameters, scratch.path("w"), "--init");
+      Box box = shardOf(plan, plan.variables[0], rank);
+      for (int64_t row = 0; row < box.extent[0]; ++row) {
+        const float *whole = file.data() + (box.begin[0] + row) * 5;
+        float amax = 0;
+        for (int i = 0; i < 5; ++i)
+          amax = std::max(amax, std::abs(whole[i]));
+        float scale = amax / 127;
+        EXPECT_EQ(reinterpret_cast<float *>(arena + 1024)[row], scale);
+        for (int64_t i = 0; i < box.extent[1]; ++i)
+          EXPECT_EQ(reinterpret_cast<int8_t *>(arena + 64)[row * plan.variables[0].localShape[1] + i],
+                    scale ? int(std::nearbyint(whole[box.begin[1] + i] / scale)) : 0)
+              << "rank " << rank << ", row " << row << ", column " << i;
+      }
+    }
+  }
+  Plan plan = Plan::parse(withScale({6, 5}, {none, none}).dump());
+  file[7] = INFINITY;
+  write("infinite");
+  alignas(64) char arena[4096] = {};
+  EXPECT_THAT([&] { readWeights({plan, 0, arena, 2}, WeightKind::Parameters, scratch.path("infinite"), "--init"); },
+              testing::ThrowsMessage<Error>(HasSubstr("has values that are not finite numbers")));
+  // Codes are numbers by their scales alone.
+  Json lacking = withScale({6, 5}, {none, none});
+  lacking["variables"].erase(1);
+  EXPECT_THAT([&] { Plan::parse(lacking.dump()); }, testing::ThrowsMessage<Error>(HasSubstr("has codes of 8 bits, but no scale")));
+  Json other = withScale({6, 5}, {none, none});
+  other["variables"][0]["type"] = "f32";
+  EXPECT_THAT([&] { Plan::parse(other.dump()); }, testing::ThrowsMessage<Error>(HasSubstr("the scales w.scale are f32")));
+}
+
 TEST(Weights, HalvesMakeTheNumber) {
   for (uint32_t bits :
        {0u, 0x80000000u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0x3f800000u, 0x3f808000u, 0x3f818000u,

@@ -82,3 +82,19 @@ func.func @f(%x: tensor<4x8xf32>, %a: tensor<4x2xf32>) -> tensor<4x4xi8> {
   %y = train.quantize_blocks %x by %a : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x4xi8>
   return %y : tensor<4x4xi8>
 }
+
+// -----
+
+func.func @dequantize_shape(%codes: tensor<3x4xi8>, %scale: tensor<3xf32>) -> tensor<4x3xf32> {
+  // expected-error @+1 {{changes the shape of 'tensor<3x4xi8>' to 'tensor<4x3xf32>'}}
+  %w = train.dequantize_rows %codes by %scale : (tensor<3x4xi8>, tensor<3xf32>) -> tensor<4x3xf32>
+  return %w : tensor<4x3xf32>
+}
+
+// -----
+
+func.func @dequantize_scale(%codes: tensor<3x4xi8>, %scale: tensor<4xf32>) -> tensor<3x4xf32> {
+  // expected-error @+1 {{'tensor<4xf32>' is not a scale for each row of 'tensor<3x4xi8>'}}
+  %w = train.dequantize_rows %codes by %scale : (tensor<3x4xi8>, tensor<4xf32>) -> tensor<3x4xf32>
+  return %w : tensor<3x4xf32>
+}

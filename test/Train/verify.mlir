@@ -235,3 +235,45 @@ module attributes {train.vocabulary = 9 : i64} {
     return
   }
 }
+
+// -----
+
+// Scales are those of the rows of a frozen weight in 8 bits, which has them.
+module {
+  train.variable @w : tensor<3x8xi8> init <"normal", 0.02> {train.frozen}
+  // expected-error @+1 {{variable @w.scale is 'tensor<8xf32>', another shape than rows of its parameter @w, 'tensor<3x8xi8>'}}
+  train.variable @w.scale : tensor<8xf32> state "scale" of @w
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module {
+  train.variable @w : tensor<3x8xf32> init <"normal", 0.02> {train.frozen}
+  // expected-error @+1 {{variable @w.scale is 'tensor<3xf32>', but scales are f32, of a frozen parameter in 8 bits; its parameter @w is 'tensor<3x8xf32>'}}
+  train.variable @w.scale : tensor<3xf32> state "scale" of @w
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{variable @w has codes of 8 bits, 'tensor<3x8xi8>', but no variable is its scale}}
+  train.variable @w : tensor<3x8xi8> init <"normal", 0.02> {train.frozen}
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
