@@ -14,6 +14,7 @@
 #include "meshwright/OptionValues.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/PipelineSchedule.h"
+#include "meshwright/GradientCompression.h"
 #include "meshwright/GradientWire.h"
 #include "meshwright/Precision.h"
 #include "meshwright/RematPolicy.h"
@@ -64,6 +65,14 @@ struct CompileOptions {
   /// The smallest batch, of which all others are multiples: one sequence, or pair, for each
   /// data-parallel rank and microbatch.
   int64_t leastBatch() const { return dist::batchParts(mesh) * microbatches * sequencesTogether(); }
+
+  /// --grad-compression with its number of blocks.
+  GradientCompression compressionInBlocks() const {
+    GradientCompression result = gradCompression;
+    if (result.rank && !result.blocks)
+      result.blocks = dist::batchParts(mesh);
+    return result;
+  }
 
   /// What limits a rank's bytes in each memory space; without text where nothing does.
   BySpace<Bytes> budgets() const {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Training.h"
+#include "Train/GradientBlocks.h"
 #include "Train/Quantize.h"
 #include "Train/Storage.h"
 
@@ -119,7 +120,7 @@ llvm::Error Training::initialize() {
       if (!read)
         return read.takeError();
       value = *read;
-    } else if (weight.isParameter()) {
+    } else if (weight.isParameter() || train::isOfCompression(variable)) {
       value = initialValue(weight, type, uint64_t(options->seed));
     }
     if (isQuantized) {

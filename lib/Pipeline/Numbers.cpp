@@ -52,6 +52,7 @@ CompileOptions sequentialOptions(const CompileOptions &options) {
   one.frozenWeights = options.frozenWeights;
   one.ema = options.ema;
   one.evalEma = options.evalEma;
+  one.gradCompression = options.compressionInBlocks();
   one.overlap = Overlap::off;
   return one;
 }
@@ -114,13 +115,16 @@ Expected<plan::List<plan::Setting>> numbersOf(const CompileOptions &options, Mod
   // Without fp8 there is no recipe, and hashes of programs that send gradients as they sum them, or store weights as they
   // compute with them, do not say so.
   auto isUnused = [&](StringRef flag) {
-    return (flag == "fp8-recipe" && !options.precision.isFp8()) ||
+    return (flag == "fp8-recipe" && !options.precision.isFp8()) || (flag == "grad-compression" && !options.gradCompression.rank) ||
            (flag == "frozen-weights" && options.frozenWeights == FrozenWeights::precision) ||
            (flag == "grad-reduce-dtype" && options.gradReduceDtype == GradientWire::asSummed);
   };
+  // The number of blocks is that of this mesh.
+  CompileOptions asked = options;
+  asked.gradCompression = options.compressionInBlocks();
   for (const Flag &flag : compileFlags())
     if (!flag.target && !isOfLayout(flag.name) && !isOfModel(flag.name) && !isUnused(flag.name))
-      if (std::string value = flag.text(options); !value.empty())
+      if (std::string value = flag.text(asked); !value.empty())
         numbers.push_back({flag.name, value});
   return numbers;
 }

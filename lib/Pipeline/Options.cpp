@@ -429,6 +429,35 @@ static Error checkTarget(const CompileOptions &o) {
   return Error::success();
 }
 
+/// Refuses what gradients that are approximated do not go with.
+static Error checkCompression(const CompileOptions &o) {
+  if (!o.gradCompression.rank)
+    return Error::success();
+  auto refuse = [&](const Twine &other, const Twine &why) {
+    return createStringError("--grad-compression " + optionText(o.gradCompression) + " does not go with " + other + ", " + why);
+  };
+  if (!o.getTarget().getExits().empty())
+    return refuse("--target " + o.getTarget().getName(), "which has not been run with it; leave it out");
+  if (o.gradReduceDtype != GradientWire::asSummed)
+    return refuse("--grad-reduce-dtype " + optionText(o.gradReduceDtype), "which rounds what is sent; leave one of both out");
+  if (o.dataSync == DataSync::parameterServer)
+    return refuse("--data-sync parameter-server", "which adds on one rank; use --data-sync all-reduce, or leave it out");
+  if (o.zero > 1)
+    return refuse("--zero " + Twine(o.zero), "which reduces gradients in the backward pass, one layer and microbatch at a time; use --zero 1 or 0");
+  if (isOffload(o.offload.parameters))
+    return refuse("--offload parameters", "which keeps gradients of layers off the device; use --offload optimizer, or leave it out");
+  if (o.precision == MixedPrecision::fp16)
+    return refuse("--precision fp16", "whose gradients have another scale when a later step adds what is left of them; use bf16");
+  if (o.precision.isFp8())
+    return refuse("--precision fp8", "whose gradients are products of rounded operands; use bf16");
+  for (StringRef axis : {"pipe", "context", "expert", "tensor.2"})
+    if (o.mesh.size(o.mesh.named(axis)) > 1)
+      return refuse("mesh axis '" + axis + "'", "use data, replica and tensor, or leave it out");
+  if (llvm::any_of(o.remat.policies, [](const RematPolicy &policy) { return policy.every != 1; }))
+    return refuse("--remat " + optionText(o.remat), "which has layers in groups; use another policy");
+  return Error::success();
+}
+
 Error checkSupported(const CompileOptions &o) {
   if (Error error = checkTarget(o))
     return error;
@@ -454,6 +483,8 @@ Error checkSupported(const CompileOptions &o) {
   if (o.frozenWeights == FrozenWeights::int8 && o.precision.isFp8())
     return createStringError("--frozen-weights int8 does not go with --precision fp8, whose products read weights in E4M3; "
                              "use --precision bf16, or leave it out");
+  if (Error error = checkCompression(o))
+    return error;
   if (o.gradDtype == GradientType::bf16 && o.precision != MixedPrecision::bf16)
     return createStringError("--grad-dtype bf16 is not supported; it goes with --precision bf16 and fp8; "
                              "with " +

@@ -256,8 +256,11 @@ static Expected<std::vector<OrderedPass>> passOrder(const CompileOptions &o) {
             "--precision fp8");
   order.add(train::createTrainCountBatch());
   order.add(train::createTrainAutodiff({o.residuals}));
+  GradientCompression compression = o.compressionInBlocks();
+  order.add(train::createTrainBlockGradients({compression.blocks, compression.rank}), compression.rank > 0, "--grad-compression");
   order.add(train::createTrainAccumulate());
-  order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype, o.optimizerGroups, o.muonScale, o.muonCoefficients, o.ema, o.evalEma}));
+  order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype, o.optimizerGroups, o.muonScale, o.muonCoefficients, o.ema, o.evalEma,
+                                              compression.rank}));
   order.add(createCanonicalizerPass());
   order.verify(train::createTrainVerify());
   order.add(createSymbolDCEPass());

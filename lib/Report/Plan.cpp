@@ -12,6 +12,7 @@
 #include "MemoryTables.h"
 #include "PredictedTrace.h"
 #include "StepTasks.h"
+#include "Train/GradientBlocks.h"
 #include "Train/Optimizer.h"
 #include "meshwright/Communication.h"
 #include "meshwright/Cost/DevicesInUse.h"
@@ -202,8 +203,13 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     entry.space = exec::spaceOf(buffer.getType());
     if (auto copies = op->getAttrOfType<StringAttr>(dist::DistDialect::copiesAttr))
       entry.copies = copies.str();
-    if (op.getOf()) {
+    if (op.getOf())
       entry.of = op.getOf()->str();
+    // Other states have the shape of their parameter, and places in files beside it.
+    if (train::isOfCompression(op)) {
+      if (!llvm::is_contained(plan.optimizerStates, entry.role))
+        plan.optimizerStates.push_back(entry.role);
+    } else if (op.getOf()) {
       continue;
     }
     double value = op.getInit().getValue().getValueAsDouble();

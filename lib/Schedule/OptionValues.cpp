@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Adapters.h"
+#include "meshwright/GradientCompression.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -232,6 +233,30 @@ std::string optionText(const Adapters &lora) {
   if (!lora.saved.empty())
     text += ",modules_to_save=" + llvm::join(lora.saved, "+");
   return text;
+}
+
+Error parseOption(StringRef text, GradientCompression &compression) {
+  compression = {};
+  if (text == "none")
+    return Error::success();
+  auto [method, rest] = text.split(',');
+  auto [name, rank] = method.split(':');
+  auto [key, blocks] = rest.split('=');
+  constexpr int64_t most = 1 << 20;
+  if (name != "powersgd" || (method.size() != text.size() && key != "blocks"))
+    return createStringError("'" + text + "' must be none, powersgd:RANK or powersgd:RANK,blocks=N");
+  if (rank.getAsInteger(10, compression.rank) || compression.rank < 1 || compression.rank > most)
+    return createStringError("'" + rank + "' of powersgd must be a rank, a whole number from 1 to 1048576; write e.g. powersgd:4");
+  if (key == "blocks" && (blocks.getAsInteger(10, compression.blocks) || compression.blocks < 1 || compression.blocks > most))
+    return createStringError("'" + blocks + "' of blocks must be a whole number from 1 to 1048576");
+  return Error::success();
+}
+
+std::string optionText(const GradientCompression &compression) {
+  if (!compression.rank)
+    return "none";
+  std::string text = "powersgd:" + std::to_string(compression.rank);
+  return compression.blocks ? text + ",blocks=" + std::to_string(compression.blocks) : text;
 }
 
 Error parseOption(StringRef text, NamePatterns &names) {

@@ -7,7 +7,9 @@
 #include "MeanSquares.h"
 #include "Orthogonalize.h"
 #include "ParameterGroups.h"
+#include "PowerSgd.h"
 #include "QuantizedStates.h"
+#include "Train/GradientBlocks.h"
 #include "Train/Optimizer.h"
 #include "Train/Passes.h"
 #include "Train/Quantize.h"
@@ -28,9 +30,9 @@ namespace {
 class StepBuilder {
 public:
   StepBuilder(ModuleOp module, const Optimizer &optimizer, const GroupedParameters &groups,
-              MomentType moments, Orthogonalization orthogonalization, bool averages)
+              MomentType moments, Orthogonalization orthogonalization, bool averages, int64_t gradientRank)
       : module(module), symbols(module), builder(module.getContext()), optimizer(optimizer), groups(groups),
-        orthogonalization(orthogonalization), averages(averages),
+        orthogonalization(orthogonalization), averages(averages), gradientRank(gradientRank),
         stateType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
 
@@ -45,7 +47,8 @@ private:
   Value scaledEps(double factor);
   /// A variable beside `parameter`, of its shape or of `type`.
   VariableOp state(VariableOp parameter, StringRef role, Type element);
-  VariableOp state(VariableOp parameter, StringRef role, RankedTensorType type, bool ofExperts);
+  /// ... that begins as `init` says, by default with zeros.
+  VariableOp state(VariableOp parameter, StringRef role, RankedTensorType type, bool ofExperts, InitAttr init = {});
   /// `value` with elements of type `element`.
   Value as(Type element, Value value);
   /// How many blocks of 8-bit states a row of `parameter` has; 0 where its states are not quantized.
@@ -71,6 +74,8 @@ private:
   /// of which `means` are the last.
   Direct directionOf(VariableOp parameter, Value weight, Value gradient, Value clip,
                      ArrayRef<Value> states, ArrayRef<Value> means);
+  /// The sum of the blocks of a gradient, approximated. What its states become waits in `compressed`.
+  Value compress(VariableOp parameter, Value blocks);
   /// Keeps result `i` of `gradients`, counts of tokens, and moves the bias that they balance.
   void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
 
@@ -81,12 +86,14 @@ private:
   const GroupedParameters &groups;
   Orthogonalization orthogonalization;
   bool averages; ///< whether parameters' averages are kept
+  int64_t gradientRank; ///< of approximations of gradients
   Type stateType; ///< in which states are stored
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
   Value weightOfLast; ///< see averageWeight
   DenseMap<Operation *, VariableOp> masters, offsets; ///< by parameter
   std::map<double, Value> epsBy; ///< by factor, see scaledEps
+  SmallVector<std::pair<VariableOp, Value>> compressed; ///< states of compression, and what they become
   Value check; ///< not finite where the step is to change nothing
 };
 } // namespace
@@ -120,16 +127,17 @@ VariableOp StepBuilder::state(VariableOp parameter, StringRef role, Type element
 }
 
 VariableOp StepBuilder::state(VariableOp parameter, StringRef role, RankedTensorType type,
-                              bool ofExperts) {
+                              bool ofExperts, InitAttr init) {
   OpBuilder b(parameter->getContext());
   b.setInsertionPointAfter(parameter);
   auto name = (parameter.getSymName() + "." + role).str();
   areNamesFree &= succeeded(
       checkNameIsFree(symbols, name, ("the " + role + " of @" + parameter.getSymName()).str()));
-  auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
+  if (!init)
+    init = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
   auto variable = VariableOp::create(
       b, nameLocation(name, parameter.getLoc()), name, type, parameter.getStacked(),
-      ofExperts ? parameter.getExpertsAttr() : IntegerAttr(), zero, StorageAttr(),
+      ofExperts ? parameter.getExpertsAttr() : IntegerAttr(), init, StorageAttr(),
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role), StringAttr());
   symbols.insert(variable);
   return variable;
@@ -322,6 +330,15 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   }
 }
 
+Value StepBuilder::compress(VariableOp parameter, Value blocks) {
+  auto normal = InitAttr::get(builder.getContext(), "normal", builder.getF64FloatAttr(1));
+  VariableOp factor = state(parameter, factorRole, factorType(parameter, gradientRank), /*ofExperts=*/false, normal);
+  VariableOp residual = state(parameter, residualRole, residualType(cast<RankedTensorType>(blocks.getType())), /*ofExperts=*/false);
+  LowRank result = approximate(parameter, blocks, read(residual), read(factor), builder);
+  compressed.append({{residual, result.residual}, {factor, result.factor}});
+  return result.gradient;
+}
+
 void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
   Location loc = tokens.getLoc();
   auto router = module.lookupSymbol<VariableOp>(tokensOf(gradients, i).getAttr());
@@ -364,7 +381,10 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
     }
     auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr);
     if (of) {
-      updates.push_back({symbols.lookup<VariableOp>(of.getAttr()), value});
+      auto parameter = symbols.lookup<VariableOp>(of.getAttr());
+      if (cast<RankedTensorType>(value.getType()).getRank() > parameter.getTensorType().getRank())
+        value = compress(parameter, value);
+      updates.push_back({parameter, value});
       squares.push_back(SquareSumOp::create(builder, nameLocation("square_sum", loc), value));
       continue;
     }
@@ -384,6 +404,8 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
   Value clip = unscaled(ClipFactorOp::create(builder, loc, norm, scalar("grad_clip")));
   for (auto [variable, gradient] : updates)
     update(variable, gradient, clip);
+  for (auto [variable, value] : compressed)
+    SetOp::create(builder, variable.getLoc(), variable.getSymName(), guarded(value, read(variable)));
   for (auto [i, tokens] : counts)
     keepTokens(gradients, i, tokens);
   outputs.insert(outputs.begin() + 1, norm);
@@ -438,7 +460,7 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     Type element = isBrain ? Type(BFloat16Type::get(&getContext()))
                                                                : Type(Float32Type::get(&getContext()));
     Orthogonalization orthogonalization{muonScale, muonCoefficients, element};
-    StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization, ema);
+    StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization, ema, gradientRank);
     if (failed(builder.build(gradients)))
       return signalPassFailure();
     if (evalEma && failed(evaluateAverages(builder)))

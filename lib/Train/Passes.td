@@ -230,6 +230,26 @@ def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
            "cheap values that are saved instead of recomputed: least, written; auto is least">];
 }
 
+def TrainBlockGradients : PhasePass<"train-block-gradients", "step"> {
+  let summary = "Computes gradients of matrices for each block of the batch";
+  let description = [{
+    For gradient compression, which `train-build-optimizer` adds. The gradient of a matrix [m, n] is a sum of products over
+    the sequences of a microbatch. The pass divides these into `blocks`, in order, and makes the blocks an index of the product, so
+    that the gradient is [blocks, m, n], of repeated layers [layers, blocks, m, n]. Block d of a program on that many
+    data-parallel devices is what device d computes.
+
+    It does so for parameters that are a matrix (in each layer) of m n > 2 `rank` (m + n) elements, if their gradient is one `train.contract` whose operands
+    have sequences first. Others stay sums over the batch: of vectors, of embeddings that are looked up, of experts, and of adapters
+    of adapted weights.
+
+    The pass refuses a program without such a matrix, and microbatches that do not divide by `blocks`.
+  }];
+  let options = [
+    Option<"blocks", "blocks", "int64_t", "1", "number of blocks of the gradient">,
+    Option<"rank", "rank", "int64_t", "1", "rank of the approximation that the blocks are for">,
+  ];
+}
+
 def TrainAccumulate : PhasePass<"train-accumulate", "step"> {
   let summary = "Makes the microbatch loop explicit";
   let description = [{
@@ -299,6 +319,11 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     f32: the t-th of them moves it by (1 - d) / (1 - d^t) of the difference, d being the input `ema_decay` and
     1 - d^t the input `ema_correction`. With `eval-ema` too, `@eval` reads the averages in place of the parameters.
 
+    A gradient in blocks (`train-block-gradients`) is approximated by two factors of `gradient-rank` columns as in
+    PowerSGD (Vogels et al. 2019). Norm, clip factor and update are of the approximation. What it leaves out of each block is added to the block of the
+    next step: the state `<parameter>.grad_residual`. The state `<parameter>.grad_factor` is the right factor, with which the
+    next step begins, at first normal random numbers. The left factor is made orthonormal by a repeat over its columns, whose role is `update`.
+
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
     `grad_norm` are those of an unscaled loss.
@@ -325,6 +350,7 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
            "polynomials of Newton-Schulz steps: keller or polar-express">,
     Option<"ema", "ema", "bool", "false", "keep an exponential moving average of each parameter">,
     Option<"evalEma", "eval-ema", "bool", "false", "have `@eval` read these averages">,
+    Option<"gradientRank", "gradient-rank", "int64_t", "0", "rank of approximations of gradients in blocks">,
   ];
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "Train/GradientBlocks.h"
 #include "Train/Passes.h"
 #include "Train/Quantize.h"
 #include "Train/Sizes.h"
@@ -134,9 +135,30 @@ static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
   return success();
 }
 
+/// The blocks of a matrix's gradient, or a factor of its approximation.
+static LogicalResult checkCompression(VariableOp state, VariableOp parameter) {
+  SmallVector<int64_t> shape(parameter.getTensorType().getShape());
+  ArrayRef<int64_t> own = state.getTensorType().getShape();
+  bool isResidual = state.getRole() == residualRole;
+  size_t layers = parameter.getStacked();
+  bool fits = shape.size() == layers + 2 && own.size() == shape.size() + isResidual &&
+              parameter.getStacked() == state.getStacked();
+  if (fits && isResidual)
+    shape.insert(shape.begin() + layers, own[layers]);
+  else if (fits) {
+    shape.erase(shape.end() - 2);
+    shape.push_back(own.back());
+  }
+  if (fits && own == ArrayRef(shape))
+    return success();
+  return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType() << ", no "
+                           << (isResidual ? "blocks of the gradient" : "factor of the gradient") << " of @"
+                           << parameter.getSymName() << ", " << parameter.getTensorType();
+}
+
 /// A state goes wherever its parameter goes, element by element or, as a mean, with one element along some
 /// dimensions, or as one number for each block of the last; counts of tokens are of a router's rows, and scales of
-/// those of a weight in 8 bits.
+/// those of a weight in 8 bits. States of compression are of blocks, or have one index of the parameter.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
   if (!owner)
@@ -147,6 +169,8 @@ static LogicalResult checkState(VariableOp state) {
     return state.emitError() << "variable @" << state.getSymName() << " is the state of @" << *owner
                              << ", which is no parameter";
   ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
+  if (isOfCompression(state))
+    return checkCompression(state, parameter);
   bool ofRows = state.getRole() == tokensRole || isScale(state);
   if (ofRows && !shape.empty())
     shape = shape.drop_back();

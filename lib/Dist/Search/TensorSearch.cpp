@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/GradientBlocks.h"
 #include "TensorSearch.h"
 #include "Train/TensorType.h"
 
@@ -486,7 +487,7 @@ void TensorSearch::tie(unsigned parameter, unsigned other,
 void TensorSearch::tieToParameters(ModuleOp module) {
   SymbolTable symbols(module);
   for (auto state : module.getOps<train::VariableOp>()) {
-    if (!state.isOptimizerState() || variableOf(state) < 0)
+    if (!state.isOptimizerState() || train::isOfCompression(state) || variableOf(state) < 0)
       continue;
     auto parameter = symbols.lookup<train::VariableOp>(*state.getOf());
     ArrayRef<int64_t> own = state.getTensorType().getShape(),

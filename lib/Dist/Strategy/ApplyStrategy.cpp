@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Seeds.h"
+#include "Train/GradientBlocks.h"
 #include "meshwright/runtime/ExpertPlacement.h"
 
 using namespace mlir;
@@ -39,7 +40,7 @@ private:
     DistApplyStrategyOptions asked{mesh, zero, dataSync, sequenceParallel, tensor2d, how};
     if (llvm::Error error = checkStrategy(asked, shape, isSeeded))
       return module.emitError(llvm::toString(std::move(error)));
-    if (failed(checkBatch(module, shape)))
+    if (failed(checkBatch(module, shape)) || failed(checkGradientBlocks(module, shape)))
       return failure();
     FailureOr<IndexClasses> classes = IndexClasses::of(module);
     if (failed(classes))
@@ -135,6 +136,20 @@ private:
     if (mesh.size(context) == 1 || llvm::any_of(context, seeded))
       return ContextParallel::none;
     return mesh.find("context") < 0 ? ContextParallel::hybrid : ContextParallel::ring;
+  }
+
+  /// A device has whole blocks of gradients.
+  static LogicalResult checkGradientBlocks(ModuleOp module, const Mesh &mesh) {
+    for (auto variable : module.getOps<train::VariableOp>()) {
+      if (variable.getRole() != train::residualRole)
+        continue;
+      int64_t blocks = variable.getTensorType().getDimSize(variable.getStacked()), devices = batchParts(mesh);
+      if (blocks % devices != 0)
+        return variable.emitError("gradients are compressed in ")
+               << blocks << " blocks, which do not divide by the " << devices << " devices along "
+               << mesh.str(batchAxes(mesh)) << "; use as many blocks as devices, or a multiple";
+    }
+    return success();
   }
 
   static LogicalResult checkBatch(ModuleOp module, const Mesh &mesh) {

@@ -140,6 +140,9 @@ llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 ShardingAttr shardingOfState(train::VariableOp state, train::VariableOp parameter,
                              ShardingAttr sharding);
 
+/// That of a state of compression: blocks are sharded along the axes that shard the batch.
+ShardingAttr shardingOfCompression(train::VariableOp state, ShardingAttr sharding, const Mesh &mesh);
+
 /// Refuses seeds with which devices have parts of such blocks, or rows with padding.
 mlir::LogicalResult checkBlocks(mlir::ModuleOp module, const Mesh &mesh, const IndexClasses &classes);
 

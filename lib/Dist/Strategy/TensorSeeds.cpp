@@ -19,6 +19,7 @@
 // gather the whole input of a layer whose input is sharded.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/GradientBlocks.h"
 #include "Seeds.h"
 #include "Train/Quantize.h"
 
@@ -315,8 +316,10 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
   for (auto variable : module.getOps<train::VariableOp>())
     if (variable.isOptimizerState() && !variable->hasAttr(DistDialect::seedAttr)) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
+      auto sharding = of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       seed(variable,
-           shardingOfState(variable, of, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr)),
+           train::isOfCompression(variable) ? shardingOfCompression(variable, sharding, mesh)
+                                            : shardingOfState(variable, of, sharding),
            reasonOf(of));
     } else if (!variable->hasAttr(DistDialect::seedAttr)) {
       // Every device knows what all tokens chose.

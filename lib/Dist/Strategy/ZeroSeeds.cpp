@@ -32,12 +32,29 @@
 #include "SeededClasses.h"
 #include "Seeds.h"
 
+#include "Train/GradientBlocks.h"
 #include "Train/Optimizer.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
+
+ShardingAttr dist::shardingOfCompression(train::VariableOp state, ShardingAttr sharding, const Mesh &mesh) {
+  MLIRContext *context = sharding.getContext();
+  SmallVector<DimAttr> dims(sharding.getDims());
+  if (state.getRole() == train::residualRole) {
+    SmallVector<StringAttr> names;
+    for (unsigned axis : batchAxes(mesh))
+      names.push_back(StringAttr::get(context, mesh.axes[axis].name));
+    dims.insert(dims.end() - 2, DimAttr::get(context, names, false));
+  } else {
+    dims.erase(dims.end() - 2);
+    dims.push_back(DimAttr::get(context, {}, false));
+  }
+  return ShardingAttr::get(context, sharding.getMesh(), dims, sharding.getPartial(), sharding.getMax(),
+                           sharding.getReplicated(), sharding.getRoot());
+}
 
 ShardingAttr dist::shardingOfState(train::VariableOp state, train::VariableOp parameter,
                                    ShardingAttr sharding) {
@@ -59,7 +76,7 @@ ShardingAttr dist::withoutLayers(ShardingAttr sharding, unsigned slices) {
 
 VariableIndex::VariableIndex(ModuleOp module) {
   for (auto variable : module.getOps<train::VariableOp>())
-    if (variable.isOptimizerState())
+    if (variable.isOptimizerState() && !train::isOfCompression(variable))
       states[variable.getOfAttr().getAttr()].push_back(variable);
   module.walk([&](Operation *op) {
     if (auto get = dyn_cast<train::GetOp>(op))
@@ -415,7 +432,10 @@ private:
       }
       Value sharded = constrain(value, stored, nextOf(value));
       constrained[value] = cast<ConstrainOp>(sharded.getDefiningOp());
-      value.replaceAllUsesExcept(sharded, sharded.getDefiningOp());
+      // What compression leaves out of a block is the rest of all of the approximation.
+      value.replaceUsesWithIf(sharded, [&](OpOperand &other) {
+        return other.getOwner() != sharded.getDefiningOp() && !isForResidual(other.getOwner());
+      });
       return;
     }
     SmallVector<std::pair<OpOperand *, unsigned>> raw;
@@ -470,6 +490,11 @@ private:
       if (op && directionOps.insert(op))
         llvm::append_range(work, op->getOperands());
     }
+  }
+
+  /// Whether `op` takes a gradient's approximation off its blocks.
+  static bool isForResidual(Operation *op) {
+    return isa<train::ScaleOp>(op) && op->hasOneUse() && isa<train::BroadcastOp>(*op->user_begin());
   }
 
   /// Whether this use of a parameter reads it as it is stored: that of an op that computes the direction of

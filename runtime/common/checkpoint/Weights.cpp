@@ -371,6 +371,8 @@ void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed, We
       continue; // The arena is zeroed.
     if (kind == WeightKind::Adapters && (variable.isOfModel || variable.init.kind == Initializer::RowNorms))
       continue; // They have been filled with the model's.
+    if (kind == WeightKind::OptimizerStates && variable.isAverage())
+      continue; // They begin as parameters.
     std::array<uint32_t, 2> key = keyOf(piece, seed);
     int64_t elements = 1;
     for (int64_t size : piece.extent)

@@ -288,7 +288,9 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
   variable.program = programAt(plan, entry.program, path);
   variable.isAdapter = entry.adapter.value_or(false);
   variable.isOfModel = variable.isAdapter && entry.storage && entry.storage->tensor.find(".lora_") == std::string::npos;
-  if (variable.role == Variable::Parameter) {
+  // States of compressed gradients have shapes, initial values and places in files of their own.
+  variable.isOfOwnShape = variable.role == Variable::State && entry.storage;
+  if (variable.role == Variable::Parameter || variable.isOfOwnShape) {
     variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
     const plan::Storage &storage = required(entry.storage, "storage", path);
     variable.storage = {storage.tensor, storage.transpose.value_or(false), storage.slice,
@@ -297,7 +299,8 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
         (variable.init.kind != Initializer::Constant || variable.init.value != 0))
       fail("plan: ", path, " (", variable.name, ") may be missing in files, but does not begin with zeros");
     variable.numbered = size_t(variable.stacked) + numberMark(storage.tensor).has_value();
-  } else {
+  }
+  if (variable.role != Variable::Parameter) {
     variable.of = required(entry.of, "of", path);
   }
   return variable;
@@ -443,6 +446,9 @@ static void findStates(Plan &plan) {
              shapeText(parameter.shape));
       continue;
     }
+    variable.isAdapter = parameter.isAdapter;
+    if (variable.isOfOwnShape)
+      continue;
     variable.storage = parameter.storage;
     variable.numbered = parameter.numbered;
     if (variable.role == Variable::Scale) {
@@ -460,7 +466,6 @@ static void findStates(Plan &plan) {
         variable.storage.slice->dim = 0;
       continue;
     }
-    variable.isAdapter = parameter.isAdapter;
     variable.isOfModel = parameter.isOfModel;
     if (variable.role == Variable::Master) {
       variable.init = parameter.init;

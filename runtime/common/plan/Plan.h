@@ -52,6 +52,7 @@ struct Variable {
   enum Role { Parameter, Master, State, Tokens, Scale };
   std::string name;
   Role role = Parameter;
+  bool isOfOwnShape = false; ///< a state whose shape is not that of its parameter
   std::string state; ///< which state of the optimizer it is
   std::string of;    ///< the parameter a state belongs to
   ElementType type = ElementType::F32;

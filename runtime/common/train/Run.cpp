@@ -364,6 +364,8 @@ void Run::fillWeights(const std::string &from) {
   } else if (plan.adapterConfig || options.init.empty()) {
     initializeWeights(target, uint64_t(options.seed), trainedWeights(plan));
   }
+  if (from.empty())
+    initializeWeights(target, uint64_t(options.seed), WeightKind::OptimizerStates);
   rounds.finish();
   if (!extra.empty())
     note(extra);

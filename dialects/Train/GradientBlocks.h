@@ -1,0 +1,28 @@
+//===- GradientBlocks.h - states of gradients that are compressed ------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// With gradient compression the gradient of a matrix [m, n], or [layers, m, n], is a sum of blocks
+// [blocks, m, n], or [layers, blocks, m, n]: block d is that of the d-th part of each microbatch. Two
+// states of the parameter have shapes of their own.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_GRADIENTBLOCKS_H
+#define MESHWRIGHT_TRAIN_GRADIENTBLOCKS_H
+
+#include "Train/Train.h"
+
+namespace meshwright::train {
+
+/// What compression has left out of each block's gradient so far: of the shape of the blocks, in f32.
+inline constexpr llvm::StringLiteral residualRole = "grad_residual";
+/// The right factor of the last approximation, with which the next one begins: [layers, n, rank], in f32.
+inline constexpr llvm::StringLiteral factorRole = "grad_factor";
+
+inline bool isOfCompression(VariableOp variable) {
+  return variable.getRole() == residualRole || variable.getRole() == factorRole;
+}
+
+} // namespace meshwright::train
+
+#endif // MESHWRIGHT_TRAIN_GRADIENTBLOCKS_H

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Makes the golden runs of --grad-compression: golden/llama-tiny/powersgd-RANK-BLOCKS.json.
+
+    python3 -m venv venv && venv/bin/pip install torch transformers
+    venv/bin/python test/Golden/powersgd.py
+
+The product needs none of this; the results are committed. The model is that of transformers in float64, and so is AdamW. The mean
+gradient of each block of the batch is computed alone. From there on this is algorithms 1 and 2 of Vogels et al. 2019, with QR in place of Gram
+and Schmidt's method; signs of its columns, which that leaves open, change nothing.
+"""
+import json
+import re
+
+import numpy as np
+import torch
+import transformers
+
+import published_optimizers
+from philox import philox
+from published_optimizers import FOLDERS, WEIGHTS, adamw
+
+FOLDER = FOLDERS["llama-tiny"]
+
+
+def normal(name, shape, seed=0):
+    """Standard normal numbers by a tensor's name and the index of an element (Box and Muller)."""
+    key = 0xcbf29ce484222325
+    for byte in name.encode():
+        key = (key ^ byte) * 0x100000001b3 & 2**64 - 1
+    key = philox([key & 0xFFFFFFFF, key >> 32, 0x1417, 2], [seed & 0xFFFFFFFF, seed >> 32])[:2]
+    values = []
+    for block in range((int(np.prod(shape)) + 3) // 4):
+        words = philox([block, 0, 0, 3], list(key))
+        for a, b in (words[:2], words[2:]):
+            radius, angle = np.sqrt(-2 * np.log((a >> 1) * 2.0**-31 + 2.0**-32)), 2 * np.pi * b / 2**32
+            values += [radius * np.cos(angle), radius * np.sin(angle)]
+    return torch.tensor(values[:int(np.prod(shape))]).reshape(shape)
+
+
+def variable_of(name):
+    """The program's name of the state of a parameter in files, in which layers count behind all else."""
+    layer = re.search(r"layers\.(\d+)\.", name)
+    name = re.sub(r"layers\.\d+\.", "layers.", name.removeprefix("model."))
+    return f"{name}.grad_factor" + (f".{layer[1]}" if layer else "")
+
+
+class PowerSgd:
+    """What workers know of a matrix: their errors, and the right factor that all have."""
+
+    def __init__(self, name, shape, rank, workers):
+        self.errors = [torch.zeros(shape) for _ in range(workers)]
+        self.q = normal(variable_of(name), (shape[1], rank))
+
+    def mean(self, gradients):
+        wanted = [gradient + error for gradient, error in zip(gradients, self.errors)]
+        p = torch.linalg.qr(sum(m @ self.q for m in wanted) / len(wanted))[0]
+        self.q = sum(m.T @ p for m in wanted) / len(wanted)
+        approximation = p @ self.q.T
+        self.errors = [m - approximation for m in wanted]
+        return approximation
+
+
+def train(run, rank, blocks):
+    config = transformers.AutoConfig.from_pretrained(FOLDER)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.double)
+    model.load_state_dict(WEIGHTS["llama-tiny"])
+    data = np.frombuffer((FOLDER.parent / run["data"]).read_bytes(), np.uint8).astype(np.int64)
+    (optimizer,) = adamw(model, run)
+    parameters = dict(model.named_parameters())
+    # The gradient of a table in which rows are looked up is no product.
+    compressed = {name: PowerSgd(name, weight.shape, rank, blocks) for name, weight in parameters.items()
+                  if rank and weight.ndim == 2 and "embed" not in name and 2 * rank * sum(weight.shape) < weight.numel()}
+    losses, norms, batch, seq = [], [], run["batch"], run["seq"]
+    for step in range(run["steps"]):
+        starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
+        x, y = (torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
+        loss, own = 0.0, []
+        for xs, ys in zip(x.chunk(blocks), y.chunk(blocks)):
+            model.zero_grad()
+            term = torch.nn.functional.cross_entropy(model(xs).logits.flatten(0, 1), ys.flatten())
+            term.backward()
+            loss += term.item() / blocks
+            own.append({name: weight.grad.clone() for name, weight in parameters.items()})
+        for name, weight in parameters.items():
+            gradients = [gradient[name] for gradient in own]
+            weight.grad = compressed[name].mean(gradients) if name in compressed else sum(gradients) / blocks
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"]).item())
+        optimizer.step()
+        losses.append(loss)
+    return {"run": run, "compressed": sorted(compressed), "loss": losses, "grad_norm": norms}
+
+
+if __name__ == "__main__":
+    known = json.loads((FOLDER / "golden.json").read_text())
+    exact = train(known["run"], 0, 2)
+    error = max(abs(a / b - 1) for key in ("loss", "grad_norm") for a, b in zip(exact[key], known[key]))
+    print(f"without compression: largest difference from golden.json {error:.1e}")
+    assert error < 1e-5
+    for rank, blocks in ((2, 2), (4, 4)):
+        golden = train(known["run"], rank, blocks)
+        off = max(abs(a / b - 1) for a, b in zip(golden["loss"], known["loss"]))
+        print(f"rank {rank}, {blocks} blocks, {len(golden['compressed'])} matrices: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}, "
+              f"at most {off:.1e} off the uncompressed run's")
+        (FOLDER / f"powersgd-{rank}-{blocks}.json").write_text(json.dumps(golden, indent=1) + "\n")
