@@ -140,7 +140,7 @@ struct TrainBlockGradients : train::impl::TrainBlockGradientsBase<TrainBlockGrad
     ModuleOp module = getOperation();
     auto gradients = module.lookupSymbol<func::FuncOp>("loss.gradients");
     std::optional<int64_t> batch = moduleSize(module, batchAttr);
-    int64_t microbatches = moduleSize(module, microbatchesAttr).value_or(1);
+    int64_t microbatches = moduleSize(module, microbatchesAttr).value_or(1), blocks = this->blocks, rank = this->rank;
     if (!gradients || !batch) {
       module.emitError("needs @loss.gradients, which train-autodiff makes, and the module's attribute ") << batchAttr;
       return signalPassFailure();

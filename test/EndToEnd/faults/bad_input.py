@@ -348,7 +348,16 @@ def bad_compile(golden):
     refused("--frozen-weights int8 is not supported by --target stablehlo", "use --target cpu", target="stablehlo", **adapted)
     refused("--frozen-weights", "'nf4' is not supported; the choices are precision, int8", **dict(adapted, frozen_weights="nf4"))
     refused("--frozen-weights int8 changes nothing", "give --lora", frozen_weights="int8")
-    for flag in ("target", "precision", "grad-dtype", "grad-reduce-dtype", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):
+    for other, value, remedy in (("zero", 2, "use --zero 1 or 0"), ("grad-reduce-dtype", "bf16", "leave one of both out"),
+                                 ("data-sync", "parameter-server", "use --data-sync all-reduce"), ("offload", "parameters", "use --offload optimizer"),
+                                 ("precision", "fp16", "use bf16"), ("precision", "fp8", "use bf16"), ("remat", "every:2", "use another policy"),
+                                 ("target", "stablehlo", "leave it out")):
+        refused("--grad-compression powersgd:1 does not go with", f"--{'offload parameters' if other == 'offload' else other}", remedy, **{"mesh": "data=2", "grad_compression": "powersgd:1", other.replace("-", "_"): value})
+    refused("--grad-compression powersgd:1 does not go with mesh axis 'pipe'", "use data, replica and tensor", mesh="data=2,pipe=2", grad_compression="powersgd:1")
+    refused("nothing would be compressed at rank 1000", "use a lower rank", mesh="data=2", grad_compression="powersgd:1000")
+    for value, word in (("powersgd", "must be a rank"), ("powersgd:0", "must be a rank"), ("powersgd:4,blocks=0", "'0' of blocks"), ("powersgd:4,rows=2", "powersgd:RANK,blocks=N")):
+        refused("--grad-compression", word, mesh="data=2", grad_compression=value)
+    for flag in ("target", "precision", "grad-dtype", "grad-reduce-dtype", "grad-compression", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):
         refused(f"--{flag}", "nonsense", "meshwright compile --help", **{flag: "nonsense"})
     refused("--nonsense", **{"nonsense": 1})
     refused("nonsense", "processor", cpu="nonsense")

@@ -78,18 +78,19 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("memory-limit", "1GiB", "names the bytes already", {"remat": "auto:1GiB"}),
                                ("collective-algorithm", "ring", "no collectives", {}),
                                ("grad-reduce-dtype", "bf16", "no collectives", {}),
+                               ("grad-compression", "powersgd:1", "one data-parallel rank, which sends no gradients", {}),
                                ("collective-matmul", "on", "no collectives", {"mesh": "data=1"}),
                                ("overlap", "on", "no collectives", {})):
     refused(["meshwright", "compile", config, "-o", "out.mlir", *flags(dict(SIZE, emit="exec", **{flag: value}, **more))],
             f"{flag}{'' if value is True else f' {value}'} changes nothing", why)
 # Defaults, and what asks for nothing.
 compile(config, "out.mlir", emit="exec", collective_algorithm="native", collective_matmul="off", overlap="off",
-        schedule="1f1b", zero=0, data_sync="all-reduce", remat="none", grad_dtype="f32", grad_reduce_dtype="grad-dtype", **SIZE)
+        schedule="1f1b", zero=0, data_sync="all-reduce", remat="none", grad_dtype="f32", grad_reduce_dtype="grad-dtype", grad_compression="none", **SIZE)
 compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
 
 # IR holds what was decided: a flag that would decide it again is refused.
 DECIDED = {"train": {"mup-base": config, "dropout": 0, "batch-ramp": True},
-           "step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16", "optimizer-groups": "*:lr=1"},
+           "step": {"cuts": "1", "grad-compression": "powersgd:1", "residuals": "written", "moments-dtype": "bf16", "optimizer-groups": "*:lr=1"},
            "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens", "grad-reduce-dtype": "bf16"},
            "stages": {"remat": "none"},
            "schedule": {"schedule": "1f1b", "collective-algorithm": "ring", "collective-matmul": "on"},

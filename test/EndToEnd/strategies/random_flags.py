@@ -32,6 +32,7 @@ NOT_DRAWN = {
         "insert-pass": "passes of users, which test/Install/plugin.test has",
         "precision=fp8": "sums in another order flip values of 8 bits, so losses differ more than between meshes of other precisions; EndToEnd/golden/fp8.test has it on several",
         "fp8-recipe": "of --precision fp8 alone",
+        "grad-compression": "what is approximated depends on the number of data-parallel ranks; EndToEnd/golden/compressed-gradients.test has it on several meshes",
         "grad-reduce-dtype": "which terms are rounded depends on the mesh, and so do losses; EndToEnd/golden/compressed-gradients.test has it on many",
         **{flag: "data of pairs and a file of log-probabilities; EndToEnd/golden/dpo.test has it on many meshes" for flag in ("loss", "dpo-beta")},
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",

@@ -65,7 +65,7 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "eval_bits_per_byte": 0, "au
 DECIDED = {"train": ("dropout", "batch", "seq", "source-seq", "microbatches", "batch-ramp", "mlm", "mask-id", "loss", "dpo-beta", "z-loss", "router-bias-rate", "expert-buffer", "expert-parts", "redundant-experts", "packed",
                      "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass", "mup-base"),
            "step": ("optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "frozen-weights", "precision", "fp8-recipe",
-                    "grad-dtype", "moments-dtype", "residuals", "cuts"),
+                    "grad-dtype", "grad-compression", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel", "grad-reduce-dtype"),
            "local": ("context-balance", "loss-parts"),
            "stages": ("remat",),
