@@ -14,7 +14,7 @@
 // The paper's gradients are means over workers where these are sums, which changes neither the approximation nor
 // what is left out, relative to the gradient.
 //
-// All layers are one batch of products, so that their factors are summed at once. Orthonormalizing is a repeat over
+// Products are of each block, and summed behind it: a device may have several blocks. All layers are one batch of products, so that their factors are summed at once. Orthonormalizing is a repeat over
 // columns, with all layers in each.
 //
 //===----------------------------------------------------------------------===//
@@ -71,10 +71,9 @@ public:
   Value clamp(Value x, double least, double most) {
     return ClampOp::create(b, loc, x, b.getF64FloatAttr(least), b.getF64FloatAttr(most));
   }
+  Value sum(Value x, int64_t dim) { return ReduceOp::create(b, loc, ReduceKind::Sum, x, {dim}); }
   /// The sum of squares along the last dimension.
-  Value squares(Value x) {
-    return ReduceOp::create(b, loc, ReduceKind::Sum, mul(x, x), {cast<RankedTensorType>(x.getType()).getRank() - 1});
-  }
+  Value squares(Value x) { return sum(mul(x, x), cast<RankedTensorType>(x.getType()).getRank() - 1); }
   Value along(Value x, Type type, int64_t dim) { return BroadcastOp::create(b, loc, type, x, {dim}); }
 
   OpBuilder &b;
@@ -136,8 +135,12 @@ LowRank train::approximate(VariableOp parameter, Value blocks, Value residual, V
   if (blocks.getType() != type)
     blocks = CastOp::create(builder, loc, type, blocks);
   Value wanted = b.add(blocks, residual);
-  Value left = orthonormal(parameter, b.contract("ld m n, ln r -> r lm", wanted, factor), b);
-  Value right = b.contract("ld m n, lr m -> ln r", wanted, left);
+  Value left = orthonormal(parameter, b.sum(b.contract("ld m n, ln r -> r ld m", wanted, factor), layers + 1), b);
+  auto basis = cast<RankedTensorType>(left.getType());
+  SmallVector<int64_t> ofBlocks(basis.getShape());
+  ofBlocks.insert(ofBlocks.begin() + layers, count);
+  Value right = b.contract("ld m n, ld r m -> ld n r", wanted, b.along(left, basis.clone(ofBlocks), layers));
+  right = b.sum(right, layers);
   // A column that P has not keeps its factor, with which the next step tries again.
   Value isThere = b.clamp(b.scale(b.squares(left), 2), 0, 1);
   Value one = FillOp::create(builder, loc, isThere.getType(), builder.getF64FloatAttr(1));

@@ -2,11 +2,12 @@
 // RUN: meshwright-opt %s --train-autodiff --train-block-gradients="blocks=2 rank=1" --train-accumulate --train-build-optimizer=gradient-rank=1 --train-verify -split-input-file -verify-diagnostics \
 // RUN:   | FileCheck %s --check-prefix=STEP
 // On two devices each has its block: only the factors are summed over devices.
-// RUN: meshwright-opt %S/Inputs/blocks.mlir --train-autodiff --train-block-gradients="blocks=2 rank=1" --train-accumulate --train-build-optimizer=gradient-rank=1 --train-verify -o %t.step.mlir
+// RUN: meshwright-opt %S/Inputs/blocks.mlir --train-autodiff --train-block-gradients="blocks=2 rank=1" --train-accumulate --train-build-optimizer=gradient-rank=1 --train-verify --symbol-dce -o %t.step.mlir
 // RUN: meshwright-opt %t.step.mlir --dist-apply-strategy=mesh=data=2 --dist-propagate --dist-partition -o %t.local.mlir
 // RUN: FileCheck %s --check-prefix=LOCAL < %t.local.mlir
 // RUN: meshwright-interpret --compare %t.step.mlir %t.local.mlir --function step --ranks 2
 // RUN: meshwright-opt %t.step.mlir --dist-apply-strategy="mesh=data=2 zero=1" --dist-propagate --dist-partition -o %t.zero.mlir
+// RUN: FileCheck %s --check-prefix=ZERO < %t.zero.mlir
 // RUN: meshwright-interpret --compare %t.step.mlir %t.zero.mlir --function step --ranks 2
 // RUN: meshwright-opt %t.step.mlir --dist-apply-strategy=mesh=tensor=2 --dist-propagate --dist-partition -o %t.tensor.mlir
 // RUN: meshwright-interpret --compare %t.step.mlir %t.tensor.mlir --function step --ranks 2
@@ -47,9 +48,12 @@ module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
 // STEP: %[[E:.*]] = train.get @w.grad_residual
 // STEP: %[[Q:.*]] = train.get @w.grad_factor
 // STEP: %[[M:.*]] = train.add %{{.*}}, %[[E]] : (tensor<3x2x8x8xf32>
-// STEP: %[[P:.*]] = train.contract "l d m n, l n r -> r l m" %[[M]], %[[Q]]
+// STEP: %[[PS:.*]] = train.contract "l d m n, l n r -> r l d m" %[[M]], %[[Q]]
+// STEP: %[[P:.*]] = train.reduce sum %[[PS]] over [2]
 // STEP: %[[BASIS:.*]] = train.repeat @w.orthonormalize x 1 indexed carry(%{{.*}}) each(%[[P]]) shared() {train.role = #train.role<update>}
-// STEP: %[[RIGHT:.*]] = train.contract "l d m n, l r m -> l n r" %[[M]], %[[BASIS]]
+// STEP: %[[BASES:.*]] = train.broadcast %[[BASIS]] along [1]
+// STEP: %[[RIGHTS:.*]] = train.contract "l d m n, l d r m -> l d n r" %[[M]], %[[BASES]]
+// STEP: %[[RIGHT:.*]] = train.reduce sum %[[RIGHTS]] over [1]
 // A column that is zero keeps its factor.
 // STEP: %[[OLD:.*]] = train.mul %[[Q]], %{{.*}}
 // STEP: %[[NEXT:.*]] = train.add %[[RIGHT]], %[[OLD]] :
@@ -77,6 +81,15 @@ module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
 // LOCAL: dist.all_reduce sum {{.*}} : (tensor<3x8x1xf32>)
 // LOCAL-NOT: dist.{{(all|reduce)}}{{.*}}tensor<3x{{(2x)?}}8x8xf32>
 // LOCAL: return
+
+// With ZeRO parameters are gathered, and nothing for the errors of blocks.
+// ZERO-LABEL: func.func @step
+// ZERO: dist.all_gather {{.*}} -> tensor<16x8xf32>
+// ZERO: dist.all_gather {{.*}} -> tensor<3x8x8xf32>
+// ZERO: dist.all_gather {{.*}} -> tensor<10x8xf32>
+// ZERO: dist.all_gather {{.*}} -> tensor<10xf32>
+// ZERO-NOT: dist.all_gather
+// ZERO: return
 
 // -----
 
