@@ -123,14 +123,14 @@ def approximated(items):
         want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(answers["loss"], answers["grad_norm"])]
         off, norms, gap = distance(have, want), distance(have, want, "grad_norm"), distance(want, uncompressed)
         print(f"{item}: a loss is {off:.1e} off PyTorch's, grad_norm {norms:.1e}; {gap:.1e} are due to approximation", flush=True)
-        check(off <= 1e-6 and norms <= 2e-5 and gap > 1e-3, f"{item}: a loss is {off:.1e} off PyTorch's run, grad_norm {norms:.1e}")
+        check(off <= 1e-6 and norms <= 5e-5 and gap > 1e-3, f"{item}: a loss is {off:.1e} off PyTorch's run, grad_norm {norms:.1e}")
         states = read_safetensors("whole/latest/optimizer.safetensors")
         stems = [name.partition(".grad_residual")[0] for name in states if ".grad_residual" in name]
         check(len(stems) == len(answers["compressed"]), f"{len(stems)} matrices are compressed, not {len(answers['compressed'])}")
         check(train("./exe", ranks, mpi=True, save="mpi", **golden.run) == have, f"{item}: MPI ranks have other losses")
         resumes("./exe", ranks, have)
         # The number of blocks is the program's, so that other ranks may go on with its errors.
-        compile(golden.config, "one", **dict(options, mesh=""))
+        compile(golden.config, "one", **{flag: value for flag, value in options.items() if flag not in ("mesh", "zero")})
         off = resumes("./exe", ranks, have, by=("./one", 1))
         print(f"{item}: a run that one rank continues has losses {off:.1e} off", flush=True)
         check(off < 1e-6, f"{item}: on one rank losses are {off:.1e} off")
@@ -208,16 +208,15 @@ def sent():
             check(abs(have / want - 1) < 0.02, f"zero {zero}, {kind}: {have} bytes, not {want:.0f}")
     # Two factors in place of each matrix.
     matrices = [(4, 64, 64), (4, 32, 64), (4, 32, 64), (4, 64, 64), (4, 176, 64), (4, 176, 64), (4, 64, 176), (1, 256, 64)]
+    def elements(**options):
+        report = planned(given, batch=8, seq=32, mesh="data=4", **options)
+        return sum(entry["count"] * entry["times"] for entry in report["collectives"] if entry["program"] == "step")
+    whole = elements()
     for rank in (1, 4):
-        report = planned(given, batch=8, seq=32, mesh="data=4", grad_compression=f"powersgd:{rank}")
-        step = {entry["location"]: entry for entry in report["collectives"] if entry["program"] == "step"}
-        have = sum(entry["bytes"] * entry["times"] for entry in step.values())
-        step = {entry["location"]: entry for entry in planned(given, batch=8, seq=32, mesh="data=4")["collectives"] if entry["program"] == "step"}
-        whole = sum(entry["bytes"] * entry["times"] for entry in step.values())
-        # A rank sends 3/4 of the sum twice.
-        want = whole - sum(6 * layers * (m * n - rank * (m + n)) for layers, m, n in matrices)
-        print(f"powersgd:{rank}: {have:,} of {whole:,} bytes", flush=True)
-        check(have == want, f"powersgd:{rank}: {have} bytes, not {want}")
+        have = elements(grad_compression=f"powersgd:{rank}")
+        want = whole - sum(layers * (m * n - rank * (m + n)) for layers, m, n in matrices)
+        print(f"powersgd:{rank}: {have:,} elements are summed in place of {whole:,}", flush=True)
+        check(have == want, f"powersgd:{rank}: {have} elements, not {want}")
 
 
 {"terms": terms, "runs": runs, "approximated": approximated, "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])
