@@ -14,7 +14,7 @@
 // RUN: not meshwright-opt %t.step.mlir --dist-apply-strategy=mesh=data=4 2>&1 | FileCheck %s --check-prefix=UNEVEN
 // UNEVEN: gradients are compressed in 2 blocks, which do not divide by the 4 devices along {data}; use as many blocks as devices, or a multiple
 
-// BEGIN EXAMPLE --train-autodiff --train-block-gradients="blocks=2 rank=1"
+// BEGIN EXAMPLE --train-autodiff --train-block-gradients=blocks=2
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
   train.variable @w : tensor<3x8x8xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
   train.variable @v : tensor<8xf32> init <"normal", 0.02> storage <"v">
