@@ -76,7 +76,7 @@ template <typename Op> static MovedBytes inScratch(Op op) {
   return {bytes, bytes};
 }
 
-/// Of library calls. Workspaces, which are bytes, are scratch memory.
+/// Of library calls. Workspaces, which are rows of bytes, are scratch memory; weights in 8 bits are matrices.
 static MovedBytes movedByCall(Operation *op) {
   MovedBytes moved = llvm::TypeSwitch<Operation *, MovedBytes>(op)
                          .Case<exec::AttentionOp, exec::AttentionGradOp>(
@@ -88,7 +88,7 @@ static MovedBytes movedByCall(Operation *op) {
   for (MemoryEffects::EffectInstance &effect : effects) {
     auto *operand = effect.getEffectValue<OpOperand *>();
     auto type = operand ? dyn_cast<MemRefType>(operand->get().getType()) : MemRefType();
-    if (!type || type.getElementType().isInteger(8))
+    if (!type || (type.getElementType().isInteger(8) && type.getRank() == 1))
       continue;
     int64_t bytes = bytesOfElements(type.getElementType(), type.getNumElements());
     (isa<MemoryEffects::Write>(effect.getEffect()) ? moved.written : moved.read) += bytes;

@@ -145,8 +145,8 @@ TEST(Weights, NarrowParametersAreRoundedMasters) {
 static Json withScale(Json local, Json sharding) {
   Json text = planText({6, 5}, local, sharding);
   text["variables"][0]["type"] = "i8";
-  text["variables"].push_back({{"name", "w.scale"}, {"in", 0}, {"role", "scale"}, {"of", "w"}, {"type", "f32"}, {"shape", {6}},
-                               {"local_shape", {local[0]}}, {"sharding", {sharding[0]}}, {"stacked", false}, {"offset", 1024}});
+  text["variables"].push_back({{"name", "w.scale"}, {"in", 0}, {"role", "scale"}, {"of", "w"}, {"type", "f32"}, {"shape", Json::array({6})},
+                               {"local_shape", Json::array({local[0]})}, {"sharding", Json::array({sharding[0]})}, {"stacked", false}, {"offset", 1024}});
   return text;
 }
 
