@@ -25,7 +25,7 @@ enum class ElementType : int32_t {
   F8E4M3 = MW_F8E4M3,
   F8E5M2 = MW_F8E5M2,
   I16, ///< of masters, the lower halves, which no call of generated code has
-  I8   ///< codes of 8 bits, of optimizer states and frozen weights, which none has either
+  I8   ///< codes of 8 bits, of optimizer states and of frozen weights, which only collectives have (MW_I8)
 };
 
 inline int64_t bytesOf(ElementType type) {
