@@ -357,7 +357,7 @@ def bad_compile(golden):
     refused("nothing would be compressed at rank 1000", "use a lower rank", mesh="data=2", grad_compression="powersgd:1000")
     for value, word in (("powersgd", "must be a rank"), ("powersgd:0", "must be a rank"), ("powersgd:4,blocks=0", "'0' of blocks"), ("powersgd:4,rows=2", "powersgd:RANK,blocks=N")):
         refused("--grad-compression", word, mesh="data=2", grad_compression=value)
-    for flag in ("target", "precision", "grad-dtype", "grad-reduce-dtype", "grad-compression", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):
+    for flag in ("target", "precision", "grad-dtype", "grad-reduce-dtype", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):
         refused(f"--{flag}", "nonsense", "meshwright compile --help", **{flag: "nonsense"})
     refused("--nonsense", **{"nonsense": 1})
     refused("nonsense", "processor", cpu="nonsense")
