@@ -5,6 +5,7 @@
   compressed_gradients.py GOLDEN WORK runs STRATEGY...     runs of PyTorch that round as these do; MPI, resumed runs
   compressed_gradients.py GOLDEN WORK meshes STRATEGY...   losses near those without rounding, on all meshes
   compressed_gradients.py GOLDEN WORK approximated STRATEGY...  runs of PyTorch that approximate as these do; MPI, resumed runs, also on another mesh
+  compressed_gradients.py GOLDEN WORK targets              the same approximations on a GPU, of which one computes two blocks
   compressed_gradients.py CONFIG WORK learns STEPS         as low a loss as without it
   compressed_gradients.py CONFIG WORK sent                 bytes that ranks send
 
@@ -136,6 +137,16 @@ def approximated(items):
         check(off < 1e-6, f"{item}: on one rank losses are {off:.1e} off")
 
 
+def targets():
+    run, have = dict(golden.run, steps=3), {}
+    for target in ("cpu", "cuda"):
+        compile(golden.config, "exe", batch=4, seq=16, target=target, grad_compression="powersgd:2,blocks=2")
+        have[target] = train("./exe", **run)
+    off, norms = distance(have["cuda"], have["cpu"]), distance(have["cuda"], have["cpu"], "grad_norm")
+    print(f"cuda: a loss is {off:.1e} off the processor's, grad_norm {norms:.1e}")
+    check(off < 1e-6 and norms < 5e-5, f"cuda: a loss is {off:.1e} off, grad_norm {norms:.1e}")
+
+
 def runs(items):
     uncompressed = [{"loss": loss} for loss in golden.answers["loss"]]
     for item in items:
@@ -219,4 +230,4 @@ def sent():
         check(have == want, f"powersgd:{rank}: {have} elements, not {want}")
 
 
-{"terms": terms, "runs": runs, "approximated": approximated, "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])
+{"terms": terms, "runs": runs, "approximated": approximated, "targets": lambda items: targets(), "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])
