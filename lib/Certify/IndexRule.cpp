@@ -120,6 +120,7 @@ private:
     std::optional<Pieces> pieces;
     unsigned operand = 0, dim = 0; ///< which said so
     bool isReduced = false;
+    bool isKnown = false; ///< whether an operand says how many elements there are
   };
   static Axes axesOf(const Index &index) { return index.pieces ? index.pieces->group : index.axes; }
   std::string str(ArrayRef<unsigned> axes) const { return checker.mesh.str(axes); }
@@ -215,7 +216,7 @@ void Application::pinRows(Fact &fact, Value value, ArrayRef<unsigned> tensor) {
   ArrayRef<int64_t> local = cast<RankedTensorType>(value.getType()).getShape();
   bool isPinned = false;
   for (auto [dim, number] : llvm::enumerate(tensor))
-    if (fact.type.isAny(dim) && (indices[number].isReduced || rule.whole.count(number))) {
+    if (fact.type.isAny(dim) && !indices[number].isKnown && (indices[number].isReduced || rule.whole.count(number))) {
       fact.type.shape[dim] = local[dim];
       isPinned = true;
     }
@@ -251,6 +252,9 @@ LogicalResult Application::readOperands() {
   for (auto &[number, index] : indices)
     for (auto &tensor : rule.results)
       index.isReduced |= !llvm::is_contained(tensor, number);
+  for (auto [o, tensor] : llvm::enumerate(rule.operands))
+    for (auto [dim, number] : llvm::enumerate(tensor))
+      indices[number].isKnown |= !operands[o].type.isAny(dim);
   for (auto [o, tensor] : llvm::enumerate(rule.operands))
     if (o < op->getNumOperands())
       pinRows(operands[o], op->getOperand(o), tensor);
