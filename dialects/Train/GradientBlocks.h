@@ -11,13 +11,14 @@
 #define MESHWRIGHT_TRAIN_GRADIENTBLOCKS_H
 
 #include "Train/Train.h"
+#include "meshwright/GradientCompression.h"
 
 namespace meshwright::train {
 
 /// What compression has left out of each block's gradient so far: of the shape of the blocks, in f32.
-inline constexpr llvm::StringLiteral residualRole = "grad_residual";
+inline constexpr llvm::StringLiteral residualRole = gradientResidualState;
 /// The right factor of the last approximation, with which the next one begins: [layers, n, rank], in f32.
-inline constexpr llvm::StringLiteral factorRole = "grad_factor";
+inline constexpr llvm::StringLiteral factorRole = gradientFactorState;
 
 inline bool isOfCompression(VariableOp variable) {
   return variable.getRole() == residualRole || variable.getRole() == factorRole;

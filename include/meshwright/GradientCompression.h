@@ -9,6 +9,8 @@
 #include "meshwright/OptionValues.h"
 
 namespace meshwright {
+/// What the states are called behind their parameter's name: what is left out of each block, and the factor of the last step.
+inline constexpr char gradientResidualState[] = "grad_residual", gradientFactorState[] = "grad_factor";
 
 /// Low-rank approximation of gradients with error feedback (PowerSGD, Vogels et al. 2019).
 struct GradientCompression {

@@ -26,6 +26,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -63,8 +64,13 @@ struct CompileOptions {
   /// Sequences that stay together on a rank and in a microbatch: the two of a pair with --loss dpo.
   int64_t sequencesTogether() const { return loss == Loss::dpo ? 2 : 1; }
   /// The smallest batch, of which all others are multiples: one sequence, or pair, for each
-  /// data-parallel rank and microbatch.
-  int64_t leastBatch() const { return dist::batchParts(mesh) * microbatches * sequencesTogether(); }
+  /// data-parallel rank, or block of a compressed gradient, and microbatch.
+  int64_t leastBatch() const {
+    int64_t parts = dist::batchParts(mesh);
+    if (gradCompression.rank && gradCompression.blocks)
+      parts = std::lcm(parts, gradCompression.blocks);
+    return parts * microbatches * sequencesTogether();
+  }
 
   /// --grad-compression with its number of blocks.
   GradientCompression compressionInBlocks() const {

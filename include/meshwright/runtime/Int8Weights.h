@@ -30,9 +30,9 @@ inline float scaleOfRow(const float *row, int64_t columns) {
   return amax / largestCode;
 }
 
-/// The code of a weight: the nearest number of scales, ties to even.
+/// The code of a weight: the nearest number of scales, ties to even. What is no finite number has none; it is refused.
 inline int8_t codeOf(float weight, float scale) {
-  if (scale == 0)
+  if (scale == 0 || !std::isfinite(weight) || !std::isfinite(scale))
     return 0;
   return int8_t(std::clamp(std::nearbyint(weight / scale), -largestCode, largestCode));
 }

@@ -7,6 +7,7 @@
 #include "Folders.h"
 
 #include "common/monitor/Error.h"
+#include "meshwright/GradientCompression.h"
 #include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/Normal.h"
 
@@ -116,6 +117,11 @@ static std::string weightOf(const std::string &state, const std::set<std::string
   return "";
 }
 
+/// Whether a state is one of compressed gradients, which are called as the program calls them, with layers behind all else.
+static bool isOfCompression(const std::string &state, const char *role) {
+  return (state + ".").find(text(".", role, ".")) != state.npos;
+}
+
 /// The new tensors of `file`, whose tensors belong to those of `weightsFile`: as weights, or as states of them.
 static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &weightsFile, Changes &plan) {
   bool areStates = file.name == optimizerName;
@@ -123,6 +129,7 @@ static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &wei
   std::set<std::string> weights(names.begin(), names.end());
   std::vector<Made> made;
   std::set<std::string> taken;
+  bool changesWeights = !plan.dropped.empty() || !plan.starts.empty() || !plan.renamed.empty();
   for (const std::string &name : file.reader->names()) {
     std::string weight = areStates ? weightOf(name, weights) : name;
     std::string rest = weight.empty() ? "" : name.substr(weight.size());
@@ -132,6 +139,9 @@ static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &wei
         plan.used.insert(pattern);
         isDropped = true;
       }
+    if (areStates && weight.empty() && !plan.resetOptimizer && changesWeights &&
+        (isOfCompression(name, gradientFactorState) || isOfCompression(name, gradientResidualState)))
+      fail(name, " is a state of --grad-compression, which has no weight's name: give --reset-optimizer, with which compression begins anew");
     Made tensor{&file, name, writtenName(*file.reader, name), file.reader->find(name)->shape, {}, ""};
     std::optional<Start> ofWeight;
     for (const Start &start : plan.starts)
@@ -153,6 +163,11 @@ static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &wei
       tensor.start = ofWeight;
     } else if (beginsAnew) {
       tensor.start = areStates ? Start{"", Start::Constant, 0} : ofWeight;
+      // With a factor of zeros gradients would be approximated by zeros for ever.
+      if (areStates && isOfCompression(name, gradientFactorState)) {
+        tensor.start = Start{"", Start::Normal, 1};
+        tensor.drawnAs = tensor.name;
+      }
     }
     if (isDropped)
       continue;

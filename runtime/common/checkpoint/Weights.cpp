@@ -281,7 +281,7 @@ template <typename Fill, typename Visit>
 static void forRows(const WeightTarget &target, const Variable &weight, int64_t number, int64_t begin, int64_t count,
                     Fill fill, Visit visit) {
   constexpr int64_t most = int64_t(1) << 20; // elements at once
-  int64_t columns = weight.shape.back(), chunk = std::max<int64_t>(1, most / columns);
+  int64_t columns = weight.shape.back(), chunk = std::max<int64_t>(1, most / std::max<int64_t>(1, columns));
   Variable loaded = asLoaded(weight);
   std::string name = tensorName(weight, number, WeightKind::Parameters);
 #pragma omp parallel for num_threads(target.threads) schedule(dynamic)
@@ -296,6 +296,12 @@ static void forRows(const WeightTarget &target, const Variable &weight, int64_t 
   }
 }
 
+static bool isFiniteInF16(float number) {
+  uint16_t narrow = 0;
+  copyTensor({1}, {ElementType::F32, &number, {1}}, {ElementType::F16, &narrow, {1}});
+  return isFinite(ElementType::F16, reinterpret_cast<const char *>(&narrow), 1);
+}
+
 /// Fills this rank's part of a weight with the codes of its numbers, by rows of which it may have a part; whether all
 /// numbers are finite.
 template <typename Fill> static bool fillCodes(const WeightTarget &target, const Piece &piece, Fill fill) {
@@ -308,6 +314,9 @@ template <typename Fill> static bool fillCodes(const WeightTarget &target, const
     if (!isFinite(ElementType::F32, reinterpret_cast<const char *>(numbers), columns))
       areFinite = false;
     float scale = scaleOfRow(numbers, columns);
+    // Products compute in f16 with what the codes stand for.
+    if (target.plan.precision == "fp16" && !isFiniteInF16(scale * largestCode))
+      areFinite = false;
     for (int64_t i = 0; i < piece.extent[1]; ++i)
       codes[row * piece.localStrides[0] + i] = codeOf(numbers[piece.begin[1] + i], scale);
   });
@@ -333,7 +342,7 @@ static void roundAsStored(const Plan &plan, float *row, int64_t columns) {
   float scale = scaleOfRow(row, columns);
   for (int64_t i = 0; i < columns; ++i)
     row[i] = float(codeOf(row[i], scale)) * scale;
-    std::vector<uint16_t> narrow(static_cast<size_t>(columns));
+  std::vector<uint16_t> narrow(static_cast<size_t>(columns));
   for (auto [name, type] : {std::pair("bf16", ElementType::BF16), {"fp16", ElementType::F16}})
     if (plan.precision == name) {
       copyTensor({columns}, {ElementType::F32, row, {1}}, {type, narrow.data(), {1}});
@@ -522,7 +531,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   const char *remedy =
       isShard ? "the file is one of a sharded checkpoint: name the folder of all its shards"
       : kind == WeightKind::OptimizerStates
-          ? "the checkpoint's run had other states: compile with its --freeze and --ema, or begin a new run from its weights with --init"
+          ? "the checkpoint's run had other states: compile with its --freeze, --ema and --grad-compression, or begin a new run from its weights with --init"
           : "name a file of the same model, or compile with the config it belongs to";
   // Every rank checks every tensor, also those it holds no part of, so that all
   // ranks see the same error.
@@ -576,7 +585,8 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
         inParallel(target, first, last, [&](size_t i) {
           if (!(work[i].variable->isQuantized() ? fillCodes(target, work[i], fill) : readPiece(file, work[i])))
             fail(flag, " ", path, ": tensor ", work[i].name,
-                 " has values that are not finite numbers in ", nameOf(work[i].variable->type),
+                 " has values that are not finite numbers in ",
+                 nameOf(!work[i].variable->isQuantized() ? work[i].variable->type : target.plan.precision == "fp16" ? ElementType::F16 : ElementType::F32),
                  ": training from them would fail at the first step; name a file whose values are all finite");
         });
         for (size_t i = first; i < last && target.filled; ++i)

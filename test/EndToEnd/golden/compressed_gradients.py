@@ -17,6 +17,7 @@ import math
 import pathlib
 import re
 import struct
+import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
@@ -137,6 +138,20 @@ def approximated(items):
         check(off < 1e-6, f"{item}: on one rank losses are {off:.1e} off")
 
 
+def surgery():
+    """A checkpoint whose optimizer begins anew has factors that approximate: matrices learn on."""
+    compile(golden.config, "exe", **{**golden.size, "grad-compression": "powersgd:2,blocks=2"})
+    train("./exe", save="half", **dict(golden.run, steps=2))
+    done = subprocess.run(["meshwright", "checkpoint", "surgery", "half", "-o", "renamed", "--drop", "*q_proj*"], capture_output=True, text=True)
+    check(done.returncode == 1 and "is a state of --grad-compression" in done.stderr and "give --reset-optimizer" in done.stderr, done.stderr)
+    call(["meshwright", "checkpoint", "surgery", "half", "-o", "anew", "--reset-optimizer"])
+    train("./exe", resume="anew", save="rest", **{**{flag: value for flag, value in golden.run.items() if flag != "init"}, "steps": 4, "weight_decay": 0})
+    before, after = (read_safetensors(f"{folder}/model.safetensors") for folder in ("anew", "rest/latest"))
+    still = [name for name in before if before[name][1] == after[name][1]]
+    check(not still, f"these weights do not learn: {still}")
+    print("surgery: all weights learn on", flush=True)
+
+
 def targets():
     run, have = dict(golden.run, steps=3), {}
     for target in ("cpu", "cuda"):
@@ -230,4 +245,4 @@ def sent():
         check(have == want, f"powersgd:{rank}: {have} elements, not {want}")
 
 
-{"terms": terms, "runs": runs, "approximated": approximated, "targets": lambda items: targets(), "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])
+{"terms": terms, "runs": runs, "approximated": approximated, "targets": lambda items: targets(), "surgery": lambda items: surgery(), "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])
