@@ -354,6 +354,7 @@ def bad_compile(golden):
                                  ("target", "stablehlo", "leave it out")):
         refused("--grad-compression powersgd:1 does not go with", f"--{'offload parameters' if other == 'offload' else other}", remedy, **{"mesh": "data=2", "grad_compression": "powersgd:1", other.replace("-", "_"): value})
     refused("--grad-compression powersgd:1 does not go with mesh axis 'pipe'", "use data, replica and tensor", mesh="data=2,pipe=2", grad_compression="powersgd:1")
+    refused("batch 4 does not divide by 8", mesh="data=2", batch=4, grad_compression="powersgd:1,blocks=8")
     refused("nothing would be compressed at rank 1000", "use a lower rank", mesh="data=2", grad_compression="powersgd:1000")
     for value, word in (("powersgd", "must be a rank"), ("powersgd:0", "must be a rank"), ("powersgd:4,blocks=0", "'0' of blocks"), ("powersgd:4,rows=2", "powersgd:RANK,blocks=N")):
         refused("--grad-compression", word, mesh="data=2", grad_compression=value)
