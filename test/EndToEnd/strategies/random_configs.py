@@ -933,6 +933,13 @@ def bart(d):
             **d.maybe(scale_embedding=[True, False], tie_word_embeddings=[True, False])}
 
 
+def marian(d):
+    """Of which sources, targets and logits have one table."""
+    config = bart(d)
+    config.pop("tie_word_embeddings", None)
+    return config
+
+
 def m2m_100(d):
     """Of two sines at least, and without layers that are dropped, as its own defaults have them."""
     config = bart(d)
@@ -971,7 +978,7 @@ APART = {"gemma4_text": gemma4}
 UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "nemotron-nas", "phi3small", "step3p5", "llava", "llava_llama", "mimo", "moe_llava_mistral", "mllama_text_model", "olmo_hybrid", "phi3_v", "phimoe", "qwen",
            "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_5_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
 # Of a source and a target.
-PAIRED = {"t5": t5, "mt5": t5, "umt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart,
+PAIRED = {"t5": t5, "mt5": t5, "umt5": t5, "bart": bart, "blenderbot": bart, "marian": marian, "pegasus": bart,
           "mbart": bart, "plbart": bart, "blenderbot-small": bart, "m2m_100": m2m_100}
 # Whose routers' scores are sigmoids, and whose routers have a bias by which they choose.
 SIGMOIDS = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2", "dots1", "exaone_moe", "solar_open",
