@@ -924,20 +924,14 @@ def t5(d):
 
 
 def bart(d):
+    # Sources, targets and logits have one table.
     heads = d.heads * d.pick([1, 2])
     width = heads * 2 * d.pick([1, 2, 3])  # As many sines as cosines.
     return {"d_model": width, "encoder_layers": d.layers, "decoder_layers": d.pick([1, 3]), "encoder_attention_heads": heads,
             "decoder_attention_heads": d.pick([heads, 1, 2]), "encoder_ffn_dim": d.pick([1, 13, 32]), "decoder_ffn_dim": d.pick([7, 32]),
             "max_position_embeddings": 64, "activation_function": d.pick(["gelu", "relu", "silu"]), "dropout": 0.0, "attention_dropout": 0.0,
             "activation_dropout": 0.0, "init_std": 0.2, "decoder_start_token_id": d.pick([0, 2]), "pad_token_id": d.pick([0, 1, 3]),
-            **d.maybe(scale_embedding=[True, False], tie_word_embeddings=[True, False])}
-
-
-def marian(d):
-    """Of which sources, targets and logits have one table."""
-    config = bart(d)
-    config.pop("tie_word_embeddings", None)
-    return config
+            **d.maybe(scale_embedding=[True, False], tie_word_embeddings=[True])}
 
 
 def m2m_100(d):
@@ -978,7 +972,7 @@ APART = {"gemma4_text": gemma4}
 UNDRAWN = {"baichuan", "chatglm", "exaone", "internlm2", "nemotron-nas", "phi3small", "step3p5", "llava", "llava_llama", "mimo", "moe_llava_mistral", "mllama_text_model", "olmo_hybrid", "phi3_v", "phimoe", "qwen",
            "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl", "qwen2_vl_text", "qwen3_5_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "xverse"}
 # Of a source and a target.
-PAIRED = {"t5": t5, "mt5": t5, "umt5": t5, "bart": bart, "blenderbot": bart, "marian": marian, "pegasus": bart,
+PAIRED = {"t5": t5, "mt5": t5, "umt5": t5, "bart": bart, "blenderbot": bart, "marian": bart, "pegasus": bart,
           "mbart": bart, "plbart": bart, "blenderbot-small": bart, "m2m_100": m2m_100}
 # Whose routers' scores are sigmoids, and whose routers have a bias by which they choose.
 SIGMOIDS = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "llama4_text", "minimax_m2", "dots1", "exaone_moe", "solar_open",
