@@ -66,9 +66,9 @@ for text in sys.argv[3:]:
     options = strategy(text)
     ranks = ranks_of(options["mesh"])
     exe, other = f"./{where}/exe", f"./{where}/other"
-    changes = {name: value for name, value in options.items() if name not in ("mesh", "microbatches", "zero", "schedule")}
-    compile(golden.config, exe, **golden.size, **options)
-    compile(golden.config, other, **golden.size, **dict(changes, mesh="" if ranks > 1 else "data=2"))
+    changes = {name: value for name, value in options.items() if name not in ("mesh", "microbatches", "zero", "schedule", "sequence_parallel")}
+    compile(golden.config, exe, **{**golden.size, **options})
+    compile(golden.config, other, **{**golden.size, **changes, "mesh": "" if ranks > 1 else "data=2"})
     rows = {}
     for kind, more in {"merged": {"save_format": "merged"}, "sharded": {"save_format": "sharded"},
                        "async": {"save_format": "sharded", "async_save": True}}.items():
