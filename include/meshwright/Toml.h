@@ -6,8 +6,8 @@
 #ifndef MESHWRIGHT_TOML_H
 #define MESHWRIGHT_TOML_H
 
-// toml++ 3.3 asserts, or lets the compiler assume, that a key begins with a character of keys, which `[[[` at the end of a file does not have. What follows such an assertion
-// checks it again and reports an error, so it is neither asserted nor assumed.
+// toml++ 3.3 asserts that a key begins with a character of keys, or lets the compiler assume it without assertions. A file
+// that ends in `[[[` breaks that. The code behind the assertion reports the error, so nothing is asserted or assumed here.
 #include <cassert>
 // Errors are values, as elsewhere here.
 #define TOML_EXCEPTIONS 0

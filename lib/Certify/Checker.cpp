@@ -82,8 +82,9 @@ const Expression *Checker::sum(Location location, Operands of, Type element,
     addTerms(x, terms);
   if (terms.empty())
     return fill(location, 0, element, shape.size());
-  // One addition after the other leaves a term as it is where it meets zeros alone, and so does a sum of all at once.
-  if (terms.size() == 1 && terms[0]->element == element && ArrayRef<int64_t>(terms[0]->shape) == shape)
+  // x + 0 = x, whether zeros are added one by one or all at once.
+  if (terms.size() == 1 && terms[0]->element == element &&
+      ArrayRef<int64_t>(terms[0]->shape) == shape)
     return terms[0];
   llvm::sort(terms, [](auto *a, auto *b) { return a->number < b->number; });
   return make(location, sumName, {}, terms, element, shape);

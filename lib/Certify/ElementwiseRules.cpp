@@ -54,7 +54,7 @@ static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results
   return false;
 }
 
-/// The number in the padding of a dimension of the result, which is that many from the last one, if it is one.
+/// What a fact has in the padding of its dimension `fromLast` from the end, if that is one known number.
 static std::optional<double> fillAt(const Fact &fact, int64_t fromLast) {
   if (std::optional<double> constant = fillOf(fact.expression))
     return constant;
@@ -62,7 +62,7 @@ static std::optional<double> fillAt(const Fact &fact, int64_t fromLast) {
   return found == fact.type.padding.end() ? std::nullopt : found->second.fill;
 }
 
-/// Padding of numbers that are known, of which `of` makes numbers that are known, too.
+/// Where all operands have known numbers in their padding, so has the result: `of` computes them.
 static void computePadding(Facts operands, Fact &result,
                            llvm::function_ref<double(ArrayRef<double>)> of) {
   if (!result.type.sum.empty() || !result.type.max.empty() || result.type.hasParts())
@@ -255,7 +255,9 @@ static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results,
   rule.keepsSign = !op.getFactor().isNegative();
   if (failed(applyRule(rule, op, operands, results, checker)))
     return failure();
-  computePadding(operands, results[0], [&](ArrayRef<double> x) { return x[0] * op.getFactor().convertToDouble(); });
+  computePadding(operands, results[0], [&](ArrayRef<double> x) {
+    return x[0] * op.getFactor().convertToDouble();
+  });
   if (op.getFactor().isExactlyValue(1.0)) {
     results[0].expression = operands[0].expression;
     checker.use("1 x = x");

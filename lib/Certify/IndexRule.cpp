@@ -216,7 +216,8 @@ void Application::pinRows(Fact &fact, Value value, ArrayRef<unsigned> tensor) {
   ArrayRef<int64_t> local = cast<RankedTensorType>(value.getType()).getShape();
   bool isPinned = false;
   for (auto [dim, number] : llvm::enumerate(tensor))
-    if (fact.type.isAny(dim) && !indices[number].isKnown && (indices[number].isReduced || rule.whole.count(number))) {
+    if (fact.type.isAny(dim) && !indices[number].isKnown &&
+        (indices[number].isReduced || rule.whole.count(number))) {
       fact.type.shape[dim] = local[dim];
       isPinned = true;
     }

@@ -389,7 +389,8 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
       any.push_back(dim);
   for (bool isFirst : {true, false})
     for (unsigned axis = 0; axis < checker.deviceAxes; ++axis)
-      if (checker.mesh.axes[axis].size > 1 && axis != checker.fixed && x.type.isReplicated(axis) && bool(checker.sharding.count(axis)) == isFirst)
+      if (checker.mesh.axes[axis].size > 1 && axis != checker.fixed &&
+          x.type.isReplicated(axis) && bool(checker.sharding.count(axis)) == isFirst)
         free.push_back(axis);
   // One dimension for each of the free axes, or none; then with the padding that variables have.
   Distributions types = {made[0].type};

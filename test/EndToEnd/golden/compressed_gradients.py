@@ -112,18 +112,23 @@ def resumes(exe, ranks, have, by=None):
     return 0
 
 
-def approximated(items):
+def judged(file, options, ranks):
+    """What PyTorch computed, as `file` has it; the metrics of a run; how far its losses and gradient norms are off; and how far compression changes losses."""
+    answers = json.loads((golden.directory / file).read_text())
+    check(answers["run"] == golden.answers["run"], "another run")
+    compile(golden.config, "exe", **options)
+    have = train("./exe", ranks, save="whole", trace="trace.json", **golden.run)
+    check_traffic("./exe", "trace.json", golden.run["steps"])
+    want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(answers["loss"], answers["grad_norm"])]
     uncompressed = [{"loss": loss} for loss in golden.answers["loss"]]
+    return answers, have, distance(have, want), distance(have, want, "grad_norm"), distance(want, uncompressed)
+
+
+def approximated(items):
     for item in items:
         options = dict(golden.size, **strategy(item))
         ranks, (rank, blocks) = ranks_of(options["mesh"]), re.findall(r"\d+", options["grad-compression"])
-        answers = json.loads((golden.directory / f"powersgd-{rank}-{blocks}.json").read_text())
-        check(answers["run"] == golden.answers["run"], "another run")
-        compile(golden.config, "exe", **options)
-        have = train("./exe", ranks, save="whole", trace="trace.json", **golden.run)
-        check_traffic("./exe", "trace.json", golden.run["steps"])
-        want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(answers["loss"], answers["grad_norm"])]
-        off, norms, gap = distance(have, want), distance(have, want, "grad_norm"), distance(want, uncompressed)
+        answers, have, off, norms, gap = judged(f"powersgd-{rank}-{blocks}.json", options, ranks)
         print(f"{item}: a loss is {off:.1e} off PyTorch's, grad_norm {norms:.1e}; {gap:.1e} are due to approximation", flush=True)
         check(off <= 1e-6 and norms <= 5e-5 and gap > 1e-3, f"{item}: a loss is {off:.1e} off PyTorch's run, grad_norm {norms:.1e}")
         states = read_safetensors("whole/latest/optimizer.safetensors")
@@ -163,17 +168,10 @@ def targets():
 
 
 def runs(items):
-    uncompressed = [{"loss": loss} for loss in golden.answers["loss"]]
     for item in items:
         options = dict(golden.size, **strategy(item))
         ranks, kind = ranks_of(options["mesh"]), options["grad-reduce-dtype"]
-        answers = json.loads((golden.directory / f"reduce-{kind}-{ranks}.json").read_text())
-        check(answers["run"] == golden.answers["run"], "another run")
-        compile(golden.config, "exe", **options)
-        have = train("./exe", ranks, save="whole", trace="trace.json", **golden.run)
-        check_traffic("./exe", "trace.json", golden.run["steps"])
-        want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(answers["loss"], answers["grad_norm"])]
-        off, norms, gap = distance(have, want), distance(have, want, "grad_norm"), distance(want, uncompressed)
+        _, have, off, norms, gap = judged(f"reduce-{kind}-{ranks}.json", options, ranks)
         print(f"{item}: a loss is {off:.1e} off PyTorch's, grad_norm {norms:.1e}; {gap:.1e} are due to rounding", flush=True)
         check(off <= gap / 3, f"{item}: a loss is {off:.1e} off PyTorch's run, and that {gap:.1e} off the uncompressed one")
         check(train("./exe", ranks, mpi=True, save="mpi", **golden.run) == have, f"{item}: MPI ranks have other losses")
