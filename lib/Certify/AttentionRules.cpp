@@ -278,8 +278,6 @@ template <typename OpT> LogicalResult Call<OpT>::readParts() {
     if (!isBefore(value) && facts[value].type.hasParts())
       return checker.refuse(op) << "reads " << facts[value].type.str(checker.mesh)
                                 << " as one of its options";
-  if (options.distances)
-    return checker.refuse(op) << "has distances of parts, for which there is no rule";
   if (!queries)
     return checker.refuse(op)
            << "has a part of the keys, but all queries, for which there is no rule";
@@ -338,9 +336,10 @@ template <typename OpT> void Call<OpT>::addParts(unsigned index, Distribution &t
                 spec.causal};
   std::vector<Span> queries = *queryParts->single();
   for (auto [position, block] : llvm::enumerate(queries)) {
-    // A gradient of sinks is a sum over queries alone.
+    // A gradient of sinks is a sum over queries alone, that of distances one over pairs.
     Span keys = {0, k.shape[1]};
-    if (keyParts && (ofQueries || ofKeys))
+    bool isOfDistances = op.getOptions().distances && index + 1 == op->getNumResults();
+    if (keyParts && (ofQueries || ofKeys || isOfDistances))
       keys = (*keyParts->single())[position];
     terms.of.push_back({{block, keys}});
   }

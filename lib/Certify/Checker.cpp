@@ -203,6 +203,12 @@ LogicalResult Checker::checkTypes(Operation &op, Facts results) {
   return success();
 }
 
+/// Whether an op's rule says what becomes of some terms of a sum, and of a tensor of which two dimensions
+/// are divided along one axis.
+static bool knowsTerms(Operation &op) {
+  return isa<train::AddOp, train::ContractionOpInterface, dist::ConcatOp, dist::PermuteOp, dist::SliceOp>(op);
+}
+
 LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &facts) {
   auto rule = dyn_cast<CertifiableOpInterface>(op);
   if (!rule)
@@ -220,8 +226,7 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
                          << ", and its rule says nothing of padding";
   for (auto [index, fact] : llvm::enumerate(operands))
     if ((fact.type.messages && !isa<dist::ExchangeOp, train::ReduceOp>(op)) ||
-        (fact.type.summands && !isa<train::AddOp, dist::PermuteOp>(op)) ||
-        (fact.type.isDiagonal() && !isa<train::ContractionOpInterface, dist::ConcatOp>(op)))
+        ((fact.type.summands || fact.type.isDiagonal()) && !knowsTerms(op)))
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh);
   if (!rule.knowsParts())
     for (auto [index, fact] : llvm::enumerate(operands)) {

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Certify/Rule.h"
+#include "Certify/Sums.h"
 
 #include "Dist/Dist.h"
 #include "Dist/Wire.h"
@@ -225,17 +226,19 @@ static LogicalResult permutePieces(dist::PermuteOp op, Moved &x, NewFacts &resul
       return x.refuse("permutes, beside parts along other axes,");
     dim = d;
   }
-  if ((!dim && !type.summands) || type.chunks || type.rows ||
+  auto divides = [&](unsigned axis) { return llvm::is_contained(type.summands->group, axis); };
+  bool movesTerms = type.summands && llvm::any_of(x.group, divides);
+  if ((!dim && !movesTerms) || type.chunks || type.rows ||
       (type.terms && type.terms->group != x.group) ||
-      (type.summands && type.summands->group != x.group))
+      (movesTerms && !llvm::all_of(x.group, divides)))
     return x.refuse("makes no order of axes of");
   if (dim)
     type.setPieces(
         *dim,
         type.piecesOf(*dim, x.checker.mesh)->permuted(op.getFrom(), x.group, x.checker.mesh),
         x.checker.mesh);
-  if (type.summands)
-    type.summands = type.summands->permuted(op.getFrom());
+  if (movesTerms)
+    type.summands = type.summands->permuted(op.getFrom(), x.group, x.checker.mesh);
   if (type.terms)
     type.terms = type.terms->permuted(op.getFrom());
   results.push_back(x.fact);
@@ -294,25 +297,19 @@ static SmallVector<int64_t> ranksFurther(int64_t shift, int64_t count) {
   return from;
 }
 
-/// A part of a sum of what the devices have is the sum of their parts.
-static LogicalResult sliceTerms(dist::SliceOp op, Moved &x, NewFacts &results) {
-  const Mesh &mesh = x.checker.mesh;
+/// A part of a sum of what devices along `axes` have is the sum of their parts: each has its own term of
+/// it, besides those that it is known to have.
+static LogicalResult keepTerms(dist::SliceOp op, Moved &x, const Axes &axes) {
   Distribution &type = x.fact.type;
-  int64_t dim = op.getDim(), count = mesh.size(x.group);
-  Axes all = type.dims[dim];
-  all.append(x.group);
-  auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
-  if (type.hasParts() || type.rows || x.fact.offset || type.isAny(dim) || x.isOnRoot() ||
-      llvm::any_of(type.max, isInGroup) || type.shape[dim] % mesh.size(all))
+  Axes divided = type.summands ? type.summands->group : Axes();
+  divided.append(axes);
+  if (divideSum(x.fact, divided, x.checker))
+    return success();
+  if (type.summands)
     return x.refuse("takes parts of");
-  llvm::erase_if(type.sum, isInGroup);
-  type.summands = Summands::ofDevices(x.group, mesh);
+  llvm::erase_if(type.sum, [&](unsigned axis) { return llvm::is_contained(axes, axis); });
+  type.summands = Summands::ofDevices(axes, x.checker.mesh);
   type.summands->term = x.checker.termsOf(op.getX(), x.fact.expression);
-  type.setPieces(dim,
-                 Pieces::ofShards(all, type.shape[dim], mesh)
-                     .permuted(ranksFurther(op.getShift(), count), x.group, mesh),
-                 mesh);
-  results.push_back(x.fact);
   return success();
 }
 
@@ -322,15 +319,21 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
   int64_t dim = op.getDim(), shift = op.getShift(), count = checker.mesh.size(x.group);
   Distribution &type = x.fact.type;
   auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
-  if (count > 1 && llvm::all_of(x.group, [&](unsigned axis) {
-        return llvm::is_contained(type.sum, axis);
-      }))
-    return sliceTerms(op, x, results);
+  Axes partial;
+  for (unsigned axis : x.group)
+    if (llvm::is_contained(type.sum, axis))
+      partial.push_back(axis);
+  if (!partial.empty() && failed(keepTerms(op, x, partial)))
+    return failure();
   // A tensor that is divided along the group in another dimension has parts for a product of them.
   bool isDiagonal = llvm::any_of(type.dims, [&](const Axes &axes) {
     return &axes != &type.dims[dim] && llvm::any_of(axes, isInGroup);
   });
-  if (!isDiagonal && (!shift || type.isAny(dim) || type.dims[dim].empty())) {
+  isDiagonal |= llvm::any_of(type.pieces, [&](const auto &of) {
+    return of.first != dim && llvm::any_of(of.second.group, isInGroup);
+  });
+  bool isDivided = !type.dims[dim].empty() || type.pieces.count(dim);
+  if (!isDiagonal && partial.empty() && (type.isAny(dim) || !isDivided || (!shift && !type.pieces.count(dim)))) {
     if (shift && (x.isChunked(dim) || type.rows))
       return x.refuse("takes another device's part of what is divided:");
     if (failed(x.divide(dim)))
@@ -346,14 +349,15 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
     results.push_back(x.fact);
     return success();
   }
-  Axes all = type.dims[dim];
-  all.append(x.group);
-  if (llvm::any_of(type.dims[dim], isInGroup) || llvm::any_of(type.sum, isInGroup) ||
-      llvm::any_of(type.max, isInGroup) || x.isOnRoot() || type.hasParts() || type.rows ||
-      x.fact.offset || type.isAny(dim) || type.shape[dim] % checker.mesh.size(all))
+  std::optional<Pieces> before = type.piecesOf(dim, checker.mesh);
+  if (!before)
+    before = Pieces{{}, {{{0, type.shape[dim]}}}};
+  if (type.isAny(dim) || llvm::any_of(before->group, isInGroup) ||
+      llvm::any_of(type.max, isInGroup) || x.isOnRoot() || type.terms || type.chunks ||
+      type.messages || type.rows || x.fact.offset || before->size() % count)
     return x.refuse("takes another device's part of what is divided:");
-  Pieces pieces = Pieces::ofShards(all, type.shape[dim], checker.mesh)
-                      .permuted(ranksFurther(shift, count), x.group, checker.mesh);
+  Pieces pieces = before->divided(x.group, ranksFurther(shift, count));
+  type.pieces.erase(dim);
   type.dims[dim].clear();
   if (isDiagonal)
     type.pieces[dim] = pieces;
@@ -397,6 +401,7 @@ static LogicalResult concat(dist::ConcatOp op, Facts operands, NewFacts &results
     if (x.fact.expression != results[0].expression || type != results[0].type)
       return x.refuse("puts together parts of different tensors:");
   }
+  joinTerms(results[0], checker);
   return success();
 }
 

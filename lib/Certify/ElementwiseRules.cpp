@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Certify/Rule.h"
+#include "Certify/Sums.h"
 
 #include "Train/Train.h"
 
@@ -144,30 +145,18 @@ static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, 
   return success();
 }
 
-/// A sum over an index of which each device has a block, as terms along `group`.
-static void divideSum(Fact &fact, const Axes &group, Checker &checker) {
-  for (const SummedIndex &summed : fact.summed) {
-    Axes along;
-    for (unsigned axis : summed.axes)
-      if (llvm::is_contained(group, axis))
-        along.push_back(axis);
-    bool isPartial = llvm::all_of(
-        group, [&](unsigned axis) { return llvm::is_contained(fact.type.sum, axis); });
-    if (summed.of != fact.expression || along != group || !isPartial || fact.type.summands)
-      continue;
-    llvm::erase_if(fact.type.sum, [&](unsigned axis) { return llvm::is_contained(group, axis); });
-    fact.type.summands = Summands::ofDevices(group, checker.mesh);
-    fact.type.summands->term = termOf(summed, group, checker);
-  }
-}
-
 /// Some terms of a value and others of it, or the same terms of two values.
 static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &results,
                                  Checker &checker) {
   FactList facts(operands);
-  const Axes group = (facts[0].type.summands ? facts[0] : facts[1]).type.summands->group;
+  Axes group;
+  for (const Fact &fact : facts)
+    for (unsigned axis : fact.type.summands ? fact.type.summands->group : Axes())
+      if (!llvm::is_contained(group, axis))
+        group.push_back(axis);
   for (auto [index, fact] : llvm::enumerate(facts)) {
-    divideSum(fact, group, checker);
+    if (!fact.type.summands || fact.type.summands->group.size() != group.size())
+      divideSum(fact, group, checker);
     bool isFilled = llvm::any_of(fact.type.padding, [](auto &entry) {
       return entry.second.fill.value_or(0) != 0;
     });
@@ -190,9 +179,12 @@ static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &result
     if (!both || facts[0].type != facts[1].type || facts[0].offset || facts[1].offset)
       return refuse();
     checker.use("sums over devices and microbatches may be reordered");
-    if (!both->isComplete())
-      facts[0].type.summands = both;
-    results.push_back({facts[0].expression, facts[0].type});
+    facts[0].type.summands = both;
+    llvm::erase_if(facts[0].summed, [&](const SummedIndex &summed) {
+      return !llvm::is_contained(facts[1].summed, summed);
+    });
+    joinTerms(facts[0], checker);
+    results.push_back(facts[0]);
     return success();
   }
   if (x.group != y.group || x.count != y.count || x.of != y.of)

@@ -143,12 +143,16 @@ struct Offset {
 };
 
 /// Why a value is partial by sum along `axes`: its expression `of` is an op that sums over an index,
-/// of which each device along them has a block, in order.
+/// of which each device along them has a block, in order. If it has some terms along some of the axes,
+/// these are the blocks, too.
 struct SummedIndex {
   const Expression *of;
   unsigned index;
   int64_t extent;
   Axes axes;
+  bool operator==(const SummedIndex &other) const {
+    return of == other.of && index == other.index && extent == other.extent && axes == other.axes;
+  }
 };
 
 /// What is known about a value of a rank's program: it is a part of `expression`, held as `type`

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Certify/IndexRule.h"
 
+#include "Certify/Sums.h"
+
 #include "Train/Train.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -99,7 +101,7 @@ public:
   void pinRows(Fact &fact, Value value, ArrayRef<unsigned> tensor);
   LogicalResult readRows(unsigned o, ArrayRef<unsigned> tensor);
   LogicalResult checkRows();
-  /// Of a sum of products: two indices may be divided along one axis. If one of them is summed over,
+  /// Of sums, and of sums of products: two indices may be divided along one axis. If one of them is summed over,
   /// or in other pieces than equal parts in order, devices have terms of the result, which the rules
   /// of few other ops know.
   void divideProduct();
@@ -111,7 +113,7 @@ public:
   LogicalResult checkRoots();
   Distributions makeResults() const;
   /// Says what the result is a sum over.
-  void describe(SmallVectorImpl<SummedIndex> &sums, SummedIndex &ofSummands) const;
+  void describe(SmallVectorImpl<SummedIndex> &sums) const;
 
 private:
   struct Index {
@@ -129,8 +131,8 @@ private:
     auto [found, isNew] = indexOf.try_emplace(axis, number);
     if (isNew)
       return true;
-    bool isOfSummands = found->second == summed;
-    if (!isProduct || indices[number].isReduced ||
+    bool isOfSummands = summed.count(found->second);
+    if (!dividesTwo || indices[number].isReduced ||
         (!isOfSummands && indices[found->second].isReduced) || !shared.insert(axis).second)
       return false;
     if (!isOfSummands)
@@ -162,10 +164,11 @@ private:
   std::optional<Terms> terms;                 ///< of operands
   std::optional<unsigned> sideOfTerms;        ///< the index that is divided along their group
   std::optional<Pieces> partsOfTerms;         ///< ... as it is
-  bool isProduct = false;                     ///< of which two indices may be divided along an axis
+  bool isProduct = false;                     ///< a sum of products
+  bool dividesTwo = false;                    ///< whether two indices may be divided along an axis
   std::set<unsigned> shared;                  ///< the axes along which two are
   std::set<unsigned> diagonal;                ///< the second one of two that results have
-  std::optional<unsigned> summed;             ///< the index that summands are of
+  std::set<unsigned> summed;                  ///< the indices that summands are of
   std::optional<Summands> summands;           ///< of results
   std::optional<Chunks> chunks;               ///< of operands
   SmallVector<unsigned, 4> chunked;           ///< the indices of tokens that chunks have some of
@@ -314,40 +317,31 @@ LogicalResult Application::readOperands() {
 /// Along the others the value is partial as any is.
 static std::optional<Summands> withoutOwn(const Summands &all, ArrayRef<unsigned> more,
                                           const Mesh &mesh) {
-  auto coordinatesOf = [&](int64_t position) {
-    std::map<unsigned, int64_t> coordinates;
-    for (unsigned axis : llvm::reverse(all.group)) {
-      coordinates[axis] = position % mesh.axes[axis].size;
-      position /= mesh.axes[axis].size;
-    }
-    return coordinates;
-  };
   if (all.count != mesh.size(all.group))
     return {};
   std::set<unsigned> moved(more.begin(), more.end());
-  for (auto [position, terms] : llvm::enumerate(all.of))
-    for (auto [axis, coordinate] : coordinatesOf(terms.find_first()))
-      if (coordinatesOf(position).at(axis) != coordinate)
+  for (auto [position, terms] : llvm::enumerate(all.of)) {
+    const Coordinates device = Coordinates::at(position, all.group, mesh),
+                      term = Coordinates::at(terms.find_first(), all.group, mesh);
+    for (unsigned axis : all.group)
+      if (device[axis] != term[axis])
         moved.insert(axis);
+  }
   Axes along;
   for (unsigned axis : all.group)
     if (moved.count(axis))
       along.push_back(axis);
   if (along.empty())
     return {};
-  auto positionOf = [&](int64_t position) {
-    int64_t result = 0;
-    auto coordinates = coordinatesOf(position);
-    for (unsigned axis : along)
-      result = result * mesh.axes[axis].size + coordinates.at(axis);
-    return result;
-  };
   Summands made{along, nullptr, mesh.size(along)};
   made.of.resize(made.count);
+  auto projected = [&](int64_t position) {
+    return Coordinates::at(position, all.group, mesh).position(along, mesh);
+  };
   for (auto [position, terms] : llvm::enumerate(all.of)) {
     llvm::BitVector own(made.count);
-    own.set(positionOf(terms.find_first()));
-    llvm::BitVector &known = made.of[positionOf(position)];
+    own.set(projected(terms.find_first()));
+    llvm::BitVector &known = made.of[projected(position)];
     if (!known.empty() && known != own)
       return {};
     known = own;
@@ -356,13 +350,15 @@ static std::optional<Summands> withoutOwn(const Summands &all, ArrayRef<unsigned
 }
 
 void Application::divideProduct() {
+  // What works on elements one by one does so on those that a device has, whichever they are.
+  dividesTwo = isa<train::AddOp>(op);
   bool isPlain = llvm::all_of(operands, [](const Fact &fact) {
     return !fact.type.terms && !fact.type.chunks && !fact.type.rows;
   });
   if (!isPlain || rule.max || rule.results.size() != 1 ||
       !isa<train::ContractionOpInterface>(op))
     return;
-  isProduct = true;
+  isProduct = dividesTwo = true;
   for (auto &[number, index] : indices) {
     // Those that a dimension of the result is divided along, too.
     Axes shared;
@@ -373,32 +369,32 @@ void Application::divideProduct() {
         shared.push_back(axis);
     if (!index.isReduced || (shared.empty() && !index.pieces) || rule.whole.count(number))
       continue;
+    std::optional<Summands> own;
     if (!index.pieces)
-      summands = Summands::ofDevices(shared, checker.mesh);
+      own = Summands::ofDevices(shared, checker.mesh);
     else if (auto blocks = Summands::ofBlocks(*index.pieces, index.extent))
-      summands = withoutOwn(*blocks, shared, checker.mesh);
-    if (!summands)
+      own = withoutOwn(*blocks, shared, checker.mesh);
+    if (!own)
       continue;
-    summed = number;
-    return;
+    summands = summands ? summands->times(*own) : own;
+    summed.insert(number);
   }
 }
 
-void Application::describe(SmallVectorImpl<SummedIndex> &sums, SummedIndex &ofSummands) const {
-  for (auto &[number, index] : indices) {
-    if (number == summed)
-      ofSummands = {nullptr, number, index.extent, axesOf(index)};
-    else if (isProduct && index.isReduced && !index.axes.empty())
-      sums.push_back({nullptr, number, index.extent, index.axes});
-  }
+void Application::describe(SmallVectorImpl<SummedIndex> &sums) const {
+  for (auto &[number, index] : indices)
+    if (summed.count(number) || (isProduct && index.isReduced && !index.axes.empty()))
+      sums.push_back({nullptr, number, index.extent, axesOf(index)});
 }
 
 LogicalResult Application::checkIndices() {
-  if (summed)
-    for (unsigned axis : axesOf(indices[*summed]))
-      indexOf[axis] = *summed;
+  for (unsigned number : summed)
+    for (unsigned axis : axesOf(indices[number]))
+      if (!take(axis, number))
+        return checker.refuse(op) << "sums over two dimensions that are both divided along "
+                                  << str({axis});
   for (auto &[number, index] : indices) {
-    if (number == summed)
+    if (summed.count(number))
       continue;
     if (index.pieces) {
       bool isSummed = index.isReduced && number != sideOfTerms;
@@ -670,8 +666,8 @@ Distributions Application::makeResults() const {
       (rule.max ? type.max : type.sum).push_back(*chunks->axis);
     for (auto &[number, index] : indices)
       if (!llvm::is_contained(tensor, number) && number != sideOfTerms)
-        for (unsigned axis : number == summed ? axesOf(index) : index.axes)
-          if (number != summed || !llvm::is_contained(summands->group, axis))
+        for (unsigned axis : summed.count(number) ? axesOf(index) : index.axes)
+          if (!summed.count(number) || !llvm::is_contained(summands->group, axis))
             (rule.max ? type.max : type.sum).push_back(axis);
     llvm::sort(type.sum);
     llvm::sort(type.max);
@@ -681,7 +677,7 @@ Distributions Application::makeResults() const {
 }
 
 FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> facts,
-                                          Checker &checker, Summed *found) const {
+                                          Checker &checker, SmallVectorImpl<SummedIndex> *found) const {
   for (Fact &fact : facts) {
     settle(fact, checker);
     // Equal parts in order may be known as pieces, where another dimension is divided, too.
@@ -699,19 +695,8 @@ FailureOr<Distributions> IndexRule::apply(Operation *op, MutableArrayRef<Fact> f
       failed(application.checkRoots()) || failed(application.checkPadding()))
     return failure();
   if (found)
-    application.describe(found->indices, found->summands);
+    application.describe(*found);
   return application.makeResults();
-}
-
-const Expression *certify::termOf(const SummedIndex &summed, const Axes &along, Checker &checker) {
-  SmallVector<int64_t> numbers = {summed.index, summed.extent};
-  for (unsigned axis : summed.axes) {
-    numbers.push_back(checker.mesh.axes[axis].size);
-    numbers.push_back(llvm::is_contained(along, axis));
-  }
-  return checker.make(summed.of->location, "term",
-                      DenseI64ArrayAttr::get(checker.module.getContext(), numbers), {summed.of},
-                      summed.of->element, summed.of->shape);
 }
 
 SmallVector<const Expression *> certify::expressionsOf(Facts facts) {
@@ -739,10 +724,70 @@ LogicalResult certify::applyToKnown(IndexRule rule, unsigned index, Operation *o
   return applyRule(rule, op, operands, results, checker, attributes(*given.logical));
 }
 
+/// Whether an operand is partial along an axis that divides a dimension of another one: each device then
+/// has its own term of what it has elements of.
+static bool dividesTerms(const Fact &partial, unsigned index, Facts operands, Axes &along) {
+  for (unsigned axis : partial.type.sum)
+    for (auto [other, fact] : llvm::enumerate(operands)) {
+      auto divides = [&](ArrayRef<unsigned> axes) { return llvm::is_contained(axes, axis); };
+      if (other != index && !divides(along) &&
+          (llvm::any_of(fact.type.dims, divides) ||
+           llvm::any_of(fact.type.pieces, [&](auto &of) { return divides(of.second.group); })))
+        along.push_back(axis);
+    }
+  return !along.empty();
+}
+
+/// A product with some terms of a sum is the same terms of the product. `facts[index]` has them.
+static LogicalResult applyToTerms(const IndexRule &rule, unsigned index, Operation *op,
+                                  MutableArrayRef<Fact> facts, NewFacts &results, Checker &checker,
+                                  Attribute attributes) {
+  Summands terms = *facts[index].type.summands;
+  facts[index].type.summands.reset();
+  facts[index].summed.clear();
+  bool isLinear = llvm::any_of(
+      rule.linear, [&](const auto &group) { return group.size() == 1 && group[0] == index; });
+  for (auto [other, fact] : llvm::enumerate(facts))
+    isLinear &= !fact.type.summands;
+  if (!isLinear)
+    return checker.refuse(op) << "reads " << Checker::nameOf(op, index)
+                              << ", some terms of a sum, as if it were complete";
+  if (failed(applyRule(rule, op, facts, results, checker, attributes)))
+    return failure();
+  Fact &result = results.back();
+  if (isZero(result.expression))
+    return success();
+  for (unsigned axis : terms.group)
+    if (result.type.summands || llvm::is_contained(result.type.sum, axis))
+      return checker.refuse(op) << "adds up, along " << checker.mesh.str({axis}) << ", products with "
+                                << Checker::nameOf(op, index)
+                                << ", of which devices have other terms of a sum";
+  SmallVector<const Expression *> of = expressionsOf(facts);
+  of[index] = terms.term;
+  terms.term = checker.make(op, attributes ? attributes : op->getPropertiesAsAttribute(), of, 0,
+                            result.expression->shape);
+  result.type.summands = terms;
+  checker.use("linear ops and sums commute with sums over devices");
+  return success();
+}
+
 LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts operands,
                                  NewFacts &results, Checker &checker, Attribute attributes) {
   FactList facts(operands);
-  IndexRule::Summed summed;
+  if (isa<train::ContractionOpInterface>(op))
+    for (auto [index, fact] : llvm::enumerate(facts)) {
+      Axes along;
+      if (!fact.type.summands && dividesTerms(fact, index, operands, along) &&
+          !divideSum(fact, along, checker)) {
+        llvm::erase_if(fact.type.sum,
+                       [&](unsigned axis) { return llvm::is_contained(along, axis); });
+        fact.type.summands = Summands::ofDevices(along, checker.mesh);
+        fact.type.summands->term = checker.termsOf(op->getOperand(index), fact.expression);
+      }
+      if (fact.type.summands)
+        return applyToTerms(rule, index, op, facts, results, checker, attributes);
+    }
+  SmallVector<SummedIndex, 0> summed;
   FailureOr<Distributions> types = rule.apply(op, facts, checker, &summed);
   if (failed(types))
     return failure();
@@ -769,12 +814,10 @@ LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts ope
   if (!isa<train::ContractionOpInterface>(op))
     return success();
   Fact &result = results.back();
-  summed.summands.of = result.expression;
-  if (std::optional<Summands> &summands = result.type.summands)
-    summands->term = termOf(summed.summands, summands->group, checker);
-  for (SummedIndex &index : summed.indices) {
+  for (SummedIndex &index : summed)
     index.of = result.expression;
-    result.summed.push_back(index);
-  }
+  result.summed = summed;
+  if (std::optional<Summands> &summands = result.type.summands)
+    summands->term = termOf(summed, summands->group, checker);
   return success();
 }

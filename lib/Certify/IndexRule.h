@@ -62,17 +62,12 @@ struct IndexRule {
 private:
   friend llvm::LogicalResult applyRule(const IndexRule &, mlir::Operation *, Facts, NewFacts &, Checker &,
                                        mlir::Attribute);
-  /// The indices that the result is a sum over, of which devices have a block each. `of` is made later.
-  struct Summed {
-    llvm::SmallVector<SummedIndex, 1> indices;
-    SummedIndex summands = {}; ///< that of the terms that devices have, if they have some
-  };
+  /// `summed` are the indices that the result is a sum over, of which devices have blocks; their `of` is
+  /// made later.
   llvm::FailureOr<Distributions> apply(mlir::Operation *op, llvm::MutableArrayRef<Fact> operands,
-                                       Checker &checker, Summed *summed) const;
+                                       Checker &checker,
+                                       llvm::SmallVectorImpl<SummedIndex> *summed) const;
 };
-
-/// The terms of a sum over an index that is divided into blocks, by the position along some of its axes.
-const Expression *termOf(const SummedIndex &summed, const Axes &along, Checker &checker);
 
 /// Applies the rule and makes expressions of the op with its own attributes.
 llvm::LogicalResult applyRule(const IndexRule &rule, mlir::Operation *op, Facts operands,

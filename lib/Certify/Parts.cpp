@@ -9,10 +9,32 @@
 #include "llvm/ADT/Twine.h"
 
 #include <algorithm>
-#include <map>
 
 using llvm::ArrayRef;
 using namespace meshwright::certify;
+
+//===--- coordinates ---------------------------------------------------------===//
+
+Coordinates Coordinates::at(int64_t position, ArrayRef<unsigned> axes, const Mesh &mesh) {
+  Coordinates made;
+  for (unsigned axis : llvm::reverse(axes)) {
+    made.of[axis] = position % mesh.axes[axis].size;
+    position /= mesh.axes[axis].size;
+  }
+  return made;
+}
+
+int64_t Coordinates::position(ArrayRef<unsigned> axes, const Mesh &mesh) const {
+  int64_t position = 0;
+  for (unsigned axis : axes)
+    position = position * mesh.axes[axis].size + of.at(axis);
+  return position;
+}
+
+void Coordinates::move(const Coordinates &to) {
+  for (auto [axis, coordinate] : to.of)
+    of[axis] = coordinate;
+}
 
 //===--- pieces -------------------------------------------------------------===//
 
@@ -87,6 +109,19 @@ Pieces Pieces::slice(int64_t from, int64_t rows) const {
   return result;
 }
 
+Pieces Pieces::divided(const Axes &along, ArrayRef<int64_t> from) const {
+  Pieces result{group, {}};
+  result.group.append(along);
+  int64_t rows = size() / int64_t(from.size());
+  SmallVector<Pieces> parts;
+  for (int64_t part : from)
+    parts.push_back(slice(part * rows, rows));
+  for (size_t position = 0; position < of.size(); ++position)
+    for (const Pieces &part : parts)
+      result.of.push_back(part.of[position]);
+  return result;
+}
+
 Pieces Pieces::pad(int64_t from, int64_t rows) const {
   Pieces result{group, {}};
   int64_t own = size();
@@ -139,27 +174,20 @@ Pieces Pieces::permuted(ArrayRef<int64_t> from) const {
   return result;
 }
 
-Pieces Pieces::permuted(ArrayRef<int64_t> from, const Axes &along, const Mesh &mesh) const {
-  Pieces result{group, {}};
-  for (int64_t position = 0, count = of.size(); position < count; ++position) {
-    std::map<unsigned, int64_t> coordinates;
-    int64_t rest = position, own = 0, sender = 0;
-    for (unsigned axis : llvm::reverse(group)) {
-      coordinates[axis] = rest % mesh.axes[axis].size;
-      rest /= mesh.axes[axis].size;
-    }
-    for (unsigned axis : along)
-      own = own * mesh.axes[axis].size + coordinates.at(axis);
-    rest = from[own];
-    for (unsigned axis : llvm::reverse(along)) {
-      coordinates[axis] = rest % mesh.axes[axis].size;
-      rest /= mesh.axes[axis].size;
-    }
-    for (unsigned axis : group)
-      sender = sender * mesh.axes[axis].size + coordinates.at(axis);
-    result.of.push_back(of[sender]);
+/// The position of the device whose tensor each device of `group` gets.
+static std::vector<int64_t> sendersIn(const Axes &group, ArrayRef<int64_t> from, const Axes &along,
+                                      const Mesh &mesh) {
+  std::vector<int64_t> senders;
+  for (int64_t position = 0, count = mesh.size(group); position < count; ++position) {
+    Coordinates device = Coordinates::at(position, group, mesh);
+    device.move(Coordinates::at(from[device.position(along, mesh)], along, mesh));
+    senders.push_back(device.position(group, mesh));
   }
-  return result;
+  return senders;
+}
+
+Pieces Pieces::permuted(ArrayRef<int64_t> from, const Axes &along, const Mesh &mesh) const {
+  return permuted(sendersIn(group, from, along, mesh));
 }
 
 //===--- pairs of queries and keys ------------------------------------------===//
@@ -346,10 +374,23 @@ std::optional<Summands> Summands::plus(const Summands &other) const {
   return result;
 }
 
-Summands Summands::permuted(ArrayRef<int64_t> from) const {
+Summands Summands::times(const Summands &other) const {
+  Summands result{group, nullptr, count * other.count};
+  result.group.append(other.group);
+  for (const llvm::BitVector &mine : of)
+    for (const llvm::BitVector &others : other.of) {
+      llvm::BitVector &both = result.of.emplace_back(result.count);
+      for (unsigned term : mine.set_bits())
+        for (unsigned more : others.set_bits())
+          both.set(term * other.count + more);
+    }
+  return result;
+}
+
+Summands Summands::permuted(ArrayRef<int64_t> from, const Axes &along, const Mesh &mesh) const {
   Summands result = *this;
-  for (auto [own, device] : llvm::zip_equal(result.of, from))
-    own = of[device];
+  for (auto [own, sender] : llvm::zip_equal(result.of, sendersIn(group, from, along, mesh)))
+    own = of[sender];
   return result;
 }
 

@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/BitVector.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,21 @@ namespace meshwright::certify {
 using dist::Axes;
 using dist::Mesh;
 struct Expression;
+
+/// Where a device, or a term of one, is along some axes.
+class Coordinates {
+public:
+  /// Those of a position along `axes`, major first.
+  static Coordinates at(int64_t position, llvm::ArrayRef<unsigned> axes, const Mesh &mesh);
+  /// The position along axes that are all here.
+  int64_t position(llvm::ArrayRef<unsigned> axes, const Mesh &mesh) const;
+  int64_t operator[](unsigned axis) const { return of.at(axis); }
+  /// Takes those of the other's axes.
+  void move(const Coordinates &to);
+
+private:
+  std::map<unsigned, int64_t> of; ///< by axis
+};
 
 /// The indices first, first + stride, .. of a dimension; zeros, at none of its indices, where
 /// `first` is below 0.
@@ -53,6 +69,9 @@ struct Pieces {
   std::optional<std::vector<Span>> single() const;
   /// Of what each device has, `rows` from `from` on.
   Pieces slice(int64_t from, int64_t rows) const;
+  /// Of what each device has, the part of so many equal ones that `from` has for its position along more
+  /// axes.
+  Pieces divided(const Axes &along, llvm::ArrayRef<int64_t> from) const;
   /// What each device has with zeros around it: `rows` in all, its own from `from` on.
   Pieces pad(int64_t from, int64_t rows) const;
   /// The sum with a tensor of the same elements, where in each place one of both is zeros.
@@ -131,7 +150,10 @@ struct Summands {
   static Summands ofDevices(const Axes &group, const Mesh &mesh);
   /// The terms of both; none if a device would have one twice, or if these are not terms of one value.
   std::optional<Summands> plus(const Summands &other) const;
-  Summands permuted(llvm::ArrayRef<int64_t> from) const;
+  /// Of a sum over two indices, the terms of both: the groups have no axis in common.
+  Summands times(const Summands &other) const;
+  /// What devices have after each has got, along some axes of the group, what device from[p] has.
+  Summands permuted(llvm::ArrayRef<int64_t> from, const Axes &along, const Mesh &mesh) const;
   /// Whether each device has all of them.
   bool isComplete() const;
   bool operator==(const Summands &other) const {

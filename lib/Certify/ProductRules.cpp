@@ -38,10 +38,14 @@ static void renameToLinear(Fact &result, Checker &checker) {
                    old->element, old->shape);
   for (SummedIndex &summed : result.summed)
     summed.of = result.expression;
-  if (std::optional<Summands> &summands = result.type.summands)
-    summands->term =
-        checker.make(old->location, summands->term->name, summands->term->attributes,
-                     {result.expression}, old->element, old->shape);
+  if (std::optional<Summands> &summands = result.type.summands) {
+    const Expression *term = summands->term;
+    bool isProduct = term->name == old->name; // with some terms of an operand
+    summands->term = isProduct ? checker.make(old->location, result.expression->name, Attribute(),
+                                              term->operands, old->element, old->shape)
+                               : checker.make(old->location, term->name, term->attributes,
+                                              {result.expression}, old->element, old->shape);
+  }
 }
 
 static LogicalResult contract(train::ContractOp op, Facts operands, NewFacts &results,

@@ -177,7 +177,9 @@ static LogicalResult distanceBuckets(train::DistanceBucketsOp op, Facts, NewFact
 static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &results,
                              Checker &checker) {
   FactList facts(operands.take_front(3));
-  pin(facts[0], op.getX(), checker);
+  // How many sequences there are is what their numbers say.
+  if (llvm::is_contained(ArrayRef<int64_t>(facts[0].type.shape).drop_front(), anyExtent))
+    pin(facts[0], op.getX(), checker);
   const Distribution &x = facts[0].type;
   ArrayRef<int64_t> local = cast<RankedTensorType>(op.getX().getType()).getShape();
   SmallVector<Offset> offsets(x.rank());

@@ -60,13 +60,13 @@ TEST(Pieces, MoveAlongSomeAxes) {
 }
 
 TEST(Summands, AreThereOnce) {
-  Summands own = Summands::ofDevices({1}, mesh), moved = own.permuted({1, 2, 0});
+  Summands own = Summands::ofDevices({1}, mesh), moved = own.permuted({1, 2, 0}, {1}, mesh);
   EXPECT_FALSE(own.plus(own));
   std::optional<Summands> two = own.plus(moved);
   ASSERT_TRUE(two);
   EXPECT_FALSE(two->isComplete());
   EXPECT_FALSE(two->plus(moved));
-  EXPECT_TRUE(two->plus(moved.permuted({1, 2, 0}))->isComplete());
+  EXPECT_TRUE(two->plus(moved.permuted({1, 2, 0}, {1}, mesh))->isComplete());
   EXPECT_FALSE(own.plus(Summands::ofDevices({2}, mesh)));
 }
 
