@@ -19,6 +19,9 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
@@ -102,6 +105,9 @@ private:
   Distribution q, k; ///< as they are
   /// What a device has, if not equal parts of queries and all keys.
   std::optional<Pieces> queryParts, keyParts;
+  int64_t heldKeys = 0; ///< of all devices, with those in the padding, which no query sees
+  /// Whether no query in the padding sees a key: what they make is 0, and their logarithms are those of 0.
+  bool seesNothing = false;
   Axes group; ///< along which devices have parts
   SmallVector<unsigned> given; ///< numbers of the options behind q, k and v
   IndexRule rule;
@@ -169,14 +175,15 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
                               << q.logical(1);
   if (failed(checkPaddedSequences()))
     return failure();
-  int64_t last = q.shape[1] - 1, first = 0;
-  if (spec.window)
-    first = last - spec.window + 1;
-  if (spec.chunk)
-    first = std::max(first, last / spec.chunk * spec.chunk);
+  auto firstKeyOf = [&](int64_t query) {
+    int64_t first = spec.window ? query - spec.window + 1 : 0;
+    return spec.chunk ? std::max(first, query / spec.chunk * spec.chunk) : first;
+  };
   // How many keys there are, and where chunks begin, is known of no padded query if data says it.
   bool isByData = (options.lengths && seesPart()) || (options.positions && spec.chunk);
-  if (q.padding.count(1) && (first >= k.shape[1] || isByData))
+  seesNothing = q.padding.count(1) && firstKeyOf(q.logical(1)) >= k.shape[1];
+  bool seesLittle = firstKeyOf(q.shape[1] - 1) >= k.shape[1] && !seesNothing;
+  if (q.padding.count(1) && (seesLittle || isByData || (seesNothing && (options.sinks || queryParts))))
     return checker.refuse(op) << "has queries in the padding of " << q.str(checker.mesh)
                               << (isByData ? " that may see no keys" : " that see no keys");
   // Without dropout a head's number does not matter.
@@ -287,7 +294,7 @@ template <typename OpT> LogicalResult Call<OpT>::readParts() {
                               << checker.mesh.str(group) << " and "
                               << checker.mesh.str(keys->group);
   const Distribution &key = facts[op.getK()].type;
-  bool countsAll = keys ? spec.keys == key.shape[1] : !spec.keys || spec.keys == key.shape[1];
+  bool countsAll = (!keys && !spec.keys && !key.padding.count(1)) || spec.keys == key.logical(1);
   if (bool(options.keyOffset) != bool(keys) || !countsAll || (!keys && spec.keyStride != 1))
     return checker.refuse(op) << "counts " << spec.keys << " keys in steps of " << spec.keyStride
                               << ", of which the device has " << key.str(checker.mesh);
@@ -309,9 +316,15 @@ template <typename OpT> LogicalResult Call<OpT>::readParts() {
   for (auto [value, dim] : ofQueries)
     if (!fillOf(facts[value].expression))
       facts[value].type.dims[dim] = group;
-  for (auto [value, dim] : ofKeys)
-    if (!fillOf(facts[value].expression))
-      facts[value].type.dims[dim].clear();
+  heldKeys = key.shape[1];
+  for (auto [value, dim] : ofKeys) {
+    Distribution &type = facts[value].type;
+    if (fillOf(facts[value].expression))
+      continue;
+    type.dims[dim].clear();
+    type.shape[dim] = type.logical(dim);
+    type.padding.erase(dim);
+  }
   return success();
 }
 
@@ -324,6 +337,10 @@ template <typename OpT> void Call<OpT>::addParts(unsigned index, Distribution &t
     type.setPieces(isGradient || index == 0 ? 1 : 2, *queryParts, checker.mesh);
   else
     llvm::erase_if(type.sum, [&](unsigned axis) { return llvm::is_contained(group, axis); });
+  if (ofKeys && type.shape[1] != heldKeys) {
+    type.padding[1] = {type.shape[1], 0.0};
+    type.shape[1] = heldKeys;
+  }
   if (ofKeys && keyParts)
     type.setPieces(1, *keyParts, checker.mesh);
   if (ofQueries && !keyParts)
@@ -332,12 +349,12 @@ template <typename OpT> void Call<OpT>::addParts(unsigned index, Distribution &t
   terms.kind = isGradient ? Terms::sum : Terms::softmax;
   terms.side = ofQueries ? Terms::queries : ofKeys && keyParts ? Terms::keys : Terms::none;
   terms.group = group;
-  terms.view = {q.shape[1], k.shape[1], spec.window, op.getOptions().positions ? 0 : spec.chunk,
-                spec.causal};
+  terms.view = {q.shape[1], heldKeys, spec.window, op.getOptions().positions ? 0 : spec.chunk,
+                spec.causal, k.shape[1]};
   std::vector<Span> queries = *queryParts->single();
   for (auto [position, block] : llvm::enumerate(queries)) {
     // A gradient of sinks is a sum over queries alone, that of distances one over pairs.
-    Span keys = {0, k.shape[1]};
+    Span keys = {0, heldKeys};
     bool isOfDistances = op.getOptions().distances && index + 1 == op->getNumResults();
     if (keyParts && (ofQueries || ofKeys || isOfDistances))
       keys = (*keyParts->single())[position];
@@ -438,6 +455,11 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
     rule.linear = {{0}};
   if (rule.results.size() != op->getNumResults())
     return checker.refuse(op) << "has results that its rule does not know";
+  constexpr unsigned logarithms = 5; // of a gradient's operands
+  if (seesNothing && linear == "0")
+    for (auto &[dim, padding] : operands[logarithms].type.padding)
+      if (padding.fill && std::isinf(*padding.fill))
+        padding.fill.reset();
   auto types = rule.apply(op, operands, checker);
   if (failed(types) || failed(checkBefore()))
     return failure();
@@ -446,6 +468,11 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
   constexpr unsigned values = 2, headOfValues = 2, headOfResult = 2;
   if (linear.empty() && operands[values].type.isFilled(headOfValues, 0))
     types->front().padding[headOfResult].fill = 0;
+  if (seesNothing) {
+    types->front().padding[1].fill = 0;
+    if (linear.empty())
+      types->back().padding[3] = {q.logical(1), -std::numeric_limits<double>::infinity()};
+  }
   for (auto [index, type] : llvm::enumerate(*types)) {
     mergeHeads(type, Indices(rule.results[index]));
     addParts(index, type);

@@ -274,6 +274,10 @@ LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by, Checker &a
                      by.getArgAttr(index, dist::DistDialect::globalAttr), type);
     if (failed(part))
       return failure();
+    if (StringRef name = train::inputName(of, index); name == "eps")
+      after.proof.notNegative.insert(input);
+    else if (name.starts_with("beta"))
+      after.proof.weights.insert(input);
     expected.push_back({input, Distribution::replicated(type.getShape())});
     found.push_back({input, *part});
   }

@@ -33,6 +33,31 @@ bool certify::isZero(const Expression *expression) {
   return value && *value == 0;
 }
 
+bool certify::isNotNegative(const Expression *expression, Checker &checker) {
+  if (std::optional<double> value = fillOf(expression))
+    return *value >= 0;
+  if (checker.proof.notNegative.count(expression)) {
+    checker.use("an optimizer's eps is not below 0");
+    return true;
+  }
+  if (isWeight(expression, checker))
+    return true;
+  if (auto scale = dyn_cast_or_null<DictionaryAttr>(expression->attributes);
+      scale && expression->name == train::ScaleOp::getOperationName())
+    if (auto factor = scale.getAs<FloatAttr>("factor"))
+      return !factor.getValue().isNegative() && isNotNegative(expression->operands[0], checker);
+  return false;
+}
+
+bool certify::isWeight(const Expression *expression, Checker &checker) {
+  if (std::optional<double> value = fillOf(expression))
+    return *value >= 0 && *value <= 1;
+  if (!checker.proof.weights.count(expression))
+    return false;
+  checker.use("weights of an optimizer's means are from 0 to 1");
+  return true;
+}
+
 std::optional<double> certify::valueIn(llvm::APFloat value, Type element) {
   bool isRounded = false;
   if (auto type = dyn_cast<FloatType>(element)) {

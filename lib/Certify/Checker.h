@@ -34,6 +34,8 @@ struct Proof {
   /// a value that the graph does not have is read as the graph's own op of these shapes, so that the
   /// value is what an error names.
   std::set<std::tuple<llvm::StringRef, std::vector<int64_t>, std::vector<int64_t>>> shapes;
+  /// Inputs that programs take from 0 on, and those of them that are at most 1, weights of means.
+  std::set<const Expression *> notNegative, weights;
   unsigned partials = 0; ///< how many values have had a number of their own, by Checker::termsOf
   unsigned globals = 0; ///< how many expressions the global graph has; 0 while it runs
   unsigned ops = 0;
@@ -135,6 +137,10 @@ bool isSum(const Expression *expression);
 /// The value of a constant, if it is one.
 std::optional<double> fillOf(const Expression *expression);
 bool isZero(const Expression *expression);
+/// Whether no element can be below 0.
+bool isNotNegative(const Expression *expression, Checker &checker);
+/// Whether it is a number from 0 to 1.
+bool isWeight(const Expression *expression, Checker &checker);
 
 /// The number that a value is in an element type, which may be infinite there; none if it is no
 /// number of it.

@@ -42,7 +42,7 @@ struct Moved {
   /// Whether dimension `dim` is one that chunks of tokens have some of, or a stack of them.
   bool isChunked(int64_t dim) const {
     const auto &chunks = fact.type.chunks;
-    return chunks && (!chunks->axis || dim < chunks->dims);
+    return chunks && chunks->has(dim);
   }
   /// Whether only some devices of the group have the tensor.
   bool isOnRoot() const {

@@ -20,7 +20,6 @@ static constexpr IndexText zeroOfZero{"", "", IndexText::zero};
 static constexpr IndexText linearInFirst{"", "0"};
 static constexpr IndexText byScalar{"..., -> ...", "0"};
 static constexpr IndexText twoByScalar{"..., ..., -> ...", "", IndexText::zero};
-static constexpr IndexText interpolation{"..., ..., -> ...", "0+1"};
 static constexpr IndexText pairs{"... t!, ... u! -> ... t! u!"};
 static constexpr IndexText scalars{", -> "};
 
@@ -241,6 +240,13 @@ static LogicalResult multiply(train::MulOp op, Facts operands, NewFacts &results
   return success();
 }
 
+/// A mean of numbers that are not below 0 is none that is, as weights are from 0 to 1.
+static LogicalResult lerp(train::LerpOp op, Facts operands, NewFacts &results, Checker &checker) {
+  IndexRule rule = IndexRule::parse("..., ..., -> ...", "0+1", op);
+  rule.keepsSign = isWeight(operands[2].expression, checker);
+  return applyRule(rule, op, operands, results, checker);
+}
+
 /// 1 x = x and 0 x = 0.
 static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::elementwise("0", op);
@@ -286,7 +292,7 @@ static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, C
 
 /// An op on what an operand's padding is, where it is one number: `of` is of that number.
 static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<double(double)> of,
-                            NewFacts &results, Checker &checker) {
+                            NewFacts &results, Checker &checker, bool isPositive = false) {
   FactList facts(operands);
   for (auto &[dim, padding] : facts[0].type.padding)
     padding = {padding.logical, std::nullopt};
@@ -297,6 +303,8 @@ static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<do
     return entry.second.fill && std::isinf(*entry.second.fill);
   };
   bool hasInfinite = llvm::any_of(before, isInfinite);
+  for (auto &[dim, padding] : results[0].type.padding)
+    padding.isPositive = isPositive && !padding.fill;
   for (const auto &entry : before) {
     if (!entry.second.fill || (hasInfinite && !isInfinite(entry)))
       continue;
@@ -304,7 +312,7 @@ static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<do
     if (!made)
       return checker.refuse(op) << "makes no number of padding: "
                                 << operands[0].type.str(checker.mesh);
-    results[0].type.padding[entry.first].fill = made;
+    results[0].type.padding[entry.first] = {entry.second.logical, made};
   }
   return success();
 }
@@ -317,7 +325,7 @@ static LogicalResult clamp(train::ClampOp op, Facts operands, NewFacts &results,
 
 static LogicalResult exp(train::ExpOp op, Facts operands, NewFacts &results, Checker &checker) {
   return onFill(
-      op, operands, [](double x) { return std::exp(x); }, results, checker);
+      op, operands, [](double x) { return std::exp(x); }, results, checker, /*isPositive=*/true);
 }
 
 static LogicalResult tanh(train::TanhOp op, Facts operands, NewFacts &results, Checker &checker) {
@@ -328,7 +336,7 @@ static LogicalResult tanh(train::TanhOp op, Facts operands, NewFacts &results, C
 static LogicalResult sigmoid(train::SigmoidOp op, Facts operands, NewFacts &results,
                              Checker &checker) {
   return onFill(
-      op, operands, [](double x) { return 1 / (1 + std::exp(-x)); }, results, checker);
+      op, operands, [](double x) { return 1 / (1 + std::exp(-x)); }, results, checker, /*isPositive=*/true);
 }
 
 static double valueAt(train::LogOp, double x) { return std::log(x); }
@@ -373,6 +381,6 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachIndices<train::DecayOp, pairs>(context);
   attachIndices<train::UnscaleOp, byScalar>(context);
   attachIndices<train::GuardOp, twoByScalar>(context);
-  attachIndices<train::LerpOp, interpolation>(context);
+  attachRule<train::LerpOp, lerp, OnPadding::known, OnParts::known>(context);
   attachIndices<train::ClipFactorOp, scalars>(context);
 }

@@ -31,6 +31,7 @@ static LogicalResult oneHot(train::OneHotOp op, Facts operands, NewFacts &result
   auto type = cast<RankedTensorType>(op.getType());
   IndexRule rule = IndexRule::parse("... -> ... v", "", op);
   rule.given[rule.results[0].back()] = {type.getShape().back()};
+  rule.ids = 0;
   return applyRule(rule, op, operands, results, checker);
 }
 
@@ -424,7 +425,7 @@ void certify::attachExpertRules(MLIRContext *context) {
   attachIndices<train::TopKOp, topK>(context);
   attachIndices<train::TallyOp, tally>(context);
   attachIndices<train::BalanceOp, balance>(context);
-  attachRule<train::OneHotOp, oneHot>(context);
+  attachRule<train::OneHotOp, oneHot, OnPadding::known>(context);
   attachRule<train::RouteOp, route>(context);
   attachRule<train::DispatchOp, dispatch, OnPadding::known>(context);
   attachRule<train::CollectOp, collect, OnPadding::known>(context);

@@ -53,14 +53,19 @@ static std::map<int64_t, Padding> shifted(const std::map<int64_t, Padding> &padd
 }
 
 void Distribution::insertFront(int64_t extent) {
-  assert(!hasParts() && "stacks are of equal parts");
+  assert((!hasParts() || (chunks && chunks->axis)) && "stacks are of equal parts");
+  if (chunks)
+    ++chunks->first;
   shape.insert(shape.begin(), extent);
   dims.insert(dims.begin(), Axes());
   padding = shifted(padding, 1);
 }
 
 void Distribution::eraseFront() {
-  assert(!padding.count(0) && !hasParts() && "slices are of elements of the expression");
+  assert(!padding.count(0) && (!hasParts() || (chunks && !chunks->has(0))) &&
+         "slices are of elements of the expression");
+  if (chunks)
+    --chunks->first;
   shape.erase(shape.begin());
   dims.erase(dims.begin());
   padding = shifted(padding, -1);
@@ -130,17 +135,17 @@ bool Distribution::isDiagonal() const {
 bool Distribution::fits(ArrayRef<int64_t> local, const Mesh &mesh) const {
   if (rank() != int64_t(local.size()) + (chunks && !chunks->axis ? -1 : 0))
     return false;
-  int64_t first = 0, before = 1, now = 1;
+  int64_t before = 1, now = 1;
   if (chunks) {
-    // All chunks, or one of them, of so many elements in front.
+    // All chunks, or one of them.
     if (!chunks->axis) {
       if (local[0] != chunks->count)
         return false;
       local = local.drop_front();
     }
-    first = chunks->dims;
-    for (int64_t dim = 0; dim < first; ++dim) {
-      if (isAny(dim) || shape[dim] % mesh.size(dims[dim]) || (dim + 1 < first && local[dim] != 1))
+    for (int64_t i = 0; i < chunks->dims; ++i) {
+      int64_t dim = chunks->first + i;
+      if (isAny(dim) || shape[dim] % mesh.size(dims[dim]) || (i + 1 < chunks->dims && local[dim] != 1))
         return false;
       before *= localExtent(dim, mesh);
       now *= local[dim];
@@ -148,8 +153,9 @@ bool Distribution::fits(ArrayRef<int64_t> local, const Mesh &mesh) const {
     if (before != now * chunks->count)
       return false;
   }
-  for (int64_t dim = first; dim < rank(); ++dim)
-    if (!isAny(dim) && (shape[dim] % mesh.size(dims[dim]) || localExtent(dim, mesh) != local[dim]))
+  for (int64_t dim = 0; dim < rank(); ++dim)
+    if (bool isOfChunk = chunks && chunks->first <= dim && dim < chunks->first + chunks->dims;
+        !isOfChunk && !isAny(dim) && (shape[dim] % mesh.size(dims[dim]) || localExtent(dim, mesh) != local[dim]))
       return false;
   return true;
 }
@@ -189,7 +195,7 @@ std::string Distribution::str(const Mesh &mesh) const {
   if (summands)
     os << ", some of " << summands->count << " terms of a sum along " << mesh.str(summands->group);
   if (chunks)
-    os << " in " << chunks->count << " chunks of its first " << chunks->dims << " dimensions";
+    os << " in " << chunks->count << " chunks of " << chunks->dims << " dimensions from " << chunks->first << " on";
   if (messages)
     os << ", a sum over " << mesh.str(messages->group) << " that lacks messages";
   if (rows)

@@ -188,7 +188,7 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
   settle(facts[0], checker);
   if (const Distribution &type = facts[0].type;
       type.terms || type.pieces.count(dim) ||
-      (type.chunks && (!type.chunks->axis || dim < type.chunks->dims)))
+      (type.chunks && type.chunks->has(dim)))
     return checker.refuse(op) << "masks dimension " << dim << " of " << Checker::nameOf(op, 0)
                               << ", " << type.str(checker.mesh);
   std::optional<double> given = valueIn(op.getValue(), facts[0].expression->element);

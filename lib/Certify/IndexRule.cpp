@@ -492,8 +492,8 @@ LogicalResult Application::readChunks() {
     const std::optional<Chunks> &found = operands[o].type.chunks;
     if (!found)
       continue;
-    ArrayRef<unsigned> tokens = ArrayRef(tensor).take_front(found->dims);
-    if (!found->axis || (chunks && (!(*chunks == *found) || tokens != ArrayRef(chunked))))
+    ArrayRef<unsigned> tokens = ArrayRef(tensor).slice(found->first, found->dims);
+    if (!found->axis || (chunks && (!chunks->isLike(*found) || tokens != ArrayRef(chunked))))
       return checker.refuse(op) << "combines " << Checker::nameOf(op, o) << ", "
                                 << operands[o].type.str(checker.mesh) << ", with other chunks";
     chunks = found;
@@ -506,13 +506,14 @@ LogicalResult Application::readChunks() {
     for (auto [dim, number] : llvm::enumerate(tensor))
       if (const Distribution &type = operands[o].type;
           isOfTokens(number) && !type.isAny(dim) &&
-          (!type.chunks || int64_t(dim) >= type.chunks->dims))
+          (!type.chunks || !type.chunks->has(dim)))
         return checker.refuse(op) << "combines " << Checker::nameOf(op, o)
                                   << ", which has all tokens, with a chunk of them";
   for (auto &tensor : rule.results) {
     int64_t count = llvm::count_if(tensor, isOfTokens);
-    bool hasAll = count == chunks->dims &&
-                  ArrayRef(tensor).take_front(chunks->dims) == ArrayRef(chunked);
+    size_t first = llvm::find(tensor, chunked[0]) - tensor.begin();
+    bool hasAll = count == chunks->dims && first + chunked.size() <= tensor.size() &&
+                  ArrayRef(tensor).slice(first, chunked.size()) == ArrayRef(chunked);
     if (count != 0 && !hasAll)
       return checker.refuse(op) << "keeps some dimensions of a chunk of tokens";
   }
@@ -576,7 +577,7 @@ bool Application::isPositiveAt(unsigned number) const {
            for (auto &[dim, padding] : operands[o].type.padding)
              if (rule.operands[o][dim] == number)
                return padding.isPositive || (padding.fill && *padding.fill >= 0);
-           return isZero(operands[o].expression);
+           return isNotNegative(operands[o].expression, checker);
          });
 }
 
@@ -660,9 +661,10 @@ Distributions Application::makeResults() const {
         type.terms->side = Terms::none;
     }
     type.summands = summands;
-    if (chunks && llvm::is_contained(tensor, chunked[0]))
+    if (chunks && llvm::is_contained(tensor, chunked[0])) {
       type.chunks = chunks;
-    else if (chunks)
+      type.chunks->first = llvm::find(tensor, chunked[0]) - tensor.begin();
+    } else if (chunks)
       (rule.max ? type.max : type.sum).push_back(*chunks->axis);
     for (auto &[number, index] : indices)
       if (!llvm::is_contained(tensor, number) && number != sideOfTerms)

@@ -37,7 +37,7 @@ static LogicalResult globalNorm(train::GlobalNormOp op, Facts operands, NewFacts
 }
 
 /// Element by element; scalars apply to all elements. A parameter that is 0 has no step with a
-/// gradient and states that are 0, and with another gradient one that is a number.
+/// gradient and states that are 0, and with another gradient or direction one that is a number.
 static LogicalResult update(train::UpdateOp op, Facts operands, NewFacts &results,
                             Checker &checker) {
   for (auto [index, fact] : llvm::enumerate(operands))
@@ -46,14 +46,14 @@ static LogicalResult update(train::UpdateOp op, Facts operands, NewFacts &result
                                 << " of another rank than the parameter";
   IndexRule rule = IndexRule::elementwise("", op);
   rule.keepsZero = true;
-  bool isGradient = false;
+  OpOperand *direction = op.getDirection();
   for (auto [index, fact] : llvm::enumerate(operands)) {
+    bool isStep = index == 1 || (direction && index == direction->getOperandNumber());
     for (auto &[dim, padding] : fact.type.padding)
-      if (padding.fill != 0.0 && !isGradient)
+      if (padding.fill != 0.0 && !isStep)
         return checker.refuse(op) << "has " << Checker::nameOf(op, index)
                                   << ", whose padding may not be 0: "
                                   << fact.type.str(checker.mesh);
-    isGradient = index == 0; // the next one
   }
   return applyRule(rule, op, operands, results, checker);
 }

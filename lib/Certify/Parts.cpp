@@ -194,7 +194,7 @@ Pieces Pieces::permuted(ArrayRef<int64_t> from, const Axes &along, const Mesh &m
 
 bool View::sees(const Span &queries, const Span &keys) const {
   for (int64_t i = 0; i < queries.size; ++i) {
-    int64_t query = queries.first + i * queries.stride, first = 0, last = this->keys - 1;
+    int64_t query = queries.first + i * queries.stride, first = 0, last = seen - 1;
     if (causal)
       last = std::min(last, query);
     if (window) {

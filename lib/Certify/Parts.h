@@ -89,12 +89,13 @@ struct Pieces {
 struct View {
   int64_t queries = 0, keys = 0, window = 0, chunk = 0;
   bool causal = false;
+  int64_t seen = 0; ///< of the keys; the others are padding, which no query sees
 
   /// Whether a query of one block may see a key of the other.
   bool sees(const Span &queries, const Span &keys) const;
   bool operator==(const View &other) const {
     return queries == other.queries && keys == other.keys && window == other.window &&
-           chunk == other.chunk && causal == other.causal;
+           chunk == other.chunk && causal == other.causal && seen == other.seen;
   }
 };
 
@@ -161,15 +162,20 @@ struct Summands {
   }
 };
 
-/// The elements of the first `dims` dimensions that a device has, in row-major order, are divided
+/// The elements of `dims` dimensions, from `first` on, that a device has, in row-major order, are divided
 /// into `count` equal chunks, each of which has all its elements in the last of these dimensions.
 /// The tensor is all chunks, stacked, or the one whose number is the position along `axis`.
 struct Chunks {
   int64_t count, dims;
   std::optional<unsigned> axis; ///< none if all are stacked
-  bool operator==(const Chunks &other) const {
+  int64_t first = 0;            ///< is 0 then
+  /// Whether dimension `dim` is one of which the tensor has some elements, or all in a stack.
+  bool has(int64_t dim) const { return !axis || (first <= dim && dim < first + dims); }
+  /// Whether they are as many, of as many dimensions.
+  bool isLike(const Chunks &other) const {
     return count == other.count && dims == other.dims && axis == other.axis;
   }
+  bool operator==(const Chunks &other) const { return isLike(other) && first == other.first; }
 };
 
 /// A sum or a maximum over devices that is under way in messages. Each device has all elements in

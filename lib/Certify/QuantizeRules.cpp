@@ -13,7 +13,7 @@ using namespace meshwright::certify;
 
 static constexpr IndexText scaleIndices{};
 static constexpr IndexText quantizedIndices{"..., -> ..."};
-static constexpr IndexText dequantizedIndices{"... k, ... -> ... k"};
+static constexpr IndexText dequantizedIndices{"... k, ... -> ... k", "0 1"};
 
 static LogicalResult amax(train::AmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::parse("... -> ", "", op);

@@ -8,6 +8,7 @@
 
 #include "Train/Train.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
 #include <limits>
@@ -422,23 +423,47 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
 
 //===--- reshape of parts ---------------------------------------------------===//
 
+/// Whether loops over chunks of tokens alone read a value, in its function or, after it was returned or
+/// handed on, in others.
+static bool isForLoops(Value value, unsigned steps = 8) {
+  auto isSo = [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto loop = dyn_cast<train::RepeatOp>(user))
+      return train::roleOf(loop) == train::Role::Loss;
+    if (steps == 0)
+      return false;
+    if (auto call = dyn_cast<func::CallOp>(user)) {
+      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+      return callee && !callee.isExternal() &&
+             isForLoops(callee.getArgument(use.getOperandNumber()), steps - 1);
+    }
+    auto function = dyn_cast<func::FuncOp>(user->getParentOp());
+    if (!function || !isa<func::ReturnOp>(user))
+      return false;
+    auto calls = SymbolTable::getSymbolUses(function, function->getParentOp());
+    return calls && !calls->empty() && llvm::all_of(*calls, [&](SymbolTable::SymbolUse call) {
+             auto caller = dyn_cast<func::CallOp>(call.getUser());
+             return caller && isForLoops(caller.getResult(use.getOperandNumber()), steps - 1);
+           });
+  };
+  return !value.use_empty() && llvm::all_of(value.getUses(), isSo);
+}
+
 /// The chunks of tokens that a reshape makes for a loop over them: [tokens.., ...] becomes
 /// [count, 1.., tokens / count, ...].
 static std::optional<Chunks> chunksOf(train::ReshapeOp op) {
-  auto isLoop = [](Operation *user) {
-    auto loop = dyn_cast<train::RepeatOp>(user);
-    return loop && train::roleOf(loop) == train::Role::Loss;
-  };
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
-  if (op->use_empty() || !llvm::all_of(op->getUsers(), isLoop) ||
-      after.size() != before.size() + 1)
+  if (after.size() != before.size() + 1)
     return {};
   int64_t tokens = 1;
   for (size_t dims = 1; dims <= before.size(); ++dims) {
     tokens *= before[dims - 1];
-    if (tokens == after[0] * after[dims] && before.drop_front(dims) == after.drop_front(dims + 1))
+    if (tokens == after[0] * after[dims] && before.drop_front(dims) == after.drop_front(dims + 1)) {
+      if (!isForLoops(op.getResult()))
+        return {};
       return Chunks{after[0], int64_t(dims), {}};
+    }
     if (after[dims] != 1)
       return {};
   }

@@ -124,25 +124,34 @@ FailureOr<bool> Programs::advance(unsigned number) {
   return isSomething;
 }
 
-/// The sum of what the stages have, and of the terms of the devices of each.
-LogicalResult Programs::meetInSum(unsigned operand, SmallVectorImpl<Fact> &results) {
+/// A sum of copies is copies of the sum.
+static const Expression *sumOfTerms(Operands terms, const Fact &like, Location location,
+                                    Checker &checker) {
+  const Expression *first = terms[0];
+  bool areCopies = llvm::all_of(terms, [&](const Expression *term) {
+    return term->name == train::BroadcastOp::getOperationName() &&
+           term->attributes == first->attributes &&
+           term->operands[0]->shape == first->operands[0]->shape;
+  });
+  if (!areCopies || terms.size() == 1)
+    return checker.sum(location, terms, like.expression->element, like.type.expressionShape());
+  auto copied = llvm::map_to_vector(terms, [](const Expression *term) { return term->operands[0]; });
+  const Expression *sum =
+      checker.sum(location, copied, first->operands[0]->element, first->operands[0]->shape);
+  return checker.make(location, first->name, first->attributes, {sum}, first->element, first->shape);
+}
+
+FailureOr<std::optional<Fact>> Programs::sumOf(unsigned operand) {
   std::optional<Fact> sum;
   SmallVector<const Expression *> terms;
   for (unsigned number = 0; number < stages.size(); ++number) {
     Stage &stage = stages[number];
-    auto op = cast<dist::AllReduceOp>(*stage.at);
+    Operation *op = &*stage.at;
     auto fact = leaving(number, operand);
     if (failed(fact))
       return failure();
     if (isZero(fact->expression))
       continue;
-    for (unsigned other : stage.checker->without1(op.getGroup().on(stage.checker->mesh)))
-      if (other != *axis) {
-        if (!llvm::is_contained(fact->type.sum, other))
-          return stage.checker->refuse(op) << "adds what are no terms of a sum, "
-                                           << fact->type.str(stage.checker->mesh);
-        llvm::erase(fact->type.sum, other);
-      }
     // The sum of the maxima is not the maximum of the sums, and that of what is in padding is no longer that.
     bool hasFill = llvm::any_of(fact->type.padding, [](auto &entry) {
       return entry.second.fill.value_or(0) != 0;
@@ -158,15 +167,58 @@ LogicalResult Programs::meetInSum(unsigned operand, SmallVectorImpl<Fact> &resul
     terms.push_back(fact->expression);
   }
   Stage &first = stages[0];
-  if (!sum) {
-    sum = first.facts.lookup(first.at->getOperand(operand));
-  } else {
-    sum->expression = first.checker->sum(first.at->getLoc(), terms, sum->expression->element,
-                                         sum->type.expressionShape());
+  if (sum) {
+    sum->expression = sumOfTerms(terms, *sum, first.at->getLoc(), *first.checker);
+    sum->type.sum.push_back(*axis);
+    llvm::sort(sum->type.sum);
     first.checker->use("sums over devices and microbatches may be reordered");
   }
-  results.push_back(*sum);
+  return sum;
+}
+
+/// The sum of what the stages have, and of the terms of the devices of each.
+LogicalResult Programs::meetInSum(SmallVectorImpl<Fact> &results) {
+  Stage &first = stages[0];
+  auto op = cast<dist::AllReduceOp>(*first.at);
+  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand) {
+    auto sum = sumOf(operand);
+    if (failed(sum))
+      return failure();
+    if (!*sum) {
+      results.push_back(first.facts.lookup(op->getOperand(operand)));
+      continue;
+    }
+    Fact &fact = results.emplace_back(**sum);
+    for (unsigned along : first.checker->without1(op.getGroup().on(first.checker->mesh))) {
+      if (!llvm::is_contained(fact.type.sum, along))
+        return first.checker->refuse(op) << "adds what are no terms of a sum, "
+                                         << fact.type.str(first.checker->mesh);
+      llvm::erase(fact.type.sum, along);
+    }
+  }
   return success();
+}
+
+LogicalResult Programs::meetInMessages(SmallVectorImpl<Fact> &results) {
+  Stage &first = stages[0];
+  Operation *op = &*first.at;
+  FactList facts;
+  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand) {
+    Fact &fact = facts.emplace_back(first.facts.lookup(op->getOperand(operand)));
+    if (!fact.type.messages) {
+      auto sum = sumOf(operand);
+      if (failed(sum))
+        return failure();
+      fact = sum->value_or(fact);
+      continue;
+    }
+    for (Stage &stage : stages) {
+      const Fact &other = stage.facts.lookup(stage.at->getOperand(operand));
+      if (other.expression != fact.expression || other.type != fact.type)
+        return stage.checker->refuse(&*stage.at) << "goes on with another sum than the first stage";
+    }
+  }
+  return cast<CertifiableOpInterface>(op).certify(facts, results, *first.checker);
 }
 
 LogicalResult Programs::meet() {
@@ -187,9 +239,11 @@ LogicalResult Programs::meet() {
   FactList results;
   Operation &first = *stages[0].at;
   if (auto op = dyn_cast<dist::AllReduceOp>(first); op && op.getKind() == train::ReduceKind::Sum) {
-    for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
-      if (failed(meetInSum(operand, results)))
-        return failure();
+    if (failed(meetInSum(results)))
+      return failure();
+  } else if (isa<dist::ExchangeOp>(first)) {
+    if (failed(meetInMessages(results)))
+      return failure();
   } else if (auto op = dyn_cast<dist::BroadcastOp>(first);
              op && op.getGroup().on(stages[0].checker->mesh) == Axes{*axis} &&
              op.getRoot() < stages.size()) {

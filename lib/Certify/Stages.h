@@ -47,7 +47,11 @@ private:
   llvm::LogicalResult send(unsigned stage);
   /// Runs the collective that all stages are in.
   llvm::LogicalResult meet();
-  llvm::LogicalResult meetInSum(unsigned operand, llvm::SmallVectorImpl<Fact> &results);
+  /// What all stages have of an operand together, each its own terms of a sum; none if that is zero.
+  llvm::FailureOr<std::optional<Fact>> sumOf(unsigned operand);
+  llvm::LogicalResult meetInSum(llvm::SmallVectorImpl<Fact> &results);
+  /// A round of messages of which a sum is made.
+  llvm::LogicalResult meetInMessages(llvm::SmallVectorImpl<Fact> &results);
   /// An operand that may leave the stage.
   llvm::FailureOr<Fact> leaving(unsigned stage, unsigned operand);
 

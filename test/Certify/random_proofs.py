@@ -38,12 +38,12 @@ def certify(task):
     said = done.stdout + done.stderr
     if done.returncode == 0:
         return seed, "proved", ""
-    reason = re.search(r"(?:not proved: |error: )(.*)", said)
-    if "not proved" in said:
-        return seed, "not proved", re.search(r"not proved: (.*)", said)[1]
-    if any(re.search(message, said) for message in DOCUMENTED.values()):
+    if reason := re.search(r"not proved: (.*)", said):
+        return seed, "not proved", reason[1]
+    error = re.search(r"error: (.*)", said)
+    if error and any(re.search(message, error[1]) for message in DOCUMENTED.values()):
         return seed, "refused", ""
-    return seed, "WRONG", f"{reason[1] if reason else said[-300:]} {' '.join(words)}"
+    return seed, "WRONG", f"{error[1] if error else said[-300:]} {' '.join(words)}"
 
 
 def main():
