@@ -229,9 +229,12 @@ LogicalResult Checker::checkTypes(Operation &op, Facts results) {
 }
 
 /// Whether an op's rule says what becomes of some terms of a sum, and of a tensor of which two dimensions
-/// are divided along one axis.
-static bool knowsTerms(Operation &op) {
-  return isa<train::AddOp, train::ContractionOpInterface, dist::ConcatOp, dist::PermuteOp, dist::SliceOp>(op);
+/// are divided along one axis. Terms that all devices have alike are moved and added up as any tensor is.
+static bool knowsTerms(Operation &op, const Distribution &type) {
+  bool areAlike = !type.isDiagonal() && type.summands->group.empty();
+  return isa<train::AddOp, train::ContractionOpInterface, dist::ConcatOp, dist::PermuteOp, dist::SliceOp>(op) ||
+         (areAlike && isa<train::ReduceOp, train::CastOp, train::ScaleOp, train::MulOp, train::AccumulateOp, dist::AllReduceOp,
+                          dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp>(op));
 }
 
 LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &facts) {
@@ -251,7 +254,7 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
                          << ", and its rule says nothing of padding";
   for (auto [index, fact] : llvm::enumerate(operands))
     if ((fact.type.messages && !isa<dist::ExchangeOp, train::ReduceOp>(op)) ||
-        ((fact.type.summands || fact.type.isDiagonal()) && !knowsTerms(op)))
+        ((fact.type.summands || fact.type.isDiagonal()) && !knowsTerms(op, fact.type)))
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh);
   if (!rule.knowsParts())
     for (auto [index, fact] : llvm::enumerate(operands)) {

@@ -144,6 +144,70 @@ static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, 
   return success();
 }
 
+/// The terms of a sum that a value has besides another one, of which it is the last.
+static constexpr StringRef besideName = "terms beside";
+
+/// What a fact is together with a term of `loop` in each round: it is partial along its axis.
+static Distribution typeOfRounds(const Fact &fact, Checker &checker) {
+  Distribution type = fact.type;
+  for (const Rounds &loop : checker.rounds)
+    if (fact.expression->name == accumulatedName &&
+        cast<DenseI64ArrayAttr>(fact.expression->attributes)[0] == loop.level) {
+      type.sum.push_back(loop.axis);
+      llvm::sort(type.sum);
+    }
+  return type;
+}
+
+/// A value and some terms of a sum that all devices have alike, or more of these terms. None if that
+/// is not what the operands are.
+static FailureOr<bool> addBeside(Operation *op, Facts operands, NewFacts &results,
+                                 Checker &checker) {
+  auto areTerms = [](const Fact &fact) {
+    return fact.type.summands && fact.type.summands->group.empty();
+  };
+  for (unsigned index : {0, 1}) {
+    const Fact &have = operands[index], &more = operands[1 - index];
+    if (!areTerms(more))
+      continue;
+    const Summands &terms = *more.type.summands;
+    Fact without = more;
+    without.type.summands.reset();
+    if (!have.type.summands) {
+      FactList facts = {have, without};
+      FailureOr<bool> isRound = addRound(op, facts, results, checker);
+      if (failed(isRound) || (!*isRound && failed(addTerms(op, facts, results, checker))))
+        return failure();
+      Summands made{{}, nullptr, terms.count + 1, terms.of};
+      made.of[0].resize(made.count);
+      made.of[0].set(terms.count);
+      made.term = checker.make(op->getLoc(), besideName, {}, {terms.term, have.expression},
+                               more.expression->element, more.expression->shape);
+      results.back().type.summands = made;
+      return true;
+    }
+    const Expression *term = have.type.summands->term;
+    if (!areTerms(have) || term->name != besideName || term->operands[0] != terms.term)
+      continue;
+    Fact sum = have;
+    sum.type.summands.reset();
+    const llvm::BitVector &own = have.type.summands->of[0];
+    llvm::BitVector all = terms.of[0];
+    all.resize(own.size());
+    if (own.anyCommon(all) || typeOfRounds(sum, checker) != without.type || without.offset)
+      return checker.refuse(op) << "adds terms of a sum to others that are not of the same elements and sum, "
+                                   "or are there already: "
+                                << have.type.str(checker.mesh) << ", and "
+                                << more.type.str(checker.mesh);
+    sum.type.summands = have.type.summands;
+    sum.type.summands->of[0] |= all;
+    joinTerms(sum, checker);
+    results.push_back(sum);
+    return true;
+  }
+  return false;
+}
+
 /// Some terms of a value and others of it, or the same terms of two values.
 static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &results,
                                  Checker &checker) {
@@ -196,8 +260,11 @@ static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &result
 }
 
 static LogicalResult add(train::AddOp op, Facts operands, NewFacts &results, Checker &checker) {
-  if (llvm::any_of(operands, [](const Fact &fact) { return fact.type.summands.has_value(); }))
-    return addSummands(op, operands, results, checker);
+  if (llvm::any_of(operands, [](const Fact &fact) { return fact.type.summands.has_value(); })) {
+    FailureOr<bool> isBeside = addBeside(op, operands, results, checker);
+    return failed(isBeside) || *isBeside ? LogicalResult(isBeside)
+                                         : addSummands(op, operands, results, checker);
+  }
   FailureOr<bool> isRound = addRound(op, operands, results, checker);
   if (failed(isRound) || *isRound)
     return failure(failed(isRound));

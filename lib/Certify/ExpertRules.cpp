@@ -79,7 +79,9 @@ static LogicalResult route(train::RouteOp op, Facts operands, NewFacts &results,
     if (index > 1)
       type.shape[2] = slots * parts;
     if (index > 0) {
-      type.rows = RoutedRows{routing, experts, blocks, slots, type.dims[1], tokenAxes, {}, {}, {}};
+      type.rows = RoutedRows{routing, experts, blocks, slots};
+      type.rows->sequences = type.dims[1];
+      type.rows->tokens = tokenAxes;
       type.rows->isIds = true;
       if (index > 1) {
         type.rows->blockDim = 0;
@@ -182,6 +184,19 @@ static LogicalResult applyToRows(Operation *op, IndexRule &rule, MutableArrayRef
   return success();
 }
 
+/// What rows of a part make together is one of as many terms as there are parts.
+static void addTerm(Operation *op, Fact &result, const RoutedRows &rows, Checker &checker) {
+  if (rows.parts == 1)
+    return;
+  const Expression *all = result.expression;
+  Summands terms{{}, nullptr, rows.parts, {llvm::BitVector(rows.parts)}};
+  terms.of[0].set(rows.part);
+  terms.term = checker.make(op->getLoc(), "term of rows", Builder(op).getI64IntegerAttr(rows.parts),
+                            {all}, all->element, all->shape);
+  result.type.summands = terms;
+  checker.use("parts of rows together are all rows");
+}
+
 /// The tokens of a device and the slots that are for them are sharded alike, and no device's rows
 /// are for another's tokens. So within the axes of `tokens` the op is one of what a device has:
 /// removes them from dimension `dim`.
@@ -248,6 +263,7 @@ static LogicalResult collect(train::CollectOp op, Facts operands, NewFacts &resu
   addTokens(results[0], 2, tokens, checker);
   results[0].expression = checker.make(op, Builder(op).getUnitAttr(), expressionsOf(facts), 0,
                                        results[0].type.expressionShape());
+  addTerm(op, results[0], *rows, checker);
   return success();
 }
 
@@ -333,6 +349,7 @@ static LogicalResult groupedLinearGrad(train::GroupedLinearGradOp op, Facts oper
   made[0].type.shape[0] = rows->experts;
   made[0].expression = checker.make(op, Builder(op).getUnitAttr(), expressionsOf(facts), 0,
                                     made[0].type.expressionShape());
+  addTerm(op, made[0], *rows, checker);
   results.push_back(made[0]);
   return success();
 }
@@ -380,9 +397,11 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
   RoutedRows rows = *facts[0].type.rows;
   if (!facts[1].type.rows->isLike(rows) || !facts[2].type.rows->isLike(rows) || rows.round)
     return checker.refuse(op) << "has numbers of different rows, or those of a round";
-  if (op.getPiece() || !rows.tokens.empty() || op.getParts() != 1)
-    return checker.refuse(op) << "has pieces of sequences or chunks, for which there is no rule";
-  int64_t slots = op.getSlots();
+  if (op.getPiece() || !rows.tokens.empty() || rows.parts != 1)
+    return checker.refuse(op) << "has pieces of sequences, or parts of a part, for which there is no rule";
+  rows.part = op.getPart();
+  rows.parts = op.getParts();
+  int64_t slots = op.getSlots(), all = slots * rows.parts;
   Axes axis;
   if (hasRound) {
     const Fact &round = operands[0];
@@ -392,15 +411,15 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
       auto sizes = cast<DenseI64ArrayAttr>(loop.number->attributes).asArrayRef();
       return round.expression->name == "iteration" &&
              cast<DenseI64ArrayAttr>(round.expression->attributes)[0] == loop.level &&
-             loop.number->operands[0] == rows.routing && sizes == ArrayRef(roundSizes(rows, slots));
+             loop.number->operands[0] == rows.routing && sizes == ArrayRef(roundSizes(rows, all));
     });
     if (loop == checker.rounds.end())
       return checker.refuse(op) << "takes the rows of a round of no loop that has enough of them "
                                    "for these rows";
     axis.push_back(loop->axis);
     rows.round = loop->axis;
-  } else if (slots < rows.slots) {
-    return checker.refuse(op) << "takes the rows of one round of " << slots
+  } else if (all < rows.slots) {
+    return checker.refuse(op) << "takes the rows of one round of " << all
                               << " slots, but there may be " << rows.slots << " rows";
   }
   rows.slots = slots;

@@ -21,6 +21,7 @@ namespace meshwright::certify {
 struct RoutedRows {
   const Expression *routing = nullptr; ///< the choices, and the expert of each
   int64_t experts = 0, blocks = 0, slots = 0;
+  int64_t part = 0, parts = 1;   ///< the rows are divided into, and which one this is
   Axes sequences, tokens;        ///< that divided sequences, and each one, where rows were numbered
   std::optional<unsigned> round; ///< the axis whose positions are rounds, if each has some rows
   /// Dimensions of blocks and of slots; none if the tensor has a row's number for each choice.
@@ -30,7 +31,7 @@ struct RoutedRows {
   bool isLike(const RoutedRows &other) const {
     return routing == other.routing && experts == other.experts && blocks == other.blocks &&
            slots == other.slots && sequences == other.sequences && tokens == other.tokens &&
-           round == other.round;
+           round == other.round && part == other.part && parts == other.parts;
   }
   bool operator==(const RoutedRows &other) const {
     return isLike(other) && blockDim == other.blockDim && slotDim == other.slotDim &&

@@ -740,34 +740,45 @@ static bool dividesTerms(const Fact &partial, unsigned index, Facts operands, Ax
   return !along.empty();
 }
 
-/// A product with some terms of a sum is the same terms of the product. `facts[index]` has them.
-static LogicalResult applyToTerms(const IndexRule &rule, unsigned index, Operation *op,
-                                  MutableArrayRef<Fact> facts, NewFacts &results, Checker &checker,
-                                  Attribute attributes) {
-  Summands terms = *facts[index].type.summands;
-  facts[index].type.summands.reset();
-  facts[index].summed.clear();
-  bool isLinear = llvm::any_of(
-      rule.linear, [&](const auto &group) { return group.size() == 1 && group[0] == index; });
-  for (auto [other, fact] : llvm::enumerate(facts))
-    isLinear &= !fact.type.summands;
-  if (!isLinear)
-    return checker.refuse(op) << "reads " << Checker::nameOf(op, index)
+/// What is linear in some terms of a sum is the same terms of its result.
+static LogicalResult applyToTerms(const IndexRule &rule, Operation *op, MutableArrayRef<Fact> facts,
+                                  NewFacts &results, Checker &checker, Attribute attributes) {
+  SmallVector<const Expression *> of = expressionsOf(facts);
+  std::set<unsigned> readers;
+  std::optional<Summands> terms;
+  for (auto [index, fact] : llvm::enumerate(facts)) {
+    std::optional<Summands> &own = fact.type.summands;
+    if (!own)
+      continue;
+    if (terms && (terms->group != own->group || terms->count != own->count || terms->of != own->of))
+      return checker.refuse(op) << "reads " << Checker::nameOf(op, index)
+                                << ", of which devices have other terms than of what is beside it";
+    readers.insert(index);
+    of[index] = own->term;
+    terms = own;
+    own.reset();
+    fact.summed.clear();
+  }
+  bool isLinear = llvm::any_of(rule.linear, [&](const auto &group) {
+    return std::set<unsigned>(group.begin(), group.end()) == readers;
+  });
+  if (!isLinear || op->getNumResults() != 1)
+    return checker.refuse(op) << "reads " << Checker::nameOf(op, *readers.begin())
                               << ", some terms of a sum, as if it were complete";
   if (failed(applyRule(rule, op, facts, results, checker, attributes)))
     return failure();
   Fact &result = results.back();
   if (isZero(result.expression))
     return success();
-  for (unsigned axis : terms.group)
+  for (unsigned axis : terms->group)
     if (result.type.summands || llvm::is_contained(result.type.sum, axis))
       return checker.refuse(op) << "adds up, along " << checker.mesh.str({axis}) << ", products with "
-                                << Checker::nameOf(op, index)
+                                << Checker::nameOf(op, *readers.begin())
                                 << ", of which devices have other terms of a sum";
-  SmallVector<const Expression *> of = expressionsOf(facts);
-  of[index] = terms.term;
-  terms.term = checker.make(op, attributes ? attributes : op->getPropertiesAsAttribute(), of, 0,
-                            result.expression->shape);
+  if (result.type.summands)
+    return checker.refuse(op) << "makes terms of a sum of some terms of another";
+  terms->term = checker.make(op, attributes ? attributes : op->getPropertiesAsAttribute(), of, 0,
+                             result.expression->shape);
   result.type.summands = terms;
   checker.use("linear ops and sums commute with sums over devices");
   return success();
@@ -776,19 +787,20 @@ static LogicalResult applyToTerms(const IndexRule &rule, unsigned index, Operati
 LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts operands,
                                  NewFacts &results, Checker &checker, Attribute attributes) {
   FactList facts(operands);
-  if (isa<train::ContractionOpInterface>(op))
-    for (auto [index, fact] : llvm::enumerate(facts)) {
-      Axes along;
-      if (!fact.type.summands && dividesTerms(fact, index, operands, along) &&
-          !divideSum(fact, along, checker)) {
-        llvm::erase_if(fact.type.sum,
-                       [&](unsigned axis) { return llvm::is_contained(along, axis); });
-        fact.type.summands = Summands::ofDevices(along, checker.mesh);
-        fact.type.summands->term = checker.termsOf(op->getOperand(index), fact.expression);
-      }
-      if (fact.type.summands)
-        return applyToTerms(rule, index, op, facts, results, checker, attributes);
+  bool hasTerms = false;
+  for (auto [index, fact] : llvm::enumerate(facts)) {
+    Axes along;
+    if (isa<train::ContractionOpInterface>(op) && !fact.type.summands &&
+        dividesTerms(fact, index, operands, along) && !divideSum(fact, along, checker)) {
+      llvm::erase_if(fact.type.sum,
+                     [&](unsigned axis) { return llvm::is_contained(along, axis); });
+      fact.type.summands = Summands::ofDevices(along, checker.mesh);
+      fact.type.summands->term = checker.termsOf(op->getOperand(index), fact.expression);
     }
+    hasTerms |= fact.type.summands.has_value();
+  }
+  if (hasTerms)
+    return applyToTerms(rule, op, facts, results, checker, attributes);
   SmallVector<SummedIndex, 0> summed;
   FailureOr<Distributions> types = rule.apply(op, facts, checker, &summed);
   if (failed(types))
