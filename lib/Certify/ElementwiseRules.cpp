@@ -294,16 +294,18 @@ static bool areAlike(Value x, Value y, unsigned steps) {
          });
 }
 
-/// Squares are not negative.
+/// Squares are not negative, nor are products of numbers that are not.
 static LogicalResult multiply(train::MulOp op, Facts operands, NewFacts &results,
                               Checker &checker) {
-  if (failed(applyRule(IndexRule::elementwise("0 1", op), op, operands, results, checker)))
+  IndexRule rule = IndexRule::elementwise("0 1", op);
+  rule.keepsSign = true;
+  if (failed(applyRule(rule, op, operands, results, checker)))
     return failure();
   computePadding(operands, results[0], [](ArrayRef<double> x) { return x[0] * x[1]; });
   bool isSquare =
       !results[0].type.padding.empty() && areAlike(op.getOperand(0), op.getOperand(1), 4);
   for (auto &[dim, padding] : results[0].type.padding)
-    padding.isPositive = !padding.fill && isSquare;
+    padding.isPositive |= !padding.fill && isSquare;
   return success();
 }
 

@@ -60,7 +60,8 @@ static LogicalResult exchange(dist::ExchangeOp op, Facts operands, NewFacts &res
     }
     // A chunk of tokens is the same one on all devices, and so are pieces of it.
     bool hasOtherParts = fact.type.terms || fact.type.summands || !fact.type.pieces.empty();
-    if (fact.offset || !fact.type.root.empty() || fact.type.rows || hasOtherParts)
+    bool isIds = fact.type.rows && fact.type.rows->isIds;
+    if (fact.offset || !fact.type.root.empty() || isIds || hasOtherParts)
       return checker.refuse(op) << "sends " << fact.type.str(checker.mesh);
     if (!fact.type.messages && failed(begin(op, index, fact, group, isMax, checker)))
       return failure();

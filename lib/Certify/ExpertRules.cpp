@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-static constexpr IndexText topK{"... v! -> ... v!"};
+static constexpr IndexText topK{"... v! -> ... v!", "", IndexText::positive};
 static constexpr IndexText tally{"b s e, b s e -> e", "0"};
 static constexpr IndexText balance{"... e!, ... e! -> ... e!"};
 

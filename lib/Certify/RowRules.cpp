@@ -49,7 +49,7 @@ static constexpr IndexText rmsNormGrad{"... d!, ... d!, d! -> ... d!, d!", "0"};
 static constexpr IndexText crossEntropy{"... v!, ... -> , ..."};
 static constexpr IndexText crossEntropies{"... v!, ... -> ..., ..."};
 static constexpr IndexText foldIn{"w!, -> w!"};
-static constexpr IndexText softmax{"... v! -> ... v!"};
+static constexpr IndexText softmax{"... v! -> ... v!", "", IndexText::positive};
 
 /// Of a row of one number n times it is that number and log n more.
 static LogicalResult logSumExp(train::LogSumExpOp op, Facts operands, NewFacts &results,

@@ -49,6 +49,7 @@ struct IndexText {
   /// What the op makes of padding.
   enum Padding {
     real,   ///< of real numbers a real number
+    positive, ///< ... that is not below 0
     zero,   ///< and of zeros a zero
     refused ///< perhaps no number, as the logarithm of 0 is none
   } padding = real;
@@ -63,7 +64,11 @@ struct IndexModel : CertifiableOpInterface::ExternalModel<IndexModel<OpT, text>,
     IndexRule rule = text.indices.empty() ? IndexRule::elementwise(text.linear, op)
                                           : IndexRule::parse(text.indices, text.linear, op);
     rule.keepsZero = text.padding == IndexText::zero;
-    return applyRule(rule, op, operands, results, checker);
+    if (failed(applyRule(rule, op, operands, results, checker)))
+      return mlir::failure();
+    for (auto &[dim, padding] : results[0].type.padding)
+      padding.isPositive |= text.padding == IndexText::positive && !padding.fill;
+    return mlir::success();
   }
 };
 

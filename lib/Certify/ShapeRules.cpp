@@ -102,6 +102,8 @@ static LogicalResult reduceMessages(train::ReduceOp op, const Fact &x, NewFacts 
   Fact sum{copies->operands[0], x.type};
   sum.type.messages.reset();
   sum.type.eraseFront();
+  if (sum.type.rows)
+    sum.type.rows = sum.type.rows->shifted(-1);
   results.push_back(sum);
   return success();
 }
@@ -148,7 +150,27 @@ static IndexRule changeRows(Operation *op, int64_t dim, int64_t rows, StringRef 
   return rule;
 }
 
+static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results, Checker &checker);
+static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Checker &checker);
+
+/// Numbers of rows by choice are padded, and sliced, along tokens as any tensor: there they have no row.
+template <typename OpT>
+static std::optional<LogicalResult> ofChoices(OpT op, Facts operands, NewFacts &results, Checker &checker,
+                                              RuleFunction<OpT> rule) {
+  const std::optional<RoutedRows> &rows = operands[0].type.rows;
+  if (!rows || !rows->isIds || rows->blockDim)
+    return {};
+  FactList facts(operands);
+  facts[0].type.rows.reset();
+  if (failed(rule(op, facts, results, checker)))
+    return failure();
+  results.back().type.rows = rows;
+  return success();
+}
+
 static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (auto done = ofChoices(op, operands, results, checker, ::slice))
+    return *done;
   // All rows are the operand itself, which a rank's program does not slice.
   if (op.getX().getType() == op.getType()) {
     results.push_back(operands[0]);
@@ -191,6 +213,8 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
 }
 
 static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (auto done = ofChoices(op, operands, results, checker, ::pad))
+    return *done;
   int64_t dim = op.getDim();
   std::optional<double> known =
       valueIn(llvm::APFloat(double(int64_t(op.getValue()))), getElementTypeOrSelf(op.getType()));

@@ -347,7 +347,9 @@ LogicalResult Loop::certify(NewFacts &results) {
   if (microbatches && microbatches->type != Distribution::replicated({}))
     return checker.refuse(op) << "runs over a number of microbatches that devices need not have alike, "
                               << microbatches->type.str(checker.mesh);
-  if (checker.unrolls && train::roleOf(op) == train::Role::Microbatch && !isSum() && !microbatches)
+  auto role = train::roleOf(op);
+  bool isOverBatch = role == train::Role::Microbatch || role == train::Role::Count;
+  if (checker.unrolls && isOverBatch && !isSum() && !microbatches)
     return unroll(results);
   if (!isSum())
     return count() == 1 ? runOnce(results) : prove(results);
