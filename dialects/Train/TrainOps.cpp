@@ -412,8 +412,6 @@ FloatType AttentionOp::getOperandPrecision(unsigned index, FloatType narrow) {
 template <typename Op> static LogicalResult verifyAttention(Op op) {
   AttentionAttr spec = op.getSpec();
   auto emitError = [&] { return op.emitOpError(); };
-  if (int64_t part = tensor(op.getK()).getDimSize(1); spec->keys && spec->keys < part)
-    return op.emitOpError("has ") << part << " of " << spec->keys << " keys, which are fewer";
   for (Value offset : {op.getHeadOffset(), op.getQueryOffset(), op.getKeyOffset()})
     if (failed(verifyOffset(op, offset)))
       return failure();

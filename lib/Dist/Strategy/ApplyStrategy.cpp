@@ -36,7 +36,7 @@ private:
     Mesh shape = op->getMesh();
     llvm::SmallDenseSet<StringRef> seeded = seededAxes(module);
     auto isSeeded = [&](unsigned a) { return seeded.contains(shape.axes[a].name); };
-    ContextParallel how = contextParallelOf(contextParallel, shape, isSeeded);
+    ContextParallel how = contextParallelOf(contextParallel, module, shape, isSeeded);
     DistApplyStrategyOptions asked{mesh, zero, dataSync, sequenceParallel, tensor2d, how};
     if (llvm::Error error = checkStrategy(asked, shape, isSeeded))
       return module.emitError(llvm::toString(std::move(error)));
@@ -128,13 +128,22 @@ private:
   }
 
   /// What `auto` stands for.
-  static ContextParallel contextParallelOf(ContextParallel how, const Mesh &mesh,
+  static ContextParallel contextParallelOf(ContextParallel how, ModuleOp module, const Mesh &mesh,
                                            llvm::function_ref<bool(unsigned)> seeded) {
     Axes context = mesh.named("context");
     if (how != ContextParallel::automatic)
       return how;
     if (mesh.size(context) == 1 || llvm::any_of(context, seeded))
       return ContextParallel::none;
+    // Distances have a number for each pair, which no ring divides.
+    bool hasDistances = module
+                            .walk([](train::AttentionOp attention) {
+                              return attention.getDistances() ? WalkResult::interrupt()
+                                                              : WalkResult::advance();
+                            })
+                            .wasInterrupted();
+    if (hasDistances)
+      return ContextParallel::gather;
     return mesh.find("context") < 0 ? ContextParallel::hybrid : ContextParallel::ring;
   }
 

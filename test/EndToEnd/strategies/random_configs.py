@@ -516,7 +516,8 @@ def glm_moe_dsa(d):
 
 
 def cwm(d):
-    config = {key: value for key, value in llama(d).items() if key != "attention_bias"}
+    # transformers has heads of 128 where nothing is said.
+    config = {key: value for key, value in llama(d).items() if key != "attention_bias"} | {"head_dim": d.head}
     return dict(config, sliding_window=d.pick([1, 5]), **d.pick([{}, d.layer_types()]))
 
 
@@ -797,7 +798,8 @@ def nemotron_h(d):
                   n_routed_experts=experts, num_experts_per_tok=d.pick([1, 2]), moe_intermediate_size=d.pick([3, 10]),
                   moe_shared_expert_intermediate_size=d.pick([5, 12]), routed_scaling_factor=d.pick([1.0, 2.5]),
                   norm_topk_prob=d.pick(FLAG), time_step_min=d.pick([0.001, 0.3]), **bounds(d))
-    return config | {"layers_block_type": [d.pick(["mamba", "attention", "mlp", "moe"]) for _ in range(d.layers)]}
+    # One layer at least has tokens that see each other: else there is nothing for documents to divide.
+    return config | {"layers_block_type": [d.pick(["mamba", "attention"]), *[d.pick(["mamba", "attention", "mlp", "moe"]) for _ in range(d.layers - 1)]]}
 
 
 def qwen3_next(d):
@@ -866,7 +868,7 @@ def falcon_h1(d):
     factor = lambda: d.pick([1.0, 0.7, 1.4])
     for key in ("embedding", "lm_head", "key", "attention_in", "attention_out", "ssm_in", "ssm_out"):
         config[f"{key}_multiplier"] = factor()
-    return config | {"ssm_multipliers": [factor() for _ in range(5)], "mlp_multipliers": [factor() for _ in range(2)]} | d.rotary()
+    return config | {"ssm_multipliers": [factor() for _ in range(5)], "mlp_multipliers": [factor() for _ in range(2)], "head_dim": d.head} | d.rotary()
 
 
 # --- encoders ---------------------------------------------------------------------

@@ -23,7 +23,7 @@ NOT_DRAWN = {
         "emit=chakra": "traces that cannot be compiled on; EndToEnd/predict/chakra.py runs them",
         "emit=object": "an object without a program around it; executables are made of it",
         "emit=exe": "what all of them are compiled to at the end",
-        "certify": "fails where there is no proof, such as of padding; test/Certify has it on many strategies, Dist/RandomProgramsTest on random programs",
+        "certify": "fails where there is no proof; test/Certify/random_proofs.py asks it of the same seeds",
         "plan": "decides what else is drawn; predict/plan.test compiles and runs what it finds",
         "devices": "of --plan alone",
         "source-seq": "of encoder-decoder models, which EndToEnd/golden/encoder-decoder.test has on many meshes",

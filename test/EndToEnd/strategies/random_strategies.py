@@ -39,6 +39,8 @@ DOCUMENTED = {
     "mesh axis `expert` for models without experts": "finds no experts to divide|cannot divide .* experts",
     "mesh axis `context` with `--context-parallel none`": "add --context-parallel",
     "`--context-parallel` and `--context-balance` for models without attention": "has no attention, and channels of recurrences",
+    "`--context-parallel ring` and `hybrid` for attention with distances": "finds attention with distances",
+    "gradients of keys that propagation divides otherwise than a ring sums them": "gradients of keys and values that are not summed",
     "context=RxU without `hybrid`": "has parts, which --context-parallel hybrid is for",
     "heads that `--context-parallel ulysses` or `hybrid` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
