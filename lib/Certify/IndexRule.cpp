@@ -313,42 +313,6 @@ LogicalResult Application::readOperands() {
   return success();
 }
 
-/// The terms along those axes alone along which devices have not all their own block, or `more`.
-/// Along the others the value is partial as any is.
-static std::optional<Summands> withoutOwn(const Summands &all, ArrayRef<unsigned> more,
-                                          const Mesh &mesh) {
-  if (all.count != mesh.size(all.group))
-    return {};
-  std::set<unsigned> moved(more.begin(), more.end());
-  for (auto [position, terms] : llvm::enumerate(all.of)) {
-    const Coordinates device = Coordinates::at(position, all.group, mesh),
-                      term = Coordinates::at(terms.find_first(), all.group, mesh);
-    for (unsigned axis : all.group)
-      if (device[axis] != term[axis])
-        moved.insert(axis);
-  }
-  Axes along;
-  for (unsigned axis : all.group)
-    if (moved.count(axis))
-      along.push_back(axis);
-  if (along.empty())
-    return {};
-  Summands made{along, nullptr, mesh.size(along)};
-  made.of.resize(made.count);
-  auto projected = [&](int64_t position) {
-    return Coordinates::at(position, all.group, mesh).position(along, mesh);
-  };
-  for (auto [position, terms] : llvm::enumerate(all.of)) {
-    llvm::BitVector own(made.count);
-    own.set(projected(terms.find_first()));
-    llvm::BitVector &known = made.of[projected(position)];
-    if (!known.empty() && known != own)
-      return {};
-    known = own;
-  }
-  return made;
-}
-
 void Application::divideProduct() {
   // What works on elements one by one does so on those that a device has, whichever they are.
   dividesTwo = isa<train::AddOp>(op);
@@ -726,80 +690,12 @@ LogicalResult certify::applyToKnown(IndexRule rule, unsigned index, Operation *o
   return applyRule(rule, op, operands, results, checker, attributes(*given.logical));
 }
 
-/// Whether an operand is partial along an axis that divides a dimension of another one: each device then
-/// has its own term of what it has elements of.
-static bool dividesTerms(const Fact &partial, unsigned index, Facts operands, Axes &along) {
-  for (unsigned axis : partial.type.sum)
-    for (auto [other, fact] : llvm::enumerate(operands)) {
-      auto divides = [&](ArrayRef<unsigned> axes) { return llvm::is_contained(axes, axis); };
-      if (other != index && !divides(along) &&
-          (llvm::any_of(fact.type.dims, divides) ||
-           llvm::any_of(fact.type.pieces, [&](auto &of) { return divides(of.second.group); })))
-        along.push_back(axis);
-    }
-  return !along.empty();
-}
-
-/// What is linear in some terms of a sum is the same terms of its result.
-static LogicalResult applyToTerms(const IndexRule &rule, Operation *op, MutableArrayRef<Fact> facts,
-                                  NewFacts &results, Checker &checker, Attribute attributes) {
-  SmallVector<const Expression *> of = expressionsOf(facts);
-  std::set<unsigned> readers;
-  std::optional<Summands> terms;
-  for (auto [index, fact] : llvm::enumerate(facts)) {
-    std::optional<Summands> &own = fact.type.summands;
-    if (!own)
-      continue;
-    if (terms && (terms->group != own->group || terms->count != own->count || terms->of != own->of))
-      return checker.refuse(op) << "reads " << Checker::nameOf(op, index)
-                                << ", of which devices have other terms than of what is beside it";
-    readers.insert(index);
-    of[index] = own->term;
-    terms = own;
-    own.reset();
-    fact.summed.clear();
-  }
-  bool isLinear = llvm::any_of(rule.linear, [&](const auto &group) {
-    return std::set<unsigned>(group.begin(), group.end()) == readers;
-  });
-  if (!isLinear || op->getNumResults() != 1)
-    return checker.refuse(op) << "reads " << Checker::nameOf(op, *readers.begin())
-                              << ", some terms of a sum, as if it were complete";
-  if (failed(applyRule(rule, op, facts, results, checker, attributes)))
-    return failure();
-  Fact &result = results.back();
-  if (isZero(result.expression))
-    return success();
-  for (unsigned axis : terms->group)
-    if (result.type.summands || llvm::is_contained(result.type.sum, axis))
-      return checker.refuse(op) << "adds up, along " << checker.mesh.str({axis}) << ", products with "
-                                << Checker::nameOf(op, *readers.begin())
-                                << ", of which devices have other terms of a sum";
-  if (result.type.summands)
-    return checker.refuse(op) << "makes terms of a sum of some terms of another";
-  terms->term = checker.make(op, attributes ? attributes : op->getPropertiesAsAttribute(), of, 0,
-                             result.expression->shape);
-  result.type.summands = terms;
-  checker.use("linear ops and sums commute with sums over devices");
-  return success();
-}
-
 LogicalResult certify::applyRule(const IndexRule &rule, Operation *op, Facts operands,
                                  NewFacts &results, Checker &checker, Attribute attributes) {
   FactList facts(operands);
-  bool hasTerms = false;
-  for (auto [index, fact] : llvm::enumerate(facts)) {
-    Axes along;
-    if (isa<train::ContractionOpInterface>(op) && !fact.type.summands &&
-        dividesTerms(fact, index, operands, along) && !divideSum(fact, along, checker)) {
-      llvm::erase_if(fact.type.sum,
-                     [&](unsigned axis) { return llvm::is_contained(along, axis); });
-      fact.type.summands = Summands::ofDevices(along, checker.mesh);
-      fact.type.summands->term = checker.termsOf(op->getOperand(index), fact.expression);
-    }
-    hasTerms |= fact.type.summands.has_value();
-  }
-  if (hasTerms)
+  if (isa<train::ContractionOpInterface>(op))
+    divideFactors(op, facts, checker);
+  if (llvm::any_of(facts, [](const Fact &fact) { return fact.type.summands.has_value(); }))
     return applyToTerms(rule, op, facts, results, checker, attributes);
   SmallVector<SummedIndex, 0> summed;
   FailureOr<Distributions> types = rule.apply(op, facts, checker, &summed);

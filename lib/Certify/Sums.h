@@ -10,7 +10,7 @@
 #ifndef MESHWRIGHT_CERTIFY_SUMS_H
 #define MESHWRIGHT_CERTIFY_SUMS_H
 
-#include "Certify/Checker.h"
+#include "Certify/IndexRule.h"
 
 namespace meshwright::certify {
 
@@ -27,6 +27,19 @@ bool divideSum(Fact &fact, llvm::ArrayRef<unsigned> axes, Checker &checker);
 /// Terms along an axis of which each device has its own alone make a value partial along it, and terms of
 /// all along an axis none. A value of which devices have all terms is complete.
 void joinTerms(Fact &fact, Checker &checker);
+
+/// The terms along those axes alone along which devices have not all their own block, or `more`.
+/// Along the others the value is partial as any is.
+std::optional<Summands> withoutOwn(const Summands &all, llvm::ArrayRef<unsigned> more, const Mesh &mesh);
+
+/// Makes terms of factors of a product that are partial along an axis which divides a dimension of another
+/// one: each device has its own term of what it has elements of.
+void divideFactors(mlir::Operation *op, llvm::MutableArrayRef<Fact> facts, Checker &checker);
+
+/// What is linear in some terms of a sum is the same terms of its result.
+llvm::LogicalResult applyToTerms(const IndexRule &rule, mlir::Operation *op,
+                                 llvm::MutableArrayRef<Fact> facts, NewFacts &results, Checker &checker,
+                                 mlir::Attribute attributes);
 
 } // namespace meshwright::certify
 

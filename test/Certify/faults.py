@@ -55,14 +55,24 @@ STRATEGIES = {
     "messages": "--mesh data=4 --collective-algorithm ring",
     "recomputed-groups": "--mesh data=2,tensor=2 --sequence-parallel --zero 1 --remat every:2",
     "products-in-steps": "--mesh data=2,tensor=3 --sequence-parallel --zero 3 --collective-matmul on",
+    "products-in-steps-2d": "--mesh data=2,tensor=2x2 --tensor-2d --sequence-parallel --collective-matmul on",
+    "expert-parts": "--mesh data=2,expert=2 --zero 1 --expert-parts 3",
+    "expert-parts-rounds": "--mesh expert=2 --expert-parts 2 --expert-buffer 0.5",
+    "stages-messages": "--mesh pipe=2,data=2 --zero 1 --microbatches 2 --collective-algorithm parallel --loss-parts 2",
+    "stages-counts": "--mesh pipe=2,expert=2 --microbatches 2 --aux-loss hf --aux-counting-pass --loss-parts 4",
+    "padded-adafactor": "--mesh tensor=3 --optimizer adafactor-scaled",
+    "padded-ring": "--mesh context=2",
 }
+LENGTHS = {"padded-ring": "15"}  # of sequences, if not 16
 # The phase of a strategy's programs, if not local.
 PHASES = {"stages-zero1": "schedule", "stages-split-weights": "schedule", "recomputed": "schedule", "messages": "schedule",
-          "recomputed-groups": "schedule", "products-in-steps": "schedule"}
+          "recomputed-groups": "schedule", "products-in-steps": "schedule", "products-in-steps-2d": "schedule",
+          "stages-messages": "schedule", "stages-counts": "schedule"}
 # Models of a strategy, if not gpt2 and llama: golden models by their names in test/Golden/models.json.
 MODELS = {"expert": ("olmoe", "gpt-oss"), "expert-tensor": ("olmoe", "sparse-deepseek-v3"),
           "padded": ("gpt2-odd", "llama-mqa"), "padded-uneven": ("gpt2-odd", "bloom"), "padded-zero3": ("gpt2-odd", "olmoe"),
-          "ring-sinks": ("gpt-oss",), "ring-latents": ("deepseek-v2",)}
+          "ring-sinks": ("gpt-oss",), "ring-latents": ("deepseek-v2",), "expert-parts": ("olmoe",), "expert-parts-rounds": ("olmoe",),
+          "stages-counts": ("olmoe",), "padded-adafactor": ("gpt2-odd", "llama-mqa"), "padded-ring": ("falcon-h1", "llama-mqa")}
 NAME = r"%[\w.$-]+"
 # What is not linear, so that a sum must be complete before it.
 NONLINEAR = ("log", "exp", "gelu", "silu", "add")
@@ -124,6 +134,12 @@ class Program:
         result = result and result[1]
         for other in self.groups(statement):
             yield "group", self.replaced(at, "    " + other)
+        if found := re.search(r" part (\d+) of (\d+)", statement):
+            part = (int(found[1]) + 1) % int(found[2])
+            yield "part", self.replaced(at, "    " + statement.replace(found[0], f" part {part} of {found[2]}"))
+        if found := re.search(r" keys (\d+)", statement):
+            for keys in (int(found[1]) - 1, int(found[1]) + 1):
+                yield "keys", self.replaced(at, "    " + statement.replace(found[0], f" keys {keys}"))
         if found := re.match(rf"{NAME} = dist\.all_reduce (\w+) ({NAME}) over", statement):
             kind, x = found.groups()
             yield "removed", self.renamed(at, result, x)
@@ -166,7 +182,7 @@ class Program:
         if found := re.search(r"train\.rounds .* slots (\d+)", statement):
             yield "rounds", self.replaced(at, "    " + statement.replace(f"slots {found[1]}", f"slots {int(found[1]) + 1}", 1))
         if found := re.match(rf"{NAME} = train\.grouped_linear (?:transposed )?{NAME}, ({NAME}) of .* : \(tensor<\S+, (tensor<\S+>), ", statement):
-            start = max(i for i in range(at) if self.statements[i].startswith("  func.func"))
+            start = max(i for i in range(at) if self.statements[i].lstrip().startswith("func.func"))
             function = " ".join(self.statements[start:at])
             others = [w for w in re.findall(rf"({NAME}): {re.escape(found[2])}", function) if w != found[1]]
             yield from (("experts", self.replaced(at, "    " + statement.replace(f" {found[1]} of", f" {w} of"))) for w in others)
@@ -318,7 +334,7 @@ def main():
             for phase in ("step", PHASES.get(name, "local")):
                 kind = "step" if phase == "step" else "local"
                 files[kind] = args.work / f"{name}-{model}-{kind}.mlir"
-                made = run(["meshwright", "compile", config, *flags.split(), "--batch", "8", "--seq", "16", "--emit", phase,
+                made = run(["meshwright", "compile", config, *flags.split(), "--batch", "8", "--seq", LENGTHS.get(name, "16"), "--emit", phase,
                             "-o", files[kind]])
                 if made.returncode:
                     sys.exit(f"{name}: {made.stderr}")

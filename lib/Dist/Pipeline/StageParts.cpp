@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "StageParts.h"
 
+#include "Train/Quantize.h"
+
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -211,8 +213,20 @@ std::optional<int64_t> ChunkAssigner::chunkOfOperands(Operation *op, bool isForw
   return before.empty() ? std::nullopt : std::optional(*llvm::max_element(before));
 }
 
+/// Whether an optimizer keeps the value from step to step.
+static bool isState(Value value) {
+  auto get = value.getDefiningOp<train::GetOp>();
+  if (!get)
+    return false;
+  auto variable = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(get, get.getVariableAttr());
+  return variable && !variable.isParameter() && !train::isScale(variable);
+}
+
 void ChunkAssigner::assign(Operation *op) {
   if (ops.isFree(op) || isa<train::SetOp>(op) || ops.parts.contains(op))
+    return;
+  // Updates come after the end, also where one chunk alone has gradients.
+  if (llvm::any_of(op->getOperands(), [&](Value v) { return isState(v) || ops.isOfState(v); }))
     return;
   SmallVector<int64_t> behind; // chunks of gradients that it reads
   for (Value operand : op->getOperands()) {
