@@ -322,8 +322,13 @@ template <typename OpT> LogicalResult Call<OpT>::readParts() {
     if (fillOf(facts[value].expression))
       continue;
     type.dims[dim].clear();
-    type.shape[dim] = type.logical(dim);
-    type.padding.erase(dim);
+    auto padding = type.padding.find(dim);
+    if (padding == type.padding.end())
+      continue;
+    if (padding->second.fill && std::isinf(*padding->second.fill))
+      return checker.refuse(op) << "computes with infinite padding of keys or values";
+    type.shape[dim] = padding->second.logical;
+    type.padding.erase(padding);
   }
   return success();
 }
@@ -455,11 +460,15 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
     rule.linear = {{0}};
   if (rule.results.size() != op->getNumResults())
     return checker.refuse(op) << "has results that its rule does not know";
-  constexpr unsigned logarithms = 5; // of a gradient's operands
-  if (seesNothing && linear == "0")
-    for (auto &[dim, padding] : operands[logarithms].type.padding)
-      if (padding.fill && std::isinf(*padding.fill))
-        padding.fill.reset();
+  // Of a gradient's operands: the logarithm of 0 in each query that sees nothing is not read.
+  constexpr unsigned logarithms = 5, queriesOfLogarithms = 3;
+  if (seesNothing && linear == "0") {
+    auto &padding = operands[logarithms].type.padding;
+    auto found = padding.find(queriesOfLogarithms);
+    bool isOfNothing = found != padding.end() && found->second.fill == -std::numeric_limits<double>::infinity();
+    if (isOfNothing)
+      found->second.fill.reset();
+  }
   auto types = rule.apply(op, operands, checker);
   if (failed(types) || failed(checkBefore()))
     return failure();

@@ -305,7 +305,7 @@ static LogicalResult keepTerms(dist::SliceOp op, Moved &x, const Axes &axes) {
   divided.append(axes);
   if (divideSum(x.fact, divided, x.checker))
     return success();
-  if (type.summands)
+  if (type.summands || x.checker.mesh.size(axes) > mostDevices)
     return x.refuse("takes parts of");
   llvm::erase_if(type.sum, [&](unsigned axis) { return llvm::is_contained(axes, axis); });
   type.summands = Summands::ofDevices(axes, x.checker.mesh);
@@ -400,6 +400,7 @@ static LogicalResult concat(dist::ConcatOp op, Facts operands, NewFacts &results
     }
     if (x.fact.expression != results[0].expression || type != results[0].type)
       return x.refuse("puts together parts of different tensors:");
+    results[0].merge(x.fact);
   }
   joinTerms(results[0], checker);
   return success();

@@ -23,6 +23,11 @@ static constexpr IndexText twoByScalar{"..., ..., -> ...", "", IndexText::zero};
 static constexpr IndexText pairs{"... t!, ... u! -> ... t! u!"};
 static constexpr IndexText scalars{", -> "};
 
+/// Whether a carried value, or what rounds add to one, is of this loop.
+static bool isOf(const Rounds &loop, const Expression *value) {
+  return cast<DenseI64ArrayAttr>(value->attributes)[0] == loop.level;
+}
+
 /// A carried value of a loop over rounds, plus what this round adds to it: over all rounds, the
 /// complete sum.
 static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results,
@@ -31,8 +36,7 @@ static FailureOr<bool> addRound(Operation *op, Facts operands, NewFacts &results
     for (unsigned index : {0, 1}) {
       const Fact &carried = operands[index];
       const Expression *before = carried.expression;
-      if ((before->name != "argument" && before->name != accumulatedName) ||
-          cast<DenseI64ArrayAttr>(before->attributes)[0] != loop.level)
+      if ((before->name != "argument" && before->name != accumulatedName) || !isOf(loop, before))
         continue;
       Fact round = operands[1 - index];
       if (!llvm::is_contained(round.type.sum, loop.axis))
@@ -86,6 +90,7 @@ static std::optional<Fact> addParts(Facts operands, Checker &checker) {
   if (x.expression != y.expression || x.offset || y.offset || !x.type.hasParts())
     return {};
   Fact sum = x;
+  sum.merge(y);
   Distribution type = y.type;
   if (x.type.terms && y.type.terms) {
     // Means over some keys and over others have weights: attention merges these.
@@ -147,12 +152,11 @@ static LogicalResult addTerms(Operation *op, Facts operands, NewFacts &results, 
 /// The terms of a sum that a value has besides another one, of which it is the last.
 static constexpr StringRef besideName = "terms beside";
 
-/// What a fact is together with a term of `loop` in each round: it is partial along its axis.
+/// The type of a term that is added in each round to what a fact is: along the rounds it is partial.
 static Distribution typeOfRounds(const Fact &fact, Checker &checker) {
   Distribution type = fact.type;
   for (const Rounds &loop : checker.rounds)
-    if (fact.expression->name == accumulatedName &&
-        cast<DenseI64ArrayAttr>(fact.expression->attributes)[0] == loop.level) {
+    if (fact.expression->name == accumulatedName && isOf(loop, fact.expression)) {
       type.sum.push_back(loop.axis);
       llvm::sort(type.sum);
     }
@@ -173,7 +177,13 @@ static FailureOr<bool> addBeside(Operation *op, Facts operands, NewFacts &result
     const Summands &terms = *more.type.summands;
     Fact without = more;
     without.type.summands.reset();
-    if (!have.type.summands) {
+    bool isFilled = llvm::any_of(more.type.padding, [](auto &entry) {
+      return entry.second.fill.value_or(0) != 0;
+    });
+    if (isFilled || without.type.hasParts())
+      return checker.refuse(op) << "adds " << Checker::nameOf(op, 1 - index) << ", "
+                                << more.type.str(checker.mesh) << ", to what is beside it";
+    if (!have.type.summands && !have.type.hasParts()) {
       FactList facts = {have, without};
       FailureOr<bool> isRound = addRound(op, facts, results, checker);
       if (failed(isRound) || (!*isRound && failed(addTerms(op, facts, results, checker))))
@@ -186,10 +196,11 @@ static FailureOr<bool> addBeside(Operation *op, Facts operands, NewFacts &result
       results.back().type.summands = made;
       return true;
     }
-    const Expression *term = have.type.summands->term;
+    const Expression *term = have.type.summands ? have.type.summands->term : terms.term;
     if (!areTerms(have) || term->name != besideName || term->operands[0] != terms.term)
       continue;
     Fact sum = have;
+    sum.summed.clear();
     sum.type.summands.reset();
     const llvm::BitVector &own = have.type.summands->of[0];
     llvm::BitVector all = terms.of[0];
@@ -243,9 +254,7 @@ static LogicalResult addSummands(Operation *op, Facts operands, NewFacts &result
       return refuse();
     checker.use("sums over devices and microbatches may be reordered");
     facts[0].type.summands = both;
-    llvm::erase_if(facts[0].summed, [&](const SummedIndex &summed) {
-      return !llvm::is_contained(facts[1].summed, summed);
-    });
+    facts[0].merge(facts[1]);
     joinTerms(facts[0], checker);
     results.push_back(facts[0]);
     return success();

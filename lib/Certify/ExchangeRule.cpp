@@ -15,9 +15,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
 
-/// Which devices' terms there may be most: a table of devices, pieces and devices must fit memory.
-static constexpr int64_t mostDevices = 512;
-
 /// The terms that each device begins with: its own.
 static LogicalResult begin(dist::ExchangeOp op, unsigned operand, Fact &fact, const Axes &group,
                            bool isMax, Checker &checker) {

@@ -16,6 +16,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::certify;
@@ -79,7 +81,11 @@ static LogicalResult route(train::RouteOp op, Facts operands, NewFacts &results,
     if (index > 1)
       type.shape[2] = slots * parts;
     if (index > 0) {
-      type.rows = RoutedRows{routing, experts, blocks, slots};
+      type.rows.emplace();
+      type.rows->routing = routing;
+      type.rows->experts = experts;
+      type.rows->blocks = blocks;
+      type.rows->slots = slots;
       type.rows->sequences = type.dims[1];
       type.rows->tokens = tokenAxes;
       type.rows->isIds = true;
@@ -191,7 +197,12 @@ static void addTerm(Operation *op, Fact &result, const RoutedRows &rows, Checker
   const Expression *all = result.expression;
   Summands terms{{}, nullptr, rows.parts, {llvm::BitVector(rows.parts)}};
   terms.of[0].set(rows.part);
-  terms.term = checker.make(op->getLoc(), "term of rows", Builder(op).getI64IntegerAttr(rows.parts),
+  // Which rows are in a part depends on the layout in which they are counted.
+  SmallVector<int64_t> layout = {rows.parts, rows.experts, rows.blocks, rows.slots,
+                                 rows.round ? int64_t(*rows.round) : -1, int64_t(rows.sequences.size())};
+  llvm::append_range(layout, rows.sequences);
+  llvm::append_range(layout, rows.tokens);
+  terms.term = checker.make(op->getLoc(), "term of rows", Builder(op).getDenseI64ArrayAttr(layout),
                             {all}, all->element, all->shape);
   result.type.summands = terms;
   checker.use("parts of rows together are all rows");
@@ -373,8 +384,9 @@ static LogicalResult rounds(train::RoundsOp op, Facts operands, NewFacts &result
   if (numbers->name != train::RouteOp::getOperationName() || numbers->result != choices)
     return checker.refuse(op) << "counts " << Checker::nameOf(op, 0)
                               << ", which is not the choice of each row of train.route";
-  if (op.getAll() || rows->round || !rows->tokens.empty() || !facts[0].type.root.empty())
-    return checker.refuse(op) << "counts pieces of sequences, or rounds of a round, for which "
+  if (op.getAll() || rows->round || rows->parts != 1 || !rows->tokens.empty() ||
+      !facts[0].type.root.empty())
+    return checker.refuse(op) << "counts pieces of sequences, or rounds of a round or part, for which "
                                  "there is no rule";
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   Distribution type;
@@ -399,6 +411,10 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
     return checker.refuse(op) << "has numbers of different rows, or those of a round";
   if (op.getPiece() || !rows.tokens.empty() || rows.parts != 1)
     return checker.refuse(op) << "has pieces of sequences, or parts of a part, for which there is no rule";
+  if (int64_t(op.getParts()) > mostDevices ||
+      int64_t(op.getSlots()) > std::numeric_limits<int64_t>::max() / mostDevices)
+    return checker.refuse(op) << "is one of " << int64_t(op.getParts()) << " parts of "
+                              << int64_t(op.getSlots()) << " slots, more than there is a rule for";
   rows.part = op.getPart();
   rows.parts = op.getParts();
   int64_t slots = op.getSlots(), all = slots * rows.parts;

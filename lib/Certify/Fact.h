@@ -144,8 +144,8 @@ struct Offset {
 };
 
 /// Why a value is partial by sum along `axes`: its expression `of` is an op that sums over an index,
-/// of which each device along them has a block, in order. If it has some terms along some of the axes,
-/// these are the blocks, too.
+/// of which each device along them has a block, in order. If it has some terms along some of the axes
+/// (`Summands`), these may be blocks, too: their expression says so (Sums.h).
 struct SummedIndex {
   const Expression *of;
   unsigned index;
@@ -163,6 +163,13 @@ struct Fact {
   Distribution type;
   Offset offset = {};
   llvm::SmallVector<SummedIndex, 0> summed = {};
+
+  /// Takes what another fact, of the same expression and type, becomes one with: it may be partial because
+  /// of other indices.
+  void merge(const Fact &other) {
+    if (summed != other.summed)
+      summed.clear();
+  }
 };
 
 using FactList = llvm::SmallVector<Fact, 4>;

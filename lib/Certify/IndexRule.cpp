@@ -334,11 +334,13 @@ void Application::divideProduct() {
     if (!index.isReduced || (shared.empty() && !index.pieces) || rule.whole.count(number))
       continue;
     std::optional<Summands> own;
+    if (checker.mesh.size(axesOf(index)) > mostDevices)
+      continue;
     if (!index.pieces)
       own = Summands::ofDevices(shared, checker.mesh);
     else if (auto blocks = Summands::ofBlocks(*index.pieces, index.extent))
       own = withoutOwn(*blocks, shared, checker.mesh);
-    if (!own)
+    if (!own || own->count * (summands ? summands->count : 1) > mostDevices)
       continue;
     summands = summands ? summands->times(*own) : own;
     summed.insert(number);

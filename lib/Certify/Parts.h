@@ -27,6 +27,9 @@ using dist::Axes;
 using dist::Mesh;
 struct Expression;
 
+/// The most devices, and parts of rows, of which a table says what each has: its size is their square.
+inline constexpr int64_t mostDevices = 512;
+
 /// Where a device, or a term of one, is along some axes.
 class Coordinates {
 public:

@@ -449,17 +449,17 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
 
 /// Whether loops over chunks of tokens alone read a value, in its function or, after it was returned or
 /// handed on, in others.
-static bool isForLoops(Value value, unsigned steps = 8) {
+static bool isForLoops(Value value, llvm::SmallDenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return true;
   auto isSo = [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (auto loop = dyn_cast<train::RepeatOp>(user))
       return train::roleOf(loop) == train::Role::Loss;
-    if (steps == 0)
-      return false;
     if (auto call = dyn_cast<func::CallOp>(user)) {
       auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
       return callee && !callee.isExternal() &&
-             isForLoops(callee.getArgument(use.getOperandNumber()), steps - 1);
+             isForLoops(callee.getArgument(use.getOperandNumber()), seen);
     }
     auto function = dyn_cast<func::FuncOp>(user->getParentOp());
     if (!function || !isa<func::ReturnOp>(user))
@@ -467,7 +467,7 @@ static bool isForLoops(Value value, unsigned steps = 8) {
     auto calls = SymbolTable::getSymbolUses(function, function->getParentOp());
     return calls && !calls->empty() && llvm::all_of(*calls, [&](SymbolTable::SymbolUse call) {
              auto caller = dyn_cast<func::CallOp>(call.getUser());
-             return caller && isForLoops(caller.getResult(use.getOperandNumber()), steps - 1);
+             return caller && isForLoops(caller.getResult(use.getOperandNumber()), seen);
            });
   };
   return !value.use_empty() && llvm::all_of(value.getUses(), isSo);
@@ -484,7 +484,8 @@ static std::optional<Chunks> chunksOf(train::ReshapeOp op) {
   for (size_t dims = 1; dims <= before.size(); ++dims) {
     tokens *= before[dims - 1];
     if (tokens == after[0] * after[dims] && before.drop_front(dims) == after.drop_front(dims + 1)) {
-      if (!isForLoops(op.getResult()))
+      llvm::SmallDenseSet<Value> seen;
+      if (!isForLoops(op.getResult(), seen))
         return {};
       return Chunks{after[0], int64_t(dims), {}};
     }

@@ -168,6 +168,7 @@ FailureOr<std::optional<Fact>> Programs::sumOf(unsigned operand) {
   }
   Stage &first = stages[0];
   if (sum) {
+    sum->summed.clear();
     sum->expression = sumOfTerms(terms, *sum, first.at->getLoc(), *first.checker);
     sum->type.sum.push_back(*axis);
     llvm::sort(sum->type.sum);

@@ -55,7 +55,7 @@ bool certify::divideSum(Fact &fact, ArrayRef<unsigned> axes, Checker &checker) {
   if (known)
     hasAll &= llvm::all_of(known->group,
                            [&](unsigned axis) { return llvm::is_contained(along, axis); });
-  if (!hasAll)
+  if (!hasAll || mesh.size(along) > mostDevices)
     return false;
   Summands made = Summands::ofDevices(along, mesh);
   made.term = termOf(fact.summed, along, checker);
@@ -203,7 +203,7 @@ void certify::divideFactors(Operation *op, MutableArrayRef<Fact> facts, Checker 
   for (auto [index, fact] : llvm::enumerate(facts)) {
     Axes along;
     if (fact.type.summands || !dividesTerms(fact, index, operands, along) ||
-        divideSum(fact, along, checker))
+        divideSum(fact, along, checker) || checker.mesh.size(along) > mostDevices)
       continue;
     llvm::erase_if(fact.type.sum, [&](unsigned axis) { return llvm::is_contained(along, axis); });
     fact.type.summands = Summands::ofDevices(along, checker.mesh);
