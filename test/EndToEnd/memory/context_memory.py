@@ -197,7 +197,7 @@ Recurrences and short convolutions have the whole sequence and a part of their c
 | `ulysses` | the whole sequence, its heads | all-to-alls of q, k, v and the output | all-to-alls of the output, its gradient, dq, dk and dv |
 | `hybrid` | the queries of U ranks, its heads; keys and values of 2U ranks | as `ulysses` among U ranks, then as `ring` among R | the same |
 
-The default, `auto`, is `ring`, or `hybrid` for a mesh axis `context=RxU`.
+The default, `auto`, is `ring`, or `hybrid` for a mesh axis `context=RxU`; it is `gather` for models whose attention has distances (relative positions as in T5), which no ring divides.
 
 ## All-gather
 
