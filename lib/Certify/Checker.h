@@ -37,6 +37,7 @@ struct Proof {
   /// Inputs that programs take from 0 on, and those of them that are at most 1, weights of means.
   std::set<const Expression *> notNegative, weights;
   unsigned partials = 0; ///< how many values have had a number of their own, by Checker::termsOf
+  unsigned messages = 0; ///< how many sums have been under way in messages
   unsigned globals = 0; ///< how many expressions the global graph has; 0 while it runs
   unsigned ops = 0;
 };

@@ -318,6 +318,8 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
   Moved x(op, 0, op.getGroup(), operands, checker);
   int64_t dim = op.getDim(), shift = op.getShift(), count = checker.mesh.size(x.group);
   Distribution &type = x.fact.type;
+  if (x.isChunked(dim))
+    return x.refuse("takes parts of what are parts already:");
   auto isInGroup = [&](unsigned axis) { return llvm::is_contained(x.group, axis); };
   Axes partial;
   for (unsigned axis : x.group)
@@ -334,7 +336,7 @@ static LogicalResult slice(dist::SliceOp op, Facts operands, NewFacts &results, 
   });
   bool isDivided = !type.dims[dim].empty() || type.pieces.count(dim);
   if (!isDiagonal && partial.empty() && (type.isAny(dim) || !isDivided || (!shift && !type.pieces.count(dim)))) {
-    if (shift && (x.isChunked(dim) || type.rows))
+    if (shift && type.rows)
       return x.refuse("takes another device's part of what is divided:");
     if (failed(x.divide(dim)))
       return failure();

@@ -30,6 +30,7 @@ static LogicalResult begin(dist::ExchangeOp op, unsigned operand, Fact &fact, co
                                 << fact.type.str(checker.mesh);
   llvm::erase_if(terms, [&](unsigned axis) { return llvm::is_contained(group, axis); });
   Messages messages{group, isMax, pieces, {}};
+  messages.number = ++checker.proof.messages;
   for (int64_t device = 0; device < devices; ++device) {
     llvm::BitVector own(devices);
     own.set(device);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Certify/Fact.h"
 
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -122,14 +123,12 @@ void Distribution::setPieces(int64_t dim, const Pieces &given, const Mesh &mesh)
 }
 
 bool Distribution::isDiagonal() const {
-  return llvm::any_of(pieces, [&](auto &entry) {
-    return llvm::any_of(entry.second.group, [&](unsigned axis) {
-      return llvm::any_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); }) ||
-             llvm::any_of(pieces, [&](auto &other) {
-               return other.first != entry.first && llvm::is_contained(other.second.group, axis);
-             });
-    });
-  });
+  llvm::SmallSet<unsigned, 8> seen;
+  auto isAgain = [&](ArrayRef<unsigned> axes) {
+    return llvm::any_of(axes, [&](unsigned axis) { return !seen.insert(axis).second; });
+  };
+  return llvm::any_of(dims, isAgain) ||
+         llvm::any_of(pieces, [&](auto &entry) { return isAgain(entry.second.group); });
 }
 
 bool Distribution::fits(ArrayRef<int64_t> local, const Mesh &mesh) const {

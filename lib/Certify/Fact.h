@@ -94,8 +94,8 @@ struct Distribution {
   bool hasParts() const {
     return !pieces.empty() || terms || summands || chunks || messages;
   }
-  /// Whether two dimensions are divided along one axis, one of them in pieces: products and what puts
-  /// their parts together alone have rules for that.
+  /// Whether two dimensions are divided along one axis, so that devices have blocks of a diagonal: products,
+  /// additions and what puts the parts together alone have rules for that.
   bool isDiagonal() const;
   /// Whether the tensor of a device has this shape, but for dimensions of any extent.
   bool fits(llvm::ArrayRef<int64_t> local, const Mesh &mesh) const;

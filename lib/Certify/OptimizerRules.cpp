@@ -19,7 +19,9 @@ static LogicalResult squareSum(train::SquareSumOp op, Facts operands, NewFacts &
   if (failed(applyRule(rule, op, operands, results, checker)))
     return failure();
   if (isZero(operands[0].expression)) {
+    Axes root = results[0].type.root;
     results[0] = {checker.fill(op.getLoc(), 0, getElementTypeOrSelf(op.getType()), 0), {}};
+    results[0].type.root = root;
     checker.use("a sum of zeros is 0");
   }
   return success();

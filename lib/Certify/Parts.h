@@ -188,9 +188,10 @@ struct Messages {
   bool isMax;
   int64_t pieces;
   std::vector<std::vector<llvm::BitVector>> terms; ///< by device and piece
+  unsigned number = 0; ///< of the sum: another one of the same value may have other terms
   bool operator==(const Messages &other) const {
     return group == other.group && isMax == other.isMax && pieces == other.pieces &&
-           terms == other.terms;
+           terms == other.terms && number == other.number;
   }
 };
 

@@ -177,6 +177,8 @@ static LogicalResult distanceBuckets(train::DistanceBucketsOp op, Facts, NewFact
 static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &results,
                              Checker &checker) {
   FactList facts(operands.take_front(3));
+  if (facts[0].type.rows)
+    return checker.refuse(op) << "drops elements of rows of routing choices, whose indices depend on how these are laid out";
   // How many sequences there are is what their numbers say.
   if (llvm::is_contained(ArrayRef<int64_t>(facts[0].type.shape).drop_front(), anyExtent))
     pin(facts[0], op.getX(), checker);

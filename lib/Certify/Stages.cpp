@@ -64,7 +64,8 @@ FailureOr<Fact> Programs::leaving(unsigned number, unsigned operand) {
   Operation *op = &*stage.at;
   Fact fact = stage.facts.lookup(op->getOperand(operand));
   settle(fact, *stage.checker);
-  if (fact.offset || fact.type.hasParts() || fact.type.rows || !fact.type.root.empty())
+  if (fact.offset || fact.type.hasParts() || fact.type.isDiagonal() || fact.type.rows ||
+      !fact.type.root.empty())
     return stage.checker->refuse(op) << "sends " << Checker::nameOf(op, operand) << ", "
                                      << fact.type.str(stage.checker->mesh) << ", to another stage";
   return fact;

@@ -555,7 +555,7 @@ LogicalResult Loop::sumRounds(FactList &produced, NewFacts &results) {
   for (auto [index, fact] : llvm::enumerate(produced)) {
     const Expression *sum = fact.expression;
     if (index >= initial.size()) {
-      if (!fact.type.chunks || dependsOn(level, sum))
+      if (!fact.type.chunks || fact.type.chunks->first != 0 || dependsOn(level, sum))
         return checker.refuse(op) << "stacks " << fact.type.str(checker.mesh)
                                   << ", which is no chunk of tokens";
       results.push_back(fact);

@@ -59,6 +59,23 @@ TEST(Pieces, MoveAlongSomeAxes) {
   EXPECT_EQ(shards.permuted({1, 2, 0}, {1}, mesh).of[0].front().first, 8);
 }
 
+TEST(Distribution, IsDiagonalIfAnAxisDividesTwoDimensions) {
+  Distribution type = Distribution::replicated({12, 12});
+  type.dims = {{1}, {2}};
+  EXPECT_FALSE(type.isDiagonal());
+  type.dims[1] = {2, 1};
+  EXPECT_TRUE(type.isDiagonal());
+  type.dims[1].clear();
+  type.pieces[1] = Pieces::ofShards({1}, 12, mesh);
+  EXPECT_TRUE(type.isDiagonal());
+}
+
+TEST(Summands, OfTwoIndicesAreTheTermsOfBoth) {
+  Summands both = Summands::ofDevices({1}, mesh).times(Summands::ofDevices({2}, mesh));
+  EXPECT_EQ(both, Summands::ofDevices({1, 2}, mesh));
+  EXPECT_EQ(both.permuted({1, 2, 0}, {1}, mesh).of[0].find_first(), 4);
+}
+
 TEST(Summands, AreThereOnce) {
   Summands own = Summands::ofDevices({1}, mesh), moved = own.permuted({1, 2, 0}, {1}, mesh);
   EXPECT_FALSE(own.plus(own));
