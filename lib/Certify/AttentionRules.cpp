@@ -120,7 +120,8 @@ template <typename OpT>
 LogicalResult Call<OpT>::checkOffset(Value offset, StringRef of, const Axes &axes, int64_t size) {
   Offset expected = Offset::ofParts(axes, size, checker.mesh), found;
   if (offset) {
-    if (facts[offset].expression->name != "zero")
+    if (facts[offset].expression->name != "zero" ||
+        facts[offset].type != Distribution::replicated({}))
       return checker.refuse(op) << "has an offset of " << of
                                 << " that is none of the device's part";
     found = facts[offset].offset;
@@ -237,6 +238,8 @@ LogicalResult Call<OpT>::checkPart(Value offset, StringRef of, int64_t stride,
     const Fact &fact = facts[offset];
     const Expression *number = fact.expression;
     int64_t constant = 0;
+    if (fact.type != Distribution::replicated({}))
+      return checker.refuse(op) << "has an offset of " << of << " that not all devices have";
     if (number->name == numberName)
       constant = int64_t(*fillOf(number->operands[0]));
     else if (number->name != "zero")

@@ -144,6 +144,7 @@ LogicalResult Certifier::readVariables(Checker &after) {
         variable.getInit() != original.getInit() ||
         variable.getStorageAttr() != original.getStorageAttr() ||
         variable.getOfAttr() != original.getOfAttr() ||
+        variable.getExpertsAttr() != original.getExpertsAttr() ||
         variable.getRoleAttr() != original.getRoleAttr())
       return after.refuse(variable)
              << "@" << variable.getSymName() << " starts otherwise than in the global graph";
@@ -199,6 +200,10 @@ LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Checke
   Operation *end = by.getBody().front().getTerminator();
   for (unsigned index = 0; index < found.size(); ++index) {
     StringRef name = train::outputName(by, index);
+    if (name != train::outputName(of, index))
+      return emitError(end->getLoc())
+             << "not proved: result " << index << " of @" << by.getSymName() << " is '" << name
+             << "', but in the global graph '" << train::outputName(of, index) << "'";
     std::string what = ("result " + llvm::Twine(index) + (name.empty() ? "" : " '" + name + "'") +
                         " of @" + by.getSymName())
                            .str();

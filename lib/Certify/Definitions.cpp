@@ -53,6 +53,9 @@ public:
   E overRows(E x) {
     if (rows.empty())
       return x;
+    // How many rows there are is part of the sum, also of what is equal in all of them.
+    if (llvm::is_contained(x->shape, anyExtent) && !isZero(x))
+      x = make("of extents", {}, {x}, x->element, whole);
     return reduce(train::ReduceKind::Sum, x, llvm::to_vector(llvm::seq<int64_t>(0, rows.size())),
                   {whole.back()});
   }

@@ -425,7 +425,8 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
       if (!loop.number)
         return false;
       auto sizes = cast<DenseI64ArrayAttr>(loop.number->attributes).asArrayRef();
-      return round.expression->name == "iteration" &&
+      return round.expression->name == "iteration" && !round.offset &&
+             round.type == Distribution::replicated({}) &&
              cast<DenseI64ArrayAttr>(round.expression->attributes)[0] == loop.level &&
              loop.number->operands[0] == rows.routing && sizes == ArrayRef(roundSizes(rows, all));
     });

@@ -187,7 +187,8 @@ static LogicalResult dropout(train::DropoutOp op, Facts operands, NewFacts &resu
   SmallVector<Offset> offsets(x.rank());
   SmallVector<int64_t> dims(op.getOffsetDims().value_or(ArrayRef<int64_t>()));
   for (auto [dim, fact] : llvm::zip_equal(dims, operands.drop_front(3))) {
-    if (fact.expression->name != "zero")
+    if (fact.expression->name != "zero" || fact.type != Distribution::replicated({}) ||
+        llvm::count(dims, dim) != 1)
       return checker.refuse(op) << "has an offset that is none of the device's part";
     offsets[dim] = fact.offset;
   }

@@ -188,7 +188,8 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
   Distribution &x = facts[0].type;
   if (isStack(x))
     return checker.refuse(op) << "takes a part of " << x.str(checker.mesh) << ", stacked";
-  if (facts[0].expression->name == paddedName && int64_t(op.getFrom()) > 0 && !x.hasParts()) {
+  if (facts[0].expression->name == paddedName && int64_t(op.getFrom()) > 0 && !x.hasParts() &&
+      x.padding.empty()) {
     results.push_back(
         constantFact(op, cast<FloatAttr>(facts[0].expression->attributes).getValueAsDouble(), checker));
     return success();

@@ -344,9 +344,11 @@ LogicalResult Loop::certify(NewFacts &results) {
     if (fact.offset)
       return checker.refuse(op) << "carries " << Checker::nameOf(op, index)
                                 << ", whose numbers count from the device's own offset";
-  if (microbatches && microbatches->type != Distribution::replicated({}))
+  if (microbatches && (microbatches->type != Distribution::replicated({}) || microbatches->offset))
     return checker.refuse(op) << "runs over a number of microbatches that devices need not have alike, "
                               << microbatches->type.str(checker.mesh);
+  if (times && times->offset)
+    return checker.refuse(op) << "runs a number of times that counts from the device's own offset";
   auto role = train::roleOf(op);
   bool isOverBatch = role == train::Role::Microbatch || role == train::Role::Count;
   if (checker.unrolls && isOverBatch && !isSum() && !microbatches)
