@@ -225,8 +225,11 @@ static bool isState(Value value) {
 void ChunkAssigner::assign(Operation *op) {
   if (ops.isFree(op) || isa<train::SetOp>(op) || ops.parts.contains(op))
     return;
-  // Updates come after the end, also where one chunk alone has gradients.
-  if (llvm::any_of(op->getOperands(), [&](Value v) { return isState(v) || ops.isOfState(v); }))
+  // Updates come after the end, also where one chunk alone has gradients. What layers need may read states,
+  // as weights that an optimizer averages.
+  bool isOfGradients = !backwardLayers.empty() && !ops.loop && !isInForward(op) && !feeding.contains(op);
+  if (isOfGradients &&
+      llvm::any_of(op->getOperands(), [&](Value v) { return isState(v) || ops.isOfState(v); }))
     return;
   SmallVector<int64_t> behind; // chunks of gradients that it reads
   for (Value operand : op->getOperands()) {
