@@ -326,6 +326,16 @@ protected:
     return module;
   }
 
+  /// Graphs of ops, each fourth with dropout.
+  void compareGraphs(unsigned few, interp::RandomGraphOptions options) {
+    for (unsigned seed = 0; seed < programs(few) && !HasFailure(); ++seed) {
+      random.seed(seed);
+      options.dropout = seed % 4 == 0;
+      OwningOpRef<ModuleOp> module = interp::randomGraph(&context, seed, options);
+      compare(*module, "main", seed);
+    }
+  }
+
   void compareSteps(unsigned few, interp::RandomGraphOptions options) {
     for (unsigned seed = 0; seed < programs(few) && !HasFailure(); ++seed) {
       random.seed(seed);
@@ -364,14 +374,9 @@ protected:
 } // namespace
 
 TEST_F(RandomPrograms, GraphsOfOps) {
-  for (unsigned seed = 0; seed < programs(110) && !HasFailure(); ++seed) {
-    random.seed(seed);
-    interp::RandomGraphOptions options;
-    options.granularity = 4;
-    options.dropout = seed % 4 == 0;
-    OwningOpRef<ModuleOp> module = interp::randomGraph(&context, seed, options);
-    compare(*module, "main", seed);
-  }
+  interp::RandomGraphOptions options;
+  options.granularity = 4;
+  compareGraphs(110, options);
   EXPECT_GT(looped, programs(110) / 4);
   expectProofs(0.99);
 }
@@ -379,13 +384,9 @@ TEST_F(RandomPrograms, GraphsOfOps) {
 // What is proved is right: also of programs that no pass makes.
 TEST_F(RandomPrograms, FaultsHaveNoProof) {
   plantsFaults = true;
-  for (unsigned seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
-    random.seed(seed);
-    interp::RandomGraphOptions options;
-    options.granularity = 4;
-    OwningOpRef<ModuleOp> module = interp::randomGraph(&context, seed, options);
-    compare(*module, "main", seed);
-  }
+  interp::RandomGraphOptions options;
+  options.granularity = 4;
+  compareGraphs(40, options);
   compareSteps(6, interp::RandomGraphOptions());
   std::cout << faults << " faults, of which " << harmless << " change nothing\n";
   EXPECT_GT(faults - harmless, programs(40));
@@ -401,13 +402,8 @@ TEST_F(RandomPrograms, TrainingSteps) {
 
 TEST_F(RandomPrograms, UnevenGraphsOfOps) {
   uneven = true;
-  for (unsigned seed = 0; seed < programs(30) && !HasFailure(); ++seed) {
-    random.seed(seed);
-    interp::RandomGraphOptions options;
-    options.dropout = seed % 4 == 0;
-    OwningOpRef<ModuleOp> module = interp::randomGraph(&context, seed, options);
-    compare(*module, "main", seed);
-  }
+  interp::RandomGraphOptions options;
+  compareGraphs(30, options);
   EXPECT_GT(compared, programs(30) / 2);
   expectProofs(0.8);
 }
