@@ -184,7 +184,7 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   bool isByData = (options.lengths && seesPart()) || (options.positions && spec.chunk);
   seesNothing = q.padding.count(1) && firstKeyOf(q.logical(1)) >= k.shape[1];
   bool seesLittle = firstKeyOf(q.shape[1] - 1) >= k.shape[1] && !seesNothing;
-  if (q.padding.count(1) && (seesLittle || isByData || (seesNothing && (options.sinks || queryParts))))
+  if (q.padding.count(1) && (seesLittle || isByData || (seesNothing && options.sinks && queryParts)))
     return checker.refuse(op) << "has queries in the padding of " << q.str(checker.mesh)
                               << (isByData ? " that may see no keys" : " that see no keys");
   // Without dropout a head's number does not matter.
@@ -357,8 +357,15 @@ template <typename OpT> void Call<OpT>::addParts(unsigned index, Distribution &t
   terms.kind = isGradient ? Terms::sum : Terms::softmax;
   terms.side = ofQueries ? Terms::queries : ofKeys && keyParts ? Terms::keys : Terms::none;
   terms.group = group;
-  terms.view = {q.shape[1], heldKeys, spec.window, op.getOptions().positions ? 0 : spec.chunk,
-                spec.causal, k.shape[1]};
+  train::AttentionOptions options = op.getOptions();
+  // Queries behind the last key are in its document, and a sequence has a token at least. Padding of
+  // which each query sees nothing is known to be that.
+  int64_t seen = k.shape[1], asked = seesNothing ? q.shape[1] : q.logical(1);
+  Span sure = {options.positions ? seen - 1 : 0, options.positions || options.lengths ? 1 : seen};
+  if (options.positions && options.lengths && seen > 1)
+    sure.size = 0;
+  terms.view = {q.shape[1], heldKeys, spec.window, options.positions ? 0 : spec.chunk,
+                spec.causal, seen, asked, sure};
   std::vector<Span> queries = *queryParts->single();
   for (auto [position, block] : llvm::enumerate(queries)) {
     // A gradient of sinks is a sum over queries alone, that of distances one over pairs.
@@ -483,7 +490,9 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
   if (seesNothing) {
     types->front().padding[1].fill = 0;
     if (linear.empty())
-      types->back().padding[3] = {q.logical(1), -std::numeric_limits<double>::infinity()};
+      types->back().padding[3] = {q.logical(1), options.sinks
+                                                    ? std::nullopt
+                                                    : std::optional(-std::numeric_limits<double>::infinity())};
   }
   for (auto [index, type] : llvm::enumerate(*types)) {
     mergeHeads(type, Indices(rule.results[index]));

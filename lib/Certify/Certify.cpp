@@ -154,7 +154,7 @@ LogicalResult Certifier::readVariables(Checker &after) {
     if (failed(type))
       return failure();
     for (auto &[dim, padding] : type->padding)
-      after.padded.insert({type->shape[dim], padding.logical});
+      proof.padded.insert({type->shape[dim], padding.logical});
     const Expression *expression =
         before.make(original.getLoc(), "variable", original.getSymNameAttr(), {},
                     original.getTensorType().getElementType(), original.getTensorType().getShape());
@@ -279,6 +279,9 @@ LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by, Checker &a
                      by.getArgAttr(index, dist::DistDialect::globalAttr), type);
     if (failed(part))
       return failure();
+    for (int64_t dim = 0, front = part->rank() - 2; front >= 0 && dim < 2; ++dim)
+      for (unsigned axis : part->dims[front + dim])
+        after.batch.insert({axis, dim});
     if (StringRef name = train::inputName(of, index); name == "eps")
       after.proof.notNegative.insert(input);
     else if (name.starts_with("beta"))
@@ -316,6 +319,8 @@ LogicalResult Certifier::compareFunction(func::FuncOp of, Certificate &certifica
     if (failed(compareResults(of, by, *program, expected, results)) ||
         failed(compareState(of, by, *program)))
       return failure();
+  // What the next function has of its own is not of the global graph either.
+  proof.expressions.shrink(firstOfLocal);
   ++certificate.functions;
   certificate.outputs += expected.size();
   certificate.localOps += proof.ops;

@@ -9,6 +9,7 @@
 #include "Train/Train.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -237,17 +238,72 @@ static bool knowsTerms(Operation &op, const Distribution &type) {
                           dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp>(op));
 }
 
+/// Whether results are of the global graph.
+static bool areGlobal(Facts facts, const Checker &checker) {
+  return llvm::all_of(facts, [&](const Fact &fact) { return checker.isGlobal(fact.expression); });
+}
+
 LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &facts) {
+  FactList operands, results;
+  for (Value operand : op.getOperands())
+    operands.push_back(facts.lookup(operand));
+  ++proof.ops;
+  std::vector<FactList> readings;
+  bool hasReadings = false;
+  if (proof.globals && !isa<train::ReshapeOp, train::RepeatOp, train::SetOp, func::CallOp>(op))
+    for (auto [operand, fact] : llvm::zip_equal(op.getOperands(), operands)) {
+      readings.push_back(otherReadings(fact, operand, *this));
+      hasReadings |= !readings.back().empty();
+    }
+  if (!hasReadings)
+    return failed(runRule(op, operands, results)) ? failure() : assign(op, results, facts);
+  std::vector<Diagnostic> errors;
+  size_t own; // the others are of readings that failed, too
+  bool isProved;
+  {
+    ScopedDiagnosticHandler handler(op.getContext(), [&](Diagnostic &error) {
+      errors.push_back(std::move(error));
+      return success();
+    });
+    isProved = succeeded(runRule(op, operands, results)) && succeeded(checkTypes(op, results));
+    own = errors.size();
+    if (!isProved || (areGlobal(operands, *this) && !areGlobal(results, *this)))
+      isProved |= readOtherwise(op, operands, readings, results);
+  }
+  if (isProved)
+    return assign(op, results, facts);
+  errors.erase(errors.begin() + own, errors.end());
+  for (Diagnostic &error : errors)
+    op.getContext()->getDiagEngine().emit(std::move(error));
+  return failure();
+}
+
+bool Checker::readOtherwise(Operation &op, Facts operands, ArrayRef<FactList> readings,
+                            NewFacts &results) {
+  for (size_t first = 0; first < readings.size(); ++first)
+    for (size_t second = first; second < readings.size(); ++second)
+      for (const Fact &one : readings[first])
+        for (const Fact &other : second == first ? Facts(one) : Facts(readings[second])) {
+          FactList changed(operands), made;
+          changed[first] = one;
+          changed[second] = other;
+          if (succeeded(runRule(op, changed, made)) && succeeded(checkTypes(op, made)) &&
+              areGlobal(made, *this)) {
+            results.assign(made.begin(), made.end());
+            return true;
+          }
+        }
+  return false;
+}
+
+LogicalResult Checker::runRule(Operation &op, Facts given, NewFacts &results) {
   auto rule = dyn_cast<CertifiableOpInterface>(op);
   if (!rule)
     return refuse(&op) << "has no rule";
   if (auto group = op.getAttrOfType<dist::GroupAttr>("group");
       group && fixed && llvm::is_contained(group.on(mesh), *fixed))
     return refuse(&op) << "works along " << mesh.str({*fixed}) << ", inside of a stage's program";
-  FactList operands, results;
-  for (Value operand : op.getOperands())
-    operands.push_back(facts.lookup(operand));
-  ++proof.ops;
+  FactList operands(given);
   for (auto [index, fact] : llvm::enumerate(operands))
     if (!fact.type.padding.empty() && !rule.knowsPadding())
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
@@ -269,7 +325,7 @@ LogicalResult Checker::evaluate(Operation &op, llvm::DenseMap<Value, Fact> &fact
   if (results.size() != op.getNumResults())
     return refuse(&op) << "has a rule for " << results.size() << " of its " << op.getNumResults()
                        << " results";
-  return assign(op, results, facts);
+  return success();
 }
 
 LogicalResult Checker::assign(Operation &op, Facts results, llvm::DenseMap<Value, Fact> &facts) {

@@ -36,6 +36,9 @@ struct Proof {
   std::set<std::tuple<llvm::StringRef, std::vector<int64_t>, std::vector<int64_t>>> shapes;
   /// Inputs that programs take from 0 on, and those of them that are at most 1, weights of means.
   std::set<const Expression *> notNegative, weights;
+  /// Extents with padding that variables and inputs have, and without: of all stages, of which the first
+  /// alone has inputs.
+  std::set<std::pair<int64_t, int64_t>> padded;
   unsigned partials = 0; ///< how many values have had a number of their own, by Checker::termsOf
   unsigned messages = 0; ///< how many sums have been under way in messages
   unsigned globals = 0; ///< how many expressions the global graph has; 0 while it runs
@@ -70,12 +73,12 @@ public:
   unsigned deviceAxes;
   /// Axes that shard variables and inputs: what else is sharded is guessed to be so along these first.
   std::set<unsigned> sharding;
+  /// Axes that shard inputs' sequences, dimension 0, and their tokens, dimension 1.
+  std::set<std::pair<unsigned, int64_t>> batch;
   /// Variables' values, by name.
   llvm::MapVector<llvm::StringRef, Fact> state;
   /// How many loops are around the op.
   unsigned depth = 0;
-  /// Extents with padding that variables and inputs have, and without.
-  std::set<std::pair<int64_t, int64_t>> padded;
   /// The axis along which the devices of this program have one coordinate: of a pipeline stage.
   std::optional<unsigned> fixed;
   /// Whether loops over microbatches are written out, as schedules of stages have them.
@@ -109,6 +112,11 @@ public:
   /// of this run of its function alone.
   const Expression *termsOf(mlir::Value x, const Expression *of);
 
+  /// Whether an expression is of the global graph; all are while that runs.
+  bool isGlobal(const Expression *expression) const {
+    return !proof.globals || expression->number < proof.globals;
+  }
+
   /// Says that a rewrite was used.
   void use(llvm::StringRef rewrite) { proof.rewrites.insert(rewrite.str()); }
 
@@ -124,6 +132,10 @@ public:
                              llvm::DenseMap<mlir::Value, Fact> &facts);
 
 private:
+  llvm::LogicalResult runRule(mlir::Operation &op, Facts operands, NewFacts &results);
+  /// Runs an op on other readings of its operands, where its results are of the global graph.
+  bool readOtherwise(mlir::Operation &op, Facts operands, llvm::ArrayRef<FactList> readings,
+                     NewFacts &results);
   llvm::LogicalResult checkTypes(mlir::Operation &op, Facts results);
 
   mlir::SymbolTableCollection symbols;
@@ -154,6 +166,10 @@ void settle(Fact &fact, Checker &checker, std::string *why = nullptr);
 /// Gives dimensions of any extent those of the device's tensor: what reads them needs a number, and
 /// every device has the whole.
 void pin(Fact &fact, mlir::Value value, Checker &checker);
+
+/// The other reshapes of a value that the global graph has and of which the device's tensor is a part,
+/// too: where a device has one element of a dimension, no op need change its shape.
+FactList otherReadings(const Fact &fact, mlir::Value value, Checker &checker);
 
 } // namespace meshwright::certify
 

@@ -367,8 +367,9 @@ static LogicalResult groupedLinearGrad(train::GroupedLinearGradOp op, Facts oper
 
 /// What the number of rounds depends on, but for the routing.
 static SmallVector<int64_t> roundSizes(const RoutedRows &rows, int64_t slots) {
-  SmallVector<int64_t> sizes = {rows.blocks, rows.slots, slots};
+  SmallVector<int64_t> sizes = {rows.blocks, rows.slots, slots, int64_t(rows.sequences.size())};
   llvm::append_range(sizes, rows.sequences);
+  llvm::append_range(sizes, rows.tokens);
   return sizes;
 }
 
@@ -384,13 +385,12 @@ static LogicalResult rounds(train::RoundsOp op, Facts operands, NewFacts &result
   if (numbers->name != train::RouteOp::getOperationName() || numbers->result != choices)
     return checker.refuse(op) << "counts " << Checker::nameOf(op, 0)
                               << ", which is not the choice of each row of train.route";
-  if (op.getAll() || rows->round || rows->parts != 1 || !rows->tokens.empty() ||
-      !facts[0].type.root.empty())
-    return checker.refuse(op) << "counts pieces of sequences, or rounds of a round or part, for which "
-                                 "there is no rule";
+  if (rows->round || rows->parts != 1 || !facts[0].type.root.empty())
+    return checker.refuse(op) << "counts rounds of a round or part, for which there is no rule";
   checker.proof.kernels.insert(op->getName().getStringRef().str());
   Distribution type;
-  type.max = facts[0].type.dims[1];
+  type.max = rows->sequences;
+  type.max.append(rows->tokens);
   llvm::sort(type.max);
   Attribute attributes =
       Builder(op).getDenseI64ArrayAttr(roundSizes(*rows, int64_t(op.getSlots())));
@@ -409,8 +409,8 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
   RoutedRows rows = *facts[0].type.rows;
   if (!facts[1].type.rows->isLike(rows) || !facts[2].type.rows->isLike(rows) || rows.round)
     return checker.refuse(op) << "has numbers of different rows, or those of a round";
-  if (op.getPiece() || !rows.tokens.empty() || rows.parts != 1)
-    return checker.refuse(op) << "has pieces of sequences, or parts of a part, for which there is no rule";
+  if (rows.parts != 1)
+    return checker.refuse(op) << "has parts of a part, for which there is no rule";
   if (int64_t(op.getParts()) > mostDevices ||
       int64_t(op.getSlots()) > std::numeric_limits<int64_t>::max() / mostDevices)
     return checker.refuse(op) << "is one of " << int64_t(op.getParts()) << " parts of "
@@ -418,7 +418,7 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
   rows.part = op.getPart();
   rows.parts = op.getParts();
   int64_t slots = op.getSlots(), all = slots * rows.parts;
-  Axes axis;
+  Axes axes = rows.tokens;
   if (hasRound) {
     const Fact &round = operands[0];
     auto loop = llvm::find_if(checker.rounds, [&](const Rounds &loop) {
@@ -433,7 +433,7 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
     if (loop == checker.rounds.end())
       return checker.refuse(op) << "takes the rows of a round of no loop that has enough of them "
                                    "for these rows";
-    axis.push_back(loop->axis);
+    axes.push_back(loop->axis);
     rows.round = loop->axis;
   } else if (all < rows.slots) {
     return checker.refuse(op) << "takes the rows of one round of " << all
@@ -449,8 +449,8 @@ static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Facts operands, NewFac
     of.slotDim = fact.type.rows->slotDim;
     made.type.rows = of;
     if (index > 0) {
-      made.type.shape[2] = slots * checker.mesh.size(axis);
-      made.type.dims[2] = axis;
+      made.type.shape[2] = slots * checker.mesh.size(axes);
+      made.type.dims[2] = axes;
     }
     results.push_back(made);
   }

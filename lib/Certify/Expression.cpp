@@ -52,3 +52,10 @@ const Expression *Expressions::get(Location location, StringRef name, Attribute 
   set.InsertNode(&storage.back());
   return &storage.back();
 }
+
+void Expressions::shrink(unsigned size) {
+  while (storage.size() > size) {
+    set.RemoveNode(&storage.back());
+    storage.pop_back();
+  }
+}

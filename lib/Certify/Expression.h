@@ -57,6 +57,8 @@ public:
                          Operands operands, unsigned result, mlir::Type element,
                          llvm::ArrayRef<int64_t> shape);
 
+  /// Forgets all but the first ones.
+  void shrink(unsigned size);
   unsigned size() const { return storage.size(); }
   const Expression &operator[](unsigned number) const { return storage[number]; }
 

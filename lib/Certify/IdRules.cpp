@@ -316,6 +316,17 @@ static LogicalResult tokenLoss(train::TokenLossOp op, Facts operands, NewFacts &
 
 static constexpr IndexText each{};
 
+/// Ids in the padding that select no row do not after it either.
+static LogicalResult ignoreId(train::IgnoreIdOp op, Facts operands, NewFacts &results,
+                              Checker &checker) {
+  if (failed(applyRule(IndexRule::elementwise("", op), op, operands, results, checker)))
+    return failure();
+  for (auto &[dim, padding] : results[0].type.padding)
+    if (operands[0].type.isFilled(dim, -1))
+      padding.fill = -1;
+  return success();
+}
+
 void certify::attachIdRules(MLIRContext *context) {
   attachRule<train::EmbeddingOp, embedding, OnPadding::known, OnParts::known>(context);
   attachRule<train::EmbeddingGradOp, embeddingGrad, OnPadding::known, OnParts::known>(context);
@@ -325,5 +336,5 @@ void certify::attachIdRules(MLIRContext *context) {
   attachRule<dist::OffsetOp, offset>(context);
   attachRule<train::MaskOp, mask, OnPadding::known, OnParts::known>(context);
   attachRule<train::TokenLossOp, tokenLoss, OnPadding::known, OnParts::known>(context);
-  attachIndices<train::IgnoreIdOp, each>(context);
+  attachRule<train::IgnoreIdOp, ignoreId, OnPadding::known, OnParts::known>(context);
 }

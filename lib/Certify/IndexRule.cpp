@@ -685,10 +685,10 @@ LogicalResult certify::applyToKnown(IndexRule rule, unsigned index, Operation *o
                                           getElementTypeOrSelf(op->getResult(0).getType()),
                                           types->front().expressionShape());
   };
-  auto found = llvm::find_if(checker.padded, [&](auto extents) {
+  auto found = llvm::find_if(checker.proof.padded, [&](auto extents) {
     return extents.first == given.extent && isInGraph(extents.second);
   });
-  given.logical = found == checker.padded.end() ? given.extent : found->second;
+  given.logical = found == checker.proof.padded.end() ? given.extent : found->second;
   return applyRule(rule, op, operands, results, checker, attributes(*given.logical));
 }
 

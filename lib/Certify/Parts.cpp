@@ -192,28 +192,48 @@ Pieces Pieces::permuted(ArrayRef<int64_t> from, const Axes &along, const Mesh &m
 
 //===--- pairs of queries and keys ------------------------------------------===//
 
-bool View::sees(const Span &queries, const Span &keys) const {
-  for (int64_t i = 0; i < queries.size; ++i) {
-    int64_t query = queries.first + i * queries.stride, first = 0, last = seen - 1;
-    if (causal)
-      last = std::min(last, query);
-    if (window) {
-      first = std::max(first, query - window + 1);
-      if (!causal)
-        last = std::min(last, query + window - 1);
-    }
-    if (chunk) {
-      first = std::max(first, query / chunk * chunk);
-      last = std::min(last, query / chunk * chunk + chunk - 1);
-    }
-    // The first key of the block that is not before `first`.
-    int64_t index = std::max<int64_t>(0, (first - keys.first + keys.stride - 1) / keys.stride);
-    if (first <= keys.first)
-      index = 0;
-    if (index < keys.size && keys.first + index * keys.stride <= last)
-      return true;
+std::pair<int64_t, int64_t> View::keysOf(int64_t query) const {
+  int64_t first = 0, last = seen - 1;
+  if (causal)
+    last = std::min(last, query);
+  if (window) {
+    first = std::max(first, query - window + 1);
+    if (!causal)
+      last = std::min(last, query + window - 1);
   }
+  if (chunk) {
+    first = std::max(first, query / chunk * chunk);
+    last = std::min(last, query / chunk * chunk + chunk - 1);
+  }
+  return {first, last};
+}
+
+/// Whether a block has an index from `first` to `last`.
+static bool hasSome(const Span &block, int64_t first, int64_t last) {
+  // The first one that is not before `first`.
+  int64_t index = first <= block.first ? 0 : (first - block.first + block.stride - 1) / block.stride;
+  return index < block.size && block.first + index * block.stride <= last;
+}
+
+bool View::sees(const Span &queries, const Span &keys) const {
+  for (int64_t i = 0; i < queries.size; ++i)
+    if (int64_t query = queries.first + i * queries.stride; query < asked)
+      if (auto [first, last] = keysOf(query); hasSome(keys, first, last))
+        return true;
   return false;
+}
+
+int64_t View::blind(const Span &queries, ArrayRef<Span> keys) const {
+  for (int64_t i = 0; i < queries.size; ++i) {
+    int64_t query = queries.first + i * queries.stride;
+    auto [first, last] = keysOf(query);
+    first = std::max(first, sure.first);
+    last = std::min(last, sure.first + sure.size - 1);
+    if (query >= asked &&
+        llvm::none_of(keys, [&](const Span &block) { return hasSome(block, first, last); }))
+      return query;
+  }
+  return -1;
 }
 
 std::optional<Terms> Terms::plus(const Terms &other) const {
@@ -280,7 +300,7 @@ static std::string str(const Span &block) {
 
 /// What is missing, or there twice, of the pairs of a query and a key that sees it.
 static std::string flawOf(ArrayRef<Terms::Pair> pairs, const Span &queries, const Span &keys,
-                          const View &view) {
+                          const View &view, bool isSoftmax) {
   std::vector<std::pair<Span, Spans>> byQueries;
   for (const Terms::Pair &pair : pairs) {
     auto found = llvm::find_if(byQueries, [&](auto &of) { return of.first == pair.queries; });
@@ -305,9 +325,11 @@ static std::string flawOf(ArrayRef<Terms::Pair> pairs, const Span &queries, cons
     for (const Span &gap : ofKeys.missing(keys))
       if (view.sees(block, gap))
         return "lacks keys " + str(gap) + " for queries " + str(block);
+    if (int64_t query = isSoftmax ? view.blind(block, blocks) : -1; query >= 0)
+      return "has query " + std::to_string(query) + ", which is padding, see no key";
   }
   for (const Span &gap : ofQueries.missing(queries))
-    if (view.sees(gap, keys))
+    if (view.sees(gap, keys) || (isSoftmax && view.blind(gap, {}) >= 0))
       return "lacks queries " + str(gap) + " for keys " + str(keys);
   return "";
 }
@@ -318,7 +340,7 @@ std::string Terms::flaw(const std::optional<Pieces> &parts) const {
     Pairs all;
     for (const Pairs &pairs : of)
       all.append(pairs);
-    return flawOf(all, allQueries, allKeys, view);
+    return flawOf(all, allQueries, allKeys, view, kind == softmax);
   }
   std::optional<std::vector<Span>> blocks;
   if (parts && parts->group == group)
@@ -331,7 +353,7 @@ std::string Terms::flaw(const std::optional<Pieces> &parts) const {
         return "has terms of " + str(side == queries ? pair.queries : pair.keys) + " beside those of " +
                str(block);
     std::string flaw = flawOf(pairs, side == queries ? block : allQueries,
-                              side == keys ? block : allKeys, view);
+                              side == keys ? block : allKeys, view, kind == softmax);
     if (!flaw.empty())
       return flaw;
   }

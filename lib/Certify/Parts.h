@@ -88,17 +88,26 @@ struct Pieces {
   bool operator!=(const Pieces &other) const { return !(*this == other); }
 };
 
-/// Which keys a query of attention may see: no fewer than it does, whatever data says.
+/// Which keys a query of attention may see: no fewer than it does, whatever data says. Queries from `asked`
+/// on are padding, of which results are any numbers: they need see a key of `sure`, which those that may
+/// see it do see, whatever data says.
 struct View {
   int64_t queries = 0, keys = 0, window = 0, chunk = 0;
   bool causal = false;
   int64_t seen = 0; ///< of the keys; the others are padding, which no query sees
+  int64_t asked = 0;
+  Span sure = {0, 0};
 
-  /// Whether a query of one block may see a key of the other.
+  /// Whether a query of one block, other than padding, may see a key of the other.
   bool sees(const Span &queries, const Span &keys) const;
+  /// A query of the block that is padding and surely sees no key of the others; -1 if there is none.
+  int64_t blind(const Span &queries, llvm::ArrayRef<Span> keys) const;
+  /// The first and the last key that a query may see.
+  std::pair<int64_t, int64_t> keysOf(int64_t query) const;
   bool operator==(const View &other) const {
     return queries == other.queries && keys == other.keys && window == other.window &&
-           chunk == other.chunk && causal == other.causal && seen == other.seen;
+           chunk == other.chunk && causal == other.causal && seen == other.seen &&
+           asked == other.asked && sure == other.sure;
   }
 };
 

@@ -34,13 +34,25 @@ static LogicalResult contract(train::ScaledContractOp op, Facts operands, NewFac
 
 //===--- 8-bit states in blocks ----------------------------------------------===//
 
+/// Rows may be padding, but no part of a block.
+static LogicalResult checkBlocks(Operation *op, Facts operands, Checker &checker) {
+  for (auto [index, fact] : llvm::enumerate(operands))
+    if (fact.type.padding.count(fact.type.rank() - 1))
+      return checker.refuse(op) << "reads " << Checker::nameOf(op, index) << ", "
+                                << fact.type.str(checker.mesh) << ", with padding in its blocks";
+  return success();
+}
+
 /// A device has whole blocks of rows, as the global length of a block shows, or a part of each row's only block.
 static LogicalResult blockAmax(train::BlockAmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
   int64_t have = op.getX().getType().getShape().back() / op.getAmax().getType().getShape().back();
   bool areWhole = have == int64_t(op.getLength());
+  if (failed(checkBlocks(op, operands, checker)))
+    return failure();
   FactList facts(operands);
   IndexRule rule = IndexRule::parse(areWhole ? "... k -> ... k" : "... k -> ... b", "", op);
   rule.max = true;
+  rule.keepsZero = true;
   if (!areWhole)
     rule.given[rule.results[0].back()] = {1};
   FailureOr<Distributions> types = rule.apply(op, facts, checker);
@@ -57,6 +69,8 @@ static LogicalResult blockAmax(train::BlockAmaxOp op, Facts operands, NewFacts &
 /// Blocks are divided as the rows that they are parts of, or are one for each row.
 template <typename OpT>
 static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker &checker) {
+  if (failed(checkBlocks(op, operands, checker)))
+    return failure();
   FactList facts(operands);
   int64_t &blocks = facts[1].type.shape.back(), row = facts[0].type.shape.back();
   bool isOne = blocks == 1;
@@ -65,6 +79,7 @@ static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker 
   if (!isOne)
     blocks = row;
   IndexRule rule = IndexRule::parse(isOne ? "... k, ... b -> ... k" : "... k, ... k -> ... k", "", op);
+  rule.keepsZero = true;
   return applyRule(rule, op, facts, results, checker);
 }
 
@@ -73,8 +88,8 @@ void certify::attachQuantizeRules(MLIRContext *context) {
   attachIndices<train::QuantizeOp, quantizedIndices>(context);
   attachIndices<train::DequantizeRowsOp, dequantizedIndices>(context);
   attachRule<train::AmaxOp, amax, OnPadding::known>(context);
-  attachRule<train::BlockAmaxOp, blockAmax>(context);
-  attachRule<train::QuantizeBlocksOp, byBlock<train::QuantizeBlocksOp>>(context);
-  attachRule<train::DequantizeBlocksOp, byBlock<train::DequantizeBlocksOp>>(context);
+  attachRule<train::BlockAmaxOp, blockAmax, OnPadding::known>(context);
+  attachRule<train::QuantizeBlocksOp, byBlock<train::QuantizeBlocksOp>, OnPadding::known>(context);
+  attachRule<train::DequantizeBlocksOp, byBlock<train::DequantizeBlocksOp>, OnPadding::known>(context);
   attachRule<train::ScaledContractOp, contract, OnPadding::known>(context);
 }

@@ -50,6 +50,7 @@ static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &
   // A new dimension fits any extent: each device has what it asks for.
   IndexRule rule;
   rule.linear = {{0}};
+  rule.keepsSign = true;
   rule.operands.emplace_back();
   rule.results.emplace_back();
   for (int64_t dim = 0; dim < cast<RankedTensorType>(op.getType()).getRank(); ++dim) {
@@ -258,7 +259,7 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
   if (op.getFrom() != 0 || isInGraph || isLike || checker.mesh.axes.empty())
     return applyRule(rule, op, operands, results, checker);
   type.padding[dim] = {facts[0].type.shape[dim], value, false};
-  checker.padded.insert({type.shape[dim], facts[0].type.shape[dim]});
+  checker.proof.padded.insert({type.shape[dim], facts[0].type.shape[dim]});
   results.push_back({facts[0].expression, type});
   return success();
 }
@@ -432,11 +433,20 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
       types.push_back(type);
     });
   addTo([&](Distribution type, int64_t dim) {
-    for (auto [extent, logical] : checker.padded)
+    for (auto [extent, logical] : checker.proof.padded)
       if (extent == type.shape[dim]) {
         types.push_back(type);
         types.back().padding[dim] = {logical, std::nullopt, false};
       }
+  });
+  // Batch and tokens are divided as those of inputs.
+  auto isOfBatch = [&](const Distribution &type) {
+    return llvm::all_of(any, [&](int64_t dim) {
+      return llvm::all_of(type.dims[dim], [&](unsigned axis) { return checker.batch.count({axis, dim}); });
+    });
+  };
+  std::stable_sort(types.begin() + 1, types.end(), [&](const Distribution &a, const Distribution &b) {
+    return isOfBatch(a) > isOfBatch(b);
   });
   for (const Distribution &type : ArrayRef(types).drop_front())
     if (const Expression *found =
@@ -614,6 +624,30 @@ static std::optional<Fact> reshapeFront(train::ReshapeOp op, const Fact &x, Chec
   return made;
 }
 
+FactList certify::otherReadings(const Fact &fact, Value value, Checker &checker) {
+  FactList readings;
+  const Distribution &type = fact.type;
+  ArrayRef<int64_t> local = cast<RankedTensorType>(value.getType()).getShape();
+  bool isDivided = llvm::any_of(type.dims, [](const Axes &axes) { return !axes.empty(); });
+  if (type.rows || type.hasParts() || fact.offset || !isDivided || !llvm::is_contained(local, 1) ||
+      llvm::is_contained(type.shape, anyExtent))
+    return readings;
+  const Expression *source = fact.expression;
+  StringRef name = train::ReshapeOp::getOperationName();
+  if (source->name == name)
+    source = source->operands[0];
+  for (const Distribution &choice : Reshapes(type, local, local, checker.mesh).get()) {
+    Shape shape = choice.expressionShape();
+    const Expression *known =
+        shape == source->shape ? source
+                               : checker.proof.expressions.find(value.getLoc(), name, {}, {source},
+                                                                0, source->element, shape);
+    if (known && known != fact.expression && checker.isGlobal(known))
+      readings.push_back({known, choice});
+  }
+  return readings;
+}
+
 static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results,
                              Checker &checker) {
   FactList operands(facts);
@@ -650,19 +684,11 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
   ArrayRef<int64_t> before = cast<RankedTensorType>(op.getX().getType()).getShape();
   ArrayRef<int64_t> after = cast<RankedTensorType>(op.getType()).getShape();
   StringRef name = op->getName().getStringRef();
-  std::optional<Fact> first, stripes = reshapeStripes(op, operands[0], checker),
-                             front = reshapeFront(op, operands[0], checker);
-  // Where ranks exchange stripes, the global graph may have such a reshape of something else.
-  auto exchangesStripes = [](Operation *user) {
-    auto exchange = dyn_cast<dist::AllToAllOp>(user);
-    return exchange && exchange.getConcat() == exchange.getSplit() + 1;
-  };
-  if (stripes && !op->use_empty() && llvm::all_of(op->getUsers(), exchangesStripes)) {
-    checker.proof.kernels.insert(name.str());
-    results.push_back(*stripes);
-    return success();
-  }
-  bool hasLike = false;
+  std::optional<Fact> stripes = reshapeStripes(op, operands[0], checker),
+                      front = reshapeFront(op, operands[0], checker);
+  // What the global graph has; then what the program had before; then what the global graph has of another
+  // value; then all else.
+  FactList known, earlier, like, others;
   const Distribution parts = type;
   if (failed(withoutParts(op, operands[0], checker)))
     return failure();
@@ -677,38 +703,62 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
     }
     for (const Distribution &choice : choices) {
       Shape shape = choice.expressionShape();
-      const Expression *known =
+      const Expression *made =
           shape == source->shape ? source
                                  : checker.proof.expressions.find(op.getLoc(), name, {}, {source},
                                                                   0, source->element, shape);
-      bool isLike = checker.hasLike(name, source, shape);
-      hasLike |= isLike;
-      if (!first || known || isLike)
-        first = {known ? known : source, choice};
-      if (!known)
-        continue;
-      checker.proof.kernels.insert(name.str());
-      results.push_back(*first);
-      return success();
+      if (made)
+        (checker.isGlobal(made) ? known : earlier).push_back({made, choice});
+      else
+        (checker.hasLike(name, source, shape) ? like : others).push_back({source, choice});
     }
   }
-  if (front && !hasLike) {
-    checker.proof.kernels.insert(name.str());
-    results.push_back(*front);
-    return success();
-  }
-  if (stripes) {
-    results.push_back(*stripes);
-    return success();
-  }
-  if (!first)
+  bool hasLike = !like.empty();
+  FactList readings = std::move(known);
+  llvm::append_range(readings, earlier);
+  auto add = [&](std::optional<Fact> fact) {
+    if (fact)
+      readings.push_back(*fact);
+  };
+  if (!hasLike)
+    add(front);
+  add(stripes);
+  for (Fact &fact : llvm::reverse(like))
+    readings.push_back(fact);
+  llvm::append_range(readings, others);
+  if (hasLike)
+    add(front);
+  if (readings.empty())
     return checker.refuse(op) << "makes " << op.getType() << " of " << Checker::nameOf(op, 0)
                               << ", " << operands[0].type.str(checker.mesh)
                               << ", whose parts are parts of no tensor of such a shape";
+  // What ranks exchange is what they gather along a dimension, or stripes of the next one.
+  auto isExchanged = [&](const Fact &fact, auto asThat) {
+    return !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+      auto exchange = dyn_cast<dist::AllToAllOp>(user);
+      return exchange && asThat(exchange);
+    });
+  };
+  auto rank = [&](const Fact &fact) {
+    bool isGathered = isExchanged(fact, [&](dist::AllToAllOp exchange) {
+      Axes group = checker.without1(exchange.getGroup().on(checker.mesh));
+      const Axes &axes = fact.type.dims[exchange.getConcat()];
+      return axes.size() >= group.size() && ArrayRef(axes).take_back(group.size()) == ArrayRef(group);
+    });
+    bool areStripes = stripes && fact.type == stripes->type &&
+                      isExchanged(fact, [](dist::AllToAllOp exchange) {
+                        return exchange.getConcat() == exchange.getSplit() + 1;
+                      });
+    bool isKnown = fact.expression->shape == fact.type.expressionShape() &&
+                   checker.isGlobal(fact.expression);
+    return isGathered && isKnown ? 0 : areStripes ? 1 : isGathered ? 2 : 3;
+  };
+  llvm::stable_sort(readings, [&](const Fact &a, const Fact &b) { return rank(a) < rank(b); });
   checker.proof.kernels.insert(name.str());
-  first->expression =
-      checker.make(op, Attribute(), {first->expression}, 0, first->type.expressionShape());
-  results.push_back(*first);
+  Fact &read = readings.front();
+  if (Shape shape = read.type.expressionShape(); shape != read.expression->shape)
+    read.expression = checker.make(op, Attribute(), {read.expression}, 0, shape);
+  results.push_back(read);
   return success();
 }
 

@@ -92,8 +92,13 @@ private:
   /// What the padding of carried values is both before and after an iteration: any numbers, if it
   /// was something else. Whether that is less than what types said.
   bool weakenPadding(MutableArrayRef<Fact> produced);
+  /// Constants of any extents that an iteration makes a tensor of are held as that is. Whether there are
+  /// such.
+  bool giveExtents(Facts produced);
   /// How carried values are held between iterations.
   LogicalResult chooseTypes();
+  /// That what the loop begins with is held so.
+  LogicalResult checkInitial();
   LogicalResult prove(NewFacts &results);
   /// What the loop stacks of result `index` of its body.
   FailureOr<Fact> stackResult(unsigned index, const Fact &fact, const Expression *loop,
@@ -292,6 +297,16 @@ bool Loop::weakenPadding(MutableArrayRef<Fact> produced) {
   return isWeaker;
 }
 
+bool Loop::giveExtents(Facts produced) {
+  bool isSome = false;
+  for (auto [type, fact] : llvm::zip(types, produced))
+    if (llvm::is_contained(type.shape, anyExtent) && !llvm::is_contained(fact.type.shape, anyExtent)) {
+      type = fact.type;
+      isSome = true;
+    }
+  return isSome;
+}
+
 LogicalResult Loop::chooseTypes() {
   for (const Fact &fact : initial)
     types.push_back(fact.type);
@@ -309,6 +324,10 @@ LogicalResult Loop::chooseTypes() {
     if (isSum())
       llvm::erase(type.sum, checker.rounds.back().axis);
   }
+  return checkInitial();
+}
+
+LogicalResult Loop::checkInitial() {
   // Zeros are also the terms of a sum, and a constant fits any extent; all else must be as it was.
   for (auto [index, pair] : llvm::enumerate(llvm::zip(initial, types))) {
     auto &[fact, type] = pair;
@@ -425,7 +444,9 @@ LogicalResult Loop::prove(NewFacts &results) {
       return failure();
     for (auto [before, after] : llvm::zip(carried, produced))
       fitConstant(after, before);
-  } while (weakenPadding(produced));
+  } while (weakenPadding(produced) || giveExtents(produced));
+  if (failed(checkInitial()))
+    return failure();
   if (isSum()) {
     // What every iteration returns as it got it is what the loop began with.
     for (auto [index, fact] : llvm::enumerate(initial))
@@ -448,7 +469,15 @@ LogicalResult Loop::prove(NewFacts &results) {
   if (isSum())
     return sumRounds(produced, results);
   SmallVector<const Expression *> operands = expressionsOf(initial);
-  llvm::append_range(operands, expressionsOf(Facts(produced).take_front(carried.size())));
+  for (auto [index, pair] : llvm::enumerate(llvm::zip(initial, carried))) {
+    // What no iteration changes is so whatever extents a program gives it.
+    auto &[fact, before] = pair;
+    const Expression *after = produced[index].expression;
+    operands.push_back(after == before.expression
+                           ? checker.make(op.getLoc(), argumentName, numbers({level, int64_t(index)}),
+                                          {}, after->element, fact.expression->shape)
+                           : after);
+  }
   if (microbatches)
     operands.push_back(microbatches->expression);
   const Expression *loop = checker.make(
