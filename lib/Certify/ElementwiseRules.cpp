@@ -351,6 +351,13 @@ static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results,
 
 /// Numbers are real, so that a sum may be completed before or after it is cast; an expression says
 /// where values are rounded.
+/// Whether a value is one of a narrower float type, which a wider one has all numbers of.
+static bool isWidened(const Expression *x, Type narrower) {
+  return x->name == train::CastOp::getOperationName() && x->operands[0]->element == narrower &&
+         isa<FloatType>(narrower) && isa<FloatType>(x->element) &&
+         x->element.getIntOrFloatBitWidth() > narrower.getIntOrFloatBitWidth();
+}
+
 static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, Checker &checker) {
   if (failed(applyRule(IndexRule::elementwise("0", op), op, operands, results, checker)))
     return failure();
@@ -364,6 +371,8 @@ static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, C
   else if (x->element == element)
     results[0].expression = x;
   else if (x->name == unroundedName && x->operands[0]->element == element)
+    results[0].expression = x->operands[0];
+  else if (isWidened(x, element))
     results[0].expression = x->operands[0];
   return success();
 }

@@ -439,14 +439,19 @@ static FactList withExtents(train::ReshapeOp op, const Fact &x, Checker &checker
         types.back().padding[dim] = {logical, std::nullopt, false};
       }
   });
-  // Batch and tokens are divided as those of inputs.
-  auto isOfBatch = [&](const Distribution &type) {
-    return llvm::all_of(any, [&](int64_t dim) {
-      return llvm::all_of(type.dims[dim], [&](unsigned axis) { return checker.batch.count({axis, dim}); });
-    });
+  // Batch and tokens are divided as those of inputs, and all else along axes that divide something.
+  auto rank = [&](const Distribution &type) {
+    auto areAll = [&](auto is) {
+      return llvm::all_of(any, [&](int64_t dim) {
+        return llvm::all_of(type.dims[dim], [&](unsigned axis) { return is(axis, dim); });
+      });
+    };
+    if (areAll([&](unsigned axis, int64_t dim) { return checker.batch.count({axis, dim}) != 0; }))
+      return 0;
+    return areAll([&](unsigned axis, int64_t) { return checker.sharding.count(axis) != 0; }) ? 1 : 2;
   };
   std::stable_sort(types.begin() + 1, types.end(), [&](const Distribution &a, const Distribution &b) {
-    return isOfBatch(a) > isOfBatch(b);
+    return rank(a) < rank(b);
   });
   for (const Distribution &type : ArrayRef(types).drop_front())
     if (const Expression *found =
@@ -713,7 +718,23 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
         (checker.hasLike(name, source, shape) ? like : others).push_back({source, choice});
     }
   }
+  // Of these the most dimensions stay as they are.
+  auto kept = [&](const Fact &fact) {
+    const Distribution &x = operands[0].type;
+    int64_t first = 0, last = 0, most = std::min(x.rank(), fact.type.rank());
+    auto isSame = [&](int64_t dim, int64_t other) {
+      return x.shape[dim] == fact.type.shape[other] && x.dims[dim] == fact.type.dims[other];
+    };
+    while (first < most && isSame(first, first))
+      ++first;
+    while (first + last < most && isSame(x.rank() - 1 - last, fact.type.rank() - 1 - last))
+      ++last;
+    return first + last;
+  };
   bool hasLike = !like.empty();
+  std::reverse(like.begin(), like.end());
+  for (FactList *facts : {&like, &others})
+    llvm::stable_sort(*facts, [&](const Fact &a, const Fact &b) { return kept(a) > kept(b); });
   FactList readings = std::move(known);
   llvm::append_range(readings, earlier);
   auto add = [&](std::optional<Fact> fact) {
@@ -723,8 +744,7 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
   if (!hasLike)
     add(front);
   add(stripes);
-  for (Fact &fact : llvm::reverse(like))
-    readings.push_back(fact);
+  llvm::append_range(readings, like);
   llvm::append_range(readings, others);
   if (hasLike)
     add(front);
