@@ -470,9 +470,9 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
     rule.linear = {{0}};
   if (rule.results.size() != op->getNumResults())
     return checker.refuse(op) << "has results that its rule does not know";
-  // Of a gradient's operands: the logarithm of 0 in each query that sees nothing is not read.
+  // Of a gradient's operands: the logarithm of 0 in each query that sees nothing is read for sinks alone.
   constexpr unsigned logarithms = 5, queriesOfLogarithms = 3;
-  if (seesNothing && linear == "0") {
+  if (seesNothing && linear == "0" && !options.sinks) {
     auto &padding = operands[logarithms].type.padding;
     auto found = padding.find(queriesOfLogarithms);
     bool isOfNothing = found != padding.end() && found->second.fill == -std::numeric_limits<double>::infinity();

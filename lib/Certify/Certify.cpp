@@ -215,6 +215,9 @@ LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Checke
     Fact before = expected[index], after = found[index];
     pin(before, of.getBody().front().getTerminator()->getOperand(index), this->before);
     pin(after, end->getOperand(index), program);
+    if (before.type != Distribution::replicated(before.type.expressionShape()))
+      return emitError(of.getLoc()) << "not proved: " << what << " is "
+                                    << before.type.str(this->before.mesh) << " in the global graph";
     if (after.offset || after.type != *type)
       return emitError(end->getLoc())
              << "not proved: " << what << " is " << after.type.str(program.mesh)
@@ -246,6 +249,9 @@ LogicalResult Certifier::compareState(func::FuncOp of, func::FuncOp by, Checker 
     Operation *at = write ? write.getOperation() : by.getOperation();
     std::string what = ("@" + name + " after @" + by.getSymName()).str();
     const Distribution &type = initialAfter[&after].find(name)->second.type;
+    if (expected.type != Distribution::replicated(expected.type.expressionShape()))
+      return emitError(of.getLoc()) << "not proved: " << what << " is " << expected.type.str(before.mesh)
+                                    << " in the global graph";
     if (found.offset || found.type != type)
       return emitError(at->getLoc())
              << "not proved: " << what << " is " << found.type.str(after.mesh)
@@ -295,6 +301,8 @@ LogicalResult Certifier::readInputs(func::FuncOp of, func::FuncOp by, Checker &a
 LogicalResult Certifier::compareFunction(func::FuncOp of, Certificate &certificate) {
   FactList inputs, expected;
   std::vector<FactList> parts, found;
+  proof.notNegative.clear();
+  proof.weights.clear();
   SmallVector<func::FuncOp> functions;
   for (auto &program : programs.all) {
     auto by = SymbolTable(program->module).lookup<func::FuncOp>(of.getSymName());

@@ -327,6 +327,8 @@ static LogicalResult lerp(train::LerpOp op, Facts operands, NewFacts &results, C
 
 /// 1 x = x and 0 x = 0.
 static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results, Checker &checker) {
+  if (!op.getFactor().isFinite())
+    return checker.refuse(op) << "is by a factor that is no finite number";
   IndexRule rule = IndexRule::elementwise("0", op);
   rule.keepsSign = !op.getFactor().isNegative();
   if (failed(applyRule(rule, op, operands, results, checker)))
@@ -349,8 +351,6 @@ static LogicalResult scale(train::ScaleOp op, Facts operands, NewFacts &results,
   return success();
 }
 
-/// Numbers are real, so that a sum may be completed before or after it is cast; an expression says
-/// where values are rounded.
 /// Whether a value is one of a narrower float type, which a wider one has all numbers of.
 static bool isWidened(const Expression *x, Type narrower) {
   return x->name == train::CastOp::getOperationName() && x->operands[0]->element == narrower &&
@@ -358,6 +358,8 @@ static bool isWidened(const Expression *x, Type narrower) {
          x->element.getIntOrFloatBitWidth() > narrower.getIntOrFloatBitWidth();
 }
 
+/// Numbers are real, so that a sum may be completed before or after it is cast; an expression says
+/// where values are rounded.
 static LogicalResult cast(train::CastOp op, Facts operands, NewFacts &results, Checker &checker) {
   if (failed(applyRule(IndexRule::elementwise("0", op), op, operands, results, checker)))
     return failure();

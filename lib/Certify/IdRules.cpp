@@ -212,7 +212,8 @@ static LogicalResult mask(train::MaskOp op, Facts operands, NewFacts &results, C
   }
   // Of what is alike along the dimension, those below the limit are the elements, and the others
   // padding.
-  if (facts[0].type.isAny(dim)) {
+  // The global graph has no padding: what it masks is a value.
+  if (facts[0].type.isAny(dim) && !checker.mesh.axes.empty()) {
     Distribution &type = facts[0].type;
     int64_t size = extentOf(op.getX(), dim);
     std::optional<Axes> axes = found.axesOfParts(size, checker.mesh);

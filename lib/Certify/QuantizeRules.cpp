@@ -34,26 +34,32 @@ static LogicalResult contract(train::ScaledContractOp op, Facts operands, NewFac
 
 //===--- 8-bit states in blocks ----------------------------------------------===//
 
-/// Rows may be padding, but no part of a block.
-static LogicalResult checkBlocks(Operation *op, Facts operands, Checker &checker) {
-  for (auto [index, fact] : llvm::enumerate(operands))
-    if (fact.type.padding.count(fact.type.rank() - 1))
-      return checker.refuse(op) << "reads " << Checker::nameOf(op, index) << ", "
-                                << fact.type.str(checker.mesh) << ", with padding in its blocks";
+/// Rows may be padding, but no part of a block: dimension `dim` of operand `index`.
+static LogicalResult checkBlocks(Operation *op, unsigned index, Facts operands, int64_t dim,
+                                 Checker &checker) {
+  if (operands[index].type.padding.count(dim))
+    return checker.refuse(op) << "reads " << Checker::nameOf(op, index) << ", "
+                              << operands[index].type.str(checker.mesh) << ", with padding in its blocks";
   return success();
+}
+
+/// Whether a tensor of blocks, of elements of `x`, lacks the last dimension: each row is a block.
+static bool areRows(Type blocks, Type x) {
+  return cast<RankedTensorType>(blocks).getRank() + 1 == cast<RankedTensorType>(x).getRank();
 }
 
 /// A device has whole blocks of rows, as the global length of a block shows, or a part of each row's only block.
 static LogicalResult blockAmax(train::BlockAmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
-  int64_t have = op.getX().getType().getShape().back() / op.getAmax().getType().getShape().back();
-  bool areWhole = have == int64_t(op.getLength());
-  if (failed(checkBlocks(op, operands, checker)))
-    return failure();
   FactList facts(operands);
-  IndexRule rule = IndexRule::parse(areWhole ? "... k -> ... k" : "... k -> ... b", "", op);
+  bool ofRows = areRows(op.getAmax().getType(), op.getX().getType());
+  if (failed(checkBlocks(op, 0, facts, facts[0].type.rank() - 1, checker)))
+    return failure();
+  bool areWhole = !ofRows && op.getX().getType().getShape().back() / op.getAmax().getType().getShape().back() ==
+                                 int64_t(op.getLength());
+  IndexRule rule = IndexRule::parse(ofRows ? "... k -> ..." : areWhole ? "... k -> ... k" : "... k -> ... b", "", op);
   rule.max = true;
   rule.keepsZero = true;
-  if (!areWhole)
+  if (!areWhole && !ofRows)
     rule.given[rule.results[0].back()] = {1};
   FailureOr<Distributions> types = rule.apply(op, facts, checker);
   if (failed(types))
@@ -69,16 +75,22 @@ static LogicalResult blockAmax(train::BlockAmaxOp op, Facts operands, NewFacts &
 /// Blocks are divided as the rows that they are parts of, or are one for each row.
 template <typename OpT>
 static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker &checker) {
-  if (failed(checkBlocks(op, operands, checker)))
-    return failure();
   FactList facts(operands);
-  int64_t &blocks = facts[1].type.shape.back(), row = facts[0].type.shape.back();
-  bool isOne = blocks == 1;
-  if (blocks < 1 || row % blocks)
-    return checker.refuse(op) << "has rows of " << row << " elements in " << blocks << " blocks";
-  if (!isOne)
-    blocks = row;
-  IndexRule rule = IndexRule::parse(isOne ? "... k, ... b -> ... k" : "... k, ... k -> ... k", "", op);
+  if (failed(checkBlocks(op, 0, facts, facts[0].type.rank() - 1, checker)))
+    return failure();
+  StringRef indices = "... k, ... -> ... k";
+  if (!areRows(op->getOperand(1).getType(), op->getOperand(0).getType())) {
+    int64_t last = facts[1].type.rank() - 1, &blocks = facts[1].type.shape[last];
+    if (failed(checkBlocks(op, 1, facts, last, checker)))
+      return failure();
+    int64_t row = facts[0].type.shape.back();
+    if (blocks < 1 || row % blocks)
+      return checker.refuse(op) << "has rows of " << row << " elements in " << blocks << " blocks";
+    indices = blocks == 1 ? "... k, ... b -> ... k" : "... k, ... k -> ... k";
+    if (blocks != 1)
+      blocks = row;
+  }
+  IndexRule rule = IndexRule::parse(indices, "", op);
   rule.keepsZero = true;
   return applyRule(rule, op, facts, results, checker);
 }

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -33,8 +34,8 @@ static Fact constantFact(Operation *op, double value, Checker &checker) {
 
 static LogicalResult fill(train::FillOp op, Facts, NewFacts &results, Checker &checker) {
   std::optional<double> value = valueIn(op.getValue(), getElementTypeOrSelf(op.getType()));
-  if (!value)
-    return checker.refuse(op) << "is of a value that is no number of " << op.getType();
+  if (!value || std::isinf(*value))
+    return checker.refuse(op) << "is of a value that is no finite number of " << op.getType();
   results.push_back(constantFact(op, *value, checker));
   return success();
 }
@@ -292,6 +293,8 @@ public:
   }
 
   Distributions get() {
+    if (llvm::is_contained(x.shape, 0) || llvm::is_contained(after, 0))
+      return {};
     Distribution type = Distribution::replicated(after);
     type.sum = x.sum;
     type.max = x.max;

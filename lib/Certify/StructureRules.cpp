@@ -414,9 +414,13 @@ LogicalResult Loop::runOnce(NewFacts &results) {
 /// which the body may put something else.
 Fact Loop::unchangedFact(const Fact &before, const Distribution &type) {
   std::optional<double> constant = fillOf(before.expression);
-  if (!constant)
+  bool isPinned = llvm::is_contained(before.type.shape, anyExtent) &&
+                  !llvm::is_contained(type.shape, anyExtent);
+  if (!constant && !isPinned)
     return {before.expression, type};
-  bool isConstant = llvm::all_of(type.padding, [&](auto &entry) {
+  if (!constant && type.padding.empty())
+    return before;
+  bool isConstant = constant && llvm::all_of(type.padding, [&](auto &entry) {
     return before.type.isAny(entry.first) && entry.second.fill == *constant;
   });
   if (isConstant && type.sum == before.type.sum && type.max == before.type.max &&

@@ -9,6 +9,7 @@ Alone: some models of INPUTS. --all: all of them, on more meshes. Nothing runs: 
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -29,7 +30,8 @@ def plan_of(config, **options):
     if done.returncode:
         check("error:" in done.stderr, f"{command} exits with {done.returncode}:\n{done.stderr}")
         return None
-    return json.load(open("report/report.json"))
+    padded = re.search(r"FLOPs of a step ([\d.]+)% more", done.stdout + done.stderr)
+    return dict(json.load(open("report/report.json")), padded=float(padded[1]) / 100 if padded else 0)
 
 
 def sizes_of(plan):
@@ -52,13 +54,14 @@ def work(plan, *ops):
 
 def named(plan, one, tokens):
     """What the plan names as more than one rank does: what is computed again, what several ranks compute alike, and products with
-    padding of parameters, one in the forward and two in the backward, as well as attention of padded heads."""
+    padding of parameters, one in the forward and two in the backward, as well as attention of padded heads; or, where heads of
+    recurrences are padded, too, what the compiler says that padding costs."""
     ranks = math.prod(size for axis, size in sizes_of(plan).items() if axis.startswith("tensor"))
     padding = sum(math.prod(v["local_shape"]) * ranks - math.prod(v["shape"]) for v in plan["variables"]
                   if ranks > 1 and v["role"] == "parameter" and len(v["shape"]) - v["stacked"] >= 2 and "copies" not in v)
     heads = work(plan, "attention", "attention_grad") - work(one, "attention", "attention_grad") if padding else 0
     repeated = sum(row["flops"] for row in plan.get("repeated", []))
-    return plan["recomputed_flops"] + repeated + 6 * tokens * padding + heads
+    return plan["recomputed_flops"] + repeated + max(6 * tokens * padding + heads, plan["padded"] * work(one))
 
 
 def kept(plan):
