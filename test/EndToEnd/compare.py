@@ -48,10 +48,11 @@ def losses(metrics, golden, loss_tolerance="1e-5", norm_tolerance="5e-5"):
     return worst["loss"] <= float(loss_tolerance) and worst["grad_norm"] <= float(norm_tolerance)
 
 
-def momentum_error(states, golden, beta1):
+def momentum_error(states, golden, beta1, least=0):
     """The largest error of a tensor's gradient, taken from the momentum after one step of AdamW of unclipped gradients, and that
     tensor. A gradient that is the rounding error of a float64 run is none: that of keys' biases, where keys do not turn. It is measured
-    by the largest gradient."""
+    by the largest gradient. One that is less than `least` times the largest is a difference of large numbers, and measured as if it
+    were that."""
     states, golden = map(read_safetensors, (states, golden))
     most = max((math.hypot(*want) for _, want in golden.values()), default=0)
     worst, where = 0, ""
@@ -61,7 +62,7 @@ def momentum_error(states, golden, beta1):
         assert found == shape, f"{name}: shape {found}, golden {shape}"
         # Where nothing flows back, nothing may come: there is no scale but that of the values.
         norm = math.hypot(*want)
-        error = math.dist([value / (1 - beta1) for value in momentum], want) / ((norm if norm > 1e-14 * most else most) or 1)
+        error = math.dist([value / (1 - beta1) for value in momentum], want) / ((max(norm, least * most) if norm > 1e-14 * most else most) or 1)
         if not error <= worst:
             worst, where = error, name
     return worst, where

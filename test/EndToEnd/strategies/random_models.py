@@ -4,8 +4,10 @@
   random_models.py WORK FIRST COUNT      seeds FIRST .. FIRST+COUNT-1
 
 Random sizes make some gradients small differences of large numbers: theirs is a wider tolerance than that of the
-golden runs.
+golden runs. Some models change by more than that if weights change by the last bit of an f32: what the interpreter makes
+of such weights says how much.
 """
+import array
 import json
 import random
 import re
@@ -39,6 +41,26 @@ def pairs_of(pick, size):
     return files
 
 
+def judge(weights, run, gradients, name):
+    """What steps of the interpreter say."""
+    command = ["meshwright-interpret", "step.mlir", "--gradients-out", gradients, "--train", *map(str, flags(dict(run, init=weights)))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, f"{name}\n{done.stderr[:1000]}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def move_last_bits(source, destination):
+    """Weights of which each is the number after, or before, or as it was."""
+    data = open(source, "rb").read()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + size])
+    del header["__metadata__"]  # Checksums of the values.
+    bits, choice = array.array("i", data[8 + size:]), random.Random(0).choice
+    moved = array.array("i", (value + choice((-1, 0, 1)) if value & 0x7FFFFFFF else value for value in bits))
+    text = json.dumps(header).encode()
+    open(destination, "wb").write(struct.pack("<Q", len(text)) + text + moved.tobytes())
+
+
 def try_seed(seed):
     pick = random.Random(seed).choice
     # Every fourth is one of an encoder and a decoder.
@@ -64,17 +86,19 @@ def try_seed(seed):
     # Not `--emit step`, which keeps nothing that a step does not call: the interpreter takes its gradients there.
     call(["meshwright-opt", "train.mlir", "--train-autodiff", "--train-accumulate", "--train-build-optimizer", "-o",
           "step.mlir"])
-    judge = ["meshwright-interpret", "step.mlir", "--gradients-out", "gradients.safetensors", "--train",
-             *map(str, flags(dict(run, init=weights)))]
-    done = subprocess.run(judge, capture_output=True, text=True, timeout=120)
-    check(done.returncode == 0, f"{name}\n{done.stderr[:1000]}")
-    want = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    want = judge(weights, run, "gradients.safetensors", name)
     loss, norm = distance(have, want), distance(have, want, "grad_norm")
     train("./adamw", ranks, save="first", **dict(run, init=weights, beta1=0.9, grad_clip=0, steps=1))
-    error, where = momentum_error("first/latest/optimizer.safetensors", "gradients.safetensors", 0.9)
+    error, where = momentum_error("first/latest/optimizer.safetensors", "gradients.safetensors", 0.9, least=1e-2)
     print(f"{name}\n  loss {loss:.1e}, grad_norm {norm:.1e}, gradients {error:.1e} at {where}")
     sys.stdout.flush()
-    return loss <= 1e-5 and norm <= 5e-5 and error <= 1e-4
+    allowed = {"loss": 1e-5, "grad_norm": 5e-5}
+    if loss > allowed["loss"] or norm > allowed["grad_norm"]:
+        move_last_bits(weights, "moved.safetensors")
+        moved = judge("moved.safetensors", run, "moved-gradients.safetensors", name)
+        allowed = {key: max(most, distance(moved, want, key)) for key, most in allowed.items()}
+        print(f"  the last bits of weights change {', '.join(f'{key} by {most:.1e}' for key, most in allowed.items())}")
+    return loss <= allowed["loss"] and norm <= allowed["grad_norm"] and error <= 1e-4
 
 
 def check_families():
