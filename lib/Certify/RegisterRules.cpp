@@ -17,6 +17,7 @@ void certify::registerRules(DialectRegistry &registry) {
     attachStructureRules(context);
     attachElementwiseRules(context);
     attachShapeRules(context);
+    attachReshapeRule(context);
     attachProductRules(context);
     attachQuantizeRules(context);
     attachRowRules(context);

@@ -81,6 +81,9 @@ template <typename OpT, const IndexText &text> void attachIndices(mlir::MLIRCont
 llvm::LogicalResult ignorePadding(mlir::Operation *op, unsigned targets, Facts operands,
                                   Distribution &logSums, Checker &checker);
 
+/// The constant that an op makes of a constant by moving it.
+Fact constantFact(mlir::Operation *op, double value, Checker &checker);
+
 // The rules of each group of ops; registerRules calls them all.
 void attachStructureRules(mlir::MLIRContext *context);
 void attachCallRule(mlir::MLIRContext *context);
@@ -88,6 +91,7 @@ void attachTakeRule(mlir::MLIRContext *context);
 void attachExchangeRule(mlir::MLIRContext *context);
 void attachElementwiseRules(mlir::MLIRContext *context);
 void attachShapeRules(mlir::MLIRContext *context);
+void attachReshapeRule(mlir::MLIRContext *context);
 void attachProductRules(mlir::MLIRContext *context);
 void attachQuantizeRules(mlir::MLIRContext *context);
 void attachIdRules(mlir::MLIRContext *context);
