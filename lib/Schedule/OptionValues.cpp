@@ -293,13 +293,16 @@ static constexpr struct {
 
 Error parseOption(StringRef text, Offload &offload) {
   offload = {};
+  // Recipes have no text for what is off.
+  if (text.empty() || text == "none")
+    return Error::success();
   for (StringRef item : llvm::split(text, ',')) {
     auto [what, where] = item.split('=');
     auto kind = llvm::find_if(offloadKinds, [&, what = what](auto &kind) { return kind.name == what; });
     if (kind == std::end(offloadKinds))
       return createStringError("'" + text + "': '" + what +
                                "' cannot be kept on the host; optimizer, activations, parameters "
-                               "and several of these, separated by commas, can");
+                               "and several of these, separated by commas, can, and none is nothing");
     MemorySpace &kept = offload.*kind->space;
     if (isOffload(kept))
       return createStringError("'" + text + "' names " + what + " twice; name it once");

@@ -161,6 +161,7 @@ double Bounds::seconds(const Layout &layout) {
   Layout same = layout;
   same.zero = 0;
   same.remat.clear();
+  same.offload.clear();
   auto [known, isNew] = walked.try_emplace(same.str() + " " + layout.schedule.str());
   if (isNew)
     known->second = ofTasks(layout);
@@ -240,7 +241,7 @@ Bounds::Activations Bounds::activationsOf(const Layout &layout) const {
   double inputs = (isNarrow(problem) ? 2 : 4) * layers * double(model.sequence * model.hidden) * held +
                   ofLayers / layers * sequences;
   Activations activations;
-  activations.kept = ofLayers * held;
+  activations.kept = isOffload(problem.offloadOf(layout).activations) ? inputs : ofLayers * held;
   // Where gradients of weights wait, so does what they are computed from.
   activations.least = layout.schedule.splitsBackward() ? activations.kept : std::min(inputs, activations.kept);
   // The stage with the most layers, what a layer's gradients take until they are added or reduced, at ZeRO 3 the weights
@@ -327,9 +328,10 @@ double Bounds::expectedSeconds(const Layout &layout, double computing) {
 double Bounds::bytes(const Layout &layout) const {
   const ModelFacts &model = problem.model;
   const CompileOptions &options = problem.options;
+  const Offload offload = problem.offloadOf(layout);
   bool narrow = isNarrow(problem);
   // Embeddings stay, which need not be large.
-  double weight = isOffload(options.offload.parameters) ? 0 : narrow ? 2 : 4;
+  double weight = isOffload(offload.parameters) ? 0 : narrow ? 2 : 4;
   double fewer = model.codes * (weight - std::min(weight, 1.0)); // of weights in 8 bits
   if (!options.seeds.empty()) // They may shard weights over every axis.
     return (model.parameters * weight - fewer) / double(layout.devices());
@@ -340,13 +342,13 @@ double Bounds::bytes(const Layout &layout) const {
                       options.masters == MasterStorage::halves && !options.replay
                   ? 2
                   : 4;
-  if (isOffload(options.offload.optimizer))
+  if (isOffload(offload.optimizer))
     states = 0;
   // Sums over microbatches live as long as the step. Gradients of a single one are reduced as they
   // come from ZeRO 1 on, and narrow ones take the place of their weights.
   bool isSummed = layout.microbatches > 1;
   double gradient = options.gradDtype == GradientType::bf16 ? 2 : 4;
-  if ((!isSummed && narrow) || isOffload(options.offload.parameters))
+  if ((!isSummed && narrow) || isOffload(offload.parameters))
     gradient = 0;
   // A stage may have less than its share, but then another has more.
   double stage = double(layout.tensor * layout.pipe);

@@ -55,14 +55,14 @@ static std::vector<Change> changesOf(const Problem &problem, const Layout &layou
   if (given.optimizer->hasNarrowStates() && given.momentsDtype == MomentType::f32)
     add("--moments-dtype bf16", layout,
         [](CompileOptions &o) { o.momentsDtype = MomentType::bf16; });
-  // Of the optimizer, activations and parameters.
+  // Of the optimizer, activations and parameters, where the search does not decide that.
   constexpr MemorySpace none = MemorySpace::Device, host = MemorySpace::Host;
   for (Offload offload : {Offload{host, none, none}, Offload{none, host, none}, Offload{host, host, none},
                           Offload{host, none, host}, Offload{host, host, host}}) {
     for (MemorySpace Offload::*kind : {&Offload::optimizer, &Offload::activations, &Offload::parameters})
       if (isOffload(given.offload.*kind))
         offload.*kind = given.offload.*kind;
-    if (optionText(offload) != optionText(given.offload))
+    if (!problem.searchesOffload() && optionText(offload) != optionText(given.offload))
       add("--offload " + optionText(offload), layout, [&](CompileOptions &o) {
         o.offload = offload;
         o.given.insert("offload");

@@ -78,6 +78,8 @@ static std::string differenceOf(const Problem &problem, const Layout &best, cons
     texts.push_back("--schedule " + layout.schedule.str());
   if (layout.remat != best.remat)
     texts.push_back("--remat " + (layout.remat.empty() ? "none" : layout.remat));
+  if (layout.offload != best.offload)
+    texts.push_back("--offload " + (layout.offload.empty() ? "nothing" : layout.offload));
   return llvm::join(texts, ", ");
 }
 

@@ -49,6 +49,8 @@ std::vector<std::pair<std::string, std::string>> Layout::flags() const {
     flags.push_back({"schedule", schedule.str()});
   if (!remat.empty())
     flags.push_back({"remat", remat});
+  if (!offload.empty())
+    flags.push_back({"offload", offload});
   return flags;
 }
 
@@ -57,6 +59,13 @@ std::string Layout::str() const {
   for (auto &[name, value] : flags())
     text += (text.empty() ? "--" : " --") + name + (value == "true" ? "" : " " + value);
   return text.empty() ? "one device" : text;
+}
+
+Offload Problem::offloadOf(const Layout &layout) const {
+  Offload offload = options.offload;
+  if (!layout.offload.empty())
+    llvm::cantFail(parseOption(layout.offload, offload));
+  return offload;
 }
 
 double planner::capacityOf(const CompileOptions &options, const cost::Cluster &cluster, int64_t devices) {

@@ -19,6 +19,7 @@ struct Layout {
   int64_t zero = 0, microbatches = 1;
   schedule::ScheduleKind schedule;
   std::string remat;           ///< empty: the default, or what is kept
+  std::string offload;         ///< empty: nothing, or what is kept
   bool isScheduleKept = false; ///< given, and not the search's choice
   /// The order of `sizes` in the mesh, whose last axis has neighbouring devices; empty: theirs.
   std::vector<unsigned> order;
@@ -51,6 +52,9 @@ struct Problem {
   std::map<std::string, int64_t> keptAxes; ///< of the mesh
 
   bool isKept(llvm::StringRef flag) const { return options.given.count(flag.str()); }
+  /// Whether the search decides what is offloaded.
+  bool searchesOffload() const { return !isKept("offload"); }
+  Offload offloadOf(const Layout &layout) const;
   double capacity() const { return capacityOf(options, cluster, devices); }
 };
 

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -42,17 +43,18 @@ private:
   /// of threads, so that all numbers find the same.
   static constexpr size_t roundSize = 8;
 
-  bool isOutOfTime() const {
-    std::chrono::duration<double> taken = Clock::now() - begin;
-    return taken.count() > deadline;
-  }
+  double taken() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+  /// Of the time and the compilations, as long as nothing fits: the rest is for layouts that offload.
+  double share() const { return isOffloadLeft && best == HUGE_VAL ? 0.5 : 1; }
+  bool isOutOfTime() const { return taken() > deadline * share(); }
   bool isOver() const {
     return isOutOfTime() || isOutOfCompilations();
   }
-  bool isOutOfCompilations() const { return limits.compiled && compiled >= most; }
+  bool isOutOfCompilations() const { return limits.compiled && compiled >= mostNow(); }
+  int64_t mostNow() const { return std::max<int64_t>(1, int64_t(double(most) * share())); }
   /// Layouts of the next round.
   size_t sizeOfRound() const {
-    return limits.compiled ? std::min<size_t>(roundSize, most - compiled) : roundSize;
+    return limits.compiled ? std::min<size_t>(roundSize, mostNow() - compiled) : roundSize;
   }
   double leastSeconds(SearchEntry &entry) {
     if (!entry.seconds)
@@ -88,8 +90,12 @@ private:
   }
   /// Compiles `entries` as they are while there is time; how many.
   int64_t compileEach(std::vector<SearchEntry> &entries);
-  /// Compiles the fastest layouts with less activation checkpointing, where they have been tried with the most of it.
+  /// Compiles the fastest layouts with less activation checkpointing, where they have been tried with the most of it,
+  /// and with none, but what they keep or their optimizer offloaded.
   void relaxBest();
+  /// If nothing fits: compiles layouts whose optimizer is offloaded, then more, until some fit. Whether
+  /// all of these had their turn.
+  bool searchOffloaded();
   /// Compiles the fastest layout with its axes in other orders.
   void placeBest();
   /// If nothing fits: compiles layouts that are too large by their bounds, with the most activation
@@ -106,13 +112,14 @@ private:
   Bounds bounds;
   double capacity = problem.capacity();
   Clock::time_point begin = Clock::now();
-  std::vector<SearchEntry> space;
+  std::deque<SearchEntry> space; ///< those of which the device has everything, then others
   std::map<std::string, Candidate> done;
   int64_t compiled = 0;
   /// When the present part of the search ends: a tenth of the time, and of the compilations, is for
   /// `placeBest`.
   double deadline = 0.9 * limits.seconds;
   int64_t most = limits.compiled > 1 ? limits.compiled - (limits.compiled + 9) / 10 : limits.compiled;
+  bool isOffloadLeft = problem.searchesOffload() && capacity > 0;
   bool endedByCount = false;              ///< what ended the search before placements
   int64_t placements = 0, tried = 0; ///< of the best layout, and how many of these were compiled
   std::atomic<bool> isCut = false; ///< the time ended before all of a round was tried
@@ -179,9 +186,8 @@ void Searcher::compileRound(llvm::ArrayRef<SearchEntry *> round,
   if (!log.is_displayed())
     return;
   std::string time = best < HUGE_VAL ? llvm::formatv(", best step {0:F3} s", best).str() : "";
-  std::chrono::duration<double> taken = Clock::now() - begin;
   log << llvm::formatv("\r{0} of {1} layouts compiled in {2:F0} s{3}   ", compiled,
-                       int64_t(space.size()) + placements, taken.count(), time);
+                       int64_t(space.size()) + placements, taken(), time);
   log.flush();
 }
 
@@ -222,6 +228,7 @@ static std::string familyOf(Layout layout) {
   layout.zero = 0;
   layout.schedule = {};
   layout.remat.clear();
+  layout.offload.clear();
   return layout.str();
 }
 
@@ -273,22 +280,75 @@ int64_t Searcher::compileEach(std::vector<SearchEntry> &entries) {
   return compiled - before;
 }
 
+/// What may be offloaded beside what a layout offloads, to recompute less.
+static std::vector<std::string> moreOffload(const std::string &offload) {
+  if (offload.empty())
+    return {"activations", "optimizer"};
+  if (offload == "optimizer")
+    return {"optimizer,activations"};
+  return offload == "optimizer,parameters" ? std::vector<std::string>{"optimizer,activations,parameters"}
+                                           : std::vector<std::string>();
+}
+
 void Searcher::relaxBest() {
   std::vector<SearchEntry> relaxed;
-  for (const Candidate *candidate : fastest(2))
-    for (const char *policy : {"", "selective"}) {
-      Layout layout = candidate->layout;
-      if (problem.isKept("remat") || layout.remat != "full")
-        continue;
-      layout.remat = policy;
-      if (done.count(layout.str()))
-        continue;
-      SearchEntry &entry = relaxed.emplace_back();
-      entry.quick = bounds.quickSeconds(layout);
-      entry.bytes = bounds.bytes(layout);
-      entry.layout = std::move(layout);
-    }
+  auto add = [&](const Layout &layout) {
+    if (done.count(layout.str()))
+      return;
+    SearchEntry &entry = relaxed.emplace_back();
+    entry.quick = bounds.quickSeconds(layout);
+    entry.bytes = bounds.bytes(layout);
+    entry.layout = layout;
+  };
+  for (const Candidate *candidate : fastest(2)) {
+    Layout layout = candidate->layout;
+    if (problem.isKept("remat") || layout.remat.empty())
+      continue;
+    for (const char *policy : {"", "selective"})
+      if (layout.remat = policy; candidate->layout.remat == "full")
+        add(layout);
+    layout.remat.clear();
+    if (problem.searchesOffload())
+      for (const std::string &offload : moreOffload(candidate->layout.offload)) {
+        layout.offload = offload;
+        add(layout);
+      }
+  }
   compileEach(relaxed);
+}
+
+bool Searcher::searchOffloaded() {
+  double lastDeadline = deadline;
+  int64_t last = most;
+  size_t count = space.size();
+  isOffloadLeft = false;
+  bool areAll = true;
+  static constexpr const char *ways[] = {"optimizer", "optimizer,activations", "optimizer,parameters",
+                                         "optimizer,activations,parameters"};
+  for (const char *offload : ways) {
+    // Half of what is left is for each but the last.
+    bool isLast = offload == ways[std::size(ways) - 1];
+    deadline = isLast ? lastDeadline : taken() + (lastDeadline - taken()) / 2;
+    most = isLast ? last : compiled + (last - compiled + 1) / 2;
+    std::vector<SearchEntry *> offloaded;
+    for (size_t i = 0; i < count; ++i) {
+      SearchEntry &entry = space.emplace_back();
+      entry.layout = space[i].layout;
+      entry.layout.offload = offload;
+      entry.quick = space[i].quick;
+      entry.bytes = bounds.bytes(entry.layout);
+      entry.order = space[i].order;
+      offloaded.push_back(&entry);
+    }
+    bool areThese = evaluate(offloaded, /*promising=*/false);
+    if (best < HUGE_VAL) {
+      deadline = lastDeadline;
+      most = last;
+      return (areThese || evaluate(offloaded, /*promising=*/false)) && areAll && !isCut;
+    }
+    areAll &= areThese;
+  }
+  return areAll && !isCut;
 }
 
 void Searcher::placeBest() {
@@ -359,7 +419,7 @@ Found Searcher::conclude(bool complete) {
   }
   llvm::stable_sort(found.others,
                     [](const Candidate &a, const Candidate &b) { return a.bytes < b.bytes; });
-  found.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  found.seconds = taken();
   return found;
 }
 
@@ -380,6 +440,8 @@ Found Searcher::run() {
   for (SearchEntry &entry : space)
     all.push_back(&entry);
   bool complete = evaluate(all, /*promising=*/false) && !isCut;
+  if (best == HUGE_VAL && isOffloadLeft)
+    complete &= searchOffloaded();
   endedByCount = isOutOfCompilations();
   deadline = limits.seconds;
   most = limits.compiled;

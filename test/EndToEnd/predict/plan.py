@@ -189,7 +189,8 @@ refuses(["predict", config, "--cluster", "cpu", "--plan", "auto"], "is for 'mesh
 # Nothing fits: what is missing, and what each change does, is as it says.
 tight = 2e5
 cluster(memory=tight, outside=1e9, target="cpu")
-said = refuses(["plan", config, "--cluster", "c.toml", "--devices", 2, "--batch", BATCH, "--seq", SEQ], "no layout of 2 devices fits into the 200,000 bytes")
+two = ["plan", config, "--cluster", "c.toml", "--devices", 2, "--batch", BATCH, "--seq", SEQ]
+said = refuses([*two, "--keep", "--offload none"], "no layout of 2 devices fits into the 200,000 bytes")
 layout, least, missing = re.search(r"of a device: the smallest, (--mesh .*), needs ([0-9,]+) bytes, ([0-9,]+) too many", said).groups()
 number = lambda text: int(text.replace(",", ""))
 check(number(missing) == number(least) - tight, said)
@@ -203,6 +204,18 @@ for change, less, _, missing in changes[:2]:
 sizes = [json.loads(call(["meshwright", "predict", config, "--cluster", "c.toml", "--json", "--batch", BATCH, "--seq", SEQ, "--remat", "full", *flags.split()]))["peak_bytes"]
          for flags in ("--mesh data=2 --zero 3 --microbatches 4", "--mesh tensor=2 --sequence-parallel --microbatches 8", "--mesh pipe=2 --microbatches 8")]
 check(min(sizes) >= number(least), f"{sizes}, but {said}")
+
+# What fits no device is offloaded, the optimizer's states first; the fastest layout may offload activations instead of computing them again.
+cluster(memory=number(least) - 1, outside=1e9, target="cpu")
+offloaded = json.loads(call(["meshwright", *map(str, two), "--json", "-o", "r.toml"]))
+check(offloaded["complete"] and offloaded["best"], offloaded)
+check(all(one["flags"]["offload"].startswith("optimizer") and one["peak_bytes"] < number(least) for one in offloaded["best"]), offloaded["best"])
+again = json.loads(call(["meshwright", "predict", "--recipe", "r.toml", "--json"]))
+check('offload = "optimizer' in pathlib.Path("r.toml").read_text() and again["peak_bytes"] == offloaded["best"][0]["peak_bytes"], again)
+for change in ("--offload none", "--offload activations"):
+    refuses([*two, "--keep", change], "no layout of 2 devices fits into")
+said = refuses([*two, "--memory-limit", "100kB"], "the smallest, .* --offload optimizer")
+check("\n  --offload" not in said, said)
 
 # Clusters that are not complete.
 text = pathlib.Path("c.toml").read_text()
