@@ -212,6 +212,9 @@ LogicalResult Certifier::compareResults(func::FuncOp of, func::FuncOp by, Checke
              of.getResultTypes()[index]);
     if (failed(type))
       return failure();
+    if (!type->root.empty())
+      return emitError(end->getLoc()) << "not proved: " << what << " is on the first device along "
+                                      << program.mesh.str(type->root) << " alone";
     Fact before = expected[index], after = found[index];
     pin(before, of.getBody().front().getTerminator()->getOperand(index), this->before);
     pin(after, end->getOperand(index), program);
@@ -350,9 +353,10 @@ LogicalResult Certifier::run(const Mesh &mesh, Certificate &certificate) {
       return failure();
   for (auto &program : programs.all)
     for (auto by : program->module.getOps<func::FuncOp>())
-      if (!by.isPrivate() && !globals.lookup<func::FuncOp>(by.getSymName()))
+      if (auto of = globals.lookup<func::FuncOp>(by.getSymName());
+          !by.isPrivate() && (!of || of.isPrivate()))
         return emitError(by.getLoc())
-               << "not proved: the global graph has no @" << by.getSymName();
+               << "not proved: the global graph has no program @" << by.getSymName();
   if (!certificate.functions)
     return emitError(global.getLoc()) << "not proved: the global graph has no program";
   certificate.programs = programs.all.size();

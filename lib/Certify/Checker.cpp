@@ -238,6 +238,13 @@ static bool knowsTerms(Operation &op, const Distribution &type) {
                           dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp>(op));
 }
 
+/// Whether an op's rule says what becomes of pieces with zeros, which are no elements of the expression.
+static bool knowsZeros(Operation &op) {
+  auto mask = dyn_cast<train::MaskOp>(op);
+  return isa<train::AddOp, train::SliceOp, train::PadOp, train::ReshapeOp>(op) ||
+         isa<dist::DistDialect>(op.getDialect()) || (mask && mask.getValue().isZero());
+}
+
 /// Whether results are of the global graph.
 static bool areGlobal(Facts facts, const Checker &checker) {
   return llvm::all_of(facts, [&](const Fact &fact) { return checker.isGlobal(fact.expression); });
@@ -312,6 +319,13 @@ LogicalResult Checker::runRule(Operation &op, Facts given, NewFacts &results) {
     if ((fact.type.messages && !isa<dist::ExchangeOp, train::ReduceOp>(op)) ||
         ((fact.type.summands || fact.type.isDiagonal()) && !knowsTerms(op, fact.type)))
       return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh);
+  auto hasZeros = [](const Fact &fact) {
+    return llvm::any_of(fact.type.pieces, [](auto &entry) { return entry.second.hasZeros(); });
+  };
+  for (auto [index, fact] : llvm::enumerate(operands))
+    if (!knowsZeros(op) && hasZeros(fact))
+      return refuse(&op) << "reads " << nameOf(&op, index) << ", " << fact.type.str(mesh)
+                         << ", with zeros that are no elements of it";
   if (!rule.knowsParts())
     for (auto [index, fact] : llvm::enumerate(operands)) {
       std::string why;

@@ -18,6 +18,9 @@ FailureOr<Programs> Programs::of(ModuleOp module, const Mesh &mesh, Proof &proof
     programs.all.push_back(std::make_unique<Checker>(proof, module, mesh));
     return programs;
   }
+  if (auto functions = module.getOps<func::FuncOp>(); !functions.empty())
+    return emitError((*functions.begin()).getLoc())
+           << "not proved: @" << (*functions.begin()).getSymName() << " is in no stage's program";
   std::map<int64_t, ModuleOp> byCoordinate;
   for (ModuleOp program : dist::programsOf(module)) {
     auto coordinates = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr);
