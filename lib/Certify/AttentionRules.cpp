@@ -184,7 +184,7 @@ template <typename OpT> LogicalResult Call<OpT>::checkSizes() {
   bool isByData = (options.lengths && seesPart()) || (options.positions && spec.chunk);
   seesNothing = q.padding.count(1) && firstKeyOf(q.logical(1)) >= k.shape[1];
   bool seesLittle = firstKeyOf(q.shape[1] - 1) >= k.shape[1] && !seesNothing;
-  if (q.padding.count(1) && (seesLittle || isByData || (seesNothing && options.sinks && queryParts)))
+  if (q.padding.count(1) && (seesLittle || isByData))
     return checker.refuse(op) << "has queries in the padding of " << q.str(checker.mesh)
                               << (isByData ? " that may see no keys" : " that see no keys");
   // Without dropout a head's number does not matter.
@@ -489,10 +489,12 @@ LogicalResult Call<OpT>::certify(ArrayRef<std::pair<Value, Indices>> tensors,
     types->front().padding[headOfResult].fill = 0;
   if (seesNothing) {
     types->front().padding[1].fill = 0;
+    // A sink is seen by all.
+    SmallVector<Value, 2> before = befores();
+    bool hasSink = options.sinks || (!before.empty() && sinksOf(facts[before[1]].expression));
     if (linear.empty())
-      types->back().padding[3] = {q.logical(1), options.sinks
-                                                    ? std::nullopt
-                                                    : std::optional(-std::numeric_limits<double>::infinity())};
+      types->back().padding[3] = {
+          q.logical(1), hasSink ? std::nullopt : std::optional(-std::numeric_limits<double>::infinity())};
   }
   for (auto [index, type] : llvm::enumerate(*types)) {
     mergeHeads(type, Indices(rule.results[index]));

@@ -234,7 +234,7 @@ LogicalResult Checker::checkTypes(Operation &op, Facts results) {
 static bool knowsTerms(Operation &op, const Distribution &type) {
   bool areAlike = !type.isDiagonal() && type.summands->group.empty();
   return isa<train::AddOp, train::ContractionOpInterface, dist::ConcatOp, dist::PermuteOp, dist::SliceOp>(op) ||
-         (areAlike && isa<train::ReduceOp, train::CastOp, train::ScaleOp, train::MulOp, train::AccumulateOp, dist::AllReduceOp,
+         (areAlike && isa<train::ReduceOp, train::PadOp, train::CastOp, train::ScaleOp, train::MulOp, train::AccumulateOp, dist::AllReduceOp,
                           dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp>(op));
 }
 

@@ -407,9 +407,10 @@ static LogicalResult onFill(Operation *op, Facts operands, llvm::function_ref<do
 }
 
 static LogicalResult clamp(train::ClampOp op, Facts operands, NewFacts &results, Checker &checker) {
-  IndexRule rule = IndexRule::elementwise("", op);
-  rule.keepsZero = op.getLeast().convertToDouble() <= 0 && op.getMost().convertToDouble() >= 0;
-  return applyRule(rule, op, operands, results, checker);
+  double least = op.getLeast().convertToDouble(), most = op.getMost().convertToDouble();
+  return onFill(
+      op, operands, [&](double x) { return std::min(std::max(x, least), most); }, results, checker,
+      /*isPositive=*/least >= 0);
 }
 
 static LogicalResult exp(train::ExpOp op, Facts operands, NewFacts &results, Checker &checker) {

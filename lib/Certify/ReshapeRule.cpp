@@ -273,19 +273,22 @@ static std::optional<Fact> reshapeStripes(train::ReshapeOp op, const Fact &x, Ch
   StringRef name = op->getName().getStringRef();
   const Expression *source = x.expression->name == name ? x.expression->operands[0] : x.expression;
   bool isMerged = before.size() == after.size() + 1;
-  if ((!isMerged && before.size() + 1 != after.size()) || !x.type.padding.empty() || x.type.terms ||
-      x.type.chunks || llvm::is_contained(x.type.shape, anyExtent))
+  if ((!isMerged && before.size() + 1 != after.size()) || x.type.terms || x.type.chunks ||
+      llvm::is_contained(x.type.shape, anyExtent))
     return {};
   ArrayRef<int64_t> split = isMerged ? before : after, merged = isMerged ? after : before;
   for (size_t dim = 0; dim + 1 < split.size(); ++dim) {
     bool fits = split[dim + 1] == 1 && split[dim] == merged[dim] &&
                 split.take_front(dim) == merged.take_front(dim) &&
                 split.drop_front(dim + 2) == merged.drop_front(dim + 1);
-    if (!fits)
+    if (!fits || x.type.padding.count(dim) || (isMerged && x.type.padding.count(dim + 1)))
       continue;
     Fact made = x;
     Distribution &type = made.type;
     type.pieces.clear();
+    type.padding.clear();
+    for (auto &[other, padding] : x.type.padding)
+      type.padding[other < int64_t(dim) ? other : isMerged ? other - 1 : other + 1] = padding;
     Pieces stripes;
     if (isMerged) {
       stripes.group = type.dims[dim + 1];

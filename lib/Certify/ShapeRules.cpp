@@ -242,7 +242,13 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
     results.push_back(facts[0]);
     return success();
   }
+  // Zeros are the terms of zeros.
+  std::optional<Summands> terms = facts[0].type.summands;
+  if (terms && value != 0)
+    return checker.refuse(op) << "puts " << value << " into each term of " << Checker::nameOf(op, 0)
+                              << ", " << facts[0].type.str(checker.mesh);
   IndexRule rule = changeRows(op, dim, op.getRows(), value == 0 ? "0" : "");
+  facts[0].type.summands.reset();
   auto types = rule.apply(op, facts, checker);
   if (failed(types))
     return failure();
@@ -255,6 +261,7 @@ static LogicalResult pad(train::PadOp op, Facts operands, NewFacts &results, Che
   // Rows behind the others that the global graph does not have are padding.
   if (op.getFrom() != 0 || isInGraph || isLike || checker.mesh.axes.empty())
     return applyRule(rule, op, operands, results, checker);
+  type.summands = terms;
   type.padding[dim] = {facts[0].type.shape[dim], value, false};
   checker.proof.padded.insert({type.shape[dim], facts[0].type.shape[dim]});
   results.push_back({facts[0].expression, type});
