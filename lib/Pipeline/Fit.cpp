@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OutputFiles.h"
+#include "Planner/Candidate.h"
+#include "Planner/Parallel.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Report.h"
 
@@ -24,7 +26,9 @@ namespace meshwright {
 static constexpr const char *fitUsage =
     "usage: meshwright fit MODEL --largest batch|seq|layers --memory-limit BYTES [flags]\n"
     "  Finds the largest batch size, sequence length or number of layers whose plan fits the memory\n"
-    "  budget of a rank, e.g. 70GiB. Accepts the flags of 'meshwright compile', except --assert and the\n"
+    "  budget of a rank, e.g. 70GiB, and what makes room for the next: activation checkpointing, by the\n"
+    "  FLOPs that it computes again, and offloading, by the bytes that it copies; with --cluster also by\n"
+    "  the predicted step time. Accepts the flags of 'meshwright compile', except --assert and the\n"
     "  output flags; no files are written.\n";
 
 namespace {
@@ -57,13 +61,18 @@ public:
     if (!best.refused.empty())
       return createStringError(best.refused);
     if (!best.fits) {
+      priceWays(first);
       std::string more = moreOnHost();
       return createStringError(llvm::formatv(
           "no {0} fits: {1}, the smallest, needs {2}, more than the {3:N0} of --memory-limit{4}", name,
           best.value, best.str(), int64_t(budgets[MemorySpace::Device].count), more));
     }
     Probe next = findLargest(best);
+    CompileOptions given = options;
     compareOffload(best, next);
+    options = std::move(given);
+    if (next.refused.empty())
+      priceWays(next.value / unit);
     return Error::success();
   }
 
@@ -105,6 +114,9 @@ private:
     }
     return list;
   }
+
+  /// What makes a value fit that does not, cheapest first.
+  void priceWays(int64_t count);
 
   /// How to fit the smallest value, which does not without that.
   std::string moreOnHost() {
@@ -176,6 +188,73 @@ private:
   llvm::raw_ostream &os;
 };
 } // namespace
+
+namespace {
+/// Flags that make room, and what they cost.
+struct Way {
+  std::string flags;
+  CompileOptions options;
+  planner::Candidate made = {};
+};
+} // namespace
+
+void Search::priceWays(int64_t count) {
+  options.*quantity = count * unit;
+  options.given.insert(name.str());
+  const cost::Cluster *cluster = options.given.count("cluster") ? &*options.cluster : nullptr;
+  std::vector<Way> ways = {{"", options}};
+  auto add = [&](StringRef remat, StringRef offload) {
+    Way way = {"", options};
+    for (auto [flag, value] : {std::pair("remat", remat), std::pair("offload", offload)}) {
+      if (value.empty())
+        continue;
+      way.flags += llvm::formatv("{0}--{1} {2}", way.flags.empty() ? "" : " ", flag, value);
+      way.options.given.insert(flag);
+    }
+    if (!remat.empty())
+      llvm::cantFail(parseOption(remat, way.options.remat));
+    if (!offload.empty())
+      llvm::cantFail(parseOption(offload, way.options.offload));
+    ways.push_back(std::move(way));
+  };
+  bool mayCompute = !options.given.count("remat"), mayOffload = !options.given.count("offload");
+  if (mayCompute)
+    for (const char *remat : {"selective", "full"})
+      add(remat, "");
+  if (mayOffload)
+    for (const char *offload : {"activations", "optimizer", "optimizer,activations", "optimizer,parameters"})
+      add("", offload);
+  if (mayCompute && mayOffload)
+    for (const char *offload : {"optimizer", "optimizer,parameters"})
+      add("full", offload);
+  if (ways.size() == 1) // Both flags are given.
+    return;
+  planner::forEachAtOnce(ways.size(), /*threads=*/0,
+                         [&](size_t i) { ways[i].made = planner::simulate(ways[i].options, cluster); });
+  planner::Candidate without = std::move(ways.front().made);
+  llvm::erase_if(ways, [&](const Way &way) {
+    return way.flags.empty() || !way.made.refused.empty() || exceeded(way.made.needed, budgets);
+  });
+  llvm::stable_sort(ways, [](const Way &a, const Way &b) {
+    return std::tuple(a.made.seconds, a.made.copied, a.made.recomputed) <
+           std::tuple(b.made.seconds, b.made.copied, b.made.recomputed);
+  });
+  os << llvm::formatv("{0} {1} fits with{2}\n", name, options.*quantity,
+                      ways.empty() ? " no --remat or --offload alone" : ":");
+  for (const Way &way : ways) {
+    const planner::Candidate &made = way.made;
+    std::vector<std::string> prices;
+    if (made.recomputed > without.recomputed)
+      prices.push_back(llvm::formatv("{0:P1} more FLOPs", (made.recomputed - without.recomputed) /
+                                                              (without.flops + without.recomputed)));
+    if (made.copied > without.copied)
+      prices.push_back(llvm::formatv("{0:N0} bytes copied a step", made.copied - without.copied));
+    if (cluster)
+      prices.push_back(llvm::formatv("{0} a step, {1} without", timeText(made.seconds), timeText(without.seconds)));
+    os << llvm::formatv("  {0}: {1:N0} bytes a rank{2}; {3}\n", way.flags, made.bytes, offloadedText(made.needed),
+                        prices.empty() ? "at no price" : llvm::join(prices, ", "));
+  }
+}
 
 /// The fewest layers that the flags allow: each chunk of a pipeline has one, and so has what
 /// begins at the last split point.

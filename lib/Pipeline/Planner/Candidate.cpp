@@ -50,12 +50,32 @@ static llvm::Error withProgram(const CompileOptions &options,
   return plan ? use(**module, *plan) : plan.takeError();
 }
 
+/// Bytes that a step copies from and to offload spaces.
+static int64_t copiedBytes(const plan::Program &program) {
+  int64_t bytes = 0;
+  if (program.copiedBytes)
+    if (auto step = program.copiedBytes->find("step"); step != program.copiedBytes->end())
+      for (const auto &one : step->second.bytes)
+        bytes += one.value_or(0);
+  return bytes;
+}
+
 Candidate planner::simulate(const CompileOptions &options, const cost::Cluster &cluster) {
+  return simulate(options, &cluster);
+}
+
+Candidate planner::simulate(const CompileOptions &options, const cost::Cluster *cluster) {
   Candidate candidate;
   auto use = [&](ModuleOp module, const CompiledPlan &plan) -> llvm::Error {
     candidate.bytes = plan.deviceBytes;
+    candidate.needed = neededBytes(plan);
     candidate.flops = plan.flops - plan.recomputedFlops;
-    llvm::Expected<StepTime> step = predictStep(module, cluster);
+    candidate.recomputed = plan.recomputedFlops;
+    for (const plan::Program &program : plan.programs)
+      candidate.copied = std::max(candidate.copied, copiedBytes(program));
+    if (!cluster)
+      return llvm::Error::success();
+    llvm::Expected<StepTime> step = predictStep(module, *cluster);
     if (!step)
       return step.takeError();
     candidate.seconds = step->seconds;

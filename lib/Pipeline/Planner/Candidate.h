@@ -15,7 +15,10 @@ struct Candidate {
   Layout layout;
   std::string refused;           ///< why the compiler refuses it; empty: it does not
   double seconds = 0, flops = 0; ///< of a step; FLOPs without what is computed again
+  double recomputed = 0;         ///< FLOPs of a step that are computed again
   int64_t bytes = 0;             ///< of a device
+  BySpace<int64_t> needed = {};  ///< bytes, of each space
+  int64_t copied = 0;            ///< bytes of a step from and to offload spaces, of the rank that copies most
   TimeParts parts;
   double leastSeconds = 0, leastBytes = 0; ///< its bounds
 
@@ -27,7 +30,9 @@ struct Candidate {
 /// The options of a compilation of `layout`: those of `options`, and its flags.
 CompileOptions optionsOf(const CompileOptions &options, int64_t batch, const Layout &layout);
 
-/// Compiles what `options` say in a context of its own and simulates a step on `cluster`; the layout is empty.
+/// Compiles what `options` say in a context of its own and simulates a step on `cluster`, if there is one; the
+/// layout is empty.
+Candidate simulate(const CompileOptions &options, const cost::Cluster *cluster);
 Candidate simulate(const CompileOptions &options, const cost::Cluster &cluster);
 
 /// Compiles `layout` in a context of its own and simulates a step on the problem's cluster.

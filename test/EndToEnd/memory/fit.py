@@ -55,6 +55,25 @@ fits = [int(re.search(r"largest batch: (\d+)", text)[1]) for text in (plain, mor
 check(fits[0] < fits[1], f"no more fits with --offload: {fits}")
 print(f"batch {fits[0]}, with --offload {fits[1]}")
 
+# What makes the next batch fit, and at what price: each line is what a compile of it says.
+size = {"memory_limit": "3MiB", "cluster": "cpu"}
+said = call(["meshwright", "fit", models["gpt2-tiny"], "--largest", "batch", *flags(size)])
+value = int(re.search(r"\nbatch (\d+) fits with:\n", said)[1])
+ways = re.findall(r"^  (--.*): ([\d,]+) bytes a rank(?: and ([\d,]+) on the host)?; (.*) a step, (.*) without$", said, re.MULTILINE)
+number = lambda text: int(text.replace(",", "") or 0)
+check(len(ways) >= 4 and any("--remat full" in way[0] for way in ways), said)
+seconds = []
+for words, device, host, price, _ in ways:
+    predicted = json.loads(call(["meshwright", "predict", models["gpt2-tiny"], "--cluster", "cpu", "--batch", value, *words.split(), "--json"]))
+    seconds.append(predicted["step_s"])
+    call(["meshwright", "compile", models["gpt2-tiny"], "--cluster", "cpu", "--batch", value, *words.split(), "--emit", "exec", "-o", "exec.mlir", "--report", "report"])
+    plan = json.load(open("report/report.json"))
+    program = plan["programs"][0]
+    copied = sum(program.get("copied_bytes", {}).get("step", {}).values())
+    check((number(device), number(host), copied) == (plan["device_bytes"], program.get("host_bytes", 0), number((re.search(r"([\d,]+) bytes copied", price) or ["", "0"])[1])), f"{words}: {plan['device_bytes']}, {program.get('host_bytes')}, {copied}, but {said}")
+    check(number(device) <= 3 << 20 and ("more FLOPs" in price) == ("remat" in words), said)
+check(seconds == sorted(seconds), f"{seconds}: not the fastest first")
+
 # A depth cannot be asked of compile: the plan of each is in the output. With stages the search begins where each chunk
 # has a layer, and with cuts behind the last of them.
 for fewest, options in ((1, {}), (4, {"mesh": "pipe=2", "schedule": "interleaved:2", "microbatches": 2}),
