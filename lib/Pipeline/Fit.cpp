@@ -26,8 +26,8 @@ namespace meshwright {
 static constexpr const char *fitUsage =
     "usage: meshwright fit MODEL --largest batch|seq|layers --memory-limit BYTES [flags]\n"
     "  Finds the largest batch size, sequence length or number of layers whose plan fits the memory\n"
-    "  budget of a rank, e.g. 70GiB, and what makes room for the next: activation checkpointing, by the\n"
-    "  FLOPs that it computes again, and offloading, by the bytes that it copies; with --cluster also by\n"
+    "  budget of a rank, e.g. 70GiB, and (not with --remat auto) what makes room for the next: activation\n"
+    "  checkpointing, by the FLOPs that it computes again, and offloading, by the bytes that it copies; with --cluster also by\n"
     "  the predicted step time. Accepts the flags of 'meshwright compile', except --assert and the\n"
     "  output flags; no files are written.\n";
 
@@ -221,26 +221,36 @@ void Search::priceWays(int64_t count) {
   if (mayCompute)
     for (const char *remat : {"selective", "full"})
       add(remat, "");
-  if (mayOffload)
-    for (const char *offload : {"activations", "optimizer", "optimizer,activations", "optimizer,parameters"})
+  std::vector<std::string> ofStates = planner::waysToOffload(options);
+  if (mayOffload && !llvm::is_contained(ofStates, "activations"))
+    add("", "activations");
+  for (const std::string &offload : ofStates) {
+    if (mayOffload)
       add("", offload);
-  if (mayCompute && mayOffload)
-    for (const char *offload : {"optimizer", "optimizer,parameters"})
+    if (mayOffload && mayCompute && !StringRef(offload).contains("activations"))
       add("full", offload);
+  }
   if (ways.size() == 1) // Both flags are given.
     return;
+  planner::Candidate without = planner::simulate(options, cluster);
+  if (cluster && !without.refused.empty()) {
+    os << "no step times: " << without.refused << "\n";
+    cluster = nullptr;
+    without = planner::simulate(options, cluster);
+  }
+  ways.erase(ways.begin());
+  size_t tried = ways.size();
   planner::forEachAtOnce(ways.size(), /*threads=*/0,
                          [&](size_t i) { ways[i].made = planner::simulate(ways[i].options, cluster); });
-  planner::Candidate without = std::move(ways.front().made);
   llvm::erase_if(ways, [&](const Way &way) {
-    return way.flags.empty() || !way.made.refused.empty() || exceeded(way.made.needed, budgets);
+    return !way.made.refused.empty() || exceeded(way.made.needed, budgets);
   });
   llvm::stable_sort(ways, [](const Way &a, const Way &b) {
     return std::tuple(a.made.seconds, a.made.copied, a.made.recomputed) <
            std::tuple(b.made.seconds, b.made.copied, b.made.recomputed);
   });
-  os << llvm::formatv("{0} {1} fits with{2}\n", name, options.*quantity,
-                      ways.empty() ? " no --remat or --offload alone" : ":");
+  os << llvm::formatv("{0} {1} fits with {2}\n", name, options.*quantity,
+                      ways.empty() ? llvm::formatv("none of {0} choices of --remat and --offload", tried).str() : "one of these:");
   for (const Way &way : ways) {
     const planner::Candidate &made = way.made;
     std::vector<std::string> prices;

@@ -293,8 +293,7 @@ static constexpr struct {
 
 Error parseOption(StringRef text, Offload &offload) {
   offload = {};
-  // Recipes have no text for what is off.
-  if (text.empty() || text == "none")
+  if (text == "none")
     return Error::success();
   for (StringRef item : llvm::split(text, ',')) {
     auto [what, where] = item.split('=');

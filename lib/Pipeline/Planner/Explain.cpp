@@ -79,7 +79,7 @@ static std::string differenceOf(const Problem &problem, const Layout &best, cons
   if (layout.remat != best.remat)
     texts.push_back("--remat " + (layout.remat.empty() ? "none" : layout.remat));
   if (layout.offload != best.offload)
-    texts.push_back("--offload " + (layout.offload.empty() ? "nothing" : layout.offload));
+    texts.push_back("--offload " + (layout.offload.empty() ? "none" : layout.offload));
   return llvm::join(texts, ", ");
 }
 

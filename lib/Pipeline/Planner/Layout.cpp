@@ -61,6 +61,31 @@ std::string Layout::str() const {
   return text.empty() ? "one device" : text;
 }
 
+/// Whether an optimizer keeps anything that can be offloaded: states, or master weights.
+static bool hasStates(const CompileOptions &options) {
+  return !options.optimizer->states.empty() || options.precision != MixedPrecision::f32;
+}
+
+std::vector<std::string> planner::waysToOffload(const CompileOptions &options) {
+  if (!hasStates(options))
+    return {"activations", "parameters", "activations,parameters"};
+  return {"optimizer", "optimizer,activations", "optimizer,parameters", "optimizer,activations,parameters"};
+}
+
+std::vector<std::string> planner::moreOffload(const CompileOptions &options, StringRef offload) {
+  std::vector<std::string> ways;
+  Offload more;
+  if (!offload.empty())
+    llvm::cantFail(parseOption(offload, more));
+  if (!isOffload(more.activations)) {
+    more.activations = MemorySpace::Host;
+    ways.push_back(optionText(more));
+  }
+  if (offload.empty() && hasStates(options))
+    ways.push_back("optimizer");
+  return ways;
+}
+
 Offload Problem::offloadOf(const Layout &layout) const {
   Offload offload = options.offload;
   if (!layout.offload.empty())

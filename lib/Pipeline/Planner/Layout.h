@@ -43,6 +43,11 @@ struct Layout {
 /// Bytes that a device of the first `devices` may use: of the smallest of them, and --memory-limit; 0: not known.
 double capacityOf(const CompileOptions &options, const cost::Cluster &cluster, int64_t devices);
 
+/// What may be offloaded where nothing fits, as texts of --offload: what copies least first.
+std::vector<std::string> waysToOffload(const CompileOptions &options);
+/// What may be offloaded beside what a layout offloads, so that it recomputes less.
+std::vector<std::string> moreOffload(const CompileOptions &options, llvm::StringRef offload);
+
 /// What the search is about.
 struct Problem {
   const CompileOptions &options; ///< with the flags that are kept

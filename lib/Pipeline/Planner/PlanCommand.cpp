@@ -36,7 +36,7 @@ static constexpr const char *planUsage =
     "       meshwright plan MODEL --cluster FILE|NAME --tensors --mesh [data=N,]tensor=N --batch B [flags]\n"
     "                       [-o RECIPE.toml] [--json] [--seconds T] [--threads N]\n"
     "  Searches for the layout with the shortest step that fits into device memory: mesh, ZeRO stage,\n"
-    "  microbatches, pipeline schedule and activation checkpointing. Candidates are compiled and\n"
+    "  microbatches, pipeline schedule, activation checkpointing and offloading. Candidates are compiled and\n"
     "  simulated on the cluster, the most promising first, for at most T seconds (60). Flags of\n"
     "  'meshwright compile' are kept as given; the output flags are not accepted. --keep fixes a part\n"
     "  of the layout, e.g. --keep '--mesh tensor=4 --schedule 1f1b', which leaves the other mesh axes\n"
@@ -165,6 +165,8 @@ static std::string boundOf(const Found &found) {
     return "all other layouts are slower or too large, by their lower bounds";
   std::string limit = found.isOutOfTime ? "time limit reached (--seconds)"
                                         : "as many layouts as --layouts allows were compiled";
+  if (!found.triedOffloads)
+    return limit + "; not all of the best layouts were tried with less recomputation or more offloading";
   if (found.leastSeconds >= best)
     return limit + ", but all other layouts are slower, by their lower bounds";
   bool isShort = best < 0.1;
@@ -218,6 +220,8 @@ static std::string recipeOf(const CompileOptions &options, const Candidate &cand
       value = "0";
     if (value.empty() && flag.form == Flag::Switch)
       value = "false";
+    if (value.empty() && StringRef(flag.name) == "offload")
+      value = "none";
     bool isBare = flag.form == Flag::Integer || flag.form == Flag::Switch;
     text += std::string(flag.name) + " = " + (isBare ? value : tomlString(value)) + "\n";
   }

@@ -92,7 +92,8 @@ private:
   int64_t compileEach(std::vector<SearchEntry> &entries);
   /// Compiles the fastest layouts with less activation checkpointing, where they have been tried with the most of it,
   /// and with none, but what they keep or their optimizer offloaded.
-  void relaxBest();
+  /// Whether all of these had their turn.
+  bool relaxBest();
   /// If nothing fits: compiles layouts whose optimizer is offloaded, then more, until some fit. Whether
   /// all of these had their turn.
   bool searchOffloaded();
@@ -119,6 +120,7 @@ private:
   /// `placeBest`.
   double deadline = 0.9 * limits.seconds;
   int64_t most = limits.compiled > 1 ? limits.compiled - (limits.compiled + 9) / 10 : limits.compiled;
+  bool areOffloadsTried = true; ///< and less recomputation, of the best layouts
   bool isOffloadLeft = problem.searchesOffload() && capacity > 0;
   bool endedByCount = false;              ///< what ended the search before placements
   int64_t placements = 0, tried = 0; ///< of the best layout, and how many of these were compiled
@@ -280,20 +282,11 @@ int64_t Searcher::compileEach(std::vector<SearchEntry> &entries) {
   return compiled - before;
 }
 
-/// What may be offloaded beside what a layout offloads, to recompute less.
-static std::vector<std::string> moreOffload(const std::string &offload) {
-  if (offload.empty())
-    return {"activations", "optimizer"};
-  if (offload == "optimizer")
-    return {"optimizer,activations"};
-  return offload == "optimizer,parameters" ? std::vector<std::string>{"optimizer,activations,parameters"}
-                                           : std::vector<std::string>();
-}
-
-void Searcher::relaxBest() {
+bool Searcher::relaxBest() {
   std::vector<SearchEntry> relaxed;
   auto add = [&](const Layout &layout) {
-    if (done.count(layout.str()))
+    bool isIn = llvm::any_of(relaxed, [&](const SearchEntry &entry) { return entry.layout.str() == layout.str(); });
+    if (isIn || done.count(layout.str()))
       return;
     SearchEntry &entry = relaxed.emplace_back();
     entry.quick = bounds.quickSeconds(layout);
@@ -309,12 +302,12 @@ void Searcher::relaxBest() {
         add(layout);
     layout.remat.clear();
     if (problem.searchesOffload())
-      for (const std::string &offload : moreOffload(candidate->layout.offload)) {
+      for (const std::string &offload : moreOffload(problem.options, candidate->layout.offload)) {
         layout.offload = offload;
         add(layout);
       }
   }
-  compileEach(relaxed);
+  return compileEach(relaxed) == int64_t(relaxed.size());
 }
 
 bool Searcher::searchOffloaded() {
@@ -323,11 +316,10 @@ bool Searcher::searchOffloaded() {
   size_t count = space.size();
   isOffloadLeft = false;
   bool areAll = true;
-  static constexpr const char *ways[] = {"optimizer", "optimizer,activations", "optimizer,parameters",
-                                         "optimizer,activations,parameters"};
-  for (const char *offload : ways) {
+  std::vector<std::string> ways = waysToOffload(problem.options);
+  for (const std::string &offload : ways) {
     // Half of what is left is for each but the last.
-    bool isLast = offload == ways[std::size(ways) - 1];
+    bool isLast = &offload == &ways.back();
     deadline = isLast ? lastDeadline : taken() + (lastDeadline - taken()) / 2;
     most = isLast ? last : compiled + (last - compiled + 1) / 2;
     std::vector<SearchEntry *> offloaded;
@@ -396,6 +388,7 @@ Found Searcher::conclude(bool complete) {
   found.placements = placements;
   found.untriedPlacements = placements - tried;
   found.isOutOfTime = !endedByCount;
+  found.triedOffloads = areOffloadsTried;
   found.leastSeconds = best;
   std::vector<SearchEntry *> open;
   for (SearchEntry &entry : space) {
@@ -448,7 +441,8 @@ Found Searcher::run() {
   if (best == HUGE_VAL) {
     findSmallest();
   } else {
-    relaxBest();
+    areOffloadsTried = relaxBest();
+    complete &= areOffloadsTried;
     placeBest();
   }
   if (log.is_displayed())

@@ -30,6 +30,7 @@ struct Found {
   /// Whether each layout that was not compiled takes longer than the best one, or needs more memory
   /// than there is, by its bounds.
   bool complete = false;
+  bool triedOffloads = true; ///< and less recomputation, of the best layouts
   bool isOutOfTime = false; ///< it ended because of `seconds`, not of the number of layouts
   /// No layout that was not compiled takes less, by its bound; the best step where that is less.
   double leastSeconds = 0;

@@ -58,7 +58,7 @@ print(f"batch {fits[0]}, with --offload {fits[1]}")
 # What makes the next batch fit, and at what price: each line is what a compile of it says.
 size = {"memory_limit": "3MiB", "cluster": "cpu"}
 said = call(["meshwright", "fit", models["gpt2-tiny"], "--largest", "batch", *flags(size)])
-value = int(re.search(r"\nbatch (\d+) fits with:\n", said)[1])
+value = int(re.search(r"\nbatch (\d+) fits with one of these:\n", said)[1])
 ways = re.findall(r"^  (--.*): ([\d,]+) bytes a rank(?: and ([\d,]+) on the host)?; (.*) a step, (.*) without$", said, re.MULTILINE)
 number = lambda text: int(text.replace(",", "") or 0)
 check(len(ways) >= 4 and any("--remat full" in way[0] for way in ways), said)

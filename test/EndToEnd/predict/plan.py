@@ -214,6 +214,17 @@ again = json.loads(call(["meshwright", "predict", "--recipe", "r.toml", "--json"
 check('offload = "optimizer' in pathlib.Path("r.toml").read_text() and again["peak_bytes"] == offloaded["best"][0]["peak_bytes"], again)
 for change in ("--offload none", "--offload activations"):
     refuses([*two, "--keep", change], "no layout of 2 devices fits into")
+# A recipe without it says so, an optimizer without states has none to offload, and a search that ends early does not say that it is complete.
+call(["meshwright", "plan", config, "--cluster", "cpu", "--devices", 2, "--batch", BATCH, "--seq", SEQ, "--keep", "--offload none", "-o", "r.toml"])
+call(["meshwright", "predict", "--recipe", "r.toml"])
+check('offload = "none"' in pathlib.Path("r.toml").read_text(), pathlib.Path("r.toml").read_text())
+deep = json.loads(config.read_text()) | {"n_layer": 24}
+pathlib.Path("deep.json").write_text(json.dumps(deep))
+one = ["meshwright", "plan", "deep.json", "--cluster", "cpu", "--devices", 1, "--batch", 4, "--json"]
+stateless = json.loads(call([*one, "--optimizer", "sgd", "--memory-limit", "2300KiB"]))
+check("parameters" in stateless["best"][0]["flags"]["offload"], stateless["best"])
+few, all = (json.loads(call([*one, "--precision", "bf16", "--memory-limit", "22500KiB", "--layouts", count])) for count in (6, 40))
+check(all["complete"] and all["best"][0]["flags"] == {"offload": "activations"} and (few["best"][0]["flags"] == all["best"][0]["flags"] or not few["complete"]), f"{few['best']} {all['best']}")
 said = refuses([*two, "--memory-limit", "100kB"], "the smallest, .* --offload optimizer")
 check("\n  --offload" not in said, said)
 
