@@ -20,6 +20,8 @@ namespace meshwright::interp {
 struct ParameterError {
   std::string name; ///< in files, with `*` for the layer and for the expert
   std::optional<double> gradient; ///< of the first step; nothing where the optimizer's steps do not show it
+  /// Whether the gradient is 0 but for the rounding of float64, as that of keys' biases is where keys do not turn.
+  bool isOfRounding = false;
   double update = 0; ///< of what all steps added to the parameter, beyond the rounding of the parameter itself
 };
 

@@ -179,9 +179,11 @@ llvm::Expected<JudgedRun> interp::judgeTraining(ModuleOp step, ArrayRef<std::str
     updates += group.update.right;
   }
   for (const auto &[name, group] : groups) {
-    ParameterError error{name, std::nullopt, group.update.relative(updates)};
-    if (!checkpoints.gradients.empty())
+    ParameterError error{name, std::nullopt, false, group.update.relative(updates)};
+    if (!checkpoints.gradients.empty()) {
       error.gradient = group.gradient.relative(gradients);
+      error.isOfRounding = group.gradient.right <= 0x1p-80 * gradients;
+    }
     run.parameters.push_back(std::move(error));
   }
   return run;
