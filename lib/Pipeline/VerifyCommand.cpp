@@ -490,10 +490,10 @@ Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &con
   bool isScaled = row.keeps("variance") || row.hasDirection();
   std::vector<std::string> words = *data;
   words.insert(words.end(), {"--steps", std::to_string(arguments->steps), "--lr", isScaled ? "0.001" : "0.01"});
-  if (llvm::any_of(row.hyperparameters, [](const train::Hyperparameter &number) {
-        return number.name == "eps" && number.initial > 1e-12;
-      }))
-    words.insert(words.end(), {"--eps", "0.0001"});
+  // Adafactor's is added to squares.
+  for (const train::Hyperparameter &number : row.hyperparameters)
+    if (number.name == "eps" && number.most != 0.0)
+      words.insert(words.end(), {"--eps", number.initial > 1e-12 ? "0.0001" : "1e-8"});
   std::vector<std::string> whole = words;
   llvm::append_range(whole, own);
   checkpoints.last = in("last");
