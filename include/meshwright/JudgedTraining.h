@@ -20,9 +20,9 @@ namespace meshwright::interp {
 struct ParameterError {
   std::string name; ///< in files, with `*` for the layer and for the expert
   std::optional<double> gradient; ///< of the first step; nothing where the optimizer's steps do not show it
-  /// Whether the gradient is 0 but for the rounding of float64, as that of keys' biases is where keys do not turn.
-  bool isOfRounding = false;
-  double update = 0; ///< of what all steps added to the parameter, beyond the rounding of the parameter itself
+  /// Of what all steps added to the parameter, beyond the rounding of the parameter itself. Elements whose gradient is 0
+  /// but for the rounding of float64, as keys' biases have where keys do not turn, may have been moved in any direction.
+  double update = 0;
 };
 
 /// A training run in float64 on one rank, and how far an executable's parameters are from it.

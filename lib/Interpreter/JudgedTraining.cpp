@@ -7,6 +7,7 @@
 
 #include "Interpreter/Training.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -74,10 +75,13 @@ namespace {
 struct Apart {
   double right = 0, distance = 0, rounding = 0;
 
-  void add(ArrayRef<double> expected, ArrayRef<double> found) {
-    right += squares(expected);
-    for (auto [x, y] : llvm::zip_equal(expected, found))
-      distance += (x - y) * (x - y);
+  /// Of elements of which `isLeft` is not true.
+  void add(ArrayRef<double> expected, ArrayRef<double> found, const llvm::BitVector &isLeft = {}) {
+    for (auto [i, x, y] : llvm::enumerate(expected, found))
+      if (isLeft.empty() || !isLeft[i]) {
+        right += x * x;
+        distance += (x - y) * (x - y);
+      }
   }
   double relative(double all) const {
     double size = std::sqrt(std::max(right, negligible * negligible * all));
@@ -129,11 +133,22 @@ llvm::Expected<JudgedRun> interp::judgeTraining(ModuleOp step, ArrayRef<std::str
   }
 
   JudgedRun run;
+  llvm::StringMap<llvm::BitVector> ofRounding; // by parameter, elements whose gradient is that
   if (!checkpoints.gradients.empty()) {
     auto gradients = training->gradients(0);
     if (!gradients)
       return gradients.takeError();
+    double most = 0;
+    for (auto &[parameter, right] : gradients->values)
+      for (double value : right.floats())
+        most = std::max(most, std::abs(value));
     for (auto &[parameter, right] : gradients->values) {
+      // Rounding may also be 0; of a matrix, that is a row that nothing reads.
+      train::VariableOp variable = parameter;
+      bool isVector = variable.getTensorType().getRank() - int64_t(variable.getStacked()) == 1;
+      llvm::BitVector &isLeft = ofRounding[variable.getSymName()];
+      for (double value : right.floats())
+        isLeft.push_back((isVector || value != 0) && std::abs(value) <= 0x1p-40 * most);
       auto average = averages.find(parameter.getSymName());
       bool averaged = average != averages.end();
       auto read = averaged ? readVariable(checkpoints.gradients + "/optimizer.safetensors", parameter,
@@ -166,7 +181,7 @@ llvm::Expected<JudgedRun> interp::judgeTraining(ModuleOp step, ArrayRef<std::str
       return found.takeError();
     const Tensor &before = start[parameter.getSymName()];
     Apart &update = groups[groupName(parameter)].update;
-    update.add(minus(*right, before), minus(*found, before));
+    update.add(minus(*right, before), minus(*found, before), ofRounding.lookup(parameter.getSymName()));
     // Each step rounds the parameter.
     double half = 0x1p-24 * double(training->steps());
     update.rounding += half * half * squares(before.floats());
@@ -179,11 +194,9 @@ llvm::Expected<JudgedRun> interp::judgeTraining(ModuleOp step, ArrayRef<std::str
     updates += group.update.right;
   }
   for (const auto &[name, group] : groups) {
-    ParameterError error{name, std::nullopt, false, group.update.relative(updates)};
-    if (!checkpoints.gradients.empty()) {
+    ParameterError error{name, std::nullopt, group.update.relative(updates)};
+    if (!checkpoints.gradients.empty())
       error.gradient = group.gradient.relative(gradients);
-      error.isOfRounding = group.gradient.right <= 0x1p-80 * gradients;
-    }
     run.parameters.push_back(std::move(error));
   }
   return run;
