@@ -529,12 +529,8 @@ static LogicalResult reshape(train::ReshapeOp op, Facts facts, NewFacts &results
     results[0].type = Distribution::replicated({1});
     return success();
   }
-  if (std::optional<double> constant = fillOf(operands[0].expression)) {
-    results.push_back(constantFact(op, *constant, checker));
-    results[0].type.sum = operands[0].type.sum;
-    results[0].type.root = operands[0].type.root;
+  if (movesConstant(op, operands[0], results, checker))
     return success();
-  }
   if (operands[0].offset)
     return checker.refuse(op) << "reads numbers that count from the device's own offset";
   std::optional<Fact> stripes = reshapeStripes(op, operands[0], checker);

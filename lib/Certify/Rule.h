@@ -81,8 +81,8 @@ template <typename OpT, const IndexText &text> void attachIndices(mlir::MLIRCont
 llvm::LogicalResult ignorePadding(mlir::Operation *op, unsigned targets, Facts operands,
                                   Distribution &logSums, Checker &checker);
 
-/// The constant that an op makes of a constant by moving it.
-Fact constantFact(mlir::Operation *op, double value, Checker &checker);
+/// Whether `x` is a constant, of which an op that moves elements makes that constant again.
+bool movesConstant(mlir::Operation *op, const Fact &x, NewFacts &results, Checker &checker);
 
 // The rules of each group of ops; registerRules calls them all.
 void attachStructureRules(mlir::MLIRContext *context);

@@ -21,11 +21,22 @@ static IndexRule alike(Operation *op, StringRef linear) {
   return IndexRule::elementwise(linear, op);
 }
 
-Fact certify::constantFact(Operation *op, double value, Checker &checker) {
+/// A constant of the op's type.
+static Fact constantFact(Operation *op, double value, Checker &checker) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   const Expression *expression =
       checker.fill(op->getLoc(), value, type.getElementType(), type.getRank());
   return {expression, Distribution::replicated(expression->shape)};
+}
+
+bool certify::movesConstant(Operation *op, const Fact &x, NewFacts &results, Checker &checker) {
+  std::optional<double> constant = fillOf(x.expression);
+  if (!constant)
+    return false;
+  Fact &moved = results.emplace_back(constantFact(op, *constant, checker));
+  moved.type.sum = x.type.sum;
+  moved.type.root = x.type.root;
+  return true;
 }
 
 static LogicalResult fill(train::FillOp op, Facts, NewFacts &results, Checker &checker) {
@@ -38,12 +49,8 @@ static LogicalResult fill(train::FillOp op, Facts, NewFacts &results, Checker &c
 
 static LogicalResult broadcast(train::BroadcastOp op, Facts operands, NewFacts &results,
                                Checker &checker) {
-  if (std::optional<double> constant = fillOf(operands[0].expression)) {
-    results.push_back(constantFact(op, *constant, checker));
-    results[0].type.sum = operands[0].type.sum;
-    results[0].type.root = operands[0].type.root;
+  if (movesConstant(op, operands[0], results, checker))
     return success();
-  }
   // A new dimension fits any extent: each device has what it asks for.
   IndexRule rule;
   rule.linear = {{0}};
@@ -174,12 +181,8 @@ static LogicalResult slice(train::SliceOp op, Facts operands, NewFacts &results,
     results.push_back(operands[0]);
     return success();
   }
-  if (std::optional<double> constant = fillOf(operands[0].expression)) {
-    results.push_back(constantFact(op, *constant, checker));
-    results[0].type.sum = operands[0].type.sum;
-    results[0].type.root = operands[0].type.root;
+  if (movesConstant(op, operands[0], results, checker))
     return success();
-  }
   int64_t dim = op.getDim(), rows = op.getRows();
   FactList facts(operands);
   settle(facts[0], checker);
