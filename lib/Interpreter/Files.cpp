@@ -188,6 +188,10 @@ static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> shape
   return slice;
 }
 
+int64_t interp::offsetInFile(train::VariableOp variable, ArrayRef<int64_t> shape, int64_t number) {
+  return fileSliceOf(variable, shape, number).offset[variable.getStorageAttr().getDim()];
+}
+
 /// Calls body(offset in the file's box, size of it, offset in the variable's box) for each part
 /// of a layer that lies evenly in its file tensor, row by row where rows have a step.
 static void

@@ -31,6 +31,8 @@ llvm::Expected<Tensor> readTensor(llvm::StringRef path, llvm::StringRef name,
 /// `{layer+N}` and `{expert}` filled in, where layers are counted in experts. `shape` is the
 /// variable's global one: its own type may be what a rank has, which is fewer experts.
 std::string storageName(train::VariableOp variable, llvm::ArrayRef<int64_t> shape, int64_t number);
+/// Where that tensor begins in the file's, along the dimension of which a file holds more.
+int64_t offsetInFile(train::VariableOp variable, llvm::ArrayRef<int64_t> shape, int64_t number);
 
 /// The value of a variable of (global) type `type` in a safetensors file, as its
 /// storage attribute says. `suffix` follows the names of its tensors, as that of an optimizer's state does.

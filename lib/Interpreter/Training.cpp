@@ -9,7 +9,6 @@
 #include "Train/Storage.h"
 
 #include "common/launch/Options.h"
-#include "meshwright/runtime/StorageName.h"
 #include "meshwright/runtime/Averages.h"
 #include "meshwright/runtime/ExpertPlacement.h"
 #include "meshwright/runtime/Int8Weights.h"
@@ -45,15 +44,9 @@ static Tensor initialValue(train::VariableOp variable, RankedTensorType type, ui
   int64_t size = tensors ? result.size() / tensors : 0;
   for (int64_t number = 0; number < tensors; ++number) {
     std::string name = storageName(variable, type.getShape(), number);
-    if (storage && storage.getFull() > 0) {
-      // Numbers of a layer that are rows of one tensor are different ones.
-      int64_t each = variable.getNumbered() > variable.getStacked() ? type.getDimSize(variable.getStacked()) : 1;
-      SmallVector<int64_t> own(type.getShape().drop_front(variable.getNumbered()));
-      if (storage.getTranspose())
-        std::swap(own[own.size() - 2], own[own.size() - 1]);
-      int64_t above = rowsAbove(storage.getTensor().str(), number, each, own[storage.getDim()]);
-      name += "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getOffset() + above) + "]";
-    }
+    if (storage && storage.getFull() > 0)
+      name += "[" + std::to_string(storage.getDim()) + ":" +
+              std::to_string(offsetInFile(variable, type.getShape(), number)) + "]";
     std::array<uint32_t, 2> key = initialKey(seed, name);
     bool isUniform = variable.getInit().getKind() == "uniform";
     for (int64_t i = 0; i < size; ++i)
