@@ -42,6 +42,15 @@ struct Expr {
     return with(BroadcastOp::create(*b, loc, type, v,
                                     llvm::to_vector(llvm::seq<int64_t>(first, first + missing))));
   }
+  /// Reduced over `dims`. Kernels reduce rows, or over rows, or everything: along rows and over some of them at once is
+  /// two reductions.
+  Expr over(ArrayRef<int64_t> dims, ReduceKind kind) const {
+    Value x = v;
+    for (; dims.size() > 1 && dims.back() == tensor(x).getRank() - 1 && int64_t(dims.size()) < tensor(x).getRank();
+         dims = dims.drop_back())
+      x = ReduceOp::create(*b, loc, kind, x, {dims.back()});
+    return with(ReduceOp::create(*b, loc, kind, x, dims));
+  }
   /// Reduced over the last dimension, or over all but it.
   Expr overLast(ReduceKind kind = ReduceKind::Sum) const {
     return with(ReduceOp::create(*b, loc, kind, v, {tensor(v).getRank() - 1}));

@@ -24,6 +24,16 @@ struct Quantized {
 };
 /// `x` quantized to `element` by its own amax.
 Quantized quantize(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::FloatType element);
+/// Each block of `x` by its amax; `dims` lie within a block.
+Quantized quantize(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::FloatType element,
+                   llvm::ArrayRef<int64_t> dims);
+/// `x` rounded to numbers of `element` in blocks, in its own type. `block` has the length along each dimension, which it
+/// divides. Where the block that `b` is in has it already, that is taken.
+mlir::Value roundInBlocks(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::FloatType element,
+                          llvm::ArrayRef<int64_t> block);
+
+/// Whether `reshape` makes blocks of a tensor's elements, or elements of blocks. Blocks are no index of other ops.
+bool reshapesBlocks(ReshapeOp reshape);
 
 /// The state of a frozen weight in 8 bits that has the scale of each of its rows.
 inline constexpr llvm::StringLiteral scaleRole = "scale";

@@ -429,14 +429,7 @@ SmallVector<Value> PadOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> DynamicSliceOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> TransposeBlocksOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> ReduceOp::decompose(OpBuilder &b) {
-  // Kernels reduce rows, or over rows, or everything: along rows and over some of them at
-  // once is two reductions.
-  Value x = getX();
-  SmallVector<int64_t> dims(getDims());
-  while (dims.size() > 1 && dims.back() == tensor(x).getRank() - 1 &&
-         int64_t(dims.size()) < tensor(x).getRank())
-    x = ReduceOp::create(b, getLoc(), getKind(), x, {dims.pop_back_val()});
-  return {ReduceOp::create(b, getLoc(), getKind(), x, dims)};
+  return {expr(b, getLoc(), getX()).over(getDims(), getKind()).v};
 }
 SmallVector<Value> BroadcastOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> FillOp::decompose(OpBuilder &b) {

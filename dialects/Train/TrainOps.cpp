@@ -83,6 +83,13 @@ LogicalResult ContractOp::inferReturnTypes(MLIRContext *, std::optional<Location
                        adaptor.getOperands().take_front(2).getTypes(), types);
 }
 
+LogicalResult LinearOp::verify() {
+  std::optional<ArrayRef<int64_t>> blocks = getBlocks();
+  if (!blocks || (blocks->size() == 2 && (*blocks)[1] > 1 && ((*blocks)[0] == 1 || (*blocks)[0] == (*blocks)[1])))
+    return success();
+  return emitOpError("has blocks ") << *blocks << "; they are [1, n] or [n, n] with n above 1";
+}
+
 LogicalResult ContractOp::verify() {
   // The rule must be known to fit before it can be asked for.
   if (failed(mlir::detail::verifyInferredResultTypes(*this)))

@@ -154,10 +154,19 @@ def Train_LinearOp : Train_EinsumOp<"linear", "~... i, ~o i -> ... o", [
     x: [..., in], weight: [out, in] (as torch.nn.Linear stores it), result:
     [..., out]; element types as x. The sum is taken in f32 at least. A bias is a
     `train.add` after it.
+
+    `blocks` [m, n] says that both are numbers of 8 bits in blocks, dequantized: the weight's of m rows and n columns,
+    x's of n elements of a row. The gradient's products then read such numbers too, in f8E4M3FN and in blocks of n along
+    what they sum: dy along `out` and, for the weight's gradient, dy and x along the last dimension of rows (of what x
+    was rounded to). The weight is rounded again along `out` unless its blocks are squares.
   }];
-  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight);
+  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs Train_Tensor:$y);
-  let assemblyFormat = "$x `,` $weight attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x `,` $weight (`blocks` $blocks^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$x, "::mlir::Value":$weight), [{
+    build($_builder, $_state, x, weight, ::mlir::DenseI64ArrayAttr());
+  }]>];
 }
 
 def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, AccumulatingOpInterface, SumOpInterface,

@@ -22,33 +22,133 @@ static double largestOf(Type element) {
 }
 
 Quantized train::quantize(OpBuilder &b, Location loc, Value x, FloatType element) {
-  Value amax = AmaxOp::create(b, loc, x);
+  return quantize(b, loc, x, element, {});
+}
+
+Quantized train::quantize(OpBuilder &b, Location loc, Value x, FloatType element, ArrayRef<int64_t> dims) {
+  Value amax = AmaxOp::create(b, loc, x, dims);
   Value scale = QuantizationScaleOp::create(b, loc, amax, TypeAttr::get(element));
   auto type = RankedTensorType::get(tensor(x).getShape(), element);
-  return {QuantizeOp::create(b, loc, type, x, scale), scale};
+  return {QuantizeOp::create(b, loc, type, x, scale, dims), scale};
+}
+
+/// The result of an op in `block` that makes `type` of `x`, or none.
+template <typename OpT> static Value madeOf(Value x, Type type, Block *block) {
+  for (Operation *user : x.getUsers())
+    if (isa<OpT>(user) && user->getBlock() == block && user->getOperand(0) == x && user->getResult(0).getType() == type)
+      return user->getResult(0);
+  return {};
+}
+
+Value train::roundInBlocks(OpBuilder &b, Location loc, Value x, FloatType element, ArrayRef<int64_t> block) {
+  RankedTensorType type = tensor(x);
+  SmallVector<int64_t> shape, within;
+  for (auto [size, length] : llvm::zip_equal(type.getShape(), block)) {
+    shape.push_back(size / length);
+    if (length == 1)
+      continue;
+    within.push_back(shape.size());
+    shape.push_back(length);
+  }
+  auto blocks = RankedTensorType::get(shape, type.getElementType());
+  Value divided = madeOf<ReshapeOp>(x, blocks, b.getInsertionBlock());
+  if (!divided)
+    divided = ReshapeOp::create(b, loc, blocks, x);
+  // What several products read is rounded once: the shape says of which blocks.
+  Value values = madeOf<QuantizeOp>(divided, withElementType(blocks, element), b.getInsertionBlock());
+  if (values) {
+    Value again = madeOf<DequantizeOp>(values, blocks, b.getInsertionBlock());
+    return madeOf<ReshapeOp>(again, type, b.getInsertionBlock());
+  }
+  Quantized q = quantize(b, loc, divided, element, within);
+  return ReshapeOp::create(b, loc, type, DequantizeOp::create(b, loc, blocks, q.values, q.scale, within));
+}
+
+bool train::reshapesBlocks(ReshapeOp reshape) {
+  return reshape.getX().getDefiningOp<DequantizeOp>() ||
+         llvm::any_of(reshape->getUsers(), [](Operation *user) { return isa<AmaxOp, QuantizeOp>(user); });
+}
+
+//===--- blocks ---------------------------------------------------------------===//
+
+/// The rule of a tensor of `rank` and what has no `dims` of it: `before` with X and S for them.
+static std::string blockText(StringRef rule, int64_t rank, ArrayRef<int64_t> dims) {
+  std::string whole, rest, text;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    std::string name = "d" + std::to_string(dim) + " ";
+    whole += name;
+    rest += dims.empty() || llvm::is_contained(dims, dim) ? "" : name;
+  }
+  for (char c : rule)
+    text += c == 'X' ? whole : c == 'S' ? rest : std::string(1, c);
+  return text;
+}
+
+/// `shape` without `dims`, or without any.
+static SmallVector<int64_t> shapeOfBlocks(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> rest;
+  for (auto [dim, size] : llvm::enumerate(shape))
+    if (!dims.empty() && !llvm::is_contained(dims, int64_t(dim)))
+      rest.push_back(size);
+  return rest;
+}
+
+static LogicalResult verifyDims(Operation *op, ArrayRef<int64_t> dims, int64_t rank) {
+  int64_t after = 0;
+  for (int64_t dim : dims) {
+    if (dim < after || dim >= rank)
+      return op->emitOpError("needs ascending dimensions below ") << rank << ", found " << dims;
+    after = dim + 1;
+  }
+  return success();
+}
+
+/// Checks that `from` becomes `to`, of its shape, with a scale for each block.
+static LogicalResult verifyScaled(Operation *op, Value from, Value to, Value scale, ArrayRef<int64_t> dims) {
+  ArrayRef<int64_t> shape = tensor(from).getShape();
+  if (shape != tensor(to).getShape())
+    return op->emitOpError("changes the shape of ") << from.getType() << " to " << to.getType();
+  if (failed(verifyDims(op, dims, shape.size())))
+    return failure();
+  if (ArrayRef(shapeOfBlocks(shape, dims)) != tensor(scale).getShape())
+    return op->emitOpError() << scale.getType() << " is not a scale for each block of " << from.getType();
+  return success();
+}
+
+/// The scale of each element of `like`.
+static Expr ofElements(Expr scale, Expr like, ArrayRef<int64_t> dims) {
+  if (tensor(scale.v).getRank() == 0)
+    return scale.to(like.v);
+  auto type = RankedTensorType::get(tensor(like.v).getShape(), tensor(scale.v).getElementType());
+  return scale.with(BroadcastOp::create(*like.b, like.loc, type, scale.v, dims));
 }
 
 //===--- amax and scale -----------------------------------------------------===//
 
 ShardingRule AmaxOp::getShardingRule() {
-  ShardingRule rule = ruleOf(*this, einsumText());
+  ShardingRule rule = ruleOf(*this, blockText("X -> S", tensor(getX()).getRank(), getDims()));
   rule.max = true;
   return rule;
 }
 
-LogicalResult AmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor,
+LogicalResult AmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
                                        SmallVectorImpl<Type> &types) {
-  types.push_back(RankedTensorType::get({}, Float32Type::get(context)));
+  auto x = cast<RankedTensorType>(adaptor.getX().getType());
+  types.push_back(RankedTensorType::get(shapeOfBlocks(x.getShape(), adaptor.getDims()), Float32Type::get(context)));
   return success();
 }
+
+LogicalResult AmaxOp::verify() { return verifyDims(*this, getDims(), tensor(getX()).getRank()); }
 
 SmallVector<Value> AmaxOp::decompose(OpBuilder &b) {
   Expr size = apply<math::AbsFOp>(expr(b, getLoc(), getX()));
   int64_t rank = tensor(getX()).getRank();
   if (rank == 0)
     return {size.v};
-  return {ReduceOp::create(b, getLoc(), ReduceKind::Max, size.v,
-                           llvm::to_vector(llvm::seq<int64_t>(0, rank)))};
+  SmallVector<int64_t> dims(getDims());
+  if (dims.empty())
+    dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  return {size.over(dims, ReduceKind::Max).v};
 }
 
 LogicalResult QuantizationScaleOp::verify() {
@@ -79,13 +179,11 @@ SmallVector<Value> QuantizationScaleOp::decompose(OpBuilder &b) {
 
 //===--- quantization -------------------------------------------------------===//
 
-ShardingRule QuantizeOp::getShardingRule() { return ruleOf(*this, einsumText()); }
-
-LogicalResult QuantizeOp::verify() {
-  if (tensor(getX()).getShape() != getType().getShape())
-    return emitOpError("changes the shape of ") << getX().getType() << " to " << getType();
-  return success();
+ShardingRule QuantizeOp::getShardingRule() {
+  return ruleOf(*this, blockText("X, S -> X", getType().getRank(), getDims()));
 }
+
+LogicalResult QuantizeOp::verify() { return verifyScaled(*this, getX(), getY(), getScale(), getDims()); }
 
 LogicalResult QuantizeOp::buildVJP(OpBuilder &, ValueRange cotangents, ArrayRef<bool>,
                                    SmallVectorImpl<Value> &grads) {
@@ -98,8 +196,25 @@ SmallVector<Value> QuantizeOp::decompose(OpBuilder &b) {
   // Of a power of two the inverse is exact.
   Expr inverse = 1.0 / x.with(getScale());
   double largest = largestOf(getType().getElementType());
-  Expr y = x * inverse.to(x.v);
+  Expr y = x * ofElements(inverse, x, getDims());
   return {minimum(maximum(y, y.constant(-largest)), y.constant(largest)).v};
+}
+
+ShardingRule DequantizeOp::getShardingRule() {
+  return ruleOf(*this, blockText("X, S -> X", getType().getRank(), getDims()));
+}
+
+LogicalResult DequantizeOp::verify() { return verifyScaled(*this, getY(), getX(), getScale(), getDims()); }
+
+LogicalResult DequantizeOp::buildVJP(OpBuilder &, ValueRange cotangents, ArrayRef<bool>,
+                                     SmallVectorImpl<Value> &grads) {
+  grads.append({cotangents[0], Value()});
+  return success();
+}
+
+SmallVector<Value> DequantizeOp::decompose(OpBuilder &b) {
+  Expr y = expr(b, getLoc(), getY());
+  return {(y * ofElements(y.with(getScale()), y, getDims())).v};
 }
 
 //===--- weights in 8 bits ---------------------------------------------------===//

@@ -2,9 +2,12 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A quantized tensor is two values: numbers q of a type of 8 bits, and a scale s, a scalar, of which q s
-// is what they stand for. Scales are powers of two. So a product of numbers of q is scaled without
-// rounding, and nothing depends on where it is scaled, or on which device.
+// A quantized tensor is two values: numbers q of a type of 8 bits, and scales s, of which q s is what they
+// stand for: one scale for the tensor, or one for each block of it. Scales are powers of two. So a product of
+// numbers of q is scaled without rounding, and nothing depends on where it is scaled, or on which device.
+//
+// Blocks are written as dimensions: with rows of 256 in blocks of 128, a tensor is [.., 2, 128], and its scales
+// are [.., 2]. `dims` of an op are those that lie within a block, ascending; without them a block is the tensor.
 // Train/Quantize.h has their classes.
 //
 //===----------------------------------------------------------------------===//
@@ -18,46 +21,64 @@ def Train_Unquantized : StaticShapeTensorOf<[F32, BF16, F16]>;
 def Train_Scale : And<[StaticShapeTensorOf<[F32]>.predicate,
                        CPred<"::llvm::cast<::mlir::RankedTensorType>($_self).getRank() == 0">]>;
 def Train_ScaleTensor : Type<Train_Scale, "tensor<f32>", "::mlir::RankedTensorType">;
+def Train_Scales : StaticShapeTensorOf<[F32]>;
+def Train_WithinBlock : DefaultValuedAttr<DenseI64ArrayAttr, "{}">;
 
-def Train_AmaxOp : Train_TensorOp<"amax", "... -> ", [InferTypeOpAdaptor, ConstantOpInterface,
+def Train_AmaxOp : Train_TensorOp<"amax", "", [InferTypeOpAdaptor, ConstantOpInterface,
     ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
-  let summary = "The largest magnitude of a tensor's elements";
+  let summary = "The largest magnitude of the elements of a tensor, or of its blocks";
   let description = [{
-    amax = max |x|, a scalar in f32. NaN if an element is. Of a sharded tensor a device has a partial
-    maximum, so that the amax of the whole tensor does not depend on the mesh. No gradient passes.
+    amax = max |x| over `dims`, which its shape lacks, in f32; over all of them, a scalar, where none are given. NaN if
+    an element is. Of a sharded block a device has a partial maximum, so that no amax depends on the mesh. No gradient
+    passes.
   }];
-  let arguments = (ins Train_Unquantized:$x);
-  let results = (outs Train_ScaleTensor:$amax);
-  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Train_Unquantized:$x, Train_WithinBlock:$dims);
+  let results = (outs Train_Scales:$amax);
+  let assemblyFormat = "$x (`over` $dims^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_QuantizationScaleOp : Train_EinsumOp<"quantization_scale", "... -> ...", [
     ConstantOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
-  let summary = "The scale of a tensor with a largest magnitude";
+  let summary = "The scales of blocks with a largest magnitude each";
   let description = [{
     The smallest power of two s for which amax / s is a number of the type `element` that is not beyond
     its largest: 448 of f8E4M3FN, 57344 of f8E5M2 (Micikevicius et al. 2022). At least 2^-126; NaN
     where amax is not finite, so that a tensor with an infinite element has none that looks like a number.
   }];
-  let arguments = (ins Train_ScaleTensor:$amax, TypeAttr:$element);
-  let results = (outs Train_ScaleTensor:$scale);
+  let arguments = (ins Train_Scales:$amax, TypeAttr:$element);
+  let results = (outs Train_Scales:$scale);
   let assemblyFormat = "$amax `to` $element attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
-def Train_QuantizeOp : Train_TensorOp<"quantize", "..., -> ...", [
+def Train_QuantizeOp : Train_TensorOp<"quantize", "", [
     ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "A tensor's elements as numbers of 8 bits";
   let description = [{
-    y = x / scale, rounded to the nearest number of the result's element type, ties to even. A finite number
-    beyond the largest becomes the largest (saturation), which no element is of a tensor that the scale was
-    made for. NaN stays NaN. The gradient of y is that of y scale, the numbers that y stands for, and
+    y = x / scale, rounded to the nearest number of the result's element type, ties to even. The scale's shape is x's
+    without `dims`. A finite number beyond the largest becomes the largest (saturation), which no element is of a block
+    that the scale was made for. NaN stays NaN. The gradient of y is that of y scale, the numbers that y stands for, and
     passes to x as it is (straight-through, Bengio et al. 2013).
   }];
-  let arguments = (ins Train_Unquantized:$x, Train_ScaleTensor:$scale);
+  let arguments = (ins Train_Unquantized:$x, Train_Scales:$scale, Train_WithinBlock:$dims);
   let results = (outs Train_Quantized:$y);
-  let assemblyFormat = "$x `by` $scale attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x `by` $scale (`along` $dims^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_DequantizeOp : Train_TensorOp<"dequantize", "", [
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "What numbers of 8 bits stand for";
+  let description = [{
+    x = y scale; the scale's shape is y's without `dims`. bf16 and f32 hold each such number. The gradient of x is that
+    of y as `train.quantize` has it, and passes as it is.
+  }];
+  let arguments = (ins Train_Quantized:$y, Train_Scales:$scale, Train_WithinBlock:$dims);
+  let results = (outs Train_Unquantized:$x);
+  let assemblyFormat = "$y `by` $scale (`along` $dims^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -24,6 +24,9 @@ LogicalResult ReshapeOp::verify() {
   if (tensor(getX()).getNumElements() != tensor(getY()).getNumElements())
     return emitOpError("has ") << tensor(getX()).getNumElements() << " elements in and "
                                << tensor(getY()).getNumElements() << " out";
+  if (tensor(getX()).getElementType() != tensor(getY()).getElementType())
+    return emitOpError("makes elements of ") << tensor(getX()).getElementType() << " ones of " << tensor(getY()).getElementType()
+                                             << "; train.cast does that";
   return success();
 }
 

@@ -6,9 +6,9 @@
 // cotangents. Checked against finite differences in test/Interpreter/VJPTest.cpp.
 //
 //===----------------------------------------------------------------------===//
+#include "Train/Quantize.h"
 #include "Train/Redistribution.h"
 #include "Train/TensorType.h"
-#include "Train/Train.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -27,9 +27,10 @@ static Value asSummed(OpBuilder &b, Value cotangent, Value summed) {
 /// The gradients of a sum of products over `rule`: each operand's is the
 /// cotangent contracted with the other operand. Every factor of an operand must
 /// be in the cotangent or in the other operand, or there is nothing to read its
-/// index from.
-static LogicalResult contractionVJP(Operation *op, OpBuilder &b, Value dy, ArrayRef<bool> needed,
-                                    SmallVectorImpl<Value> &grads) {
+/// index from. `rounded` gives what is multiplied for operand i's, of dy and the other operand.
+static LogicalResult
+contractionVJP(Operation *op, OpBuilder &b, Value dy, ArrayRef<bool> needed, SmallVectorImpl<Value> &grads,
+               llvm::function_ref<std::pair<Value, Value>(unsigned, Value, Value)> rounded = nullptr) {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
   auto text = [&](const TensorFactors &t) {
     return llvm::join(llvm::map_range(t.dims, [&](auto &dim) { return rule.factors[dim[0]].name; }),
@@ -50,15 +51,31 @@ static LogicalResult contractionVJP(Operation *op, OpBuilder &b, Value dy, Array
     // gradient come from dy, as the matrix library likes it.
     dy = asSummed(b, dy, op->getOperand(i));
     std::string spec = text(rule.results[0]) + ", " + text(other) + " -> " + text(self);
-    grads.back() = ContractOp::create(b, op->getLoc(), b.getStringAttr(spec), dy,
-                                      op->getOperand(1 - i), Value());
+    std::pair<Value, Value> factors(dy, op->getOperand(1 - i));
+    if (rounded)
+      factors = rounded(i, factors.first, factors.second);
+    grads.back() = ContractOp::create(b, op->getLoc(), b.getStringAttr(spec), factors.first, factors.second, Value());
   }
   return success();
 }
 
 LogicalResult LinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
                                  SmallVectorImpl<Value> &grads) {
-  return contractionVJP(*this, b, cotangents[0], needed, grads);
+  if (!getBlocks())
+    return contractionVJP(*this, b, cotangents[0], needed, grads);
+  int64_t rows = (*getBlocks())[0], length = (*getBlocks())[1];
+  // Blocks along the last dimension of `value`, or along the one before.
+  auto along = [&](Value value, bool last) {
+    SmallVector<int64_t> block(tensor(value).getRank(), 1);
+    block[block.size() - (last ? 1 : 2)] = length;
+    return roundInBlocks(b, getLoc(), value, Float8E4M3FNType::get(b.getContext()), block);
+  };
+  auto rounded = [&](unsigned i, Value dy, Value other) -> std::pair<Value, Value> {
+    if (i == 1)
+      return {along(dy, /*last=*/false), along(other, /*last=*/false)};
+    return {along(dy, /*last=*/true), rows == length ? other : along(other, /*last=*/false)};
+  };
+  return contractionVJP(*this, b, cotangents[0], needed, grads, rounded);
 }
 
 LogicalResult ContractOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
@@ -272,7 +289,9 @@ LogicalResult InverseRootOp::buildVJP(OpBuilder &b, ValueRange cotangents, Array
 
 LogicalResult ReshapeOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                   SmallVectorImpl<Value> &grads) {
-  grads.push_back(ReshapeOp::create(b, getLoc(), getX().getType(), cotangents[0]));
+  // A gradient may have another element type than what it is of.
+  Type type = withElementType(getX().getType(), tensor(cotangents[0]).getElementType());
+  grads.push_back(ReshapeOp::create(b, getLoc(), type, cotangents[0]));
   return success();
 }
 

@@ -113,7 +113,7 @@ Pieces Pieces::divided(const Axes &along, ArrayRef<int64_t> from) const {
   Pieces result{group, {}};
   result.group.append(along);
   int64_t rows = size() / int64_t(from.size());
-  SmallVector<Pieces> parts;
+  llvm::SmallVector<Pieces> parts;
   for (int64_t part : from)
     parts.push_back(slice(part * rows, rows));
   for (size_t position = 0; position < of.size(); ++position)

@@ -12,14 +12,35 @@ using namespace meshwright;
 using namespace meshwright::certify;
 
 static constexpr IndexText scaleIndices{};
-static constexpr IndexText quantizedIndices{"..., -> ..."};
 static constexpr IndexText dequantizedIndices{"... k, ... -> ... k", "0 1"};
 
+/// The indices of a tensor of `rank`, and of its blocks, in `rule` in place of X and S.
+static std::string textOfBlocks(StringRef rule, int64_t rank, ArrayRef<int64_t> dims) {
+  std::string elements, blocks, text;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    std::string index = "i" + std::to_string(dim) + " ";
+    elements += index;
+    if (!dims.empty() && !llvm::is_contained(dims, dim))
+      blocks += index;
+  }
+  for (char c : rule)
+    text += c == 'X' ? elements : c == 'S' ? blocks : std::string(1, c);
+  return text;
+}
+
 static LogicalResult amax(train::AmaxOp op, Facts operands, NewFacts &results, Checker &checker) {
-  IndexRule rule = IndexRule::parse("... -> ", "", op);
+  IndexRule rule =
+      IndexRule::parse(textOfBlocks("X -> S", op.getX().getType().getRank(), op.getDims()), "", op);
   rule.max = true;
   rule.neutral = 0; // no magnitude is below it
   return applyRule(rule, op, operands, results, checker);
+}
+
+/// Of `train.quantize` and `train.dequantize`.
+template <typename OpT>
+static LogicalResult byScales(OpT op, Facts operands, NewFacts &results, Checker &checker) {
+  std::string text = textOfBlocks("X, S -> X", cast<RankedTensorType>(op->getResult(0).getType()).getRank(), op.getDims());
+  return applyRule(IndexRule::parse(text, "", op), op, operands, results, checker);
 }
 
 /// Scales are not summed, so that only the factors may be terms of a sum.
@@ -97,7 +118,8 @@ static LogicalResult byBlock(OpT op, Facts operands, NewFacts &results, Checker 
 
 void certify::attachQuantizeRules(MLIRContext *context) {
   attachIndices<train::QuantizationScaleOp, scaleIndices>(context);
-  attachIndices<train::QuantizeOp, quantizedIndices>(context);
+  attachRule<train::QuantizeOp, byScales<train::QuantizeOp>, OnPadding::known, OnParts::known>(context);
+  attachRule<train::DequantizeOp, byScales<train::DequantizeOp>, OnPadding::known, OnParts::known>(context);
   attachIndices<train::DequantizeRowsOp, dequantizedIndices>(context);
   attachRule<train::AmaxOp, amax, OnPadding::known>(context);
   attachRule<train::BlockAmaxOp, blockAmax, OnPadding::known>(context);

@@ -20,11 +20,27 @@ static double largestOf(Type element) {
   return APFloat::getLargest(cast<FloatType>(element).getFloatSemantics()).convertToDouble();
 }
 
+/// Of each element of a tensor the place of its block among those without `dims`, row by row.
+static SmallVector<int64_t> blocksOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> blocks(ShapedType::getNumElements(shape), 0);
+  int64_t stride = 1, each = 1; // of the dimension among blocks, and among elements
+  for (int64_t dim = int64_t(shape.size()) - 1; dim >= 0; --dim) {
+    if (!dims.empty() && !llvm::is_contained(dims, dim)) {
+      for (int64_t i = 0; i < int64_t(blocks.size()); ++i)
+        blocks[i] += i / each % shape[dim] * stride;
+      stride *= shape[dim];
+    }
+    each *= shape[dim];
+  }
+  return blocks;
+}
+
 static LogicalResult amax(train::AmaxOp op, Operands in, Results &results, RankContext &) {
   Tensor result(op.getType());
-  double &most = *result.writeFloats();
-  for (double x : in[0].floats())
-    if (!(std::fabs(x) <= most)) // also if x is no number, or the greatest is none
+  double *out = result.writeFloats();
+  SmallVector<int64_t> blocks = blocksOf(op.getX().getType().getShape(), op.getDims());
+  for (auto [i, x] : llvm::enumerate(in[0].floats()))
+    if (double &most = out[blocks[i]]; !(std::fabs(x) <= most)) // also if x is no number, or the greatest is none
       most = std::isnan(most) ? most : std::fabs(x);
   results.push_back(result);
   return success();
@@ -33,13 +49,11 @@ static LogicalResult amax(train::AmaxOp op, Operands in, Results &results, RankC
 static LogicalResult quantizationScale(train::QuantizationScaleOp op, Operands in, Results &results,
                                        RankContext &) {
   Tensor result(op.getType());
-  double x = in[0].asFloat(), &scale = *result.writeFloats();
-  if (!std::isfinite(x)) {
-    scale = NAN;
-  } else {
+  double *out = result.writeFloats();
+  for (auto [i, x] : llvm::enumerate(in[0].floats())) {
     int exponent;
     double digits = std::frexp(x / largestOf(op.getElement()), &exponent);
-    scale = std::max(std::ldexp(1.0, digits == 0.5 ? exponent - 1 : exponent), 0x1p-126);
+    out[i] = std::isfinite(x) ? std::max(std::ldexp(1.0, digits == 0.5 ? exponent - 1 : exponent), 0x1p-126) : NAN;
   }
   results.push_back(result);
   return success();
@@ -47,12 +61,22 @@ static LogicalResult quantizationScale(train::QuantizationScaleOp op, Operands i
 
 static LogicalResult quantize(train::QuantizeOp op, Operands in, Results &results, RankContext &) {
   Tensor result(op.getType());
-  double *out = result.writeFloats(), scale = in[1].asFloat();
-  double largest = largestOf(op.getType().getElementType());
+  double *out = result.writeFloats(), largest = largestOf(op.getType().getElementType());
+  SmallVector<int64_t> blocks = blocksOf(op.getType().getShape(), op.getDims());
   for (auto [i, x] : llvm::enumerate(in[0].floats())) {
-    double y = x / scale;
+    double y = x / in[1].floats()[blocks[i]];
     out[i] = std::isnan(y) ? y : std::clamp(y, -largest, largest);
   }
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult dequantize(train::DequantizeOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  double *out = result.writeFloats();
+  SmallVector<int64_t> blocks = blocksOf(op.getType().getShape(), op.getDims());
+  for (auto [i, y] : llvm::enumerate(in[0].floats()))
+    out[i] = y * in[1].floats()[blocks[i]];
   results.push_back(result);
   return success();
 }
@@ -155,5 +179,6 @@ void interp::attachQuantizeModels(MLIRContext *context) {
   attach<train::AmaxOp, amax>(context);
   attach<train::QuantizationScaleOp, quantizationScale>(context);
   attach<train::QuantizeOp, ::quantize>(context);
+  attach<train::DequantizeOp, ::dequantize>(context);
   attach<train::ScaledContractOp, scaledContract>(context);
 }

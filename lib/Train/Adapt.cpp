@@ -455,7 +455,6 @@ Value Adapter::rowScale(Value weight, Factors factors, Location loc) {
 void Adapter::adaptProduct(Operation *product, Factors factors) {
   auto [a, b, magnitude] = factors;
   Value x = product->getOperand(0), y = product->getResult(0);
-  auto type = cast<RankedTensorType>(y.getType());
   auto named = [&](StringRef what) {
     auto name = product->getLoc()->findInstanceOf<NameLoc>();
     return nameLocation(name ? (name.getName().strref() + "." + what).str() : what.str(),
@@ -466,10 +465,7 @@ void Adapter::adaptProduct(Operation *product, Factors factors) {
   if (!less) {
     builder.setInsertionPointAfterValue(x);
     Value input = lora.dropout > 0 ? dropped(x, a) : x;
-    SmallVector<int64_t> shape(cast<RankedTensorType>(x.getType()).getShape());
-    shape.back() = lora.rank;
-    Value low = LinearOp::create(builder, named("lora_A"),
-                                 RankedTensorType::get(shape, type.getElementType()), input, a);
+    Value low = LinearOp::create(builder, named("lora_A"), input, a);
     if (lora.scale() != 1)
       low = ScaleOp::create(builder, named("lora_A"), low.getType(), low,
                             builder.getF64FloatAttr(lora.scale()));
@@ -477,7 +473,7 @@ void Adapter::adaptProduct(Operation *product, Factors factors) {
     reduced[{x, a}] = low;
   }
   builder.setInsertionPointAfter(product);
-  Value delta = LinearOp::create(builder, named("lora_B"), type, reduced[{x, a}], b);
+  Value delta = LinearOp::create(builder, named("lora_B"), reduced[{x, a}], b);
   Value sum = AddOp::create(builder, named("lora"), y, delta), adapted = sum;
   if (magnitude) {
     Location loc = named("dora");

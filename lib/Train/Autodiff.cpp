@@ -92,9 +92,12 @@ private:
   /// The type of a value's gradient.
   Type gradientType(Value value) const {
     Type element = gradientElements.lookup(value);
-    if (!element)
-      if (auto quantize = value.getDefiningOp<QuantizeOp>())
-        element = getElementTypeOrSelf(gradientType(quantize.getX()));
+    if (Operation *op = value.getDefiningOp(); op && !element) {
+      // Of what is made of a parameter in 8 bits it is the parameter's.
+      auto reshape = dyn_cast<ReshapeOp>(op);
+      if (isa<QuantizeOp, DequantizeOp>(op) || (reshape && reshapesBlocks(reshape)))
+        element = getElementTypeOrSelf(gradientType(op->getOperand(0)));
+    }
     return element ? Type(withElementType(value.getType(), element)) : value.getType();
   }
   /// The type of the sum of a shared operand's gradients over the iterations of `repeat`. A sum
@@ -368,7 +371,8 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
         for (Value value : op.getOperands()) {
           while (auto reshape = value.getDefiningOp<ReshapeOp>()) // a view
             value = reshape.getX();
-          if (!value.getDefiningOp<DequantizeRowsOp>()) // Weights are stored in fewer bytes, for all layers.
+          // What is of 8 bits is stored in fewer bytes: weights for all layers.
+          if (!isa_and_nonnull<DequantizeRowsOp, DequantizeOp>(value.getDefiningOp()))
             preferred.insert(value);
         }
   // How often rounds run is data, so no memory can be planned for what each of them leaves.

@@ -17,14 +17,34 @@ namespace meshwright::train {
 #include "Train/TensorType.h"
 } // namespace meshwright::train
 
-/// Matrix units read 8 bits in pieces of so many elements.
-static constexpr int64_t piece = 16;
+namespace {
+/// How a recipe divides operands.
+struct Blocks {
+  int64_t length; ///< of a block along what is summed, or 0 for one scale in all
+  bool areSquares; ///< of weights
+  /// Widths are multiples of it. Matrix units read 8 bits in pieces of 16 elements.
+  int64_t multiple() const { return length ? length : 16; }
+};
+} // namespace
+
+static Blocks blocksOf(Fp8Recipe recipe) {
+  switch (recipe) {
+  case Fp8Recipe::tensor:
+    return {0, false};
+  case Fp8Recipe::block:
+    return {128, true};
+  case Fp8Recipe::mxfp8:
+    return {32, false};
+  }
+  llvm_unreachable("a recipe");
+}
 
 namespace {
 struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuantizeProducts> {
   using TrainQuantizeProductsBase::TrainQuantizeProductsBase;
 
   void runOnModule() override {
+    blocks = blocksOf(recipe);
     auto precision = getOperation()->getAttrOfType<StringAttr>(precisionAttr);
     if (!precision || precision.getValue() != "bf16") {
       getOperation().emitError("is not in bf16, of which fp8 is a variant; run train-mixed-precision with precision bf16 before");
@@ -46,24 +66,59 @@ struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuant
       quantized += quantizeLayer(cast<func::FuncOp>(layer), adapters);
     if (quantized)
       return getOperation()->setAttr(precisionAttr, StringAttr::get(&getContext(), "fp8")), void();
-    getOperation().emitError("has no product to quantize: none of a layer's activations and weights in bf16 "
-                             "whose widths are multiples of ")
-        << piece << "; use --precision bf16";
+    InFlightDiagnostic error = getOperation().emitError("has no product to quantize: none of a layer's activations and "
+                                                        "weights in bf16 whose widths");
+    if (blocks.length)
+      error << ", and numbers of tokens in a sequence,";
+    error << " are multiples of " << blocks.multiple() << "; use ";
+    if (recipe == Fp8Recipe::block)
+      error << "--fp8-recipe mxfp8, whose blocks are of 32, or ";
+    error << (blocks.length ? "--fp8-recipe tensor" : "--precision bf16");
     signalPassFailure();
   }
 
 private:
+  /// Whether the recipe divides what the product and its gradients read.
+  bool divides(LinearOp op) const {
+    auto isMultiple = [&](int64_t size) { return size % blocks.multiple() == 0; };
+    RankedTensorType x = tensor(op.getX());
+    return llvm::all_of(tensor(op.getWeight()).getShape(), isMultiple) &&
+           (!blocks.length || (x.getRank() > 1 && isMultiple(x.getDimSize(x.getRank() - 2))));
+  }
+
   /// Quantizes the products of one layer; how many those are.
-  static int64_t quantizeLayer(func::FuncOp layer, const DenseSet<Value> &adapters) {
+  int64_t quantizeLayer(func::FuncOp layer, const DenseSet<Value> &adapters) const {
     DenseSet<Operation *> routers = routersIn(layer);
     SmallVector<LinearOp> products;
     layer.walk([&](LinearOp op) {
-      ArrayRef<int64_t> sizes = tensor(op.getWeight()).getShape();
-      if (tensor(op.getX()).getElementType().isBF16() && !routers.contains(op) &&
-          !adapters.contains(op.getWeight()) &&
-          llvm::all_of(sizes, [](int64_t size) { return size % piece == 0; }))
+      if (tensor(op.getX()).getElementType().isBF16() && !routers.contains(op) && !adapters.contains(op.getWeight()) &&
+          divides(op))
         products.push_back(op);
     });
+    if (blocks.length)
+      roundOperands(products);
+    else
+      scaleTensors(products);
+    return int64_t(products.size());
+  }
+
+  /// Operands become what their numbers of 8 bits in blocks stand for, of which products in bf16 are exact.
+  void roundOperands(ArrayRef<LinearOp> products) const {
+    for (LinearOp op : products) {
+      OpBuilder b(op);
+      auto round = [&](Value value, ArrayRef<int64_t> block) {
+        return roundInBlocks(b, value.getLoc(), value, Float8E4M3FNType::get(op.getContext()), block);
+      };
+      SmallVector<int64_t> ofX(tensor(op.getX()).getRank(), 1), ofWeight{blocks.areSquares ? blocks.length : 1, blocks.length};
+      ofX.back() = blocks.length;
+      Value x = round(op.getX(), ofX), weight = round(op.getWeight(), ofWeight);
+      op->setOperands({x, weight});
+      op.setBlocks(ofWeight);
+    }
+  }
+
+  /// Operands become numbers of 8 bits with a scale each.
+  static void scaleTensors(ArrayRef<LinearOp> products) {
     // What several products read is quantized once.
     DenseMap<Value, Quantized> known;
     for (LinearOp op : products) {
@@ -86,7 +141,8 @@ private:
       op.replaceAllUsesWith(product.getResult());
       op.erase();
     }
-    return int64_t(products.size());
   }
+
+  Blocks blocks;
 };
 } // namespace

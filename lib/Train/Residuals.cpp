@@ -37,6 +37,14 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
                                              const llvm::DenseSet<Value> &preferred) {
   Residuals residuals;
   auto available = [&](Value value) { return isFree(value) || residuals.kept.contains(value); };
+  // Of a dequantized value the numbers of 8 bits are worth keeping.
+  llvm::SetVector<Value> wanted(needed);
+  for (Value value : needed) {
+    while (auto reshape = value.getDefiningOp<ReshapeOp>())
+      value = reshape.getX();
+    if (auto dequantize = value.getDefiningOp<DequantizeOp>())
+      wanted.insert(dequantize->operand_begin(), dequantize->operand_end());
+  }
   // What must be stored for `value` to be computed again, beyond what already is.
   auto missingFor = [&](Value value) {
     llvm::SetVector<Value> leaves, seen;
@@ -54,18 +62,18 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
   };
 
   for (BlockArgument argument : forward.getArguments())
-    if (needed.contains(argument) && !isFree(argument))
+    if (wanted.contains(argument) && !isFree(argument))
       residuals.kept.insert(argument);
   for (Operation &op : forward)
     if (!isCheap(&op))
       for (Value result : op.getResults())
-        if (needed.contains(result) && !isFree(result))
+        if (wanted.contains(result) && !isFree(result))
           residuals.kept.insert(result);
   // In forward order, so that a decision can build on earlier ones.
   SmallVector<Value> recomputed;
   for (Operation &op : forward)
     for (Value result : op.getResults()) {
-      if (!(needed.contains(result) || preferred.contains(result)) || available(result))
+      if (!(wanted.contains(result) || preferred.contains(result)) || available(result))
         continue;
       llvm::SetVector<Value> missing = missingFor(result);
       int64_t cost = 0;

@@ -98,3 +98,27 @@ func.func @dequantize_scale(%codes: tensor<3x4xi8>, %scale: tensor<4xf32>) -> te
   %w = train.dequantize_rows %codes by %scale : (tensor<3x4xi8>, tensor<4xf32>) -> tensor<3x4xf32>
   return %w : tensor<3x4xf32>
 }
+
+// -----
+
+func.func @f(%x: tensor<4x2x32xf32>) -> tensor<4x2xf32> {
+  // expected-error @+1 {{needs ascending dimensions below 3, found 2, 1}}
+  %a = train.amax %x over [2, 1] : (tensor<4x2x32xf32>) -> tensor<4xf32>
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4x2x32xf32>, %s: tensor<4xf32>) -> tensor<4x2x32xf8E4M3FN> {
+  // expected-error @+1 {{'tensor<4xf32>' is not a scale for each block of 'tensor<4x2x32xf32>'}}
+  %q = train.quantize %x by %s along [2] : (tensor<4x2x32xf32>, tensor<4xf32>) -> tensor<4x2x32xf8E4M3FN>
+  return %q : tensor<4x2x32xf8E4M3FN>
+}
+
+// -----
+
+func.func @f(%x: tensor<4x32xf32>, %w: tensor<32x32xf32>) -> tensor<4x32xf32> {
+  // expected-error @+1 {{has blocks 2, 32; they are [1, n] or [n, n] with n above 1}}
+  %y = train.linear %x, %w blocks [2, 32] : (tensor<4x32xf32>, tensor<32x32xf32>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}

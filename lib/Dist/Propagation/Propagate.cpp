@@ -219,12 +219,20 @@ private:
         changed = true;
       }
     }
-    // A parameter's numbers of 8 bits are divided as the parameter is.
-    for (func::FuncOp function : structure.functions)
-      function.walk([&](train::QuantizeOp op) {
-        if (parameters.contains(op.getX()))
-          table.raise(nodeOf(op.getY()), table[nodeOf(op.getX())].priority);
+    // A parameter's numbers of 8 bits, and what they stand for, are divided as the parameter is.
+    for (func::FuncOp function : structure.functions) {
+      DenseSet<Value> made;
+      function.walk([&](Operation *op) {
+        auto reshape = dyn_cast<train::ReshapeOp>(op);
+        if (!isa<train::QuantizeOp, train::DequantizeOp>(op) && !(reshape && train::reshapesBlocks(reshape)))
+          return;
+        Value of = op->getOperand(0), result = op->getResult(0);
+        if (!parameters.contains(of) && !made.contains(of))
+          return;
+        table.raise(nodeOf(result), table[nodeOf(of)].priority);
+        made.insert(result);
       });
+    }
   }
 
   unsigned nodeOf(Value value) {

@@ -146,6 +146,8 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
   for (func::FuncOp function : structure.functions)
     function.walk([&](train::ShardingRuleOpInterface op) {
       ShardingRule rule = op.getShardingRule();
+      auto reshape = dyn_cast<train::ReshapeOp>(op.getOperation());
+      bool divides = op->hasTrait<train::DividesRows>() || (reshape && train::reshapesBlocks(reshape));
       SmallVector<Atoms::List> factors;
       for (const Factor &factor : rule.factors)
         factors.push_back(atoms.make(factor.size));
@@ -156,7 +158,7 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
           for (unsigned f : inside)
             llvm::append_range(composed, factors[f]);
           // A reshape whose parts interleave says nothing about its dimension, and blocks do not.
-          if (!inside.empty() && !(inside.size() > 1 && op->hasTrait<train::DividesRows>()))
+          if (!inside.empty() && !(inside.size() > 1 && divides))
             atoms.join(dim, composed);
         }
       };

@@ -54,6 +54,8 @@ public:
   /// Merges the memories of `a` and `b` so that both values begin at the same address, unless
   /// live intervals conflict.
   bool tryMerge(mlir::Value a, mlir::Value b);
+  /// Whether the value is in a variable's memory.
+  bool isInVariable(mlir::Value value) { return bool(memoryOf(value).variable); }
 
   /// Makes `result` of a called function an in-place alias of `argument`, unless live
   /// intervals conflict.

@@ -65,8 +65,14 @@ static void reuseOperands(func::FuncOp function, BufferCoalescing &coalescing) {
   llvm::stable_sort(pairs, [](auto &a, auto &b) {
     return bytesOf(a.second.getType()) > bytesOf(b.second.getType());
   });
+  // A parameter that nothing but its update writes has the upper half of its master (exec-halve-masters), so what it
+  // leaves is no room for others.
+  auto isKept = [&](Value operand, Value result) {
+    return getElementTypeOrSelf(operand).isBF16() && coalescing.isInVariable(operand) &&
+           !coalescing.isInVariable(result);
+  };
   for (auto &[operand, result] : pairs)
-    if (bytesOf(operand.getType()) == bytesOf(result.getType()))
+    if (bytesOf(operand.getType()) == bytesOf(result.getType()) && !isKept(operand, result))
       coalescing.tryMerge(operand, result);
 }
 

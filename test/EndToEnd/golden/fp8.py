@@ -5,24 +5,43 @@
   fp8.py GOLDEN WORK exact STRATEGY...     the same numbers of 8 bits on all ranks, by the interpreter at each floor
   fp8.py CONFIG WORK bf16 STEPS            the losses of bf16 over some steps, of a model made from a configuration
   fp8.py GOLDEN WORK memory                buffers of 8 bits
+  fp8.py - WORK numbers                    the numbers of 8 bits in blocks, bit by bit
 
-A strategy is written as for golden.py.
+A strategy is written as for golden.py. A mode may name a recipe, as exact:block; block makes the model of a golden directory wide enough
+for it, and the losses are then those of the f64 interpreter without rounding.
 """
+import itertools
 import json
 import math
 import pathlib
+import random
 import re
+import struct
 import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
 from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ir, ranks_of, strategy, train
 
-mode = sys.argv[3]
+mode, _, recipe = sys.argv[3].partition(":")
 given = pathlib.Path(sys.argv[1]).resolve()
-golden = Golden(given) if mode != "bf16" else None
+golden = Golden(given) if mode not in ("bf16", "numbers") else None
 fresh(sys.argv[2])
-FP8 = {"precision": "fp8"}
+FP8 = {"precision": "fp8"} | ({"fp8_recipe": recipe} if recipe else {})
+
+
+def widened(config):
+    """A configuration with widths of whole blocks of 128."""
+    wide = json.loads(config.read_text())
+    wide |= {"hidden_size": 128, "intermediate_size": 256, "num_key_value_heads": wide["num_attention_heads"]}
+    path = pathlib.Path("wide.json").resolve()
+    path.write_text(json.dumps(wide))
+    return path
+
+
+if golden and recipe == "block":
+    golden.config, golden.size = widened(golden.config), golden.size | {"seq": 128}
+    del golden.run["init"]
 
 
 def interpreted(options, run, phase="step", precision="f32"):
@@ -35,8 +54,10 @@ def interpreted(options, run, phase="step", precision="f32"):
 
 
 def meshes(items):
-    """Scales are of whole tensors, so that only sums in another order can change what is rounded."""
-    alone = {}
+    """Scales are of whole tensors or blocks, so that only sums in another order can change what is rounded."""
+    alone, truth = {}, [{"loss": loss} for loss in golden.answers["loss"]]
+    if recipe == "block":
+        truth = interpreted(dict(golden.size, mesh="data=1"), golden.run, precision="f64")
     for item in ["one", *items]:
         options = dict(golden.size, **strategy(item), **FP8)
         ranks, parts = ranks_of(options["mesh"]), options.get("microbatches", 1)
@@ -49,7 +70,7 @@ def meshes(items):
             check_traffic("./exe", "trace.json", golden.run["steps"])
         name = f"{golden.directory.name} {item}"
         off, norms = distance(have, alone[parts]), distance(have, alone[parts], "grad_norm")
-        true = distance(have, [{"loss": loss} for loss in golden.answers["loss"]])
+        true = distance(have, truth)
         print(f"{name}: a loss is {off:.1e} off one rank's, {true:.1e} off the float64 run's, grad_norm {norms:.1e}", flush=True)
         # A number between two of E5M2 that sums in another order move across their middle changes by up to a quarter.
         check(off <= 5e-3, f"{name}: a loss is {off:.1e} off one rank's")
@@ -95,9 +116,9 @@ def bf16(steps):
         tokens.append(noise % config["vocab_size"] if noise % 8 == 0 else follows)
     data.write_bytes(b"".join(token.to_bytes(2, "little") for token in tokens))
     run = {"data": data, "steps": steps, "lr": 1e-3, "seed": 3, "warmup": 10}
-    have = {}
+    have, path, seq = {}, *((widened(given), 128) if recipe == "block" else (given, 64))
     for precision in ("bf16", "fp8"):
-        compile(given, precision, batch=8, seq=64, **(FP8 if precision == "fp8" else {"precision": precision}))
+        compile(path, precision, batch=8, seq=seq, **(FP8 if precision == "fp8" else {"precision": precision}))
         have[precision] = train(f"./{precision}", **run)
     off = distance(have["fp8"], have["bf16"])
     first, last = have["bf16"][0]["loss"], have["bf16"][-1]["loss"]
@@ -121,4 +142,54 @@ def memory():
     train("./exe", **golden.run)
 
 
-{"meshes": meshes, "exact": exact, "bf16": lambda items: bf16(int(items[0])), "memory": lambda items: memory()}[mode](sys.argv[4:])
+def e4m3(x):
+    """The number of E4M3 nearest to x, ties to even, without infinities: of 3 digits after the first, down to 2^-9."""
+    if x == 0:
+        return 0.0
+    unit = 2.0 ** (max(math.frexp(x)[1] - 1, -6) - 3)
+    return max(-448.0, min(448.0, round(x / unit) * unit))  # Python's round is to even
+
+
+def numbers():
+    """Rounding in blocks by the formulas of the recipes, written down once more."""
+    rows, columns, drawn = 256, 256, random.Random(7)
+    # Of many magnitudes; a block of zeros, amaxes that are the largest number of a scale and a little more, and one below all scales.
+    x = [[drawn.gauss(0, 1) * 2.0 ** drawn.randint(-20, 12) for _ in range(columns)] for _ in range(rows)]
+    for row in range(128):
+        x[row][:128] = [0.0] * 128
+    for row, most in ((200, 448.0 * 2**-5), (201, 448.5 * 2**-5), (202, 2.0**-130)):
+        x[row][:32] = [most] + [math.fmod(v, most) for v in x[row][1:32]]
+    x = [[struct.unpack("<f", struct.pack("<f", v))[0] for v in row] for row in x]
+    data = struct.pack(f"<{rows * columns}f", *itertools.chain(*x))
+    header = json.dumps({"x": {"dtype": "F32", "shape": [rows, columns], "data_offsets": [0, len(data)]}}).encode()
+    pathlib.Path("x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + data)
+    for m, n in ((1, 128), (128, 128), (1, 32), (128, 1), (32, 1)):
+        sizes = [(rows // m, m), (columns // n, n)]
+        shape = [size for count, length in sizes for size in ((count, length) if length > 1 else (count,))]
+        within = ([1] if m > 1 else []) + ([len(shape) - 1] if n > 1 else [])
+        blocks, of = "x".join(map(str, shape)), "x".join(str(count) for count, _ in sizes)
+        pathlib.Path("round.mlir").write_text(f"""
+func.func @main(%x: tensor<{rows}x{columns}xf32> {{train.input = "x"}}) -> tensor<{rows}x{columns}xf32> {{
+  %b = train.reshape %x : (tensor<{rows}x{columns}xf32>) -> tensor<{blocks}xf32>
+  %a = train.amax %b over {within} : (tensor<{blocks}xf32>) -> tensor<{of}xf32>
+  %s = train.quantization_scale %a to f8E4M3FN : (tensor<{of}xf32>) -> tensor<{of}xf32>
+  %q = train.quantize %b by %s along {within} : (tensor<{blocks}xf32>, tensor<{of}xf32>) -> tensor<{blocks}xf8E4M3FN>
+  %d = train.dequantize %q by %s along {within} : (tensor<{blocks}xf8E4M3FN>, tensor<{of}xf32>) -> tensor<{blocks}xf32>
+  %y = train.reshape %d : (tensor<{blocks}xf32>) -> tensor<{rows}x{columns}xf32>
+  return %y : tensor<{rows}x{columns}xf32>
+}}
+""")
+        printed = call(["meshwright-interpret", "round.mlir", "--precision", "fp8", "--input", "x=x.safetensors"])
+        have = [float(v) for v in printed[printed.index("[") + 1:printed.rindex("]")].split(",")]
+        amax = [[max(abs(x[i][j]) for i in range(I, I + m) for j in range(J, J + n)) for J in range(0, columns, n)] for I in range(0, rows, m)]
+        # The smallest power of two with which no magnitude is above 448.
+        scale = [[2.0 ** max(math.ceil(math.log2(most / 448)) if most else -126, -126) for most in row] for row in amax]
+        want = [e4m3(x[i][j] / scale[i // m][j // n]) * scale[i // m][j // n] for i in range(rows) for j in range(columns)]
+        off = [i for i, (a, b) in enumerate(zip(have, want, strict=True)) if a != b]
+        check(not off, f"blocks {m} x {n}: {len(off)} of {len(want)} numbers differ; the first, {off and x[off[0] // columns][off[0] % columns]}")
+        changed = sum(a != b for a, b in zip(want, itertools.chain(*x)))
+        check(changed > len(want) / 2, f"blocks {m} x {n}: rounding changes {changed} numbers only")
+        print(f"blocks {m} x {n}: {len(want)} numbers, {changed} of them rounded")
+
+
+{"meshes": meshes, "exact": exact, "bf16": lambda items: bf16(int(items[0])), "memory": lambda items: memory(), "numbers": lambda items: numbers()}[mode](sys.argv[4:])

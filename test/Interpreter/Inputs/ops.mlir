@@ -566,6 +566,30 @@ func.func @quantize(%x: tensor<7x4xf32>, %scale: tensor<f32> {test.one, test.con
   %y = train.quantize %x by %scale : (tensor<7x4xf32>, tensor<f32>) -> tensor<7x4xf8E4M3FN>
   return %y : tensor<7x4xf8E4M3FN>
 }
+func.func @amax_of_blocks(%x: tensor<3x2x4xf32>) -> tensor<3x4xf32> {
+  %y = train.amax %x over [1] : (tensor<3x2x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+func.func @amax_of_squares(%x: tensor<3x2x2x4xf32>) -> tensor<3x2xf32> {
+  %y = train.amax %x over [1, 3] : (tensor<3x2x2x4xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+func.func @quantization_scale_of_blocks(%amax: tensor<3x2xf32> {test.positive}) -> tensor<3x2xf32> {
+  %y = train.quantization_scale %amax to f8E4M3FN : (tensor<3x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+func.func @quantize_along(%x: tensor<3x4x2xf32>, %scale: tensor<3x4xf32> {test.one, test.constant}) -> tensor<3x4x2xf8E4M3FN> {
+  %y = train.quantize %x by %scale along [2] : (tensor<3x4x2xf32>, tensor<3x4xf32>) -> tensor<3x4x2xf8E4M3FN>
+  return %y : tensor<3x4x2xf8E4M3FN>
+}
+func.func @dequantize(%x: tensor<7x4xf8E4M3FN>, %scale: tensor<f32> {test.one, test.constant}) -> tensor<7x4xf32> {
+  %y = train.dequantize %x by %scale : (tensor<7x4xf8E4M3FN>, tensor<f32>) -> tensor<7x4xf32>
+  return %y : tensor<7x4xf32>
+}
+func.func @dequantize_squares(%x: tensor<3x2x2x4xf8E4M3FN>, %scale: tensor<3x2xf32> {test.one, test.constant}) -> tensor<3x2x2x4xf32> {
+  %y = train.dequantize %x by %scale along [1, 3] : (tensor<3x2x2x4xf8E4M3FN>, tensor<3x2xf32>) -> tensor<3x2x2x4xf32>
+  return %y : tensor<3x2x2x4xf32>
+}
 func.func @block_amax(%x: tensor<3x8xf64>) -> tensor<3x2xf64> {
   %y = train.block_amax %x of 4 : (tensor<3x8xf64>) -> tensor<3x2xf64>
   return %y : tensor<3x2xf64>
