@@ -477,12 +477,13 @@ Expected<bool> verifyTraining(llvm::ArrayRef<std::string> args, MLIRContext &con
       return std::move(error);
     checkpoints.gradients += "/latest";
   }
-  // Steps that are no multiples of gradients have the size of the rate. A large eps keeps elements without a gradient
-  // from being divided by their rounding.
+  // Steps that are no multiples of gradients have the size of the rate: a small part of weights, lest the second gradient
+  // multiply what the first was rounded by. A large eps keeps elements without a gradient from being divided by their
+  // rounding.
   const train::Optimizer &row = *options.optimizer;
   bool isScaled = row.keeps("variance") || row.hasDirection();
   std::vector<std::string> words = *data;
-  words.insert(words.end(), {"--steps", std::to_string(arguments->steps), "--lr", isScaled ? "0.001" : "0.01"});
+  words.insert(words.end(), {"--steps", std::to_string(arguments->steps), "--lr", isScaled ? "0.0003" : "0.01"});
   // Adafactor's is added to squares.
   for (const train::Hyperparameter &number : row.hyperparameters)
     if (number.name == "eps" && number.most != 0.0)

@@ -64,13 +64,15 @@ struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuant
     int64_t quantized = 0;
     for (Operation *layer : layers)
       quantized += quantizeLayer(cast<func::FuncOp>(layer), adapters);
-    if (quantized)
+    if (quantized) {
+      if (!left.empty())
+        getOperation().emitRemark() << "fp8: products of layers with weights " << llvm::join(left, ", ")
+                                    << " stay in bf16; " << dividedText();
       return getOperation()->setAttr(precisionAttr, StringAttr::get(&getContext(), "fp8")), void();
-    InFlightDiagnostic error = getOperation().emitError("has no product to quantize: none of a layer's activations and "
-                                                        "weights in bf16 whose widths");
-    if (blocks.length)
-      error << ", and numbers of tokens in a sequence,";
-    error << " are multiples of " << blocks.multiple() << "; use ";
+    }
+    InFlightDiagnostic error = getOperation().emitError("has no product of a layer's activations and weights in bf16 "
+                                                        "to quantize: ");
+    error << dividedText() << "; use ";
     if (recipe == Fp8Recipe::block)
       error << "--fp8-recipe mxfp8, whose blocks are of 32, or ";
     error << (blocks.length ? "--fp8-recipe tensor" : "--precision bf16");
@@ -78,6 +80,14 @@ struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuant
   }
 
 private:
+  /// What the recipe asks for.
+  std::string dividedText() const {
+    std::string of = "widths";
+    if (blocks.length)
+      of += ", and numbers of tokens in a sequence,";
+    return of + " have to be multiples of " + std::to_string(blocks.multiple());
+  }
+
   /// Whether the recipe divides what the product and its gradients read.
   bool divides(LinearOp op) const {
     auto isMultiple = [&](int64_t size) { return size % blocks.multiple() == 0; };
@@ -87,13 +97,18 @@ private:
   }
 
   /// Quantizes the products of one layer; how many those are.
-  int64_t quantizeLayer(func::FuncOp layer, const DenseSet<Value> &adapters) const {
+  int64_t quantizeLayer(func::FuncOp layer, const DenseSet<Value> &adapters) {
     DenseSet<Operation *> routers = routersIn(layer);
     SmallVector<LinearOp> products;
     layer.walk([&](LinearOp op) {
-      if (tensor(op.getX()).getElementType().isBF16() && !routers.contains(op) && !adapters.contains(op.getWeight()) &&
-          divides(op))
-        products.push_back(op);
+      if (!tensor(op.getX()).getElementType().isBF16() || routers.contains(op) || adapters.contains(op.getWeight()))
+        return;
+      if (divides(op))
+        return products.push_back(op);
+      ArrayRef<int64_t> sizes = tensor(op.getWeight()).getShape();
+      std::string text = std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]);
+      if (!llvm::is_contained(left, text))
+        left.push_back(text);
     });
     if (blocks.length)
       roundOperands(products);
@@ -144,5 +159,6 @@ private:
   }
 
   Blocks blocks;
+  SmallVector<std::string> left; ///< sizes of weights whose products stay in bf16
 };
 } // namespace
