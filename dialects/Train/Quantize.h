@@ -32,8 +32,13 @@ Quantized quantize(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::
 mlir::Value roundInBlocks(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::FloatType element,
                           llvm::ArrayRef<int64_t> block);
 
+/// Checks the `blocks` [m, n] of a product's weight: n columns of one row, or of n.
+llvm::LogicalResult verifyBlockShape(mlir::Operation *product, std::optional<llvm::ArrayRef<int64_t>> blocks);
+
 /// Whether `reshape` makes blocks of a tensor's elements, or elements of blocks. Blocks are no index of other ops.
 bool reshapesBlocks(ReshapeOp reshape);
+/// What `reshape` has the elements of, rounded in blocks, if its ops are beside it; or none.
+mlir::Value roundedOf(ReshapeOp reshape);
 
 /// The state of a frozen weight in 8 bits that has the scale of each of its rows.
 inline constexpr llvm::StringLiteral scaleRole = "scale";

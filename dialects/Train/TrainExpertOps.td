@@ -258,13 +258,22 @@ def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAda
     outside [0, e). With `transposed` the weight is [x e, in, out]. Element types as x;
     sums in f32 at least. Consecutive rows of one expert are one product (Gale et al. 2023).
     `filled` is the average share of slots that rows fill, by which FLOPs are counted.
+
+    `blocks` are as of `train.linear`, of each expert's matrix [out, in]. The gradient of the weight is of dy itself: which
+    rows are beside one another depends on the devices that they come from.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Ids:$experts, UnitAttr:$transposed,
-                       DefaultValuedAttr<F64Attr, "1.0">:$filled);
+                       DefaultValuedAttr<F64Attr, "1.0">:$filled, OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = [{
-    (`transposed` $transposed^)? $x `,` $weight `of` $experts attr-dict `:` functional-type(operands, results)
+    (`transposed` $transposed^)? $x `,` $weight `of` $experts (`blocks` $blocks^)? attr-dict
+    `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$x, "::mlir::Value":$weight, "::mlir::Value":$experts,
+                                 "bool":$transposed, "::llvm::APFloat":$filled), [{
+    build($_builder, $_state, x, weight, experts, transposed, filled, ::mlir::DenseI64ArrayAttr());
+  }]>];
 }
 
 def Train_GroupedLinearGradOp : Train_TensorOp<"grouped_linear_grad", "~x b m o, ~x b m i, @e x b m -> (x e) o i", [

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Expr.h"
+#include "Train/Quantize.h"
 #include "Train/TensorType.h"
 
 #include <cmath>
@@ -381,6 +382,8 @@ LogicalResult GroupedLinearOp::inferReturnTypes(MLIRContext *, std::optional<Loc
                        adaptor.getOperands().getTypes(), types);
 }
 
+LogicalResult GroupedLinearOp::verify() { return verifyBlockShape(*this, getBlocks()); }
+
 /// A row meets one expert's matrix.
 static double groupedFlops(Value rows, Value matrices) {
   auto matrix = tensor(matrices).getShape();
@@ -398,10 +401,22 @@ LogicalResult GroupedLinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, Arr
                                         SmallVectorImpl<Value> &grads) {
   Value dy = cotangents[0];
   grads.resize(3);
-  if (needed[0])
-    grads[0] =
-        GroupedLinearOp::create(b, getLoc(), dy, getWeight(), getExperts(), !getTransposed(),
-                                getFilled());
+  if (needed[0]) {
+    Value ofDy = dy, weight = getWeight();
+    if (getBlocks()) {
+      int64_t rows = (*getBlocks())[0], length = (*getBlocks())[1];
+      ArrayRef<int64_t> ofWeight = tensor(weight).getShape();
+      if (ofWeight[1] % length || ofWeight[2] % length)
+        return emitOpError("has blocks of ") << length << " elements, which do not divide " << weight.getType();
+      Type element = Float8E4M3FNType::get(b.getContext());
+      SmallVector<int64_t> block(tensor(dy).getRank(), 1), turned(3, 1);
+      block.back() = turned[getTransposed() ? 2 : 1] = length;
+      ofDy = roundInBlocks(b, getLoc(), dy, cast<FloatType>(element), block);
+      if (rows != length)
+        weight = roundInBlocks(b, getLoc(), weight, cast<FloatType>(element), turned);
+    }
+    grads[0] = GroupedLinearOp::create(b, getLoc(), ofDy, weight, getExperts(), !getTransposed(), getFilled());
+  }
   if (needed[1]) {
     Value left = getTransposed() ? getX() : dy, right = getTransposed() ? dy : getX();
     grads[1] = GroupedLinearGradOp::create(b, getLoc(), left, right, getExperts(),

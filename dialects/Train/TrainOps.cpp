@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Train/Train.h"
+#include "Train/Quantize.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -43,6 +43,7 @@ static void printDoubles(OpAsmPrinter &printer, Operation *, DenseF64ArrayAttr v
 }
 
 #define GET_OP_CLASSES
+#include "Train/Quantize.h"
 #include "Train/TensorType.h"
 #include "Train/TrainOps.cpp.inc"
 
@@ -83,12 +84,7 @@ LogicalResult ContractOp::inferReturnTypes(MLIRContext *, std::optional<Location
                        adaptor.getOperands().take_front(2).getTypes(), types);
 }
 
-LogicalResult LinearOp::verify() {
-  std::optional<ArrayRef<int64_t>> blocks = getBlocks();
-  if (!blocks || (blocks->size() == 2 && (*blocks)[1] > 1 && ((*blocks)[0] == 1 || (*blocks)[0] == (*blocks)[1])))
-    return success();
-  return emitOpError("has blocks ") << *blocks << "; they are [1, n] or [n, n] with n above 1";
-}
+LogicalResult LinearOp::verify() { return verifyBlockShape(*this, getBlocks()); }
 
 LogicalResult ContractOp::verify() {
   // The rule must be known to fit before it can be asked for.

@@ -32,11 +32,27 @@ Quantized train::quantize(OpBuilder &b, Location loc, Value x, FloatType element
   return {QuantizeOp::create(b, loc, type, x, scale, dims), scale};
 }
 
-/// The result of an op in `block` that makes `type` of `x`, or none.
-template <typename OpT> static Value madeOf(Value x, Type type, Block *block) {
-  for (Operation *user : x.getUsers())
-    if (isa<OpT>(user) && user->getBlock() == block && user->getOperand(0) == x && user->getResult(0).getType() == type)
-      return user->getResult(0);
+/// `x`, in blocks, rounded to `element` by ops that are before `b` in its block, or none.
+static Value alreadyRounded(OpBuilder &b, Value x, FloatType element, ArrayRef<int64_t> within) {
+  Block::iterator end = b.getInsertionPoint();
+  auto isBefore = [&](Operation *op) {
+    return op->getBlock() == b.getInsertionBlock() &&
+           (end == b.getInsertionBlock()->end() || op->isBeforeInBlock(&*end));
+  };
+  for (Operation *user : x.getUsers()) {
+    auto quantize = dyn_cast<QuantizeOp>(user);
+    if (!quantize || quantize.getX() != x || quantize.getDims() != within || quantize.getType().getElementType() != element)
+      continue;
+    auto scale = quantize.getScale().getDefiningOp<QuantizationScaleOp>();
+    auto amax = scale ? scale.getAmax().getDefiningOp<AmaxOp>() : nullptr;
+    if (!amax || amax.getX() != x || amax.getDims() != within || scale.getElement() != element)
+      continue;
+    for (Operation *next : quantize->getUsers())
+      if (auto dequantize = dyn_cast<DequantizeOp>(next);
+          dequantize && dequantize.getScale() == quantize.getScale() && dequantize.getDims() == within &&
+          dequantize.getType() == x.getType() && isBefore(dequantize))
+        return dequantize;
+  }
   return {};
 }
 
@@ -51,17 +67,28 @@ Value train::roundInBlocks(OpBuilder &b, Location loc, Value x, FloatType elemen
     shape.push_back(length);
   }
   auto blocks = RankedTensorType::get(shape, type.getElementType());
-  Value divided = madeOf<ReshapeOp>(x, blocks, b.getInsertionBlock());
-  if (!divided)
-    divided = ReshapeOp::create(b, loc, blocks, x);
-  // What several products read is rounded once: the shape says of which blocks.
-  Value values = madeOf<QuantizeOp>(divided, withElementType(blocks, element), b.getInsertionBlock());
-  if (values) {
-    Value again = madeOf<DequantizeOp>(values, blocks, b.getInsertionBlock());
-    return madeOf<ReshapeOp>(again, type, b.getInsertionBlock());
-  }
+  // What several products read is rounded once.
+  for (Operation *user : x.getUsers())
+    if (auto reshape = dyn_cast<ReshapeOp>(user); reshape && reshape.getType() == blocks)
+      if (Value rounded = alreadyRounded(b, reshape, element, within))
+        return ReshapeOp::create(b, loc, type, rounded);
+  Value divided = ReshapeOp::create(b, loc, blocks, x);
   Quantized q = quantize(b, loc, divided, element, within);
   return ReshapeOp::create(b, loc, type, DequantizeOp::create(b, loc, blocks, q.values, q.scale, within));
+}
+
+LogicalResult train::verifyBlockShape(Operation *product, std::optional<ArrayRef<int64_t>> blocks) {
+  if (!blocks || (blocks->size() == 2 && (*blocks)[1] > 1 && ((*blocks)[0] == 1 || (*blocks)[0] == (*blocks)[1])))
+    return success();
+  return product->emitOpError("has blocks ") << *blocks << "; they are [1, n] or [n, n] with n above 1";
+}
+
+Value train::roundedOf(ReshapeOp reshape) {
+  auto dequantize = reshape.getX().getDefiningOp<DequantizeOp>();
+  auto quantize = dequantize ? dequantize.getY().getDefiningOp<QuantizeOp>() : nullptr;
+  auto blocks = quantize ? quantize.getX().getDefiningOp<ReshapeOp>() : nullptr;
+  bool isWhole = blocks && tensor(blocks.getX()).getShape() == reshape.getType().getShape();
+  return isWhole ? Value(blocks.getX()) : Value();
 }
 
 bool train::reshapesBlocks(ReshapeOp reshape) {

@@ -64,6 +64,11 @@ LogicalResult LinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<b
   if (!getBlocks())
     return contractionVJP(*this, b, cotangents[0], needed, grads);
   int64_t rows = (*getBlocks())[0], length = (*getBlocks())[1];
+  RankedTensorType x = tensor(getX());
+  ArrayRef<int64_t> ofWeight = tensor(getWeight()).getShape();
+  if (x.getRank() < 2 || x.getDimSize(x.getRank() - 2) % length || ofWeight[0] % length || ofWeight[1] % length)
+    return emitOpError("has blocks of ") << length << " elements, which do not divide the last two dimensions of " << x
+                                         << " and " << getWeight().getType();
   // Blocks along the last dimension of `value`, or along the one before.
   auto along = [&](Value value, bool last) {
     SmallVector<int64_t> block(tensor(value).getRank(), 1);

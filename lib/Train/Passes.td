@@ -132,26 +132,26 @@ def TrainQuantizeProducts : PhasePass<"train-quantize-products", "step"> {
   let summary = "Quantizes activations and weights for matrix products in 8 bits (fp8)";
   let description = [{
     In each layer, that is in functions that `train.repeat` calls, a `train.linear` of bf16 whose widths are
-    multiples of 16, which matrix units need, becomes a product of its quantized operands. Everything else stays in bf16: embedding and output layer, which are no part of a layer,
-    norms, attention, routers (products on whose results `train.top_k` depends), adapters (`--lora`)
-    and the products of experts (`train.grouped_linear`): these have as many rows as tokens are routed to an expert, of
-    buffers with slots that no token fills, and are no `train.contract`, so that they need ops and kernels with scales of their own.
+    multiples of 16, which matrix units need, becomes a product of its quantized operands. Everything else
+    stays in bf16: embedding and output layer, which are no part of a layer,
+    norms, attention, routers (products on whose results `train.top_k` depends) and adapters (`--lora`).
 
     With the recipe `tensor` (per-tensor current scaling) an operand is quantized to f8E4M3FN with one scale,
     a power of two that its largest magnitude (amax) gives, and the product is a `train.scaled_contract`; the gradients
     of products are quantized to f8E5M2. What several products read is quantized once. An amax is a maximum over the
     whole tensor: where devices have parts of it, it becomes a partial maximum that `dist-partition` completes, so
-    that no mesh changes a scale.
+    that no mesh changes a scale. Products of experts (`train.grouped_linear`) stay in bf16: their rows come in rounds,
+    which are others on every mesh, and so would be their amax.
 
     With the recipes `block` (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 3.3) and `mxfp8` (Rouhani et al.
     2023, "Microscaling Data Formats for Deep Learning") blocks have a scale each, and everything is f8E4M3FN: with
     `block` 128 elements of an activation or a gradient and 128 x 128 of a weight, with `mxfp8` 32 elements of each,
     along what is summed. Products are exact in bf16, so operands are dequantized for them, and `blocks` of
-    `train.linear` makes the gradient's products read such numbers too; the backward keeps the numbers of 8 bits.
-    Products whose widths, or whose numbers of tokens in a sequence, are no multiple of the block stay in bf16.
+    `train.linear` and `train.grouped_linear` makes the gradient's products read such numbers too, but for those of
+    experts' weights. Products whose widths, or whose numbers of tokens in a sequence, are no multiple of the block stay in bf16.
 
     The pass runs before differentiation, so that gradients read the
-    quantized operands, which the forward keeps in place of those in bf16 where it keeps any.
+    quantized operands, which the forward may keep in place of those in bf16.
 
     `train.precision` of the module becomes "fp8". The pass refuses a module with another precision than bf16,
     and a model without such products.

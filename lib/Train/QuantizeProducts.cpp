@@ -88,55 +88,69 @@ private:
     return of + " have to be multiples of " + std::to_string(blocks.multiple());
   }
 
-  /// Whether the recipe divides what the product and its gradients read.
-  bool divides(LinearOp op) const {
+  /// Whether the recipe divides what the product and its gradients read: rows of x as well, but not of experts', which
+  /// are in no order.
+  bool divides(Operation *op) const {
     auto isMultiple = [&](int64_t size) { return size % blocks.multiple() == 0; };
-    RankedTensorType x = tensor(op.getX());
-    return llvm::all_of(tensor(op.getWeight()).getShape(), isMultiple) &&
-           (!blocks.length || (x.getRank() > 1 && isMultiple(x.getDimSize(x.getRank() - 2))));
+    RankedTensorType x = tensor(op->getOperand(0)), weight = tensor(op->getOperand(1));
+    if (!llvm::all_of(weight.getShape().take_back(2), isMultiple))
+      return false;
+    return !blocks.length || isa<GroupedLinearOp>(op) ||
+           (x.getRank() > 1 && isMultiple(x.getDimSize(x.getRank() - 2)));
   }
 
   /// Quantizes the products of one layer; how many those are.
   int64_t quantizeLayer(func::FuncOp layer, const DenseSet<Value> &adapters) {
     DenseSet<Operation *> routers = routersIn(layer);
-    SmallVector<LinearOp> products;
-    layer.walk([&](LinearOp op) {
-      if (!tensor(op.getX()).getElementType().isBF16() || routers.contains(op) || adapters.contains(op.getWeight()))
+    SmallVector<Operation *> products;
+    layer.walk([&](Operation *op) {
+      // Scales of tensors would be of the rows of a round, of which every mesh has others.
+      bool isProduct = isa<LinearOp>(op) || (blocks.length && isa<GroupedLinearOp>(op));
+      if (!isProduct || !tensor(op->getOperand(0)).getElementType().isBF16() || routers.contains(op) ||
+          adapters.contains(op->getOperand(1)))
         return;
       if (divides(op))
         return products.push_back(op);
-      ArrayRef<int64_t> sizes = tensor(op.getWeight()).getShape();
+      ArrayRef<int64_t> sizes = tensor(op->getOperand(1)).getShape().take_back(2);
       std::string text = std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]);
       if (!llvm::is_contained(left, text))
         left.push_back(text);
     });
     if (blocks.length)
-      roundOperands(products);
+      llvm::for_each(products, [&](Operation *op) { roundOperands(op); });
     else
       scaleTensors(products);
     return int64_t(products.size());
   }
 
   /// Operands become what their numbers of 8 bits in blocks stand for, of which products in bf16 are exact.
-  void roundOperands(ArrayRef<LinearOp> products) const {
-    for (LinearOp op : products) {
-      OpBuilder b(op);
-      auto round = [&](Value value, ArrayRef<int64_t> block) {
-        return roundInBlocks(b, value.getLoc(), value, Float8E4M3FNType::get(op.getContext()), block);
-      };
-      SmallVector<int64_t> ofX(tensor(op.getX()).getRank(), 1), ofWeight{blocks.areSquares ? blocks.length : 1, blocks.length};
-      ofX.back() = blocks.length;
-      Value x = round(op.getX(), ofX), weight = round(op.getWeight(), ofWeight);
-      op->setOperands({x, weight});
-      op.setBlocks(ofWeight);
-    }
+  void roundOperands(Operation *op) const {
+    OpBuilder b(op);
+    auto grouped = dyn_cast<GroupedLinearOp>(op);
+    auto round = [&](Value value, int64_t rows, bool isTransposed = false) {
+      SmallVector<int64_t> block(tensor(value).getRank(), 1);
+      block.back() = blocks.length;
+      block[block.size() - 2] = rows;
+      if (isTransposed)
+        std::swap(block.back(), block[block.size() - 2]);
+      return roundInBlocks(b, value.getLoc(), value, Float8E4M3FNType::get(op->getContext()), block);
+    };
+    int64_t rows = blocks.areSquares ? blocks.length : 1;
+    op->setOperand(0, round(op->getOperand(0), 1));
+    op->setOperand(1, round(op->getOperand(1), rows, grouped && grouped.getTransposed()));
+    auto shape = b.getDenseI64ArrayAttr({rows, blocks.length});
+    if (grouped)
+      grouped.setBlocksAttr(shape);
+    else
+      cast<LinearOp>(op).setBlocksAttr(shape);
   }
 
   /// Operands become numbers of 8 bits with a scale each.
-  static void scaleTensors(ArrayRef<LinearOp> products) {
+  static void scaleTensors(ArrayRef<Operation *> products) {
     // What several products read is quantized once.
     DenseMap<Value, Quantized> known;
-    for (LinearOp op : products) {
+    for (Operation *each : products) {
+      auto op = cast<LinearOp>(each);
       OpBuilder b(op);
       auto quantized = [&](Value value) {
         auto [entry, isNew] = known.try_emplace(value);

@@ -15,10 +15,15 @@ static bool selectsRows(Operation *op) {
          llvm::any_of(op->getOperands(), [](Value factor) { return isa_and_nonnull<OneHotOp>(factor.getDefiningOp()); });
 }
 
-/// Running the op again costs memory traffic only. An amax is one number, for which devices would
-/// communicate again.
+/// Whether the op is the amax of a whole tensor: one number, for which devices would communicate again.
+static bool isOfTensor(Operation *op) {
+  auto amax = dyn_cast<AmaxOp>(op);
+  return amax && amax.getDims().empty();
+}
+
+/// Running the op again costs memory traffic only.
 static bool isCheap(Operation *op) {
-  return op && !isa<AmaxOp>(op) && (isa<KernelOpInterface>(op) || isa<ReshapeOp, FoldInOp>(op) || selectsRows(op));
+  return op && !isOfTensor(op) && (isa<KernelOpInterface>(op) || isa<ReshapeOp, FoldInOp>(op) || selectsRows(op));
 }
 
 static int64_t bytes(Value value) {
@@ -37,7 +42,7 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
                                              const llvm::DenseSet<Value> &preferred) {
   Residuals residuals;
   auto available = [&](Value value) { return isFree(value) || residuals.kept.contains(value); };
-  // Of a dequantized value the numbers of 8 bits are worth keeping.
+  // A dequantized value is made again of the numbers of 8 bits, which may be fewer bytes than what they are made of.
   llvm::SetVector<Value> wanted(needed);
   for (Value value : needed) {
     while (auto reshape = value.getDefiningOp<ReshapeOp>())

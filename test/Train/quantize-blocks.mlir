@@ -46,7 +46,7 @@ module attributes {train.grad_type = f32, train.precision = "bf16"} {
 // The forward keeps x's numbers of 8 bits and amaxes, and what gelu reads; the backward rounds the gradient of a product along its columns for
 // x's, and along tokens for the weight's, with x's numbers; each weight is rounded again along its rows.
 // MX-LABEL: func.func private @layer.forward(
-// MX-SAME: -> (tensor<1x128x128xbf16>, tensor<1x128x256xbf16>, tensor<1x128x4xf32>, tensor<1x128x4x32xf8E4M3FN>,
+// MX-SAME: -> (tensor<1x128x128xbf16>, tensor<1x128x256xbf16>, tensor<1x128x4xf32>, tensor<1x128x4x32xf8E4M3FN>)
 // MX-LABEL: func.func private @layer.backward(
 // MX: %[[X:.*]] = train.dequantize %{{.*}} along [3] : (tensor<1x128x8x32xf8E4M3FN>, tensor<1x128x8xf32>) -> tensor<1x128x8x32xbf16>
 // MX: train.amax %{{.*}} over [1] : (tensor<4x32x256xbf16>) -> tensor<4x256xf32>
@@ -54,3 +54,40 @@ module attributes {train.grad_type = f32, train.precision = "bf16"} {
 // MX: train.amax %{{.*}} over [2] : (tensor<1x4x32x128xbf16>) -> tensor<1x4x128xf32>
 // MX: train.amax %{{.*}} over [2] : (tensor<1x4x32x256xbf16>) -> tensor<1x4x256xf32>
 // MX: train.contract "_0 _1 o, _0 _1 i -> o i" %{{.*}} : (tensor<1x128x128xbf16>, tensor<1x128x256xbf16>) -> tensor<128x256xf32>
+
+// -----
+
+// What the module itself rounds by another scale, or reshapes alike after a product, is not taken for the product's.
+module attributes {train.grad_type = f32, train.precision = "bf16"} {
+  train.variable @q : tensor<2x128x128xbf16> stacked init <"normal", 0.02> storage <"{layer}.q">
+  func.func private @layer(%x: tensor<1x128x128xbf16>, %q: tensor<128x128xbf16>) -> tensor<1x128x128xbf16> {
+    %xb = train.reshape %x : (tensor<1x128x128xbf16>) -> tensor<1x128x1x128xbf16>
+    %twice = train.add %xb, %xb : (tensor<1x128x1x128xbf16>, tensor<1x128x1x128xbf16>) -> tensor<1x128x1x128xbf16>
+    %a = train.amax %twice over [3] : (tensor<1x128x1x128xbf16>) -> tensor<1x128x1xf32>
+    %s = train.quantization_scale %a to f8E4M3FN : (tensor<1x128x1xf32>) -> tensor<1x128x1xf32>
+    %x8 = train.quantize %xb by %s along [3] : (tensor<1x128x1x128xbf16>, tensor<1x128x1xf32>) -> tensor<1x128x1x128xf8E4M3FN>
+    %xd = train.dequantize %x8 by %s along [3] : (tensor<1x128x1x128xf8E4M3FN>, tensor<1x128x1xf32>) -> tensor<1x128x1x128xbf16>
+    %0 = train.linear %x, %q : (tensor<1x128x128xbf16>, tensor<128x128xbf16>) -> tensor<1x128x128xbf16>
+    %later = train.reshape %q : (tensor<128x128xbf16>) -> tensor<1x128x1x128xbf16>
+    %1 = train.add %xd, %later : (tensor<1x128x1x128xbf16>, tensor<1x128x1x128xbf16>) -> tensor<1x128x1x128xbf16>
+    %2 = train.reshape %1 : (tensor<1x128x1x128xbf16>) -> tensor<1x128x128xbf16>
+    %3 = train.add %0, %2 : (tensor<1x128x128xbf16>, tensor<1x128x128xbf16>) -> tensor<1x128x128xbf16>
+    return %3 : tensor<1x128x128xbf16>
+  }
+  func.func @loss(%x: tensor<1x128x128xbf16>) -> tensor<f32> {
+    %q = train.get @q : tensor<2x128x128xbf16>
+    %y = train.repeat @layer x 2 carry(%x) each(%q) shared() : (tensor<1x128x128xbf16>, tensor<2x128x128xbf16>) -> tensor<1x128x128xbf16>
+    %loss = train.reduce sum %y over [0, 1, 2] : (tensor<1x128x128xbf16>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// BLOCK-LABEL: func.func private @layer(
+// BLOCK-SAME: %[[X:.*]]: tensor<1x128x128xbf16>, %[[Q:.*]]: tensor<128x128xbf16>)
+// BLOCK: train.dequantize
+// BLOCK: %[[XB:.*]] = train.reshape %[[X]]
+// BLOCK: %[[A:.*]] = train.amax %[[XB]] over [3]
+// BLOCK: %[[S:.*]] = train.quantization_scale %[[A]]
+// BLOCK: %[[X8:.*]] = train.quantize %[[XB]] by %[[S]]
+// BLOCK: %[[XD:.*]] = train.dequantize %[[X8]] by %[[S]]
+// BLOCK: %[[XR:.*]] = train.reshape %[[XD]]
+// BLOCK: train.linear %[[XR]], %{{.*}} blocks [128, 128]

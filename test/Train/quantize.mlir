@@ -122,3 +122,16 @@ func.func @f(%x: tensor<4x32xf32>, %w: tensor<32x32xf32>) -> tensor<4x32xf32> {
   %y = train.linear %x, %w blocks [2, 32] : (tensor<4x32xf32>, tensor<32x32xf32>) -> tensor<4x32xf32>
   return %y : tensor<4x32xf32>
 }
+
+// -----
+
+module attributes {train.grad_type = f32, train.precision = "fp8"} {
+  train.variable @w : tensor<32x32xbf16> init <"normal", 0.02>
+  func.func @loss(%x: tensor<20x32xbf16>) -> tensor<f32> {
+    %w = train.get @w : tensor<32x32xbf16>
+    // expected-error @+1 {{has blocks of 32 elements, which do not divide the last two dimensions of 'tensor<20x32xbf16>' and 'tensor<32x32xbf16>'}}
+    %y = train.linear %x, %w blocks [1, 32] : (tensor<20x32xbf16>, tensor<32x32xbf16>) -> tensor<20x32xbf16>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<20x32xbf16>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -169,6 +169,11 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
       for (auto [f, factor] : llvm::enumerate(rule.factors))
         if (factor.whole)
           whole.push_back({factors[f], {op, int(f)}});
+      // What is rounded in blocks has the indices that it had before.
+      if (Value of = reshape ? train::roundedOf(reshape) : Value()) {
+        SmallVector<Atoms::List> dims(dimsOf(of));
+        joinDims(dims, dimsOf(reshape));
+      }
     });
 
   for (auto &[op, dims] : ofVariable) {

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Partition/LocalIndices.h"
+#include "Train/Quantize.h"
 #include "Train/TensorType.h"
 #include "Dist/Passes.h"
 #include "PaddingZeros.h"
@@ -338,12 +339,22 @@ private:
       return;
     ShardingRule rule = ruled.getShardingRule();
     WholeDims dims;
+    llvm::SmallDenseSet<unsigned> needed; // factors
+    for (auto [f, factor] : llvm::enumerate(rule.factors))
+      if (factor.whole)
+        needed.insert(f);
+    // Blocks are of real elements, wherever padding lies.
+    if (auto reshape = dyn_cast<train::ReshapeOp>(op); reshape && train::reshapesBlocks(reshape))
+      for (const TensorFactors &tensor : {rule.operands[0], rule.results[0]})
+        for (auto &factors : tensor.dims)
+          if (factors.size() > 1)
+            needed.insert_range(factors);
     auto add = [&](auto &list, ValueRange values, ArrayRef<TensorFactors> tensors) {
       for (auto [i, value] : llvm::enumerate(values))
         if (auto it = newShapes.find(value); it != newShapes.end() && !runsPadded(op, value))
           for (auto [d, factors] : llvm::enumerate(tensors[i].dims))
             if (it->second[d] != tensor(value).getDimSize(d) &&
-                llvm::any_of(factors, [&](unsigned f) { return rule.factors[f].whole; }))
+                llvm::any_of(factors, [&](unsigned f) { return needed.contains(f); }))
               list.push_back({unsigned(i), int64_t(d)});
     };
     add(dims.operands, op->getOperands(), rule.operands);
