@@ -58,7 +58,7 @@ public:
       if (auto given = function.getArgAttrOfType<mlir::DenseI64ArrayAttr>(i, "test.values"))
         llvm::copy(given.asArrayRef(), values.back().writeIntegers());
       if (function.getArgAttr(i, "test.one"))
-        *values.back().writeFloats() = 1;
+        std::fill_n(values.back().writeFloats(), values.back().size(), 1.0);
       bool aboveOne = bool(function.getArgAttr(i, "test.above_one"));
       if (!aboveOne && !function.getArgAttr(i, "test.positive"))
         continue;
