@@ -259,8 +259,8 @@ def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAda
     sums in f32 at least. Consecutive rows of one expert are one product (Gale et al. 2023).
     `filled` is the average share of slots that rows fill, by which FLOPs are counted.
 
-    `blocks` are as of `train.linear`, of each expert's matrix [out, in]. The gradient of the weight is of dy itself: which
-    rows are beside one another depends on the devices that they come from.
+    `blocks` is as of `train.linear`, for each expert's matrix [out, in]. For the gradient of the weight nothing is rounded
+    along rows: which rows are neighbors depends on the mesh.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Ids:$experts, UnitAttr:$transposed,
                        DefaultValuedAttr<F64Attr, "1.0">:$filled, OptionalAttr<DenseI64ArrayAttr>:$blocks);

@@ -408,12 +408,13 @@ LogicalResult GroupedLinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, Arr
       ArrayRef<int64_t> ofWeight = tensor(weight).getShape();
       if (ofWeight[1] % length || ofWeight[2] % length)
         return emitOpError("has blocks of ") << length << " elements, which do not divide " << weight.getType();
-      Type element = Float8E4M3FNType::get(b.getContext());
-      SmallVector<int64_t> block(tensor(dy).getRank(), 1), turned(3, 1);
-      block.back() = turned[getTransposed() ? 2 : 1] = length;
-      ofDy = roundInBlocks(b, getLoc(), dy, cast<FloatType>(element), block);
+      auto element = Float8E4M3FNType::get(b.getContext());
+      // Both along `out`, which this product sums.
+      SmallVector<int64_t> ofRows(tensor(dy).getRank(), 1), ofMatrix(3, 1);
+      ofRows.back() = ofMatrix[getTransposed() ? 2 : 1] = length;
+      ofDy = roundInBlocks(b, getLoc(), dy, element, ofRows);
       if (rows != length)
-        weight = roundInBlocks(b, getLoc(), weight, cast<FloatType>(element), turned);
+        weight = roundInBlocks(b, getLoc(), weight, element, ofMatrix);
     }
     grads[0] = GroupedLinearOp::create(b, getLoc(), ofDy, weight, getExperts(), !getTransposed(), getFilled());
   }

@@ -43,7 +43,6 @@ static void printDoubles(OpAsmPrinter &printer, Operation *, DenseF64ArrayAttr v
 }
 
 #define GET_OP_CLASSES
-#include "Train/Quantize.h"
 #include "Train/TensorType.h"
 #include "Train/TrainOps.cpp.inc"
 

@@ -157,8 +157,8 @@ def Train_LinearOp : Train_EinsumOp<"linear", "~... i, ~o i -> ... o", [
 
     `blocks` [m, n] says that both are numbers of 8 bits in blocks, dequantized: the weight's of m rows and n columns,
     x's of n elements of a row. The gradient's products then read such numbers too, in f8E4M3FN and in blocks of n along
-    what they sum: dy along `out` and, for the weight's gradient, dy and x along the last dimension of rows (of what x
-    was rounded to). The weight is rounded again along `out` unless its blocks are squares.
+    what they sum. For the gradient of x, dy is rounded along `out`, and so is the weight, again, unless its blocks are
+    squares. For the gradient of the weight, dy and x (its rounded numbers) are rounded along the last dimension but one.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let results = (outs Train_Tensor:$y);

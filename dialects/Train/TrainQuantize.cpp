@@ -98,7 +98,7 @@ bool train::reshapesBlocks(ReshapeOp reshape) {
 
 //===--- blocks ---------------------------------------------------------------===//
 
-/// The rule of a tensor of `rank` and what has no `dims` of it: `before` with X and S for them.
+/// `rule` with the factors of a tensor of `rank` for X, and for S those of its scales, which lack `dims`.
 static std::string blockText(StringRef rule, int64_t rank, ArrayRef<int64_t> dims) {
   std::string whole, rest, text;
   for (int64_t dim = 0; dim < rank; ++dim) {

@@ -73,8 +73,8 @@ def Train_DequantizeOp : Train_TensorOp<"dequantize", "", [
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "What numbers of 8 bits stand for";
   let description = [{
-    x = y scale; the scale's shape is y's without `dims`. bf16 and f32 hold each such number below 2^128. The gradient of x is that
-    of y as `train.quantize` has it, and passes as it is.
+    x = y scale; the scale's shape is y's without `dims`. bf16 and f32 hold each such number below 2^128. The gradient of x
+    passes to y as it is, as that of `train.quantize` does.
   }];
   let arguments = (ins Train_Quantized:$y, Train_Scales:$scale, Train_WithinBlock:$dims);
   let results = (outs Train_Unquantized:$x);
