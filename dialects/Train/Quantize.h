@@ -44,6 +44,24 @@ mlir::Value roundedOf(ReshapeOp reshape);
 inline constexpr llvm::StringLiteral scaleRole = "scale";
 inline bool isScale(VariableOp variable) { return variable.getRole() == scaleRole; }
 
+/// States of a product's weight for delayed scaling: the largest magnitudes, over the last steps, of what the product
+/// reads, of the weight, and of the gradient of what it makes, f32 for each layer. Each has a history, [layers, steps],
+/// the last step first.
+inline constexpr llvm::StringLiteral observedRoles[] = {"input_amax", "weight_amax", "gradient_amax"};
+inline constexpr llvm::StringLiteral historySuffix = "_history";
+inline constexpr int64_t stepsOfHistory = 1024;
+inline bool isObserved(VariableOp variable) {
+  return variable.getRole() && llvm::is_contained(observedRoles, *variable.getRole());
+}
+inline bool isOfDelayedScaling(llvm::StringRef role) {
+  role.consume_back(historySuffix);
+  return llvm::is_contained(observedRoles, role);
+}
+inline bool isOfDelayedScaling(VariableOp variable) { return isOfDelayedScaling(variable.getRole().value_or("")); }
+/// The state `role` of `parameter`, a matrix for each layer, of the shape [layers, behind...].
+VariableOp makeStateOfScaling(mlir::OpBuilder &b, VariableOp parameter, llvm::StringRef role,
+                              llvm::ArrayRef<int64_t> behind);
+
 } // namespace meshwright::train
 
 #endif // MESHWRIGHT_TRAIN_QUANTIZE_H

@@ -245,6 +245,10 @@ SmallVector<Value> AccumulateOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getAccumulator());
   return {(x + x.with(getValue())).v};
 }
+SmallVector<Value> MaximumOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getLhs());
+  return {maximum(x, x.with(getRhs())).v};
+}
 SmallVector<Value> CastOp::decompose(OpBuilder &b) {
   return {convert(b, getLoc(), getX(), tensor(getY()).getElementType())};
 }

@@ -54,6 +54,18 @@ def Train_AccumulateOp : Train_TensorOp<"accumulate", "", [InferTypeOpAdaptor, D
   let hasVerifier = 1;
 }
 
+def Train_MaximumOp : Train_EinsumOp<"maximum", "..., ... -> ...", [ZeroPreservingOpInterface,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "The larger of two numbers";
+  let description = [{
+    max(lhs, rhs), element by element; lhs, rhs and the result have one shape. NaN if one of them is. No gradient
+    passes.
+  }];
+  let arguments = (ins Train_Tensor:$lhs, Train_Tensor:$rhs);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_CastOp : Train_TensorOp<"cast", "", [DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "Another float element type";

@@ -24,7 +24,9 @@ def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<S
     `train.get`, written with `train.set`. `role` says which state it is exactly when `of` names a
     parameter: `momentum`, `variance` or `master` of the optimizer, of the parameter's shape or, as a mean
     over dimensions, of one element there (`row` and `column` of Adafactor); `momentum_amax` and `variance_amax`, where these are
-    codes of 8 bits (i8), of one number for each block of the last dimension; or
+    codes of 8 bits (i8), of one number for each block of the last dimension; `scale`, a number for each row
+    of a frozen weight in 8 bits; `input_amax`, `weight_amax` and `gradient_amax` of delayed scaling, a number for each layer, and
+    their histories, with `_history` behind; or
     `tokens`, the number of tokens of the last step routed to each expert, of the shape of the router's
     weight without its last dimension. The storage
     name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the

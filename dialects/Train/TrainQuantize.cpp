@@ -201,7 +201,45 @@ SmallVector<Value> QuantizationScaleOp::decompose(OpBuilder &b) {
       arith::SubIOp::create(b, getLoc(), bits.v, bits.constant(double(power) * one).v));
   bits = select(isNormal, shifted, bits.constant(one));
   Expr scale = amax.with(arith::BitcastOp::create(b, getLoc(), amax.v.getType(), bits.v));
+  scale = select(greater(amax, amax.constant(0)), scale, amax.constant(1));
   return {select(greater(amax.constant(INFINITY), amax), scale, amax.constant(NAN)).v};
+}
+
+//===--- delayed scaling ------------------------------------------------------===//
+
+VariableOp train::makeStateOfScaling(OpBuilder &b, VariableOp parameter, StringRef role, ArrayRef<int64_t> behind) {
+  SmallVector<int64_t> shape{parameter.getTensorType().getDimSize(0)};
+  llvm::append_range(shape, behind);
+  std::string name = (parameter.getSymName() + "." + role).str();
+  // Its place in files is beside the weight's, by which runs on other meshes find it. Several weights may be rows of
+  // one tensor.
+  StorageAttr storage = parameter.getStorageAttr();
+  if (storage) {
+    std::string tensor = storage.getTensor().str();
+    if (storage.getFull())
+      tensor += "." + std::to_string(storage.getOffset());
+    storage = StorageAttr::get(b.getContext(), tensor + "." + role.str(), false, 0, 0, 0, 0, {}, /*optional=*/false);
+  }
+  return VariableOp::create(b, NameLoc::get(b.getStringAttr(name), parameter.getLoc()), name,
+                            RankedTensorType::get(shape, b.getF32Type()), /*stacked=*/true, IntegerAttr(),
+                            InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0)), storage,
+                            FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role), StringAttr());
+}
+
+LogicalResult ObserveOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>, SmallVectorImpl<Value> &grads) {
+  grads.append({cotangents[0], AmaxOp::create(b, getLoc(), getX(), ArrayRef<int64_t>())});
+  return success();
+}
+
+LogicalResult QuantizeGradientOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                           SmallVectorImpl<Value> &grads) {
+  RankedTensorType type = tensor(cotangents[0]);
+  Value scale = QuantizationScaleOp::create(b, getLoc(), getAmax(), getElementAttr());
+  Value codes = QuantizeOp::create(b, getLoc(), withElementType(type, getElement()), cotangents[0], scale,
+                                   ArrayRef<int64_t>());
+  grads.append({DequantizeOp::create(b, getLoc(), type, codes, scale, ArrayRef<int64_t>()),
+                AmaxOp::create(b, getLoc(), cotangents[0], ArrayRef<int64_t>())});
+  return success();
 }
 
 //===--- quantization -------------------------------------------------------===//
@@ -317,7 +355,11 @@ LogicalResult ScaledContractOp::buildVJP(OpBuilder &b, ValueRange cotangents, Ar
   auto spec = [&](StringRef other, StringRef self) {
     return first + (other.trim() + " -> " + self.trim()).str();
   };
-  auto dy = quantize(b, getLoc(), cotangents[0], Float8E5M2Type::get(b.getContext()));
+  auto element = Float8E5M2Type::get(b.getContext());
+  auto rounded = cotangents[0].getDefiningOp<DequantizeOp>();
+  bool isQuantized = rounded && rounded.getDims().empty() && getElementTypeOrSelf(rounded.getY().getType()) == element;
+  Quantized dy = isQuantized ? Quantized{rounded.getY(), rounded.getScale()}
+                             : quantize(b, getLoc(), cotangents[0], element);
   auto gradient = [&](Value of, Value other, Value scale, const std::string &rule) -> Value {
     Type type = withElementType(of.getType(), tensor(cotangents[0]).getElementType());
     return ScaledContractOp::create(b, getLoc(), type, b.getStringAttr(rule), dy.values, other,

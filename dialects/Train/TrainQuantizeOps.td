@@ -43,7 +43,7 @@ def Train_QuantizationScaleOp : Train_EinsumOp<"quantization_scale", "... -> ...
   let summary = "The scales of blocks with a largest magnitude each";
   let description = [{
     The smallest power of two s for which amax / s is a number of the type `element` that is not beyond
-    its largest: 448 of f8E4M3FN, 57344 of f8E5M2 (Micikevicius et al. 2022). At least 2^-126; NaN
+    its largest: 448 of f8E4M3FN, 57344 of f8E5M2 (Micikevicius et al. 2022). At least 2^-126; 1 where amax is 0; NaN
     where amax is not finite, so that a tensor with an infinite element has none that looks like a number.
   }];
   let arguments = (ins Train_Scales:$amax, TypeAttr:$element);
@@ -82,6 +82,33 @@ def Train_DequantizeOp : Train_TensorOp<"dequantize", "", [
   let hasVerifier = 1;
 }
 
+class Train_ObservingOp<string mnemonic, dag operands> : Train_Op<mnemonic, [Pure, AllTypesMatch<["x", "y"]>,
+    DeclareOpInterfaceMethods<VJPOpInterface>]> {
+  let arguments = operands;
+  let results = (outs Train_Unquantized:$y);
+}
+
+def Train_ObserveOp : Train_ObservingOp<"observe", (ins Train_Unquantized:$x, Train_ScaleTensor:$amax)> {
+  let summary = "Makes the largest magnitude of a tensor the gradient of a variable";
+  let description = [{
+    y = x. The gradient of y passes to x. In place of a gradient `amax` gets the largest magnitude of x, as
+    `train.amax` computes it: the update of the variable that it comes from reads what the step has observed.
+    `train-autodiff` removes the op.
+  }];
+  let assemblyFormat = "$x `by` $amax attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_QuantizeGradientOp : Train_ObservingOp<"quantize_gradient",
+    (ins Train_Unquantized:$x, Train_ScaleTensor:$amax, TypeAttr:$element)> {
+  let summary = "Rounds a tensor's gradient to numbers of 8 bits, and observes its largest magnitude";
+  let description = [{
+    y = x. The gradient of y passes to x rounded to numbers of `element` with the scale that `train.quantization_scale`
+    gives for `amax`: beyond the largest of them it saturates. In place of a gradient `amax` gets the largest magnitude of
+    y's gradient, before that is rounded, as with `train.observe`. `train-autodiff` removes the op.
+  }];
+  let assemblyFormat = "$x `by` $amax `to` $element attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_ScaledContractOp : Train_TensorOp<"scaled_contract", "", [ContractionOpInterface,
     AccumulatingOpInterface, SumOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
   let summary = "A two-operand einsum of quantized tensors";
@@ -90,8 +117,8 @@ def Train_ScaledContractOp : Train_TensorOp<"scaled_contract", "", [ContractionO
     one. The sum is taken in f32; the result, in f32, bf16 or f16, is rounded once. lhs and rhs may have
     different types of 8 bits.
 
-    In the gradient, dy is quantized to f8E5M2 by its own amax, and multiplied by rhs for the gradient of
-    lhs and by lhs for that of rhs (Micikevicius et al. 2022).
+    In the gradient, dy is quantized to f8E5M2 by its own amax, if it is not what a `train.dequantize` makes of such
+    numbers, and multiplied by rhs for the gradient of lhs and by lhs for that of rhs (Micikevicius et al. 2022).
   }];
   let arguments = (ins StrAttr:$rule, Train_Quantized:$lhs, Train_Quantized:$rhs, Train_ScaleTensor:$lhs_scale,
                        Train_ScaleTensor:$rhs_scale, Optional<Train_Unquantized>:$init);

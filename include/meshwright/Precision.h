@@ -11,9 +11,9 @@
 namespace meshwright {
 
 /// How factors of products are scaled in fp8.
-enum class Fp8Recipe { tensor, block, mxfp8 };
+enum class Fp8Recipe { tensor, block, delayed, mxfp8 };
 inline Names namesOf(Fp8Recipe) {
-  static constexpr llvm::StringLiteral names[] = {"tensor", "block", "mxfp8"};
+  static constexpr llvm::StringLiteral names[] = {"tensor", "block", "delayed", "mxfp8"};
   return names;
 }
 

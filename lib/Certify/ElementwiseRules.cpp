@@ -455,6 +455,7 @@ void certify::attachElementwiseRules(MLIRContext *context) {
   attachRule<train::CastOp, ::cast, OnPadding::known, OnParts::known>(context);
   attachRule<train::AccumulateOp, accumulate, OnPadding::known, OnParts::known>(context);
   attachRule<train::MulOp, multiply, OnPadding::known, OnParts::known>(context);
+  attachIndices<train::MaximumOp, zeroOfZero>(context);
   attachIndices<train::GeluOp, zeroOfZero>(context);
   attachIndices<train::GeluGradOp, linearInFirst>(context);
   attachIndices<train::SiluOp, zeroOfZero>(context);

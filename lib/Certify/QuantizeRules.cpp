@@ -40,7 +40,9 @@ static LogicalResult amax(train::AmaxOp op, Facts operands, NewFacts &results, C
 template <typename OpT>
 static LogicalResult byScales(OpT op, Facts operands, NewFacts &results, Checker &checker) {
   std::string text = textOfBlocks("X, S -> X", cast<RankedTensorType>(op->getResult(0).getType()).getRank(), op.getDims());
-  return applyRule(IndexRule::parse(text, "", op), op, operands, results, checker);
+  IndexRule rule = IndexRule::parse(text, "", op);
+  rule.keepsZero = true; // a scale is no zero
+  return applyRule(rule, op, operands, results, checker);
 }
 
 /// Scales are not summed, so that only the factors may be terms of a sum.

@@ -47,6 +47,11 @@ static LogicalResult accumulate(train::AccumulateOp op, Operands in, Results &re
   results.push_back(map(op.getType(), in[0], in[1], [](double x, double y) { return x + y; }));
   return success();
 }
+static LogicalResult maximum(train::MaximumOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], in[1],
+                        [](double x, double y) { return std::isnan(x) || x > y ? x : y; }));
+  return success();
+}
 /// Rounding to the result's type is done by whoever runs us.
 static LogicalResult castOp(train::CastOp op, Operands in, Results &results, RankContext &) {
   results.push_back(map(op.getType(), in[0], [](double x) { return x; }));
@@ -211,6 +216,7 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::AddOp, add>(context);
   attach<train::MulOp, mul>(context);
   attach<train::AccumulateOp, accumulate>(context);
+  attach<train::MaximumOp, maximum>(context);
   attach<train::CastOp, castOp>(context);
   attach<train::ScaleOp, scale>(context);
   attach<train::GeluOp, gelu>(context);

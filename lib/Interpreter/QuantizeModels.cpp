@@ -59,6 +59,12 @@ static LogicalResult quantizationScale(train::QuantizationScaleOp op, Operands i
   return success();
 }
 
+/// Of `train.observe` and `train.quantize_gradient`, which are about gradients.
+template <typename OpT> static LogicalResult observer(OpT, Operands in, Results &results, RankContext &) {
+  results.push_back(in[0]);
+  return success();
+}
+
 static LogicalResult quantize(train::QuantizeOp op, Operands in, Results &results, RankContext &) {
   Tensor result(op.getType());
   double *out = result.writeFloats(), largest = largestOf(op.getType().getElementType());
@@ -178,6 +184,8 @@ void interp::attachQuantizeModels(MLIRContext *context) {
   attach<train::DequantizeBlocksOp, dequantizeBlocks>(context);
   attach<train::AmaxOp, amax>(context);
   attach<train::QuantizationScaleOp, quantizationScale>(context);
+  attach<train::ObserveOp, observer<train::ObserveOp>>(context);
+  attach<train::QuantizeGradientOp, observer<train::QuantizeGradientOp>>(context);
   attach<train::QuantizeOp, ::quantize>(context);
   attach<train::DequantizeOp, ::dequantize>(context);
   attach<train::ScaledContractOp, scaledContract>(context);

@@ -120,7 +120,7 @@ llvm::Error Training::initialize() {
       if (!read)
         return read.takeError();
       value = *read;
-    } else if (weight.isParameter() || train::isOfCompression(variable)) {
+    } else if (weight.isParameter() || train::isOfCompression(variable) || train::isOfDelayedScaling(variable)) {
       value = initialValue(weight, type, uint64_t(options->seed));
     }
     if (isQuantized) {

@@ -14,6 +14,7 @@
 #include "StepTasks.h"
 #include "Train/GradientBlocks.h"
 #include "Train/Optimizer.h"
+#include "Train/Quantize.h"
 #include "meshwright/Communication.h"
 #include "meshwright/Cost/DevicesInUse.h"
 #include "meshwright/Cost/Flops.h"
@@ -206,7 +207,7 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     if (op.getOf())
       entry.of = op.getOf()->str();
     // Other states have the shape of their parameter, and places in files beside it.
-    if (train::isOfCompression(op)) {
+    if (train::isOfCompression(op) || train::isOfDelayedScaling(op)) {
       if (!llvm::is_contained(plan.optimizerStates, entry.role))
         plan.optimizerStates.push_back(entry.role);
     } else if (op.getOf()) {

@@ -104,6 +104,8 @@ std::vector<Copies> copiesOf(const plan::Plan &plan) {
         reason = "every device counts the tokens of all";
       else if (variable.role == train::scaleRole)
         reason = "scales, one number for a row of a weight, are where the rows are computed with";
+      else if (train::isOfDelayedScaling(variable.role))
+        reason = "magnitudes by which every device scales its parts of a tensor";
       else if (axis.name == "replica")
         reason = "replicas hold copies of everything";
       else if (is_contained(plan.dataAxes, axis.name))

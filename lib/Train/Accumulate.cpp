@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "Train/Passes.h"
+#include "Train/Quantize.h"
 #include "meshwright/runtime/ExpertPlacement.h"
 
 using namespace mlir;
@@ -55,8 +56,11 @@ private:
   /// The function that only `repeat` calls: of runs of layers that have one, all but the last get
   /// copies.
   func::FuncOp ownCallee(RepeatOp repeat);
+  /// Whether a result of `one` is what a microbatch has observed, of which the largest counts.
+  bool isMaximum(func::FuncOp one, unsigned result);
+  static Value combine(OpBuilder &b, Location loc, Value accumulator, Value value, bool isMaximum);
   /// Gradients that a repeat stacks are summed where they are made.
-  Value accumulateInside(Value gradient, Value accumulator);
+  Value accumulateInside(Value gradient, Value accumulator, bool isMaximum);
 
   ModuleOp module;
   OpBuilder builder;
@@ -79,7 +83,18 @@ func::FuncOp MicrobatchLoop::ownCallee(RepeatOp repeat) {
   return copy;
 }
 
-Value MicrobatchLoop::accumulateInside(Value gradient, Value accumulator) {
+bool MicrobatchLoop::isMaximum(func::FuncOp one, unsigned result) {
+  auto of = one.getResultAttrOfType<FlatSymbolRefAttr>(result, gradientAttr);
+  return of && isObserved(module.lookupSymbol<VariableOp>(of.getAttr()));
+}
+
+Value MicrobatchLoop::combine(OpBuilder &b, Location loc, Value accumulator, Value value, bool isMaximum) {
+  if (isMaximum)
+    return MaximumOp::create(b, loc, accumulator, value);
+  return AccumulateOp::create(b, loc, accumulator, value);
+}
+
+Value MicrobatchLoop::accumulateInside(Value gradient, Value accumulator, bool isMaximum) {
   auto repeat = gradient.getDefiningOp<RepeatOp>();
   if (!repeat || !gradient.hasOneUse() || !llvm::is_contained(repeat.getStacks(), gradient))
     return {};
@@ -92,7 +107,7 @@ Value MicrobatchLoop::accumulateInside(Value gradient, Value accumulator) {
   OpBuilder b(end);
   Value slice = body.insertArgument(repeat.getCalleeArgument(position),
                                     end->getOperand(result).getType(), repeat.getLoc());
-  end->setOperand(result, AccumulateOp::create(b, repeat.getLoc(), slice, end->getOperand(result)));
+  end->setOperand(result, combine(b, repeat.getLoc(), slice, end->getOperand(result), isMaximum));
   callee.setType(b.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
   repeat.getEachMutable().append(accumulator);
   return gradient;
@@ -144,11 +159,9 @@ SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ArrayRef<Value> 
   builder.setInsertionPoint(end);
   for (unsigned i = 0; i < values.size(); ++i) {
     // A forward that adds up counts would need the sum where it is run again, too.
-    bool isGradient = bool(one.getResultAttr(i, gradientAttr));
-    Value sum = isGradient ? accumulateInside(values[i], body.getArgument(i)) : Value();
-    end->setOperand(
-        i, sum ? sum
-               : AccumulateOp::create(builder, loc, body.getArgument(i), values[i]).getResult());
+    bool isGradient = bool(one.getResultAttr(i, gradientAttr)), isMaximum = this->isMaximum(one, i);
+    Value sum = isGradient ? accumulateInside(values[i], body.getArgument(i), isMaximum) : Value();
+    end->setOperand(i, sum ? sum : combine(builder, loc, body.getArgument(i), values[i], isMaximum));
   }
   body.setType(builder.getFunctionType(types, end->getOperandTypes()));
   return llvm::to_vector_of<Value>(repeat.getResults());

@@ -95,7 +95,7 @@ private:
     if (Operation *op = value.getDefiningOp(); op && !element) {
       // Of what is made of a parameter in 8 bits it is the parameter's.
       auto reshape = dyn_cast<ReshapeOp>(op);
-      if (isa<QuantizeOp, DequantizeOp>(op) || (reshape && reshapesBlocks(reshape)))
+      if (isa<QuantizeOp, DequantizeOp, ObserveOp>(op) || (reshape && reshapesBlocks(reshape)))
         element = getElementTypeOrSelf(gradientType(op->getOperand(0)));
     }
     return element ? Type(withElementType(value.getType(), element)) : value.getType();
@@ -123,6 +123,23 @@ private:
   llvm::StringMap<Operation *> known;
 };
 } // namespace
+
+/// What only says something about gradients has said it.
+static void dropObservers(Operation *root) {
+  root->walk([](Operation *op) {
+    if (!isa<ObserveOp, QuantizeGradientOp>(op))
+      return;
+    op->replaceAllUsesWith(ValueRange(op->getOperand(0)));
+    op->erase();
+  });
+}
+
+/// Moves measures of forward values into the forward, before its `end`: the backward would need all of the value.
+static void measureInForward(Block &backward, Operation *end) {
+  for (Operation &op : llvm::make_early_inc_range(backward))
+    if (isa<AmaxOp>(op) && op.getOperand(0).getParentBlock() == end->getBlock())
+      op.moveBefore(end);
+}
 
 DenseSet<Value> Differentiator::propagateActivity(Block &block, DenseSet<Value> active) {
   for (Operation &op : block)
@@ -349,6 +366,8 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   for (unsigned i = firstEach; i < firstShared; ++i)
     if (inner.contains(body.getArgument(i)))
       outputs.push_back(gradientOf(body.getArgument(i)));
+  dropObservers(derivative.forward);
+  measureInForward(back, end);
 
   // How the forward values it reads reach it.
   llvm::SetVector<Value> needed;
@@ -469,14 +488,14 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
   DenseSet<Value> parameters;
   llvm::MapVector<StringAttr, Value> gradient;
   for (auto variable : module.getOps<VariableOp>())
-    if (variable.isParameter())
+    if (variable.isParameter() || isObserved(variable))
       gradient[variable.getSymNameAttr()] = nullptr;
   SymbolTable symbols(module);
   for (auto get : body.getOps<GetOp>())
-    if (Operation *variable = symbols.lookup(get.getVariable());
+    if (auto variable = symbols.lookup<VariableOp>(get.getVariable());
         isFloat(get) && !variable->hasAttr(balanceRateAttr) && !variable->hasAttr(frozenAttr)) {
       parameters.insert(get);
-      if (auto attr = module->getAttrOfType<TypeAttr>(gradTypeAttr))
+      if (auto attr = module->getAttrOfType<TypeAttr>(gradTypeAttr); attr && variable.isParameter())
         gradientElements[get] = attr.getValue();
     }
   // Inlined values survive augmentation except repeats' results: keep the loss
@@ -518,6 +537,7 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
   end->setOperands(outputs);
   gradients.setType(builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
   gradients.setAllResultAttrs(attrs);
+  dropObservers(module);
   return success();
 }
 

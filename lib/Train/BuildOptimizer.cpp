@@ -78,6 +78,8 @@ private:
   Value compress(VariableOp parameter, Value blocks);
   /// Keeps result `i` of `gradients`, counts of tokens, and moves the bias that they balance.
   void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
+  /// Puts what a step has observed before the history of `variable`, which becomes the largest of it.
+  void keepAmax(VariableOp variable, Value amax);
 
   ModuleOp module;
   SymbolTable symbols; ///< its variables, also new ones
@@ -360,6 +362,28 @@ void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
   SetOp::create(builder, loc, bias.getSymName(), guarded(updated, old));
 }
 
+void StepBuilder::keepAmax(VariableOp variable, Value amax) {
+  Location loc = variable.getLoc();
+  auto parameter = symbols.lookup<VariableOp>(*variable.getOf());
+  std::string role = (*variable.getRole() + historySuffix).str();
+  OpBuilder b(variable->getContext());
+  b.setInsertionPointAfter(variable);
+  areNamesFree &= succeeded(checkNameIsFree(symbols, (parameter.getSymName() + "." + role).str(),
+                                            ("the " + role + " of @" + parameter.getSymName()).str()));
+  VariableOp history = makeStateOfScaling(b, parameter, role, {stepsOfHistory});
+  symbols.insert(history);
+  Value old = read(history);
+  int64_t layers = history.getTensorType().getDimSize(0);
+  Value column = ReshapeOp::create(builder, loc, history.getTensorType().clone({layers, 1}), amax);
+  Value last = PadOp::create(builder, loc, column, /*rows=*/stepsOfHistory, /*dim=*/1);
+  Value before = PadOp::create(builder, loc, SliceOp::create(builder, loc, old, stepsOfHistory - 1, /*dim=*/1, /*from=*/0),
+                               /*rows=*/stepsOfHistory, /*dim=*/1, /*value=*/0, /*from=*/1);
+  Value updated = AddOp::create(builder, loc, before, last);
+  Value largest = ReduceOp::create(builder, loc, ReduceKind::Max, updated, {1});
+  SetOp::create(builder, loc, history.getSymName(), guarded(updated, old));
+  SetOp::create(builder, loc, variable.getSymName(), guarded(largest, read(variable)));
+}
+
 LogicalResult StepBuilder::build(func::FuncOp gradients) {
   Location loc = gradients.getLoc();
   step = createFunction(module, builder, loc, "step", gradients.getArgumentTypes(), {});
@@ -372,7 +396,7 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
   // The loss, what else is reported, and gradients.
   SmallVector<Value> outputs, squares;
   SmallVector<Attribute> names;
-  SmallVector<std::pair<VariableOp, Value>> updates;
+  SmallVector<std::pair<VariableOp, Value>> updates, observed;
   SmallVector<std::pair<unsigned, Value>> counts;
   for (auto [i, value] : llvm::enumerate(values)) {
     if (tokensOf(gradients, i)) {
@@ -382,6 +406,10 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
     auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr);
     if (of) {
       auto parameter = symbols.lookup<VariableOp>(of.getAttr());
+      if (isObserved(parameter)) {
+        observed.push_back({parameter, value});
+        continue;
+      }
       if (cast<RankedTensorType>(value.getType()).getRank() > parameter.getTensorType().getRank())
         value = compress(parameter, value);
       updates.push_back({parameter, value});
@@ -406,6 +434,8 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
     update(variable, gradient, clip);
   for (auto [variable, value] : compressed)
     SetOp::create(builder, variable.getLoc(), variable.getSymName(), guarded(value, read(variable)));
+  for (auto [variable, amax] : observed)
+    keepAmax(variable, amax);
   for (auto [i, tokens] : counts)
     keepTokens(gradients, i, tokens);
   outputs.insert(outputs.begin() + 1, norm);

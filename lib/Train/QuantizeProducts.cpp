@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "DelayedScaling.h"
 #include "FunctionUtils.h"
 #include "Train/Passes.h"
 #include "Train/Quantize.h"
@@ -30,6 +31,7 @@ struct Blocks {
 static Blocks blocksOf(Fp8Recipe recipe) {
   switch (recipe) {
   case Fp8Recipe::tensor:
+  case Fp8Recipe::delayed:
     return {0, false};
   case Fp8Recipe::block:
     return {128, true};
@@ -51,6 +53,8 @@ struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuant
       return signalPassFailure();
     }
     SymbolTable symbols(getOperation());
+    if (recipe == Fp8Recipe::delayed)
+      scaling.emplace(getOperation(), symbols);
     llvm::SetVector<Operation *> layers;
     DenseSet<Value> adapters;
     getOperation().walk([&](RepeatOp repeat) {
@@ -68,6 +72,10 @@ struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuant
       if (!left.empty())
         getOperation().emitRemark() << "fp8: products of layers with weights " << llvm::join(left, ", ")
                                     << " stay in bf16; " << dividedText();
+      if (scaling && !scaling->left.empty())
+        getOperation().emitRemark() << "fp8: products of layers with weights " << llvm::join(scaling->left, ", ")
+                                    << " stay in bf16; --fp8-recipe delayed is of weights that are a parameter of one "
+                                       "layer, which one product reads";
       return getOperation()->setAttr(precisionAttr, StringAttr::get(&getContext(), "fp8")), void();
     }
     InFlightDiagnostic error = getOperation().emitError("has no product of a layer's activations and weights in bf16 "
@@ -109,12 +117,14 @@ private:
       if (!isProduct || !tensor(op->getOperand(0)).getElementType().isBF16() || routers.contains(op) ||
           adapters.contains(op->getOperand(1)))
         return;
-      if (divides(op))
+      bool isDivided = divides(op);
+      if (isDivided && (!scaling || scaling->take(op)))
         return products.push_back(op);
       ArrayRef<int64_t> sizes = tensor(op->getOperand(1)).getShape().take_back(2);
       std::string text = std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]);
-      if (!llvm::is_contained(left, text))
-        left.push_back(text);
+      SmallVector<std::string> &list = isDivided ? scaling->left : left;
+      if (!llvm::is_contained(list, text))
+        list.push_back(text);
     });
     if (blocks.length)
       llvm::for_each(products, [&](Operation *op) { roundOperands(op); });
@@ -146,20 +156,21 @@ private:
   }
 
   /// Operands become numbers of 8 bits with a scale each.
-  static void scaleTensors(ArrayRef<Operation *> products) {
+  void scaleTensors(ArrayRef<Operation *> products) {
     // What several products read is quantized once.
     DenseMap<Value, Quantized> known;
     for (Operation *each : products) {
       auto op = cast<LinearOp>(each);
       OpBuilder b(op);
-      auto quantized = [&](Value value) {
+      auto quantized = [&](Value value, StringRef role) {
         auto [entry, isNew] = known.try_emplace(value);
-        if (isNew)
-          entry->second =
-              quantize(b, value.getLoc(), value, Float8E4M3FNType::get(op.getContext()));
-        return entry->second;
+        if (!isNew)
+          return entry->second;
+        auto element = Float8E4M3FNType::get(op.getContext());
+        return entry->second = scaling ? quantizeDelayed(b, op, value, element, role)
+                                       : quantize(b, value.getLoc(), value, element);
       };
-      Quantized x = quantized(op.getX()), weight = quantized(op.getWeight());
+      Quantized x = quantized(op.getX(), observedRoles[0]), weight = quantized(op.getWeight(), observedRoles[1]);
       std::string rows;
       for (int64_t dim = 0; dim + 1 < tensor(op.getX()).getRank(); ++dim)
         rows += "r" + std::to_string(dim) + " ";
@@ -167,12 +178,26 @@ private:
       auto product = ScaledContractOp::create(b, op.getLoc(), op.getType(), b.getStringAttr(rule),
                                               x.values, weight.values, x.scale, weight.scale,
                                               Value());
-      op.replaceAllUsesWith(product.getResult());
+      Value result = product;
+      if (scaling)
+        result = QuantizeGradientOp::create(b, op.getLoc(), result.getType(), result, scaling->amax(op, observedRoles[2]),
+                                            TypeAttr::get(Float8E5M2Type::get(op.getContext())));
+      op.replaceAllUsesWith(result);
       op.erase();
     }
   }
 
+  /// By the largest magnitude of the last steps.
+  Quantized quantizeDelayed(OpBuilder &b, LinearOp product, Value value, FloatType element, StringRef role) {
+    Value amax = scaling->amax(product, role);
+    Value scale = QuantizationScaleOp::create(b, value.getLoc(), amax, TypeAttr::get(element));
+    Value observed = ObserveOp::create(b, value.getLoc(), value.getType(), value, amax);
+    Type type = withElementType(value.getType(), element);
+    return {QuantizeOp::create(b, value.getLoc(), type, observed, scale, ArrayRef<int64_t>()), scale};
+  }
+
   Blocks blocks;
+  std::optional<DelayedScaling> scaling; ///< where the recipe asks for it
   SmallVector<std::string> left; ///< sizes of weights whose products stay in bf16
 };
 } // namespace

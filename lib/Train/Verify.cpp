@@ -156,9 +156,21 @@ static LogicalResult checkCompression(VariableOp state, VariableOp parameter) {
                            << parameter.getSymName() << ", " << parameter.getTensorType();
 }
 
+/// A number for each layer, or its history.
+static LogicalResult checkScaling(VariableOp state, VariableOp parameter) {
+  RankedTensorType type = state.getTensorType(), whole = parameter.getTensorType();
+  int64_t rank = isObserved(state) ? 1 : 2;
+  if (parameter.getStacked() && state.getStacked() && type.getElementType().isF32() && type.getRank() == rank &&
+      type.getDimSize(0) == whole.getDimSize(0))
+    return success();
+  return state.emitError() << "variable @" << state.getSymName() << " is " << type << ", but its parameter @"
+                           << parameter.getSymName() << " is " << whole << "; delayed scaling has "
+                           << (rank == 1 ? "a number" : "some numbers") << " of f32 for each layer";
+}
+
 /// A state goes wherever its parameter goes, element by element or, as a mean, with one element along some
 /// dimensions, or as one number for each block of the last; counts of tokens are of a router's rows, and scales of
-/// those of a weight in 8 bits. States of compression are of blocks, or have one index of the parameter.
+/// those of a weight in 8 bits. States of delayed scaling are of layers, and states of compression are of blocks, or have one index of the parameter.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
   if (!owner)
@@ -171,6 +183,8 @@ static LogicalResult checkState(VariableOp state) {
   ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
   if (isOfCompression(state))
     return checkCompression(state, parameter);
+  if (isOfDelayedScaling(state))
+    return checkScaling(state, parameter);
   bool ofRows = state.getRole() == tokensRole || isScale(state);
   if (ofRows && !shape.empty())
     shape = shape.drop_back();
@@ -271,6 +285,10 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
     WalkResult result = module.walk([&](Operation *op) {
       if (isa<BatchSumOp>(op)) {
         op->emitOpError("is of all microbatches, which train-count-batch must see before train-autodiff");
+        return WalkResult::interrupt();
+      }
+      if (isa<ObserveOp, QuantizeGradientOp>(op)) {
+        op->emitOpError("says something about a gradient, for train-autodiff, which has not seen it");
         return WalkResult::interrupt();
       }
       StringRef dialect = op->getDialect() ? op->getDialect()->getNamespace() : "";

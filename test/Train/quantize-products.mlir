@@ -1,6 +1,6 @@
 // RUN: meshwright-opt %s --train-quantize-products -split-input-file -verify-diagnostics | FileCheck %s
-// RUN: not meshwright-opt %s --train-quantize-products="fp8-recipe=delayed" -split-input-file 2>&1 | FileCheck %s --check-prefix=RECIPE
-// RECIPE: --fp8-recipe option: 'delayed' is not supported; the choices are tensor, block, mxfp8
+// RUN: not meshwright-opt %s --train-quantize-products="fp8-recipe=rowwise" -split-input-file 2>&1 | FileCheck %s --check-prefix=RECIPE
+// RECIPE: --fp8-recipe option: 'rowwise' is not supported; the choices are tensor, block, delayed, mxfp8
 
 // BEGIN EXAMPLE --train-quantize-products
 module attributes {train.grad_type = f32, train.precision = "bf16"} {

@@ -277,3 +277,45 @@ module {
     return
   }
 }
+
+// -----
+
+// States of delayed scaling are of layers.
+module {
+  train.variable @w : tensor<2x3x8xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  // expected-error @+1 {{variable @w.input_amax is 'tensor<3xf32>', but its parameter @w is 'tensor<2x3x8xf32>'; delayed scaling has a number of f32 for each layer}}
+  train.variable @w.input_amax : tensor<3xf32> stacked storage <"{layer}.w.input_amax"> state "input_amax" of @w
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module {
+  train.variable @w : tensor<2x3x8xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  // expected-error @+1 {{variable @w.input_amax_history is 'tensor<2xf32>', but its parameter @w is 'tensor<2x3x8xf32>'; delayed scaling has some numbers of f32 for each layer}}
+  train.variable @w.input_amax_history : tensor<2xf32> stacked storage <"{layer}.w.input_amax_history"> state "input_amax_history" of @w
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func @step(%x: tensor<2x8xf32> {train.input = "x"}, %amax: tensor<f32> {train.input = "amax"}) -> tensor<2x8xf32> {
+    // expected-error @+1 {{says something about a gradient, for train-autodiff, which has not seen it}}
+    %y = train.observe %x by %amax : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+    return %y : tensor<2x8xf32>
+  }
+  func.func @eval() {
+    return
+  }
+}

@@ -219,7 +219,7 @@ static bool isState(Value value) {
   if (!get)
     return false;
   auto variable = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(get, get.getVariableAttr());
-  return variable && !variable.isParameter() && !train::isScale(variable);
+  return variable && !variable.isParameter() && !train::isScale(variable) && !train::isObserved(variable);
 }
 
 void ChunkAssigner::assign(Operation *op) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/GradientBlocks.h"
+#include "Train/Quantize.h"
 #include "TensorSearch.h"
 #include "Train/TensorType.h"
 
@@ -487,7 +488,7 @@ void TensorSearch::tie(unsigned parameter, unsigned other,
 void TensorSearch::tieToParameters(ModuleOp module) {
   SymbolTable symbols(module);
   for (auto state : module.getOps<train::VariableOp>()) {
-    if (!state.isOptimizerState() || train::isOfCompression(state) || variableOf(state) < 0)
+    if (!state.isOptimizerState() || train::isOfCompression(state) || train::isOfDelayedScaling(state) || variableOf(state) < 0)
       continue;
     auto parameter = symbols.lookup<train::VariableOp>(*state.getOf());
     ArrayRef<int64_t> own = state.getTensorType().getShape(),

@@ -314,7 +314,9 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
       seed(variable, attr(shardingOf(variable, chosen, axis)), reasonOf(variable));
   SymbolTable symbols(module);
   for (auto variable : module.getOps<train::VariableOp>())
-    if (variable.isOptimizerState() && !variable->hasAttr(DistDialect::seedAttr)) {
+    if (train::isOfDelayedScaling(variable)) {
+      seed(variable, attr(Sharding::replicated(variable.getTensorType().getRank())), "magnitudes of what all devices have");
+    } else if (variable.isOptimizerState() && !variable->hasAttr(DistDialect::seedAttr)) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
       auto sharding = of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       seed(variable,

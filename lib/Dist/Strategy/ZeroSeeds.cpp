@@ -34,6 +34,7 @@
 
 #include "Train/GradientBlocks.h"
 #include "Train/Optimizer.h"
+#include "Train/Quantize.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -76,7 +77,7 @@ ShardingAttr dist::withoutLayers(ShardingAttr sharding, unsigned slices) {
 
 VariableIndex::VariableIndex(ModuleOp module) {
   for (auto variable : module.getOps<train::VariableOp>())
-    if (variable.isOptimizerState() && !train::isOfCompression(variable))
+    if (variable.isOptimizerState() && !train::isOfCompression(variable) && !train::isOfDelayedScaling(variable))
       states[variable.getOfAttr().getAttr()].push_back(variable);
   module.walk([&](Operation *op) {
     if (auto get = dyn_cast<train::GetOp>(op))

@@ -449,7 +449,7 @@ def bad_compile(golden):
     refused("'bacth'", "did you mean batch?", recipe=write("misspelt.toml", "bacth = 8\n"))
     refused("'tp'", 'did you mean mesh = "tensor=2"?', recipe=write("misspelt.toml", "tp = 2\n"))
     refused("--precision", "'fp4' is not supported; did you mean fp8? The choices are f32, bf16, fp16, fp8", precision="fp4")
-    refused("--fp8-recipe", "'delayed' is not supported; the choices are tensor, block, mxfp8", precision="fp8", fp8_recipe="delayed")
+    refused("--fp8-recipe", "'rowwise' is not supported; the choices are tensor, block, delayed, mxfp8", precision="fp8", fp8_recipe="rowwise")
     refused("in a sequence, have to be multiples of 128", "use --fp8-recipe mxfp8", precision="fp8", fp8_recipe="block")
     for target in ("cuda", "stablehlo"):
         refused(f"--optimizer adamw-8bit is not supported by --target {target}", "--target cpu has, and --optimizer adamw works", optimizer="adamw-8bit", target=target)

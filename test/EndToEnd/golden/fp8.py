@@ -5,6 +5,7 @@
   fp8.py GOLDEN WORK exact STRATEGY...     the same numbers of 8 bits on all ranks, by the interpreter at each floor
   fp8.py CONFIG WORK bf16 STEPS            the losses of bf16 over some steps, of a model made from a configuration
   fp8.py GOLDEN WORK memory                buffers of 8 bits
+  fp8.py GOLDEN WORK history               amaxes of delayed scaling in checkpoints, and runs that go on from them
   fp8.py - WORK numbers                    the numbers of 8 bits in blocks, bit by bit
 
 A strategy is written as for golden.py. A mode may name a recipe, as exact:block; block makes the model of a golden directory wide enough
@@ -21,6 +22,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
+from compare import read_safetensors
 from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ir, ranks_of, strategy, train
 
 mode, _, recipe = sys.argv[3].partition(":")
@@ -155,6 +157,43 @@ def e4m3(x):
     return max(-448.0, min(448.0, round(x / unit) * unit))  # Python's round is to even
 
 
+def history():
+    """The states of delayed scaling say what the steps before observed, on any mesh."""
+    options = dict(golden.size, precision="fp8", fp8_recipe="delayed")
+    rest = {flag: value for flag, value in golden.run.items() if flag != "init"}
+    compile(golden.config, "one", **options)
+    compile(golden.config, "two", **options, mesh="tensor=2", sequence_parallel=True)
+    have = train("./one", save="whole", save_every=1, keep=6, **dict(golden.run, steps=6))
+    folders = [pathlib.Path(f"whole/step-{step:08}") for step in range(1, 7)]
+    seen = [(read_safetensors(folder / "model.safetensors"), read_safetensors(folder / "optimizer.safetensors")) for folder in folders]
+    roles = ("input_amax", "weight_amax", "gradient_amax")
+    states = [name for name in seen[0][1] if name.endswith(roles)]
+    layers = json.loads(golden.config.read_text())["num_hidden_layers"]
+    # Queries, keys and values read one input, as the gate and the projection beside it do.
+    wanted = layers * (7 + 7 + 4)
+    check(len(states) == wanted, f"{len(states)} states of layers' products, not {wanted}")
+    for (weights, before), (_, after) in itertools.pairwise(seen):
+        for name in states:
+            old, new = (list(step[f"{name}_history"][1]) for step in (before, after))
+            check(len(new) == 1024 and new[1:] == old[:-1], f"{name}: the history is not that of the step before, moved on by one")
+            check(new[0] > 0 and after[name][1][0] == max(new), f"{name} is not the largest of its history")
+            if name.endswith("weight_amax"):
+                most = max(map(abs, weights[name.removesuffix(".weight_amax")][1]))
+                bits = struct.unpack("<I", struct.pack("<f", most))[0]
+                nearest = struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))[0]  # in bf16
+                check(new[0] == nearest, f"{name} has seen {new[0]}, the weight has {nearest}")
+    print(f"{len(states)} states with histories of {sum(x > 0 for x in seen[-1][1][states[0] + '_history'][1])} steps")
+    train("./one", save="half", **dict(golden.run, steps=3))
+    check(train("./one", resume="half", save="half", **dict(rest, steps=6)) == have, "a resumed run has other losses")
+    for file in ("model.safetensors", "optimizer.safetensors"):
+        check((folders[-1] / file).read_bytes() == pathlib.Path("half/latest", file).read_bytes(), f"{file} of a resumed run differs")
+    # A mesh that finds no histories would scale by 1, which moves nothing for a step.
+    train("./one", save="other", **dict(golden.run, steps=3))
+    off = distance(train("./two", 2, resume="other", **dict(rest, steps=6))[-3:], have[-3:])
+    print(f"a run that two ranks continue has losses {off:.1e} off", flush=True)
+    check(off <= 5e-3, f"on two ranks losses are {off:.1e} off")
+
+
 def numbers():
     """Rounding in blocks by the formulas of the recipes, written down once more."""
     rows, columns, drawn = 256, 256, random.Random(7)
@@ -201,4 +240,4 @@ func.func @main(%x: tensor<{rows}x{columns}xf32> {{train.input = "x"}}, %want: t
         print(f"blocks {m} x {n}: {len(want)} numbers, {changed} of them rounded")
 
 
-{"meshes": meshes, "exact": exact, "bf16": lambda items: bf16(int(items[0])), "memory": lambda items: memory(), "numbers": lambda items: numbers()}[mode](sys.argv[4:])
+{"meshes": meshes, "exact": exact, "bf16": lambda items: bf16(int(items[0])), "memory": lambda items: memory(), "history": lambda items: history(), "numbers": lambda items: numbers()}[mode](sys.argv[4:])

@@ -335,6 +335,10 @@ func.func @guard(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>, %c: tensor<f64>) -> t
   %z = train.guard %x, %y if_finite %c : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>) -> tensor<3x4xf64>
   return %z : tensor<3x4xf64>
 }
+func.func @maximum(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>) -> tensor<3x4xf64> {
+  %z = train.maximum %x, %y : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
+  return %z : tensor<3x4xf64>
+}
 func.func @lerp(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>, %w: tensor<f64>) -> tensor<3x4xf64> {
   %z = train.lerp %x to %y by %w : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>) -> tensor<3x4xf64>
   return %z : tensor<3x4xf64>
