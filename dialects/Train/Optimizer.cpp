@@ -235,7 +235,8 @@ bool train::keepsAverages(ModuleOp module) {
 //===--- options --------------------------------------------------------------===//
 
 llvm::Error train::parseOption(StringRef text, const Optimizer *&optimizer) {
-  optimizer = findOptimizer(text);
+  // The only one of its kind goes without the name of what it is made of, too.
+  optimizer = findOptimizer(text == "schedule-free" ? "schedule-free-adamw" : text);
   return optimizer ? llvm::Error::success()
                    : llvm::createStringError(notAmong(text, optimizerNames()));
 }

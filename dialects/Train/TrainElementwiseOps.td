@@ -58,8 +58,8 @@ def Train_MaximumOp : Train_EinsumOp<"maximum", "..., ... -> ...", [ZeroPreservi
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "The larger of two numbers";
   let description = [{
-    max(lhs, rhs), element by element; lhs, rhs and the result have one shape. NaN if one of them is. No gradient
-    passes.
+    max(lhs, rhs), element by element; lhs, rhs and the result have one shape. NaN if one of them is. It
+    has no gradient.
   }];
   let arguments = (ins Train_Tensor:$lhs, Train_Tensor:$rhs);
   let results = (outs Train_Tensor:$result);

@@ -262,7 +262,9 @@ SmallVector<Value> QuantizeOp::decompose(OpBuilder &b) {
   Expr inverse = 1.0 / x.with(getScale());
   double largest = largestOf(getType().getElementType());
   Expr y = x * ofElements(inverse, x, getDims());
-  return {minimum(maximum(y, y.constant(-largest)), y.constant(largest)).v};
+  y = minimum(maximum(y, y.constant(-largest)), y.constant(largest));
+  // A scale of earlier steps does not show that x is infinite.
+  return {select(greater(x.constant(INFINITY), apply<math::AbsFOp>(x)), y, y.constant(NAN)).v};
 }
 
 ShardingRule DequantizeOp::getShardingRule() {

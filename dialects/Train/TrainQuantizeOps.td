@@ -59,7 +59,7 @@ def Train_QuantizeOp : Train_TensorOp<"quantize", "", [
   let description = [{
     y = x / scale, rounded to the nearest number of the result's element type, ties to even. The scale's shape is x's
     without `dims`. A finite number beyond the largest becomes the largest (saturation), which no element is of a block
-    that the scale was made for. NaN stays NaN. The gradient of y is that of y scale, the numbers that y stands for, and
+    that the scale was made for. NaN stays NaN, and an infinite element becomes NaN. The gradient of y is that of y scale, the numbers that y stands for, and
     passes to x as it is (straight-through, Bengio et al. 2013).
   }];
   let arguments = (ins Train_Unquantized:$x, Train_Scales:$scale, Train_WithinBlock:$dims);
@@ -91,8 +91,8 @@ class Train_ObservingOp<string mnemonic, dag operands> : Train_Op<mnemonic, [Pur
 def Train_ObserveOp : Train_ObservingOp<"observe", (ins Train_Unquantized:$x, Train_ScaleTensor:$amax)> {
   let summary = "Makes the largest magnitude of a tensor the gradient of a variable";
   let description = [{
-    y = x. The gradient of y passes to x. In place of a gradient `amax` gets the largest magnitude of x, as
-    `train.amax` computes it: the update of the variable that it comes from reads what the step has observed.
+    y = x. x has the gradient of y, and `amax` in place of a gradient the largest magnitude of x, as `train.amax`
+    computes it: so the update of the variable that it comes from reads what the step has observed.
     `train-autodiff` removes the op.
   }];
   let assemblyFormat = "$x `by` $amax attr-dict `:` functional-type(operands, results)";
@@ -102,9 +102,9 @@ def Train_QuantizeGradientOp : Train_ObservingOp<"quantize_gradient",
     (ins Train_Unquantized:$x, Train_ScaleTensor:$amax, TypeAttr:$element)> {
   let summary = "Rounds a tensor's gradient to numbers of 8 bits, and observes its largest magnitude";
   let description = [{
-    y = x. The gradient of y passes to x rounded to numbers of `element` with the scale that `train.quantization_scale`
-    gives for `amax`: beyond the largest of them it saturates. In place of a gradient `amax` gets the largest magnitude of
-    y's gradient, before that is rounded, as with `train.observe`. `train-autodiff` removes the op.
+    y = x. x has the gradient of y, quantized to `element` by `train.quantize` with the scale that
+    `train.quantization_scale` gives for `amax`; beyond the largest number it saturates. `amax` has in place of a gradient the
+    largest magnitude of y's gradient before it is rounded, as with `train.observe`. `train-autodiff` removes the op.
   }];
   let assemblyFormat = "$x `by` $amax `to` $element attr-dict `:` functional-type(operands, results)";
 }

@@ -110,6 +110,9 @@ struct Flag {
   std::string (*idle)(const CompileOptions &) = nullptr;
   /// From which phase on IR holds what the flag decides, so that it can change nothing.
   std::optional<Phase> decided = std::nullopt;
+  const char *alias = ""; ///< another name of the flag, on command lines and in recipes
+  /// Of a flag whose value may name a FILE that has what else the value would say: reads it.
+  llvm::Expected<std::string> (*expand)(llvm::StringRef) = nullptr;
   FileUse use = FileUse::None; ///< of a flag whose value is a FILE or DIR
   const char *writes = "";     ///< as of FileArgument
   const char *without = "";     ///< the value that the flag has if none follows; empty: one must
@@ -136,6 +139,16 @@ struct Flag {
   Flag unless(std::string (*why)(const CompileOptions &)) const {
     Flag flag = *this;
     flag.idle = why;
+    return flag;
+  }
+  Flag called(const char *other) const {
+    Flag flag = *this;
+    flag.alias = other;
+    return flag;
+  }
+  Flag expanding(llvm::Expected<std::string> (*how)(llvm::StringRef)) const {
+    Flag flag = *this;
+    flag.expand = how;
     return flag;
   }
   Flag until(Phase phase) const {

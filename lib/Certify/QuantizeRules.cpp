@@ -41,7 +41,7 @@ template <typename OpT>
 static LogicalResult byScales(OpT op, Facts operands, NewFacts &results, Checker &checker) {
   std::string text = textOfBlocks("X, S -> X", cast<RankedTensorType>(op->getResult(0).getType()).getRank(), op.getDims());
   IndexRule rule = IndexRule::parse(text, "", op);
-  rule.keepsZero = true; // a scale is no zero
+  rule.keepsZero = true; // 0 by a power of two is 0
   return applyRule(rule, op, operands, results, checker);
 }
 

@@ -71,7 +71,7 @@ static LogicalResult quantize(train::QuantizeOp op, Operands in, Results &result
   SmallVector<int64_t> blocks = blocksOf(op.getType().getShape(), op.getDims());
   for (auto [i, x] : llvm::enumerate(in[0].floats())) {
     double y = x / in[1].floats()[blocks[i]];
-    out[i] = std::isnan(y) ? y : std::clamp(y, -largest, largest);
+    out[i] = std::isfinite(x) && !std::isnan(y) ? std::clamp(y, -largest, largest) : NAN;
   }
   results.push_back(result);
   return success();

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "OptimizerGroups.h"
 #include "meshwright/Options.h"
 #include "meshwright/PhasePass.h"
 
@@ -339,6 +340,13 @@ template <auto member> static Flag bind(Flag flag, bool ofPasses) {
 }
 
 Error Flag::read(StringRef text, CompileOptions &options) const {
+  std::string expanded;
+  if (expand) {
+    Expected<std::string> said = expand(text);
+    if (!said)
+      return createStringError("--" + std::string(name) + " " + toString(said.takeError()));
+    text = expanded = *said;
+  }
   Error error = set(*this, options, text);
   if (!error)
     return error;

@@ -128,6 +128,17 @@ static Error findBase(CompileOptions &options) {
   return Error::success();
 }
 
+/// Whether the flag takes the value, which may be a shorter name of a choice; any value where it has no choices.
+static bool isChoice(const Flag &flag, StringRef value) {
+  if (flag.choices.empty() || is_contained(flag.choices, value.str()))
+    return true;
+  CompileOptions unused;
+  Error error = flag.read(value, unused);
+  bool isTaken = !error;
+  consumeError(std::move(error));
+  return isTaken;
+}
+
 /// What a recipe gives a flag, as text.
 static Expected<std::vector<std::string>> textsOf(const Flag &flag, const toml::node &node) {
   using Values = std::vector<std::string>;
@@ -163,7 +174,7 @@ static Expected<std::vector<std::string>> textsOf(const Flag &flag, const toml::
     text << std::setprecision(17) << *node.value<double>();
   else
     return createStringError("must be a string");
-  if (!flag.choices.empty() && !is_contained(flag.choices, text.str()))
+  if (!isChoice(flag, text.str()))
     return createStringError("is '" + text.str() + "'; the choices are " +
                              join(flag.choices, ", "));
   return Values{text.str()};
@@ -186,7 +197,7 @@ static Error readRecipe(CompileOptions &options, Texts &texts) {
   const toml::table &table = parsed;
   for (auto &&[key, node] : table) {
     std::string name(key.str());
-    const Flag *flag = find_if(compileFlags(), [&](const Flag &f) { return name == f.name; });
+    const Flag *flag = find_if(compileFlags(), [&](const Flag &f) { return name == f.name || (*f.alias && name == f.alias); });
     if (flag == compileFlags().end() && name == "model") {
       if (!node.is_string())
         return fail("'model' must be a string");
@@ -212,7 +223,8 @@ static Error readRecipe(CompileOptions &options, Texts &texts) {
     Expected<std::vector<std::string>> values = textsOf(*flag, node);
     if (!values)
       return fail("'" + name + "' " + toString(values.takeError()));
-    texts[name] = *values;
+    if (!texts.try_emplace(flag->name, *values).second)
+      return fail("has both " + Twine(flag->name) + " and " + flag->alias + ", which are one flag");
   }
   if (Error error = checkNotEmpty(texts))
     return fail(toString(std::move(error)));
@@ -233,7 +245,7 @@ static StringRef choiceCalled(StringRef name) {
 /// Checks a flag's value against its choices, which the help lists too.
 static CLI::Validator oneOf(const Flag &flag) {
   auto check = [&flag](std::string &value) -> std::string {
-    if (is_contained(flag.choices, value))
+    if (isChoice(flag, value))
       return "";
     if (StringRef meant = choiceCalled(value); meant != value && is_contained(flag.choices, meant.str()))
       return "'" + value + "' is not supported; did you mean " + meant.str() + "? The choices are " + join(flag.choices, ", ");
@@ -254,6 +266,8 @@ static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &
   for (const Flag &flag : compileFlags()) {
     std::string spelling =
         flag.name == StringRef("output") ? "-o,--output" : std::string("--") + flag.name;
+    if (*flag.alias)
+      spelling += std::string(",--") + flag.alias;
     if (flag.form == Flag::Switch) {
       app.add_flag(spelling, switches[flag.name], flag.help)->group(flag.group);
       continue;

@@ -134,6 +134,9 @@ static Error checkProgram(const VerifyArguments &arguments) {
 static Allowed allowedOf(const CompileOptions &options, bool routed) {
   // Rounded scores choose other experts for some tokens.
   double most = routed ? 7.5e-1 : 0;
+  // The first step has no history to scale by: its small gradients have few digits of E5M2.
+  if (options.precision.isFp8() && options.fp8Recipe == Fp8Recipe::delayed)
+    most = std::max(most, 5e-1);
   if (options.precision == MixedPrecision::bf16 || options.momentsDtype == MomentType::bf16)
     return {2e-2, 1e-1, std::max(2e-1, most), std::max(3e-1, most)};
   if (options.precision == MixedPrecision::fp16)

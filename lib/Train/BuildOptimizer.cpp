@@ -171,7 +171,8 @@ void StepBuilder::offsetGradients(func::FuncOp gradients, MutableArrayRef<Value>
   DenseMap<StringAttr, Value> sums;
   for (unsigned i = 0; i < gradients.getNumResults(); ++i)
     if (auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr))
-      sums[of.getAttr()] = offsetParameter(symbols.lookup<VariableOp>(of.getAttr()));
+      if (auto variable = symbols.lookup<VariableOp>(of.getAttr()); variable.isParameter())
+        sums[of.getAttr()] = offsetParameter(variable);
   auto replace = [&](GetOp get, Value sum) {
     std::replace(values.begin(), values.end(), Value(get.getValue()), sum);
     get.getValue().replaceAllUsesWith(sum);

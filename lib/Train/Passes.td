@@ -145,11 +145,11 @@ def TrainQuantizeProducts : PhasePass<"train-quantize-products", "step"> {
 
     With the recipe `delayed` (Transformer Engine's `DelayedScaling`; Micikevicius et al. 2022, section 3.3) the types are the same,
     but a scale is made of the largest amax of the last 1,024 steps: no product waits for an amax, and a number beyond what
-    its scale allows saturates. A weight gets three states, `input_amax`, `weight_amax` and `gradient_amax`, of a number for
+    its scale allows saturates. A weight has states, `input_amax`, `weight_amax` and `gradient_amax`, of a number for
     each layer, from which scales are made; `train.observe` and `train.quantize_gradient` say of what each is the largest
-    magnitude. Differentiation makes that the state's gradient, `train-accumulate` takes the largest of all
+    magnitude. An input that several products read belongs to the first one's weight. Differentiation makes that the state's gradient, `train-accumulate` takes the largest of all
     microbatches, and `train-build-optimizer` adds histories, `input_amax_history` and so on, of 1,024 numbers. A state
-    that is 0, as in the first step, gives the scale 1. Products whose weight is no parameter of one layer that they alone read stay in bf16.
+    that is 0, as in the first step, gives the scale 1. Products stay in bf16 if another layer or product reads their weight.
 
     With the recipes `block` (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 3.3) and `mxfp8` (Rouhani et al.
     2023, "Microscaling Data Formats for Deep Learning") blocks have a scale each, and everything is f8E4M3FN: with

@@ -74,9 +74,13 @@ struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuant
                                     << " stay in bf16; " << dividedText();
       if (scaling && !scaling->left.empty())
         getOperation().emitRemark() << "fp8: products of layers with weights " << llvm::join(scaling->left, ", ")
-                                    << " stay in bf16; --fp8-recipe delayed is of weights that are a parameter of one "
-                                       "layer, which one product reads";
+                                    << " stay in bf16; " << aloneText;
       return getOperation()->setAttr(precisionAttr, StringAttr::get(&getContext(), "fp8")), void();
+    }
+    if (scaling && !scaling->left.empty() && left.empty()) {
+      getOperation().emitError("has no product of a layer's activations and a weight of its own in bf16 to quantize: ")
+          << aloneText << "; use --fp8-recipe tensor";
+      return signalPassFailure();
     }
     InFlightDiagnostic error = getOperation().emitError("has no product of a layer's activations and weights in bf16 "
                                                         "to quantize: ");
@@ -88,6 +92,8 @@ struct TrainQuantizeProducts : train::impl::TrainQuantizeProductsBase<TrainQuant
   }
 
 private:
+  static constexpr StringLiteral aloneText = "delayed scaling needs a weight that one product of one layer alone reads";
+
   /// What the recipe asks for.
   std::string dividedText() const {
     std::string of = "widths";

@@ -170,7 +170,8 @@ static LogicalResult checkScaling(VariableOp state, VariableOp parameter) {
 
 /// A state goes wherever its parameter goes, element by element or, as a mean, with one element along some
 /// dimensions, or as one number for each block of the last; counts of tokens are of a router's rows, and scales of
-/// those of a weight in 8 bits. States of delayed scaling are of layers, and states of compression are of blocks, or have one index of the parameter.
+/// those of a weight in 8 bits. States of delayed scaling are of layers, and states of compression are of blocks, or have
+/// one index of the parameter.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
   if (!owner)
@@ -288,7 +289,7 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
         return WalkResult::interrupt();
       }
       if (isa<ObserveOp, QuantizeGradientOp>(op)) {
-        op->emitOpError("says something about a gradient, for train-autodiff, which has not seen it");
+        op->emitOpError("is removed by train-autodiff, which has to run before");
         return WalkResult::interrupt();
       }
       StringRef dialect = op->getDialect() ? op->getDialect()->getNamespace() : "";

@@ -154,7 +154,7 @@ TEST(NarrowFloats, QuantizeAsEmulated) {
                                : std::ldexp(magnitude * double(i % 32), -9 - int(i % 4)));
             amax = std::max(amax, std::fabs(in[0].get(i)));
           }
-          double scale = 0x1p-126;
+          double scale = amax == 0 ? 1 : 0x1p-126;
           while (amax > type.largest * scale)
             scale *= 2;
           auto out = runner.run(in);
@@ -164,6 +164,32 @@ TEST(NarrowFloats, QuantizeAsEmulated) {
                       type.encode(in[0].get(i) / scale))
                 << in[0].get(i) << " by " << scale;
         }
+}
+
+/// What is infinite is no number, whatever the scale.
+TEST(NarrowFloats, InfiniteIsNoNumber) {
+  for (const char *name : {"f8E4M3FN", "f8E5M2"}) {
+    KernelRunner runner(std::string("func.func @k(%x: tensor<4xf32>, %s: tensor<f32>) -> (tensor<4x") + name + ">) { "
+                        "%q = train.quantize %x by %s : (tensor<4xf32>, tensor<f32>) -> tensor<4x" + name +
+                        "> return %q : tensor<4x" + name + "> }");
+    ASSERT_TRUE(runner.valid());
+    std::vector<Memory> in;
+    in.emplace_back(4);
+    in.emplace_back(1);
+    in[0].data[0] = INFINITY;
+    in[0].data[1] = -INFINITY;
+    in[0].data[2] = 3e38f;
+    in[0].data[3] = -1;
+    in[1].data[0] = 0x1p-20f; // by which 3e38 is beyond all numbers of f32
+    auto out = runner.run(in);
+    auto *codes = reinterpret_cast<uint8_t *>(out[0].data);
+    bool isWide = std::string(name) == "f8E5M2";
+    auto isNaN = [&](uint8_t code) { return (code & 0x7f) > (isWide ? 0x7c : 0x7e); };
+    EXPECT_TRUE(isNaN(codes[0])) << unsigned(codes[0]);
+    EXPECT_TRUE(isNaN(codes[1])) << unsigned(codes[1]);
+    EXPECT_EQ(unsigned(codes[2]), isWide ? 0x7bu : 0x7eu); // the largest
+    EXPECT_FALSE(isNaN(codes[3]));
+  }
 }
 
 /// The largest number of a type decides between two scales.

@@ -56,7 +56,8 @@ public:
       values.push_back(randomTensor(mlir::cast<mlir::RankedTensorType>(argument.getType()),
                                     function.getSymName().str() + std::to_string(i), 1, 3));
       if (auto given = function.getArgAttrOfType<mlir::DenseI64ArrayAttr>(i, "test.values"))
-        llvm::copy(given.asArrayRef(), values.back().writeIntegers());
+        values.back().isFloat() ? (void)llvm::copy(given.asArrayRef(), values.back().writeFloats())
+                                : (void)llvm::copy(given.asArrayRef(), values.back().writeIntegers());
       if (function.getArgAttr(i, "test.one"))
         std::fill_n(values.back().writeFloats(), values.back().size(), 1.0);
       bool aboveOne = bool(function.getArgAttr(i, "test.above_one"));

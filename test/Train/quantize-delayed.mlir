@@ -1,10 +1,13 @@
 // Scales that are made of what earlier steps observed.
 // RUN: meshwright-opt %s --train-quantize-products="fp8-recipe=delayed" -verify-diagnostics | FileCheck %s --check-prefix=PRODUCTS
 // RUN: meshwright-opt %s --train-quantize-products="fp8-recipe=delayed" --train-count-batch --train-autodiff="residuals=written" --train-accumulate --train-build-optimizer --train-verify --canonicalize -verify-diagnostics > %t.step
+// RUN: meshwright-opt %s --train-quantize-products="fp8-recipe=delayed" --train-count-batch --train-autodiff --train-accumulate --train-build-optimizer="optimizer=schedule-free-adamw" --train-verify -verify-diagnostics | FileCheck %s --check-prefix=AVERAGES
+// AVERAGES-NOT: amax.y_minus_x
+// AVERAGES: train.variable @k.y_minus_x
 // RUN: FileCheck %s --check-prefix=STEP < %t.step
 
 // What two products read is quantized once; each product has a gradient of its own. A weight that layers share stays in bf16.
-// expected-remark @+1 {{fp8: products of layers with weights 64 x 16 stay in bf16; --fp8-recipe delayed is of weights that are a parameter of one layer, which one product reads}}
+// expected-remark @+1 {{fp8: products of layers with weights 64 x 16 stay in bf16; delayed scaling needs a weight that one product of one layer alone reads}}
 module attributes {train.grad_type = f32, train.precision = "bf16", train.batch = 2 : i64, train.microbatches = 2 : i64, train.sequence = 4 : i64, train.vocabulary = 8 : i64} {
   train.variable @q : tensor<2x16x16xbf16> stacked init <"normal", 0.02> storage <"{layer}.qk", dim = 0, offset = 0, full = 48>
   train.variable @k : tensor<2x32x16xbf16> stacked init <"normal", 0.02> storage <"{layer}.qk", dim = 0, offset = 16, full = 48>

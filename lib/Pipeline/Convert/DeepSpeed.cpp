@@ -21,9 +21,9 @@ static constexpr Rule deepSpeedRules[] = {
      "buffers for copies; --offload-buffer is Meshwright's"},
     {"zero_optimization.zero_hpz_partition_size", Rule::Nearest,
      "no second copy of parameters within a node; --mesh replica=R,data=S (HSDP) shards within S ranks"},
-    {"zero_optimization.zero_quantized_weights zero_optimization.zero_quantized_nontrainable_weights "
-     "zero_optimization.zero_quantized_gradients",
-     Rule::Nearest, "communication is in --precision and --grad-dtype, unquantized"},
+    {"zero_optimization.zero_quantized_weights zero_optimization.zero_quantized_nontrainable_weights", Rule::Nearest,
+     "weights are sent in the type of --precision, unquantized"},
+    {"zero_optimization.zero_quantized_gradients", Rule::Nearest, "--grad-reduce-dtype fp8 sends gradients in 8 bits"},
     {"zero_optimization.overlap_comm", Rule::Ignore, "--overlap auto overlaps communication on GPUs"},
     {"zero_optimization.*", Rule::Ignore, "buckets and thresholds; collectives are planned layer by layer"},
     {"fp16.* bf16.* bfloat16.* amp.opt_level amp.loss_scale", Rule::Ignore, "about a precision that is not enabled"},
@@ -37,7 +37,6 @@ static constexpr Rule deepSpeedRules[] = {
     {"activation_checkpointing.partition_activations", Rule::Nearest,
      "--sequence-parallel divides what is saved along tensor"},
     {"activation_checkpointing.*", Rule::Ignore, "--remat decides what is recomputed"},
-    {"communication_data_type", Rule::Nearest, "gradients are reduced in the type of --grad-dtype"},
     {"fp32_allreduce prescale_gradients gradient_predivide_factor", Rule::Ignore,
      "gradients are reduced in f32 unless --grad-dtype bf16 is given"},
     {"sparse_gradients", Rule::Nearest, "gradients of embeddings are dense"},
@@ -99,7 +98,8 @@ static void readBatch(Converter &c, Layout &layout) {
   layout.microbatches = std::max<int64_t>(1, steps);
 }
 
-static void readPrecision(Converter &c) {
+/// Whether gradients are bf16.
+static bool readPrecision(Converter &c) {
   bool bf16 = isOnOf(c, "bf16.enabled", isOnOf(c, "bfloat16.enabled")), fp16 = isOnOf(c, "fp16.enabled");
   if (bf16 && fp16)
     c.fail("fp16.enabled", "bf16 is enabled too; keep one of them");
@@ -112,8 +112,9 @@ static void readPrecision(Converter &c) {
     c.flag("grad-dtype", "bf16");
   else if (type != "f32")
     c.remark(Fate::Nearest, sums, "f32; bf16 goes with bf16.enabled");
+  bool areNarrow = type == "bf16" && bf16;
   if (!fp16)
-    return;
+    return areNarrow;
   if (double scale = numberOf(c, "fp16.loss_scale", 0); scale > 0) {
     c.runNumber("initial-loss-scale", scale);
     c.remark(Fate::Nearest, "fp16.loss_scale", "the loss scale begins there and stays dynamic");
@@ -126,6 +127,24 @@ static void readPrecision(Converter &c) {
     c.run("loss-scale-window", Twine(countOf(c, "fp16.loss_scale_window", 1000)));
   if (c.has("fp16.hysteresis"))
     c.run("hysteresis", Twine(countOf(c, "fp16.hysteresis", 2)));
+  return areNarrow;
+}
+
+static void readCommunication(Converter &c, const Layout &layout, bool areNarrow) {
+  static constexpr StringLiteral key = "communication_data_type", offload = "zero_optimization.offload_param.device";
+  static constexpr StringLiteral types[] = {"fp32=f32", "bf16=bf16", "bfp16=bf16", "fp16=fp16"};
+  if (!c.has(key) || isAuto(c, key))
+    return;
+  std::string type = c.choice(key, "f32", types);
+  static constexpr StringLiteral devices[] = {"cpu=cpu", "nvme=nvme", "none="};
+  bool isSent = layout.dataParallel() > 1, isOffloaded = c.has(offload) && !c.choice(offload, "", devices).empty();
+  if (type == "bf16" && isSent && !areNarrow && !isOffloaded)
+    c.flag("grad-reduce-dtype", "bf16");
+  else if (isSent && type != (areNarrow ? "bf16" : "f32"))
+    c.remark(Fate::Nearest, key,
+             isOffloaded      ? "gradients are sent in the type of --grad-dtype; --grad-reduce-dtype does not go with --offload parameters"
+             : type == "fp16" ? "gradients are sent in the type of --grad-dtype; --grad-reduce-dtype bf16 sends as few bytes"
+                              : "gradients are bf16, and sent so");
 }
 
 static void readOffload(Converter &c) {
@@ -269,7 +288,8 @@ void convertDeepSpeed(Converter &c) {
   c.writeZero(stage[0] - '0', layout, "zero_optimization.stage");
   if (layout.context > 1)
     c.flag("context-parallel", "ulysses");
-  readPrecision(c);
+  bool areNarrow = readPrecision(c);
+  readCommunication(c, layout, areNarrow);
   readOffload(c);
   double rate = readDeepSpeedOptimizer(c);
   readDeepSpeedRates(c, rate);

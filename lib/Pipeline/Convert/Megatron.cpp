@@ -26,7 +26,8 @@ static constexpr Rule megatronRules[] = {
      "tp-comm-bulk-dgrad tp-comm-bulk-wgrad tp-comm-overlap-* tp-comm-split-* tp-comm-bootstrap-backend "
      "disable-tp-comm-* async-tensor-model-parallel-allreduce no-async-tensor-model-parallel-allreduce",
      Rule::Ignore, "--overlap auto overlaps communication on GPUs"},
-    {"fp8-format fp8 fp8-recipe fp8-param-gather fp4-format", Rule::Nearest, "--precision fp8 is not for GPUs yet; --precision bf16 comes nearest"},
+    {"fp8-format fp8 fp8-recipe fp8-param-gather", Rule::Nearest, "--precision fp8 is not supported on GPUs yet; --precision bf16 comes nearest"},
+    {"fp4-format", Rule::Nearest, "no types of 4 bits; --precision bf16 comes nearest"},
     {"fp8-* fp4-* first-last-layers-bf16 num-layers-at-*", Rule::Ignore, "about fp8-format"},
     {"rampup-batch-size", Rule::Nearest, "the batch is --batch from the first step on; to ramp it up, compile with --batch-ramp and give the executable "
      "--batch-ramp START+INC:SAMPLES; --steps and --warmup count steps of any size"},

@@ -21,7 +21,7 @@ static constexpr Rule torchtitanRules[] = {
     {"debug.seed training.seed", Rule::Run, "seed"},
     {"hf_transformers.* model.name model.flavor model.hf_assets_path model.tokenizer_path", Rule::Describe,
      "MODEL is the config.json of this model"},
-    {"model.converters", Rule::Nearest, "--precision fp8 is not for GPUs yet; bf16 comes nearest"},
+    {"model.converters", Rule::Nearest, "--precision fp8 is not supported on GPUs yet; bf16 comes nearest"},
     {"model.print_after_conversion quantize.* float8.* mx.*", Rule::Ignore, "about model.converters"},
     {"training.enable_cpu_offload", Rule::Nearest,
      "--offload optimizer,parameters keeps layers' parameters, their gradients and all states on the host"},

@@ -531,7 +531,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   const char *remedy =
       isShard ? "the file is one of a sharded checkpoint: name the folder of all its shards"
       : kind == WeightKind::OptimizerStates
-          ? "the checkpoint's run had other states: compile with its --freeze, --ema and --grad-compression, or begin a new run from its weights with --init"
+          ? "the checkpoint's run had other states: compile with its --freeze, --ema, --fp8-recipe and --grad-compression, or begin a new run from its weights with --init"
           : "name a file of the same model, or compile with the config it belongs to";
   // Every rank checks every tensor, also those it holds no part of, so that all
   // ranks see the same error.

@@ -57,7 +57,7 @@ begun = [pathlib.Path(f"begun/latest/{folder}model.safetensors").read_bytes() fo
 check(begun[0] == begun[1], "averages of no update are not the weights")
 
 # What has no averages has no flag for them, and its checkpoints are none to go on with.
-for exe, more, word in (("plain", {"ema_decay": 0.5}, "there is no flag --ema-decay"), ("exe", {"resume": "plain-one", "init": None}, "compile with its --freeze, --ema and --grad-compression")):
+for exe, more, word in (("plain", {"ema_decay": 0.5}, "there is no flag --ema-decay"), ("exe", {"resume": "plain-one", "init": None}, "compile with its --freeze, --ema, --fp8-recipe and --grad-compression")):
     if exe == "plain":
         train("./plain", ranks, **dict(golden.data, steps=1, save="plain-one", init=golden.weights))
     done = subprocess.run(list(map(str, [f"./{exe}", *flags(dict(golden.data, steps=2, ranks=ranks if ranks > 1 else None, **more))])), capture_output=True, text=True, timeout=60)

@@ -61,4 +61,4 @@ for kind in kinds:
                 compile(golden.config, "whole", **options)
                 go_on = ["meshwright", "run", "-n", ranks_of(options["mesh"]), "./whole", *flags(dict(golden.data, resume="saved", steps=5, reschedule=True))]
                 done = subprocess.run(list(map(str, go_on)), capture_output=True, text=True, timeout=120)
-                check(done.returncode == 1 and "compile with its --freeze, --ema and --grad-compression" in done.stderr, done.stderr)
+                check(done.returncode == 1 and "compile with its --freeze, --ema, --fp8-recipe and --grad-compression" in done.stderr, done.stderr)

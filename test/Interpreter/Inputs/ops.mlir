@@ -594,6 +594,14 @@ func.func @dequantize_squares(%x: tensor<3x2x2x4xf8E4M3FN>, %scale: tensor<3x2xf
   %y = train.dequantize %x by %scale along [1, 3] : (tensor<3x2x2x4xf8E4M3FN>, tensor<3x2xf32>) -> tensor<3x2x2x4xf32>
   return %y : tensor<3x2x2x4xf32>
 }
+func.func @observe(%x: tensor<7x4xf32>, %amax: tensor<f32> {test.constant}) -> tensor<7x4xf32> {
+  %y = train.observe %x by %amax : (tensor<7x4xf32>, tensor<f32>) -> tensor<7x4xf32>
+  return %y : tensor<7x4xf32>
+}
+func.func @quantize_gradient(%x: tensor<2x3xf32>, %amax: tensor<f32> {test.values = array<i64: 8>, test.constant}) -> tensor<2x3xf32> {
+  %y = train.quantize_gradient %x by %amax to f8E5M2 : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
 func.func @block_amax(%x: tensor<3x8xf64>) -> tensor<3x2xf64> {
   %y = train.block_amax %x of 4 : (tensor<3x8xf64>) -> tensor<3x2xf64>
   return %y : tensor<3x2xf64>
