@@ -64,6 +64,7 @@ static Error replayDump(llvm::ArrayRef<std::string> args, bool &diverges) {
       "  its program in f64 from the same inputs, each op on the operands that the executable had,\n"
       "  and names the first op, over all ranks, whose result diverges. The tolerance is the effect\n"
       "  of changing operands and result by 2^-15 (f32), 2^-8 (f16) or 2^-5 (bf16) of their size,\n"
+      "  for floats of 8 bits by one of these numbers (2^-3, E4M3, or 2^-2, E5M2),\n"
       "  for the narrowest type of the op or in its kernel; f16 also by 2^-24. One in 64\n"
       "  codes of 8 bits may be the next one. Exits with 0 if all results agree, 1 if one diverges,\n"
       "  2 if the dump cannot be checked.\n";

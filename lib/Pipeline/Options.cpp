@@ -133,10 +133,11 @@ static bool isChoice(const Flag &flag, StringRef value) {
   if (flag.choices.empty() || is_contained(flag.choices, value.str()))
     return true;
   CompileOptions unused;
-  Error error = flag.read(value, unused);
-  bool isTaken = !error;
-  consumeError(std::move(error));
-  return isTaken;
+  if (Error error = flag.read(value, unused)) {
+    consumeError(std::move(error));
+    return false;
+  }
+  return is_contained(flag.choices, flag.text(unused));
 }
 
 /// What a recipe gives a flag, as text.

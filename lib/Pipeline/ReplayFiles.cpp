@@ -96,6 +96,10 @@ Expected<RankDump> RankDump::open(StringRef directory, int64_t rank) {
 }
 
 static double floatAt(Type type, const char *bytes) {
+  if (isa<Float8E4M3FNType>(type))
+    return bf16ToFloat(f8E4M3ToBf16(uint8_t(*bytes)));
+  if (isa<Float8E5M2Type>(type))
+    return bf16ToFloat(f8E5M2ToBf16(uint8_t(*bytes)));
   uint16_t narrow = 0;
   if (!type.isF32())
     memcpy(&narrow, bytes, sizeof(narrow));
@@ -111,7 +115,8 @@ static double floatAt(Type type, const char *bytes) {
 Expected<interp::Tensor> RankDump::read(FileRange range, const llvm::Twine &what,
                                         RankedTensorType type) const {
   Type element = type.getElementType();
-  bool known = element.isF32() || element.isBF16() || element.isF16() || element.isInteger(32) || element.isInteger(8);
+  bool known = element.isF32() || element.isBF16() || element.isF16() || isa<Float8E4M3FNType, Float8E5M2Type>(element) ||
+               element.isInteger(32) || element.isInteger(8);
   int64_t size = element.getIntOrFloatBitWidth() / 8;
   if (!known || range.bytes != size * type.getNumElements() || range.begin < 0 ||
       range.begin + range.bytes > int64_t(bytes->getBufferSize())) {

@@ -59,7 +59,8 @@ for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}
                             ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
                             ("one-key", "one", {"seq": 1}),  # The gradient of its scores is 0 but for rounding.
                             ("8-bit", "data=2", {"optimizer": "adamw-8bit"}), ("offload", "data=2/2", {"offload": "parameters"}),
-                            ("bf16", "one/2", {"precision": "bf16"}), *[("fp16", "one/2", {"precision": "fp16"})][:everything],
+                            ("bf16", "one/2", {"precision": "bf16"}), ("fp8", "data=2/2", {"precision": "fp8"}),
+                            ("delayed", "one/2", {"precision": "fp8", "fp8_recipe": "delayed"}), *[("fp16", "one/2", {"precision": "fp16"})][:everything],
                             # With gradients that are normal numbers of fp16, and with some that are not.
                             *((f"sinks-{scale}", "one/2", {"precision": "fp16", "model": sinks, "aux_loss": "none", "scale": scale,
                                                            "data": sinks.parent.parent / "corpus.txt"}) for scale in (65536, 1)),
