@@ -124,7 +124,7 @@ private:
 };
 } // namespace
 
-/// What only says something about gradients has said it.
+/// Removes the ops that only say how gradients are computed: these are there now.
 static void dropObservers(Operation *root) {
   root->walk([](Operation *op) {
     if (!isa<ObserveOp, QuantizeGradientOp>(op))
