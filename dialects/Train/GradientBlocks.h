@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // With gradient compression the gradient of a matrix [m, n], or [layers, m, n], is a sum of blocks
-// [blocks, m, n], or [layers, blocks, m, n]: block d is that of the d-th part of each microbatch. Two
-// states of the parameter have shapes of their own.
+// [blocks, m, n], or [layers, blocks, m, n]: block d is that of the d-th part of each microbatch. Data are read
+// so that these parts together are the d-th part of the batch. Two states of the parameter have shapes of their own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TRAIN_GRADIENTBLOCKS_H
@@ -19,6 +19,9 @@ namespace meshwright::train {
 inline constexpr llvm::StringLiteral residualRole = gradientResidualState;
 /// The right factor of the last approximation, with which the next one begins: [layers, n, rank], in f32.
 inline constexpr llvm::StringLiteral factorRole = gradientFactorState;
+
+/// Of a module: the number of blocks.
+inline constexpr llvm::StringLiteral gradientBlocksAttr = "train.gradient_blocks";
 
 inline bool isOfCompression(VariableOp variable) {
   return variable.getRole() == residualRole || variable.getRole() == factorRole;

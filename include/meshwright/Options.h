@@ -67,7 +67,7 @@ struct CompileOptions {
   /// data-parallel rank, or block of a compressed gradient, and microbatch.
   int64_t leastBatch() const {
     int64_t parts = dist::batchParts(mesh);
-    if (gradCompression.rank && gradCompression.blocks)
+    if (gradCompression && gradCompression.blocks)
       parts = std::lcm(parts, gradCompression.blocks);
     return parts * microbatches * sequencesTogether();
   }
@@ -75,7 +75,7 @@ struct CompileOptions {
   /// --grad-compression with its number of blocks.
   GradientCompression compressionInBlocks() const {
     GradientCompression result = gradCompression;
-    if (result.rank && !result.blocks)
+    if (result && !result.blocks)
       result.blocks = dist::batchParts(mesh);
     return result;
   }

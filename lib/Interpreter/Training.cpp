@@ -341,7 +341,9 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
                                    Twine(batch / microbatches));
   // Data rank d of D has the d-th contiguous batch / D sequences and splits them
   // into microbatches; its rows are the d-th part of every microbatch. Of a smaller batch the last ones are not read.
-  int64_t parts = session->partsOfArgument(function, i, rowDim);
+  // Blocks of compressed gradients are such parts, of which a device may have several.
+  int64_t parts = std::max(session->partsOfArgument(function, i, rowDim),
+                           train::moduleSize(session->module(), train::gradientBlocksAttr).value_or(1));
   std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
   int64_t *out = isReference ? nullptr : value.writeIntegers();
   double *references = isReference ? value.writeFloats() : nullptr;

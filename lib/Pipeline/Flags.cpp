@@ -202,7 +202,7 @@ static std::string unlessGradientsAreSent(const CompileOptions &o) {
 }
 
 static std::string unlessGradientsAreCompressed(const CompileOptions &o) {
-  bool isSent = !o.gradCompression.rank || o.gradCompression.blocks > 1 || dist::batchParts(o.mesh) > 1 || !o.plan.empty();
+  bool isSent = !o.gradCompression || o.gradCompression.blocks > 1 || dist::batchParts(o.mesh) > 1 || !o.plan.empty();
   return isSent || StringRef(o.model).ends_with(".mlir")
              ? ""
              : "there is one data-parallel rank, which sends no gradients; leave it out, or add e.g. --mesh data=2";

@@ -115,7 +115,7 @@ Expected<plan::List<plan::Setting>> numbersOf(const CompileOptions &options, Mod
   // Without fp8 there is no recipe, and hashes of programs that send gradients as they sum them, or store weights as they
   // compute with them, do not say so.
   auto isUnused = [&](StringRef flag) {
-    return (flag == "fp8-recipe" && !options.precision.isFp8()) || (flag == "grad-compression" && !options.gradCompression.rank) ||
+    return (flag == "fp8-recipe" && !options.precision.isFp8()) || (flag == "grad-compression" && !options.gradCompression) ||
            (flag == "frozen-weights" && options.frozenWeights == FrozenWeights::precision) ||
            (flag == "grad-reduce-dtype" && options.gradReduceDtype == GradientWire::asSummed);
   };

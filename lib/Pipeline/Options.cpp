@@ -446,7 +446,7 @@ static Error checkTarget(const CompileOptions &o) {
 
 /// Refuses what gradients that are approximated do not go with.
 static Error checkCompression(const CompileOptions &o) {
-  if (!o.gradCompression.rank)
+  if (!o.gradCompression)
     return Error::success();
   auto refuse = [&](const Twine &other, const Twine &why) {
     return createStringError("--grad-compression " + optionText(o.gradCompression) + " does not go with " + other + ", " + why);

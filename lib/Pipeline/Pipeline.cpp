@@ -257,10 +257,10 @@ static Expected<std::vector<OrderedPass>> passOrder(const CompileOptions &o) {
   order.add(train::createTrainCountBatch());
   order.add(train::createTrainAutodiff({o.residuals}));
   GradientCompression compression = o.compressionInBlocks();
-  order.add(train::createTrainBlockGradients({compression.blocks, compression.rank}), compression.rank > 0, "--grad-compression");
+  order.add(train::createTrainBlockGradients({compression}), bool(compression), "--grad-compression");
   order.add(train::createTrainAccumulate());
   order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype, o.optimizerGroups, o.muonScale, o.muonCoefficients, o.ema, o.evalEma,
-                                              compression.rank}));
+                                              compression}));
   order.add(createCanonicalizerPass());
   order.verify(train::createTrainVerify());
   order.add(createSymbolDCEPass());

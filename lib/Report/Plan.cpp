@@ -99,6 +99,7 @@ llvm::Error PlanBuilder::addModel() {
   }
   if (auto beta = module->getAttrOfType<FloatAttr>(train::dpoBetaAttr))
     plan.dpoBeta = beta.getValueAsDouble();
+  plan.gradientBlocks = train::moduleSize(module, train::gradientBlocksAttr);
   plan.sourceSequence = train::moduleSize(module, train::sourceSequenceAttr);
   plan.startToken = train::moduleSize(module, train::startTokenAttr);
   if (auto config = module->getAttrOfType<StringAttr>(train::adapterConfigAttr))

@@ -240,22 +240,24 @@ Error parseOption(StringRef text, GradientCompression &compression) {
   if (text == "none")
     return Error::success();
   auto [method, rest] = text.split(',');
-  auto [name, rank] = method.split(':');
+  auto [name, size] = method.split(':');
   auto [key, blocks] = rest.split('=');
   constexpr int64_t most = 1 << 20;
-  if (name != "powersgd" || (method.size() != text.size() && key != "blocks"))
-    return createStringError("'" + text + "' must be none, powersgd:RANK or powersgd:RANK,blocks=N");
-  if (rank.getAsInteger(10, compression.rank) || compression.rank < 1 || compression.rank > most)
-    return createStringError("'" + rank + "' of powersgd must be a rank, a whole number from 1 to 1048576; write e.g. powersgd:4");
+  if ((name != "powersgd" && name != "topk") || (method.size() != text.size() && key != "blocks"))
+    return createStringError("'" + text + "' must be none, powersgd:RANK, topk:DENSITY, or one of these with ,blocks=N");
+  if (name == "powersgd" && (size.getAsInteger(10, compression.rank) || compression.rank < 1 || compression.rank > most))
+    return createStringError("'" + size + "' of powersgd must be a rank, a whole number from 1 to 1048576; write e.g. powersgd:4");
+  if (name == "topk" && (size.getAsDouble(compression.density) || !(compression.density > 0 && compression.density < 0.5)))
+    return createStringError("'" + size + "' of topk must be the share of elements that are sent, above 0 and below 0.5; write e.g. topk:0.01");
   if (key == "blocks" && (blocks.getAsInteger(10, compression.blocks) || compression.blocks < 1 || compression.blocks > most))
     return createStringError("'" + blocks + "' of blocks must be a whole number from 1 to 1048576");
   return Error::success();
 }
 
 std::string optionText(const GradientCompression &compression) {
-  if (!compression.rank)
+  if (!compression)
     return "none";
-  std::string text = "powersgd:" + std::to_string(compression.rank);
+  std::string text = compression.rank ? "powersgd:" + std::to_string(compression.rank) : "topk:" + allDigits(compression.density);
   return compression.blocks ? text + ",blocks=" + std::to_string(compression.blocks) : text;
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "PowerSgd.h"
+#include "TopK.h"
 #include "Train/GradientBlocks.h"
 #include "Train/Passes.h"
 
@@ -37,8 +38,8 @@ static bool isOverSequences(ContractOp contract, int64_t sequences) {
 namespace {
 class GradientBlocks {
 public:
-  GradientBlocks(ModuleOp module, int64_t blocks, int64_t rank, int64_t sequences)
-      : module(module), symbols(module), blocks(blocks), rank(rank), sequences(sequences) {}
+  GradientBlocks(ModuleOp module, const GradientCompression &method, int64_t sequences)
+      : module(module), symbols(module), method(method), sequences(sequences) {}
 
   LogicalResult run(func::FuncOp gradients) {
     SmallVector<OpOperand *> found;
@@ -46,8 +47,12 @@ public:
     for (OpOperand &use : end->getOpOperands()) {
       auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), gradientAttr);
       auto parameter = of ? symbols.lookup<VariableOp>(of.getAttr()) : VariableOp();
-      if (parameter && isWorthFactors(parameter, rank) && findProduct(use, parameter.getStacked()))
-        found.push_back(&use);
+      if (!parameter || !isWorth(parameter) || !findProduct(use, parameter.getStacked()))
+        continue;
+      if (int64_t size = parameter.getTensorType().getNumElements(); method.density && size > INT32_MAX)
+        return parameter.emitError("@") << parameter.getSymName() << " has " << size
+                                        << " elements in all layers, more than the 2147483647 that topk can number; use powersgd";
+      found.push_back(&use);
     }
     // Layers that are repeated several times have one function: all of their gradients become blocks, or none.
     llvm::MapVector<Operation *, SmallVector<OpOperand *>> byProduct;
@@ -63,12 +68,20 @@ public:
       gradients.setType(FunctionType::get(module.getContext(), gradients.getArgumentTypes(), end->getOperandTypes()));
       return success();
     }
+    if (method.density)
+      return module.emitError("no gradient of a matrix is a product over the batch whose elements and their columns at density ")
+             << method.density << " are less than it: nothing would be compressed; use a lower density, or leave compression out";
     return module.emitError("no gradient of a matrix is a product over the batch with more than ")
-           << 2 * rank << " (m + n) elements of m n: nothing would be compressed at rank " << rank
+           << 2 * method.rank << " (m + n) elements of m n: nothing would be compressed at rank " << method.rank
            << "; use a lower rank, or leave compression out";
   }
 
 private:
+  /// Whether compression makes less of the gradient of `parameter`.
+  bool isWorth(VariableOp parameter) {
+    return method.density ? isWorthIds(parameter, method.density) : isWorthFactors(parameter, method.rank);
+  }
+
   /// What computes a gradient that is used for nothing else, in the function of its layer where `stacked`.
   ContractOp findProduct(OpOperand &use, bool stacked) {
     auto contract = product(use);
@@ -97,7 +110,7 @@ private:
 
   RankedTensorType withBlocks(RankedTensorType type, int64_t dim) {
     SmallVector<int64_t> shape(type.getShape());
-    shape.insert(shape.begin() + dim, blocks);
+    shape.insert(shape.begin() + dim, method.blocks);
     return type.clone(shape);
   }
 
@@ -107,7 +120,7 @@ private:
     Location loc = contract.getLoc();
     auto parts = [&](Value x) -> Value {
       auto type = cast<RankedTensorType>(x.getType());
-      SmallVector<int64_t> shape{blocks, type.getDimSize(0) / blocks};
+      SmallVector<int64_t> shape{method.blocks, type.getDimSize(0) / method.blocks};
       llvm::append_range(shape, type.getShape().drop_front());
       return ReshapeOp::create(b, x.getLoc(), type.clone(shape), x);
     };
@@ -130,7 +143,8 @@ private:
 
   ModuleOp module;
   SymbolTable symbols;
-  int64_t blocks, rank, sequences;
+  const GradientCompression &method;
+  int64_t sequences;
 };
 
 struct TrainBlockGradients : train::impl::TrainBlockGradientsBase<TrainBlockGradients> {
@@ -140,22 +154,28 @@ struct TrainBlockGradients : train::impl::TrainBlockGradientsBase<TrainBlockGrad
     ModuleOp module = getOperation();
     auto gradients = module.lookupSymbol<func::FuncOp>("loss.gradients");
     std::optional<int64_t> batch = moduleSize(module, batchAttr);
-    int64_t microbatches = moduleSize(module, microbatchesAttr).value_or(1), blocks = this->blocks, rank = this->rank;
+    int64_t microbatches = moduleSize(module, microbatchesAttr).value_or(1);
+    GradientCompression method = this->method;
+    method.blocks = std::max<int64_t>(1, method.blocks);
     if (!gradients || !batch) {
       module.emitError("needs @loss.gradients, which train-autodiff makes, and the module's attribute ") << batchAttr;
       return signalPassFailure();
     }
-    if (blocks < 1 || rank < 1) {
-      module.emitError("gradients in ") << blocks << " blocks of rank " << rank << "; both must be at least 1";
+    if (!method) {
+      module.emitError("needs a method of compression, e.g. method=powersgd:4,blocks=2");
       return signalPassFailure();
     }
-    if (microbatches < 1 || *batch % (microbatches * blocks) != 0) {
-      module.emitError("batch ") << *batch << " does not divide by " << microbatches * blocks << " (" << microbatches
-                                 << " microbatches times " << blocks << " blocks of the gradient)";
+    // The two sequences of a pair are in one block.
+    int64_t parts = microbatches * method.blocks, together = module->hasAttr(dpoBetaAttr) ? 2 : 1;
+    if (microbatches < 1 || *batch % (parts * together) != 0) {
+      auto error = module.emitError("batch ") << *batch << " does not divide by " << parts * together << " (" << microbatches
+                                              << " microbatches times " << method.blocks << " blocks of the gradient";
+      error << (together == 2 ? " times 2 sequences of a pair)" : ")");
       return signalPassFailure();
     }
-    if (failed(GradientBlocks(module, blocks, rank, *batch / microbatches).run(gradients)))
-      signalPassFailure();
+    if (failed(GradientBlocks(module, method, *batch / microbatches).run(gradients)))
+      return signalPassFailure();
+    module->setAttr(gradientBlocksAttr, OpBuilder(&getContext()).getI64IntegerAttr(method.blocks));
   }
 };
 } // namespace

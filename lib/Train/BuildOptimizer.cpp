@@ -9,6 +9,7 @@
 #include "ParameterGroups.h"
 #include "PowerSgd.h"
 #include "QuantizedStates.h"
+#include "TopK.h"
 #include "Train/GradientBlocks.h"
 #include "Train/Optimizer.h"
 #include "Train/Passes.h"
@@ -30,9 +31,9 @@ namespace {
 class StepBuilder {
 public:
   StepBuilder(ModuleOp module, const Optimizer &optimizer, const GroupedParameters &groups,
-              MomentType moments, Orthogonalization orthogonalization, bool averages, int64_t gradientRank)
+              MomentType moments, Orthogonalization orthogonalization, bool averages, const GradientCompression &compression)
       : module(module), symbols(module), builder(module.getContext()), optimizer(optimizer), groups(groups),
-        orthogonalization(orthogonalization), averages(averages), gradientRank(gradientRank),
+        orthogonalization(orthogonalization), averages(averages), compression(compression),
         stateType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
                                                : Type(builder.getF32Type())) {}
 
@@ -74,7 +75,7 @@ private:
   /// of which `means` are the last.
   Direct directionOf(VariableOp parameter, Value weight, Value gradient, Value clip,
                      ArrayRef<Value> states, ArrayRef<Value> means);
-  /// The sum of the blocks of a gradient, approximated. What its states become waits in `compressed`.
+  /// The sum of the blocks of a gradient, compressed. What its states become waits in `compressed`.
   Value compress(VariableOp parameter, Value blocks);
   /// Keeps result `i` of `gradients`, counts of tokens, and moves the bias that they balance.
   void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
@@ -88,7 +89,7 @@ private:
   const GroupedParameters &groups;
   Orthogonalization orthogonalization;
   bool averages; ///< whether parameters' averages are kept
-  int64_t gradientRank; ///< of approximations of gradients
+  const GradientCompression &compression; ///< of gradients in blocks
   Type stateType; ///< in which states are stored
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
@@ -334,9 +335,18 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
 }
 
 Value StepBuilder::compress(VariableOp parameter, Value blocks) {
-  auto normal = InitAttr::get(builder.getContext(), "normal", builder.getF64FloatAttr(1));
-  VariableOp factor = state(parameter, factorRole, factorType(parameter, gradientRank), /*ofExperts=*/false, normal);
-  VariableOp residual = state(parameter, residualRole, residualType(cast<RankedTensorType>(blocks.getType())), /*ofExperts=*/false);
+  VariableOp factor;
+  if (compression.rank) {
+    auto normal = InitAttr::get(builder.getContext(), "normal", builder.getF64FloatAttr(1));
+    factor = state(parameter, factorRole, factorType(parameter, compression.rank), /*ofExperts=*/false, normal);
+  }
+  RankedTensorType type = withElementType(blocks.getType(), builder.getF32Type());
+  VariableOp residual = state(parameter, residualRole, type, /*ofExperts=*/false);
+  if (compression.density) {
+    Sparse result = largest(parameter, blocks, read(residual), compression.density, builder);
+    compressed.push_back({residual, result.residual});
+    return result.gradient;
+  }
   LowRank result = approximate(parameter, blocks, read(residual), read(factor), builder);
   compressed.append({{residual, result.residual}, {factor, result.factor}});
   return result.gradient;
@@ -491,7 +501,8 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
     Type element = isBrain ? Type(BFloat16Type::get(&getContext()))
                                                                : Type(Float32Type::get(&getContext()));
     Orthogonalization orthogonalization{muonScale, muonCoefficients, element};
-    StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization, ema, gradientRank);
+    const GradientCompression &method = gradCompression;
+    StepBuilder builder(getOperation(), *optimizer, grouped, momentsDtype, orthogonalization, ema, method);
     if (failed(builder.build(gradients)))
       return signalPassFailure();
     if (evalEma && failed(evaluateAverages(builder)))

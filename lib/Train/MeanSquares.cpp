@@ -29,6 +29,11 @@ int64_t train::countsOf(VariableOp parameter) {
   return std::max(parameter.getCounts(), parameter.getNumbered());
 }
 
+bool train::isOneMatrix(VariableOp parameter) {
+  return parameter.getTensorType().getRank() == int64_t(parameter.getStacked()) + 2 &&
+         countsOf(parameter) == int64_t(parameter.getStacked());
+}
+
 static bool isMatrix(VariableOp parameter) {
   return parameter.getTensorType().getRank() - countsOf(parameter) >= 2;
 }

@@ -14,6 +14,8 @@ namespace meshwright::train {
 /// How many of the first dimensions of a parameter count matrices: layers, experts and heads that have
 /// tensors of their own.
 int64_t countsOf(VariableOp parameter);
+/// Whether it is one matrix in each layer.
+bool isOneMatrix(VariableOp parameter);
 
 /// The averages of `optimizer` that `parameter` has.
 llvm::SmallVector<MeanSquare> meansOf(const Optimizer &optimizer, VariableOp parameter);

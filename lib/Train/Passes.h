@@ -9,6 +9,7 @@
 #include "Train/Optimizer.h"
 #include "Train/Train.h"
 #include "meshwright/Adapters.h"
+#include "meshwright/GradientCompression.h"
 #include "meshwright/PhasePass.h"
 #include "meshwright/Precision.h"
 

@@ -250,19 +250,20 @@ def TrainBlockGradients : PhasePass<"train-block-gradients", "step"> {
   let summary = "Computes gradients of matrices for each block of the batch";
   let description = [{
     For gradient compression, which `train-build-optimizer` adds. The gradient of a matrix [m, n] is a sum of products over
-    the sequences of a microbatch. The pass divides these into `blocks`, in order, and makes the blocks an index of the product, so
+    the sequences of a microbatch. The pass divides these into the blocks of `method`, in order, and makes the blocks an index of the product, so
     that the gradient is [blocks, m, n], of repeated layers [layers, blocks, m, n]. Block d of a program on that many
     data-parallel devices is what device d computes.
 
-    It does so for parameters that are a matrix (in each layer) of m n > 2 `rank` (m + n) elements, if their gradient is one `train.contract` whose operands
-    have sequences first. Others stay sums over the batch: of vectors, of embeddings that are looked up, of experts, and of adapters
+    It does so for parameters that are a matrix (in each layer) of which compression makes less: of m n > 2 RANK (m + n) elements with powersgd:RANK, and with
+    topk:DENSITY where elements and their columns are fewer numbers than a row has. Their gradient has to be one `train.contract` whose operands have sequences
+    first. Others stay sums over the batch: of vectors, of embeddings that are looked up, of experts, and of adapters
     of adapted weights.
 
     The pass refuses a program without such a matrix, and microbatches that do not divide by `blocks`.
   }];
   let options = [
-    Option<"blocks", "blocks", "int64_t", "1", "number of blocks of the gradient">,
-    Option<"rank", "rank", "int64_t", "1", "rank of the approximation that the blocks are for">,
+    Option<"method", "method", "::meshwright::GradientCompression", "",
+           "the compression that the blocks are for, and how many they are, e.g. powersgd:4,blocks=2">,
   ];
 }
 
@@ -335,10 +336,11 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     f32: the t-th of them moves it by (1 - d) / (1 - d^t) of the difference, d being the input `ema_decay` and
     1 - d^t the input `ema_correction`. With `eval-ema` too, `@eval` reads the averages in place of the parameters.
 
-    A gradient in blocks (`train-block-gradients`) is approximated by two factors of `gradient-rank` columns as in
-    PowerSGD (Vogels et al. 2019). Norm, clip factor and update are of the approximation. What it leaves out of each block is added to the block of the
-    next step: the state `<parameter>.grad_residual`. The state `<parameter>.grad_factor` is the right factor, with which the
-    next step begins, at first normal random numbers. The left factor is made orthonormal by a repeat over its columns, whose role is `update`.
+    A gradient in blocks (`train-block-gradients`) is compressed as `grad-compression` says. Norm, clip factor and update are of what this makes. What it leaves
+    out of each block is added to the block of the next step: the state `<parameter>.grad_residual`. With topk:DENSITY the gradient is the sum of the
+    blocks' largest elements in magnitude. With powersgd:RANK it is approximated by two factors of RANK columns (PowerSGD, Vogels et al. 2019): the
+    state `<parameter>.grad_factor` is the right factor, with which the next step begins, at first normal random numbers. The left factor is made orthonormal by a
+    repeat over its columns, whose role is `update`.
 
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
@@ -366,7 +368,8 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
            "polynomials of Newton-Schulz steps: keller or polar-express">,
     Option<"ema", "ema", "bool", "false", "keep an exponential moving average of each parameter">,
     Option<"evalEma", "eval-ema", "bool", "false", "have `@eval` read these averages">,
-    Option<"gradientRank", "gradient-rank", "int64_t", "0", "rank of approximations of gradients in blocks">,
+    Option<"gradCompression", "grad-compression", "::meshwright::GradientCompression", "",
+           "how gradients in blocks are added, e.g. powersgd:4 or topk:0.01">,
   ];
 }
 

@@ -32,13 +32,10 @@ using namespace meshwright::train;
 static constexpr double leastSquare = 1e-37;
 
 bool train::isWorthFactors(VariableOp parameter, int64_t rank) {
-  ArrayRef<int64_t> shape = parameter.getTensorType().getShape().drop_front(parameter.getStacked());
-  bool isMatrix = shape.size() == 2 && countsOf(parameter) == int64_t(parameter.getStacked());
-  return isMatrix && 2 * rank * (shape[0] + shape[1]) < shape[0] * shape[1];
-}
-
-RankedTensorType train::residualType(RankedTensorType blocks) {
-  return withElementType(blocks, Float32Type::get(blocks.getContext()));
+  if (!isOneMatrix(parameter))
+    return false;
+  ArrayRef<int64_t> shape = parameter.getTensorType().getShape().take_back(2);
+  return 2 * rank * (shape[0] + shape[1]) < shape[0] * shape[1];
 }
 
 RankedTensorType train::factorType(VariableOp parameter, int64_t rank) {

@@ -13,8 +13,7 @@ namespace meshwright::train {
 /// Whether two factors of `rank` are less than half of a matrix, which `parameter` is in each layer.
 bool isWorthFactors(VariableOp parameter, int64_t rank);
 
-/// The shapes of a parameter's states, of which `blocks` are.
-mlir::RankedTensorType residualType(mlir::RankedTensorType blocks);
+/// The shape of a parameter's factor.
 mlir::RankedTensorType factorType(VariableOp parameter, int64_t rank);
 
 /// The sum of blocks, approximated, and what the states become.

@@ -1,8 +1,8 @@
-// RUN: meshwright-opt %s --train-autodiff --train-block-gradients="blocks=2 rank=1" -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=BLOCKS
-// RUN: meshwright-opt %s --train-autodiff --train-block-gradients="blocks=2 rank=1" --train-accumulate --train-build-optimizer=gradient-rank=1 --train-verify -split-input-file -verify-diagnostics \
+// RUN: meshwright-opt %s --train-autodiff --train-block-gradients=method=powersgd:1,blocks=2 -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=BLOCKS
+// RUN: meshwright-opt %s --train-autodiff --train-block-gradients=method=powersgd:1,blocks=2 --train-accumulate --train-build-optimizer=grad-compression=powersgd:1 --train-verify -split-input-file -verify-diagnostics \
 // RUN:   | FileCheck %s --check-prefix=STEP
 // On two devices each has its block: only the factors are summed over devices.
-// RUN: meshwright-opt %S/Inputs/blocks.mlir --train-autodiff --train-block-gradients="blocks=2 rank=1" --train-accumulate --train-build-optimizer=gradient-rank=1 --train-verify --symbol-dce -o %t.step.mlir
+// RUN: meshwright-opt %S/Inputs/blocks.mlir --train-autodiff --train-block-gradients=method=powersgd:1,blocks=2 --train-accumulate --train-build-optimizer=grad-compression=powersgd:1 --train-verify --symbol-dce -o %t.step.mlir
 // RUN: meshwright-opt %t.step.mlir --dist-apply-strategy=mesh=data=2 --dist-propagate --dist-partition -o %t.local.mlir
 // RUN: FileCheck %s --check-prefix=LOCAL < %t.local.mlir
 // RUN: meshwright-interpret --compare %t.step.mlir %t.local.mlir --function step --ranks 2
@@ -14,7 +14,7 @@
 // RUN: not meshwright-opt %t.step.mlir --dist-apply-strategy=mesh=data=4 2>&1 | FileCheck %s --check-prefix=UNEVEN
 // UNEVEN: gradients are compressed in 2 blocks, which do not divide by the 4 devices along {data}; use as many blocks as devices, or a multiple
 
-// BEGIN EXAMPLE --train-autodiff --train-block-gradients=blocks=2
+// BEGIN EXAMPLE --train-autodiff --train-block-gradients=method=powersgd:1,blocks=2
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
   train.variable @w : tensor<3x8x8xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
   train.variable @v : tensor<8xf32> init <"normal", 0.02> storage <"v">

@@ -395,6 +395,62 @@ train.variable @w : tensor<8x4xf32> experts 2 init <"constant", 1.0> storage <"w
 
 // -----
 
+func.func @sparsify(%x: tensor<4x6xf32>) {
+  // expected-error @+1 {{keeps from 1 to the 6 elements of a row, found 'tensor<4x7xf32>'}}
+  %v, %i, %r = train.sparsify %x : (tensor<4x6xf32>) -> (tensor<4x7xf32>, tensor<4x7xi32>, tensor<4x6xf32>)
+  return
+}
+
+// -----
+
+func.func @sparsify_shapes(%x: tensor<4x6xf32>) {
+  // expected-error @+1 {{makes 'tensor<4x2xf32>', 'tensor<4x3xi32>' and 'tensor<4x6xf32>' of 'tensor<4x6xf32>': values and ids have a row for each of its rows, and the rest is of its type}}
+  %v, %i, %r = train.sparsify %x : (tensor<4x6xf32>) -> (tensor<4x2xf32>, tensor<4x3xi32>, tensor<4x6xf32>)
+  return
+}
+
+// -----
+
+func.func @densify(%v: tensor<4x2x3xf32>, %i: tensor<4x2x3xi32>) {
+  // expected-error @+1 {{adds over dimension 2 of 'tensor<4x2x3xf32>', which has to be one before the last}}
+  %y = train.densify %v at %i over 2 : (tensor<4x2x3xf32>, tensor<4x2x3xi32>) -> tensor<4x9xf32>
+  return
+}
+
+// -----
+
+func.func @densify_shapes(%v: tensor<4x2x3xf32>, %i: tensor<4x2x3xi32>) {
+  // expected-error @+1 {{makes 'tensor<2x9xf32>' of 'tensor<4x2x3xf32>' at 'tensor<4x2x3xi32>': there is an id for each value, and y lacks dimension 1 and has its own last one}}
+  %y = train.densify %v at %i over 1 : (tensor<4x2x3xf32>, tensor<4x2x3xi32>) -> tensor<2x9xf32>
+  return
+}
+
+// -----
+
+func.func @densify_many(%v: tensor<4x2x3xf32>, %i: tensor<4x2x3xi32>) {
+  // expected-error @+1 {{makes 'tensor<4x536870912xf32>' of 2147483648 elements; a device may have at most 2147483647}}
+  %y = train.densify %v at %i over 1 : (tensor<4x2x3xf32>, tensor<4x2x3xi32>) -> tensor<4x536870912xf32>
+  return
+}
+
+// -----
+
+func.func @place_ids(%ids: tensor<4x2x3xi32>) {
+  // expected-error @+1 {{counts rows without dimension 2 of 'tensor<4x2x3xi32>', which has to be one before the last}}
+  %y = train.place_ids %ids of 5 over 2 : tensor<4x2x3xi32>
+  return
+}
+
+// -----
+
+func.func @place_many_ids(%ids: tensor<4x2x3xi32>) {
+  // expected-error @+1 {{has 4 rows of 536870912 elements; together they may have at most 2147483647}}
+  %y = train.place_ids %ids of 536870912 over 1 : tensor<4x2x3xi32>
+  return
+}
+
+// -----
+
 func.func @top_k(%x: tensor<4x6xf32>) {
   // expected-error @+1 {{k must be from 1 to the 6 elements of a row, found 7}}
   %y = train.top_k %x k 7 : (tensor<4x6xf32>) -> tensor<4x6xf32>

@@ -387,6 +387,7 @@ struct Header {
   optional<double> dpoBeta; ///< of direct preference optimization, whose sequences are pairs
   optional<double> maskedShare; ///< of tokens, which the model is to predict
   optional<int64_t> maskToken;
+  optional<int64_t> gradientBlocks; ///< parts of the batch whose gradients are compressed apart
   optional<int64_t> sourceSequence; ///< tokens of what an encoder reads
   optional<int64_t> startToken;     ///< before the first of a target
   optional<string> adapterConfig; ///< the text of adapter_config.json
@@ -406,6 +407,7 @@ struct Header {
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
                     v("dpo_beta", self.dpoBeta);
                     v("masked_share", self.maskedShare); v("mask_token", self.maskToken);
+                    v("gradient_blocks", self.gradientBlocks);
                     v("source_sequence", self.sourceSequence); v("start_token", self.startToken);
                     v("adapter_config", self.adapterConfig); v("numbers", self.numbers);
                     v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);

@@ -35,6 +35,20 @@ static std::optional<SmallVector<int64_t>> rowsOfBlocks(Operation *op) {
   return shape;
 }
 
+/// Adds to a list of all elements, as an embedding's gradient to rows of one element.
+static void addToList(train::DensifyOp densify) {
+  OpBuilder b(densify);
+  Location loc = densify.getLoc();
+  Value values = densify.getValues(), y = densify.getY();
+  int64_t count = tensor(values).getNumElements(), size = tensor(y).getNumElements();
+  Value places = train::PlaceIdsOp::create(b, loc, densify.getIds(), tensor(y).getShape().back(), densify.getDim());
+  auto list = RankedTensorType::get({size, 1}, tensor(y).getElementType());
+  Value sums = train::EmbeddingGradOp::create(b, loc, list, reshaped(b, values, {count, 1}), reshaped(b, places, {count}),
+                                              size, Value());
+  y.replaceAllUsesWith(reshaped(b, sums, tensor(y).getShape()));
+  densify.erase();
+}
+
 namespace {
 class RowMaker {
 public:
@@ -104,4 +118,8 @@ private:
 };
 } // namespace
 
-void exec::makeRowsOfBlocks(Block &block) { RowMaker().run(block); }
+void exec::makeRowsOfBlocks(Block &block) {
+  for (auto densify : llvm::make_early_inc_range(block.getOps<train::DensifyOp>()))
+    addToList(densify);
+  RowMaker().run(block);
+}

@@ -11,7 +11,8 @@
 namespace meshwright::exec {
 
 /// Gives ops on several blocks per row a row for each block, and element-wise ops that read what they make the same
-/// shape. So an update, what reads its states and what writes them are one kernel, that reduces rows.
+/// shape. So an update, what reads its states and what writes them are one kernel, that reduces rows. Rows of which some elements are given
+/// are added as a list of elements.
 void makeRowsOfBlocks(mlir::Block &block);
 
 } // namespace meshwright::exec

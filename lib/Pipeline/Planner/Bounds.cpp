@@ -119,8 +119,8 @@ double Bounds::gradientBytes(const Layout &layout, bool ofExperts) const {
                           : model.trained - model.trainedExperts) /
                double(layout.tensor * layout.pipe);
   const CompileOptions &options = problem.options;
-  // Factors take the place of matrices, of almost all parameters in large models.
-  if (options.gradCompression.rank)
+  // Factors, or a few elements, take the place of matrices, of almost all parameters in large models.
+  if (options.gradCompression)
     return 0;
   bool isHalf = options.gradReduceDtype == GradientWire::bf16 || options.gradDtype == GradientType::bf16;
   return own * (options.gradReduceDtype == GradientWire::fp8 ? 1 : isHalf ? 2 : 4);

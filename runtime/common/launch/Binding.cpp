@@ -5,15 +5,23 @@
 //===----------------------------------------------------------------------===//
 #include "common/launch/Binding.h"
 
+#include "common/monitor/Error.h"
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <hwloc.h>
 #include <set>
+#include <sstream>
 #include <strings.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
 
 using namespace meshwright;
 
@@ -54,7 +62,7 @@ struct Hwloc {
 };
 } // namespace
 
-std::vector<Core> meshwright::coresOfMachine() {
+static std::vector<Core> readCores() {
   std::vector<Core> cores;
   Hwloc hwloc;
   hwloc_topology_t topology = nullptr;
@@ -84,6 +92,81 @@ std::vector<Core> meshwright::coresOfMachine() {
       cores.push_back(core);
   }
   hwloc.hwloc_topology_destroy(topology);
+  return cores;
+}
+
+namespace {
+/// The two ends of a pipe.
+struct Pipe {
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      ends[0] = ends[1] = -1;
+  }
+  ~Pipe() {
+    close(0);
+    close(1);
+  }
+  void close(int end) {
+    if (ends[end] >= 0)
+      ::close(std::exchange(ends[end], -1));
+  }
+  int ends[2];
+};
+} // namespace
+
+/// Ends the child process, whose parent reads `pipe`: the cores, then success.
+[[noreturn]] static void tellCores(Pipe &pipe) {
+  // What hwloc says when it fails is nothing that users could mend.
+  if (int nowhere = open("/dev/null", O_WRONLY); nowhere >= 0)
+    dup2(nowhere, STDERR_FILENO);
+  rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  std::string words;
+  for (const Core &core : readCores()) {
+    words += text(core.node, " ", core.package, " ", core.threads.size());
+    for (int thread : core.threads)
+      words += text(" ", thread);
+    words += "\n";
+  }
+  for (size_t done = 0; done < words.size();) {
+    ssize_t more = write(pipe.ends[1], words.data() + done, words.size() - done);
+    if (more < 0 && errno != EINTR)
+      _exit(1);
+    done += size_t(std::max<ssize_t>(more, 0));
+  }
+  _exit(0);
+}
+
+// hwloc crashes where it cannot allocate, so a process of its own asks it.
+std::vector<Core> meshwright::coresOfMachine() {
+  std::vector<Core> cores;
+  Pipe pipe;
+  pid_t child = pipe.ends[0] < 0 ? -1 : fork();
+  if (child == 0)
+    tellCores(pipe);
+  if (child < 0)
+    return cores;
+  pipe.close(1);
+  std::string words;
+  char some[4096];
+  for (ssize_t count; (count = read(pipe.ends[0], some, sizeof(some))) != 0;) {
+    if (count > 0)
+      words.append(some, size_t(count));
+    else if (errno != EINTR)
+      break;
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return cores;
+  std::istringstream stream(words);
+  size_t threads = 0;
+  for (Core core; stream >> core.node >> core.package >> threads; cores.push_back(core)) {
+    core.threads.resize(threads);
+    for (int &thread : core.threads)
+      stream >> thread;
+  }
   return cores;
 }
 
@@ -200,7 +283,7 @@ std::vector<CoreList> meshwright::sharesOfMachine(const CoreList &allowed, int r
     return shares;
   std::vector<Core> cores = coresOfMachine();
   if (cores.empty() && access("/sys/devices/system/node/node1", F_OK) == 0)
-    fprintf(stderr, "note: this machine has several NUMA nodes, but without libhwloc.so.15 ranks are not "
+    fprintf(stderr, "note: this machine has several NUMA nodes, but libhwloc.so.15 is missing or failed, so ranks are not "
                     "bound to cores near one of them: install it (Debian package libhwloc15)\n");
   std::set<int> all;
   for (const Core &core : cores)

@@ -24,7 +24,7 @@ struct Core {
 };
 
 /// The cores that this machine lets the process use, in hwloc's order, in which neighbours share
-/// caches and memory; empty where hwloc is missing or knows nothing.
+/// caches and memory; empty where hwloc is missing, fails or knows nothing.
 std::vector<Core> coresOfMachine();
 
 /// What rank `number` of `ranks` with `threads` each gets of `cores`; empty where there is no

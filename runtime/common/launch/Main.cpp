@@ -224,9 +224,11 @@ static int run(int argc, char **argv) {
   return process->train(plan, options);
 }
 
+/// Before all that is constructed at start, for which there may be no memory.
+__attribute__((constructor(101))) static void beforeOthers() { endAllRanksOnTerminate(); }
+
 int main(int argc, char **argv) {
   blockMonitorSignals();
-  endAllRanksOnTerminate();
   // A limit on file sizes and a closed pipe then show as errors of write().
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);

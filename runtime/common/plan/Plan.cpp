@@ -602,6 +602,10 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       plan.batch % (plan.axesSize(plan.dataAxes) * plan.microbatches) != 0)
     fail("plan: a batch of ", plan.batch, " sequences does not divide into ",
          plan.axesSize(plan.dataAxes), " data ranks of ", plan.microbatches, " microbatches");
+  if (int64_t blocks = plan.gradientBlocks.value_or(plan.axesSize(plan.dataAxes));
+      blocks < 1 || blocks % plan.axesSize(plan.dataAxes) != 0 || plan.batch % (blocks * plan.microbatches) != 0)
+    fail("plan: \"gradient_blocks\" ", blocks, " of a batch of ", plan.batch, " sequences in ", plan.microbatches,
+         " microbatches do not divide among ", plan.axesSize(plan.dataAxes), " data ranks: compile the executable again");
   if (plan.maskedShare.has_value() != plan.maskToken.has_value() ||
       (plan.maskToken && !plan.inputNames.count("target_weight")))
     fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "

@@ -354,14 +354,30 @@ void Batches::noteNoTargets(const TokenData &source, std::optional<int64_t> step
                       "batches are not mentioned"));
 }
 
-/// What the program and the metrics of pairs read: zeros without a reference, and for sequences from `end` on.
+/// Which of the `batch` sequences of a step is at `place` of the ranks' inputs, one rank after the other. A rank's
+/// sequences are contiguous, and so are its microbatches; of its blocks of compressed gradients, which are contiguous parts of what
+/// it has, each microbatch has a part of each.
+int64_t Batches::sequenceAt(int64_t place, int64_t batch) const {
+  int64_t blocks = plan.gradientBlocks.value_or(1);
+  if (blocks == 1)
+    return place;
+  // Of one microbatch and block, and of all microbatches of a block.
+  int64_t part = plan.batch / (plan.microbatches * blocks), block = batch / blocks;
+  int64_t ranks = plan.axesSize(plan.dataAxes), blocksOfRank = blocks / ranks;
+  int64_t rank = place / (batch / ranks), within = place % (batch / ranks);
+  int64_t microbatch = within / (part * blocksOfRank), row = within % (part * blocksOfRank);
+  return (rank * blocksOfRank + row / part) * block + microbatch * part + row % part;
+}
+
+/// What the program and the metrics of pairs read: zeros without a reference, and for sequences from `end` on. In a step sequences are
+/// where `sequenceAt` says.
 void Batches::fillReference(const std::optional<LogProbs> &reference, const DataOrder &order, int64_t position,
-                            int64_t batch, int64_t end) {
+                            int64_t batch, bool isStep, int64_t end) {
   if (!plan.dpoBeta)
     return;
   referenceOfBatch.assign(size_t(batch), 0);
   for (int64_t i = 0; reference && i < batch && position + i < end; ++i)
-    referenceOfBatch[size_t(i)] = reference->at(order.at(position + i));
+    referenceOfBatch[size_t(i)] = reference->at(order.at(position + (isStep ? sequenceAt(i, batch) : i)));
   int64_t count = batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, plan.coordinates(run.context.rank())) * count;
   if (float *input = run.input<float>("reference_log_probs"))
@@ -370,7 +386,7 @@ void Batches::fillReference(const std::optional<LogProbs> &reference, const Data
 
 /// Writes this rank's part of the `batch` sequences that start at `position` of `order`: data
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
-/// other, which are the first of the program's. Sequences from `end` on have no targets, so that they count for nothing.
+/// other, which are the first of the program's; see `sequenceAt`. Sequences from `end` on have no targets, so that they count for nothing.
 void Batches::fill(const TokenData &source, const DataOrder &order, int64_t position, int64_t batch,
                    std::optional<int64_t> step, bool &saidNoTargets, const std::optional<LogProbs> &reference,
                    int64_t end) {
@@ -392,17 +408,18 @@ void Batches::fill(const TokenData &source, const DataOrder &order, int64_t posi
     int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
     int32_t *wanted = targets ? targets + i * plan.sequence : otherTargets;
     int32_t *places = positions ? positions + i * plan.sequence : others;
-    if (position + first + i < end) {
-      source.read(order.at(position + first + i), inputs, wanted, places);
+    int64_t number = step ? sequenceAt(first + i, batch) : first + i;
+    if (position + number < end) {
+      source.read(order.at(position + number), inputs, wanted, places);
       if (sources || lengths) {
         // A pipeline stage may need the lengths alone.
-        int32_t length = source.readSource(order.at(position + first + i),
+        int32_t length = source.readSource(order.at(position + number),
                                            sources ? sources + i * *plan.sourceSequence : unread.data());
         if (lengths)
           lengths[i] = length;
       }
       if (mask)
-        mask->apply(key, base + first + i, plan.sequence, inputs, wanted);
+        mask->apply(key, base + number, plan.sequence, inputs, wanted);
     } else {
       std::fill_n(inputs, plan.sequence, 0);
       std::fill_n(wanted, plan.sequence, noTarget);
@@ -415,9 +432,9 @@ void Batches::fill(const TokenData &source, const DataOrder &order, int64_t posi
     if (shares && step)
       flops += shares->flops(places);
     if (ids)
-      ids[i] = int32_t(first + i);
+      ids[i] = int32_t(number);
   }
-  fillReference(reference, order, position, batch, end);
+  fillReference(reference, order, position, batch, step.has_value(), end);
   // The program divides by all targets itself unless it asks for their weight.
   counted = batch * plan.sequence;
   if (!plan.inputNames.count("target_weight"))

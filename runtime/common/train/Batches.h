@@ -82,8 +82,9 @@ private:
   void fill(const TokenData &source, const DataOrder &order, int64_t position, int64_t batch,
             std::optional<int64_t> step, bool &saidNoTargets, const std::optional<LogProbs> &reference,
             int64_t end = std::numeric_limits<int64_t>::max());
+  int64_t sequenceAt(int64_t place, int64_t batch) const;
   void fillReference(const std::optional<LogProbs> &reference, const DataOrder &order, int64_t position, int64_t batch,
-                     int64_t end);
+                     bool isStep, int64_t end);
   void noteNoTargets(const TokenData &source, std::optional<int64_t> step) const;
 
   Run &run;

@@ -155,17 +155,17 @@ check("passes over the checkpoint auto/step-00000004" in said and "resumed from 
 config = INPUTS / "sharded/config.json"
 size = dict(batch=4, seq=16, optimizer="sgd")
 compile(config, "two", mesh="tensor=2", **size)
-compile(config, "one", **size)
+compile(config, "alone", **size)
 start = dict(golden.data, steps=2, lr=0.1)
-want = {exe: train(exe, ranks, init=INPUTS / "sharded/model.safetensors", **start) for exe, ranks in (("./one", 1), ("./two", 2))}
-for exe, ranks in (("./one", 1), ("./two", 2)):
+want = {exe: train(exe, ranks, init=INPUTS / "sharded/model.safetensors", **start) for exe, ranks in (("./alone", 1), ("./two", 2))}
+for exe, ranks in (("./alone", 1), ("./two", 2)):
     check(train(exe, ranks, init=INPUTS / "sharded/shards", **start) == want[exe], f"{exe}: shards of PyTorch's writer")
 # ... beside files that it consolidated, as it calls the folder.
 os.makedirs("torch")
 shutil.copytree(INPUTS / "sharded/shards", "torch/sharded")
-check(train("./one", 1, init="torch", **start) == want["./one"], "a folder sharded/ of PyTorch's writer")
+check(train("./alone", 1, init="torch", **start) == want["./alone"], "a folder sharded/ of PyTorch's writer")
 part = "torch/sharded/shard-00001-model-00001-of-00001.safetensors"
-refused("./one", 1, ["is one of a sharded checkpoint", "name the folder of all its shards"], init=part)
+refused("./alone", 1, ["is one of a sharded checkpoint", "name the folder of all its shards"], init=part)
 # ... also if it lacks a whole tensor.
 data = pathlib.Path(part).read_bytes()
 (size,) = struct.unpack("<Q", data[:8])
@@ -177,9 +177,9 @@ del places[lacking]
 head["__metadata__"] = dict(head["__metadata__"], DCP_SHARDING_INFO=json.dumps(places))
 text = json.dumps(head).encode()
 pathlib.Path("lacking.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:8 + size + end])
-refused("./one", 1, ["has no tensor " + lacking, "is one of a sharded checkpoint", "name the folder of all its shards"], init="lacking.safetensors")
+refused("./alone", 1, ["has no tensor " + lacking, "is one of a sharded checkpoint", "name the folder of all its shards"], init="lacking.safetensors")
 os.remove(part)
-refused("./one", 1, ["a file is missing"], init="torch")
+refused("./alone", 1, ["a file is missing"], init="torch")
 # Shards whose places contradict each other, or their file.
 whole = pathlib.Path(str(INPUTS / "sharded/shards" / pathlib.Path(part).name)).read_bytes()
 for was, now, says in (("saved_offsets\\\": [18]", "saved_offsets\\\": [17]", "overlap"), ("saved_offsets", "saved_0ffsets", "has no saved_offsets"),
@@ -192,7 +192,7 @@ for was, now, says in (("saved_offsets\\\": [18]", "saved_offsets\\\": [17]", "o
         changed += was.encode() in data
         path.write_bytes(data.replace(was.encode(), now.encode(), 1))
     check(changed, f"no shard has {was}")
-    refused("./one", 1, [says], init="torch")
+    refused("./alone", 1, [says], init="torch")
 # A folder without a checkpoint is not taken for the root of the file system, which is one here with weights.
 os.mkdir("nothing")
 os.mkdir("root")
@@ -202,9 +202,9 @@ done
 cp "$1" root/model.safetensors
 shift
 exec chroot root sh -c 'cd "$0" && exec "$@"' "$PWD" "$@" """
-command = ["unshare", "-rm", "sh", "-c", enter, "sh", INPUTS / "sharded/model.safetensors", "./one", "--ranks", 1, *flags(dict(start, init="nothing"))]
+command = ["unshare", "-rm", "sh", "-c", enter, "sh", INPUTS / "sharded/model.safetensors", "./alone", "--ranks", 1, *flags(dict(start, init="nothing"))]
 done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
 check(done.returncode and "--init nothing: the folder has neither model.safetensors" in done.stderr, done.stdout + done.stderr)
 # The format is chosen for checkpoints.
-refused("./one", 1, ["--save-format", "auto|merged|sharded"], save="none", save_format="whole")
-refused("./one", 1, ["--save-format needs --save"], save_format="sharded")
+refused("./alone", 1, ["--save-format", "auto|merged|sharded"], save="none", save_format="whole")
+refused("./alone", 1, ["--save-format needs --save"], save_format="sharded")

@@ -127,9 +127,9 @@ def judged(file, options, ranks):
 def approximated(items):
     for item in items:
         options = dict(golden.size, **strategy(item))
-        ranks, (rank, blocks) = ranks_of(options["mesh"]), re.findall(r"\d+", options["grad-compression"])
-        answers, have, off, norms, gap = judged(f"powersgd-{rank}-{blocks}.json", options, ranks)
-        print(f"{item}: a loss is {off:.1e} off PyTorch's, grad_norm {norms:.1e}; {gap:.1e} are due to approximation", flush=True)
+        ranks, (method, size, blocks) = ranks_of(options["mesh"]), re.split(r":|,blocks=", options["grad-compression"])
+        answers, have, off, norms, gap = judged(f"{method}-{size}-{blocks}.json", options, ranks)
+        print(f"{item}: a loss is {off:.1e} off PyTorch's, grad_norm {norms:.1e}; {gap:.1e} are due to compression", flush=True)
         check(off <= 1e-6 and norms <= 5e-5 and gap > 1e-3, f"{item}: a loss is {off:.1e} off PyTorch's run, grad_norm {norms:.1e}")
         states = read_safetensors("whole/latest/optimizer.safetensors")
         stems = [name.partition(".grad_residual")[0] for name in states if ".grad_residual" in name]
@@ -203,7 +203,7 @@ def learns(steps):
     data = pathlib.Path("tokens.bin")
     data.write_bytes(b"".join(token.to_bytes(2, "little") for token in tokens))
     have = {}
-    kinds = {"bf16": {"grad_reduce_dtype": "bf16"}, "fp8": {"grad_reduce_dtype": "fp8"}, "powersgd:4": {"grad_compression": "powersgd:4"}}
+    kinds = {"bf16": {"grad_reduce_dtype": "bf16"}, "fp8": {"grad_reduce_dtype": "fp8"}, "powersgd:4": {"grad_compression": "powersgd:4"}, "topk:0.02": {"grad_compression": "topk:0.02"}}
     for kind, options in {"grad-dtype": {}, **kinds}.items():
         compile(given, "exe", batch=8, seq=32, mesh="data=4", **options)
         have[kind] = train("./exe", 4, data=data, steps=steps, lr=1e-3, warmup=10, seed=3)

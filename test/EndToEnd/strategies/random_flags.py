@@ -32,7 +32,6 @@ NOT_DRAWN = {
         "insert-pass": "passes of users, which test/Install/plugin.test has",
         "precision=fp8": "sums in another order flip values of 8 bits, so losses differ more than between meshes of other precisions; EndToEnd/golden/fp8.test has it on several",
         "fp8-recipe": "of --precision fp8 alone",
-        "grad-compression": "what is approximated depends on the number of data-parallel ranks; EndToEnd/golden/compressed-gradients.test has it on several meshes",
         "grad-reduce-dtype": "which terms are rounded depends on the mesh, and so do losses; EndToEnd/golden/compressed-gradients.test has it on many",
         **{flag: "data of pairs and a file of log-probabilities; EndToEnd/golden/dpo.test has it on many meshes" for flag in ("loss", "dpo-beta")},
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
@@ -94,6 +93,7 @@ class Drawing(dict):
         self.recurs = random.Random(f"recurs {seed}").choice
         self.ramps = random.Random(f"ramps {seed}").choice
         self.freezes = random.Random(f"freezes {seed}").choice
+        self.compresses = random.Random(f"compresses {seed}").choice
         self.tunes = random.Random(f"tunes {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
@@ -236,6 +236,14 @@ def offload(d):
     return ",".join(word if d.cuda else d.pick([word, word, f"{word}=ssd"]) for word in what.split(",")) if what else None
 
 
+def grad_compression(d):
+    """Top-k with a number of blocks, with which one rank computes the same. Rounding differs more where factors are made orthonormal: EndToEnd/golden/compressed-gradients.test has PowerSGD."""
+    alone = all(d.sizes[axis] == 1 for axis in ("pipe", "context", "expert")) and not d.parts and not d["data-sync"]
+    plain = d["zero"] in (None, 0, 1) and d["precision"] != "fp16" and "parameters" not in (d["offload"] or "") and not re.search("every|sqrt", d["remat"] or "")
+    blocks = [n for n in (2, 3, 4, 6) if n % d.data == 0 and d["batch"] % (n * d["microbatches"]) == 0]
+    return d.compresses([None, *(f"topk:{density},blocks={n}" for n in blocks for density in (0.03, 0.2))]) if alone and plain and blocks else None
+
+
 def offload_buffer(d):
     sizes = [None, "128B", "256B", "1KiB", "4KiB", "64KiB", "1MiB"]
     return of_optimizer(d)(sizes) if {"optimizer", "parameters"} & set(re.split("[,=]", d["offload"] or "")) else None
@@ -357,6 +365,7 @@ COMPILE = {
     "memory-limit": memory_limit,
     "residuals": among(None, None, None, "auto", "least", "written"),
     "offload": offload,
+    "grad-compression": grad_compression,
     "eval-ema": lambda d: d.averages([None, True]) if d["ema"] and not d.is_set("data-sync", "parameter-server") and "optimizer" not in (d["offload"] or "") else None,
     "offload-buffer": offload_buffer,
     "collective-algorithm": among(None, "native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"),

@@ -56,6 +56,7 @@ DOCUMENTED = {
     "`--data-sync parameter-server` with `--optimizer schedule-free-adamw`": "parameter-server does not go with --optimizer schedule-free-adamw",
     "`--optimizer adamw-8bit` on a mesh that divides a row's several blocks": "states of 8 bits.* would (cut|be padded)",
     "with `--cuts` that leave the last chunk the head alone": "has none that can wait, as where it has the head alone",
+    "`--grad-compression` of models without a matrix that it compresses": "nothing would be compressed",
     "`--offload parameters` of a model without repeated layers": "no layer has parameters that could be offloaded",
     "padding sequences, layers, or an index inside a dimension": "padding|cannot be padded",
 }

@@ -630,6 +630,18 @@ func.func @dequantize_rows(%codes: tensor<2x3x4xi8> {test.values = array<i64: -1
   %y = train.dequantize_rows %codes by %scale : (tensor<2x3x4xi8>, tensor<2x3xf32>) -> tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
 }
+func.func @sparsify(%x: tensor<2x3x7xf64>) -> (tensor<2x3x2xf64>, tensor<2x3x2xi32>, tensor<2x3x7xf64>) {
+  %values, %ids, %rest = train.sparsify %x : (tensor<2x3x7xf64>) -> (tensor<2x3x2xf64>, tensor<2x3x2xi32>, tensor<2x3x7xf64>)
+  return %values, %ids, %rest : tensor<2x3x2xf64>, tensor<2x3x2xi32>, tensor<2x3x7xf64>
+}
+func.func @densify(%values: tensor<2x3x2x2xf64>, %ids: tensor<2x3x2x2xi32> {test.values = array<i64: 0, 4, 1, 2, 3, 4, 2, 1, 0, 1, 4, 2, 2, 3, 0, 1, 1, 4, 2, 3, 3, 0, 4, 1>}) -> tensor<2x2x5xf64> {
+  %y = train.densify %values at %ids over 1 : (tensor<2x3x2x2xf64>, tensor<2x3x2x2xi32>) -> tensor<2x2x5xf64>
+  return %y : tensor<2x2x5xf64>
+}
+func.func @place_ids(%ids: tensor<2x3x2x2xi32> {test.values = array<i64: 0, 4, 1, 2, 3, 4, 2, 1, 0, 1, 4, 2, 2, 3, 0, 1, 1, 4, 2, 3, 3, 0, 4, 1>}) -> tensor<2x3x2x2xi32> {
+  %places = train.place_ids %ids of 5 over 1 : tensor<2x3x2x2xi32>
+  return %places : tensor<2x3x2x2xi32>
+}
 func.func @scaled_contract(%x: tensor<2x3x4xf8E4M3FN>, %w: tensor<5x4xf8E4M3FN>, %s: tensor<f32> {test.one, test.constant}, %t: tensor<f32> {test.one, test.constant}) -> tensor<2x3x5xf32> {
   %y = train.scaled_contract "b s i, o i -> b s o" %x, %w scales(%s, %t) : (tensor<2x3x4xf8E4M3FN>, tensor<5x4xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<2x3x5xf32>
   return %y : tensor<2x3x5xf32>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the golden runs of --grad-compression: golden/llama-tiny/powersgd-RANK-BLOCKS.json.
+"""Makes the golden runs of --grad-compression: golden/llama-tiny/powersgd-RANK-BLOCKS.json and topk-DENSITY-BLOCKS.json.
 
     python3 -m venv venv && venv/bin/pip install torch transformers
-    venv/bin/python test/Golden/powersgd.py
+    venv/bin/python test/Golden/error_feedback.py
 
 The product needs none of this; the results are committed. The model is that of transformers in float64, and so is AdamW. The mean
-gradient of each block of the batch is computed alone. From there on this is algorithms 1 and 2 of Vogels et al. 2019, with QR in place of Gram
-and Schmidt's method; signs of its columns, which that leaves open, change nothing.
+gradient of each block of the batch is computed alone. From there on PowerSGD is algorithms 1 and 2 of Vogels et al. 2019, with QR in place of Gram
+and Schmidt's method; signs of its columns, which that leaves open, change nothing. Top-k is that of Stich et al. 2018, of each group of a row.
 """
 import json
 import re
@@ -60,7 +60,38 @@ class PowerSgd:
         return approximation
 
 
-def train(run, rank, blocks):
+class TopK:
+    """What workers know of a matrix: their errors. Rows are in groups of at most 512, all of one length."""
+
+    def __init__(self, shape, density, workers):
+        self.errors = [torch.zeros(shape) for _ in range(workers)]
+        self.length = next(n for n in range(min(shape[1], 512), 0, -1) if shape[1] % n == 0)
+        self.kept = max(1, round(density * self.length))
+
+    def is_worth(self):
+        return 2 * self.kept < self.length
+
+    def mean(self, gradients):
+        sent = []
+        for worker, gradient in enumerate(gradients):
+            wanted = (gradient + self.errors[worker]).reshape(-1, self.length)
+            columns = wanted.abs().topk(self.kept).indices
+            kept = torch.zeros_like(wanted).scatter(1, columns, wanted.gather(1, columns))
+            self.errors[worker] = (wanted - kept).reshape(gradient.shape)
+            sent.append(kept.reshape(gradient.shape))
+        return sum(sent) / len(sent)
+
+
+def compressor(name, shape, method, blocks):
+    """What compresses a matrix by `method`, e.g. ("powersgd", 4), or None where it would not be less."""
+    kind, size = method
+    if kind == "topk":
+        made = TopK(shape, size, blocks)
+        return made if made.is_worth() else None
+    return PowerSgd(name, shape, size, blocks) if kind == "powersgd" and 2 * size * sum(shape) < shape[0] * shape[1] else None
+
+
+def train(run, method, blocks):
     config = transformers.AutoConfig.from_pretrained(FOLDER)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.double)
     model.load_state_dict(WEIGHTS["llama-tiny"])
@@ -68,8 +99,8 @@ def train(run, rank, blocks):
     (optimizer,) = adamw(model, run)
     parameters = dict(model.named_parameters())
     # The gradient of a table in which rows are looked up is no product.
-    compressed = {name: PowerSgd(name, weight.shape, rank, blocks) for name, weight in parameters.items()
-                  if rank and weight.ndim == 2 and "embed" not in name and 2 * rank * sum(weight.shape) < weight.numel()}
+    made = {name: compressor(name, weight.shape, method, blocks) for name, weight in parameters.items() if weight.ndim == 2 and "embed" not in name}
+    compressed = {name: one for name, one in made.items() if one}
     losses, norms, batch, seq = [], [], run["batch"], run["seq"]
     for step in range(run["steps"]):
         starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
@@ -92,13 +123,13 @@ def train(run, rank, blocks):
 
 if __name__ == "__main__":
     known = json.loads((FOLDER / "golden.json").read_text())
-    exact = train(known["run"], 0, 2)
+    exact = train(known["run"], ("none", 0), 2)
     error = max(abs(a / b - 1) for key in ("loss", "grad_norm") for a, b in zip(exact[key], known[key]))
     print(f"without compression: largest difference from golden.json {error:.1e}")
     assert error < 1e-5
-    for rank, blocks in ((2, 2), (4, 4)):
-        golden = train(known["run"], rank, blocks)
+    for method, blocks in ((("powersgd", 2), 2), (("powersgd", 4), 4), (("topk", 0.05), 2), (("topk", 0.02), 4)):
+        golden = train(known["run"], method, blocks)
         off = max(abs(a / b - 1) for a, b in zip(golden["loss"], known["loss"]))
-        print(f"rank {rank}, {blocks} blocks, {len(golden['compressed'])} matrices: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}, "
+        print(f"{method[0]} {method[1]}, {blocks} blocks, {len(golden['compressed'])} matrices: loss {golden['loss'][0]:.6f} -> {golden['loss'][-1]:.6f}, "
               f"at most {off:.1e} off the uncompressed run's")
-        (FOLDER / f"powersgd-{rank}-{blocks}.json").write_text(json.dumps(golden, indent=1) + "\n")
+        (FOLDER / f"{method[0]}-{method[1]}-{blocks}.json").write_text(json.dumps(golden, indent=1) + "\n")
