@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <sched.h>
+#include <vector>
 
 using namespace meshwright;
 
@@ -16,15 +17,12 @@ using namespace meshwright;
 static constexpr int mostCores = 1 << 14;
 
 namespace {
-class Mask {
-public:
-  Mask() : set(CPU_ALLOC(mostCores)) { CPU_ZERO_S(bytes, set); }
-  ~Mask() { CPU_FREE(set); }
-  Mask(const Mask &) = delete;
-  Mask &operator=(const Mask &) = delete;
-
-  const size_t bytes = CPU_ALLOC_SIZE(mostCores);
-  cpu_set_t *const set;
+/// A bit for each core, at first none.
+struct Mask {
+  // CPU_ALLOC would not say that there is no memory.
+  std::vector<cpu_set_t> words = std::vector<cpu_set_t>((CPU_ALLOC_SIZE(mostCores) - 1) / sizeof(cpu_set_t) + 1);
+  const size_t bytes = words.size() * sizeof(cpu_set_t);
+  cpu_set_t *const set = words.data();
 };
 } // namespace
 

@@ -166,25 +166,39 @@ int meshwright::threadsPerRank(int sharing) {
   return std::max(1, int(allowedCores().size()) / std::max(1, sharing));
 }
 
+namespace {
+/// Threads that wait until there are all of them, or no more can be started.
+class WaitingThreads {
+public:
+  ~WaitingThreads() {
+    all.set_value();
+    for (std::thread &thread : started)
+      thread.join();
+  }
+  void start() {
+    started.emplace_back([end = end] { end.wait(); });
+  }
+
+private:
+  std::promise<void> all;
+  std::shared_future<void> end{all.get_future()};
+  std::vector<std::thread> started;
+};
+} // namespace
+
 void meshwright::checkThreads(int ranks, int threads) {
   // One more of each rank communicates, and one of the process watches them.
-  int wanted = ranks * (threads + 1) + 1;
-  std::promise<void> all;
-  std::shared_future<void> end = all.get_future();
-  std::vector<std::thread> started;
+  size_t wanted = size_t(ranks) * size_t(threads + 1) + 1, count = 1; // This thread is the first of them.
   std::string problem;
   try {
-    // This thread is the first of them.
-    while (int(started.size()) + 1 < wanted)
-      started.emplace_back([end] { end.wait(); });
+    WaitingThreads waiting;
+    for (; count < wanted; ++count)
+      waiting.start();
   } catch (const std::system_error &error) {
     problem = error.code().message();
   }
-  all.set_value();
-  for (std::thread &thread : started)
-    thread.join();
   if (!problem.empty())
-    fail("this process may start only ", started.size() + 1, " threads (", problem, "), but its ",
+    fail("this process may start only ", count, " threads (", problem, "), but its ",
          ranks == 1 ? "rank" : text(ranks, " ranks"), " of ", threads, " threads need ", wanted,
          " with those that communicate and watch: raise the limit of processes (ulimit -u, or a "
          "container's pids limit) or of memory (ulimit -v), or set OMP_NUM_THREADS to fewer threads "

@@ -94,11 +94,15 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   WaitMonitor monitor(plan, statuses, waitTimeout());
   auto world = ThreadCommunicator::createWorld(ranks, threads, statuses);
   std::vector<std::thread> others;
-  for (int rank = 1; rank < ranks; ++rank)
-    others.emplace_back([&, rank] {
-      trainRank(options, std::move(world[size_t(rank)]), threads, cores[size_t(rank)],
-                *statuses[size_t(rank)]);
-    });
+  try {
+    for (int rank = 1; rank < ranks; ++rank)
+      others.emplace_back([&, rank] {
+        trainRank(options, std::move(world[size_t(rank)]), threads, cores[size_t(rank)],
+                  *statuses[size_t(rank)]);
+      });
+  } catch (const std::exception &error) {
+    endAllRanks(error); // Those that have started wait for the others.
+  }
   int code = trainRank(options, std::move(world[0]), threads, cores[0], *statuses[0]);
   for (std::thread &other : others)
     other.join();

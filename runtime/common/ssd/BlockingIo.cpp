@@ -20,18 +20,15 @@ namespace {
 class BlockingIo : public IoQueue {
 public:
   BlockingIo(int file, int depth) : file(file) {
-    for (int i = 0; i < depth; ++i)
-      threads.emplace_back([this] { work(); });
-  }
-  ~BlockingIo() override {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      stopping = true;
+    try {
+      for (int i = 0; i < depth; ++i)
+        threads.emplace_back([this] { work(); });
+    } catch (...) {
+      stop(); // No destructor runs of what is not constructed.
+      throw;
     }
-    started.notify_all();
-    for (std::thread &thread : threads)
-      thread.join();
   }
+  ~BlockingIo() override { stop(); }
 
   void start(int number, const IoRequest &request) override {
     {
@@ -50,6 +47,15 @@ public:
 
 private:
   void work();
+  void stop() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      stopping = true;
+    }
+    started.notify_all();
+    for (std::thread &thread : threads)
+      thread.join();
+  }
 
   int file;
   std::mutex mutex; ///< of what follows
