@@ -376,7 +376,7 @@ def run_seed(seed, target):
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
     shared = ("batch", "seq", "optimizer", "optimizer-groups", "muon-scale", "muon-coefficients", "ema", "eval-ema", "lora", "freeze", "frozen-weights", "precision", "grad-dtype",
-              "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
+              "moments-dtype", "grad-compression", "dropout", "mlm", "mask-id", "z-loss",
               "router-bias-rate", "packed", "aux-loss", "aux-loss-coef", "aux-scope")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)
