@@ -62,7 +62,9 @@ SmallVector<Value> SparsifyOp::decompose(OpBuilder &b) {
     value = value + (most - most);
     Expr isHere = equal(place, place.constant(double(i)));
     values = select(isHere, value.to(place.v, true), values);
-    columns = select(isHere, (double(width) - first).to(place.v, true), columns);
+    // Nothing is as large as NaN, which is said to be in the last column.
+    Expr column = minimum(double(width) - first, first.constant(double(width - 1)));
+    columns = select(isHere, column.to(place.v, true), columns);
     size = select(isFirst, x.constant(-1), size);
   }
   Expr rest = select(greater(x.constant(0), size), x.constant(0), x);

@@ -20,7 +20,7 @@ def Train_SparsifyOp : Train_TensorOp<"sparsify", "... n! -> ... k!, ... k!, ...
   let description = [{
     x: [.., n]. values: [.., k], the elements that are largest in magnitude, largest first; ids: [.., k] i32, their columns;
     rest: [.., n], x with 0 in these columns. Of elements with equal magnitude the first ones count. A row with an
-    element that is infinite or NaN has NaN among its values.
+    element that is infinite or NaN has NaN among its values, in any of its columns.
   }];
   let arguments = (ins Train_SparseNumbers:$x);
   let results = (outs Train_SparseNumbers:$values, Train_Ids:$ids, Train_SparseNumbers:$rest);

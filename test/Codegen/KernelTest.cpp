@@ -179,5 +179,24 @@ TEST(KernelNumbers, MaximumKeepsNaN) {
     }
 }
 
+/// A row with something that is no finite number sends NaN, to a column of its own.
+TEST(KernelNumbers, SparsifySendsNaN) {
+  for (const char *cpu : {"", "x86-64-v3", "x86-64"})
+    for (float wrong : {NAN, INFINITY, -INFINITY}) {
+      KernelRunner runner("func.func @k(%x: tensor<2x8xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>, tensor<2x8xf32>) { %0, %1, %2 = train.sparsify %x : "
+                          "(tensor<2x8xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>, tensor<2x8xf32>) return %0, %1, %2 : tensor<2x2xf32>, "
+                          "tensor<2x2xi32>, tensor<2x8xf32> }",
+                          0, cpu);
+      ASSERT_TRUE(runner.valid());
+      std::vector<Memory> in = runner.makeArguments(7, 1);
+      in[0].set(8 + 5, wrong);
+      auto out = runner.run(in);
+      EXPECT_TRUE(std::isfinite(out[0].get(0)) && std::isfinite(out[0].get(1))) << cpu << " " << wrong;
+      EXPECT_TRUE(std::isnan(out[0].get(2)) || std::isnan(out[0].get(3))) << cpu << " " << wrong;
+      for (int64_t i = 0; i < 4; ++i)
+        EXPECT_TRUE(out[1].get(i) >= 0 && out[1].get(i) < 8) << cpu << " " << wrong << ": " << out[1].get(i);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Kernel, testing::ValuesIn(kernelCases()),
                          [](const auto &info) { return std::string(info.param.name); });

@@ -16,7 +16,7 @@ import torch
 import transformers
 
 import published_optimizers
-from published_optimizers import FOLDERS, WEIGHTS, adamw
+from published_optimizers import FOLDERS, WEIGHTS, adamw, batch_of
 
 FOLDER = FOLDERS["llama-tiny"]
 single = torch.empty(0).float().dtype  # published_optimizers takes the name float32 for float64
@@ -54,13 +54,11 @@ def train(run, ranks, rounded):
     config = transformers.AutoConfig.from_pretrained(FOLDER)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.double)
     model.load_state_dict(WEIGHTS["llama-tiny"])
-    data = np.frombuffer((FOLDER.parent / run["data"]).read_bytes(), np.uint8).astype(np.int64)
     (optimizer,) = adamw(model, run)
     parameters = dict(model.named_parameters())
-    losses, norms, batch, seq = [], [], run["batch"], run["seq"]
+    losses, norms = [], []
     for step in range(run["steps"]):
-        starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
-        x, y = (torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
+        x, y = batch_of("llama-tiny", run, step)
         loss, own = 0.0, []
         for xs, ys in zip(x.chunk(ranks), y.chunk(ranks)):
             model.zero_grad()

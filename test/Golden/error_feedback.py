@@ -17,7 +17,7 @@ import transformers
 
 import published_optimizers
 from philox import philox
-from published_optimizers import FOLDERS, WEIGHTS, adamw
+from published_optimizers import FOLDERS, WEIGHTS, adamw, batch_of
 
 FOLDER = FOLDERS["llama-tiny"]
 
@@ -95,16 +95,14 @@ def train(run, method, blocks):
     config = transformers.AutoConfig.from_pretrained(FOLDER)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.double)
     model.load_state_dict(WEIGHTS["llama-tiny"])
-    data = np.frombuffer((FOLDER.parent / run["data"]).read_bytes(), np.uint8).astype(np.int64)
     (optimizer,) = adamw(model, run)
     parameters = dict(model.named_parameters())
     # The gradient of a table in which rows are looked up is no product.
     made = {name: compressor(name, weight.shape, method, blocks) for name, weight in parameters.items() if weight.ndim == 2 and "embed" not in name}
     compressed = {name: one for name, one in made.items() if one}
-    losses, norms, batch, seq = [], [], run["batch"], run["seq"]
+    losses, norms = [], []
     for step in range(run["steps"]):
-        starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
-        x, y = (torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
+        x, y = batch_of("llama-tiny", run, step)
         loss, own = 0.0, []
         for xs, ys in zip(x.chunk(blocks), y.chunk(blocks)):
             model.zero_grad()

@@ -126,21 +126,27 @@ RUNS = {"llama-v5/adamw": (adamw, {}),
         "llama-tiny/adamw-8bit": (adamw_8bit, {"lr": 0.01, "steps": 5})}
 
 
+def batch_of(name, run, step):
+    """The tokens of a step's sequences, which follow each other in the file, and the tokens behind them."""
+    data = np.frombuffer((FOLDERS[name].parent / run["data"]).read_bytes(), np.uint8).astype(np.int64)
+    batch, seq = run["batch"], run["seq"]
+    starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
+    return tuple(torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
+
+
 def train(name, run, of):
     config = transformers.AutoConfig.from_pretrained(FOLDERS[name])
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.double)
     missing, unknown = model.load_state_dict(WEIGHTS[name], strict=False)
     assert not unknown and set(missing) <= ({"lm_head.weight"} if config.tie_word_embeddings else set()), (missing, unknown)
-    data = np.frombuffer((FOLDERS[name].parent / run["data"]).read_bytes(), np.uint8).astype(np.int64)
     optimizers = of(model, run)
-    losses, norms, batch, seq = [], [], run["batch"], run["seq"]
+    losses, norms = [], []
     decay = run.get("ema_decay", 0)
     # torch's average, corrected for its start as Adam's moments are.
     average = torch.optim.swa_utils.AveragedModel(model, avg_fn=lambda a, p, n: a + (1 - decay) / (1 - decay ** (n + 1)) * (p - a))
 
     def loss_of(model, step):
-        starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
-        x, y = (torch.from_numpy(np.stack([data[at + shift:at + shift + seq] for at in starts])) for shift in (0, 1))
+        x, y = batch_of(name, run, step)
         logits = model(x).logits
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
     averaging = [optimizer for optimizer in optimizers if hasattr(optimizer, "train")]  # whose parameters are others in evaluation

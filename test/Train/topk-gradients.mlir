@@ -13,6 +13,8 @@
 // RUN: meshwright-interpret --compare %t.step.mlir %t.tensor.mlir --function step --ranks 2
 // RUN: meshwright-opt %t.step.mlir --dist-apply-strategy=mesh=data=2,tensor=2 --dist-propagate --dist-partition -o %t.both.mlir
 // RUN: meshwright-interpret --compare %t.step.mlir %t.both.mlir --function step --ranks 4
+// RUN: not meshwright-opt %S/Inputs/blocks.mlir --train-autodiff --train-block-gradients 2>&1 | FileCheck %s --check-prefix=METHOD
+// METHOD: needs a method of compression, e.g. method=powersgd:4,blocks=2
 
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
   train.variable @w : tensor<3x6x8xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
@@ -51,6 +53,19 @@ module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
 // LOCAL-DAG: dist.all_gather {{.*}} : (tensor<3x1x8x1x2xi32>) -> tensor<3x2x8x1x2xi32>
 // LOCAL-NOT: dist.{{(all_reduce|reduce).*}}tensor<3x{{([12]x)?}}8x{{(1x)?}}8xf32>)
 // LOCAL: return
+
+// -----
+
+module attributes {train.batch = 4 : i64, train.microbatches = 1 : i64} {
+  // expected-error @below {{@w has 3221225472 elements in all layers, more than the 2147483647 that topk can number; use powersgd}}
+  train.variable @w : tensor<98304x32768xf32> init <"normal", 0.02> storage <"w">
+  func.func @loss(%x: tensor<4x2x32768xf32> {train.input = "x"}) -> tensor<f32> {
+    %w = train.get @w : tensor<98304x32768xf32>
+    %y = train.linear %x, %w : (tensor<4x2x32768xf32>, tensor<98304x32768xf32>) -> tensor<4x2x98304xf32>
+    %loss = train.reduce sum %y over [0, 1, 2] : (tensor<4x2x98304xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
 
 // -----
 

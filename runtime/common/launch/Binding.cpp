@@ -122,11 +122,15 @@ struct Pipe {
   rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   std::string words;
-  for (const Core &core : readCores()) {
-    words += text(core.node, " ", core.package, " ", core.threads.size());
-    for (int thread : core.threads)
-      words += text(" ", thread);
-    words += "\n";
+  try {
+    for (const Core &core : readCores()) {
+      words += text(core.node, " ", core.package, " ", core.threads.size());
+      for (int thread : core.threads)
+        words += text(" ", thread);
+      words += "\n";
+    }
+  } catch (const std::exception &) {
+    _exit(1); // What ends all ranks is the parent's to do.
   }
   for (size_t done = 0; done < words.size();) {
     ssize_t more = write(pipe.ends[1], words.data() + done, words.size() - done);

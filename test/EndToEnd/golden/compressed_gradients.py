@@ -204,10 +204,13 @@ def learns(steps):
         tokens.append(noise % size if noise % 8 == 0 else (tokens[-1] * 31 + tokens[-2] * 17 + 7) % size)
     data = pathlib.Path("tokens.bin")
     data.write_bytes(b"".join(token.to_bytes(2, "little") for token in tokens))
-    # Top-k is for plain gradient descent: with averages of gradients each element that waits comes late into them.
-    adamw, sgd = dict(lr=1e-3), dict(lr=1.0)
-    kinds = {"bf16": (adamw, {"grad_reduce_dtype": "bf16"}), "fp8": (adamw, {"grad_reduce_dtype": "fp8"}),
-             "powersgd:4": (adamw, {"grad_compression": "powersgd:4"}), "topk:0.02": (sgd, {"grad_compression": "topk:0.02"})}
+    # Top-k is for plain gradient descent: with averages of gradients each element that waits comes late into them, and the model learns
+    # more slowly. The bound is how much of the loss that may be.
+    adamw, sgd, bound = dict(lr=1e-3), dict(lr=1.0), 5e-3
+    kinds = {"bf16": (adamw, {"grad_reduce_dtype": "bf16"}, bound), "fp8": (adamw, {"grad_reduce_dtype": "fp8"}, bound),
+             "powersgd:4": (adamw, {"grad_compression": "powersgd:4"}, bound), "topk:0.02 and sgd": (sgd, {"grad_compression": "topk:0.02"}, bound),
+             "topk:0.02 and adamw": (adamw, {"grad_compression": "topk:0.02"}, 0.15),
+             "topk:0.1 and adamw": (adamw, {"grad_compression": "topk:0.1"}, 0.06)}
 
     def losses(run, **options):
         compile(given, "exe", batch=8, seq=32, mesh="data=4", **({"optimizer": "sgd"} if run is sgd else {}), **options)
@@ -215,12 +218,12 @@ def learns(steps):
         return rows, sum(row["loss"] for row in rows[-20:]) / 20
 
     plain = {id(run): losses(run) for run in (adamw, sgd)}
-    for kind, (run, options) in kinds.items():
+    for kind, (run, options, bound) in kinds.items():
         (rows, last), (known, without) = losses(run, **options), plain[id(run)]
         print(f"{given.name}: the mean loss of the last 20 of {steps} steps is {last:.4f} with {kind}, {without:.4f} without; "
               f"a step's differs by {distance(rows, known):.1e} at most", flush=True)
         check(rows != known, f"{kind} changes nothing")
-        check(abs(last / without - 1) < 5e-3, f"{kind} ends at {last:.4f}, not {without:.4f}")
+        check(abs(last / without - 1) < bound, f"{kind} ends at {last:.4f}, not {without:.4f}")
         check(steps < 100 or without < 0.9 * known[0]["loss"], "the model learns nothing")
 
 
