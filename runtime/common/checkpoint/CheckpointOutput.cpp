@@ -145,8 +145,11 @@ std::string meshwright::stateText(const Plan &plan, const TrainingState &state, 
                           {"skipped", scale->skipped}};
   if (const auto &rates = state.rates)
     json["rates"] = {{"largest", rates->largest}, {"sum", rates->sum}};
+  auto expertLoads = nlohmann::ordered_json::object();
   for (const auto &[layer, loads] : state.expertLoads)
-    json["expert_loads"][std::to_string(layer)] = loads;
+    expertLoads[std::to_string(layer)] = loads;
+  if (!expertLoads.empty())
+    json["expert_loads"] = std::move(expertLoads);
   if (state.skipped)
     json["skipped"] = state.skipped;
   if (!state.fileTokens.empty())

@@ -578,8 +578,9 @@ SafeTensorsWriter::SafeTensorsWriter(const std::string &path, const std::vector<
 
 /// With the checksums so far, and `noChecksum` for those to come: as long in the end.
 std::string SafeTensorsWriter::headerText() const {
-  // `transformers` wants to know which framework's layout this is.
-  Json header, metadata = {{checksumKey, noChecksum}, {"format", "pt"}};
+  // `transformers` wants to know which framework's layout this is. A null that becomes an object, for which there is no memory,
+  // cannot be destroyed, so that objects begin as such.
+  Json header = Json::object(), metadata = {{checksumKey, noChecksum}, {"format", "pt"}};
   int64_t offset = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry &entry = entries[i];

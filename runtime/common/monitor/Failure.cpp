@@ -149,6 +149,10 @@ void meshwright::endAllRanksOnTerminate() {
       endAllRanks(error);
     } catch (...) {
     }
+    // Of what a function throws that must not, as of std::filesystem's iterators without memory, nothing is known.
+    if (std::uncaught_exceptions() > 0)
+      endAllRanks("a function of the C++ library has failed that cannot report it, most likely as there is no memory left: "
+                  "leave the process more memory, or start fewer ranks on the machine");
     abort();
   });
 }

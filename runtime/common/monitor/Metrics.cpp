@@ -160,8 +160,11 @@ static OrderedJson jsonOf(const StepMetrics &metrics) {
         json[evaluation.key((std::string("eval_") + name).c_str())] = value;
       });
   }
+  OrderedJson norms = OrderedJson::object();
   for (const auto &[name, norm] : metrics.norms)
-    json["norms"][name] = norm;
+    norms[name] = norm;
+  if (!norms.empty())
+    json["norms"] = std::move(norms);
   for (const LayerTokens &layer : metrics.expertTokens) {
     OrderedJson counts = OrderedJson::array();
     for (float count : layer.counts)
