@@ -30,6 +30,8 @@ struct OptimizerState {
   bool isGradientOffset = false;
   /// Whether it is nowhere below 0.
   bool isPositive = false;
+  /// Of an average m of gradients g along which steps go, and which becomes b m + (1 - b) g: the hyperparameter b.
+  llvm::StringLiteral decay = "";
 };
 
 /// The name of the state that holds the largest magnitude of each block of `state`.

@@ -11,6 +11,7 @@ include "Train/TrainExpertOps.td"
 include "Train/TrainLossOps.td"
 include "Train/TrainOpBase.td"
 include "Train/TrainShapeOps.td"
+include "Train/TrainSignOps.td"
 include "Train/TrainSparseOps.td"
 
 //===----------------------------------------------------------------------===//

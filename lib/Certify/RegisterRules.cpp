@@ -20,6 +20,7 @@ void certify::registerRules(DialectRegistry &registry) {
     attachReshapeRule(context);
     attachProductRules(context);
     attachQuantizeRules(context);
+    attachSignRules(context);
     attachSparseRules(context);
     attachRowRules(context);
     attachAttentionRules(context);

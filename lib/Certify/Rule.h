@@ -94,6 +94,7 @@ void attachShapeRules(mlir::MLIRContext *context);
 void attachReshapeRule(mlir::MLIRContext *context);
 void attachProductRules(mlir::MLIRContext *context);
 void attachQuantizeRules(mlir::MLIRContext *context);
+void attachSignRules(mlir::MLIRContext *context);
 void attachSparseRules(mlir::MLIRContext *context);
 void attachIdRules(mlir::MLIRContext *context);
 void attachRowRules(mlir::MLIRContext *context);

@@ -81,6 +81,7 @@ void attachExpertModels(mlir::MLIRContext *context);
 void attachElementwiseModels(mlir::MLIRContext *context);
 void attachShapeModels(mlir::MLIRContext *context);
 void attachQuantizeModels(mlir::MLIRContext *context);
+void attachSignModels(mlir::MLIRContext *context);
 void attachSparseModels(mlir::MLIRContext *context);
 void attachOptimizerModels(mlir::MLIRContext *context);
 void attachDistModels(mlir::MLIRContext *context);

@@ -24,6 +24,7 @@ void interp::registerModels(DialectRegistry &registry) {
         attachElementwiseModels(context);
         attachShapeModels(context);
         attachQuantizeModels(context);
+        attachSignModels(context);
         attachSparseModels(context);
         attachOptimizerModels(context);
       });

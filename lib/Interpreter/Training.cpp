@@ -297,12 +297,11 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
                                          {"grad_clip", options->gradClip},
                                          {"loss_scale", scaler.scale()}};
   for (const Options::Hyperparameter &number : options->hyperparameters)
-    scalars[number.name] = number.value;
+    scalars[number.name] = options->hyperparameter(number, int64_t(updates));
   for (const train::Optimizer *row : {optimizer, optimizer->elsewhere})
     for (const train::BiasCorrection &correction : row ? row->corrections : optimizer->corrections)
       scalars[correction.name] =
-          correction.isPower ? 1 / std::pow(double(updates), options->hyperparameter(correction.of.str()))
-                             : 1 - std::pow(options->hyperparameter(correction.of.str()), updates);
+          options->biasCorrection({correction.name.str(), correction.of.str(), correction.isPower}, int64_t(updates));
   if (auto power = scalars.find(updateWeightPower); power != scalars.end())
     scalars[updateWeight] = rates.share(learningRateOf(*options, step), power->second);
   if (auto decay = scalars.find(averageDecay); decay != scalars.end())

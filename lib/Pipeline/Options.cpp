@@ -429,6 +429,10 @@ static Error checkTarget(const CompileOptions &o) {
     return createStringError("--grad-reduce-dtype fp8 is not supported by --target " + target.getName() +
                              ", which has no kernels for numbers of 8 bits yet; --target " +
                              exec::getDefaultTarget().getName() + " has, and --grad-reduce-dtype bf16 works");
+  if (o.gradCompression.signs && !target.isDefault())
+    return createStringError("--grad-compression " + optionText(o.gradCompression) + " is not supported by --target " + target.getName() +
+                             ", which has no kernels for bytes of signs yet; --target " + exec::getDefaultTarget().getName() +
+                             " has, and --grad-compression powersgd:4 works");
   // Kernels of other targets have not been run on codes.
   if (o.optimizer->quantizesStates && !target.isDefault())
     return createStringError("--optimizer " + o.optimizer->name + " is not supported by --target " + target.getName() +
@@ -459,6 +463,10 @@ static Error checkCompression(const CompileOptions &o) {
     return refuse("--data-sync parameter-server", "which adds on one rank; use --data-sync all-reduce, or leave it out");
   if (o.zero > 1)
     return refuse("--zero " + Twine(o.zero), "which reduces gradients in the backward pass, one layer and microbatch at a time; use --zero 1 or 0");
+  if (o.gradCompression.signs && o.zero > 0)
+    return refuse("--zero 1", "which stores a part of the average whose signs are sent on each rank; leave it out");
+  if (o.gradCompression.signs && o.optimizer->quantizesStates)
+    return refuse("--optimizer " + o.optimizer->name, "which stores the average whose signs are sent in 8 bits; use adamw");
   if (isOffload(o.offload.parameters))
     return refuse("--offload parameters", "which keeps gradients of layers off the device; use --offload optimizer, or leave it out");
   if (o.precision == MixedPrecision::fp16)

@@ -226,6 +226,9 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     if (op->hasAttr(train::adapterAttr))
       entry.adapter = true;
     entry.storage = storageOf(op, global.getShape().drop_front(op.getNumbered()));
+    // A run that another one begins without compression has left nothing out so far.
+    if (op.getRole() == train::residualRole || op.getRole() == train::serverResidualRole)
+      entry.storage->mayLack = true;
   }
 }
 

@@ -243,8 +243,9 @@ Error parseOption(StringRef text, GradientCompression &compression) {
   auto [name, size] = method.split(':');
   auto [key, blocks] = rest.split('=');
   constexpr int64_t most = 1 << 20;
-  if ((name != "powersgd" && name != "topk") || (method.size() != text.size() && key != "blocks"))
-    return createStringError("'" + text + "' must be none, powersgd:RANK, topk:DENSITY, or one of these with ,blocks=N");
+  compression.signs = method == "onebit";
+  if ((name != "powersgd" && name != "topk" && !compression.signs) || (method.size() != text.size() && key != "blocks"))
+    return createStringError("'" + text + "' must be none, powersgd:RANK, topk:DENSITY, onebit, or one of these with ,blocks=N");
   if (name == "powersgd" && (size.getAsInteger(10, compression.rank) || compression.rank < 1 || compression.rank > most))
     return createStringError("'" + size + "' of powersgd must be a rank, a whole number from 1 to 1048576; write e.g. powersgd:4");
   if (name == "topk" && (size.getAsDouble(compression.density) || !(compression.density > 0 && compression.density < 0.5)))
@@ -257,7 +258,9 @@ Error parseOption(StringRef text, GradientCompression &compression) {
 std::string optionText(const GradientCompression &compression) {
   if (!compression)
     return "none";
-  std::string text = compression.rank ? "powersgd:" + std::to_string(compression.rank) : "topk:" + allDigits(compression.density);
+  std::string text = compression.rank    ? "powersgd:" + std::to_string(compression.rank)
+                     : compression.signs ? "onebit"
+                                         : "topk:" + allDigits(compression.density);
   return compression.blocks ? text + ",blocks=" + std::to_string(compression.blocks) : text;
 }
 

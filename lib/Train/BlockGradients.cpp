@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "OneBit.h"
 #include "PowerSgd.h"
 #include "TopK.h"
 #include "Train/GradientBlocks.h"
@@ -68,6 +69,9 @@ public:
       gradients.setType(FunctionType::get(module.getContext(), gradients.getArgumentTypes(), end->getOperandTypes()));
       return success();
     }
+    if (method.signs)
+      return module.emitError("no gradient of a matrix is a product over the batch with rows of a multiple of 8 elements: nothing would be "
+                              "compressed; leave compression out");
     if (method.density)
       return module.emitError("no gradient of a matrix is a product over the batch whose elements and their columns at density ")
              << method.density << " are less than it: nothing would be compressed; use a lower density, or leave compression out";
@@ -79,7 +83,9 @@ public:
 private:
   /// Whether compression makes less of the gradient of `parameter`.
   bool isWorth(VariableOp parameter) {
-    return method.density ? isWorthIds(parameter, method.density) : isWorthFactors(parameter, method.rank);
+    return method.signs     ? hasRowsOfSigns(parameter)
+           : method.density ? isWorthIds(parameter, method.density)
+                            : isWorthFactors(parameter, method.rank);
   }
 
   /// What computes a gradient that is used for nothing else, in the function of its layer where `stacked`.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
 #include "MeanSquares.h"
+#include "OneBit.h"
 #include "Orthogonalize.h"
 #include "ParameterGroups.h"
 #include "PowerSgd.h"
@@ -77,6 +78,10 @@ private:
                      ArrayRef<Value> states, ArrayRef<Value> means);
   /// The sum of the blocks of a gradient, compressed. What its states become waits in `compressed`.
   Value compress(VariableOp parameter, Value blocks);
+  /// The average of gradients along which the updates of `parameter` go, in f32; null where its row has none.
+  AverageOfGradients averageOf(VariableOp parameter);
+  /// The factor that clips gradients of this norm.
+  Value clipFactor(Value norm);
   /// Keeps result `i` of `gradients`, counts of tokens, and moves the bias that they balance.
   void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
   /// Puts what a step has observed before the history of `variable`, which becomes the largest of it.
@@ -94,7 +99,7 @@ private:
   func::FuncOp step;
   bool areNamesFree = true; ///< those of the states so far
   Value weightOfLast; ///< see averageWeight
-  DenseMap<Operation *, VariableOp> masters, offsets; ///< by parameter
+  DenseMap<Operation *, VariableOp> masters, offsets, moments; ///< by parameter
   std::map<double, Value> epsBy; ///< by factor, see scaledEps
   SmallVector<std::pair<VariableOp, Value>> compressed; ///< states of compression, and what they become
   Value check; ///< not finite where the step is to change nothing
@@ -282,8 +287,9 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
     StringRef name = optimizer.states[i].name;
     if (blocks)
       amaxes[i] = state(parameter, amaxOf(name), blockType(parameter, blocks), /*ofExperts=*/true);
-    states[i] = optimizer.states[i].isGradientOffset
-                    ? offsets.lookup(parameter)
+    states[i] = optimizer.states[i].isGradientOffset ? offsets.lookup(parameter)
+                : !optimizer.states[i].decay.empty() && moments.count(parameter)
+                    ? moments.lookup(parameter)
                     : state(parameter, name, blocks ? builder.getI8Type() : stateType);
   }
   SmallVector<Value> old, oldAmaxes = llvm::map_to_vector(amaxes, get), operands{weight, gradient};
@@ -334,6 +340,21 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   }
 }
 
+AverageOfGradients StepBuilder::averageOf(VariableOp parameter) {
+  const OptimizerState *row = llvm::find_if(rowOf(parameter).states, [](const OptimizerState &state) { return !state.decay.empty(); });
+  if (row == rowOf(parameter).states.end())
+    return {};
+  VariableOp average = moments[parameter] = state(parameter, row->name, stateType);
+  return {as(builder.getF32Type(), read(average)), scalar(row->decay)};
+}
+
+Value StepBuilder::clipFactor(Value norm) {
+  // Signs have another norm than the gradients that they are made of, with which clipping would have little to do.
+  if (compression.signs)
+    return FillOp::create(builder, nameLocation("clip", step.getLoc()), norm.getType(), builder.getF64FloatAttr(1));
+  return ClipFactorOp::create(builder, step.getLoc(), norm, scalar("grad_clip"));
+}
+
 Value StepBuilder::compress(VariableOp parameter, Value blocks) {
   VariableOp factor;
   if (compression.rank) {
@@ -342,6 +363,12 @@ Value StepBuilder::compress(VariableOp parameter, Value blocks) {
   }
   RankedTensorType type = withElementType(blocks.getType(), builder.getF32Type());
   VariableOp residual = state(parameter, residualRole, type, /*ofExperts=*/false);
+  if (compression.signs) {
+    VariableOp server = state(parameter, serverResidualRole, builder.getF32Type());
+    OneBit result = signsOf(parameter, blocks, read(residual), read(server), averageOf(parameter), builder);
+    compressed.append({{residual, result.residual}, {server, result.serverResidual}});
+    return result.gradient;
+  }
   if (compression.density) {
     Sparse result = largest(parameter, blocks, read(residual), compression.density, builder);
     compressed.push_back({residual, result.residual});
@@ -440,7 +467,7 @@ LogicalResult StepBuilder::build(func::FuncOp gradients) {
   norm = unscaled(norm);
   // A gradient that is not finite would end in every weight, where no run could go on from.
   check = norm;
-  Value clip = unscaled(ClipFactorOp::create(builder, loc, norm, scalar("grad_clip")));
+  Value clip = unscaled(clipFactor(norm));
   for (auto [variable, gradient] : updates)
     update(variable, gradient, clip);
   for (auto [variable, value] : compressed)

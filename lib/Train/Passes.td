@@ -255,7 +255,7 @@ def TrainBlockGradients : PhasePass<"train-block-gradients", "step"> {
     data-parallel devices is what device d computes.
 
     It does so for parameters that are a matrix (in each layer) of which compression makes less: of m n > 2 RANK (m + n) elements with powersgd:RANK, and with
-    topk:DENSITY where elements and their columns are fewer numbers than a row has. Their gradient has to be one `train.contract` whose operands have sequences
+    topk:DENSITY where elements and their columns are fewer numbers than a row has; with onebit rows have a multiple of 8 elements. Their gradient has to be one `train.contract` whose operands have sequences
     first. Others stay sums over the batch: of vectors, of embeddings that are looked up, of experts, and of adapters
     of adapted weights.
 
@@ -338,7 +338,9 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
 
     A gradient in blocks (`train-block-gradients`) is compressed as `grad-compression` says. Norm, clip factor and update are of what this makes. What it leaves
     out of each block is added to the block of the next step: the state `<parameter>.grad_residual`. With topk:DENSITY the gradient is the sum of the
-    blocks' largest elements in magnitude. With powersgd:RANK it is approximated by two factors of RANK columns (PowerSGD, Vogels et al. 2019): the
+    blocks' largest elements in magnitude. With onebit it is the one with which the optimizer's average of gradients becomes signs of one magnitude for each group of elements
+    (1-bit Adam, Tang et al. 2021), or where the optimizer has no such average the sum of such signs; the state `<parameter>.grad_server_residual` is what is left out of the sum,
+    and gradients are not clipped. With powersgd:RANK it is approximated by two factors of RANK columns (PowerSGD, Vogels et al. 2019): the
     state `<parameter>.grad_factor` is the right factor, with which the next step begins, at first normal random numbers. The left factor is made orthonormal by a
     repeat over its columns, whose role is `update`.
 
@@ -369,7 +371,7 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     Option<"ema", "ema", "bool", "false", "keep an exponential moving average of each parameter">,
     Option<"evalEma", "eval-ema", "bool", "false", "have `@eval` read these averages">,
     Option<"gradCompression", "grad-compression", "::meshwright::GradientCompression", "",
-           "how gradients in blocks are added, e.g. powersgd:4 or topk:0.01">,
+           "how gradients in blocks are added, e.g. powersgd:4, topk:0.01 or onebit">,
   ];
 }
 

@@ -135,24 +135,25 @@ static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
   return success();
 }
 
-/// The blocks of a matrix's gradient, or a factor of its approximation.
+/// The blocks of a matrix's gradient, their sum, or a factor of its approximation.
 static LogicalResult checkCompression(VariableOp state, VariableOp parameter) {
   SmallVector<int64_t> shape(parameter.getTensorType().getShape());
   ArrayRef<int64_t> own = state.getTensorType().getShape();
   bool isResidual = state.getRole() == residualRole;
   size_t layers = parameter.getStacked();
+  bool isFactor = state.getRole() == factorRole;
   bool fits = shape.size() == layers + 2 && own.size() == shape.size() + isResidual &&
               parameter.getStacked() == state.getStacked();
   if (fits && isResidual)
     shape.insert(shape.begin() + layers, own[layers]);
-  else if (fits) {
+  else if (fits && isFactor) {
     shape.erase(shape.end() - 2);
     shape.push_back(own.back());
   }
   if (fits && own == ArrayRef(shape))
     return success();
   return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType() << ", no "
-                           << (isResidual ? "blocks of the gradient" : "factor of the gradient") << " of @"
+                           << (isResidual ? "blocks of the gradient" : isFactor ? "factor of the gradient" : "sum of blocks of the gradient") << " of @"
                            << parameter.getSymName() << ", " << parameter.getTensorType();
 }
 

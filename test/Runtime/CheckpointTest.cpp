@@ -486,7 +486,7 @@ TEST_F(CheckpointTest, ResumedRunsKeepTheirFlags) {
   result = go(resume + " --steps 8" + flags);
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_EQ(metrics("m.jsonl"), decltype(whole)(whole.begin() + 4, whole.end()));
-  EXPECT_THAT(result.output, HasSubstr("so defaults are used: --beta2 0.95, --eps 1e-08\n"));
+  EXPECT_THAT(result.output, HasSubstr("so defaults are used: --beta2 0.95, --eps 1e-08, --freeze-variance 0\n"));
   editState(path("a/step-00000004"), [](auto &state) { state["flags"] = {{"--lr", 3}}; });
   expectFailure(go(resume + " --steps 8"), {"state.json", "\"--lr\" is 3, but must be a string"});
 }

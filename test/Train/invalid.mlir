@@ -395,6 +395,38 @@ train.variable @w : tensor<8x4xf32> experts 2 init <"constant", 1.0> storage <"w
 
 // -----
 
+func.func @sign_bits(%x: tensor<4x6xf32>) {
+  // expected-error @+1 {{makes 'tensor<4xi8>' of 'tensor<4x6xf32>': a byte of the 8 elements of each row}}
+  %b = train.sign_bits %x : (tensor<4x6xf32>) -> tensor<4xi8>
+  return
+}
+
+// -----
+
+func.func @magnitude(%x: tensor<4x6xf32>) {
+  // expected-error @+1 {{makes 'tensor<6xf32>' of 'tensor<4x6xf32>': a number of its type for each of its rows}}
+  %y = train.magnitude %x : (tensor<4x6xf32>) -> tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @signs(%b: tensor<4x2xi8>, %s: tensor<2xf32>) {
+  // expected-error @+1 {{makes 'tensor<4x2x8xf32>' of 'tensor<4x2xi8>' by 'tensor<2xf32>': there are 8 numbers for a byte, and a scale for a row of bytes}}
+  %y = train.signs %b by %s : (tensor<4x2xi8>, tensor<2xf32>) -> tensor<4x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @sum_signs(%b: tensor<4x2xi8>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{adds over dimension 1 of 'tensor<4xf32>', which it does not have}}
+  %y = train.sum_signs %b by %s over 1 : (tensor<4x2xi8>, tensor<4xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
 func.func @sparsify(%x: tensor<4x6xf32>) {
   // expected-error @+1 {{keeps from 1 to the 6 elements of a row, found 'tensor<4x7xf32>'}}
   %v, %i, %r = train.sparsify %x : (tensor<4x6xf32>) -> (tensor<4x7xf32>, tensor<4x7xi32>, tensor<4x6xf32>)

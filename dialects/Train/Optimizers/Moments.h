@@ -14,7 +14,7 @@
 namespace meshwright::train {
 
 inline constexpr OptimizerState moments[] = {
-    {"momentum", /*isAverageOfGradients=*/true},
+    {"momentum", /*isAverageOfGradients=*/true, /*isGradientOffset=*/false, /*isPositive=*/false, /*decay=*/"beta1"},
     {"variance", /*isAverageOfGradients=*/false, /*isGradientOffset=*/false, /*isPositive=*/true}};
 inline constexpr Hyperparameter beta1Row{
     "beta1", 0.9, belowOne, "decay rate of the first moment (moving average of gradients)"},

@@ -75,6 +75,7 @@ private:
       seeds.noteCopies(*chosen);
     if (failed(checkBlocks(module, shape, *classes)) || failed(store(seeds, shape)))
       return failure();
+    seeds.compression();
     if (failed(seeds.attention(*chosen, *divided, inner)))
       return failure();
     seeds.redistribute(*chosen, *divided, inner);

@@ -104,6 +104,8 @@ public:
   mlir::LogicalResult experts();
   /// The reason why a parameter is replicated over some tensor ranks.
   void noteCopies(const TensorClasses &chosen);
+  /// What devices know of signs that others make, see CompressionSeeds.cpp.
+  void compression();
   /// The stored shardings of parameters, gradients and states, see ZeroSeeds.cpp.
   mlir::LogicalResult zero(int64_t level, llvm::ArrayRef<unsigned> axes, llvm::StringRef cause);
   /// The values that only the parameter server over `axes` holds, see ServerSeeds.cpp.
@@ -140,8 +142,8 @@ llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 ShardingAttr shardingOfState(train::VariableOp state, train::VariableOp parameter,
                              ShardingAttr sharding);
 
-/// That of a state of compression: blocks are sharded along the axes that shard the batch.
-ShardingAttr shardingOfCompression(train::VariableOp state, ShardingAttr sharding, const Mesh &mesh);
+/// That of a state of compression: blocks are sharded along the axes that shard the batch, or parts of their sum.
+ShardingAttr shardingOfCompression(train::VariableOp state, ShardingAttr sharding, const Mesh &mesh, const IndexClasses &classes);
 
 /// Refuses seeds with which devices have parts of such blocks, or rows with padding.
 mlir::LogicalResult checkBlocks(mlir::ModuleOp module, const Mesh &mesh, const IndexClasses &classes);

@@ -320,7 +320,7 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
       auto sharding = of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       seed(variable,
-           train::isOfCompression(variable) ? shardingOfCompression(variable, sharding, mesh)
+           train::isOfCompression(variable) ? shardingOfCompression(variable, sharding, mesh, classes)
                                             : shardingOfState(variable, of, sharding),
            reasonOf(of));
     } else if (!variable->hasAttr(DistDialect::seedAttr)) {

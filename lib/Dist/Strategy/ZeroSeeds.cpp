@@ -41,22 +41,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-ShardingAttr dist::shardingOfCompression(train::VariableOp state, ShardingAttr sharding, const Mesh &mesh) {
-  MLIRContext *context = sharding.getContext();
-  SmallVector<DimAttr> dims(sharding.getDims());
-  if (state.getRole() == train::residualRole) {
-    SmallVector<StringAttr> names;
-    for (unsigned axis : batchAxes(mesh))
-      names.push_back(StringAttr::get(context, mesh.axes[axis].name));
-    dims.insert(dims.end() - 2, DimAttr::get(context, names, false));
-  } else {
-    dims.erase(dims.end() - 2);
-    dims.push_back(DimAttr::get(context, {}, false));
-  }
-  return ShardingAttr::get(context, sharding.getMesh(), dims, sharding.getPartial(), sharding.getMax(),
-                           sharding.getReplicated(), sharding.getRoot());
-}
-
 ShardingAttr dist::shardingOfState(train::VariableOp state, train::VariableOp parameter,
                                    ShardingAttr sharding) {
   SmallVector<DimAttr> dims(sharding.getDims());

@@ -49,6 +49,17 @@ static void addToList(train::DensifyOp densify) {
   densify.erase();
 }
 
+/// Adds what is a number for each bit by then.
+static void addSigns(train::SumSignsOp sum) {
+  OpBuilder b(sum);
+  SmallVector<int64_t> shape(tensor(sum.getBits()).getShape());
+  shape.push_back(tensor(sum.getY()).getShape().back());
+  Value signs = train::SignsOp::create(b, sum.getLoc(), tensor(sum.getY()).clone(shape), sum.getBits(), sum.getScale());
+  Value added = train::ReduceOp::create(b, sum.getLoc(), train::ReduceKind::Sum, signs, {int64_t(sum.getDim())});
+  sum.getY().replaceAllUsesWith(added);
+  sum.erase();
+}
+
 namespace {
 class RowMaker {
 public:
@@ -121,5 +132,7 @@ private:
 void exec::makeRowsOfBlocks(Block &block) {
   for (auto densify : llvm::make_early_inc_range(block.getOps<train::DensifyOp>()))
     addToList(densify);
+  for (auto sum : llvm::make_early_inc_range(block.getOps<train::SumSignsOp>()))
+    addSigns(sum);
   RowMaker().run(block);
 }

@@ -140,7 +140,8 @@ static std::vector<Made> tensorsOf(const TensorFile &file, const TensorFile &wei
         isDropped = true;
       }
     if (areStates && weight.empty() && !plan.resetOptimizer && changesWeights &&
-        (isOfCompression(name, gradientFactorState) || isOfCompression(name, gradientResidualState)))
+        (isOfCompression(name, gradientFactorState) || isOfCompression(name, gradientResidualState) ||
+         isOfCompression(name, gradientServerResidualState)))
       fail(name, " is a state of --grad-compression, which has no weight's name: give --reset-optimizer, with which compression begins anew");
     Made tensor{&file, name, writtenName(*file.reader, name), file.reader->find(name)->shape, {}, ""};
     std::optional<Start> ofWeight;

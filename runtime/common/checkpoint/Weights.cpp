@@ -536,6 +536,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   // Every rank checks every tensor, also those it holds no part of, so that all
   // ranks see the same error.
   std::map<std::string, const SafeTensorsReader::Tensor *> used;
+  std::string begun, continued; // states that a file may lack
   for (const Variable &variable : target.plan.allVariables) {
     if (!isOf(variable, kind))
       continue;
@@ -547,6 +548,8 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
         fail(flag, " ", path, ": tensor ", name, " is quantized (", how,
              "), which is not read: name the file that it was made from, or dequantize it "
              "(transformers: model.dequantize(), then save_pretrained)");
+      if (std::string &state = tensor ? continued : begun; variable.storage.isOptional && state.empty())
+        state = name;
       if (!tensor && variable.storage.isOptional)
         continue; // The arena is zeroed.
       if (!tensor)
@@ -562,6 +565,12 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       if (target.names && kind == WeightKind::Parameters && !tensor->written.empty())
         (*target.names)[name] = tensor->written;
     }
+  }
+  if (kind == WeightKind::OptimizerStates) {
+    if (!begun.empty() && !continued.empty())
+      fail(flag, " ", path, ": has the state ", continued, " but not ", begun, ": ", remedy);
+    if (target.begun)
+      *target.begun = begun;
   }
   // What a model has besides may be of no use; each tensor of an adapter changes a weight.
   if (kind == WeightKind::Adapters)

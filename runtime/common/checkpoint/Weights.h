@@ -32,6 +32,8 @@ struct WeightTarget {
   /// Gets the names of tensors that the file has with the prefix of the text part of a larger model, by those of
   /// the plan, if there is one.
   std::map<std::string, std::string> *names = nullptr;
+  /// Gets the first state that a checkpoint lacks, as it lacks all that begin with zeros then, if there is one.
+  std::string *begun = nullptr;
   /// Told of what is done, if there is one.
   Rounds *rounds = nullptr;
 };

@@ -64,6 +64,19 @@ static std::string unlessRamped(const Options &options, const Plan &plan) {
                "with --batch-ramp and --microbatches M, or leave it out";
 }
 
+static std::string unlessClipped(const Options &, const Plan &plan) {
+  return plan.inputs.count("grad_clip")
+             ? ""
+             : "is for gradients, of which this executable has signs alone (--grad-compression onebit): leave it out";
+}
+
+static std::string unlessVariance(const Options &options, const Plan &plan) {
+  for (const plan::BiasCorrection &correction : plan.biasCorrections)
+    if (correction.of == secondDecay && !correction.power.value_or(false))
+      return "";
+  return text("is for optimizers with a second moment, such as adamw, this executable has ", options.optimizer, ": leave it out");
+}
+
 static std::string unlessFp16(const Options &, const Plan &plan) {
   return plan.inputs.count("loss_scale")
              ? ""
@@ -405,6 +418,12 @@ static constexpr RunFlag flags[] = {
     RunFlag{"--grad-clip", "X", &Options::gradClip,
          "gradient clipping: maximum global gradient norm; 0: no clipping"}
         .from(0)
+        .unless(unlessClipped)
+        .kept(),
+    RunFlag{"--freeze-variance", "N", &Options::freezeVariance,
+         "leave the optimizer's second moment as it is after N updates, as 1-bit Adam does when its warmup ends; 0: never"}
+        .from(0)
+        .unless(unlessVariance)
         .kept(),
     RunFlag{"--initial-loss-scale", "X", &Options::initialLossScale,
          "fp16 dynamic loss scaling: initial scale"}

@@ -42,7 +42,17 @@ double Options::hyperparameter(const std::string &name) const {
   fail("the optimizer ", optimizer, " has no hyperparameter ", name);
 }
 
+double Options::hyperparameter(const Hyperparameter &number, int64_t updates) const {
+  return isFrozen(number.name, updates) ? 1 : number.value;
+}
+
+bool Options::isFrozen(const std::string &name, int64_t updates) const {
+  return name == secondDecay && freezeVariance > 0 && updates > freezeVariance;
+}
+
 double Options::biasCorrection(const plan::BiasCorrection &correction, int64_t updates) const {
+  if (isFrozen(correction.of, updates))
+    updates = freezeVariance;
   double h = hyperparameter(correction.of), t = double(updates);
   return correction.power.value_or(false) ? std::pow(t, -h) : 1.0 - std::pow(h, t);
 }

@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace meshwright {
+/// The hyperparameter that is the decay of the second moment.
+inline constexpr char secondDecay[] = "beta2";
 
 struct Plan;
 
@@ -43,6 +45,7 @@ struct Options {
   int64_t seed = 0;
   bool shuffle = false, noShuffle = false; ///< `shuffle` is set by default too
   double gradClip = 1.0;
+  int64_t freezeVariance = 0; ///< 0: never
   /// Those of the executable's optimizer, with their flags and values.
   struct Hyperparameter : plan::Hyperparameter {
     std::string flag;
@@ -111,8 +114,12 @@ struct Options {
   /// The flags of an executable whose plan begins so.
   explicit Options(const plan::Header &plan);
   double hyperparameter(const std::string &name) const;
+  /// ... in the update with this number, from 1 on: a decay of 1 leaves the second moment as it is.
+  double hyperparameter(const Hyperparameter &number, int64_t updates) const;
   /// Of the hyperparameter h 1 - h^updates, or updates^-h.
   double biasCorrection(const plan::BiasCorrection &correction, int64_t updates) const;
+  /// Whether the average with the decay `name` stays as it is (--freeze-variance).
+  bool isFrozen(const std::string &name, int64_t updates) const;
 
   /// Whether the flag `name` ("--seed") was on the command line.
   bool given(const std::string &name) const { return givenFlags.count(name) != 0; }

@@ -341,7 +341,8 @@ void Run::fillWeights(const std::string &from) {
   Rounds rounds(*context.world, weightBytes(target));
   target.rounds = &rounds;
   target.names = &context.fileNames;
-  std::string extra;
+  std::string extra, begun;
+  target.begun = &begun;
   if (from.empty() && !options.adapter.empty())
     checkAdapterConfig(plan, fs::path(options.adapter).parent_path(), "--adapter");
   // Checkpoints of adapters do not hold the frozen weights, which are as the run began with them. What is trained
@@ -367,6 +368,8 @@ void Run::fillWeights(const std::string &from) {
   if (from.empty())
     initializeWeights(target, uint64_t(options.seed), WeightKind::OptimizerStates);
   rounds.finish();
+  if (!begun.empty())
+    note(text("the checkpoint ", from, " has no state ", begun, ": gradients are compressed from this step on, with nothing left out of earlier ones"));
   if (!extra.empty())
     note(extra);
   if (!options.init.empty() && from.empty())

@@ -98,11 +98,11 @@ void Trainer::fillScalars(int64_t step) {
       *address = float(value);
   };
   set("lr", learningRate(options, step));
-  for (const Options::Hyperparameter &number : options.hyperparameters)
-    set(number.name.c_str(), number.value);
-  set("grad_clip", options.gradClip);
   // Skipped steps do not count.
   int64_t updates = (run.scaler ? run.scaler->updates(step) : step) - run.state.skipped + 1;
+  for (const Options::Hyperparameter &number : options.hyperparameters)
+    set(number.name.c_str(), options.hyperparameter(number, updates));
+  set("grad_clip", options.gradClip);
   for (const plan::BiasCorrection &correction : plan.biasCorrections)
     set(correction.name.c_str(), options.biasCorrection(correction, updates));
   if (run.state.rates)

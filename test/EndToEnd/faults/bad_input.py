@@ -357,7 +357,10 @@ def bad_compile(golden):
     refused("batch 4 does not divide by 8", mesh="data=2", batch=4, grad_compression="powersgd:1,blocks=8")
     refused("nothing would be compressed at rank 1000", "use a lower rank", mesh="data=2", grad_compression="powersgd:1000")
     refused("--grad-compression topk:0.01 does not go with --zero 2", "use --zero 1 or 0", mesh="data=2", grad_compression="topk:0.01", zero=2)
-    for value, word in (("powersgd", "must be a rank"), ("powersgd:0", "must be a rank"), ("powersgd:4,blocks=0", "'0' of blocks"), ("powersgd:4,rows=2", "or one of these with ,blocks=N"),
+    refused("--grad-compression onebit does not go with --zero 1", "leave it out", mesh="data=2", grad_compression="onebit", zero=1)
+    refused("--grad-compression onebit is not supported by --target cuda", "--grad-compression powersgd:4 works", target="cuda", mesh="data=2", grad_compression="onebit")
+    refused("--grad-compression onebit does not go with --optimizer adamw-8bit", "use adamw", mesh="data=2", grad_compression="onebit", optimizer="adamw-8bit")
+    for value, word in (("onebit:4", "'onebit:4' must be none"), ("onebit,blocks=x", "'x' of blocks"), ("powersgd", "must be a rank"), ("powersgd:0", "must be a rank"), ("powersgd:4,blocks=0", "'0' of blocks"), ("powersgd:4,rows=2", "or one of these with ,blocks=N"),
                         ("topk", "'' of topk must be the share"), ("topk:0", "above 0 and below 0.5"), ("topk:0.5", "write e.g. topk:0.01"), ("topk:nan", "'nan' of topk")):
         refused("--grad-compression", word, mesh="data=2", grad_compression=value)
     for flag in ("target", "precision", "grad-dtype", "grad-reduce-dtype", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):

@@ -27,7 +27,9 @@ def refused(command, flag, *words):
 compile(config, "sgd", optimizer="sgd", **SIZE)
 compile(config, "adamw", **SIZE)
 compile(config, "narrow", moments_dtype="bf16", **SIZE)
+compile(config, "signs", grad_compression="onebit,blocks=2", **SIZE)
 for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "sgd decays no parameters"), ("narrow", "beta2", 0.999, "0.99 or less"),
+                              ("signs", "grad-clip", 1, "signs alone"), ("sgd", "freeze-variance", 3, "with a second moment"),
                               ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"),
                               ("adamw", "decay-fraction", 0.5, "--lr-schedule wsd"), ("adamw", "decay-shape", "cosine", "--lr-schedule wsd"),
                               ("adamw", "lr-milestones", "1", "--lr-schedule multi-step"), ("adamw", "lr-gamma", 0.5, "--lr-schedule multi-step"),

@@ -5,6 +5,7 @@
   compressed_gradients.py GOLDEN WORK runs STRATEGY...     runs of PyTorch that round as these do; MPI, resumed runs
   compressed_gradients.py GOLDEN WORK meshes STRATEGY...   losses near those without rounding, on all meshes
   compressed_gradients.py GOLDEN WORK approximated STRATEGY...  runs of PyTorch that approximate as these do; MPI, resumed runs, also on another mesh
+  compressed_gradients.py GOLDEN WORK signs STRATEGY...    the same of 1-bit Adam, which begins with the checkpoint of a run of AdamW
   compressed_gradients.py GOLDEN WORK targets              the same approximations on a GPU, of which one computes two blocks
   compressed_gradients.py CONFIG WORK learns STEPS         as low a loss as without it
   compressed_gradients.py CONFIG WORK sent                 bytes that ranks send
@@ -22,7 +23,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, call, check, check_traffic, compile, distance, fresh, planned, ranks_of, strategy, train
+from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, planned, ranks_of, strategy, train
 
 given, mode = pathlib.Path(sys.argv[1]).resolve(), sys.argv[3]
 golden = Golden(given) if given.is_dir() else None
@@ -100,10 +101,10 @@ def terms(items):
             check(changed > elements / 2, f"{item} {kind}: {changed} elements are rounded")
 
 
-def resumes(exe, ranks, have, by=None):
-    """A run that another continues ends as the one without a break, to the bit; `by` is the executable that continues, and its ranks."""
-    train(exe, ranks, save="half", **dict(golden.run, steps=golden.run["steps"] // 2))
-    rest = train(*(by or (exe, ranks)), save="half", resume="half", **{flag: value for flag, value in golden.run.items() if flag != "init"})
+def resumes(exe, ranks, have, by=None, run=golden and golden.run, steps=golden and golden.run["steps"] // 2):
+    """A run that another continues after `steps` ends as the one without a break, to the bit; `by` is the executable that continues, and its ranks."""
+    train(exe, ranks, save="half", **dict(run, steps=steps))
+    rest = train(*(by or (exe, ranks)), save="half", **dict({flag: value for flag, value in run.items() if flag != "init"}, resume="half"))
     if by:
         return distance(rest, have)
     check(rest == have, "a resumed run has other losses")
@@ -141,6 +142,43 @@ def approximated(items):
         off = resumes("./exe", ranks, have, by=("./one", 1))
         print(f"{item}: a run that one rank continues has losses {off:.1e} off", flush=True)
         check(off < 1e-6, f"{item}: on one rank losses are {off:.1e} off")
+
+
+def signs(items):
+    warmup, steps = 10, golden.run["steps"]
+    run = {flag: value for flag, value in golden.run.items() if flag not in ("init", "grad_clip")} | dict(resume="warm", freeze_variance=warmup)
+    compile(golden.config, "plain", **golden.size)
+    train("./plain", save="warm", **dict(golden.run, steps=warmup))
+    for item in items:
+        options = dict(golden.size, **strategy(item))
+        ranks, blocks = ranks_of(options["mesh"]), options["grad-compression"].rpartition("=")[2]
+        answers = json.loads((golden.directory / f"onebit-1-{blocks}.json").read_text())
+        compile(golden.config, "exe", **options)
+        have = train("./exe", ranks, save="whole", trace="trace.json", **run)
+        check_traffic("./exe", "trace.json", steps - warmup)
+        want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(answers["loss"], answers["grad_norm"])]
+        gap = distance(want, [{"loss": loss} for loss in golden.answers["loss"]])
+        off, norms = distance(have, want), distance(have, want, "grad_norm")
+        print(f"{item}: a loss is {off:.1e} off PyTorch's, grad_norm {norms:.1e}; {gap:.1e} are due to compression", flush=True)
+        # Of ten million signs some are of numbers that are 0 but for rounding.
+        check(len(have) == steps and off <= 5e-6 and norms <= 1e-4 and gap > 1e-2, f"{item}: a loss is {off:.1e} off PyTorch's run, grad_norm {norms:.1e}")
+        states = read_safetensors("whole/latest/optimizer.safetensors")
+        stems = [name for name in states if ".grad_server_residual" in name]
+        check(len(stems) == len(answers["compressed"]), f"{len(stems)} matrices are compressed, not {len(answers['compressed'])}")
+        check(train("./exe", ranks, mpi=True, save="mpi", **run) == have, f"{item}: MPI ranks have other losses")
+        resumes("./exe", ranks, have, run=run, steps=warmup + 5)
+        compile(golden.config, "one", **{flag: value for flag, value in options.items() if flag not in ("mesh", "overlap")})
+        off = resumes("./exe", ranks, have, by=("./one", 1), run=run, steps=warmup + 5)
+        print(f"{item}: a run that one rank continues has losses {off:.1e} off", flush=True)
+        check(off < 5e-6, f"{item}: on one rank losses are {off:.1e} off")
+    # A checkpoint has all residuals, or none.
+    begun = subprocess.run(["./exe", "--ranks", str(ranks), *map(str, flags(dict(run, steps=warmup + 1)))], capture_output=True, text=True)
+    check(begun.returncode == 0 and re.search(r"has no state \S*residual\S*: gradients are compressed from this step on", begun.stderr), begun.stderr)
+    compile(golden.config, "topk", **dict(options, **{"grad-compression": f"topk:0.05,blocks={blocks}"}))
+    train("./topk", ranks, save="largest", **dict(golden.run, steps=2))
+    other = subprocess.run(["./exe", "--ranks", str(ranks), *map(str, flags(dict(run, resume="largest")))], capture_output=True, text=True)
+    check(other.returncode == 1 and re.search(r"has the state \S*grad_residual\S* but not \S*grad_server_residual", other.stderr), other.stderr)
+    print("residuals: all of them or none", flush=True)
 
 
 def surgery():
@@ -206,18 +244,24 @@ def learns(steps):
     data.write_bytes(b"".join(token.to_bytes(2, "little") for token in tokens))
     # Top-k is for plain gradient descent: with averages of gradients each element that waits comes late into them, and the model learns
     # more slowly. The bound is how much of the loss that may be.
-    adamw, sgd, bound = dict(lr=1e-3), dict(lr=1.0), 5e-3
+    adamw, sgd, frozen, bound = dict(lr=1e-3), dict(lr=1.0), dict(lr=1e-3, freeze_variance=steps * 2 // 5), 5e-3
     kinds = {"bf16": (adamw, {"grad_reduce_dtype": "bf16"}, bound), "fp8": (adamw, {"grad_reduce_dtype": "fp8"}, bound),
              "powersgd:4": (adamw, {"grad_compression": "powersgd:4"}, bound), "topk:0.02 and sgd": (sgd, {"grad_compression": "topk:0.02"}, bound),
              "topk:0.02 and adamw": (adamw, {"grad_compression": "topk:0.02"}, 0.15),
-             "topk:0.1 and adamw": (adamw, {"grad_compression": "topk:0.1"}, 0.06)}
+             "topk:0.1 and adamw": (adamw, {"grad_compression": "topk:0.1"}, 0.06),
+             "onebit after adamw": (adamw, {"grad_compression": "onebit", "begin": steps * 2 // 5}, 1e-2),
+             "onebit and a frozen variance": (frozen, {"grad_compression": "onebit", "begin": steps * 2 // 5}, 2e-2)}
 
-    def losses(run, **options):
-        compile(given, "exe", batch=8, seq=32, mesh="data=4", **({"optimizer": "sgd"} if run is sgd else {}), **options)
-        rows = train("./exe", 4, data=data, steps=steps, warmup=10, seed=3, **run)
+    def losses(run, begin=0, **options):
+        def run_of(options, **more):
+            compile(given, "exe", batch=8, seq=32, mesh="data=4", **({"optimizer": "sgd"} if run is sgd else {}), **options)
+            return train("./exe", 4, data=data, **{**dict(steps=steps, warmup=10, seed=3), **run, **more})
+        if begin:
+            run_of({}, steps=begin, save="warm")
+        rows = run_of(options, **(dict(resume="warm") if begin else {}))
         return rows, sum(row["loss"] for row in rows[-20:]) / 20
 
-    plain = {id(run): losses(run) for run in (adamw, sgd)}
+    plain = {id(run): losses(run) for run in (adamw, sgd, frozen)}
     for kind, (run, options, bound) in kinds.items():
         (rows, last), (known, without) = losses(run, **options), plain[id(run)]
         print(f"{given.name}: the mean loss of the last 20 of {steps} steps is {last:.4f} with {kind}, {without:.4f} without; "
@@ -259,6 +303,15 @@ def sent():
     want = whole - sum(layers * m * n for layers, m, n in matrices) + 2 * kept
     print(f"topk:0.02: {have:,} elements are summed or gathered in place of {whole:,}", flush=True)
     check(have == want, f"topk:0.02: {have} elements, not {want}")
+    # Of each row, which is a group, a byte for eight signs and four for their magnitude. Each of the 4 ranks sends the others their rows of its block, and its rows of the sum.
+    # Those of gate and up are 22 bytes of signs in rows of down, which 4 does not divide: each rank sends these to all.
+    report = planned(given, batch=8, seq=32, mesh="data=4", grad_compression="onebit")
+    signs = sum(layers * m * (n // 8 + 4) for layers, m, n in matrices if m != 176)
+    others = sum(layers * m * (n // 8 + 4) for layers, m, n in matrices if m == 176)
+    have = {op: sum(entry["bytes"] * entry["times"] for entry in report["collectives"] if entry["program"] == "step" and entry["op"] == op) for op in ("all_to_all", "all_gather")}
+    want = {"all_to_all": 3 * signs, "all_gather": 3 * signs + 4 * 3 * others}
+    print(f"onebit: ranks send {have} bytes in place of {4 * 2 * 3 / 4 * 4 * sum(layers * m * n for layers, m, n in matrices):,.0f}", flush=True)
+    check(have == want, f"onebit: {have} bytes, not {want}")
 
 
-{"terms": terms, "runs": runs, "approximated": approximated, "targets": lambda items: targets(), "surgery": lambda items: surgery(), "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])
+{"terms": terms, "runs": runs, "approximated": approximated, "signs": signs, "targets": lambda items: targets(), "surgery": lambda items: surgery(), "meshes": meshes, "learns": lambda items: learns(int(items[0])), "sent": lambda items: sent()}[mode](sys.argv[4:])

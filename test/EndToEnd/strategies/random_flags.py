@@ -89,6 +89,7 @@ class Drawing(dict):
         self.directions = random.Random(f"directions {seed}").choice
         self.quantizes = random.Random(f"quantizes {seed}").choice
         self.averages = random.Random(f"averages {seed}").choice
+        self.variances = random.Random(f"variances {seed}").choice
         self.rates = random.Random(f"rates {seed}").choice
         self.recurs = random.Random(f"recurs {seed}").choice
         self.ramps = random.Random(f"ramps {seed}").choice
@@ -237,11 +238,12 @@ def offload(d):
 
 
 def grad_compression(d):
-    """Top-k with a number of blocks, with which one rank computes the same. Rounding differs more where factors are made orthonormal: EndToEnd/golden/compressed-gradients.test has PowerSGD."""
+    """Top-k or signs with a number of blocks, with which one rank computes the same. Rounding differs more where factors are made orthonormal: EndToEnd/golden/compressed-gradients.test has PowerSGD."""
     alone = all(d.sizes[axis] == 1 for axis in ("pipe", "context", "expert")) and not d.parts and not d["data-sync"]
     plain = d["zero"] in (None, 0, 1) and d["precision"] != "fp16" and "parameters" not in (d["offload"] or "") and not re.search("every|sqrt", d["remat"] or "")
     blocks = [n for n in (2, 3, 4, 6) if n % d.data == 0 and d["batch"] % (n * d["microbatches"]) == 0]
-    return d.compresses([None, *(f"topk:{density},blocks={n}" for n in blocks for density in (0.03, 0.2))]) if alone and plain and blocks else None
+    signs = [f"onebit,blocks={n}" for n in blocks] if not d["zero"] and d["optimizer"] != "adamw-8bit" and not d.cuda else []
+    return d.compresses([None, *(f"topk:{density},blocks={n}" for n in blocks for density in (0.03, 0.2)), *signs]) if alone and plain and blocks else None
 
 
 def offload_buffer(d):
@@ -448,6 +450,7 @@ RUN = {
     "log-samples": lambda d: d.samples([None, None, None, "samples.jsonl"]),
     "beta1": among(None, 0, 0.5, 0.9, when=of("adamw", "adam", "lion", "muon", "normuon", AVERAGING)),
     "beta2": among(None, 0.5, 0.99, when=of("adamw", "adam", "lion", "muon", "normuon", AVERAGING)),
+    "freeze-variance": lambda d: d.variances([None] * 4 + [0, 1, 2]) if of("adamw", "adam")(d) else None,
     "beta2-decay": lambda d: d.directions([None, 0, 0.5, 1]) if of("adafactor", "adafactor-scaled")(d) else None,
     # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.
     "eps": among(1e-4, 1e-3, when=of("adamw", "adam", "muon", "normuon", "adafactor", "adafactor-scaled", AVERAGING)),
@@ -455,7 +458,7 @@ RUN = {
     "momentum": lambda d: d.updates([None, 0, 0.5]) if of("sgd-momentum", "sgd-nesterov", "muon", "normuon")(d) else None,
     "weight-decay": lambda d: of_optimizer(d)([None, 0, 0.5]) if d["optimizer"] != "sgd" else None,
     "ema-decay": lambda d: d.averages([None, 0, 0.5]) if d["ema"] else None,
-    "grad-clip": among(None, None, 0, 0.05, 10),
+    "grad-clip": lambda d: None if "onebit" in (d["grad-compression"] or "") else d.pick([None, None, 0, 0.05, 10]),
     "initial-loss-scale": fp16(None, 1, 1024, 2.0**40),
     "min-loss-scale": fp16(None, 1),
     "loss-scale-window": fp16(None, 1, 2),

@@ -642,6 +642,22 @@ func.func @place_ids(%ids: tensor<2x3x2x2xi32> {test.values = array<i64: 0, 4, 1
   %places = train.place_ids %ids of 5 over 1 : tensor<2x3x2x2xi32>
   return %places : tensor<2x3x2x2xi32>
 }
+func.func @sign_bits(%x: tensor<2x3x8xf64>) -> tensor<2x3xi8> {
+  %bits = train.sign_bits %x : (tensor<2x3x8xf64>) -> tensor<2x3xi8>
+  return %bits : tensor<2x3xi8>
+}
+func.func @magnitude(%x: tensor<2x3x7xf64>) -> tensor<2x3xf64> {
+  %y = train.magnitude %x : (tensor<2x3x7xf64>) -> tensor<2x3xf64>
+  return %y : tensor<2x3xf64>
+}
+func.func @signs(%bits: tensor<2x3x2xi8> {test.values = array<i64: 0, 4, -1, 2, 3, 127, -128, 1, 85, -86, 4, 15>}, %scale: tensor<2x3xf64>) -> tensor<2x3x2x8xf64> {
+  %y = train.signs %bits by %scale : (tensor<2x3x2xi8>, tensor<2x3xf64>) -> tensor<2x3x2x8xf64>
+  return %y : tensor<2x3x2x8xf64>
+}
+func.func @sum_signs(%bits: tensor<2x3x2xi8> {test.values = array<i64: 0, 4, -1, 2, 3, 127, -128, 1, 85, -86, 4, 15>}, %scale: tensor<2x3xf64>) -> tensor<2x2x8xf64> {
+  %y = train.sum_signs %bits by %scale over 1 : (tensor<2x3x2xi8>, tensor<2x3xf64>) -> tensor<2x2x8xf64>
+  return %y : tensor<2x2x8xf64>
+}
 func.func @scaled_contract(%x: tensor<2x3x4xf8E4M3FN>, %w: tensor<5x4xf8E4M3FN>, %s: tensor<f32> {test.one, test.constant}, %t: tensor<f32> {test.one, test.constant}) -> tensor<2x3x5xf32> {
   %y = train.scaled_contract "b s i, o i -> b s o" %x, %w scales(%s, %t) : (tensor<2x3x4xf8E4M3FN>, tensor<5x4xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<2x3x5xf32>
   return %y : tensor<2x3x5xf32>
