@@ -12,7 +12,7 @@
 //   m' = signs(T), gradient = (m' - b m) / (1 - b)
 //
 // signs() has the sign of each element, and as magnitude the mean of those of its group, which the residual that is left is smallest
-// with. The optimizer computes m' of that gradient. The paper calls E the worker's error and S the server's: each device adds a part of
+// with. AdamW computes m' of that gradient. The paper calls E the worker's error and S the server's: each device adds a part of
 // all blocks. It scales whole tensors; groups are parts of rows, so that a device with a part of a matrix computes what others would.
 //
 //===----------------------------------------------------------------------===//

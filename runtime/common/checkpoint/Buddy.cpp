@@ -77,6 +77,7 @@ void Buddy::copyToBuddies(const std::string &partial, const std::vector<Checkpoi
     if (world.rank() != from && world.rank() != to)
       continue;
     std::istringstream stream(names[size_t(from)]);
+    stream.exceptions(std::ios::badbit); // Or a lack of memory would look like the end.
     for (std::string name; std::getline(stream, name);)
       if (world.rank() == from)
         sendFile(world, partial + "/" + name, to);

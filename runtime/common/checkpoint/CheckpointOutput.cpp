@@ -188,6 +188,7 @@ FileIds meshwright::gatherIds(RankGroup &world, const FileIds &ids) {
   FileIds all;
   for (const std::string &words : gatherText(world, mine)) {
     std::istringstream stream(words);
+    stream.exceptions(std::ios::badbit); // Or a lack of memory would look like the end.
     for (std::string file, id; std::getline(stream, file, '\0') && std::getline(stream, id, '\0');)
       all[file] = id;
   }

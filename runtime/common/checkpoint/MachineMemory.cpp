@@ -255,6 +255,7 @@ static std::string packStates(const std::vector<Left> &all) {
 static std::vector<Left> unpackStates(const std::string &words) {
   std::vector<Left> all;
   std::istringstream stream(words);
+  stream.exceptions(std::ios::badbit); // Or a lack of memory would look like the end.
   std::string time;
   for (Left left; std::getline(stream, left.name, '\0') && std::getline(stream, left.state, '\0') && std::getline(stream, time, '\0');
        left = {}) {

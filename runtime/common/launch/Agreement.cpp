@@ -148,6 +148,7 @@ static std::string packTerms(const std::vector<Term> &terms) {
 static std::vector<Term> unpackTerms(const std::string &words) {
   std::vector<Term> terms;
   std::istringstream stream(words);
+  stream.exceptions(std::ios::badbit); // Or a lack of memory would look like the end.
   for (Term term; std::getline(stream, term.name, '\0') && std::getline(stream, term.value, '\0') &&
                   std::getline(stream, term.where, '\0') && std::getline(stream, term.remedy, '\0');)
     terms.push_back(term);

@@ -165,6 +165,7 @@ std::vector<Core> meshwright::coresOfMachine() {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return cores;
   std::istringstream stream(words);
+  stream.exceptions(std::ios::badbit); // Or a lack of memory would look like the end.
   size_t threads = 0;
   for (Core core; stream >> core.node >> core.package >> threads; cores.push_back(core)) {
     core.threads.resize(threads);

@@ -67,7 +67,7 @@ static std::string unlessRamped(const Options &options, const Plan &plan) {
 static std::string unlessClipped(const Options &, const Plan &plan) {
   return plan.inputs.count("grad_clip")
              ? ""
-             : "is for gradients, of which this executable has signs alone (--grad-compression onebit): leave it out";
+             : "is for gradients, and of those of matrices this executable has signs alone (--grad-compression onebit), so it clips none: leave it out";
 }
 
 static std::string unlessVariance(const Options &options, const Plan &plan) {

@@ -67,6 +67,7 @@ static const char *footer =
 static std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
+  stream.exceptions(std::ios::badbit); // Or a lack of memory would look like the end.
   for (std::string part; std::getline(stream, part, separator);)
     parts.push_back(part);
   return parts;

@@ -105,10 +105,16 @@ static void stopAll() {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
+/// Whether this thread ends the ranks. What fails on the way ends its process at once.
+static thread_local bool isEnding = false;
+
 void meshwright::endAllRanks(const std::string &message, int code, Failed which) {
   FailureState &failure = state();
+  if (isEnding)
+    _exit(exitFailure);
   if (failure.failing.exchange(true))
     waitForTheEnd();
+  isEnding = true;
   if (failure.rank != 0 && failure.processes > 1 && which == Failed::PerhapsAll)
     usleep(3000000);
   if (which == Failed::AnotherRank)

@@ -156,6 +156,11 @@ void Run::resumeState(const TokenData &data) {
   if (std::string changes = changedFlags(options, saved.flags);
       !changes.empty() && saved.step < options.steps)
     note(changes);
+  auto frozenAt = saved.flags.find("--freeze-variance");
+  if (options.freezeVariance > 0 && saved.step > options.freezeVariance &&
+      (frozenAt == saved.flags.end() || frozenAt->second != std::to_string(options.freezeVariance)))
+    fail("--freeze-variance ", options.freezeVariance, ": the checkpoint ", checkpoint, " has the variance after ", saved.step,
+         " steps: give ", saved.step, " or more");
   if (std::string changes = changedProgram(plan, saved.numbers); !changes.empty())
     note(text("this executable computes other numbers than the one that wrote the checkpoint ", checkpoint, ": ",
               changes));

@@ -177,6 +177,8 @@ def signs(items):
     compile(golden.config, "topk", **dict(options, **{"grad-compression": f"topk:0.05,blocks={blocks}"}))
     train("./topk", ranks, save="largest", **dict(golden.run, steps=2))
     other = subprocess.run(["./exe", "--ranks", str(ranks), *map(str, flags(dict(run, resume="largest")))], capture_output=True, text=True)
+    early = subprocess.run(["./exe", "--ranks", str(ranks), *map(str, flags(dict(run, freeze_variance=warmup - 1)))], capture_output=True, text=True)
+    check(early.returncode == 1 and f"--freeze-variance {warmup - 1}: " in early.stderr and f"give {warmup} or more" in early.stderr, early.stderr)
     check(other.returncode == 1 and re.search(r"has the state \S*grad_residual\S* but not \S*grad_server_residual", other.stderr), other.stderr)
     print("residuals: all of them or none", flush=True)
 
