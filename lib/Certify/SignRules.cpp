@@ -13,7 +13,7 @@ using namespace meshwright::certify;
 
 static constexpr IndexText bitIndices{"... k! -> ...", ""};
 
-static int64_t lastOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape().back(); }
+static int64_t bitsOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape().back(); }
 
 static LogicalResult magnitude(train::MagnitudeOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::parse("... k! -> ...", "", op);
@@ -24,7 +24,7 @@ static LogicalResult magnitude(train::MagnitudeOp op, Facts operands, NewFacts &
 /// The numbers are linear in the scale, whatever the bits are.
 static LogicalResult signs(train::SignsOp op, Facts operands, NewFacts &results, Checker &checker) {
   IndexRule rule = IndexRule::parse("... q, ... -> ... q k", "1", op);
-  rule.given[rule.results[0].back()] = {lastOf(op.getY())};
+  rule.given[rule.results[0].back()] = {bitsOf(op.getY())};
   return applyRule(rule, op, operands, results, checker);
 }
 
@@ -37,7 +37,7 @@ static LogicalResult sumSigns(train::SumSignsOp op, Facts operands, NewFacts &re
     kept += dim == int64_t(op.getDim()) ? "" : index;
   }
   IndexRule rule = IndexRule::parse(given + "q, " + given + "-> " + kept + "q k", "1", op);
-  rule.given[rule.results[0].back()] = {lastOf(op.getY())};
+  rule.given[rule.results[0].back()] = {bitsOf(op.getY())};
   return applyRule(rule, op, operands, results, checker);
 }
 

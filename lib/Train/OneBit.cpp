@@ -26,7 +26,7 @@ using namespace meshwright;
 using namespace meshwright::train;
 
 /// The length of a group: the largest that divides a row, is at most 512 and has whole bytes of signs; 0 if there is none.
-static int64_t groupOf(int64_t row) {
+static int64_t bytesGroupOf(int64_t row) {
   for (int64_t length = std::min<int64_t>(row, 512) / 8 * 8; length > 0; length -= 8)
     if (row % length == 0)
       return length;
@@ -34,14 +34,14 @@ static int64_t groupOf(int64_t row) {
 }
 
 bool train::hasRowsOfSigns(VariableOp parameter) {
-  return isOneMatrix(parameter) && groupOf(parameter.getTensorType().getShape().back()) > 0;
+  return isOneMatrix(parameter) && bytesGroupOf(parameter.getTensorType().getShape().back()) > 0;
 }
 
 namespace {
 /// Builds the signs of tensors whose last dimension is a row of the parameter.
 class SignBuilder {
 public:
-  SignBuilder(OpBuilder &builder, Location loc, int64_t row) : b(builder), loc(loc), length(groupOf(row)) {}
+  SignBuilder(OpBuilder &builder, Location loc, int64_t row) : b(builder), loc(loc), length(bytesGroupOf(row)) {}
 
   struct Signs {
     Value bits, scales;
