@@ -65,9 +65,8 @@ static std::string unlessRamped(const Options &options, const Plan &plan) {
 }
 
 static std::string unlessClipped(const Options &, const Plan &plan) {
-  return plan.inputs.count("grad_clip")
-             ? ""
-             : "is for gradients, and of those of matrices this executable has signs alone (--grad-compression onebit), so it clips none: leave it out";
+  return plan.inputs.count("grad_clip") ? "" : "is for gradients, and of those of matrices this executable has signs alone "
+                                               "(--grad-compression onebit), so that it clips none: leave it out";
 }
 
 static std::string unlessVariance(const Options &options, const Plan &plan) {
@@ -417,14 +416,10 @@ static constexpr RunFlag flags[] = {
      "read the sequences in file order; files of a folder or pattern are sorted by name"},
     RunFlag{"--grad-clip", "X", &Options::gradClip,
          "gradient clipping: maximum global gradient norm; 0: no clipping"}
-        .from(0)
-        .unless(unlessClipped)
-        .kept(),
+        .from(0).unless(unlessClipped).kept(),
     RunFlag{"--freeze-variance", "N", &Options::freezeVariance,
          "leave the optimizer's second moment as it is after N updates, as 1-bit Adam does when its warmup ends; 0: never"}
-        .from(0)
-        .unless(unlessVariance)
-        .kept(),
+        .from(0).unless(unlessVariance).kept(),
     RunFlag{"--initial-loss-scale", "X", &Options::initialLossScale,
          "fp16 dynamic loss scaling: initial scale"}
         .from(1)
